@@ -1,0 +1,39 @@
+# FlyDSL Workbench: `make` prints the targets.
+#
+# Everything runs in .venv, which is made when first needed. `make lab PYTHON=/path/to/python` (and likewise for every
+# other target) uses that interpreter's environment instead, and leaves the torch in it untouched.
+
+PY := $(or $(PYTHON),.venv/bin/python)
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: help setup lab test fast lint types bench clean
+
+help: ## Print the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: ## Make or update the environment; quick when there is nothing to do
+	@tools/setup.sh $(PYTHON)
+
+lab: setup ## Open JupyterLab on the tour
+	$(PY) -m jupyterlab $(AS_ROOT) notebooks/00_tour.ipynb
+
+test: setup lint types ## Everything that must hold: lint, types, all tests, all notebooks
+	$(PY) -m pytest
+	$(PY) -m pytest --nbval notebooks
+
+fast: setup ## The tests that take no time, without notebooks: under a minute
+	$(PY) -m pytest -m "not slow" tests flydsl
+
+lint: setup ## Check style and format with ruff
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: setup ## Check types with mypy
+	$(PY) -m mypy
+
+bench: setup ## Measure import, first call, each stage, warm call; also writes build/bench.json
+	$(PY) -m tests.benchmarks
+
+clean: ## Remove what was built and cached, but not .venv
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find flydsl workbench kernels tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,44 @@
+"""Facts of each GPU as data, and what follows from them: occupancy and LDS bank conflicts.
+
+>>> get_arch("gfx942").lds_pool_bytes
+65536
+"""
+
+from __future__ import annotations
+
+from flydsl.arch.base import Arch, RegisterFile
+from flydsl.arch.gfx90a import GFX90A
+from flydsl.arch.gfx942 import GFX942
+from flydsl.arch.gfx950 import GFX950
+from flydsl.arch.gfx1201 import GFX1201
+from flydsl.arch.gfx1250 import GFX1250
+from flydsl.arch.lds_banks import PhaseConflicts, conflict_ways
+from flydsl.arch.occupancy import Occupancy, max_vgprs, occupancy
+from flydsl.errors import ArchError
+
+ARCHS: tuple[Arch, ...] = (GFX90A, GFX942, GFX950, GFX1201, GFX1250)
+DEFAULT_ARCH = GFX942  # what is compiled for when there is no GPU to ask
+
+__all__ = [
+    "ARCHS",
+    "DEFAULT_ARCH",
+    "Arch",
+    "Occupancy",
+    "PhaseConflicts",
+    "RegisterFile",
+    "conflict_ways",
+    "get_arch",
+    "max_vgprs",
+    "occupancy",
+]
+
+
+def get_arch(name: str) -> Arch:
+    """The architecture of that name; a target id as ROCm reports it ("gfx942:sramecc+:xnack-") will do as well.
+
+    Raises ArchError, naming the known ones.
+    """
+    for arch in ARCHS:
+        if arch.name == name.split(":")[0].strip():
+            return arch
+    raise ArchError(f"unknown architecture {name!r}", hint=f"known: {', '.join(arch.name for arch in ARCHS)}")

@@ -1,0 +1,60 @@
+"""What the project knows about one GPU architecture, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Phases = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class RegisterFile:
+    """The vector registers of one SIMD lane, at one wave size.
+
+    size: registers that the waves on the SIMD share.
+    granule: a wave is given a multiple of this many.
+    """
+
+    size: int
+    granule: int
+
+
+@dataclass(frozen=True, repr=False)
+class Arch:
+    """The facts of one GPU architecture.
+
+    name: as LLVM's `-mcpu` takes it.
+    vgpr_files: wave size in lanes -> register file; the first one is the default wave size.
+    addressable_vgprs: VGPRs one wave can name; unified_agprs: the same number of AGPRs besides, from the same file.
+    sgprs_limit_waves: the waves of a SIMD share its scalar registers; otherwise every wave has all it can name.
+    lds_simds: SIMDs that share one LDS pool of lds_pool_bytes.
+    lds_granule_bytes: what the hardware rounds a workgroup's LDS up to.
+    lds_banks: None where not known. lds_phases: "read_b128" -> groups of lanes that compete; what is not in it is not
+    known (see `lds_banks`).
+
+    Source: LLVM's AMDGPUBaseInfo.cpp and AMDGPUSubtarget.cpp, compared with the backend's own occupancy.
+    """
+
+    name: str
+    max_waves_per_simd: int
+    max_multi_wave_workgroups: int
+    vgpr_files: Mapping[int, RegisterFile] = field(hash=False)
+    addressable_vgprs: int
+    unified_agprs: bool
+    sgprs_limit_waves: bool
+    lds_simds: int
+    lds_pool_bytes: int
+    lds_bytes_per_workgroup: int
+    lds_granule_bytes: int
+    lds_banks: int | None
+    lds_phases: Mapping[str, Phases] = field(hash=False)
+    max_workgroup_size: int = 1024
+
+    @property
+    def wave_size(self) -> int:
+        """Lanes of a wave, unless the kernel asks for another size."""
+        return next(iter(self.vgpr_files))
+
+    def __repr__(self) -> str:
+        return f"get_arch({self.name!r})"

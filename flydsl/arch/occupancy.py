@@ -1,0 +1,150 @@
+"""How many waves fit on a SIMD at once, and which resource decides it.
+
+The rules are those of LLVM 22's AMDGPU backend (AMDGPUBaseInfo.cpp, AMDGPUSubtarget.cpp), so that the result equals the
+`; Occupancy:` line in its assembly. In two places they are coarser than the hardware: LDS is counted as asked for, not
+as rounded up, and scalar registers by a table of steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flydsl.arch.base import Arch, RegisterFile
+from flydsl.errors import ArchError
+
+# SGPRs up to which that many waves fit, and what fits with more.
+_SGPR_STEPS = ((80, 10), (88, 9), (100, 8))
+_WAVES_WITH_MOST_SGPRS = 7
+_MAX_SGPRS = 108
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Waves per SIMD, and what each resource alone would allow.
+
+    limits: "VGPR", "SGPR", "LDS" and "workgroup" -> waves per SIMD.
+    limiter: the resource that allows the fewest, None at the architecture's maximum.
+    vgprs_allocated: per wave and lane, rounded as the hardware rounds; lds_bytes_allocated: per workgroup, likewise.
+    """
+
+    waves_per_simd: int
+    max_waves_per_simd: int
+    limits: Mapping[str, int]
+    limiter: str | None
+    waves_per_workgroup: int
+    vgprs_allocated: int
+    lds_bytes_allocated: int
+
+
+def occupancy(
+    arch: Arch,
+    *,
+    vgprs: int,
+    agprs: int = 0,
+    sgprs: int = 0,
+    lds_bytes: int = 0,
+    workgroup_size: int,
+    wave_size: int | None = None,
+) -> Occupancy:
+    """The occupancy of a kernel.
+
+    vgprs, agprs: LLVM's NumVgprs and NumAgprs. sgprs: LLVM's TotalNumSgprs, with VCC and other special registers.
+    lds_bytes: per workgroup. workgroup_size: in threads. wave_size: in lanes, the architecture's default when None.
+    Raises ArchError for more than the architecture has.
+
+    >>> from flydsl.arch import get_arch
+    >>> occupancy(get_arch("gfx942"), vgprs=100, workgroup_size=256).waves_per_simd
+    4
+    """
+    wave_size = arch.wave_size if wave_size is None else wave_size
+    _check_wave_size(arch, wave_size)
+    _check_range(arch, "workgroup_size", workgroup_size, 1, arch.max_workgroup_size)
+    _check_range(arch, "vgprs", vgprs, 0, arch.addressable_vgprs)
+    _check_range(arch, "agprs", agprs, 0, arch.addressable_vgprs if arch.unified_agprs else 0)
+    _check_range(arch, "sgprs", sgprs, 0, _MAX_SGPRS)
+    _check_range(arch, "lds_bytes", lds_bytes, 0, arch.lds_bytes_per_workgroup)
+    waves_per_workgroup = _ceil_div(workgroup_size, wave_size)
+    vgprs_allocated = _allocated_vgprs(arch.vgpr_files[wave_size], vgprs, agprs)
+    limits = {
+        "VGPR": _clamp(arch, arch.vgpr_files[wave_size].size // max(vgprs_allocated, 1)),
+        "SGPR": _sgpr_limit(arch, sgprs),
+        "LDS": _lds_limit(arch, lds_bytes, waves_per_workgroup),
+        "workgroup": _workgroup_limit(arch, waves_per_workgroup),
+    }
+    waves = min(limits.values())
+    return Occupancy(
+        waves_per_simd=waves,
+        max_waves_per_simd=arch.max_waves_per_simd,
+        limits=limits,
+        limiter=None if waves == arch.max_waves_per_simd else min(limits, key=limits.__getitem__),
+        waves_per_workgroup=waves_per_workgroup,
+        vgprs_allocated=vgprs_allocated,
+        lds_bytes_allocated=_align(lds_bytes, arch.lds_granule_bytes),
+    )
+
+
+def max_vgprs(arch: Arch, waves_per_simd: int, wave_size: int | None = None) -> int:
+    """The most vector registers, AGPRs included, with which that many waves still fit on a SIMD.
+
+    >>> from flydsl.arch import get_arch
+    >>> max_vgprs(get_arch("gfx942"), 4)
+    128
+    """
+    if not 1 <= waves_per_simd <= arch.max_waves_per_simd:
+        raise ArchError(f"{arch.name} runs 1 to {arch.max_waves_per_simd} waves per SIMD, not {waves_per_simd}")
+    wave_size = arch.wave_size if wave_size is None else wave_size
+    _check_wave_size(arch, wave_size)
+    file = arch.vgpr_files[wave_size]
+    addressable = arch.addressable_vgprs * (2 if arch.unified_agprs else 1)
+    return min(file.size // waves_per_simd // file.granule * file.granule, addressable)
+
+
+def _allocated_vgprs(file: RegisterFile, vgprs: int, agprs: int) -> int:
+    total = _align(vgprs, 4) + agprs if agprs else vgprs
+    return _align(total, file.granule)
+
+
+def _sgpr_limit(arch: Arch, sgprs: int) -> int:
+    if not arch.sgprs_limit_waves:
+        return arch.max_waves_per_simd
+    waves = next((waves for most, waves in _SGPR_STEPS if sgprs <= most), _WAVES_WITH_MOST_SGPRS)
+    return _clamp(arch, waves)
+
+
+def _workgroup_limit(arch: Arch, waves_per_workgroup: int) -> int:
+    slots = arch.max_waves_per_simd * arch.lds_simds
+    workgroups = slots // waves_per_workgroup
+    if waves_per_workgroup > 1:
+        workgroups = min(workgroups, arch.max_multi_wave_workgroups)
+    return _clamp(arch, _ceil_div(workgroups * waves_per_workgroup, arch.lds_simds))
+
+
+def _lds_limit(arch: Arch, lds_bytes: int, waves_per_workgroup: int) -> int:
+    if not lds_bytes:
+        return arch.max_waves_per_simd
+    workgroups = arch.lds_pool_bytes // lds_bytes
+    return _clamp(arch, _ceil_div(workgroups * waves_per_workgroup, arch.lds_simds))
+
+
+def _check_wave_size(arch: Arch, wave_size: int) -> None:
+    if wave_size not in arch.vgpr_files:
+        sizes = " or ".join(map(str, arch.vgpr_files))
+        raise ArchError(f"a wave of {arch.name} has {sizes} lanes, not {wave_size}")
+
+
+def _check_range(arch: Arch, name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise ArchError(f"{name} = {value} is outside of what {arch.name} has: {low} to {high}")
+
+
+def _clamp(arch: Arch, waves: int) -> int:
+    return min(max(waves, 1), arch.max_waves_per_simd)
+
+
+def _ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _align(value: int, granule: int) -> int:
+    return _ceil_div(value, granule) * granule

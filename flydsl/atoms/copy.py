@@ -1,0 +1,49 @@
+"""What all copy instructions have in common."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from flydsl.errors import ArgumentError
+
+_TEXT = re.compile(r"!([\w.]+)<(\d+)>$")
+_FAMILIES: dict[str, type[CopyOp]] = {}
+
+
+@dataclass(frozen=True)
+class CopyOp:
+    """An instruction by which each of `threads` threads moves `bits` bits.
+
+    name: the type's name in MLIR text, such as `fly.universal_copy`.
+    """
+
+    name: ClassVar[str]
+    widths: ClassVar[tuple[int, ...]]
+    threads: ClassVar[int] = 1
+
+    bits: int
+
+    def __init_subclass__(cls) -> None:
+        _FAMILIES[cls.name] = cls
+
+    def __post_init__(self) -> None:
+        if self.bits not in self.widths:
+            widths = ", ".join(map(str, self.widths))
+            raise ArgumentError(f"{type(self).__name__} of {self.bits} bits does not exist", hint=f"widths: {widths}")
+
+    def __str__(self) -> str:
+        return f"!{self.name}<{self.bits}>"
+
+
+def parse_copy_op(text: str) -> CopyOp:
+    """Read a copy instruction's type text.
+
+    >>> parse_copy_op("!fly.universal_copy<32>")
+    UniversalCopy(bits=32)
+    """
+    match = _TEXT.match(text)
+    if match is None or match[1] not in _FAMILIES:
+        raise ArgumentError(f"{text!r} is not a copy instruction", hint=f"known: {', '.join(_FAMILIES)}")
+    return _FAMILIES[match[1]](int(match[2]))

@@ -1,0 +1,127 @@
+"""A compiled module: the HSACO, its kernels with their resources, and its assembly to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from flydsl.arch import Arch, Occupancy, occupancy
+from flydsl.codegen import llvm
+from flydsl.codegen.isa import readable_isa
+from flydsl.codegen.link import link
+from flydsl.errors import CompileError
+from flydsl.hsaco import Hsaco, KernelInfo, read_hsaco
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one wave of a kernel takes. vgprs, agprs and sgprs are LLVM's NumVgprs, NumAgprs and TotalNumSgprs.
+
+    lds_bytes is per workgroup and static; scratch_bytes is per thread; spills count registers; code_bytes is the size
+    of the machine code.
+    """
+
+    vgprs: int
+    agprs: int
+    sgprs: int
+    lds_bytes: int
+    scratch_bytes: int
+    vgpr_spills: int
+    sgpr_spills: int
+    code_bytes: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel of a code object."""
+
+    arch: Arch
+    info: KernelInfo
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def resources(self) -> Resources:
+        info = self.info
+        start, stop = info.code_range
+        return Resources(
+            vgprs=info.vgprs,
+            agprs=info.agprs,
+            sgprs=info.sgprs,
+            lds_bytes=info.lds_bytes,
+            scratch_bytes=info.scratch_bytes,
+            vgpr_spills=info.vgpr_spills,
+            sgpr_spills=info.sgpr_spills,
+            code_bytes=stop - start,
+        )
+
+    @property
+    def occupancy(self) -> Occupancy:
+        """With the largest workgroup that the kernel was compiled for."""
+        info = self.info
+        return occupancy(
+            self.arch,
+            vgprs=info.vgprs,
+            agprs=info.agprs,
+            sgprs=info.sgprs,
+            lds_bytes=info.lds_bytes,
+            workgroup_size=info.max_workgroup_size,
+            wave_size=info.wave_size,
+        )
+
+
+@dataclass(frozen=True)
+class CodeObject:
+    """A module compiled to AMD machine code.
+
+    hsaco is what the device loads. The texts are made when first asked for, from the same optimized bitcode.
+    diagnostics: LLVM's warnings and remarks, mostly empty.
+    """
+
+    arch: Arch
+    llvm_ir: str = field(repr=False)
+    opt_level: int
+    bitcode: bytes = field(repr=False)
+    hsaco: bytes = field(repr=False)
+    diagnostics: str = ""
+
+    @cached_property
+    def optimized_llvm_ir(self) -> str:
+        """The LLVM IR after the optimization pipeline."""
+        return llvm.disassemble(self.bitcode)
+
+    @cached_property
+    def listing(self) -> str:
+        """LLVM's assembly as it comes, with `.loc` and debug sections where the LLVM IR has line tables."""
+        return llvm.emit_assembly(self.bitcode, self.arch, self.opt_level)
+
+    @cached_property
+    def isa(self) -> str:
+        """The assembly for people: source lines as comments, no debug directives. It assembles to the same code."""
+        return readable_isa(self.listing)
+
+    @cached_property
+    def contents(self) -> Hsaco:
+        """The HSACO, read back."""
+        return read_hsaco(self.hsaco)
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels, in the order of the code object's metadata."""
+        return tuple(Kernel(self.arch, info) for info in self.contents.kernels.values())
+
+
+def compile_llvm_ir(llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False) -> CodeObject:
+    """Compile LLVM IR text for one architecture.
+
+    opt_level: 0 to 3, for the IR pipeline and the backend alike. debug_info: keep line tables in the HSACO; they never
+    change the machine code. Kernel attributes such as `amdgpu-flat-work-group-size` are taken as they stand.
+    Raises CompileError with LLVM's or the linker's message; bad IR never ends the process.
+    """
+    if opt_level not in range(4):
+        raise CompileError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
+    bitcode, obj, diagnostics = llvm.compile_to_object(llvm_ir, arch, opt_level)
+    hsaco = link(obj, keep_debug_info=debug_info)
+    return CodeObject(arch, llvm_ir, opt_level, bitcode, hsaco, diagnostics)

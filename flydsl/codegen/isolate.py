@@ -1,0 +1,91 @@
+"""Run a piece of work in a forked copy of this process.
+
+LLVM's backend answers code that it cannot compile (an instruction the GPU lacks, too much LDS) by ending the process.
+In a copy, that ends the copy, and the user's notebook gets an error with LLVM's words. A fork costs a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gc
+import os
+import pickle
+import resource
+import signal
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import IO, Any, NoReturn, TypeVar
+
+from flydsl.errors import CompileError
+
+T = TypeVar("T")
+
+_STDERR = 2
+
+
+class ProcessEndedError(CompileError):
+    """The isolated work ended its process; `output` is what it wrote to stderr before."""
+
+    def __init__(self, output: str) -> None:
+        super().__init__(output or "the compiling process ended without a word")
+        self.output = output
+
+
+def run_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> tuple[T, str]:
+    """Call `work` in a forked process: its result, which is pickled, and what was written to stderr.
+
+    `lock` guards the library that the work uses: held during the fork, it is the child's afterwards, so that no other
+    thread's half-done call is copied. Raises ProcessEndedError when the child does not come to its end as it should.
+    """
+    # Files, not pipes: nobody has to read while the child writes, and a third process cannot hold an end open.
+    with tempfile.TemporaryFile() as result, tempfile.TemporaryFile() as stderr:
+        with lock:
+            pid = _fork()
+            if pid == 0:
+                _run_child(work, result, stderr)
+        status = _wait(pid)
+        stderr.seek(0)
+        output = stderr.read().decode("utf-8", "replace").strip()
+        if status != 0:
+            raise ProcessEndedError(output)
+        result.seek(0)
+        return pickle.load(result), output
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python 3.12 warns that other threads' locks are copied; the child takes none but `lock`.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            return os.fork()
+        except OSError as error:
+            raise CompileError(f"the system refuses the compiling process: {error}") from error
+
+
+def _run_child(work: Callable[[], Any], result: IO[bytes], stderr: IO[bytes]) -> NoReturn:
+    status = 1
+    try:
+        gc.disable()  # a collection would copy every page that holds a Python object: 150 ms with torch loaded
+        faulthandler.disable()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.dup2(stderr.fileno(), _STDERR)
+        pickle.dump(work(), result, protocol=pickle.HIGHEST_PROTOCOL)
+        result.flush()
+        status = 0
+    finally:  # nothing of the parent's (buffers, exit handlers, notebook sockets) may run a second time
+        if status:
+            os.write(_STDERR, traceback.format_exc(limit=0).encode())
+        os._exit(status)
+
+
+def _wait(pid: int) -> int:
+    try:
+        return os.waitpid(pid, 0)[1]
+    except BaseException:  # a KeyboardInterrupt, mostly: do not leave the child behind
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise

@@ -1,0 +1,104 @@
+"""The AMDGPU backend of LLVM, through llvmlite: LLVM IR to optimized bitcode, object and assembly text."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import PurePath
+from types import ModuleType
+from typing import Any
+
+from flydsl.arch import Arch
+from flydsl.codegen.isolate import ProcessEndedError, run_isolated
+from flydsl.errors import CompileError, SourceLocation
+
+TRIPLE = "amdgcn-amd-amdhsa"
+
+_ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
+_PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")
+
+
+def compile_to_object(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes, str]:
+    """Run the optimization pipeline and the backend: (optimized bitcode, ELF relocatable, LLVM's warnings).
+
+    Raises CompileError with LLVM's diagnostics for IR that does not parse, verify or select.
+    """
+    lock = _binding().ffi.lib._lock  # llvmlite's own, around each of its calls; it has no public name
+    try:
+        result, diagnostics = run_isolated(lambda: _compile(llvm_ir, arch, opt_level), lock=lock)
+    except ProcessEndedError as error:
+        raise _diagnosed(error.output, llvm_ir, arch) from None
+    if isinstance(result, str):
+        raise CompileError(f"LLVM does not accept the LLVM IR: {result}")
+    bitcode, obj = result
+    return bitcode, obj, diagnostics
+
+
+def emit_assembly(bitcode: bytes, arch: Arch, opt_level: int) -> str:
+    """The assembly text of bitcode that `compile_to_object` returned, with LLVM's comments.
+
+    From a copy of the bitcode, because a module that has been through the backend once cannot go through it again.
+    """
+    machine = _target_machine(arch, opt_level)
+    machine.set_asm_verbosity(True)
+    return str(machine.emit_assembly(_parse_bitcode(bitcode)))
+
+
+def disassemble(bitcode: bytes) -> str:
+    """Bitcode as LLVM IR text."""
+    return str(_parse_bitcode(bitcode))
+
+
+@functools.cache
+def _binding() -> ModuleType:
+    """llvmlite.binding, imported (some 25 ms) and with its targets ready when first needed."""
+    import llvmlite.binding as binding
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding
+
+
+def _compile(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes] | str:
+    """What runs isolated; a parser's or verifier's message instead of the result where there is none."""
+    binding = _binding()
+    machine = _target_machine(arch, opt_level)
+    try:
+        module = binding.parse_assembly(llvm_ir, binding.create_context())
+        module.triple = TRIPLE
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        return str(error).strip()
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=opt_level))
+    builder.getModulePassManager().run(module, builder)
+    return module.as_bitcode(), machine.emit_object(module)
+
+
+def _target_machine(arch: Arch, opt_level: int) -> Any:
+    target = _binding().Target.from_triple(TRIPLE)
+    return target.create_target_machine(cpu=arch.name, opt=opt_level, reloc="pic")
+
+
+def _parse_bitcode(bitcode: bytes) -> Any:
+    binding = _binding()
+    return binding.parse_bitcode(bitcode, binding.create_context())
+
+
+def _diagnosed(output: str, llvm_ir: str, arch: Arch) -> CompileError:
+    """LLVM's last words as an error, with the place in the user's source where LLVM names one."""
+    errors = _ERROR_LINE.findall(output) or [output or "it ended without a word"]
+    message, at = errors[0], None
+    place = _PLACE.fullmatch(message)
+    if place:
+        message = place["rest"]
+        if place["line"] != "0":
+            file = _source_path(place["file"], llvm_ir)
+            at = SourceLocation(file, int(place["line"]), max(int(place["column"]) - 1, 0))
+    return CompileError(f"LLVM cannot compile this for {arch.name}: {message}", at=at)
+
+
+def _source_path(name: str, llvm_ir: str) -> str:
+    """A diagnostic has the file's name only; the line table has its directory too."""
+    found = re.search(rf'!DIFile\(filename: "{re.escape(name)}", directory: "([^"]*)"', llvm_ir)
+    return str(PurePath(found[1], name)) if found else name

@@ -1,0 +1,27 @@
+"""`flyc`: decorators and the compiler behind them.
+
+    import flydsl.compiler as flyc
+"""
+
+from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.jit_argument import from_dlpack, from_torch_tensor
+from flydsl.compiler.jit_function import JitFunction, Launch, capture_launches, jit
+from flydsl.compiler.kernel_function import KernelFunction, KernelLauncher, kernel
+from flydsl.compiler.pipeline import Pipeline, Stage
+from flydsl.compiler.trace import CompilationContext
+
+__all__ = [
+    "CompilationContext",
+    "CompiledArtifact",
+    "JitFunction",
+    "KernelFunction",
+    "KernelLauncher",
+    "Launch",
+    "Pipeline",
+    "Stage",
+    "capture_launches",
+    "from_dlpack",
+    "from_torch_tensor",
+    "jit",
+    "kernel",
+]

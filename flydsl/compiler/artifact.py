@@ -1,0 +1,118 @@
+"""The product of a compilation: machine code, the compiled launcher, and the record of how it was made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from flydsl.codegen import CodeObject, Kernel
+from flydsl.compiler.jit_argument import TensorKey, adapt, payload_codes, tensor_leaves
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError, FlyError
+from flydsl.expr.typing import Stream
+from flydsl.runtime import device as devices
+from flydsl.runtime.host import HostLauncher
+
+if TYPE_CHECKING:
+    from flydsl.compiler.pipeline import Pipeline
+
+
+class CompiledArtifact:
+    """A compiled launcher. Call it with the arguments that the launcher takes.
+
+    code: the code object with its texts. pipeline: every stage that led to it.
+    """
+
+    def __init__(self, pipeline: Pipeline, code: CodeObject) -> None:
+        self.pipeline = pipeline
+        self.code = code
+        self._keys = pipeline.keys
+        self._runtime = [(i, key) for i, key in enumerate(pipeline.keys) if not isinstance(key, tuple)]
+        self._launchers: dict[str, HostLauncher] = {}
+        device_types = {key.device for _, key in self._runtime if isinstance(key, TensorKey)}
+        self._device_type = next(iter(device_types), "cpu")
+
+    @property
+    def isa(self) -> str:
+        """The assembly, with the user's lines as comments."""
+        return self.code.isa
+
+    @property
+    def hsaco(self) -> bytes:
+        """The code object as the device loads it."""
+        return self.code.hsaco
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels, each with `.resources` and `.occupancy`."""
+        return self.code.kernels
+
+    def print_ir(self, compiled: bool = True) -> None:
+        """Print the MLIR after the last stage, or as traced."""
+        print(self.pipeline.text_after(len(self.pipeline)) if compiled else self.pipeline.origin)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Launch. Raises ArgumentError for arguments that this artifact was not compiled for."""
+        try:
+            self.launch(self._payloads(args, kwargs))
+        except FlyError as error:
+            raise error.with_traceback(None) from None
+
+    def _payloads(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        signature = self.pipeline.signature
+        payloads = []
+        for parameter, value, expected in zip(
+            signature.parameters, signature.bind(args, kwargs), self._keys, strict=True
+        ):
+            key, payload = adapt(parameter, value)
+            if key != expected:
+                raise ArgumentError(
+                    f"{parameter.name}: this was compiled for {_describe(expected)}, got {_describe(key)}",
+                    at=user_location(),
+                    hint=f"call {signature.name}, which compiles for what it gets",
+                )
+            payloads.append(payload)
+        return payloads
+
+    def launch(self, payloads: list[Any]) -> None:
+        """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
+        device = devices.current_device(self._device_type)
+        launcher = self._launchers.get(device.name)
+        if launcher is None:
+            launcher = self._launchers[device.name] = self._host_launcher(device)
+        with launcher.lock:
+            session = device.session()
+            launcher.run(self._values(payloads, device, session), session)
+
+    def _values(self, payloads: list[Any], device: devices.Device, session: Any) -> list[Any]:
+        """The compiled function's arguments, flattened: addresses, sizes, strides, scalars, streams."""
+        values: list[Any] = []
+        for i, key in self._runtime:
+            payload = payloads[i]
+            if isinstance(key, TensorKey):
+                argument = devices.TensorArgument(self.pipeline.signature.parameters[i].name, payload)
+                values.append(device.address(argument, session))
+                values += tensor_leaves(key, payload)
+            elif key is Stream:
+                values.append(device.stream_handle(payload))
+            else:
+                values.append(payload)
+        if self.pipeline.traced.extra_stream:
+            values.append(device.stream_handle(None))
+        return values
+
+    def _host_launcher(self, device: devices.Device) -> HostLauncher:
+        codes = [code for _, key in self._runtime for code in payload_codes(key)]
+        if self.pipeline.traced.extra_stream:
+            codes += payload_codes(Stream)
+        sites = {record.name: record.at for record in self.pipeline.traced.kernels}
+        return HostLauncher(self.pipeline.traced.module, self.pipeline.name, codes, device, self.code, sites)
+
+    def __repr__(self) -> str:
+        names = ", ".join(kernel.name for kernel in self.kernels)
+        return f"<CompiledArtifact {self.pipeline.name} for {self.code.arch.name}: {names}>"
+
+
+def _describe(key: Any) -> str:
+    if isinstance(key, TensorKey):
+        return f"a {key.device} tensor {key.type}"
+    return f"{key[1]!r}" if isinstance(key, tuple) else key.__name__

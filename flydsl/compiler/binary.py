@@ -1,0 +1,57 @@
+"""gpu-module-to-binary: the GPU module's body becomes machine code, and a `gpu.binary` takes the module's place.
+
+The MLIR build has no AMDGPU backend, so the body is translated to LLVM IR and handed to `flydsl.codegen`. This is the
+external-LLVM mode of the architecture guide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mlir import ir
+from mlir.dialects import llvm
+from mlir.passmanager import PassManager
+
+from flydsl.codegen import CodeObject, compile_llvm_ir
+from flydsl.errors import CompileError
+
+if TYPE_CHECKING:
+    from flydsl.compiler.stages import Compilation
+
+_DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}"
+
+
+def gpu_module_to_binary(compilation: Compilation) -> None:
+    """Compile `gpu.module @kernels`, unless that is done, and replace it by the result."""
+    top_level = compilation.module.regions[0].blocks[0].operations
+    gpu_module = next((op for op in top_level if op.operation.name == "gpu.module"), None)
+    if gpu_module is None:
+        raise CompileError("the module has no gpu.module to compile")
+    if compilation.code is None:
+        compilation.code = _compile(gpu_module.operation, compilation)
+    binary = _binary(compilation.code)
+    with ir.InsertionPoint(gpu_module), gpu_module.location:
+        for op in binary.body.operations:
+            op.operation.clone()
+    gpu_module.operation.erase()
+
+
+def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
+    with ir.Location.unknown():
+        device = ir.Module.create()
+        for op in gpu_module.regions[0].blocks[0].operations:
+            device.body.append(op.operation.clone())
+        # The listing needs source lines, whether or not the HSACO keeps them.
+        PassManager.parse(f"builtin.module({_DEBUG_SCOPES})").run(device.operation)
+    llvm_ir = llvm.translate_module_to_llvmir(device.operation)
+    return compile_llvm_ir(
+        llvm_ir, compilation.arch, opt_level=compilation.opt_level, debug_info=compilation.debug_info
+    )
+
+
+def _binary(code: CodeObject) -> ir.Module:
+    """`gpu.binary @kernels` as parsed text: building the attribute from parts can abort on a bad one."""
+    escaped = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in code.hsaco)
+    return ir.Module.parse(
+        f'gpu.binary @kernels [#gpu.object<#rocdl.target<chip = "{code.arch.name}">, bin = "{escaped}">]'
+    )

@@ -1,0 +1,310 @@
+"""Arguments of a launcher: what a Python value means to the compiler, and what it passes at run time.
+
+For each argument there is a *key*, the static part that a compiled launcher depends on, and a *payload*, the numbers
+that change from call to call. A tensor's key is its element type, its rank, which mode has stride 1, and its kind of
+device; its payload is its address, sizes and strides.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.compiler.signature import Parameter
+from flydsl.dialect.location import user_location
+from flydsl.dialect.types import MemRefType, dynamic_leaves
+from flydsl.errors import ArgumentError
+from flydsl.expr.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric, wrap_scalar
+from flydsl.expr.typing import Constexpr, Stream, Tensor
+
+# torch's dtype names -> MLIR element types. Unsigned integers share MLIR's signless ones.
+_TORCH_ELEMENTS = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "uint64": "i64", "uint32": "i32", "uint16": "i16", "uint8": "i8", "bool": "i8",
+    "float8_e4m3fn": "f8E4M3FN", "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+}  # fmt: skip
+
+# struct codes of scalar payloads by MLIR name.
+_CODES = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "index": "q", "f16": "e", "f32": "f", "f64": "d"}
+
+
+@dataclass(frozen=True)
+class TensorArgument:
+    """A tensor with a layout of the user's choosing; `from_dlpack` makes it.
+
+    layout: its leaves that are ints are compiled in; dynamic ones are passed at run time.
+    """
+
+    tensor: Any
+    layout: algebra.Layout
+
+    def mark_layout_dynamic(self, leading_dim: int | None = None, divisibility: int = 1) -> TensorArgument:
+        """The same tensor with sizes and strides passed at run time.
+
+        leading_dim: the dimension whose stride is 1 (by default the one that has it).
+        divisibility: a number that divides every other stride.
+        """
+        strides = tuple(self.tensor.stride())
+        if leading_dim is None:
+            leading_dim = _unit_dimension(tuple(self.tensor.shape), strides)
+        elif strides[leading_dim] != 1:
+            raise ArgumentError(
+                f"dimension {leading_dim} has stride {strides[leading_dim]}, not 1; strides are {strides}",
+                at=user_location(),
+            )
+        for i, stride in enumerate(strides):
+            if i != leading_dim and stride % divisibility:
+                raise ArgumentError(
+                    f"stride {stride} of dimension {i} is not divisible by {divisibility}", at=user_location()
+                )
+        return TensorArgument(self.tensor, _dynamic_layout(len(strides), leading_dim, divisibility))
+
+
+def from_dlpack(tensor: Any) -> TensorArgument:
+    """A tensor whose shape and strides are compiled in. tensor: of torch, or of any library that speaks DLPack."""
+    import torch
+
+    if not isinstance(tensor, torch.Tensor):
+        if not hasattr(tensor, "__dlpack__"):
+            raise ArgumentError(f"from_dlpack of {type(tensor).__name__}, which has no __dlpack__", at=user_location())
+        tensor = torch.from_dlpack(tensor)
+    _check_tensor("from_dlpack", tensor)
+    return TensorArgument(tensor, algebra.make_layout(tuple(tensor.shape), tuple(tensor.stride())))
+
+
+from_torch_tensor = from_dlpack
+
+
+def _unit_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """The last dimension of stride 1, preferring one of more than one element; -1 where there is none."""
+    unit = [i for i, stride in enumerate(strides) if stride == 1]
+    return max(unit, key=lambda i: (shape[i] != 1, i), default=-1)
+
+
+_layouts: dict[tuple[int, int, int], algebra.Layout] = {}
+
+
+def _dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layout:
+    key = (rank, unit, divisibility)
+    if key not in _layouts:
+        stride = tuple(1 if i == unit else algebra.Dynamic(64, divisibility) for i in range(rank))
+        _layouts[key] = algebra.make_layout(tuple(algebra.Dynamic() for _ in range(rank)), stride)
+    return _layouts[key]
+
+
+# --- adapting one argument -------------------------------------------------------------------------------------------
+
+Adapted = tuple[Any, Any]
+"""The key of an argument and its payload."""
+
+
+def adapt(parameter: Parameter, value: Any) -> Adapted:
+    """Key and payload of one argument. Raises ArgumentError where the value is not what the parameter takes."""
+    kind = parameter.kind
+    if kind is Constexpr:
+        parameter.check_constexpr(value)
+        return _constexpr_key(parameter, value), value
+    if kind is Stream:
+        return Stream, value.value if isinstance(value, Stream) else value
+    if kind is not None and issubclass(kind, Numeric):
+        return kind, _scalar(parameter, kind, value)
+    return _adapt_value(parameter, value)
+
+
+def _constexpr_key(parameter: Parameter, value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(
+            f"{parameter.name} is a compile-time value, so it must be hashable; {type(value).__name__} is not",
+            at=user_location(),
+            hint="pass a tuple for a list",
+        ) from None
+    return type(value), value
+
+
+def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
+    """An argument of a Tensor parameter, or of one without annotation."""
+    adaptor = _ADAPTORS.get(type(value)) or _find_adaptor(type(value))
+    if adaptor is not None:
+        key, payload = adaptor(parameter, value)
+        if parameter.kind is None or isinstance(key, TensorKey):
+            return key, payload
+    raise ArgumentError(
+        f"{parameter.name} takes {'a tensor' if parameter.kind is Tensor else 'a tensor or a number'}, "
+        f"got {value!r} ({type(value).__name__})"[:300],
+        at=user_location(),
+        hint="a torch tensor, or flyc.from_dlpack(...) of another library's" if parameter.kind is Tensor else None,
+    )
+
+
+@dataclass(frozen=True)
+class TensorKey:
+    """The static part of a tensor argument. device: `cpu` or `cuda` (which is HIP's name in torch)."""
+
+    element: str
+    layout: algebra.Layout
+    device: str
+
+    @property
+    def type(self) -> MemRefType:
+        return MemRefType(self.element, "global", self.layout)
+
+
+_tensor_keys: dict[tuple[Any, ...], TensorKey] = {}
+
+
+def _adapt_torch(parameter: Parameter, tensor: Any) -> Adapted:
+    shape, strides = tensor.shape, tensor.stride()
+    if len(strides) == 1:
+        unit = 0 if strides[0] == 1 else -1
+    else:
+        unit = _unit_dimension(shape, strides)
+    device = tensor.device.type
+    known = (tensor.dtype, tensor.layout, device, len(strides), unit)
+    key = _tensor_keys.get(known)
+    if key is None:
+        _check_tensor(parameter.name, tensor)
+        layout = _dynamic_layout(len(strides), unit)
+        key = _tensor_keys[known] = TensorKey(torch_element(tensor.dtype), layout, device)
+    return key, tensor
+
+
+def _adapt_tensor_argument(parameter: Parameter, argument: TensorArgument) -> Adapted:
+    tensor = argument.tensor
+    _check_tensor(parameter.name, tensor)
+    return TensorKey(torch_element(tensor.dtype), argument.layout, tensor.device.type), tensor
+
+
+def torch_element(dtype: Any) -> str:
+    """The MLIR element type of a torch dtype."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in _TORCH_ELEMENTS:
+        known = ", ".join(_TORCH_ELEMENTS)
+        raise ArgumentError(f"tensors of {dtype} are not supported", at=user_location(), hint=f"supported: {known}")
+    return _TORCH_ELEMENTS[name]
+
+
+def _check_tensor(name: str, tensor: Any) -> None:
+    """Raise ArgumentError for tensors that have no strided memory on a device that runs kernels."""
+    problem = None
+    if str(tensor.layout) != "torch.strided":
+        problem = f"is stored as {tensor.layout}"
+    elif tensor.device.type not in ("cpu", "cuda"):
+        problem = f"is on device {tensor.device}"
+    elif tensor.is_conj() or tensor.is_neg():
+        problem = "is a lazily conjugated or negated view"
+    elif tensor.dim() == 0:
+        raise ArgumentError(
+            f"{name}: a tensor without dimensions", at=user_location(), hint="pass a number, or reshape it to (1,)"
+        )
+    if problem:
+        raise ArgumentError(
+            f"{name}: a tensor that {problem}",
+            at=user_location(),
+            hint="kernels take strided tensors in CPU (simulator) or HIP memory",
+        )
+    torch_element(tensor.dtype)
+
+
+def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
+    """A number as a parameter of type `kind` passes it."""
+    if isinstance(value, Numeric) and value.dtype is not kind:
+        raise ArgumentError(
+            f"{parameter.name} is {kind.__name__}, got {value!r}", at=user_location(), hint=f"fx.{kind.__name__}(...)"
+        )
+    is_number = isinstance(value, Numeric | bool | int | float) or hasattr(value, "__index__")
+    if not is_number or (isinstance(value, float) and not kind.is_float):
+        raise ArgumentError(
+            f"{parameter.name} is {kind.__name__}, got {value!r} ({type(value).__name__})"[:300], at=user_location()
+        )
+    try:
+        return (value if isinstance(value, Numeric) else kind(value)).value
+    except ArgumentError as error:
+        raise ArgumentError(f"{parameter.name}: {error.message}", at=error.at) from None
+
+
+def _adapt_number(kind: type[Numeric]) -> Callable[[Parameter, Any], Adapted]:
+    return lambda parameter, value: (kind, _scalar(parameter, kind, value))
+
+
+def _adapt_int(parameter: Parameter, value: int) -> Adapted:
+    kind = Int32 if -(1 << 31) <= value < (1 << 31) else Int64
+    return kind, _scalar(parameter, kind, value)
+
+
+def _adapt_numeric(parameter: Parameter, value: Numeric) -> Adapted:
+    return value.dtype, _scalar(parameter, value.dtype, value)
+
+
+_ADAPTORS: dict[type, Callable[[Parameter, Any], Adapted]] = {
+    TensorArgument: _adapt_tensor_argument,
+    bool: _adapt_number(Boolean),
+    int: _adapt_int,
+    float: _adapt_number(Float32),
+    Stream: lambda parameter, value: (Stream, value.value),
+}
+
+
+def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
+    """The adaptor of a type that is seen for the first time. torch is only there if the user imported it."""
+    torch = sys.modules.get("torch")
+    found: Callable[[Parameter, Any], Adapted] | None = None
+    if torch is not None and issubclass(kind, torch.Tensor):
+        found = _adapt_torch
+    elif issubclass(kind, Numeric):
+        found = _adapt_numeric
+    if found is not None:
+        _ADAPTORS[kind] = found
+    return found
+
+
+# --- the compiler's and the runtime's view of a key ------------------------------------------------------------------
+
+
+def ir_types(key: Any) -> list[ir.Type]:
+    """The launcher's MLIR parameter types for an argument with this key."""
+    if isinstance(key, TensorKey):
+        return [key.type.ir]
+    if key is Stream:
+        return [ir.Type.parse("!gpu.async.token")]
+    return [key.ir_type] if isinstance(key, type) else []
+
+
+def traced_value(key: Any, value: ir.Value) -> Any:
+    """What the launcher's body sees for an argument with this key."""
+    if isinstance(key, TensorKey):
+        return Tensor(value)
+    if key is Stream:
+        return Stream(value)
+    return key.of(value) if isinstance(key, type) and issubclass(key, Numeric) else wrap_scalar(value)
+
+
+def payload_codes(key: Any) -> list[str]:
+    """The struct codes of each LLVM parameter of an argument: a tensor's pointer, then its packed dynamic leaves."""
+    if isinstance(key, TensorKey):
+        leaves = "".join("q" if leaf.width == 64 else "i" for leaf in dynamic_leaves(key.layout))
+        return ["q", leaves] if leaves else ["q"]
+    if key is Stream:
+        return ["q"]
+    if not isinstance(key, type):
+        return []
+    code = _CODES.get(key.mlir_name)
+    if code is None:
+        raise ArgumentError(f"a launcher cannot take a {key.__name__}", hint="pass fx.Float32 and convert it inside")
+    unsigned = issubclass(key, Integer) and not key.signed and code != "?"
+    return [code.upper() if unsigned else code]
+
+
+def tensor_leaves(key: TensorKey, tensor: Any) -> list[int]:
+    """The values of a tensor layout's dynamic leaves: sizes, then strides other than the static one."""
+    layout = key.layout
+    sizes = [size for size, leaf in zip(tensor.shape, layout.shape, strict=True) if isinstance(leaf, algebra.Dynamic)]
+    strides = [s for s, leaf in zip(tensor.stride(), layout.stride, strict=True) if isinstance(leaf, algebra.Dynamic)]
+    return sizes + strides

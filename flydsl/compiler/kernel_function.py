@@ -1,0 +1,232 @@
+"""`@flyc.kernel`: device functions, and their launch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from mlir import ir
+
+from flydsl.compiler.rewrite import rewrite
+from flydsl.compiler.signature import Parameter, Signature
+from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError, LaunchError, TraceError
+from flydsl.expr.emit import emit
+from flydsl.expr.numeric import ArithValue, Index, Int32, Numeric, as_numeric, numeric_class
+from flydsl.expr.typing import Constexpr, FlyValue, Stream, Tensor
+
+__all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
+
+
+class KernelFunction:
+    """A function that runs on the device, once per thread. Call it inside a `@flyc.jit` function and launch it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self._rewritten: Callable[..., Any] | None = None
+        self._signature: Signature | None = None
+
+    @property
+    def signature(self) -> Signature:
+        if self._signature is None:
+            self._signature = Signature(self.function)
+        return self._signature
+
+    def __call__(self, *args: Any, **kwargs: Any) -> KernelLauncher:
+        """Trace the kernel's body for these arguments; `.launch(...)` on the result runs it."""
+        at = user_location()
+        name = self.function.__name__
+        if not is_tracing():
+            raise TraceError(
+                f"kernel {name} is called outside a @flyc.jit function",
+                at=at,
+                hint=f"write a @flyc.jit function that calls {name}(...).launch(grid=..., block=...)",
+            )
+        state = CompilationContext.get_current()
+        if state.in_kernel:
+            raise TraceError(
+                f"kernel {name} is called inside a kernel", at=at, hint="share code in a function without @flyc.kernel"
+            )
+        values = self.signature.bind(args, kwargs)
+        return self._trace(state, values)
+
+    def _trace(self, state: CompilationContext, values: list[Any]) -> KernelLauncher:
+        if self._rewritten is None:
+            self._rewritten = rewrite(self.function)
+        parameters = self.signature.parameters
+        operands = [_operand(p, value) for p, value in zip(parameters, values, strict=True)]
+        runtime = [value for value in operands if value is not None]
+        symbol = state.unique_name(self.function.__name__)
+        block, arguments = new_function(
+            "gpu.func",
+            symbol,
+            [value.type for value in runtime],
+            ir.InsertionPoint(state.gpu_module_body),
+            self.signature.location,
+            {"gpu.kernel": ir.UnitAttr.get()},
+        )
+        incoming = iter(arguments)
+        inside = {
+            p.name: value if operand is None else _inside(value, next(incoming), p)
+            for p, value, operand in zip(parameters, values, operands, strict=True)
+        }
+        state.in_kernel = True
+        try:
+            with ir.InsertionPoint(block):
+                result = self._rewritten(**inside)
+                ir.Operation.create("gpu.return", loc=ir.Location.unknown())
+        finally:
+            state.in_kernel = False
+        if result is not None:
+            raise TraceError(
+                f"kernel {self.function.__name__} returns {result!r}; a kernel returns nothing",
+                at=self.signature.location,
+                hint="write results to a tensor",
+            )
+        names = tuple(p.name for p, operand in zip(parameters, operands, strict=True) if operand is not None)
+        return KernelLauncher(state, symbol, runtime, names)
+
+
+def _operand(parameter: Parameter, value: Any) -> ir.Value | None:
+    """What a launch passes for an argument, or None for one that is known when compiling."""
+    kind = parameter.kind
+    if kind is Constexpr:
+        if isinstance(value, FlyValue) or (isinstance(value, Numeric) and not value.is_static):
+            raise ArgumentError(
+                f"{parameter.name} is Constexpr, but {value!r} is a runtime value",
+                at=user_location(),
+                hint="make the launcher's parameter Constexpr too",
+            )
+        parameter.check_constexpr(value)
+        return None
+    if kind is Tensor and not isinstance(value, Tensor):
+        raise ArgumentError(f"{parameter.name} takes a tensor, got {value!r}", at=user_location())
+    if kind is not None and issubclass(kind, Numeric):
+        if not isinstance(value, ArithValue | bool | int | float):
+            raise ArgumentError(f"{parameter.name} is {kind.__name__}, got {value!r}", at=user_location())
+        return kind(value).ir_value()
+    if isinstance(value, FlyValue):
+        return value.value
+    if isinstance(value, Numeric):
+        return value.ir_value()
+    return None
+
+
+def _inside(value: Any, argument: ir.Value, parameter: Parameter) -> Any:
+    """The kernel's own view of a runtime argument."""
+    if isinstance(value, FlyValue):
+        return type(value)(argument)  # type: ignore[call-arg]
+    kind = parameter.kind if parameter.kind is not None and issubclass(parameter.kind, Numeric) else None
+    return (kind or (value.dtype if isinstance(value, Numeric) else numeric_class(argument.type))).of(argument)
+
+
+class KernelLauncher:
+    """A traced kernel with its arguments, waiting for its launch configuration."""
+
+    def __init__(
+        self, state: CompilationContext, symbol: str, operands: list[ir.Value], names: tuple[str, ...]
+    ) -> None:
+        self._state = state
+        self._symbol = symbol
+        self._operands = operands
+        self._names = names
+        self._launched = False
+
+    def launch(self, grid: Any, block: Any, smem: Any = 0, stream: Any = None) -> None:
+        """Launch the kernel.
+
+        grid: workgroups along x, y, z; block: threads along x, y, z: an int, a runtime integer, or 1 to 3 of them.
+        smem: dynamic shared memory in bytes. stream: by default the launcher's.
+        Raises LaunchError for a configuration that no device accepts.
+        """
+        at = user_location()
+        if self._launched:
+            raise LaunchError(f"{self._symbol} is launched twice", at=at, hint="call the kernel once per launch")
+        self._launched = True
+        blocks = _dimensions("grid", grid)
+        threads = _dimensions("block", block)
+        self._set_block_size(threads)
+        segments = [1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, len(self._operands), 0]
+        operands = [
+            self._stream(stream),
+            *(Index(value).ir_value() for value in (*blocks, *threads)),
+            _smem_bytes(smem, self._state).ir_value(),
+            *self._operands,
+        ]
+        attributes = {
+            "kernel": ir.Attribute.parse(f"@kernels::@{self._symbol}"),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments),
+        }
+        emit("gpu.launch_func", operands, [ir.Type.parse("!gpu.async.token")], attributes)
+        self._state.kernels.append(KernelRecord(self._symbol, self._names, at))
+
+    def _stream(self, stream: Any) -> ir.Value:
+        value = stream.value if isinstance(stream, Stream) else stream
+        if value is None:
+            assert self._state.stream is not None
+            return self._state.stream
+        if not isinstance(value, ir.Value):
+            raise LaunchError(
+                f"stream={stream!r} is a fixed stream", at=user_location(), hint="make it a parameter: stream: fx.Stream"
+            )
+        return value
+
+    def _set_block_size(self, threads: list[Numeric]) -> None:
+        """Tell the compiler the block size, or for a runtime one the largest."""
+        function = next(op for op in self._state.gpu_module_body.operations if op.name.value == self._symbol)
+        limit = self._state.arch.max_workgroup_size
+        if all(value.is_static for value in threads):
+            sizes = [int(value) for value in threads]
+            total = sizes[0] * sizes[1] * sizes[2]
+            if total > limit:
+                raise LaunchError(
+                    f"block {tuple(sizes)} has {total} threads; {self._state.arch.name} takes at most {limit}",
+                    at=user_location(),
+                )
+            function.attributes["known_block_size"] = ir.DenseI32ArrayAttr.get(sizes)
+        else:
+            function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"1,{limit}")
+
+
+def _dimensions(what: str, value: Any) -> list[Any]:
+    """1 to 3 launch dimensions as three scalars."""
+    given = list(value) if isinstance(value, tuple | list) else [value]
+    if not 1 <= len(given) <= 3:
+        raise LaunchError(f"{what}={value!r}: 1 to 3 dimensions, not {len(given)}", at=user_location())
+    numbers = [_dimension(what, value, item) for item in given]
+    return numbers + [Int32(1)] * (3 - len(numbers))
+
+
+def _dimension(what: str, value: Any, item: Any) -> Any:
+    is_integer = isinstance(item, ir.Value | Numeric) or (hasattr(item, "__index__") and not isinstance(item, bool))
+    number = as_numeric(item if isinstance(item, ir.Value | Numeric) else int(item)) if is_integer else None
+    if number is None or number.is_float:
+        raise LaunchError(f"{what}={value!r}: {item!r} is not an integer", at=user_location())
+    if number.is_static and int(number) < 1:
+        raise LaunchError(f"{what}={value!r}: every dimension is at least 1", at=user_location())
+    return number
+
+
+def _smem_bytes(smem: Any, state: CompilationContext) -> Any:
+    number = as_numeric(smem)
+    if number.is_float:
+        raise LaunchError(f"smem={smem!r}: a number of bytes", at=user_location())
+    if number.is_static and not 0 <= int(number) <= state.arch.lds_bytes_per_workgroup:
+        raise LaunchError(
+            f"smem={int(number)} bytes; {state.arch.name} has {state.arch.lds_bytes_per_workgroup} per workgroup",
+            at=user_location(),
+        )
+    return Int32(number)
+
+
+def kernel(function: Callable[..., Any]) -> KernelFunction:
+    """Decorate a device function.
+
+    Its body is traced at each call inside a `@flyc.jit` function. Parameters: `fx.Tensor`, scalars such as `fx.Int32`,
+    `fx.Constexpr[T]` for values known when compiling; without annotation the argument decides.
+    """
+    return KernelFunction(function)
+

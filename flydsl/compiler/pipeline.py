@@ -1,0 +1,292 @@
+"""The pipeline of one compilation: stage after stage, with a record of each.
+
+    p = launch.lower(A, B, C)          # nothing has run yet
+    p.step(); p.run(until="fly-layout-lowering"); p.run()
+    p["fly-layout-lowering"].diff
+    p.artifact
+
+Running keeps one thing besides timings: a copy of the module as traced. The text of a stage is made when someone
+looks, by running the stages up to it again on that copy. So a launch that nobody looks at pays nothing for the record,
+and what is shown is what ran: the same stages on the same input.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from functools import cached_property
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from mlir import ir
+
+from flydsl.arch import Arch
+from flydsl.compiler import dump
+from flydsl.compiler.stages import Compilation, StageSpec, stages
+from flydsl.compiler.trace import Traced
+from flydsl.dialect.context import context, lock
+from flydsl.dialect.location import source_location
+from flydsl.dialect.text import to_text, written_form
+from flydsl.errors import ArgumentError, CompileError, FlyError
+from flydsl.utils import env
+
+if TYPE_CHECKING:
+    from flydsl.compiler.artifact import CompiledArtifact
+
+
+class Stage:
+    """One stage of a pipeline and what it did.
+
+    state: "pending", "done" or "failed". time_ms: how long it ran. error: why it failed.
+    """
+
+    def __init__(self, pipeline: Pipeline, index: int, spec: StageSpec) -> None:
+        self._pipeline = pipeline
+        self._spec = spec
+        self.index = index
+        self.state = "pending"
+        self.time_ms: float | None = None
+        self.error: FlyError | None = None
+
+    @property
+    def name(self) -> str:
+        """As the pass pipeline writes it, with options."""
+        return self._spec.name
+
+    @property
+    def passes(self) -> tuple[str, ...]:
+        """The names of the passes, without options."""
+        return self._spec.passes
+
+    @property
+    def phase(self) -> str:
+        """A: fly to ROCDL; B: to LLVM; C: machine code."""
+        return self._spec.phase
+
+    @property
+    def summary(self) -> str:
+        """What the stage is for, in a few words."""
+        return self._spec.summary
+
+    @property
+    def file_name(self) -> str:
+        """The name of its dump file, without directory."""
+        return f"{self.index:02d}_{self._spec.file_name}.mlir"
+
+    @property
+    def before(self) -> str:
+        """The module before this stage. Raises CompileError where the pipeline has not come here yet."""
+        return self._pipeline.text_after(self.index - 1)
+
+    @property
+    def after(self) -> str:
+        """The module after this stage. Raises CompileError for a stage that has not run, or failed."""
+        return self._pipeline.text_after(self.index)
+
+    @property
+    def diff(self) -> str:
+        """The unified diff from before to after; empty where the stage changed nothing."""
+        return "\n".join(
+            difflib.unified_diff(
+                self.before.splitlines(), self.after.splitlines(), "before", f"after {self.name}", lineterm=""
+            )
+        )
+
+    @property
+    def changed(self) -> bool:
+        """Whether the module's text is another after the stage."""
+        return self.before != self.after
+
+    @property
+    def ops_before(self) -> int:
+        """Number of operations before the stage."""
+        return self._pipeline.ops_after(self.index - 1)
+
+    @property
+    def ops_after(self) -> int:
+        """Number of operations after the stage."""
+        return self._pipeline.ops_after(self.index)
+
+    def run(self, compilation: Compilation) -> None:
+        """Run on a compilation; see `StageSpec.run`."""
+        self._spec.run(compilation)
+
+    def __repr__(self) -> str:
+        time = "" if self.time_ms is None else f", {self.time_ms:.2f} ms"
+        return f"<Stage {self.index} {self.name}: {self.state}{time}>"
+
+
+class Pipeline:
+    """The stages of one compilation. Index it by number or name; iterate it for the stages."""
+
+    def __init__(self, name: str, traced: Traced, arch: Arch, keys: tuple[Any, ...], signature: Any) -> None:
+        self.name = name
+        self.arch = arch
+        self.traced = traced
+        self.keys = keys
+        self.signature = signature
+        with lock, context():
+            self.stages = [Stage(self, i + 1, spec) for i, spec in enumerate(stages(arch))]
+            self._origin = traced.module.operation.clone()
+        self._compilation = Compilation(
+            traced.module.operation, arch, env.opt_level(), env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO")
+        )
+        self._snapshots: list[ir.Operation] = [self._origin]
+        if env.flag("FLYDSL_DEBUG_PRINT_ORIGIN_IR"):
+            print(self.origin)
+
+    # --- running -----------------------------------------------------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """How many stages have run."""
+        return sum(stage.state == "done" for stage in self.stages)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every stage has run."""
+        return self.position == len(self.stages)
+
+    def step(self) -> Stage:
+        """Run the next stage. Raises CompileError where it fails, or where none is left."""
+        if self.finished:
+            raise CompileError(f"{self.name}: every stage has run", hint="start again with .lower(...)")
+        stage = self.stages[self.position]
+        if stage.error is not None:
+            raise stage.error
+        self._run(stage)
+        if self.finished:
+            dump.dump(self)
+        return stage
+
+    def run(self, until: str | int | None = None) -> Pipeline:
+        """Run the remaining stages, or those up to and including `until` (a name or a number)."""
+        last = len(self.stages) if until is None else self._pending(until)
+        while self.position < last:
+            self.step()
+        return self
+
+    def _pending(self, until: str | int) -> int:
+        """The number of the next stage of that name; of the last one that ran where none is left."""
+        found = self._matching(until)
+        return next((stage.index for stage in found if stage.state != "done"), found[-1].index)
+
+    def _run(self, stage: Stage) -> None:
+        start = perf_counter()
+        try:
+            with lock, context(), ir.Location.unknown():
+                stage.run(self._compilation)
+                if env.flag("FLYDSL_DEBUG_ENABLE_VERIFIER", True):
+                    self._compilation.module.verify()
+        except (FlyError, ir.MLIRError) as error:
+            stage.state = "failed"
+            stage.error = _stage_error(stage, error)
+            dump.dump(self)
+            raise stage.error from None
+        stage.time_ms = (perf_counter() - start) * 1e3
+        stage.state = "done"
+        if env.flag("FLYDSL_DEBUG_PRINT_AFTER_ALL"):
+            print(f"// -----// after {stage.index} {stage.name} //----- //\n{to_text(self._compilation.module)}")
+
+    @property
+    def artifact(self) -> CompiledArtifact:
+        """The compiled launcher; runs the stages that are left."""
+        self.run()
+        return self._artifact
+
+    @cached_property
+    def _artifact(self) -> CompiledArtifact:
+        from flydsl.compiler.artifact import CompiledArtifact
+
+        assert self._compilation.code is not None
+        return CompiledArtifact(self, self._compilation.code)
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def origin(self) -> str:
+        """The module as traced."""
+        return to_text(self._origin)
+
+    def text_after(self, index: int, *, locations: bool = False) -> str:
+        """The module after stage `index`, 0 for the traced one."""
+        return to_text(self._module_after(index), locations=locations)
+
+    def ops_after(self, index: int) -> int:
+        """How many operations the module has after stage `index`."""
+        count = 0
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            nonlocal count
+            count += 1
+            return ir.WalkResult.ADVANCE
+
+        self._module_after(index).walk(visit)
+        return count
+
+    def _module_after(self, index: int) -> ir.Operation:
+        """The module after a stage, from running it again; kept, so that each stage runs again at most once."""
+        if index > 0 and self.stages[index - 1].state != "done":
+            stage = self.stages[index - 1]
+            raise CompileError(f"stage {stage.name} has {'failed' if stage.error else 'not run yet'}")
+        while len(self._snapshots) <= index:
+            stage = self.stages[len(self._snapshots) - 1]
+            again = Compilation(
+                self._snapshots[-1].clone(),
+                self.arch,
+                self._compilation.opt_level,
+                self._compilation.debug_info,
+                self._compilation.code,
+            )
+            with lock, context(), ir.Location.unknown():
+                stage.run(again)
+            self._snapshots.append(again.module)
+        return self._snapshots[index]
+
+    def __getitem__(self, key: int | str) -> Stage:
+        found = self._matching(key)
+        exact = [stage for stage in found if stage.name == key]
+        if len(found) > 1 and len(exact) != 1:
+            choices = ", ".join(f"p[{stage.index}]" for stage in found)
+            raise ArgumentError(f"{key!r} names {len(found)} stages", hint=f"take one of {choices}")
+        return exact[0] if exact else found[0]
+
+    def _matching(self, key: int | str) -> list[Stage]:
+        """The stages of a number, a pass name or a dump file's name."""
+        if isinstance(key, int):
+            if 1 <= key <= len(self.stages):
+                return [self.stages[key - 1]]
+            raise ArgumentError(f"stage {key}: the stages are 1 to {len(self.stages)}")
+        found = [s for s in self.stages if key in (s.name, *s.passes, s.file_name, s.file_name.removesuffix(".mlir"))]
+        if not found:
+            names = ", ".join(dict.fromkeys(name for stage in self.stages for name in stage.passes))
+            raise ArgumentError(f"no stage is called {key!r}", hint=f"the passes are {names}")
+        return found
+
+    def __iter__(self) -> Iterator[Stage]:
+        return iter(self.stages)
+
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    def __repr__(self) -> str:
+        lines = [f"Pipeline {self.name} for {self.arch.name}: {self.position} of {len(self)} stages done"]
+        lines.append(f"{'#':>2}  {'stage':46} phase  {'state':8} {'ms':>7}  ops")
+        for stage in self.stages:
+            time = "" if stage.time_ms is None else f"{stage.time_ms:.2f}"
+            ops = f"{stage.ops_before} -> {stage.ops_after}" if stage.state == "done" else ""
+            name = ", ".join(stage.passes)
+            shown = name if len(name) <= 46 else name[:43] + "..."
+            lines.append(f"{stage.index:>2}  {shown:46} {stage.phase:5}  {stage.state:8} {time:>7}  {ops}".rstrip())
+        return "\n".join(lines)
+
+
+def _stage_error(stage: Stage, error: FlyError | ir.MLIRError) -> FlyError:
+    """A failure with the stage's name and, from MLIR's diagnostics, the user's line."""
+    if isinstance(error, FlyError):
+        error.message = f"stage {stage.index} {stage.passes[0]}: {error.message}"
+        return error
+    diagnostics = error.error_diagnostics
+    at = next((found for d in diagnostics if (found := source_location(d.location)) is not None), None)
+    text = "; ".join(written_form(d.message) for d in diagnostics) or str(error)
+    return CompileError(f"stage {stage.index} {', '.join(stage.passes)} failed: {text}", at=at)

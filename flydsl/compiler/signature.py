@@ -1,0 +1,114 @@
+"""Signatures: what each parameter of a launcher or kernel takes, and how arguments bind to parameters.
+
+Binding a call is on the path of every launch, so a signature is read once and a bind is a few list operations.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError, SourceLocation, TraceError
+from flydsl.expr.numeric import Numeric
+from flydsl.expr.typing import Constexpr, Stream, Tensor
+
+_MISSING = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter.
+
+    kind: `Tensor`, `Stream`, `Constexpr` or a scalar type; None where the argument decides.
+    constexpr_type: T of `Constexpr[T]`, where T is a class.
+    """
+
+    name: str
+    kind: type | None
+    constexpr_type: type | None = None
+    default: Any = _MISSING
+
+    @property
+    def is_constexpr(self) -> bool:
+        return self.kind is Constexpr
+
+    def check_constexpr(self, value: Any) -> None:
+        """Raise ArgumentError unless a compile-time argument has its type and can key a cache."""
+        if self.constexpr_type is not None and not isinstance(value, self.constexpr_type):
+            raise ArgumentError(
+                f"{self.name} is Constexpr[{self.constexpr_type.__name__}], got {value!r} ({type(value).__name__})",
+                at=user_location(),
+            )
+
+
+class Signature:
+    """The parameters of a launcher or kernel."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = function.__name__
+        self.location = SourceLocation(function.__code__.co_filename, function.__code__.co_firstlineno)
+        annotations = _annotations(function)
+        self.parameters = [
+            self._parameter(p, annotations.get(p.name, _MISSING)) for p in inspect.signature(function).parameters.values()
+        ]
+        self._positions = {p.name: i for i, p in enumerate(self.parameters)}
+        self._defaults = [p.default for p in self.parameters]
+
+    def _parameter(self, parameter: inspect.Parameter, annotation: Any) -> Parameter:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TraceError(f"{self.name}: *args and **kwargs cannot be traced", at=self.location)
+        name, default = parameter.name, parameter.default
+        if annotation is _MISSING:
+            return Parameter(name, None, default=default)
+        if annotation is Constexpr or get_origin(annotation) is Constexpr:
+            (inner,) = get_args(annotation) or (None,)
+            return Parameter(name, Constexpr, inner if isinstance(inner, type) else None, default)
+        if isinstance(annotation, type) and issubclass(annotation, Tensor | Stream | Numeric):
+            return Parameter(name, annotation, default=default)
+        raise TraceError(
+            f"{self.name}: parameter {name} is annotated {annotation!r}, which is no type of the DSL",
+            at=self.location,
+            hint="fx.Tensor, a scalar such as fx.Int32, fx.Constexpr[int], fx.Stream, or no annotation",
+        )
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The arguments in parameter order, defaults filled in. Raises ArgumentError as a call would TypeError."""
+        if len(args) > len(self.parameters):
+            raise self._wrong(f"takes {len(self.parameters)} arguments, got {len(args)}")
+        values = [*args, *self._defaults[len(args) :]]
+        for name, value in kwargs.items():
+            position = self._positions.get(name)
+            if position is None:
+                raise self._wrong(f"has no parameter {name!r}")
+            if position < len(args):
+                raise self._wrong(f"got {name!r} twice")
+            values[position] = value
+        if any(value is _MISSING for value in values[len(args) :]):
+            missing = [p.name for p, value in zip(self.parameters, values, strict=True) if value is _MISSING]
+            raise self._wrong(f"misses {', '.join(missing)}")
+        return values
+
+    def _wrong(self, what: str) -> ArgumentError:
+        names = ", ".join(p.name for p in self.parameters)
+        return ArgumentError(f"{self.name} {what}", at=user_location(), hint=f"its parameters are ({names})")
+
+
+def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations as objects, also where `from __future__ import annotations` made them strings."""
+    names = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells = {}
+    for name, cell in names.items():
+        try:
+            cells[name] = cell.cell_contents
+        except ValueError:  # a name of the enclosing function that is not assigned yet
+            continue
+    try:
+        return inspect.get_annotations(function, locals=cells, eval_str=True)
+    except NameError as error:
+        raise TraceError(
+            f"{function.__name__}: an annotation names {error.name!r}, which is not defined",
+            at=SourceLocation(function.__code__.co_filename, function.__code__.co_firstlineno),
+        ) from None

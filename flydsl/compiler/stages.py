@@ -1,0 +1,127 @@
+"""Every stage of the compiler, in order: the list to read, and the place to add a pass.
+
+Phase A lowers the fly dialect to ROCDL, phase B everything to the LLVM dialect, phase C makes machine code. Names and
+order are those of the architecture guide, section 3.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Union
+
+from mlir import ir
+from mlir.passmanager import PassManager
+
+from flydsl.arch import Arch
+from flydsl.codegen import CodeObject
+from flydsl.compiler.binary import gpu_module_to_binary
+from flydsl.passes import (
+    convert_fly_to_rocdl,
+    fly_canonicalize,
+    fly_convert_atom_call_to_ssa_form,
+    fly_int_swizzle_simplify,
+    fly_layout_lowering,
+    fly_promote_regmem_to_vectorssa,
+    fly_rewrite_func_signature,
+    fly_rocdl_cluster_attr,
+)
+from flydsl.utils import env
+
+
+@dataclass
+class Compilation:
+    """What the stages work on.
+
+    module: the builtin.module, rewritten in place. code: the machine code, once phase C has made it.
+    """
+
+    module: ir.Operation
+    arch: Arch
+    opt_level: int
+    debug_info: bool
+    code: CodeObject | None = None
+
+
+Step = Union[str, ModuleType, Callable[[Compilation], None]]
+"""An upstream pipeline in MLIR's syntax, a pass of `flydsl.passes`, or a function of the compilation."""
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """One stage: its name, its phase, what it is for, and the steps that make it up."""
+
+    name: str
+    phase: str
+    summary: str
+    steps: tuple[Step, ...]
+
+    @property
+    def passes(self) -> tuple[str, ...]:
+        """The names of the passes in it, without options."""
+        bare = re.sub(r"\{[^}]*\}", "", self.name).removeprefix("gpu.module(").removesuffix(")")
+        return tuple(part.strip() for part in bare.split(","))
+
+    @property
+    def file_name(self) -> str:
+        """The stage's name in dump files: its passes, without those that only attach attributes."""
+        names = [name for name in self.passes if name != fly_rocdl_cluster_attr.name]
+        return "_".join(names).replace("-", "_")
+
+    def run(self, compilation: Compilation) -> None:
+        """Run the stage's steps on a compilation."""
+        for step in self.steps:
+            if isinstance(step, str):
+                PassManager.parse(f"builtin.module({step})").run(compilation.module)
+            elif isinstance(step, ModuleType):
+                step.apply(compilation.module, compilation.arch)
+            else:
+                step(compilation)
+
+
+def _fly(pass_: ModuleType, summary: str) -> StageSpec:
+    return StageSpec(pass_.name, "A", summary, (pass_,))
+
+
+def _mlir(phase: str, pipeline: str, summary: str) -> StageSpec:
+    return StageSpec(pipeline, phase, summary, (pipeline,))
+
+
+def stages(arch: Arch) -> list[StageSpec]:
+    """The pipeline for an architecture."""
+    to_rocdl = (
+        f"convert-scf-to-cf,cse,convert-gpu-to-rocdl{{chipset={arch.name} index-bitwidth=0 runtime=HIP "
+        "use-bare-ptr-memref-call-conv=true}"
+    )
+    in_gpu_module = StageSpec(
+        f"gpu.module({to_rocdl},{fly_rocdl_cluster_attr.name})",
+        "A",
+        "structured control flow to branches, GPU intrinsics to ROCDL",
+        (f"gpu.module({to_rocdl})", fly_rocdl_cluster_attr),
+    )
+    bare = "{use-bare-pointers-for-host=true use-bare-pointers-for-kernels=true}"
+    debug = [_mlir("B", "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}", "debug scopes")]
+    return [
+        _fly(fly_rewrite_func_signature, "tensors at function boundaries to pointers and packed structs"),
+        _fly(fly_canonicalize, "fold static layout algebra, remove dead operations"),
+        _fly(fly_layout_lowering, "layout algebra to integer arithmetic"),
+        _fly(fly_int_swizzle_simplify, "shorten swizzle arithmetic"),
+        _mlir("A", "canonicalize", "constant folding, dead code"),
+        _fly(fly_convert_atom_call_to_ssa_form, "copies to loads and stores of vectors"),
+        _fly(fly_promote_regmem_to_vectorssa, "register tensors to vector values"),
+        _fly(convert_fly_to_rocdl, "pointers and atoms to LLVM and ROCDL"),
+        _mlir("A", "canonicalize", "constant folding, dead code"),
+        in_gpu_module,
+        _mlir("B", f"rocdl-attach-target{{chip={arch.name}}}", "the target, on the GPU module"),
+        _mlir("B", "convert-scf-to-cf", "the launcher's control flow to branches"),
+        _mlir("B", "convert-cf-to-llvm", "branches to LLVM"),
+        _mlir("B", f"gpu-to-llvm{bare}", "launches to calls of the device runtime"),
+        _mlir("B", "convert-vector-to-llvm", "vectors to LLVM"),
+        _mlir("B", "convert-arith-to-llvm", "arithmetic to LLVM"),
+        _mlir("B", "convert-func-to-llvm", "functions to LLVM"),
+        _mlir("B", "reconcile-unrealized-casts", "remove leftover casts"),
+        *(debug if env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO") else []),
+        StageSpec("gpu-module-to-binary{format=fatbin}", "C", "machine code", (gpu_module_to_binary,)),
+    ]

@@ -1,0 +1,125 @@
+"""The printed form of modules with fly operations, and its reader.
+
+MLIR prints dynamic dialects generically; people read and write
+
+    %4 = fly.logical_divide(%0, %1) : (!fly.memref<f32, global, (?):(1)>, !fly.layout<64:1>) -> !fly.memref<...>
+    %1 = fly.static : !fly.layout<64:1>
+
+The two differ in quotes only (and in operations that take no operands), so both directions are rewritings of text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mlir import ir
+
+from flydsl.dialect.context import context
+from flydsl.dialect.ops import OPS, OPS_BY_MLIR_NAME, attributes_of, infer
+from flydsl.dialect.types import FlyType
+from flydsl.errors import CompileError
+
+# Written as `fly.static : T`, without operands or function type.
+_RESULT_ONLY = ("static", "make_copy_atom")
+
+_GENERIC_OP = re.compile(r'"(fly\.\w+)"\(')
+_GENERIC_RESULT_ONLY = re.compile(rf'"fly\.({"|".join(_RESULT_ONLY)})"\(\)((?: \{{[^\n]*?\}})?) : \(\) -> ')
+_QUOTED_TYPE = re.compile(r'(!fly\.\w+)<"([^"]*)">')
+
+_WRITTEN_OP = re.compile(r"^(\s*(?:%[^=\n]*= )?)fly\.([a-z_0-9.]+)(\([^)\n]*\))?", re.MULTILINE)
+_WRITTEN_RESULT_ONLY = re.compile(rf'("fly\.(?:{"|".join(_RESULT_ONLY)})")((?: \{{[^\n]*?\}})?) : (?!\()')
+_TYPE_START = re.compile(r"!fly\.\w+<")
+
+
+def to_text(op: ir.Operation | ir.Module, *, locations: bool = False) -> str:
+    """Print an operation in the dialect's written form. locations: with `loc(...)` on every operation."""
+    operation = op.operation if isinstance(op, ir.Module) else op
+    return written_form(operation.get_asm(enable_debug_info=locations, pretty_debug_info=locations))
+
+
+def written_form(generic: str) -> str:
+    """MLIR's generic text in the written form.
+
+    >>> written_form('%0 = "fly.static"() : () -> !fly.layout<"64:1">')
+    '%0 = fly.static : !fly.layout<64:1>'
+    """
+    text = _GENERIC_RESULT_ONLY.sub(r"fly.\1\2 : ", generic)
+    text = _GENERIC_OP.sub(lambda m: f"fly.{OPS_BY_MLIR_NAME[m[1]].name}(", text)
+    return _QUOTED_TYPE.sub(r"\1<\2>", text)
+
+
+def generic_form(written: str) -> str:
+    """The written form as text that MLIR parses.
+
+    >>> generic_form("%0 = fly.static : !fly.layout<64:1>")
+    '%0 = "fly.static"() : () -> !fly.layout<"64:1">'
+    """
+    text = _WRITTEN_OP.sub(_quote_op, written)
+    text = _WRITTEN_RESULT_ONLY.sub(r"\1()\2 : () -> ", text)
+    return _quote_types(text)
+
+
+def _quote_op(match: re.Match[str]) -> str:
+    name = match[2]
+    if name not in OPS:
+        raise CompileError(f"fly.{name} is not an operation of the fly dialect", hint=f"known: {', '.join(sorted(OPS))}")
+    operands = match[3] or ""
+    arity = operands.count("%")
+    if arity not in OPS[name].arities:
+        raise CompileError(f"fly.{name} takes {' or '.join(map(str, OPS[name].arities))} operands: {match[0].strip()}")
+    return f'{match[1]}"fly.{OPS[name].mlir_name(arity)}"{operands}'
+
+
+def _quote_types(text: str) -> str:
+    """Put the parameter of every outermost fly type in quotes; types nested in it stay part of that string."""
+    parts: list[str] = []
+    position = 0
+    for match in iter(lambda: _TYPE_START.search(text, position), None):
+        end = _closing_bracket(text, match.end())
+        body = text[match.end() : end]
+        quoted = body if body.startswith('"') else f'"{body}"'
+        parts += [text[position : match.end()], quoted, ">"]
+        position = end + 1
+    return "".join(parts) + text[position:]
+
+
+def _closing_bracket(text: str, start: int) -> int:
+    depth = 1
+    for i in range(start, len(text)):
+        if text[i] == "<":
+            depth += 1
+        elif text[i] == ">" and text[i - 1] != "-":
+            depth -= 1
+            if depth == 0:
+                return i
+    raise CompileError(f"the type that begins with {text[start - 20 : start + 20]!r} has no closing '>'")
+
+
+def parse_module(text: str) -> ir.Module:
+    """Read a module in the written (or generic) form and check it.
+
+    Raises CompileError with MLIR's message, or where an operation's result type is not what its operands give.
+    """
+    with context(), ir.Location.unknown():
+        try:
+            module = ir.Module.parse(generic_form(text))
+        except ir.MLIRError as error:
+            raise CompileError(f"this is not a module that MLIR can read: {written_form(str(error))}") from None
+        verify_types(module.operation)
+        return module
+
+
+def verify_types(root: ir.Operation) -> None:
+    """Check every fly operation's result types against its operands'. Raises CompileError or LayoutError."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        spec = OPS_BY_MLIR_NAME.get(op.name)
+        if spec is not None and spec.infer is not None:
+            expected = [t.ir if isinstance(t, FlyType) else t for t in infer(spec.name, op.operands, attributes_of(op))]
+            actual = [result.type for result in op.results]
+            if expected != actual:
+                wanted, got = (written_form(", ".join(map(str, types))) for types in (expected, actual))
+                raise CompileError(f"fly.{spec.name} gives {wanted}, not {got}: {written_form(str(op))}")
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)

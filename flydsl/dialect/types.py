@@ -1,0 +1,260 @@
+"""The types of the fly dialect as Python values.
+
+| type | text |
+|---|---|
+| IntTupleType | `!fly.int_tuple<(*,?)>` |
+| LayoutType | `!fly.layout<(4,8):(1,4)>` |
+| TileType | `!fly.tile<[8\\|24]>` |
+| PointerType | `!fly.ptr<f32, global>` |
+| MemRefType | `!fly.memref<f32, global, (?,?):(?{i64},1)>` |
+| CopyAtomType | `!fly.copy_atom<!fly.universal_copy<32>, 32>` |
+
+MLIR holds each as a dynamic type with one string parameter, `!fly.layout<"(4,8):(1,4)">`; `flydsl.dialect.text`
+prints and reads the form without quotes. Both directions are cached, so a type is parsed once per context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.atoms import CopyOp, parse_copy_op
+from flydsl.dialect.elements import element_bits
+from flydsl.errors import CompileError
+
+ADDRESS_SPACES = ("generic", "global", "shared", "register")
+
+
+@dataclass(frozen=True)
+class FlyType:
+    """A type of the dialect: a mnemonic and the text between its angle brackets."""
+
+    mnemonic: ClassVar[str]
+
+    @property
+    def body(self) -> str:
+        raise NotImplementedError(f"{type(self).__name__} must say how it is written")
+
+    @classmethod
+    def parse_body(cls, body: str) -> FlyType:
+        raise NotImplementedError(f"{cls.__name__} must say how it is read")
+
+    def __str__(self) -> str:
+        return f"!fly.{self.mnemonic}<{self.body}>"
+
+    @property
+    def ir(self) -> ir.Type:
+        """The MLIR type."""
+        return _to_mlir(self)
+
+
+@dataclass(frozen=True)
+class IntTupleType(FlyType):
+    """A nested tuple of integers, each static, dynamic (`?`) or a wildcard (`*`)."""
+
+    mnemonic = "int_tuple"
+    value: algebra.IntTuple
+
+    @property
+    def body(self) -> str:
+        return algebra.to_text(self.value)
+
+    @classmethod
+    def parse_body(cls, body: str) -> IntTupleType:
+        return cls(algebra.parse(body))
+
+
+@dataclass(frozen=True)
+class LayoutType(FlyType):
+    """A layout, with dynamic leaves where shape or stride are known at run time only."""
+
+    mnemonic = "layout"
+    layout: algebra.Layout
+
+    @property
+    def body(self) -> str:
+        return str(self.layout)
+
+    @classmethod
+    def parse_body(cls, body: str) -> LayoutType:
+        return cls(algebra.parse(body))
+
+
+@dataclass(frozen=True)
+class TileType(FlyType):
+    """A tile: one layout or size per mode."""
+
+    mnemonic = "tile"
+    tile: algebra.Tile
+
+    @property
+    def body(self) -> str:
+        return str(self.tile)
+
+    @classmethod
+    def parse_body(cls, body: str) -> TileType:
+        return cls(algebra.parse(body))
+
+
+@dataclass(frozen=True)
+class PointerType(FlyType):
+    """A pointer to elements in an address space; offsets count elements."""
+
+    mnemonic = "ptr"
+    element: str
+    space: str
+
+    @property
+    def body(self) -> str:
+        return f"{self.element}, {self.space}"
+
+    @classmethod
+    def parse_body(cls, body: str) -> PointerType:
+        element, space = _split(body, 2)
+        return cls(element, space)
+
+
+@dataclass(frozen=True)
+class MemRefType(FlyType):
+    """A tensor: elements in an address space, seen through a layout."""
+
+    mnemonic = "memref"
+    element: str
+    space: str
+    layout: algebra.Layout
+
+    @property
+    def body(self) -> str:
+        return f"{self.element}, {self.space}, {self.layout}"
+
+    @classmethod
+    def parse_body(cls, body: str) -> MemRefType:
+        element, space, layout = _split(body, 3)
+        return cls(element, space, algebra.parse(layout))
+
+    @property
+    def pointer(self) -> PointerType:
+        """The type of the tensor's iterator."""
+        return PointerType(self.element, self.space)
+
+    def with_layout(self, layout: algebra.Layout) -> MemRefType:
+        """The same memory seen through another layout."""
+        return MemRefType(self.element, self.space, layout)
+
+    @property
+    def element_bits(self) -> int:
+        return element_bits(self.element)
+
+
+@dataclass(frozen=True)
+class CopyAtomType(FlyType):
+    """A copy instruction applied to elements of `value_bits` bits."""
+
+    mnemonic = "copy_atom"
+    op: CopyOp
+    value_bits: int
+
+    @property
+    def body(self) -> str:
+        return f"{self.op}, {self.value_bits}"
+
+    @classmethod
+    def parse_body(cls, body: str) -> CopyAtomType:
+        op, value_bits = _split(body, 2)
+        return cls(parse_copy_op(op), int(value_bits))
+
+
+TYPES: dict[str, type[FlyType]] = {
+    cls.mnemonic: cls for cls in (IntTupleType, LayoutType, TileType, PointerType, MemRefType, CopyAtomType)
+}
+
+
+def split_top_level(text: str, separator: str = ",") -> Iterator[str]:
+    """The parts of `text` between separators that no bracket encloses.
+
+    >>> list(split_top_level("f32, global, (?,?):(?{i64},1)"))
+    ['f32', 'global', '(?,?):(?{i64},1)']
+    """
+    depth, start = 0, 0
+    for i, char in enumerate(text):
+        if char in "([{<":
+            depth += 1
+        elif char in ")]}" or (char == ">" and text[i - 1 : i] != "-"):
+            depth -= 1
+        elif char == separator and depth == 0:
+            yield text[start:i].strip()
+            start = i + 1
+    yield text[start:].strip()
+
+
+def _split(body: str, count: int) -> list[str]:
+    parts = list(split_top_level(body))
+    if len(parts) != count:
+        raise CompileError(f"{body!r} has {len(parts)} parameters where the type takes {count}")
+    return parts
+
+
+@lru_cache(maxsize=None)
+def _to_mlir(fly: FlyType) -> ir.Type:
+    from flydsl.dialect.context import context
+
+    return ir.Type.parse(f'!fly.{fly.mnemonic}<"{fly.body}">', context())
+
+
+@lru_cache(maxsize=None)
+def fly_type(mlir_type: ir.Type) -> Any:
+    """The fly type that an MLIR type holds, or None for a type of another dialect.
+
+    Raises CompileError where the text inside a fly type is malformed.
+    """
+    text = str(mlir_type)
+    if not text.startswith("!fly."):
+        return None
+    mnemonic, _, rest = text[len("!fly.") :].partition("<")
+    if mnemonic not in TYPES:
+        raise CompileError(f"!fly.{mnemonic} is not a type of the fly dialect", hint=f"known: {', '.join(TYPES)}")
+    return TYPES[mnemonic].parse_body(rest[:-1].strip('"'))
+
+
+def dynamic_leaves(value: Any) -> list[algebra.Dynamic]:
+    """The dynamic leaves of an int tuple or a layout (shape before stride), in order."""
+    if isinstance(value, algebra.Layout):
+        return dynamic_leaves(value.shape) + dynamic_leaves(value.stride)
+    if isinstance(value, tuple):
+        return [leaf for item in value for leaf in dynamic_leaves(item)]
+    return [value] if isinstance(value, algebra.Dynamic) else []
+
+
+def with_leaves(value: Any, leaves: list[Any]) -> Any:
+    """An int tuple with other leaves in place of its dynamic ones, which are as many.
+
+    >>> print(with_leaves(algebra.parse("(?,4)"), [7]))
+    (7, 4)
+    """
+    remaining = iter(leaves)
+
+    def replace(item: Any) -> Any:
+        if isinstance(item, tuple):
+            return tuple(map(replace, item))
+        return next(remaining) if isinstance(item, algebra.Dynamic) else item
+
+    return replace(value)
+
+
+def erase_values(value: Any) -> Any:
+    """The symbolic form of a leaf, int tuple or layout whose dynamic leaves carry values."""
+    if isinstance(value, algebra.Layout):
+        return algebra.make_layout(erase_values(value.shape), erase_values(value.stride))
+    if isinstance(value, tuple):
+        return tuple(map(erase_values, value))
+    return algebra.Dynamic(value.width, value.divisibility) if isinstance(value, algebra.Dynamic) else value
+
+
+def is_static(value: Any) -> bool:
+    """Whether an int tuple, layout or tile leaves nothing to run time."""
+    return not dynamic_leaves(value)

@@ -1,0 +1,118 @@
+"""Every error a user can meet: what went wrong, where, and what to do.
+
+A `FlyError` carries a message, the place in the user's source that caused it and a hint. Its text is complete on
+its own (message, file and line, the source line with a caret, hint), so it reads the same in a terminal, in a log
+and in a notebook, where IPython shows that text in place of the stack of compiler frames.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from dataclasses import dataclass
+
+_NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
+
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """A place in the user's Python source. `line` counts from 1; columns count from 0, as Python's do."""
+
+    file: str
+    line: int
+    column: int | None = None
+    end_column: int | None = None
+
+    @property
+    def source_line(self) -> str | None:
+        """The text of the line, or None where the source is not to be had."""
+        text = linecache.getline(self.file, self.line)
+        return text.rstrip("\n") if text else None
+
+    @property
+    def file_label(self) -> str:
+        """The file as a user knows it: a notebook cell is `cell`, whatever temporary file it was compiled from."""
+        return "cell" if _NOTEBOOK_CELL.search(self.file) else self.file
+
+    def __str__(self) -> str:
+        return f"{self.file_label}:{self.line}"
+
+    def excerpt(self) -> list[str]:
+        """The source line and, where the columns are known, a caret line under it."""
+        text = self.source_line
+        if text is None:
+            return []
+        shown = text.strip()
+        lines = [f"    {shown}"]
+        if self.column is not None:
+            indent = len(text) - len(text.lstrip())
+            start = max(self.column - indent, 0)
+            end = len(shown) if self.end_column is None else max(self.end_column - indent, start + 1)
+            lines.append("    " + " " * start + "^" * max(min(end, len(shown)) - start, 1))
+        return lines
+
+
+class FlyError(Exception):
+    """The base of all errors that flydsl raises on purpose.
+
+    message: what went wrong, with the values that disagree.
+    at: the place in the user's source, where one is known.
+    hint: what to do about it.
+    """
+
+    def __init__(self, message: str, *, at: SourceLocation | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.at = at
+        self.hint = hint
+
+    def located(self, at: SourceLocation | None) -> FlyError:
+        """Set the place, unless a more precise one is already there."""
+        if self.at is None:
+            self.at = at
+        return self
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.at is not None:
+            lines.append(f"  at {self.at}")
+            lines.extend(self.at.excerpt())
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython's hook: what a notebook shows instead of the stack."""
+        return f"{type(self).__name__}: {self}".splitlines()
+
+
+class LayoutError(FlyError, ValueError):
+    """Operands that an operation of the layout algebra does not admit."""
+
+
+class TraceError(FlyError):
+    """Python in a kernel or launcher that cannot be turned into device code."""
+
+
+class ArgumentError(FlyError, TypeError):
+    """A kernel or launcher called with arguments that do not fit its signature."""
+
+
+class LaunchError(FlyError, ValueError):
+    """A launch configuration that no device accepts."""
+
+
+class ArchError(FlyError, ValueError):
+    """An architecture that is not known, or lacks what was asked of it."""
+
+
+class CompileError(FlyError):
+    """A stage of the pipeline failed."""
+
+
+class DeviceError(FlyError, RuntimeError):
+    """The device runtime reported a failure."""
+
+
+class SimulatorError(DeviceError):
+    """The simulated program did something that hardware would not survive, or that the simulator does not know."""

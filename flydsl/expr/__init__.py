@@ -1,0 +1,11 @@
+"""`fx`: what a kernel body calls.
+
+    import flydsl.expr as fx
+"""
+
+from flydsl.expr import arith, derived, gpu, numeric, primitive, typing, vector
+from flydsl.expr.derived import make_rmem_tensor
+from flydsl.expr.gpu import barrier, block_dim, block_id, block_idx, grid_dim, thread_id, thread_idx
+from flydsl.expr.numeric import ArithValue
+from flydsl.expr.primitive import *  # noqa: F403 - the primitives are the namespace
+from flydsl.expr.typing import *  # noqa: F403 - the types are the namespace

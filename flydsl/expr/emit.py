@@ -1,0 +1,55 @@
+"""Creating operations while a kernel or launcher is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect import ops
+from flydsl.dialect.location import mlir_location, user_location
+from flydsl.errors import TraceError
+
+
+def require_trace(what: str) -> None:
+    """Raise TraceError unless a kernel or launcher is being traced."""
+    try:
+        tracing = ir.InsertionPoint.current is not None
+    except ValueError:
+        tracing = False
+    if not tracing:
+        raise TraceError(
+            f"{what} outside a kernel",
+            at=user_location(),
+            hint="runtime values exist only inside functions decorated with @flyc.kernel or @flyc.jit",
+        )
+
+
+def emit(
+    name: str,
+    operands: Sequence[ir.Value] = (),
+    results: Sequence[ir.Type] = (),
+    attributes: Mapping[str, ir.Attribute] | None = None,
+) -> ir.Operation:
+    """Create an upstream operation at the insertion point, with the user's line as its location."""
+    require_trace(name)
+    return ir.Operation.create(
+        name,
+        results=list(results),
+        operands=list(operands),
+        attributes=dict(attributes or {}),
+        loc=mlir_location(user_location()),
+    )
+
+
+def emit_fly(
+    name: str,
+    operands: Sequence[ir.Value] = (),
+    *,
+    results: Sequence[Any] | None = None,
+    attributes: ops.Attributes | None = None,
+) -> ir.Operation:
+    """Create `fly.name` at the insertion point; see `flydsl.dialect.ops.create`."""
+    require_trace(f"fly.{name}")
+    return ops.create(name, operands, results=results, attributes=attributes)

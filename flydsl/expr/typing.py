@@ -1,0 +1,220 @@
+"""The types that signatures name, and the traced values behind them."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.types import CopyAtomType, IntTupleType, LayoutType, MemRefType, fly_type
+from flydsl.errors import TraceError
+from flydsl.expr.numeric import (
+    BFloat16,
+    Boolean,
+    Float,
+    Float4E2M1FN,
+    Float6E2M3FN,
+    Float6E3M2FN,
+    Float8E4M3,
+    Float8E4M3B11FNUZ,
+    Float8E4M3FN,
+    Float8E4M3FNUZ,
+    Float8E5M2,
+    Float8E8M0FNU,
+    Float16,
+    Float32,
+    Float64,
+    Index,
+    Int4,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Int128,
+    Numeric,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Uint128,
+    numeric_class,
+)
+from flydsl.expr.vector import Vector
+from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
+
+__all__ = [
+    "BFloat16", "Boolean", "ComposedLayout", "Constexpr", "CopyAtom", "Float", "Float16", "Float32", "Float4E2M1FN",
+    "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3", "Float8E4M3B11FNUZ", "Float8E4M3FN", "Float8E4M3FNUZ",
+    "Float8E5M2", "Float8E8M0FNU", "Index", "Int128", "Int16", "Int32", "Int4", "Int64", "Int8", "IntTuple", "Layout",
+    "LayoutValue", "Numeric", "Stream", "Swizzle", "T", "Tensor", "Tile", "Types", "Uint128", "Uint16", "Uint32",
+    "Uint64", "Uint8", "Vector",
+]  # fmt: skip
+
+_T = TypeVar("_T")
+
+
+class Constexpr(Generic[_T]):
+    """A parameter known when compiling: `n: fx.Constexpr[int]`. Each value compiles its own kernel."""
+
+
+class Stream:
+    """The stream that a launcher's kernels run on.
+
+    value: None for the device's current stream, a `torch.cuda.Stream`, or a raw stream handle. On the simulator a
+    launch is complete when the call returns, and the stream has no meaning.
+    """
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value.value if isinstance(value, Stream) else value
+
+    def __repr__(self) -> str:
+        return f"Stream({self.value})"
+
+
+class FlyValue:
+    """A traced value of a type of the fly dialect."""
+
+    value: ir.Value
+
+    @property
+    def type(self) -> Any:
+        """The fly type, with what is known about the value when compiling."""
+        return fly_type(self.value.type)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.type})"
+
+
+class IntTuple(FlyValue):
+    """A traced tuple of integers, some of them runtime values. Index it, or unpack it, for its modes."""
+
+    type: IntTupleType
+
+    def __init__(self, value: ir.Value) -> None:
+        self.value = value
+
+    def __getitem__(self, mode: int) -> Any:
+        from flydsl.expr import primitive
+
+        return primitive.get(self, mode)
+
+    def __len__(self) -> int:
+        return int(algebra.rank(self.type.value))
+
+
+class LayoutValue(FlyValue):
+    """A traced layout with runtime values in its shape or stride. A static one is a plain `Layout`."""
+
+    type: LayoutType
+
+    def __init__(self, value: ir.Value) -> None:
+        self.value = value
+
+    @property
+    def shape(self) -> Any:
+        from flydsl.expr import primitive
+
+        return primitive.get_shape(self)
+
+    @property
+    def stride(self) -> Any:
+        from flydsl.expr import primitive
+
+        return primitive.get_stride(self)
+
+
+class Tensor(FlyValue):
+    """A tensor: memory seen through a layout.
+
+    `t[coord]` with integers reads an element and `t[coord] = v` writes one; with None in a mode (`t[None, bid]`) it
+    is the tensor that remains when the other modes are fixed.
+    """
+
+    type: MemRefType
+
+    def __init__(self, value: ir.Value) -> None:
+        self.value = value
+
+    @property
+    def dtype(self) -> type[Numeric]:
+        """The scalar type of the elements."""
+        return numeric_class(self.type.element)
+
+    element_type = dtype
+
+    @property
+    def layout(self) -> Any:
+        """The layout: static ones as a plain Layout, others as a traced value."""
+        from flydsl.expr import primitive
+
+        return primitive.get_layout(self)
+
+    @property
+    def shape(self) -> Any:
+        from flydsl.expr import primitive
+
+        return primitive.get_shape(self.layout)
+
+    @property
+    def stride(self) -> Any:
+        from flydsl.expr import primitive
+
+        return primitive.get_stride(self.layout)
+
+    def load(self) -> Vector:
+        """All elements of a register tensor as a vector."""
+        from flydsl.expr import primitive
+
+        return primitive.memref_load_vec(self)
+
+    def store(self, vector: Any) -> None:
+        """Write a vector to a register tensor."""
+        from flydsl.expr import primitive
+
+        primitive.memref_store_vec(vector, self)
+
+    def __getitem__(self, coordinate: Any) -> Any:
+        from flydsl.expr import primitive
+
+        if primitive.has_none(coordinate):
+            return primitive.slice(self, coordinate)
+        return primitive.memref_load(self, coordinate)
+
+    def __setitem__(self, coordinate: Any, value: Any) -> None:
+        from flydsl.expr import primitive
+
+        if primitive.has_none(coordinate):
+            raise TraceError(
+                f"assignment to the slice {coordinate!r} of a tensor", hint="copy tensors with fx.copy_atom_call"
+            )
+        primitive.memref_store(value, self, coordinate)
+
+
+class CopyAtom:
+    """A copy instruction for elements of a given width: `fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)`."""
+
+    def __init__(self, atom_type: CopyAtomType) -> None:
+        self.type = atom_type
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CopyAtom) and other.type == self.type
+
+    def __hash__(self) -> int:
+        return hash(self.type)
+
+    def __repr__(self) -> str:
+        return f"CopyAtom({self.type})"
+
+
+class Types:
+    """MLIR types by their short names: `T.f32`, `T.bf16`, `T.i32`, `T.index`."""
+
+    def __getattr__(self, name: str) -> ir.Type:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return element_type(name)
+
+
+T = Types()

@@ -1,0 +1,55 @@
+"""Coalesce: the same function of an int, in as few modes as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flydsl.layout.int_tuple import AnyTuple, normal
+from flydsl.layout.layout import AnyLayout, Layout, as_layout, layout_operation, modes_of, of_modes, trusted
+from flydsl.layout.leaf import Leaf
+from flydsl.layout.text import Inadmissible, to_text
+
+
+def of_flat_modes(extents: Sequence[Leaf], strides: Sequence[Any]) -> Layout:
+    """The layout of flat modes: 1:0 of none, a leaf of one."""
+    if len(extents) > 1:
+        return trusted(tuple(extents), tuple(strides))
+    return trusted(extents[0], strides[0]) if extents else trusted(1, 0)
+
+
+def _is_single_leaf(shape: AnyTuple) -> bool:
+    while type(shape) is tuple and len(shape) == 1:
+        shape = shape[0]
+    return type(shape) is not tuple
+
+
+def coalesced(layout: Layout) -> Layout:
+    """Coalesce without a profile. A single leaf keeps its parentheses."""
+    extents, strides = layout.flat_modes()
+    if len(extents) == 1 and _is_single_leaf(layout.shape):
+        return layout
+    return of_flat_modes(extents, strides)
+
+
+def _coalesced_by(layout: Layout, profile: AnyTuple) -> Layout:
+    if type(profile) is not tuple:
+        return coalesced(layout)
+    modes = modes_of(layout)
+    if len(profile) > len(modes):
+        raise Inadmissible(f"the profile {to_text(profile)} has more modes than {layout}")
+    return of_modes([_coalesced_by(m, p) for m, p in zip(modes, profile, strict=False)] + modes[len(profile) :])
+
+
+@layout_operation
+def coalesce(layout: AnyLayout, profile: object = None) -> Any:
+    """The same function of an int, in as few modes as possible: `coalesce(L)(i) == L(i)`.
+
+    profile: a tuple coalesces mode by mode, in its nesting, and leaves the modes beyond it alone.
+
+    >>> coalesce(Layout((2, (1, 6)), (1, (7, 2))))
+    12:1
+    >>> coalesce(Layout((2, (1, 6)), (1, (7, 2))), (1, 1))
+    (2,6):(1,2)
+    """
+    return _coalesced_by(as_layout(layout), normal(profile))

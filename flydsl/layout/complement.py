@@ -1,0 +1,69 @@
+"""Complement: what a layout leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flydsl.layout.coalesce import of_flat_modes
+from flydsl.layout.int_tuple import check_numbers, normal, product_leaf
+from flydsl.layout.layout import Layout, as_layout
+from flydsl.layout.leaf import Leaf, ceil_div_leaf
+from flydsl.layout.measure import cosize_of
+from flydsl.layout.text import Inadmissible, operation
+
+
+@operation
+def complement(layout: Layout, cosize_hi: object = None) -> Layout:
+    """The layout of what `layout` leaves out below `cosize_hi`, in increasing order.
+
+    Beside 0 it reaches nothing that `layout` reaches, and together they reach every index below cosize_hi where the
+    strides of `layout` fit one another evenly. cosize_hi: an int, or a shape for its product; by default the cosize of
+    the layout. Raises LayoutError where the layout overlaps itself, or a stride is not known before run time.
+
+    >>> complement(Layout(4, 2), 24)
+    (2,3):(1,8)
+    """
+    of = as_layout(layout)
+    if cosize_hi is None:
+        return complement_of(of, cosize_of(of))
+    bound = normal(cosize_hi)
+    check_numbers(bound)
+    return complement_of(of, product_leaf(bound))
+
+
+def complement_of(layout: Layout, bound: Leaf) -> Layout:
+    """The complement below a bound."""
+    if type(bound) is int and bound < 1:
+        raise Inadmissible(f"there is nothing below {bound}")
+    extents, strides = layout.flat_modes()
+    gaps: list[Leaf] = []
+    steps: list[Leaf] = []
+    reached: Leaf = 1
+    for i in _by_stride(strides):
+        if strides[i] == 0:
+            continue
+        if type(reached) is not int:
+            raise Inadmissible(
+                f"whether the stride {strides[i]} passes the modes before it is not known before run time"
+            )
+        gap = strides[i] // reached
+        if gap == 0:
+            raise Inadmissible(f"the layout overlaps itself: {extents[i]}:{strides[i]} begins below {reached}")
+        if gap > 1:
+            gaps.append(gap)
+            steps.append(reached)
+        reached = strides[i] * extents[i]
+    rest = ceil_div_leaf(bound, reached)
+    if type(rest) is not int or rest > 1:
+        gaps.append(rest)
+        steps.append(reached)
+    return of_flat_modes(gaps, steps)
+
+
+def _by_stride(strides: tuple[Any, ...]) -> Sequence[int]:
+    """The numbers of the modes, that of the smallest stride first."""
+    for stride in strides:
+        if type(stride) is not int or stride < 0:
+            raise Inadmissible(f"the stride {stride} is not a non-negative number known before run time")
+    return sorted(range(len(strides)), key=strides.__getitem__) if len(strides) > 1 else range(len(strides))

@@ -1,0 +1,91 @@
+"""Layouts made from a shape: coordinates, contiguous in some order, or like another layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from flydsl.layout.int_tuple import AnyTuple, leaves, normal
+from flydsl.layout.layout import Layout, as_layout, checked_shape, trusted
+from flydsl.layout.leaf import Basis, Leaf
+from flydsl.layout.text import Inadmissible, operation, to_text
+
+
+@operation
+def make_identity_layout(shape: object) -> Layout:
+    """The layout that gives every coordinate back: the start of a coordinate tensor.
+
+    >>> make_identity_layout((4, (2, 8)))
+    (4,(2,8)):(1E0,(1E1E0,1E1E1))
+    >>> make_identity_layout((4, 8))(9)
+    (1,2)
+    """
+    extents = checked_shape(shape)
+
+    def strides(tree: AnyTuple, path: tuple[int, ...]) -> AnyTuple:
+        if type(tree) is tuple:
+            return tuple([strides(x, (*path, i)) for i, x in enumerate(tree)])
+        return Basis(1, path) if path else 1
+
+    return trusted(extents, strides(extents, ()))
+
+
+@operation
+def make_ordered_layout(shape: object, order: object) -> Layout:
+    """The contiguous layout whose modes vary in the given order: the mode of smallest order is the fastest.
+
+    order: ints, congruent to the shape or coarser; below one order, and in ties, the leftmost leaf is the fastest.
+
+    >>> make_ordered_layout((4, 8, 3), (1, 0, 2))
+    (4,8,3):(8,1,32)
+    """
+    extents = checked_shape(shape)
+    return _contiguous(extents, _spread(normal(order), extents))
+
+
+def _spread(order: AnyTuple, shape: AnyTuple) -> list[int]:
+    """The order of each leaf of the shape."""
+    if type(order) is tuple:
+        if type(shape) is not tuple or len(shape) != len(order):
+            raise Inadmissible(f"the order {to_text(order)} has not the modes of the shape {to_text(shape)}")
+        return [rank for o, s in zip(order, shape, strict=True) for rank in _spread(o, s)]
+    if type(order) is not int:
+        raise Inadmissible(f"{to_text(order)} is no order")
+    return [order for _ in leaves(shape)]
+
+
+def _contiguous(shape: AnyTuple, order: list[Any]) -> Layout:
+    """The contiguous layout whose leaves vary in the given order; those of order None get stride 0 and take no room."""
+    extents = list(leaves(shape))
+    strides: list[Leaf] = [0] * len(extents)
+    stride: Leaf = 1
+    for i in sorted((i for i, rank in enumerate(order) if rank is not None), key=order.__getitem__):
+        strides[i] = stride
+        stride = stride * extents[i]
+    return trusted(shape, _refill(shape, iter(strides)))
+
+
+def _refill(shape: AnyTuple, values: Iterator[Any]) -> AnyTuple:
+    """The values in the nesting of the shape."""
+    return tuple([_refill(s, values) for s in shape]) if type(shape) is tuple else next(values)
+
+
+@operation
+def make_layout_like(layout: Layout) -> Layout:
+    """The contiguous layout of the same shape whose modes vary in the order of the strides, run-time strides last.
+
+    Modes of stride 0 (broadcast) keep it and take no room.
+
+    >>> make_layout_like(Layout((4, 2, 8), (16, 0, 1)))
+    (4,2,8):(8,0,1)
+    """
+    like = as_layout(layout)
+    return _contiguous(like.shape, list(map(_stride_order, leaves(like.stride))))
+
+
+def _stride_order(stride: Any) -> tuple[bool, int] | None:
+    if isinstance(stride, Basis):
+        raise Inadmissible(f"the stride {stride} has no size to order by")
+    if type(stride) is int:
+        return (False, abs(stride)) if stride else None
+    return (True, 0)

@@ -1,0 +1,115 @@
+"""From coordinates to indices and back, and the parts of a layout that a coordinate leaves open."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.layout.indexing import coordinate_of, index_of, number, origin, pick
+from flydsl.layout.int_tuple import AnyTuple, compact_strides, normal, present
+from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, layout_operation, trusted
+from flydsl.layout.leaf import Leaf
+from flydsl.layout.text import operation
+
+
+@operation
+def idx2crd(index: object, layout: Layout) -> AnyTuple:
+    """The coordinate of an index, congruent to the shape: (index / stride) % extent in every leaf.
+
+    For a layout that is one-to-one, contiguous or nearly so: `layout(idx2crd(layout(c), layout)) == layout(c)`.
+
+    >>> idx2crd(44, Layout((6, 8), (8, 1)))
+    (5,4)
+    """
+    of = as_layout(layout)
+    return present(coordinate_of(number(index), of.shape, of.stride))
+
+
+@operation
+def get_flat_coord(index: object, layout: Layout) -> AnyTuple:
+    """The coordinate of an index with one int for each mode.
+
+    >>> get_flat_coord(190, Layout((8, (4, 8)), (32, (8, 1))))
+    (5,27)
+    """
+    of = as_layout(layout)
+    coord = coordinate_of(number(index), of.shape, of.stride)
+    if type(coord) is not tuple:
+        return coord
+    return present(tuple([_count(c, s) for c, s in zip(coord, of.shape, strict=True)]))
+
+
+@operation
+def get_1d_coord(index: object, layout: Layout) -> Leaf:
+    """The coordinate of an index as one int, which counts the coordinates with the leftmost mode fastest.
+
+    >>> get_1d_coord(9, Layout((6, 5), (5, 1)))
+    25
+    """
+    of = as_layout(layout)
+    return _count(coordinate_of(number(index), of.shape, of.stride), of.shape)
+
+
+def _count(coord: AnyTuple, shape: AnyTuple) -> Leaf:
+    return index_of(coord, shape, compact_strides(shape)[0])
+
+
+def _picked(value: Any, coord: AnyTuple, wanted: bool) -> Any:
+    """The modes that the coordinate leaves open or fixes; a single one without parentheses."""
+    if type(value) is Layout:
+        return trusted(_parts(value.shape, coord, wanted), _parts(value.stride, coord, wanted))
+    return present(_parts(normal(value), coord, wanted))
+
+
+def _parts(tree: AnyTuple, coord: AnyTuple, wanted: bool) -> AnyTuple:
+    kept: list[AnyTuple] = []
+    pick(coord, tree, wanted, kept)
+    return kept[0] if len(kept) == 1 else tuple(kept)
+
+
+@operation
+def slice(value: Any, coord: object) -> Any:
+    """The part of a layout or int tuple that the wildcards of a coordinate leave open; one mode alone is unwrapped.
+
+    Of a layout this forgets where the part begins (see slice_and_offset); a composed layout keeps it in its offset.
+
+    >>> slice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, None))
+    (8,16):(1,40)
+    >>> slice((4, (2, 3)), (1, None))
+    (2,3)
+    """
+    crd = normal(coord)
+    if isinstance(value, ComposedLayout):
+        part, offset = _slice_and_offset(crd, value.outer)
+        return ComposedLayout(value.inner, value.offset + offset, part)
+    return _picked(value, crd, True)
+
+
+@layout_operation
+def dice(value: Any, coord: object) -> Any:
+    """The part of a layout or int tuple that a coordinate fixes: the opposite of slice.
+
+    >>> dice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, 0))
+    (5,16):(8,40)
+    """
+    return _picked(value, normal(coord), False)
+
+
+@operation
+def slice_and_offset(coord: object, layout: AnyLayout) -> tuple[Any, Any]:
+    """The sublayout that the wildcards leave open, and the index (or coordinate) at which it begins.
+
+    `layout(coord with c for the wildcards) == offset + sublayout(c)`. A composed layout keeps the offset to itself, as
+    what it is composed with is not linear: the offset given is 0.
+
+    >>> slice_and_offset((None, 3), Layout((64, 8), (1, 64)))
+    (64:1, 192)
+    """
+    crd = normal(coord)
+    if isinstance(layout, ComposedLayout):
+        return slice(layout, crd), 0
+    part, offset = _slice_and_offset(crd, as_layout(layout))
+    return part, present(offset)
+
+
+def _slice_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
+    return _picked(layout, coord, True), index_of(origin(coord), layout.shape, layout.stride)

@@ -1,0 +1,104 @@
+"""Divides: a layout split into tiles and the rest, in four arrangements of the modes.
+
+With A of shape (M,N,L,...) and a tile [TM|TN]:
+
+    logical_divide   ((TM,RM),(TN,RN),L,...)
+    zipped_divide    ((TM,TN),(RM,RN,L,...))
+    tiled_divide     ((TM,TN),RM,RN,L,...)
+    flat_divide      (TM,TN,RM,RN,L,...)
+
+A divisor that is a layout splits A as a whole, counted as ints, into (tile, rest).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.layout.complement import complement_of
+from flydsl.layout.composition import composed_tree
+from flydsl.layout.layout import (
+    AnyLayout,
+    Layout,
+    as_layout,
+    layout_operation,
+    modes_of,
+    of_modes,
+    trusted,
+)
+from flydsl.layout.measure import size_of
+from flydsl.layout.text import Inadmissible
+from flydsl.layout.tile import Tile, as_tiler, by_mode
+
+Pair = tuple[Layout, Layout]
+
+
+@layout_operation
+def logical_divide(a: AnyLayout, b: object) -> Any:
+    """A split by a divisor: the composition of A with (B, complement(B, size(A))), or that mode by mode.
+
+    a: Layout or ComposedLayout. b: a Layout, an extent n (for n:1), or a Tile of them (None leaves a mode alone).
+    Where the strides of B fit one another evenly the result reaches what A reaches.
+
+    Raises LayoutError where the size of B does not divide that of A, or their composition is not a layout.
+
+    >>> logical_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))
+    ((2,2),(4,2)):((8,16),(1,4))
+    >>> logical_divide(Layout(24, 2), Layout(4, 3))
+    (4,(3,2)):(6,(2,24))
+    """
+    return _divided(as_layout(a), as_tiler(b))
+
+
+@layout_operation
+def zipped_divide(a: AnyLayout, b: object) -> Any:
+    """A split into (tiles, rests): `((TM,TN,...),(RM,RN,...,L,...))`.
+
+    >>> zipped_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))
+    ((2,4),(2,2)):((8,1),(16,4))
+    """
+    return of_modes(list(_tile_and_rest(as_layout(a), as_tiler(b))))
+
+
+@layout_operation
+def tiled_divide(a: AnyLayout, b: object) -> Any:
+    """A split into the tile as one mode and each rest: `((TM,TN,...),RM,RN,...,L,...)`.
+
+    >>> tiled_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))
+    ((2,4),2,2):((8,1),16,4)
+    """
+    tile, rest = _tile_and_rest(as_layout(a), as_tiler(b))
+    return of_modes([tile, *modes_of(rest)])
+
+
+@layout_operation
+def flat_divide(a: AnyLayout, b: object) -> Any:
+    """A split with all parts side by side: `(TM,TN,...,RM,RN,...,L,...)`.
+
+    >>> flat_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))
+    (2,4,2,2):(8,1,16,4)
+    """
+    tile, rest = _tile_and_rest(as_layout(a), as_tiler(b))
+    return of_modes(modes_of(tile) + modes_of(rest))
+
+
+def _divided(a: Layout, tiler: Layout | Tile | None) -> Layout:
+    if isinstance(tiler, Tile):
+        divided, beyond = by_mode(a, tiler, _divided)
+        return of_modes(divided + beyond)
+    return a if tiler is None else of_modes(list(_divided_whole(a, tiler)))
+
+
+def _tile_and_rest(a: Layout, tiler: Layout | Tile | None) -> Pair:
+    if isinstance(tiler, Tile):
+        pairs, beyond = by_mode(a, tiler, _tile_and_rest)
+        return of_modes([tile for tile, _ in pairs]), of_modes([rest for _, rest in pairs] + beyond)
+    return (trusted(1, 0), a) if tiler is None else _divided_whole(a, tiler)
+
+
+def _divided_whole(a: Layout, b: Layout) -> Pair:
+    whole, part = size_of(a), size_of(b)
+    if type(whole) is int and type(part) is int and whole % part:
+        raise Inadmissible(f"the size {part} of {b} does not divide the size {whole} of {a}")
+    rest = complement_of(b, whole)
+    flat = a.flat_modes()
+    return trusted(*composed_tree(flat, b.shape, b.stride)), trusted(*composed_tree(flat, rest.shape, rest.stride))

@@ -1,0 +1,118 @@
+"""What a shape and a stride do to coordinates and indices, on bare int tuples. `Layout` builds on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flydsl.layout.int_tuple import AnyTuple, leaves, normal
+from flydsl.layout.leaf import Basis, BasisSum, Dynamic, Leaf, is_static
+from flydsl.layout.text import Inadmissible, to_text
+
+
+def merge_modes(shape: AnyTuple, stride: AnyTuple, extents: list[Leaf], strides: list[Any]) -> None:
+    """Append the leaves of a layout to flat modes: drop those of size 1, merge those that continue the last one.
+
+    Modes merge where static knowledge shows that they continue: run-time extents and strides stay apart.
+    """
+    if type(shape) is tuple:
+        for s, d in zip(shape, stride, strict=True):
+            merge_modes(s, d, extents, strides)
+    elif shape != 1:
+        if extents and type(shape) is int and type(extents[-1]) is int:
+            last = strides[-1]
+            if (type(last) is int or is_static(last)) and extents[-1] * last == stride:
+                extents[-1] *= shape
+                return
+        extents.append(shape)
+        strides.append(stride)
+
+
+def index_of(coord: Any, shape: AnyTuple, stride: AnyTuple) -> Any:
+    """The index at a coordinate: an int or Dynamic, or a coordinate where the strides are basis vectors.
+
+    An int stands for the coordinate that it counts up to, leftmost mode fastest; the last mode takes all that is left.
+    """
+    return index_or_coordinate(_sum_at(coord, shape, stride), stride)
+
+
+def index_or_coordinate(index: Any, stride: AnyTuple) -> Any:
+    """An index as it is; a sum of basis vectors as a coordinate, with all modes that the strides name."""
+    if type(index) is not int or index == 0:
+        bases = [d for d in leaves(stride) if isinstance(d, Basis)]
+        if bases:
+            try:
+                return (BasisSum(tuple([0 * d for d in bases])) + index).coordinate()
+            except TypeError:
+                raise Inadmissible("the layout gives both indices and coordinates") from None
+    return index
+
+
+def _sum_at(coord: Any, shape: AnyTuple, stride: AnyTuple) -> Any:
+    if isinstance(coord, (tuple, list)):
+        check_fit(coord, shape)
+        index: Any = 0
+        for c, s, d in zip(coord, shape, stride, strict=True):
+            index = index + (c * d if type(c) is int and type(s) is not tuple else _sum_at(c, s, d))
+        return index
+    crd = coord if type(coord) is int else number(coord)
+    if type(shape) is not tuple:
+        return crd * stride
+    extents: list[Leaf] = []
+    strides: list[Any] = []
+    merge_modes(shape, stride, extents, strides)
+    return counted_sum(crd, extents, strides)
+
+
+def counted_sum(coord: Leaf, extents: Sequence[Leaf], strides: Sequence[Any]) -> Any:
+    """What flat modes give at the coordinate that an int counts up to."""
+    if not extents:
+        return 0
+    index: Any = 0
+    for i in range(len(extents) - 1):
+        if strides[i] != 0:
+            index = index + coord % extents[i] * strides[i]
+        coord = coord // extents[i]
+    return index + coord * strides[-1]
+
+
+def number(value: object) -> Leaf:
+    """A coordinate or an index that is one number."""
+    leaf = normal(value)
+    if type(leaf) is not int and not isinstance(leaf, Dynamic):
+        raise Inadmissible(f"{to_text(leaf)} is no number")
+    return leaf
+
+
+def check_fit(coord: Sequence[Any], tree: AnyTuple) -> None:
+    """Raise Inadmissible unless the tree has a mode for each of the coordinate."""
+    if type(tree) is not tuple or len(tree) != len(coord):
+        raise Inadmissible(f"the coordinate {to_text(tuple(coord))} does not fit {to_text(tree)}")
+
+
+def coordinate_of(index: Any, shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
+    """The coordinate at which a compact layout gives the index: (index / stride) % extent in every leaf."""
+    if type(shape) is tuple:
+        return tuple([coordinate_of(index, s, d) for s, d in zip(shape, stride, strict=True)])
+    if isinstance(stride, Basis) or (type(stride) is int and stride < 0):
+        raise Inadmissible(f"an index cannot be divided by the stride {to_text(stride)}")
+    if (type(shape) is int and shape == 1) or (type(stride) is int and stride == 0):
+        return 0
+    return index // stride % shape
+
+
+def pick(coord: AnyTuple, tree: AnyTuple, wanted: bool, kept: list[AnyTuple]) -> None:
+    """Append the parts of a tree that the coordinate leaves open (`wanted`: its wildcards), or those that it fixes."""
+    if type(coord) is tuple:
+        check_fit(coord, tree)
+        for c, t in zip(coord, tree, strict=True):
+            pick(c, t, wanted, kept)
+    elif (coord is None) == wanted:
+        kept.append(tree)
+
+
+def origin(coord: AnyTuple) -> AnyTuple:
+    """The coordinate with 0 for its wildcards."""
+    if type(coord) is tuple:
+        return tuple(map(origin, coord))
+    return 0 if coord is None else coord

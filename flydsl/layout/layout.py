@@ -1,0 +1,294 @@
+"""The values of the algebra: `Layout` and `ComposedLayout`, and what every operation on them starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any, ClassVar, NoReturn, TypeAlias
+
+from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number
+from flydsl.layout.int_tuple import AnyTuple, compact_strides, leaves, normal, present
+from flydsl.layout.leaf import Basis, Dynamic, Leaf
+from flydsl.layout.swizzle import Swizzle
+from flydsl.layout.text import Inadmissible, operation, refusal, to_text
+
+
+class Value:
+    """An immutable value, compared, hashed, copied and pickled by its fields."""
+
+    __slots__ = ()
+    fields: ClassVar[tuple[str, ...]]
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def _contents(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.fields])
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(other) is type(self) and self._contents() == other._contents()
+
+    def __hash__(self) -> int:
+        return hash(self._contents())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._contents()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class _OpenLayout:
+    """A layout in the making: `trusted` fills in its fields and then makes it a Layout, which nothing can change."""
+
+    __slots__ = ("_flat", "shape", "stride")
+
+    shape: AnyTuple
+    stride: AnyTuple
+    _flat: tuple[tuple[Leaf, ...], tuple[Any, ...]] | None
+
+
+class Layout(_OpenLayout, Value):
+    """A function from coordinates to indices: `shape:stride`, two congruent int tuples.
+
+    Its leaves map coordinate c to c*stride, and their sum is the index. A layout takes a coordinate of its shape, or of
+    any coarser nesting, down to one int that counts through the coordinates with the leftmost mode fastest. Extents are
+    positive. Strides may be negative or zero, or basis vectors, which make the index a coordinate.
+
+    Without a stride the layout is contiguous, leftmost mode fastest. Raises LayoutError where shape and stride are not
+    congruent or an extent is not positive.
+
+    >>> Layout((4, (2, 8)), (2, (1, 8))), Layout((4, (2, 8)))
+    ((4,(2,8)):(2,(1,8)), (4,(2,8)):(1,(4,8)))
+    >>> Layout((4, 8), (8, 1))(5), Layout((4, 8), (8, 1))(1, 1)
+    (9, 9)
+    """
+
+    __slots__ = ()
+    fields = ("shape", "stride")
+
+    def __new__(cls, shape: object, stride: object = None) -> Layout:
+        return make_layout(shape, stride)
+
+    def flat_modes(self) -> tuple[tuple[Leaf, ...], tuple[Any, ...]]:
+        """The extents and strides of the coalesced layout (no modes where the size is 1), worked out once."""
+        flat = self._flat
+        if flat is None:
+            extents: list[Leaf] = []
+            strides: list[Any] = []
+            merge_modes(self.shape, self.stride, extents, strides)
+            flat = tuple(extents), tuple(strides)
+            _set_flat(self, flat)
+        return flat
+
+    def __str__(self) -> str:
+        return f"{to_text(self.shape)}:{to_text(self.stride)}"
+
+    def __call__(self, *coord: object) -> Any:
+        """The index at a coordinate: `layout(i, j)` or `layout((i, j))`, or `layout(n)` to count coordinates."""
+        return crd2idx(coord[0] if len(coord) == 1 else coord, self)
+
+    def __getitem__(self, mode: int) -> Layout:
+        """One mode of the layout."""
+        return modes_of(self)[mode]
+
+    def __len__(self) -> int:
+        """The rank."""
+        return len(self.shape) if type(self.shape) is tuple else 1
+
+    def __iter__(self) -> Iterator[Layout]:
+        return iter(modes_of(self))
+
+
+_set_flat: Any = _OpenLayout.__dict__["_flat"].__set__
+
+
+def trusted(shape: AnyTuple, stride: AnyTuple) -> Layout:
+    """A Layout of a shape and a stride that are known to be normal and congruent."""
+    layout: Any = _OpenLayout()
+    layout.shape = shape
+    layout.stride = stride
+    layout._flat = None
+    layout.__class__ = Layout
+    return layout
+
+
+@operation
+def make_layout(shape: object, stride: object = None) -> Layout:
+    """The layout `shape:stride`; without a stride the contiguous one, leftmost mode fastest.
+
+    >>> make_layout((4, 8), (8, 1)), make_layout((4, (2, 3)))
+    ((4,8):(8,1), (4,(2,3)):(1,(4,8)))
+    """
+    extents = checked_shape(shape)
+    if stride is None:
+        return trusted(extents, compact_strides(extents)[0])
+    strides = normal(stride)
+    check_strides(extents, strides)
+    return trusted(extents, strides)
+
+
+def checked_shape(shape: object) -> AnyTuple:
+    """A shape in normal form. Raises Inadmissible where a leaf is no extent."""
+    extents = normal(shape)
+    _check_extents(extents)
+    return extents
+
+
+def _check_extents(shape: AnyTuple) -> None:
+    for extent in shape if type(shape) is tuple else (shape,):
+        if type(extent) is int:
+            if extent < 1:
+                raise Inadmissible(f"an extent must be positive, not {extent}")
+        elif type(extent) is tuple:
+            _check_extents(extent)
+        elif not isinstance(extent, Dynamic):
+            raise Inadmissible(f"{to_text(extent)} is no extent")
+
+
+def check_strides(shape: AnyTuple, stride: AnyTuple) -> None:
+    """Raise Inadmissible unless there is one stride for each extent."""
+    if type(shape) is tuple:
+        if type(stride) is not tuple or len(stride) != len(shape):
+            raise Inadmissible(
+                f"{to_text(shape)} and {to_text(stride)} are not congruent", hint="give every extent one stride"
+            )
+        for s, d in zip(shape, stride, strict=True):
+            if type(s) is not int or type(d) is not int:
+                check_strides(s, d)
+    elif type(stride) is tuple or stride is None:
+        raise Inadmissible(f"{to_text(stride)} is no stride of {to_text(shape)}", hint="give every extent one stride")
+
+
+@operation
+def crd2idx(coord: object, layout: AnyLayout) -> Any:
+    """The index that the layout gives at a coordinate, which may be an int or a tuple of any coarser nesting.
+
+    On a coordinate layout the result is a coordinate. Raises LayoutError where the coordinate does not fit the shape.
+
+    >>> crd2idx((1, 3), Layout((4, 8), (1, 4))), crd2idx(13, Layout((4, 8), (1, 4)))
+    (13, 13)
+    """
+    if type(layout) is ComposedLayout:
+        return layout.inner(layout.offset + _index_at(coord, layout.outer))
+    return present(_index_at(coord, as_layout(layout)))
+
+
+def _index_at(coord: Any, layout: Layout) -> Any:
+    if isinstance(coord, (tuple, list)):
+        return index_of(coord, layout.shape, layout.stride)
+    return index_or_coordinate(counted_sum(number(coord), *layout.flat_modes()), layout.stride)
+
+
+class ComposedLayout(Value):
+    """`inner o offset o outer`: the function c -> inner(offset + outer(c)).
+
+    inner: a Swizzle or a Layout, applied last. offset: an index. outer: a Layout, whose shape the whole has.
+
+    >>> ComposedLayout(Swizzle(2, 1, 3), 43, Layout(16, 1))
+    S<2,1,3> o 43 o 16:1
+    >>> ComposedLayout(Swizzle(2, 1, 3), 43, Layout(16, 1))(0)
+    47
+    """
+
+    __slots__ = ("inner", "offset", "outer")
+    fields = ("inner", "offset", "outer")
+
+    inner: Swizzle | Layout
+    offset: Leaf
+    outer: Layout
+
+    def __init__(self, inner: Swizzle | Layout, offset: Leaf, outer: Layout) -> None:
+        _check_composed(inner, offset, outer)
+        for name, value in zip(self.fields, (inner, offset, outer), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def shape(self) -> AnyTuple:
+        """The shape of the outer layout."""
+        return self.outer.shape
+
+    def __str__(self) -> str:
+        return f"{self.inner} o {to_text(self.offset)} o {self.outer}"
+
+    def __call__(self, *coord: object) -> Any:
+        """The index at a coordinate: `layout(i, j)` or `layout((i, j))`, or `layout(n)` to count coordinates."""
+        return crd2idx(coord[0] if len(coord) == 1 else coord, self)
+
+    def __len__(self) -> int:
+        """The rank."""
+        return len(self.outer)
+
+
+AnyLayout: TypeAlias = Layout | ComposedLayout
+
+
+@operation
+def make_composed_layout(inner: Swizzle | Layout, offset: Leaf, outer: Layout) -> ComposedLayout:
+    """The function c -> inner(offset + outer(c)).
+
+    >>> make_composed_layout(Swizzle(3, 3, 3), 0, make_layout((8, 64), (64, 1)))
+    S<3,3,3> o 0 o (8,64):(64,1)
+    """
+    return ComposedLayout(inner, offset, outer)
+
+
+@operation
+def _check_composed(inner: object, offset: object, outer: object) -> None:
+    if not isinstance(inner, (Swizzle, Layout)):
+        raise Inadmissible(f"the inner function must be a swizzle or a layout, not {inner!r}")
+    if type(offset) is not int and not isinstance(offset, Dynamic):
+        raise Inadmissible(f"{to_text(offset)} is no offset")
+    if type(outer) is not Layout:
+        raise Inadmissible(f"the outer function must be a layout, not {outer!r}")
+    if any(isinstance(d, Basis) for d in leaves(outer.stride)):
+        raise Inadmissible("the outer layout gives coordinates, not indices")
+
+
+def layout_operation(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a public operation on a layout that, of a composed layout, works on the outer one."""
+
+    @wraps(function)
+    def admitting(layout: Any, *operands: Any, **options: Any) -> Any:
+        try:
+            if type(layout) is ComposedLayout:
+                return ComposedLayout(layout.inner, layout.offset, function(layout.outer, *operands, **options))
+            return function(layout, *operands, **options)
+        except Inadmissible as reason:
+            raise refusal(function.__name__, (layout, *operands, *options.values()), reason) from None
+
+    return admitting
+
+
+def as_layout(value: object) -> Layout:
+    """A layout argument: a Layout, or an extent n, which stands for n:1."""
+    if type(value) is Layout:
+        return value
+    if isinstance(value, (ComposedLayout, Swizzle)):
+        raise Inadmissible(f"not available for a layout composed with a swizzle: {value}")
+    extent = checked_shape(value)
+    if type(extent) is tuple:
+        raise Inadmissible(f"{to_text(value)} is no layout", hint="make one with make_layout(shape, stride)")
+    return trusted(extent, 1)
+
+
+def unwrapped(layout: Layout) -> Layout:
+    """Without the parentheses around a single mode: `((4,2)):((1,4))` is `(4,2):(1,4)`."""
+    shape, stride = layout.shape, layout.stride
+    while type(shape) is tuple and len(shape) == 1:
+        shape, stride = shape[0], stride[0]
+    return layout if shape is layout.shape else trusted(shape, stride)
+
+
+def modes_of(layout: Layout) -> list[Layout]:
+    """The modes as layouts; of a leaf the layout itself."""
+    if type(layout.shape) is not tuple:
+        return [layout]
+    return [trusted(s, d) for s, d in zip(layout.shape, layout.stride, strict=True)]
+
+
+def of_modes(modes: list[Layout]) -> Layout:
+    """The layout with the given modes."""
+    return trusted(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))

@@ -1,0 +1,314 @@
+"""The leaves of an int tuple: ints, dynamic values, scaled basis vectors, and the wildcard (None, printed `*`).
+
+The algebra is written with Python's operators. On ints they are Python's own; a `Dynamic` leaf answers them through
+one method, `Dynamic._combine`. That is what lets the one implementation compute layouts of ints, types of traced
+values, and (with a subclass that carries an SSA value and overrides `_combine`) the arithmetic of compiled code.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any, NoReturn, TypeAlias
+
+from flydsl.layout.text import Inadmissible
+
+_I32_MAX = 2**31
+
+
+class Dynamic:
+    """An integer known only at run time: its width in bits (32 or 64) and a number that is known to divide it.
+
+    Printed `?`, `?{div=4}`, `?{i64}`, `?{i64 div=8}`. Run-time extents, strides and coordinates are taken to be
+    non-negative. Arithmetic with an int or another dynamic gives a dynamic of the wider width, with the divisibility
+    that follows; what is known anyway (x*0, x*1, x+0, x%c of a multiple of c) folds and never reaches `_combine`.
+
+    >>> Dynamic() * 8 + 4
+    ?{div=4}
+    >>> Dynamic(64, divisibility=8) % 4
+    0
+    """
+
+    __slots__ = ("divisibility", "width")
+
+    width: int
+    divisibility: int
+
+    def __init__(self, width: int = 32, divisibility: int = 1) -> None:
+        if width not in (32, 64):
+            raise ValueError(f"a dynamic leaf is 32 or 64 bits wide, not {width}")
+        if type(divisibility) is not int or divisibility < 1:
+            raise ValueError(f"divisibility must be a positive int, not {divisibility!r}")
+        object.__setattr__(self, "width", width)
+        object.__setattr__(self, "divisibility", divisibility)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Dynamic, (self.width, self.divisibility)
+
+    def _combine(self, op: str, lhs: Leaf, rhs: Leaf, width: int, divisibility: int) -> Leaf:
+        """Give `lhs op rhs`, of which at least one is dynamic; the only place where dynamic arithmetic happens.
+
+        op: "add", "sub", "mul", "div" (of non-negative numbers, rounding down), "ceil_div", "mod", "min", "and", "xor",
+        "shl" or "shr". An operand narrower than `width` is to be sign-extended first.
+        """
+        return Dynamic(width, divisibility)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not Dynamic or type(other) is not Dynamic:
+            return self is other
+        return self.width == other.width and self.divisibility == other.divisibility
+
+    def __hash__(self) -> int:
+        return hash((self.width, self.divisibility))
+
+    def __str__(self) -> str:
+        known = (["i64"] if self.width == 64 else []) + ([f"div={self.divisibility}"] if self.divisibility > 1 else [])
+        return f"?{{{' '.join(known)}}}" if known else "?"
+
+    __repr__ = __str__
+
+    def __add__(self, other: object) -> Leaf:
+        return _add(self, other) if isinstance(other, (int, Dynamic)) else NotImplemented
+
+    def __radd__(self, other: object) -> Leaf:
+        return _add(other, self) if isinstance(other, int) else NotImplemented
+
+    def __sub__(self, other: object) -> Leaf:
+        return _sub(self, other) if isinstance(other, (int, Dynamic)) else NotImplemented
+
+    def __rsub__(self, other: object) -> Leaf:
+        return _sub(other, self) if isinstance(other, int) else NotImplemented
+
+    def __mul__(self, other: object) -> Leaf:
+        return _mul(self, other) if isinstance(other, (int, Dynamic)) else NotImplemented
+
+    def __rmul__(self, other: object) -> Leaf:
+        return _mul(other, self) if isinstance(other, int) else NotImplemented
+
+    def __floordiv__(self, other: object) -> Leaf:
+        return _div(self, other) if isinstance(other, (int, Dynamic)) else NotImplemented
+
+    def __rfloordiv__(self, other: object) -> Leaf:
+        return _div(other, self) if isinstance(other, int) else NotImplemented
+
+    def __mod__(self, other: object) -> Leaf:
+        return _mod(self, other) if isinstance(other, (int, Dynamic)) else NotImplemented
+
+    def __rmod__(self, other: object) -> Leaf:
+        return _mod(other, self) if isinstance(other, int) else NotImplemented
+
+    def __xor__(self, other: object) -> Leaf:
+        return _xor(self, other) if isinstance(other, (int, Dynamic)) else NotImplemented
+
+    __rxor__ = __xor__
+
+    def __and__(self, mask: object) -> Leaf:
+        return _and(self, mask) if isinstance(mask, int) else NotImplemented
+
+    __rand__ = __and__
+
+    def __lshift__(self, bits: object) -> Leaf:
+        return _emit("shl", self, bits, self.divisibility << bits) if isinstance(bits, int) else NotImplemented
+
+    def __rshift__(self, bits: object) -> Leaf:
+        if not isinstance(bits, int):
+            return NotImplemented
+        exact = self.divisibility % (1 << bits) == 0
+        return _emit("shr", self, bits, self.divisibility >> bits if exact else 1) if bits else self
+
+
+class Basis:
+    """A scaled basis vector of coordinates, the stride of a coordinate tensor: `2E0`, `1E0E1` (mode 1 of mode 0).
+
+    Basis vectors scale, and add up to a BasisSum.
+
+    >>> 3 * Basis(1, (1,))
+    3E1
+    """
+
+    __slots__ = ("coefficient", "modes")
+
+    coefficient: int | Dynamic
+    modes: tuple[int, ...]
+
+    def __init__(self, coefficient: int | Dynamic, modes: tuple[int, ...]) -> None:
+        if not modes or any(type(m) is not int or m < 0 for m in modes):
+            raise ValueError(f"a basis vector needs modes counted from 0, not {modes!r}")
+        object.__setattr__(self, "coefficient", coefficient)
+        object.__setattr__(self, "modes", modes)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("Basis is immutable")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Basis, (self.coefficient, self.modes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Basis) and self.modes == other.modes and self.coefficient == other.coefficient
+
+    def __hash__(self) -> int:
+        return hash((self.coefficient, self.modes))
+
+    def __str__(self) -> str:
+        return f"{self.coefficient}" + "".join(f"E{m}" for m in self.modes)
+
+    __repr__ = __str__
+
+    def __mul__(self, factor: object) -> Basis:
+        if not isinstance(factor, (int, Dynamic)):
+            return NotImplemented
+        return Basis(self.coefficient * factor, self.modes)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, divisor: object) -> Basis:
+        if not isinstance(divisor, (int, Dynamic)):
+            return NotImplemented
+        return Basis(self.coefficient // divisor, self.modes)
+
+    def __add__(self, other: object) -> BasisSum:
+        return BasisSum((self,)) + other
+
+    __radd__ = __add__
+
+
+class BasisSum:
+    """A sum of scaled basis vectors, on the way to the coordinate that it amounts to."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: tuple[Basis, ...]) -> None:
+        self.terms = terms
+
+    def __add__(self, other: object) -> BasisSum:
+        if isinstance(other, (Basis, BasisSum)):
+            return BasisSum(self.terms + (other.terms if isinstance(other, BasisSum) else (other,)))
+        return self if other == 0 else NotImplemented
+
+    __radd__ = __add__
+
+    def coordinate(self) -> tuple[Any, ...]:
+        """The sum as a coordinate.
+
+        >>> (Basis(3, (0,)) + Basis(5, (1, 1)) + Basis(2, (0,))).coordinate()
+        (5, (0, 5))
+        """
+        at: dict[int, Any] = {}
+        for term in self.terms:
+            first, rest = term.modes[0], term.modes[1:]
+            at[first] = at.get(first, 0) + (Basis(term.coefficient, rest) if rest else term.coefficient)
+        parts = (at.get(mode, 0) for mode in range(max(at) + 1))
+        return tuple([(BasisSum(()) + x).coordinate() if isinstance(x, (Basis, BasisSum)) else x for x in parts])
+
+
+Leaf: TypeAlias = int | Dynamic
+"""A leaf that one can count with. Shapes have no other leaves."""
+
+
+def is_static(leaf: object) -> bool:
+    """Whether the leaf holds nothing that is known only at run time.
+
+    >>> is_static(Basis(2, (0,))), is_static(Dynamic())
+    (True, False)
+    """
+    return is_static(leaf.coefficient) if isinstance(leaf, Basis) else not isinstance(leaf, Dynamic)
+
+
+def divides(divisor: Leaf, leaf: Leaf) -> bool:
+    """Whether the leaf is known to be a multiple of the divisor.
+
+    >>> divides(4, Dynamic(divisibility=8)), divides(4, Dynamic()), divides(3, 12)
+    (True, False, True)
+    """
+    if type(divisor) is not int:
+        return type(leaf) is int and leaf == 0
+    return (leaf.divisibility if isinstance(leaf, Dynamic) else leaf) % divisor == 0
+
+
+def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
+    """a / b, rounded up."""
+    if type(a) is int and type(b) is int:
+        if b == 0:
+            raise Inadmissible(f"{a} divided by zero")
+        return -(-a // b)
+    if divides(b, a):
+        return a // b
+    return _emit("ceil_div", a, b, 1)
+
+
+def min_leaf(a: Leaf, b: Leaf) -> Leaf:
+    """The smaller of two."""
+    if type(a) is int and type(b) is int:
+        return min(a, b)
+    return _emit("min", a, b, gcd(_known(a), _known(b)))
+
+
+def _known(leaf: Leaf) -> int:
+    """The number known to divide the leaf; of an int its absolute value."""
+    return leaf.divisibility if isinstance(leaf, Dynamic) else abs(leaf)
+
+
+def _low_bit(number: int) -> int:
+    return number & -number
+
+
+def _emit(op: str, a: Leaf, b: Leaf, divisibility: int) -> Leaf:
+    width = 32
+    for leaf in (a, b):
+        if (leaf.width == 64) if isinstance(leaf, Dynamic) else not -_I32_MAX <= leaf < _I32_MAX:
+            width = 64
+    actor = a if isinstance(a, Dynamic) else b
+    assert isinstance(actor, Dynamic)
+    return actor._combine(op, a, b, width, max(divisibility, 1))
+
+
+def _add(a: Leaf, b: Leaf) -> Leaf:
+    if type(a) is int and a == 0:
+        return b
+    if type(b) is int and b == 0:
+        return a
+    return _emit("add", a, b, gcd(_known(a), _known(b)))
+
+
+def _sub(a: Leaf, b: Leaf) -> Leaf:
+    if type(b) is int and b == 0:
+        return a
+    return _emit("sub", a, b, gcd(_known(a), _known(b)))
+
+
+def _mul(a: Leaf, b: Leaf) -> Leaf:
+    for factor, other in ((a, b), (b, a)):
+        if type(factor) is int and factor in (0, 1):
+            return other if factor else 0
+    return _emit("mul", a, b, _known(a) * _known(b))
+
+
+def _div(a: Leaf, b: Leaf) -> Leaf:
+    if type(a) is int and a == 0:
+        return 0
+    if type(b) is not int:
+        return _emit("div", a, b, 1)
+    if b == 0:
+        raise Inadmissible(f"{a} divided by zero")
+    known = _known(a)
+    return a if b == 1 else _emit("div", a, b, known // b if known % b == 0 else 1)
+
+
+def _mod(a: Leaf, b: Leaf) -> Leaf:
+    if type(b) is int and b == 0:
+        raise Inadmissible(f"{a} modulo zero")
+    if divides(b, a):
+        return 0
+    return _emit("mod", a, b, gcd(_known(a), _known(b)))
+
+
+def _xor(a: Leaf, b: Leaf) -> Leaf:
+    if type(b) is int and b == 0:
+        return a
+    return _emit("xor", a, b, _low_bit(_known(a) | _known(b)))
+
+
+def _and(a: Dynamic, mask: int) -> Leaf:
+    return _emit("and", a, mask, max(_low_bit(a.divisibility), _low_bit(mask))) if mask else 0

@@ -1,0 +1,110 @@
+"""Sizes, ranks and parts of layouts and int tuples."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from flydsl.layout.int_tuple import AnyTuple, check_numbers, normal, present, product_leaf
+from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout
+from flydsl.layout.leaf import Basis, Leaf
+from flydsl.layout.text import Inadmissible, operation
+from flydsl.layout.tile import Tile
+
+
+@operation
+def get_shape(layout: AnyLayout) -> AnyTuple:
+    """The shape.
+
+    >>> get_shape(Layout((4, 8), (8, 1)))
+    (4,8)
+    """
+    return present(_outer(layout).shape)
+
+
+@operation
+def get_stride(layout: AnyLayout) -> AnyTuple:
+    """The stride.
+
+    >>> get_stride(Layout((4, 8), (8, 1)))
+    (8,1)
+    """
+    return present(_outer(layout).stride)
+
+
+def _outer(layout: AnyLayout) -> Layout:
+    return layout.outer if isinstance(layout, ComposedLayout) else as_layout(layout)
+
+
+def _tree(value: object) -> AnyTuple:
+    if isinstance(value, (Layout, ComposedLayout)):
+        return value.shape
+    return value.modes if isinstance(value, Tile) else normal(value)
+
+
+@operation
+def rank(value: object) -> int:
+    """The number of modes of a layout, an int tuple or a tile; 1 of a leaf.
+
+    >>> rank((4, (2, 8))), rank(Layout(8, 1))
+    (2, 1)
+    """
+    tree = _tree(value)
+    return len(tree) if type(tree) is tuple else 1
+
+
+@operation
+def depth(value: object) -> int:
+    """The depth of nesting of a layout, an int tuple or a tile; 0 of a leaf.
+
+    >>> depth((4, (2, 8))), depth(8)
+    (2, 0)
+    """
+
+    def below(value: object) -> int:
+        tree = value.modes if isinstance(value, Tile) else value
+        return 1 + max(map(below, tree), default=0) if type(tree) is tuple else 0
+
+    return below(_tree(value))
+
+
+@operation
+def size(value: object) -> Leaf:
+    """The number of coordinates of a layout; the product of an int tuple.
+
+    >>> size(Layout((4, (2, 8)), (1, (4, 8)))), size((4, 8))
+    (64, 32)
+    """
+    if isinstance(value, (Layout, ComposedLayout)):
+        return size_of(_outer(value))
+    tree = normal(value)
+    check_numbers(tree)
+    return product_leaf(tree)
+
+
+def size_of(layout: Layout) -> Leaf:
+    """The number of coordinates of a layout."""
+    return prod(layout.flat_modes()[0])
+
+
+@operation
+def cosize(layout: AnyLayout) -> Leaf:
+    """One more than the largest index that the layout gives (of a composed layout: that its outer layout gives).
+
+    Run-time strides are taken to be non-negative.
+
+    >>> cosize(Layout((4, 2), (1, 8)))
+    12
+    """
+    return cosize_of(_outer(layout))
+
+
+def cosize_of(layout: Layout) -> Leaf:
+    """The cosize of a layout of numbers."""
+    return sum(map(_last_index, *layout.flat_modes())) + 1
+
+
+def _last_index(extent: Leaf, stride: Any) -> Leaf:
+    if isinstance(stride, Basis):
+        raise Inadmissible("the layout gives coordinates, which have no size")
+    return 0 if type(stride) is int and stride <= 0 else (extent - 1) * stride

@@ -1,0 +1,122 @@
+"""Picking and regrouping modes of layouts and int tuples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.layout.int_tuple import normal, present
+from flydsl.layout.layout import Layout, layout_operation, modes_of, of_modes
+from flydsl.layout.text import Inadmissible, to_text
+
+
+def _parts(value: Any) -> list[Any]:
+    """The modes of a layout (as layouts) or of an int tuple."""
+    if isinstance(value, Layout):
+        return modes_of(value)
+    tree = normal(value)
+    return list(tree) if type(tree) is tuple else [tree]
+
+
+def _whole(parts: list[Any], like: Any) -> Any:
+    return of_modes(parts) if isinstance(like, Layout) else present(tuple(parts))
+
+
+def _one_or_whole(parts: list[Any], like: Any) -> Any:
+    if len(parts) == 1:
+        return parts[0] if isinstance(like, Layout) else present(parts[0])
+    return _whole(parts, like)
+
+
+def _mode(mode: object, count: int) -> int:
+    if type(mode) is not int or not 0 <= mode < count:
+        raise Inadmissible(f"there is no mode {to_text(mode)!s:.40}: modes count from 0 to {count - 1}")
+    return mode
+
+
+def _span(begin: object, end: object, count: int) -> tuple[int, int]:
+    stop = count if end == -1 and type(end) is int else end
+    if type(begin) is not int or type(stop) is not int or not 0 <= begin < stop <= count:
+        raise Inadmissible(f"there are no modes {begin} to {end} in a rank of {count}")
+    return begin, stop
+
+
+@layout_operation
+def get(value: Any, *modes: int) -> Any:
+    """One mode of a layout or int tuple; with several mode numbers, the mode of that mode.
+
+    >>> get((4, (2, 8)), 1, 0), get(Layout((4, 8), (8, 1)), 1)
+    (2, 8:1)
+    """
+    for mode in modes:
+        parts = _parts(value)
+        value = parts[_mode(mode, len(parts))]
+    return value if isinstance(value, Layout) else present(normal(value))
+
+
+get_ = get
+
+
+@layout_operation
+def select(value: Any, modes: Any) -> Any:
+    """The modes with the given numbers, in that order; a single one without parentheses.
+
+    >>> select((6, (8, 4), 5), [2, 0]), select(Layout((6, 4), (1, 6)), [1])
+    ((5,6), 4:6)
+    """
+    parts = _parts(value)
+    wanted = normal(modes)
+    chosen = wanted if type(wanted) is tuple else (wanted,)
+    return _one_or_whole([parts[_mode(m, len(parts))] for m in chosen], value)
+
+
+@layout_operation
+def take(value: Any, begin: int, end: int) -> Any:
+    """The modes begin to end-1 (end -1: to the last); a single one without parentheses.
+
+    >>> take((2, (3, 2), 4), 1, 3), take((2, (3, 2), 4), 1, 2)
+    (((3,2),4), (3,2))
+    """
+    parts = _parts(value)
+    first, stop = _span(begin, end, len(parts))
+    return _one_or_whole(parts[first:stop], value)
+
+
+@layout_operation
+def group(value: Any, begin: int, end: int) -> Any:
+    """The modes begin to end-1 (end -1: to the last) made one mode, the others as they are.
+
+    >>> group((2, 3, 4), 0, 2), group((2, 3, 4), 2, 3)
+    (((2,3),4), (2,3,(4)))
+    """
+    parts = _parts(value)
+    first, stop = _span(begin, end, len(parts))
+    inner = _whole(parts[first:stop], value)
+    return _whole([*parts[:first], inner, *parts[stop:]], value)
+
+
+def _joined(value: Any, mode: Any, front: bool) -> Any:
+    if isinstance(value, Layout) != isinstance(mode, Layout):
+        raise Inadmissible("a layout takes a layout for a mode, an int tuple an int tuple")
+    parts = _parts(value)
+    added = mode if isinstance(mode, Layout) else normal(mode)
+    return _whole([added, *parts] if front else [*parts, added], value)
+
+
+@layout_operation
+def append(value: Any, mode: Any) -> Any:
+    """The layout or int tuple with one more mode at the end.
+
+    >>> append((4, 1), (3, 2)), append(Layout(4, 1), Layout(2, 8))
+    ((4,1,(3,2)), (4,2):(1,8))
+    """
+    return _joined(value, mode, front=False)
+
+
+@layout_operation
+def prepend(value: Any, mode: Any) -> Any:
+    """The layout or int tuple with one more mode at the front.
+
+    >>> prepend((4, 1), (3, 2)), prepend(Layout(4, 1), Layout(2, 8))
+    (((3,2),4,1), (2,4):(8,1))
+    """
+    return _joined(value, mode, front=True)

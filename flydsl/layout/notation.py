@@ -1,0 +1,169 @@
+"""Reading the notation of the DSL: `parse(str(x)) == x` for every value of the algebra.
+
+value    := composed | layout | tuple | tile | swizzle
+composed := (swizzle | layout) "o" leaf "o" layout
+layout   := tuple ":" tuple
+tuple    := leaf | "(" [tuple ("," tuple)*] ")"
+leaf     := number ("E" digits)* | "*"
+number   := ["-"] digits | "?" ["{" ["i64"] ["div=" digits] "}"]
+tile     := "[" [mode ("|" mode)*] "]"            mode := "*" | number | layout | tile
+swizzle  := "S" "<" integer "," integer "," integer ">"
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flydsl.layout.int_tuple import MAX_DEPTH, AnyTuple, present
+from flydsl.layout.layout import ComposedLayout, Layout
+from flydsl.layout.leaf import Basis, Dynamic
+from flydsl.layout.swizzle import Swizzle
+from flydsl.layout.text import Inadmissible, operation
+from flydsl.layout.tile import Tile
+
+_TOKEN = re.compile(r"\s*(-?\d{1,4000}|i\d+|div|[A-Za-z]|[()\[\]{}<>,:|*?=])")
+
+
+@operation
+def parse(text: str) -> Any:
+    """The value that a text in the notation denotes. Spaces do not count. Raises LayoutError with the wrong place.
+
+    >>> parse("(4,(2,?{i64 div=8})):(1,(4,8))"), parse("S<3,3,3> o 0 o (8,64):(64,1)")
+    ((4,(2,?{i64 div=8})):(1,(4,8)), S<3,3,3> o 0 o (8,64):(64,1))
+    >>> parse("[8|*|4:2]"), parse("(1E0,*)")
+    ([8|*|4:2], (1E0,*))
+    """
+    if not isinstance(text, str):
+        raise Inadmissible("only text can be parsed")
+    reader = _Reader(text)
+    value = reader.value()
+    reader.end()
+    return present(value)
+
+
+class _Reader:
+    """A recursive-descent reader: one method for each rule of the grammar."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens: list[tuple[str, int]] = []
+        self.position = 0
+        self.text = text
+        self.depth = 0
+        at = 0
+        while at < len(text.rstrip()):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise self.wrong("unexpected character", at + len(text[at:]) - len(text[at:].lstrip()))
+            self.tokens.append((match[1], match.start(1)))
+            at = match.end()
+
+    def wrong(self, what: str, at: int) -> Inadmissible:
+        return Inadmissible(f"{what} at column {at + 1}: {self.text[:at]!s}>>>{self.text[at:]!s}")
+
+    def peek(self) -> str:
+        return self.tokens[self.position][0] if self.position < len(self.tokens) else ""
+
+    def accept(self, token: str) -> bool:
+        if self.peek() != token:
+            return False
+        self.position += 1
+        return True
+
+    def unexpected(self, wanted: str) -> Inadmissible:
+        at = self.tokens[self.position][1] if self.position < len(self.tokens) else len(self.text)
+        return self.wrong(f"expected {wanted}", at)
+
+    def expect(self, token: str) -> None:
+        if not self.accept(token):
+            raise self.unexpected(repr(token))
+
+    def end(self) -> None:
+        if self.peek():
+            raise self.unexpected("the end")
+
+    def value(self) -> Any:
+        if self.peek() == "[":
+            return self.tile()
+        first = self.swizzle() if self.peek() == "S" else self.tuple_or_layout()
+        if not self.accept("o"):
+            return first
+        offset = self.number()
+        self.expect("o")
+        return ComposedLayout(first, offset, self.tuple_or_layout())
+
+    def tuple_or_layout(self) -> Any:
+        shape = self.tuple()
+        return Layout(shape, self.tuple()) if self.accept(":") else shape
+
+    def nested(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.unexpected(f"nesting of at most {MAX_DEPTH}")
+
+    def tuple(self) -> AnyTuple:
+        if not self.accept("("):
+            return self.leaf()
+        self.nested()
+        parts: list[AnyTuple] = []
+        while not self.accept(")"):
+            if parts:
+                self.expect(",")
+            parts.append(self.tuple())
+        self.depth -= 1
+        return tuple(parts)
+
+    def leaf(self) -> Any:
+        if self.accept("*"):
+            return None
+        number = self.number()
+        modes = []
+        while self.accept("E"):
+            modes.append(self.integer())
+        return Basis(number, tuple(modes)) if modes else number
+
+    def number(self) -> int | Dynamic:
+        if not self.accept("?"):
+            return self.integer()
+        width, divisibility = 32, 1
+        if self.accept("{"):
+            while not self.accept("}"):
+                if self.accept("div"):
+                    self.expect("=")
+                    divisibility = self.integer()
+                elif self.accept("i64"):
+                    width = 64
+                else:
+                    raise self.unexpected("i64 or div=")
+        if divisibility < 1:
+            raise self.unexpected("a positive divisibility before this")
+        return Dynamic(width, divisibility)
+
+    def integer(self) -> int:
+        token = self.peek()
+        if not token.lstrip("-").isdigit():
+            raise self.unexpected("a number")
+        self.position += 1
+        return int(token)
+
+    def tile(self) -> Tile:
+        self.expect("[")
+        self.nested()
+        modes: list[Any] = []
+        while not self.accept("]"):
+            if modes:
+                self.expect("|")
+            modes.append(self.tile() if self.peek() == "[" else self.tuple_or_layout())
+        self.depth -= 1
+        return Tile(tuple(modes))
+
+    def swizzle(self) -> Swizzle:
+        self.expect("S")
+        self.expect("<")
+        bits = self.integer()
+        self.expect(",")
+        base = self.integer()
+        self.expect(",")
+        shift = self.integer()
+        self.expect(">")
+        return Swizzle(bits, base, shift)

@@ -1,0 +1,170 @@
+"""Products: a layout repeated over the positions of another, in several arrangements of the modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.layout.complement import complement_of
+from flydsl.layout.composition import composed
+from flydsl.layout.construct import make_ordered_layout
+from flydsl.layout.int_tuple import AnyTuple, product_leaf
+from flydsl.layout.layout import (
+    AnyLayout,
+    Layout,
+    as_layout,
+    checked_shape,
+    layout_operation,
+    modes_of,
+    of_modes,
+    trusted,
+    unwrapped,
+)
+from flydsl.layout.leaf import Leaf, divides
+from flydsl.layout.measure import cosize_of, size_of
+from flydsl.layout.text import Inadmissible, to_text
+from flydsl.layout.tile import Tile, as_tiler, by_mode
+
+Pair = tuple[Layout, Layout]
+
+
+@layout_operation
+def logical_product(a: AnyLayout, b: object) -> Any:
+    """A repeated at the positions of B: `(A, composition(complement(A, size(A)*cosize(B)), B))`.
+
+    a: Layout or ComposedLayout. b: a Layout, an extent n (for n:1), or a Tile of them, which works mode by mode.
+    Raises LayoutError where A overlaps itself, or B does not fit what A leaves out.
+
+    >>> logical_product(Layout((2, 2), (4, 1)), Layout(6, 1))
+    ((2,2),(2,3)):((4,1),(2,8))
+    """
+    return _multiplied(as_layout(a), as_tiler(b))
+
+
+@layout_operation
+def zipped_product(a: AnyLayout, b: object) -> Any:
+    """The product as (blocks, repetitions); with a Tile each gathered from the modes.
+
+    >>> zipped_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
+    ((2,5),(3,4)):((5,1),(10,30))
+    """
+    return of_modes(list(_block_and_repeats(as_layout(a), as_tiler(b))))
+
+
+@layout_operation
+def tiled_product(a: AnyLayout, b: object) -> Any:
+    """The product as the block in one mode and each mode of the repetition.
+
+    >>> tiled_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
+    ((2,5),3,4):((5,1),10,30)
+    """
+    block, repeats = _block_and_repeats(as_layout(a), as_tiler(b))
+    return of_modes([block, *modes_of(repeats)])
+
+
+@layout_operation
+def flat_product(a: AnyLayout, b: object) -> Any:
+    """The product with the modes of block and repetition side by side.
+
+    >>> flat_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
+    (2,5,3,4):(5,1,10,30)
+    """
+    block, repeats = _block_and_repeats(as_layout(a), as_tiler(b))
+    return of_modes(modes_of(block) + modes_of(repeats))
+
+
+@layout_operation
+def blocked_product(a: AnyLayout, b: object) -> Any:
+    """The product mode by mode, whole blocks side by side: mode i is (block i, repetition i).
+
+    The operand of lower rank is padded with modes 1:0.
+
+    >>> blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
+    ((2,3),(5,4)):((5,10),(1,30))
+    """
+    return _zipped(*_padded_product(as_layout(a), as_layout(b)))
+
+
+@layout_operation
+def raked_product(a: AnyLayout, b: object) -> Any:
+    """The product mode by mode, blocks interleaved: mode i is (repetition i, block i).
+
+    >>> raked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
+    ((3,2),(4,5)):((10,5),(30,1))
+    """
+    block, repeats = _padded_product(as_layout(a), as_layout(b))
+    return _zipped(repeats, block)
+
+
+def _multiplied(a: Layout, tiler: Layout | Tile | None) -> Layout:
+    if isinstance(tiler, Tile):
+        multiplied, beyond = by_mode(a, tiler, _multiplied)
+        return of_modes(multiplied + beyond)
+    return a if tiler is None else of_modes(list(_product(a, tiler)))
+
+
+def _block_and_repeats(a: Layout, tiler: Layout | Tile | None) -> Pair:
+    if isinstance(tiler, Tile):
+        pairs, beyond = by_mode(a, tiler, _block_and_repeats)
+        return of_modes([block for block, _ in pairs] + beyond), of_modes([repeats for _, repeats in pairs])
+    return (a, trusted(1, 0)) if tiler is None else _product(a, tiler)
+
+
+def _product(a: Layout, tiler: Layout) -> Pair:
+    """The block, its modes of size 1 with stride 0, and the layout of its repetitions."""
+    block = unwrapped(a)
+    room = complement_of(block, size_of(block) * cosize_of(tiler))
+    return trusted(block.shape, _moving(block.shape, block.stride)), composed(room, tiler)
+
+
+def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
+    """The strides, those of modes of size 1 set to 0."""
+    if type(shape) is tuple:
+        return tuple([_moving(s, d) for s, d in zip(shape, stride, strict=True)])
+    return 0 if shape == 1 else stride
+
+
+def _padded_product(a: Layout, b: Layout) -> Pair:
+    block, tiler = unwrapped(a), unwrapped(b)
+    rank = max(len(block), len(tiler))
+    return _product(_padded(block, rank), _padded(tiler, rank))
+
+
+def _padded(layout: Layout, rank: int) -> Layout:
+    missing = rank - len(layout)
+    return of_modes(modes_of(layout) + [trusted(1, 0)] * missing) if missing else layout
+
+
+def _zipped(inner: Layout, outer: Layout) -> Layout:
+    if type(inner.shape) is not tuple:
+        return of_modes([inner, outer])
+    return of_modes([of_modes([x, y]) for x, y in zip(modes_of(inner), modes_of(outer), strict=True)])
+
+
+@layout_operation
+def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> Any:
+    """The block repeated until it covers a shape: a blocked product whose repetitions vary in the given order.
+
+    order: one int for each mode of the shape, the smallest varying fastest; by default the leftmost mode.
+    Raises LayoutError where the block does not divide the shape.
+
+    >>> tile_to_shape(Layout((8, 4), (1, 8)), (16, 12), (1, 0))
+    ((8,2),(4,3)):((1,96),(8,32))
+    """
+    extents = _mode_sizes(checked_shape(shape))
+    atom = _padded(unwrapped(as_layout(block)), len(extents))
+    if len(atom) > len(extents):
+        raise Inadmissible(f"the block {atom} has {len(atom)} modes, the shape {len(extents)}")
+    counts = tuple(map(_repetitions, extents, _mode_sizes(atom.shape), range(len(extents))))
+    ranks = tuple(range(len(counts))) if order is None else order
+    return blocked_product(atom, make_ordered_layout(counts, ranks if isinstance(ranks, (tuple, list)) else (ranks,)))
+
+
+def _mode_sizes(shape: AnyTuple) -> list[Leaf]:
+    return [product_leaf(mode) for mode in (shape if type(shape) is tuple else (shape,))]
+
+
+def _repetitions(extent: Leaf, block: Leaf, mode: int) -> Leaf:
+    if not divides(block, extent):
+        reason = Inadmissible(f"the block's {to_text(block)} is not known to divide the extent {to_text(extent)}")
+        raise reason.in_mode(mode)
+    return extent // block

@@ -1,0 +1,58 @@
+"""Recast: the layout of the same memory in elements of another width."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Any
+
+from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, modes_of, of_modes, trusted
+from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
+from flydsl.layout.swizzle import Swizzle, recast_swizzle
+from flydsl.layout.text import Inadmissible, operation
+
+
+@operation
+def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> Any:
+    """The layout of the same memory, once seen in elements of old_bits, in elements of new_bits.
+
+    The contiguous mode (stride 1) grows or shrinks, the other strides are scaled; a run-time stride is taken not to
+    be 1. Wider elements that the layout covers in part count whole. Raises LayoutError where a stride falls within an
+    element.
+
+    >>> recast_layout(Layout((8, 4), (4, 1)), 8, 4), recast_layout(Layout((8, 4), (4, 1)), 8, 16)
+    ((8,8):(8,1), (8,2):(2,1))
+    """
+    for bits in (old_bits, new_bits):
+        if type(bits) is not int or bits < 1:
+            raise Inadmissible(f"{bits!r} is no width in bits")
+    common = gcd(old_bits, new_bits)
+    up, down = new_bits // common, old_bits // common
+    if isinstance(layout, ComposedLayout):
+        if not isinstance(layout.inner, Swizzle) or layout.offset != 0:
+            raise Inadmissible("only a swizzle at offset 0 can be recast")
+        return ComposedLayout(recast_swizzle(layout.inner, up, down), 0, _recast(layout.outer, up, down))
+    return _recast(as_layout(layout), up, down)
+
+
+def _recast(layout: Layout, up: int, down: int) -> Layout:
+    if type(layout.shape) is tuple:
+        return of_modes([_recast(mode, up, down) for mode in modes_of(layout)])
+    return trusted(*_narrowed(*_widened(layout.shape, layout.stride, up), down))
+
+
+def _widened(extent: Leaf, stride: Any, factor: int) -> tuple[Leaf, Any]:
+    if factor == 1 or (type(stride) is int and stride == 0):
+        return extent, stride
+    if isinstance(stride, Basis):
+        raise Inadmissible(f"the stride {stride} has no width")
+    if divides(factor, stride):
+        return extent, stride // factor
+    if type(stride) is int and factor % stride == 0:
+        return ceil_div_leaf(extent, factor // abs(stride)), 1 if stride > 0 else -1
+    raise Inadmissible(f"the stride {stride} and {factor} elements to one: neither is known to divide the other")
+
+
+def _narrowed(extent: Leaf, stride: Any, factor: int) -> tuple[Leaf, Any]:
+    if type(stride) is int and abs(stride) == 1:
+        return extent * factor, stride
+    return extent, stride * factor

@@ -1,0 +1,80 @@
+"""Swizzles: permutations of indices that XOR one field of bits into another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flydsl.layout.leaf import Dynamic, Leaf
+from flydsl.layout.text import Inadmissible, operation
+
+
+@dataclass(frozen=True)
+class Swizzle:
+    """`S<bits,base,shift>`: XOR `bits` bits of the index, from bit base+shift on, into those from bit `base` on.
+
+    A negative shift takes the field from bit base on and changes the one |shift| above it. The two fields must not
+    overlap, which makes the swizzle its own inverse. (CuTe: Swizzle<BBits, MBase, SShift>.)
+
+    >>> Swizzle(2, 1, 3)(43)
+    47
+    """
+
+    bits: int
+    base: int
+    shift: int
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def mask(self) -> int:
+        """The bits of the index that are read."""
+        return ((1 << self.bits) - 1) << (self.base + max(self.shift, 0))
+
+    def __call__(self, index: Leaf) -> Leaf:
+        return apply_swizzle(index, self)
+
+    def __str__(self) -> str:
+        return f"S<{self.bits},{self.base},{self.shift}>"
+
+    __repr__ = __str__
+
+
+_MAX_BIT = 63
+
+
+@operation
+def _check(swizzle: Swizzle) -> None:
+    bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
+    if not all(type(x) is int for x in (bits, base, shift)):
+        raise Inadmissible("bits, base and shift must be ints")
+    if bits < 0 or base < 0 or base + abs(shift) + bits > _MAX_BIT:
+        raise Inadmissible(f"the fields must lie within bits 0 to {_MAX_BIT}")
+    if abs(shift) < bits:
+        raise Inadmissible(f"|shift| must be at least bits, or the fields overlap: |{shift}| < {bits}")
+
+
+@operation
+def apply_swizzle(index: Leaf, swizzle: Swizzle) -> Leaf:
+    """The index with one field of bits XORed into another. `apply_swizzle(apply_swizzle(i, s), s) == i`.
+
+    >>> [apply_swizzle(i, Swizzle(1, 0, 2)) for i in range(8)]
+    [0, 1, 2, 3, 5, 4, 7, 6]
+    """
+    if not isinstance(swizzle, Swizzle):
+        raise Inadmissible(f"{swizzle!r} is no swizzle")
+    if type(index) is not int and not isinstance(index, Dynamic):
+        raise Inadmissible(f"{index!r} is no index")
+    field = index & swizzle.mask
+    return index ^ (field >> swizzle.shift if swizzle.shift >= 0 else field << -swizzle.shift)
+
+
+def recast_swizzle(swizzle: Swizzle, numerator: int, denominator: int) -> Swizzle:
+    """The swizzle on elements numerator/denominator times as wide (both powers of two).
+
+    Bits below one element cannot be swizzled any more and drop out.
+    """
+    if numerator & (numerator - 1) or denominator & (denominator - 1):
+        raise Inadmissible(f"a swizzle is recast by powers of two only, not by {numerator}/{denominator}")
+    base = swizzle.base - (numerator.bit_length() - 1) + (denominator.bit_length() - 1)
+    return Swizzle(max(swizzle.bits + min(base, 0), 0), max(base, 0), swizzle.shift)

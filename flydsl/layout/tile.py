@@ -1,0 +1,83 @@
+"""Tiles: divisors and restrictions mode by mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from flydsl.layout.layout import Layout, Value, as_layout, modes_of, unwrapped
+from flydsl.layout.text import Inadmissible, operation, to_text
+
+T = TypeVar("T")
+
+
+class Tile(Value):
+    """What to do with each mode of a layout: an extent n (for the layout n:1), a Layout, None (nothing) or a Tile.
+
+    >>> Tile((8, None, Layout(4, 2)))
+    [8|*|4:2]
+    """
+
+    __slots__ = ("modes", "tilers")
+    fields = ("modes",)
+
+    modes: tuple[Any, ...]
+    tilers: tuple[Layout | Tile | None, ...]  # the modes as operations take them: see as_tiler
+
+    def __init__(self, modes: tuple[Any, ...]) -> None:
+        _set_modes(self, modes)
+
+    def __str__(self) -> str:
+        return f"[{'|'.join(map(to_text, self.modes))}]"
+
+    def __len__(self) -> int:
+        """The rank."""
+        return len(self.modes)
+
+
+@operation
+def _set_modes(tile: Tile, modes: object) -> None:
+    if not isinstance(modes, (tuple, list)):
+        raise Inadmissible(f"{to_text(modes)} are no modes of a tile")
+    checked = tuple([Tile(tuple(m)) if isinstance(m, (tuple, list)) else m for m in modes])
+    object.__setattr__(tile, "modes", checked)
+    object.__setattr__(tile, "tilers", tuple(map(as_tiler, checked)))
+
+
+@operation
+def make_tile(*modes: object) -> Tile:
+    """The tile with the given modes: extents, layouts, None, or tuples (tiles of the mode's own modes).
+
+    >>> make_tile(8, 24), make_tile(None, Layout((4, 2), (1, 8)))
+    ([8|24], [*|(4,2):(1,8)])
+    """
+    return Tile(modes)
+
+
+def as_tiler(value: object) -> Layout | Tile | None:
+    """A divisor: a Layout, a Tile, None, an extent n (for n:1) or a tuple (for a Tile). One mode alone is unwrapped."""
+    if value is None:
+        return None
+    if type(value) is Layout:
+        return unwrapped(value)
+    if isinstance(value, (tuple, list)):
+        value = Tile(tuple(value))
+    if isinstance(value, Tile):
+        return value.tilers[0] if len(value) == 1 else value
+    return as_layout(value)
+
+
+def by_mode(
+    a: Layout, tile: Tile, function: Callable[[Layout, Layout | Tile | None], T]
+) -> tuple[list[T], list[Layout]]:
+    """Apply a function to each mode of the tile and that mode of A; give the results and A's modes beyond the tile."""
+    modes = modes_of(a)
+    if len(tile) > len(modes):
+        raise Inadmissible(f"the tile {tile} has {len(tile)} modes, {a} has {len(modes)}")
+    results = []
+    for i, tiler in enumerate(tile.tilers):
+        try:
+            results.append(function(modes[i], tiler))
+        except Inadmissible as reason:
+            raise reason.in_mode(i) from None
+    return results, modes[len(results) :]

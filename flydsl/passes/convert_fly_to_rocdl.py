@@ -1,0 +1,226 @@
+"""convert-fly-to-rocdl: pointers, register memory and atoms become LLVM and ROCDL operations.
+
+After it no fly operation or type is left. It also lowers `gpu.block_dim` and `gpu.grid_dim`, for which upstream calls
+a device library: to constants where the launch is static, else to loads from the hidden kernel arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mlir import ir
+
+from flydsl.arch import Arch
+from flydsl.dialect.elements import element_bits, element_type, is_float
+from flydsl.dialect.location import source_location
+from flydsl.dialect.types import PointerType, fly_type
+from flydsl.errors import CompileError
+from flydsl.passes.fly_promote_regmem_to_vectorssa import allocated_elements
+from flydsl.passes.rewriting import (
+    constant,
+    create,
+    entry_block,
+    fly_name,
+    functions,
+    operations,
+    update_function_type,
+)
+
+name = "convert-fly-to-rocdl"
+
+# LLVM's AMDGPU address spaces.
+ADDRESS_SPACES = {"generic": 0, "global": 1, "shared": 3, "register": 5}
+# Offsets of hidden kernel arguments, code object version 5: AMDGPUUsage, "Implicit kernarg". Name -> (offset, bits).
+_HIDDEN = {
+    "grid_dim": {"x": (0, 32), "y": (4, 32), "z": (8, 32)},
+    "block_dim": {"x": (12, 16), "y": (14, 16), "z": (16, 16)},
+}
+_CONSTANT_SPACE = 4
+
+
+def apply(module: ir.Operation, arch: Arch) -> None:
+    """Convert every function of a module."""
+    for function in functions(module):
+        for argument in entry_block(function).arguments:
+            kind = fly_type(argument.type)
+            if isinstance(kind, PointerType):
+                argument.set_type(pointer_type(kind))
+        update_function_type(function)
+        _convert_body(function)
+
+
+def pointer_type(kind: PointerType) -> ir.Type:
+    """The LLVM pointer for a fly pointer."""
+    if kind.space not in ADDRESS_SPACES:
+        raise CompileError(f"{kind} has no LLVM pointer", hint=f"address spaces: {', '.join(ADDRESS_SPACES)}")
+    return llvm_pointer(ADDRESS_SPACES[kind.space])
+
+
+def llvm_pointer(space: int) -> ir.Type:
+    """`!llvm.ptr<space>`."""
+    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+
+
+def _convert_body(function: ir.Operation) -> None:
+    dead: list[ir.Operation] = []
+    for op in operations(function):
+        operation = fly_name(op)
+        with ir.InsertionPoint(op):
+            if operation:
+                if operation not in _CONVERSIONS:
+                    raise CompileError(f"fly.{operation} is left over: no pass lowers it", at=source_location(op.location))
+                _CONVERSIONS[operation](op)
+                dead.append(op)
+            elif op.name in ("gpu.block_dim", "gpu.grid_dim"):
+                op.result.replace_all_uses_with(_dimension(op, function))
+                dead.append(op)
+    for op in reversed(dead):
+        op.erase()
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------
+#
+# While a body is converted, a fly pointer's uses are replaced by the LLVM pointer, so an operand is already converted
+# but has lost its element type; a load or store takes that from the value it moves.
+
+
+def _nothing(op: ir.Operation) -> None:
+    """Static values and atoms have no counterpart in the program."""
+
+
+def _make_ptr(op: ir.Operation) -> None:
+    kind = fly_type(op.result.type)
+    if kind.space != "register":
+        raise CompileError(f"fly.make_ptr of {kind} is not there yet")
+    size = constant(allocated_elements(op), 32, op.location)
+    storage = storage_type(element_type(kind.element))
+    attributes = {"elem_type": ir.TypeAttr.get(storage)}
+    _replace(op, create("llvm.alloca", [size], [pointer_type(kind)], op.location, attributes).result)
+
+
+def _add_offset(op: ir.Operation) -> None:
+    pointer, offset = op.operands
+    kind = fly_type(op.result.type)
+    symbol = fly_type(offset.type).value
+    index = constant(symbol, 32, op.location) if isinstance(symbol, int) else offset.owner.operands[0]
+    attributes = {
+        "elem_type": ir.TypeAttr.get(storage_type(element_type(kind.element))),
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([-(2**31)]),
+    }
+    _replace(op, create("llvm.getelementptr", [pointer, index], [pointer.type], op.location, attributes).result)
+
+
+def _ptr_load(op: ir.Operation) -> None:
+    _replace(op, _load(op.operands[0], op.result.type, op.location))
+
+
+def _ptr_store(op: ir.Operation) -> None:
+    value, pointer = op.operands
+    _store(value, pointer, op.location)
+
+
+def _make_view(op: ir.Operation) -> None:
+    """A view is read through its pointer; see `_copy_atom_call_ssa`."""
+
+
+def _copy_atom_call_ssa(op: ir.Operation) -> None:
+    kind = fly_type(op.operands[0].type)
+    if kind.op.name != "fly.universal_copy":
+        raise CompileError(f"{kind} cannot be lowered yet")
+    if len(op.results):
+        _replace(op, _load(op.operands[1].owner.operands[0], op.result.type, op.location))
+    else:
+        _store(op.operands[1], op.operands[2].owner.operands[0], op.location)
+
+
+def _replace(op: ir.Operation, value: ir.Value) -> None:
+    op.result.replace_all_uses_with(value)
+
+
+def _is_vector(kind: ir.Type) -> bool:
+    return isinstance(kind, ir.VectorType)
+
+
+def storage_type(kind: ir.Type) -> ir.Type:
+    """The type in memory: LLVM knows no float below 16 bits, and a Boolean takes a byte."""
+    element = kind.element_type if _is_vector(kind) else kind
+    bits = element_bits(str(element))
+    stored = element
+    if bits < 16 and (is_float(str(element)) or bits == 1):
+        stored = element_type(f"i{max(bits, 8)}" if bits == 1 else f"i{bits}")
+    return ir.VectorType.get(kind.shape, stored) if _is_vector(kind) else stored
+
+
+def _alignment(kind: ir.Type) -> ir.Attribute:
+    """Elements are aligned to their own size: a slice of a tensor may begin at any of them."""
+    element = kind.element_type if _is_vector(kind) else kind
+    return ir.IntegerAttr.get(element_type("i64"), max(element_bits(str(element)) // 8, 1))
+
+
+def _load(pointer: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
+    storage = storage_type(kind)
+    value = create("llvm.load", [pointer], [storage], at, {"alignment": _alignment(storage)}).result
+    return _cast(value, kind, at)
+
+
+def _store(value: ir.Value, pointer: ir.Value, at: ir.Location) -> None:
+    storage = storage_type(value.type)
+    create("llvm.store", [_cast(value, storage, at), pointer], [], at, {"alignment": _alignment(storage)})
+
+
+def _cast(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
+    """Between a type and its form in memory."""
+    if value.type == kind:
+        return value
+    source, target = (t.element_type if _is_vector(t) else t for t in (value.type, kind))
+    widths = [element_bits(str(t)) for t in (source, target)]
+    name = "bitcast" if widths[0] == widths[1] else "extui" if widths[0] < widths[1] else "trunci"
+    return create(f"arith.{name}", [value], [kind], at).result
+
+
+# --- dimensions ------------------------------------------------------------------------------------------------------
+
+
+def _dimension(op: ir.Operation, function: ir.Operation) -> ir.Value:
+    """`gpu.block_dim` or `gpu.grid_dim` along one axis, as an index."""
+    which = op.name.removeprefix("gpu.")
+    axis = str(op.attributes["dimension"]).removeprefix("#gpu<dim ").rstrip(">")
+    index = element_type("index")
+    known = f"known_{'block' if which == 'block_dim' else 'grid'}_size"
+    if known in function.attributes:
+        size = list(ir.DenseI32ArrayAttr(function.attributes[known]))["xyz".index(axis)]
+        return create("arith.constant", [], [index], op.location, {"value": ir.IntegerAttr.get(index, size)}).result
+    offset, bits = _HIDDEN[which][axis]
+    value = _hidden_argument(offset, bits, op.location)
+    return create("arith.index_castui", [value], [index], op.location).result
+
+
+def _hidden_argument(offset: int, bits: int, at: ir.Location) -> ir.Value:
+    pointer_kind, integer = llvm_pointer(_CONSTANT_SPACE), element_type(f"i{bits}")
+    intrinsic = {
+        "intrin": ir.StringAttr.get("llvm.amdgcn.implicitarg.ptr"),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+    }
+    base = create("llvm.call_intrinsic", [], [pointer_kind], at, intrinsic).result
+    step = {
+        "elem_type": ir.TypeAttr.get(element_type("i8")),
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([offset]),
+    }
+    pointer = create("llvm.getelementptr", [base], [pointer_kind], at, step).result
+    attributes = {"alignment": ir.IntegerAttr.get(element_type("i64"), bits // 8), "invariant": ir.UnitAttr.get()}
+    return create("llvm.load", [pointer], [integer], at, attributes).result
+
+
+_CONVERSIONS: dict[str, Callable[[ir.Operation], None]] = {
+    "static": _nothing,
+    "make_int_tuple": _nothing,
+    "make_layout": _nothing,
+    "make_copy_atom": _nothing,
+    "make_view": _make_view,
+    "make_ptr": _make_ptr,
+    "add_offset": _add_offset,
+    "ptr.load": _ptr_load,
+    "ptr.store": _ptr_store,
+    "copy_atom_call_ssa": _copy_atom_call_ssa,
+}

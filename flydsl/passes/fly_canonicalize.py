@@ -1,0 +1,72 @@
+"""fly-canonicalize: fold static layout algebra, merge equal fly operations, remove dead ones.
+
+Upstream canonicalize and cse leave dynamic dialects alone, because their operations count as having side effects.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.arch import Arch
+from flydsl.dialect.types import IntTupleType, LayoutType, fly_type, is_static
+from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, is_pure, replace
+
+name = "fly-canonicalize"
+
+
+def apply(module: ir.Operation, arch: Arch) -> None:
+    """Canonicalize the fly operations of a module."""
+    for region in module.regions:
+        for block in region.blocks:
+            _visit(block, {})
+    erase_dead(module)
+
+
+def _visit(block: ir.Block, known: dict[Any, ir.Operation]) -> None:
+    """Fold and merge in program order. known: pure operations that dominate this block."""
+    for view in list(block.operations):
+        op = view.operation
+        if fly_name(op) and not _fold(op):
+            _merge(op, known)
+        elif op.regions:
+            isolated = op.name in ("gpu.func", "func.func", "gpu.module")
+            for region in op.regions:
+                for inner in region.blocks:
+                    _visit(inner, {} if isolated else dict(known))
+
+
+def _fold(op: ir.Operation) -> bool:
+    """Replace an operation by what it is known to give. True if the operation is gone."""
+    operation = fly_name(op)
+    source = op.operands[0].owner if len(op.operands) == 1 else None
+    if operation in ("get_iter", "get_layout") and isinstance(source, ir.Operation | ir.OpView):
+        if fly_name(source.operation if isinstance(source, ir.OpView) else source) == "make_view":
+            replace(op, [source.operands[0 if operation == "get_iter" else 1]])
+            return True
+    if is_pure(op) and operation != "static" and len(op.results) == 1 and _is_static(fly_type(op.results[0].type)):
+        if operation == "make_int_tuple":
+            return False
+        with ir.InsertionPoint(op):
+            constant = create_fly("static", [], op.location, results=[fly_type(op.results[0].type)]).result
+        replace(op, [constant])
+        return True
+    return False
+
+
+def _is_static(kind: Any) -> bool:
+    if isinstance(kind, LayoutType):
+        return is_static(kind.layout)
+    return isinstance(kind, IntTupleType) and is_static(kind.value)
+
+
+def _merge(op: ir.Operation, known: dict[Any, ir.Operation]) -> None:
+    if not is_pure(op):
+        return
+    attributes = tuple((key, op.attributes[key]) for key in sorted(op.attributes))
+    signature = (op.name, tuple(op.operands), attributes, tuple(result.type for result in op.results))
+    first = known.setdefault(signature, op)
+    if first is not op:
+        replace(op, list(first.results))

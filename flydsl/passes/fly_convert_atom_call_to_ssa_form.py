@@ -1,0 +1,55 @@
+"""fly-convert-atom-call-to-ssa-form: copies from and to registers become loads and stores of vector values.
+
+    fly.copy_atom_call(%atom, %global, %register)
+      %v = fly.copy_atom_call_ssa(%atom, %global) : (...) -> vector<1xf32>
+      fly.ptr.store(%v, %register_ptr)
+    fly.copy_atom_call(%atom, %register, %global)
+      %v = fly.ptr.load(%register_ptr)
+      fly.copy_atom_call_ssa(%atom, %v, %global)
+
+A copy between two memories loads and then stores.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from flydsl.arch import Arch
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.types import fly_type
+from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, operations
+
+name = "fly-convert-atom-call-to-ssa-form"
+
+
+def apply(module: ir.Operation, arch: Arch) -> None:
+    """Rewrite every copy_atom_call of a module."""
+    for op in operations(module):
+        if fly_name(op) == "copy_atom_call":
+            with ir.InsertionPoint(op):
+                _rewrite(op)
+            op.erase()
+    erase_dead(module)
+
+
+def _rewrite(op: ir.Operation) -> None:
+    atom, source, target = op.operands
+    kind = fly_type(atom.type)
+    vector = ir.VectorType.get([kind.op.bits // kind.value_bits], element_type(fly_type(source.type).element))
+    if _in_registers(source):
+        value = create_fly("ptr.load", [_pointer(source)], op.location, results=[vector]).result
+    else:
+        value = create_fly("copy_atom_call_ssa", [atom, source], op.location, results=[vector]).result
+    if _in_registers(target):
+        create_fly("ptr.store", [value, _pointer(target)], op.location)
+    else:
+        create_fly("copy_atom_call_ssa", [atom, value, target], op.location, results=[])
+
+
+def _in_registers(view: ir.Value) -> bool:
+    return bool(fly_type(view.type).space == "register")
+
+
+def _pointer(view: ir.Value) -> ir.Value:
+    """The pointer under a view that fly-layout-lowering made."""
+    return view.owner.operands[0]

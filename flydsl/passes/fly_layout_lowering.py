@@ -1,0 +1,225 @@
+"""fly-layout-lowering: layout algebra becomes integer arithmetic.
+
+The functions of `flydsl.layout` run once more, now on layouts whose dynamic leaves carry SSA values, and leave arith
+operations behind. A tensor is a pointer, an offset from it and a layout until something reads or writes it. What is
+left over are pointers, and views with static layouts at the copies:
+
+    %5 = fly.make_int_tuple(%4) : (i32) -> !fly.int_tuple<?>
+    %6 = fly.add_offset(%ptr, %5) : (!fly.ptr<f32, global>, !fly.int_tuple<?>) -> !fly.ptr<f32, global>
+    %7 = fly.make_view(%6, %layout) : ... -> !fly.memref<f32, global, 1:0>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.arch import Arch
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.ops import OPS, algebra_value, attributes_of, mode_arguments, register_elements
+from flydsl.dialect.types import (
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    TileType,
+    dynamic_leaves,
+    erase_values,
+    fly_type,
+    with_leaves,
+)
+from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, functions, operations
+from flydsl.passes.ssa_leaf import SsaLeaf, materialize
+
+name = "fly-layout-lowering"
+
+
+def apply(module: ir.Operation, arch: Arch) -> None:
+    """Lower every function of a module."""
+    for function in functions(module):
+        lowering = _Lowering()
+        for op in operations(function):
+            lowering.visit(op)
+    erase_dead(module)
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A tensor as its parts: elements begin `offset` elements after `pointer`."""
+
+    kind: MemRefType
+    pointer: ir.Value
+    offset: Any
+    layout: algebra.Layout
+
+
+class _Lowering:
+    """The lowering of one function: what each fly value stands for."""
+
+    def __init__(self) -> None:
+        # ir.Value -> Layout, int tuple or Tile with SSA leaves, or _Tensor.
+        self.meaning: dict[ir.Value, Any] = {}
+
+    def visit(self, op: ir.Operation) -> None:
+        """Lower one operation; operations of other dialects stay."""
+        operation = fly_name(op)
+        if not operation:
+            return
+        with ir.InsertionPoint(op), op.location:
+            if OPS[operation].algebra is not None:
+                self._algebra(op, operation)
+            elif operation in _LOWERINGS:
+                _LOWERINGS[operation](self, op)
+
+    def of(self, value: ir.Value) -> Any:
+        """What a fly value stands for; a static type says it all."""
+        found = self.meaning.get(value)
+        if found is None:
+            kind = fly_type(value.type)
+            assert isinstance(kind, IntTupleType | LayoutType | TileType), f"no meaning for {value}"
+            found = self.meaning[value] = algebra_value(kind)
+        return found
+
+    def layout_of(self, value: ir.Value) -> Any:
+        found = self.of(value)
+        return found.layout if isinstance(found, _Tensor) else found
+
+    def _algebra(self, op: ir.Operation, operation: str) -> None:
+        """Run the algebra's function on operands with SSA leaves."""
+        source = self.of(op.operands[0])
+        if operation == "slice":
+            self.meaning[op.result] = self._slice(source, self.of(op.operands[1]))
+            return
+        function = OPS[operation].algebra
+        assert function is not None
+        operands = [self.layout_of(value) for value in op.operands]
+        result = function(*operands, *mode_arguments(attributes_of(op)))
+        kind = fly_type(op.result.type)
+        if isinstance(kind, MemRefType):
+            result = _Tensor(kind, source.pointer, source.offset, result)
+        self.meaning[op.result] = result
+
+    def _slice(self, source: Any, coordinate: Any) -> Any:
+        if not isinstance(source, _Tensor):
+            return algebra.slice(source, coordinate)
+        layout, offset = algebra.slice_and_offset(coordinate, source.layout)
+        return _Tensor(source.kind, source.pointer, source.offset + offset, layout)
+
+    # --- structure ---------------------------------------------------------------------------------------------------
+
+    def make_int_tuple(self, op: ir.Operation) -> None:
+        kind = fly_type(op.result.type)
+        symbols = dynamic_leaves(kind.value)
+        leaves = [
+            SsaLeaf(value, symbol.width, symbol.divisibility, op.location)
+            for symbol, value in zip(symbols, op.operands, strict=True)
+        ]
+        self.meaning[op.result] = with_leaves(kind.value, leaves)
+
+    def make_layout(self, op: ir.Operation) -> None:
+        shape, stride = (self.of(value) for value in op.operands)
+        self.meaning[op.result] = algebra.make_layout(shape, stride)
+
+    def make_view(self, op: ir.Operation) -> None:
+        pointer, layout = op.operands
+        self.meaning[op.result] = _Tensor(fly_type(op.result.type), pointer, 0, self.of(layout))
+
+    def get_layout(self, op: ir.Operation) -> None:
+        self.meaning[op.result] = self.of(op.operands[0]).layout
+
+    def get_iter(self, op: ir.Operation) -> None:
+        tensor = self.of(op.operands[0])
+        op.result.replace_all_uses_with(self._address(tensor, 0))
+
+    def get_scalar(self, op: ir.Operation) -> None:
+        leaf = self.of(op.operands[0])
+        width = leaf.width if isinstance(leaf, SsaLeaf) else 32
+        op.result.replace_all_uses_with(materialize(leaf, width, op.location))
+        op.erase()
+
+    # --- memory ------------------------------------------------------------------------------------------------------
+
+    def memref_alloca(self, op: ir.Operation) -> None:
+        kind = fly_type(op.result.type)
+        size = {"allocSize": ir.IntegerAttr.get(element_type("i64"), algebra.cosize(kind.layout))}
+        attributes = {"dictAttrs": ir.DictAttr.get(size)}
+        pointer = create_fly("make_ptr", [], op.location, results=[kind.pointer], attributes=attributes).result
+        self.meaning[op.result] = _Tensor(kind, pointer, 0, kind.layout)
+
+    def memref_load(self, op: ir.Operation) -> None:
+        address = self._element_address(*op.operands)
+        value = create_fly("ptr.load", [address], op.location, results=[op.result.type]).result
+        op.result.replace_all_uses_with(value)
+        op.erase()
+
+    def memref_store(self, op: ir.Operation) -> None:
+        value, tensor, coordinate = op.operands
+        create_fly("ptr.store", [value, self._element_address(tensor, coordinate)], op.location)
+        op.erase()
+
+    def memref_load_vec(self, op: ir.Operation) -> None:
+        address = self._vector_address(op.operands[0])
+        value = create_fly("ptr.load", [address], op.location, results=[op.result.type]).result
+        op.result.replace_all_uses_with(value)
+        op.erase()
+
+    def memref_store_vec(self, op: ir.Operation) -> None:
+        value, tensor = op.operands
+        create_fly("ptr.store", [value, self._vector_address(tensor)], op.location)
+        op.erase()
+
+    def copy_atom_call(self, op: ir.Operation) -> None:
+        """Each tensor becomes a view of what one call moves; its layout is no longer of interest to anyone."""
+        atom, *tensors = op.operands
+        views = [self._view(self.of(tensor)) for tensor in tensors]
+        create_fly("copy_atom_call", [atom, *views], op.location)
+        op.erase()
+
+    def _element_address(self, tensor: ir.Value, coordinate: ir.Value) -> ir.Value:
+        parts = self.of(tensor)
+        return self._address(parts, algebra.crd2idx(self.of(coordinate), parts.layout))
+
+    def _vector_address(self, tensor: ir.Value) -> ir.Value:
+        parts = self.of(tensor)
+        register_elements(parts.kind.with_layout(erase_values(parts.layout)))
+        return self._address(parts, 0)
+
+    def _address(self, tensor: _Tensor, index: Any) -> ir.Value:
+        """The pointer to an element: `fly.add_offset` on the tensor's pointer, unless there is nothing to add."""
+        offset = tensor.offset + index
+        if isinstance(offset, int) and offset == 0:
+            return tensor.pointer
+        at = ir.Location.current
+        leaves = [] if isinstance(offset, int) else [materialize(offset, offset.width, at)]
+        symbol = IntTupleType(erase_values(offset))
+        operand = create_fly("make_int_tuple", leaves, at, results=[symbol]).result
+        return create_fly("add_offset", [tensor.pointer, operand], at).result
+
+    def _view(self, tensor: _Tensor) -> ir.Value:
+        at = ir.Location.current
+        static = create_fly("static", [], at, results=[LayoutType(_one_call(tensor.layout))]).result
+        return create_fly("make_view", [self._address(tensor, 0), static], at).result
+
+
+def _one_call(layout: algebra.Layout) -> algebra.Layout:
+    """The layout of what an atom moves: its values side by side."""
+    return algebra.make_layout(algebra.size(layout), 1)
+
+
+_LOWERINGS: dict[str, Callable[[_Lowering, ir.Operation], None]] = {
+    "make_int_tuple": _Lowering.make_int_tuple,
+    "make_layout": _Lowering.make_layout,
+    "make_view": _Lowering.make_view,
+    "get_layout": _Lowering.get_layout,
+    "get_iter": _Lowering.get_iter,
+    "get_scalar": _Lowering.get_scalar,
+    "memref.alloca": _Lowering.memref_alloca,
+    "memref.load": _Lowering.memref_load,
+    "memref.store": _Lowering.memref_store,
+    "memref.load_vec": _Lowering.memref_load_vec,
+    "memref.store_vec": _Lowering.memref_store_vec,
+    "copy_atom_call": _Lowering.copy_atom_call,
+}

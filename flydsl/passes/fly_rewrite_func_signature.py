@@ -1,0 +1,183 @@
+"""fly-rewrite-func-signature: tensors, layouts and int tuples at function boundaries become plain values.
+
+A tensor parameter becomes its pointer and, where its layout has dynamic leaves, one packed struct with them:
+
+    gpu.func @k(%a: !fly.memref<f32, global, (?,?):(?{i64},1)>)
+    gpu.func @k(%a: !fly.ptr<f32, global>, %l: !llvm.struct<packed (struct<packed (i32, i32)>, struct<packed (i64)>)>)
+
+The body rebuilds the tensor from them, and every launch passes them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.arch import Arch
+from flydsl.dialect.types import FlyType, IntTupleType, LayoutType, MemRefType, dynamic_leaves, fly_type, is_static
+from flydsl.passes.rewriting import create, create_fly, entry_block, functions, operations, update_function_type
+
+name = "fly-rewrite-func-signature"
+
+
+def apply(module: ir.Operation, arch: Arch) -> None:
+    """Rewrite every function and launch of a module."""
+    parts: dict[ir.Value, list[ir.Value]] = {}
+    for function in functions(module):
+        _rewrite_function(function, parts)
+    for op in operations(module):
+        if op.name == "gpu.launch_func":
+            _rewrite_launch(op, parts)
+
+
+def packed_type(kind: FlyType) -> ir.Type | None:
+    """The struct of a type's dynamic leaves, or None where it has none."""
+    text = _packed_text(kind)
+    return _parse_type(f"!llvm.{text}") if text else None
+
+
+def _packed_text(kind: FlyType) -> str:
+    if isinstance(kind, IntTupleType):
+        return _leaves_text(kind.value)
+    layout = _layout(kind)
+    if is_static(layout):
+        return ""
+    shape, stride = (_leaves_text(part) or "struct<packed ()>" for part in (layout.shape, layout.stride))
+    return f"struct<packed ({shape}, {stride})>"
+
+
+def _leaves_text(value: Any) -> str:
+    widths = [f"i{leaf.width}" for leaf in dynamic_leaves(value)]
+    return f"struct<packed ({', '.join(widths)})>" if widths else ""
+
+
+@lru_cache(maxsize=None)
+def _parse_type(text: str) -> ir.Type:
+    from flydsl.dialect.context import context
+
+    return ir.Type.parse(text, context())
+
+
+def _layout(kind: FlyType) -> algebra.Layout:
+    assert isinstance(kind, MemRefType | LayoutType)
+    return kind.layout
+
+
+# --- functions -------------------------------------------------------------------------------------------------------
+
+
+def _rewrite_function(function: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:
+    block = entry_block(function)
+    old = list(block.arguments)
+    if not any(fly_type(argument.type) for argument in old):
+        return
+    with ir.InsertionPoint.at_block_begin(block):
+        for argument in old:
+            kind = fly_type(argument.type)
+            new = [block.add_argument(t, argument.location) for t in _plain_types(kind, argument.type)]
+            value = _rebuild(kind, new, argument.location) if kind else new[0]
+            argument.replace_all_uses_with(value)
+            parts[value] = new
+    for _ in old:
+        block.erase_argument(0)
+    update_function_type(function)
+
+
+def _plain_types(kind: FlyType | None, mlir_type: ir.Type) -> list[ir.Type]:
+    if kind is None:
+        return [mlir_type]
+    pointer = [kind.pointer.ir] if isinstance(kind, MemRefType) else []
+    packed = packed_type(kind)
+    return [*pointer, packed] if packed else pointer
+
+
+def _rebuild(kind: FlyType, values: list[ir.Value], at: ir.Location) -> ir.Value:
+    """The tensor, layout or int tuple from its plain values."""
+    packed = values[-1] if packed_type(kind) else None
+    if isinstance(kind, IntTupleType):
+        return _rebuild_tuple(kind, packed, [], at)
+    layout = _rebuild_layout(_layout(kind), packed, at)
+    return create_fly("make_view", [values[0], layout], at).result if isinstance(kind, MemRefType) else layout
+
+
+def _rebuild_layout(layout: algebra.Layout, packed: ir.Value | None, at: ir.Location) -> ir.Value:
+    if packed is None:
+        return create_fly("static", [], at, results=[LayoutType(layout)]).result
+    shape = _rebuild_tuple(IntTupleType(layout.shape), packed, [0], at)
+    stride = _rebuild_tuple(IntTupleType(layout.stride), packed, [1], at)
+    return create_fly("make_layout", [shape, stride], at, results=[LayoutType(layout)]).result
+
+
+def _rebuild_tuple(kind: IntTupleType, packed: ir.Value | None, position: list[int], at: ir.Location) -> ir.Value:
+    leaves = []
+    for i, leaf in enumerate(dynamic_leaves(kind.value)):
+        attribute = {"position": ir.DenseI64ArrayAttr.get([*position, i])}
+        leaves.append(create("llvm.extractvalue", [packed], [_parse_type(f"i{leaf.width}")], at, attribute).result)
+    return create_fly("make_int_tuple", leaves, at, results=[kind]).result
+
+
+# --- launches --------------------------------------------------------------------------------------------------------
+
+
+def _rewrite_launch(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    # The kernel's operands are the segment before the optional async object (the last one).
+    first = sum(segments[:-2])
+    operands = list(op.operands)
+    kernel = operands[first : first + segments[-2]]
+    if not any(fly_type(value.type) for value in kernel):
+        return
+    with ir.InsertionPoint(op):
+        plain = [part for value in kernel for part in _plain_values(value, parts, op.location)]
+        segments[-2] = len(plain)
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
+        new_operands = operands[:first] + plain + operands[first + len(kernel) :]
+        new = create(op.name, new_operands, [result.type for result in op.results], op.location, attributes)
+    for old_result, new_result in zip(op.results, new.results, strict=True):
+        old_result.replace_all_uses_with(new_result)
+    op.erase()
+
+
+def _plain_values(value: ir.Value, parts: dict[ir.Value, list[ir.Value]], at: ir.Location) -> list[ir.Value]:
+    kind = fly_type(value.type)
+    if kind is None:
+        return [value]
+    known = parts.get(value)
+    return known if known is not None else _take_apart(value, kind, at)
+
+
+def _take_apart(value: ir.Value, kind: FlyType, at: ir.Location) -> list[ir.Value]:
+    """The plain values of a tensor that the launcher derived from its arguments."""
+    pointer = [create_fly("get_iter", [value], at).result] if isinstance(kind, MemRefType) else []
+    packed = packed_type(kind)
+    if packed is None:
+        return pointer
+    if isinstance(kind, IntTupleType):
+        return [_pack([([i], leaf) for i, leaf in enumerate(_leaf_values(value, at))], packed, at)]
+    layout = create_fly("get_layout", [value], at).result if isinstance(kind, MemRefType) else value
+    leaves = [
+        ([part, i], leaf)
+        for part, operation in enumerate(("get_shape", "get_stride"))
+        for i, leaf in enumerate(_leaf_values(create_fly(operation, [layout], at).result, at))
+    ]
+    return [*pointer, _pack(leaves, packed, at)]
+
+
+def _leaf_values(value: ir.Value, at: ir.Location) -> list[ir.Value]:
+    kind = fly_type(value.type)
+    if isinstance(kind.value, tuple):
+        modes = [create_fly("get", [value], at, attributes={"args": [i]}).result for i in range(len(kind.value))]
+        return [leaf for mode in modes for leaf in _leaf_values(mode, at)]
+    return [create_fly("get_scalar", [value], at).result] if dynamic_leaves(kind.value) else []
+
+
+def _pack(leaves: list[tuple[list[int], ir.Value]], packed: ir.Type, at: ir.Location) -> ir.Value:
+    value = create("llvm.mlir.undef", [], [packed], at).result
+    for position, leaf in leaves:
+        attribute = {"position": ir.DenseI64ArrayAttr.get(position)}
+        value = create("llvm.insertvalue", [value, leaf], [packed], at, attribute).result
+    return value

@@ -1,0 +1,121 @@
+"""What the passes share: walking, creating and replacing operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from mlir import ir
+
+from flydsl.dialect import ops
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.ops import OPS_BY_MLIR_NAME
+
+FUNCTIONS = ("gpu.func", "func.func")
+# Fly operations that are there for what they do to memory, not for a result.
+_EFFECTS = {"memref.store", "memref.store_vec", "ptr.store", "copy_atom_call", "copy_atom_call_ssa"}
+_READS = {"memref.load", "memref.load_vec", "ptr.load"}
+_ALLOCATIONS = {"memref.alloca", "make_ptr"}
+
+
+def fly_name(op: ir.Operation) -> str:
+    """The name of a fly operation without its dialect, `memref.load`; empty for other dialects."""
+    spec = OPS_BY_MLIR_NAME.get(op.name)
+    return spec.name if spec else ""
+
+
+def is_removable(op: ir.Operation) -> bool:
+    """Whether a fly operation without uses can go."""
+    name = fly_name(op)
+    return bool(name) and name not in _EFFECTS
+
+
+def is_pure(op: ir.Operation) -> bool:
+    """Whether two fly operations with equal operands, attributes and types are the same value."""
+    return is_removable(op) and fly_name(op) not in _READS | _ALLOCATIONS
+
+
+def blocks(root: ir.Operation) -> Iterator[ir.Block]:
+    """Every block below an operation, outer before inner."""
+    for region in root.regions:
+        for block in region.blocks:
+            yield block
+            for op in block.operations:
+                yield from blocks(op.operation)
+
+
+def operations(root: ir.Operation) -> list[ir.Operation]:
+    """Every operation below `root` in program order; a list, so that the program can be changed on the way."""
+    found: list[ir.Operation] = []
+    for region in root.regions:
+        for block in region.blocks:
+            for view in block.operations:
+                found.append(view.operation)
+                found += operations(view.operation)
+    return found
+
+
+def functions(module: ir.Operation) -> list[ir.Operation]:
+    """Kernels (`gpu.func`) and launchers (`func.func`)."""
+    found: list[ir.Operation] = []
+    for op in module.regions[0].blocks[0].operations:
+        if op.operation.name in FUNCTIONS:
+            found.append(op.operation)
+        elif op.operation.name == "gpu.module":
+            inner = (view.operation for view in op.regions[0].blocks[0].operations)
+            found += [function for function in inner if function.name in FUNCTIONS]
+    return found
+
+
+def entry_block(function: ir.Operation) -> ir.Block:
+    """The first block of a function."""
+    return function.regions[0].blocks[0]
+
+
+def update_function_type(function: ir.Operation) -> None:
+    """Make a function's type that of its entry block's arguments."""
+    inputs = [argument.type for argument in entry_block(function).arguments]
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))
+
+
+def replace(op: ir.Operation, values: Sequence[ir.Value]) -> None:
+    """Let `values` take the place of an operation's results, and remove it."""
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    op.erase()
+
+
+def create(
+    name: str,
+    operands: Sequence[ir.Value],
+    results: Sequence[ir.Type],
+    at: ir.Location,
+    attributes: Mapping[str, ir.Attribute] | None = None,
+) -> ir.Operation:
+    """Create an upstream operation at the insertion point."""
+    return ir.Operation.create(name, list(results), list(operands), dict(attributes or {}), loc=at)
+
+
+def create_fly(
+    name: str,
+    operands: Sequence[ir.Value],
+    at: ir.Location,
+    *,
+    results: Sequence[object] | None = None,
+    attributes: ops.Attributes | None = None,
+) -> ir.Operation:
+    """Create `fly.<name>` at the insertion point."""
+    return ops.create(name, operands, results=results, attributes=attributes, at=at)
+
+
+def constant(value: int, bits: int, at: ir.Location) -> ir.Value:
+    """An integer constant of a width."""
+    kind = element_type(f"i{bits}")
+    return create("arith.constant", [], [kind], at, {"value": ir.IntegerAttr.get(kind, value)}).result
+
+
+def erase_dead(root: ir.Operation) -> None:
+    """Remove fly operations whose results nobody uses, users before what they used."""
+    for op in reversed(operations(root)):
+        if is_removable(op) and all(not any(True for _ in result.uses) for result in op.results):
+            op.erase()

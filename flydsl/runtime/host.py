@@ -1,0 +1,127 @@
+"""The compiled launcher: host code that MLIR's ExecutionEngine compiles, which calls the device through `mgpu*`."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlir import ir
+from mlir.execution_engine import ExecutionEngine
+
+from flydsl.codegen import CodeObject
+from flydsl.errors import ArgumentError, FlyError, LaunchError, SourceLocation
+from flydsl.runtime.device import Device, LoadedCode
+
+_POINTER, _INTPTR = ctypes.c_void_p, ctypes.c_ssize_t
+# The functions that `gpu-to-llvm` leaves undefined: mlir/lib/ExecutionEngine/RocmRuntimeWrappers.cpp.
+_SIGNATURES = {
+    "mgpuModuleLoad": ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_size_t),
+    "mgpuModuleUnload": ctypes.CFUNCTYPE(None, _POINTER),
+    "mgpuModuleGetFunction": ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_char_p),
+    "mgpuLaunchKernel": ctypes.CFUNCTYPE(
+        None, _POINTER, *[_INTPTR] * 6, ctypes.c_int32, _POINTER, ctypes.POINTER(_POINTER), _POINTER, ctypes.c_size_t
+    ),
+    "mgpuStreamCreate": ctypes.CFUNCTYPE(_POINTER),
+    "mgpuStreamSynchronize": ctypes.CFUNCTYPE(None, _POINTER),
+    "mgpuStreamDestroy": ctypes.CFUNCTYPE(None, _POINTER),
+}
+_MODULE_HANDLE = 1
+_SLOT_BYTES = 8
+
+
+class HostLauncher:
+    """A launcher compiled for this host and bound to one device.
+
+    module: the module after the last stage. entry: its function. codes: the struct codes of the function's parameters.
+    launch_sites: where each kernel is launched in the user's source.
+    """
+
+    def __init__(
+        self,
+        module: ir.Module,
+        entry: str,
+        codes: Sequence[str],
+        device: Device,
+        code: CodeObject,
+        launch_sites: Mapping[str, SourceLocation | None],
+    ) -> None:
+        self.lock = threading.RLock()
+        self._loaded: LoadedCode = device.load(code)
+        self._launch_sites = launch_sites
+        self._kernels = list(launch_sites)
+        self._handles = {name.encode(): i + 1 for i, name in enumerate(self._kernels)}
+        self._session: Any = None
+        self._error: BaseException | None = None
+        self._prepare_arguments(codes)
+        self._compile(module, entry)
+
+    def _prepare_arguments(self, codes: Sequence[str]) -> None:
+        """One buffer with a slot for each parameter, and the array of pointers to the slots."""
+        formats, offsets, offset = [], [], 0
+        for code in codes:
+            size = struct.calcsize("=" + code)
+            padding = -size % _SLOT_BYTES
+            formats.append(f"{code}{padding}x")
+            offsets.append(offset)
+            offset += size + padding
+        self._struct = struct.Struct("=" + "".join(formats))
+        self._buffer = ctypes.create_string_buffer(max(offset, 1))
+        base = ctypes.addressof(self._buffer)
+        self._pointers = (_POINTER * max(len(codes), 1))(*[base + offset for offset in offsets])
+
+    def _compile(self, module: ir.Module, entry: str) -> None:
+        implementations = {
+            "mgpuModuleLoad": lambda data, size: _MODULE_HANDLE,
+            "mgpuModuleUnload": lambda module: None,
+            "mgpuModuleGetFunction": lambda module, name: self._handles[name],
+            "mgpuLaunchKernel": self._launch_kernel,
+            "mgpuStreamCreate": lambda: 0,
+            "mgpuStreamSynchronize": lambda stream: None,
+            "mgpuStreamDestroy": lambda stream: None,
+        }
+        self._callbacks = {name: _SIGNATURES[name](function) for name, function in implementations.items()}
+        self._engine = ExecutionEngine(module, opt_level=0)
+        for name, callback in self._callbacks.items():
+            self._engine.raw_register_runtime(name, ctypes.cast(callback, _POINTER))
+        self._engine.initialize()
+        self._entry = ctypes.CFUNCTYPE(None, _POINTER)(self._engine.raw_lookup(entry))
+
+    def run(self, values: Sequence[Any], session: Any) -> None:
+        """Run the launcher on its flattened arguments. The caller holds `lock`. Raises what a launch raised."""
+        try:
+            self._struct.pack_into(self._buffer, 0, *values)
+        except struct.error as error:
+            raise ArgumentError(f"an argument does not fit the type in which it is passed: {error}") from None
+        self._session, self._error = session, None
+        try:
+            self._entry(self._pointers)
+            if self._error is not None:
+                raise self._error
+        finally:
+            self._session = self._error = None
+
+    def _launch_kernel(
+        self, handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, lds: int, stream: int, params: Any,
+        extra: int, count: int,
+    ) -> None:  # fmt: skip
+        """`mgpuLaunchKernel`. An exception cannot cross the compiled code: it waits until the launcher returns."""
+        if self._error is not None:
+            return
+        kernel = self._kernels[handle - 1]
+        try:
+            self._check(kernel, (gx, gy, gz), (bx, by, bz), lds)
+            self._loaded.launch(kernel, (gx, gy, gz), (bx, by, bz), lds, stream or 0, params, self._session)
+        except FlyError as error:
+            self._error = error.located(self._launch_sites[kernel])
+        except BaseException as error:  # noqa: BLE001 - raised again in run()
+            self._error = error
+
+    def _check(self, kernel: str, grid: tuple[int, ...], block: tuple[int, ...], lds_bytes: int) -> None:
+        """What the compiler could not know: the values of runtime launch dimensions."""
+        if min(grid) < 1 or min(block) < 1:
+            raise LaunchError(f"{kernel}: grid {grid}, block {block}: every dimension is at least 1")
+        if lds_bytes < 0:
+            raise LaunchError(f"{kernel}: {lds_bytes} bytes of dynamic shared memory")

@@ -1,0 +1,39 @@
+"""Execute AMD GPU machine code on the CPU.
+
+    program = Program.load(hsaco, listing)
+    memory = Memory()
+    address = memory.map_array(array, name="A")
+    launch(program, "kernel", grid=(4, 1, 1), block=(256, 1, 1), kernarg=struct.pack("<Q", address), memory=memory)
+
+How to read this package: `listing` and `program` decode, `isa/` is the table of semantics, `builder` its vocabulary,
+`memory` the address space, `launch` the command processor. The rest is the lock-step backend: `waves` is the state,
+`numpy_values`, `numpy_lanes`, `numpy_memory` and `lockstep` together are its builder, `registers`, `reading` and
+`writing` bind an instruction to it.
+"""
+
+from flydsl.simulator.errors import (
+    BarrierDeadlock,
+    InstructionLimit,
+    ListingError,
+    MemoryFault,
+    MisalignedAccess,
+    UnknownInstruction,
+    UnsupportedMode,
+)
+from flydsl.simulator.launch import LaunchStatistics, launch
+from flydsl.simulator.memory import Memory
+from flydsl.simulator.program import Program
+
+__all__ = [
+    "BarrierDeadlock",
+    "InstructionLimit",
+    "LaunchStatistics",
+    "ListingError",
+    "Memory",
+    "MemoryFault",
+    "MisalignedAccess",
+    "Program",
+    "UnknownInstruction",
+    "UnsupportedMode",
+    "launch",
+]

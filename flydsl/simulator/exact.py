@@ -1,0 +1,102 @@
+"""Float operations that numpy lacks, rounded once and to nearest even, on arrays.
+
+Sources of the methods: Knuth's TwoSum; Dekker's product; Boldo and Melquiond, "Emulation of FMA and correctly rounded
+sums: proved algorithms using rounding to odd" (IEEE Transactions on Computers, 2008).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def flush_denormals(x: Array) -> Array:
+    """Denormals become zeros of their sign."""
+    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
+
+
+def to_integer(x: Array, low: int, high: int) -> Array:
+    """x towards zero and saturated to [low, high] (at most 32 bits wide), NaN to 0, as i64."""
+    wide = np.where(np.isnan(x), 0.0, x.astype(np.float64))
+    return np.clip(np.trunc(wide), low, high).astype(np.int64)
+
+
+def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """The rounded sum and its rounding error: together exactly x + y."""
+    total = x + y
+    y_part = total - x
+    return total, (x - (total - y_part)) + (y - y_part)
+
+
+def add_to_odd(x: Array, y: Array) -> Array:
+    """x + y (f64) rounded to odd: an inexact sum ends in a one bit, so that rounding it again is harmless."""
+    total, error = two_sum(x, y)
+    bits = np.ascontiguousarray(total).view(np.int64)
+    inexact_and_even = (error != 0) & ((bits & 1) == 0) & np.isfinite(total)
+    # Towards the error: away from zero if the signs of sum and error agree, else towards zero.
+    step = np.where((error > 0) == (total > 0), 1, -1)
+    return (bits + np.where(inexact_and_even, step, 0)).view(np.float64)
+
+
+def fma(x: Array, y: Array, z: Array) -> Array:
+    """x * y + z, rounded once to the type of the operands."""
+    if x.dtype == np.float64:
+        return _fma_f64(x, y, z)
+    product = x.astype(np.float64) * y.astype(np.float64)  # exact
+    return add_to_odd(product, z.astype(np.float64)).astype(x.dtype)
+
+
+def _fma_f64(x: Array, y: Array, z: Array) -> Array:
+    x, y, z = (np.ascontiguousarray(v) for v in np.broadcast_arrays(x, y, z))
+    result = np.asarray(x * y + z)
+    high, low = _product(x, y)
+    upper, upper_error = two_sum(z, low)
+    total, total_error = two_sum(high, upper)
+    careful = total + add_to_odd(total_error, upper_error)
+    # The proof needs that no intermediate overflows or is denormal; a zero result has its sign from the plain sum.
+    safe = _moderate(x) & _moderate(y) & _moderate(z) & _moderate(high) & _moderate(careful)
+    safe &= (high != 0) | (x == 0) | (y == 0)
+    result = np.where(safe & (careful != 0), careful, result)
+    finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
+    for where in zip(*np.nonzero(~safe & finite), strict=True):
+        result[where] = _fma_by_fractions(float(x[where]), float(y[where]), float(z[where]))
+    return result
+
+
+def _moderate(x: Array) -> Array:
+    magnitude = np.abs(x)
+    return ((magnitude < 1e290) & (magnitude > 1e-250)) | (x == 0)
+
+
+def _product(x: Array, y: Array) -> tuple[Array, Array]:
+    """The rounded product and its error (Dekker); exact where nothing overflows or underflows."""
+    x_high, y_high = _upper_half(x), _upper_half(y)
+    x_low, y_low = x - x_high, y - y_high
+    product = x * y
+    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+
+
+def _upper_half(x: Array) -> Array:
+    scaled = x * 134217729.0  # 2**27 + 1
+    return scaled - (scaled - x)
+
+
+def _fma_by_fractions(x: float, y: float, z: float) -> float:
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    if exact == 0:
+        return x * y + z  # which knows the sign of zero
+    try:
+        return float(exact)
+    except OverflowError:
+        return float("inf") if exact > 0 else float("-inf")
+
+
+def ldexp(x: Array, exponent: Array) -> Array:
+    """x * 2**exponent rounded once, to x's type."""
+    if x.dtype == np.float64:
+        return np.ldexp(x, exponent)
+    return np.ldexp(x.astype(np.float64), np.clip(exponent, -1000, 900)).astype(x.dtype)

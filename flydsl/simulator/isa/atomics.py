@@ -1,0 +1,131 @@
+"""What an atomic does to the memory word, by the name that global, flat, buffer and LDS instructions share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.common import minimum
+
+
+@dataclass(frozen=True)
+class Atomic:
+    """new = update(old, *operands), all of type_, which has the width of the memory word."""
+
+    update: Callable[..., Value]
+    type_: str
+    operand_count: int = 1
+
+    @property
+    def bits(self) -> int:
+        return int(self.type_[1:])
+
+    @property
+    def data_word(self) -> str:
+        return f"i32x{self.operand_count * self.bits // 32}"
+
+    def perform(self, b: Builder, space: str, address: Value, data: tuple[Value, ...], where: Value | None = None) -> Any:
+        """Returns the old value as a tuple of dwords."""
+        step = self.bits // 32
+        operands = [b.bitcast(b.join(data[i : i + step]), self.type_) for i in range(0, len(data), step)]
+        update = self.update
+        old = b.atomic(space, address, lambda *values: update(b, *values), operands, where)
+        return b.split(b.bitcast(old, f"i{self.bits}"))
+
+
+def _compare_swap(b: Builder, old: Value, new: Value, expected: Value) -> Value:
+    """The data registers hold the new value, then the expected one."""
+    return b.select(b.icmp("eq", old, expected), new, old)
+
+
+def _increment(type_: str) -> Any:
+    """old >= limit ? 0 : old + 1."""
+
+    def update(b: Builder, old: Value, limit: Value) -> Value:
+        return b.select(b.icmp("uge", old, limit), b.const(type_, 0), b.add(old, b.const(type_, 1)))
+
+    return update
+
+
+def _decrement(type_: str) -> Any:
+    """old == 0 or old > limit ? limit : old - 1."""
+
+    def update(b: Builder, old: Value, limit: Value) -> Value:
+        wraps = b.or_(b.icmp("eq", old, b.const(type_, 0)), b.icmp("ugt", old, limit))
+        return b.select(wraps, limit, b.sub(old, b.const(type_, 1)))
+
+    return update
+
+
+def _float_extreme(predicate: str) -> Any:
+    def update(b: Builder, old: Value, x: Value) -> Value:
+        return b.select(b.or_(b.fcmp(predicate, x, old), b.fcmp("uno", old, old)), x, old)
+
+    return update
+
+
+def _packed_add(type_: str) -> Any:
+    """Two 16-bit floats in one dword."""
+
+    def add_half(b: Builder, x: Value, y: Value) -> Value:
+        return b.zext(from_float(b, b.fadd(to_float(b, x, type_), to_float(b, y, type_)), type_), "i32")
+
+    def update(b: Builder, old: Value, x: Value) -> Value:
+        sixteen = b.const("i32", 16)
+        low = add_half(b, b.trunc(old, "i16"), b.trunc(x, "i16"))
+        high = add_half(b, b.trunc(b.lshr(old, sixteen), "i16"), b.trunc(b.lshr(x, sixteen), "i16"))
+        return b.or_(low, b.shl(high, sixteen))
+
+    return update
+
+
+def to_float(b: Builder, bits: Value, type_: str) -> Value:
+    """16 bits as a float to compute with: f16 itself, or bf16 as f32."""
+    if type_ == "f16":
+        return b.bitcast(bits, "f16")
+    return b.bitcast(b.shl(b.zext(bits, "i32"), b.const("i32", 16)), "f32")
+
+
+def from_float(b: Builder, x: Value, type_: str) -> Value:
+    """Back to 16 bits, rounded to nearest even."""
+    return b.bitcast(x, "i16") if type_ == "f16" else round_to_bf16(b, x)
+
+
+def round_to_bf16(b: Builder, x: Value) -> Value:
+    """The upper 16 bits of an f32 rounded to nearest even; a NaN keeps its upper bits and becomes quiet."""
+    bits = b.bitcast(x, "i32")
+    lowest_kept = b.and_(b.lshr(bits, b.const("i32", 16)), b.const("i32", 1))
+    rounded = b.add(bits, b.add(lowest_kept, b.const("i32", 0x7FFF)))
+    quiet = b.or_(bits, b.const("i32", 0x0040_0000))
+    chosen = b.select(b.fcmp("uno", x, x), quiet, rounded)
+    return b.trunc(b.lshr(chosen, b.const("i32", 16)), "i16")
+
+
+_INTEGER: dict[str, Any] = {
+    "swap": lambda b, old, x: x,
+    "add": lambda b, old, x: b.add(old, x),
+    "sub": lambda b, old, x: b.sub(old, x),
+    "and": lambda b, old, x: b.and_(old, x),
+    "or": lambda b, old, x: b.or_(old, x),
+    "xor": lambda b, old, x: b.xor(old, x),
+    "smin": minimum("slt"),
+    "smax": minimum("sgt"),
+    "umin": minimum("ult"),
+    "umax": minimum("ugt"),
+}
+
+ATOMICS: dict[str, Atomic] = {}
+for _type, _suffix in (("i32", ""), ("i64", "_x2")):
+    for _name, _update in _INTEGER.items():
+        ATOMICS[_name + _suffix] = Atomic(_update, _type)
+    ATOMICS["inc" + _suffix] = Atomic(_increment(_type), _type)
+    ATOMICS["dec" + _suffix] = Atomic(_decrement(_type), _type)
+    ATOMICS["cmpswap" + _suffix] = Atomic(_compare_swap, _type, operand_count=2)
+ATOMICS["add_f32"] = Atomic(lambda b, old, x: b.fadd(old, x), "f32")
+ATOMICS["add_f64"] = Atomic(lambda b, old, x: b.fadd(old, x), "f64")
+ATOMICS["min_f64"] = Atomic(_float_extreme("olt"), "f64")
+ATOMICS["max_f64"] = Atomic(_float_extreme("ogt"), "f64")
+ATOMICS["pk_add_f16"] = Atomic(_packed_add("f16"), "i32")
+ATOMICS["pk_add_bf16"] = Atomic(_packed_add("bf16"), "i32")

@@ -1,0 +1,125 @@
+"""MUBUF: memory through a buffer resource, which limits what can be reached.
+
+A resource is four scalar registers: base (48 bits), stride (14 bits), num_records, flags. With stride 0 num_records
+counts bytes, else elements. Out of range reads give 0 and out of range writes do nothing, dword by dword (ISA, "Range
+checking"). Swizzled resources are not simulated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.atomics import ATOMICS, Atomic
+from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, insert_half
+from flydsl.simulator.isa.table import define
+
+
+class _Place:
+    """Where a buffer instruction points, and which lanes are in range."""
+
+    def __init__(self, b: Builder, vector: Value, resource: tuple[Value, ...], scalar: Value, modifiers: Any) -> None:
+        index, offset = self._index_and_offset(b, vector, modifiers)
+        offset = b.add(b.zext(offset, "i64"), b.const("i64", modifiers.integer("offset")))
+        offset = b.add(offset, b.zext(scalar, "i64"))
+        stride = b.zext(b.and_(b.lshr(resource[1], b.const("i32", 16)), b.const("i32", 0x3FFF)), "i64")
+        upper = b.and_(resource[1], b.const("i32", 0xFFFF))
+        base = b.join((resource[0], upper))
+        self._b, self._offset, self._index = b, offset, index
+        self._records = b.zext(resource[2], "i64")
+        self._is_raw = b.icmp("eq", stride, b.const("i64", 0))
+        self.address = b.add(b.add(base, offset), b.mul(b.zext(index, "i64"), stride))
+
+    @staticmethod
+    def _index_and_offset(b: Builder, vector: Value, modifiers: Any) -> tuple[Value, Value]:
+        zero = b.per_lane(b.const("i32", 0))
+        idxen, offen = modifiers.flag("idxen"), modifiers.flag("offen")
+        if idxen and offen:
+            parts = b.split(vector)
+            return parts[0], parts[1]
+        return vector if idxen else zero, vector if offen else zero
+
+    def in_range(self, first_byte: int, bytes_: int) -> Value:
+        """Whether `bytes_` bytes from `first_byte` on lie within the buffer."""
+        b = self._b
+        end = b.add(self._offset, b.const("i64", first_byte + bytes_))
+        raw = b.icmp("ule", end, self._records)
+        structured = b.icmp("ult", b.zext(self._index, "i64"), self._records)
+        return b.select(self._is_raw, raw, structured)
+
+    def dword(self, i: int) -> tuple[Value, Value]:
+        """Address and range check of the i-th dword."""
+        b = self._b
+        return b.add(self.address, b.const("i64", 4 * i)), self.in_range(4 * i, 4)
+
+
+_ADDRESS = "any i32x4 i32 modifiers"
+
+
+def _define_loads() -> None:
+    for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
+
+        def load(b: Builder, *address: Any, n: int = dwords) -> tuple[Value, ...]:
+            place = _Place(b, *address)
+            loaded: list[Value] = []
+            for i in range(n):
+                at, in_range = place.dword(i)
+                loaded += b.load("global", at, 1, in_range)
+            return tuple(loaded)
+
+        define(f"buffer_load_dword{suffix}", f"i32x{dwords} = {_ADDRESS}", load)
+    for name, (bits, signed) in SMALL_LOADS.items():
+
+        def load_small(b: Builder, *address: Any, n: int = bits, s: bool = signed) -> Value:
+            place = _Place(b, *address)
+            value = b.load_small("global", place.address, n // 8, place.in_range(0, n // 8))
+            return extend_small(b, value, n, signed=s)
+
+        define(f"buffer_load_{name}", f"i32 = {_ADDRESS}", load_small)
+    for name, (bits, signed) in D16_LOADS.items():
+        for suffix, high in (("", False), ("_hi", True)):
+
+            def load_half(b: Builder, *operands: Any, n: int = bits, s: bool = signed, h: bool = high) -> Value:
+                place = _Place(b, *operands[:-1])
+                value = b.load_small("global", place.address, n // 8, place.in_range(0, n // 8))
+                return insert_half(b, operands[-1], extend_small(b, value, n, signed=s), high=h)
+
+            define(f"buffer_load_{name}{suffix}", f"i32 = {_ADDRESS} dst", load_half)
+
+
+def _define_stores() -> None:
+    for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
+
+        def store(b: Builder, data: tuple[Value, ...], *address: Any) -> None:
+            place = _Place(b, *address)
+            places = [place.dword(i) for i in range(len(data))]
+            b.store_dwords("global", [at for at, _ in places], data, [where for _, where in places])
+
+        define(f"buffer_store_dword{suffix}", f"= i32x{dwords} {_ADDRESS}", store)
+    for name, bytes_, shift in (("byte", 1, 0), ("short", 2, 0), ("byte_d16_hi", 1, 16), ("short_d16_hi", 2, 16)):
+
+        def store_small(b: Builder, data: Value, *address: Any, n: int = bytes_, s: int = shift) -> None:
+            place = _Place(b, *address)
+            value = b.lshr(data, b.const("i32", s))
+            b.store_small("global", place.address, value, n, place.in_range(0, n))
+
+        define(f"buffer_store_{name}", f"= i32 {_ADDRESS}", store_small)
+
+
+def _define_atomics() -> None:
+    for name, atomic in ATOMICS.items():
+
+        def evaluate(b: Builder, data: tuple[Value, ...], *address: Any, a: Atomic = atomic) -> Any:
+            place = _Place(b, *address)
+            return a.perform(b, "global", place.address, data, place.in_range(0, a.bits // 8))
+
+        define(f"buffer_atomic_{name}", f"= {atomic.data_word} {_ADDRESS}", evaluate)
+        # The result takes the place of the first data registers, in the text too.
+        words = f"i32x{atomic.bits // 32}"
+        if atomic.operand_count == 1:
+            define(f"buffer_atomic_{name}/returning", f"{words} = dst {_ADDRESS}", evaluate)
+
+
+_define_loads()
+_define_stores()
+_define_atomics()

@@ -1,0 +1,75 @@
+"""Small computations that several families share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.simulator.builder import Builder, Value
+
+
+def nothing(b: Builder, *operands: Any) -> None:
+    """An instruction that changes no state here: caches and timing are not simulated."""
+
+
+def identity(b: Builder, x: Value) -> Value:
+    return x
+
+
+def masked_amount(b: Builder, amount: Value, type_: str) -> Value:
+    """A shift amount in the type of the shifted value, modulo its width: the machine looks at no other bits."""
+    width = int(type_[1:])
+    source = {16: "i16", 32: "i32", 64: "i32"}[width]
+    masked = b.and_(amount, b.const(source, width - 1))
+    return b.zext(masked, type_) if source != type_ else masked
+
+
+def shift(operation: str, type_: str, *, reversed_: bool = False) -> Any:
+    """shl, lshr or ashr with the amount masked; `reversed_` takes the amount first, as v_lshlrev does."""
+
+    def evaluate(b: Builder, x: Value, y: Value) -> Value:
+        value, amount = (y, x) if reversed_ else (x, y)
+        return getattr(b, operation)(value, masked_amount(b, amount, type_))
+
+    return evaluate
+
+
+def minimum(predicate: str) -> Any:
+    """The operand that the integer comparison selects: "slt" makes a signed minimum, "ugt" an unsigned maximum."""
+    return lambda b, x, y: b.select(b.icmp(predicate, x, y), x, y)
+
+
+def nonzero(b: Builder, x: Value, type_: str) -> Value:
+    return b.icmp("ne", x, b.const(type_, 0))
+
+
+def u24(b: Builder, x: Value) -> Value:
+    return b.and_(x, b.const("i32", 0xFFFFFF))
+
+
+def i24(b: Builder, x: Value) -> Value:
+    eight = b.const("i32", 8)
+    return b.ashr(b.shl(x, eight), eight)
+
+
+def mul_wide(b: Builder, x: Value, y: Value, extend: str) -> Value:
+    """The 64-bit product of two i32; `extend` is "sext" or "zext"."""
+    widen = getattr(b, extend)
+    return b.mul(widen(x, "i64"), widen(y, "i64"))
+
+
+def high_half(b: Builder, x: Value) -> Value:
+    return b.trunc(b.lshr(x, b.const("i64", 32)), "i32")
+
+
+def saturating(b: Builder, operation: str, x: Value, y: Value, type_: str, *, signed: bool) -> Value:
+    """x + y or x - y (operation "add" or "sub"), saturated to the type's range: integer clamp."""
+    bits = int(type_[1:])
+    wide = {16: "i32", 32: "i64"}[bits]
+    extend = b.sext if signed else b.zext
+    result = getattr(b, operation)(extend(x, wide), extend(y, wide))
+    low = -(1 << (bits - 1)) if signed else 0
+    high = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
+    low_value, high_value = b.const(wide, low), b.const(wide, high)
+    clamped = b.select(b.icmp("slt", result, low_value), low_value, result)
+    clamped = b.select(b.icmp("sgt", clamped, high_value), high_value, clamped)
+    return b.trunc(clamped, type_)

@@ -1,0 +1,48 @@
+"""SOPP, and what changes the pc: branches, barriers, waits."""
+
+from __future__ import annotations
+
+from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.common import nonzero, nothing
+from flydsl.simulator.isa.table import define
+
+# Memory is coherent and every access completes at once: waiting, caches, priorities and sleeping have no effect.
+define(
+    "s_waitcnt s_nop s_setprio s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol "
+    "s_incperflevel s_decperflevel s_ttracedata s_set_gpr_idx_off s_sethalt s_wakeup s_sendmsg "
+    "buffer_wbl2 buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol v_nop",
+    "= ...",
+    nothing,
+)
+
+define("s_sleep", "= ...", lambda b: b.yield_wave())
+define("s_barrier", "= ...", lambda b: b.barrier())
+define("s_endpgm s_endpgm_saved", "= ...", lambda b: b.end_wave())
+
+define("s_branch", "label =", lambda b: b.const("i1", True))
+define("s_cbranch_scc1", "label = scc", lambda b, scc: scc)
+define("s_cbranch_scc0", "label = scc", lambda b, scc: b.not_(scc))
+
+
+def _none_set(b: Builder, bits: Value) -> Value:
+    return b.icmp("eq", bits, b.const("i64", 0))
+
+
+define("s_cbranch_execz", "label = exec", _none_set)
+define("s_cbranch_execnz", "label = exec", lambda b, bits: nonzero(b, bits, "i64"))
+define("s_cbranch_vccz", "label = vcc_bits", _none_set)
+define("s_cbranch_vccnz", "label = vcc_bits", lambda b, bits: nonzero(b, bits, "i64"))
+
+define("s_getpc_b64", "i64 =", lambda b: b.next_pc())
+define("s_setpc_b64", "= i64", lambda b, address: b.jump(address))
+
+
+def _swap_pc(b: Builder, address: Value) -> Value:
+    b.jump(address)
+    return b.next_pc()
+
+
+define("s_swappc_b64", "i64 = i64", _swap_pc)
+define("s_call_b64", "i64 = i64", _swap_pc)
+
+define("s_memtime s_memrealtime", "i64 =", lambda b: b.clock())

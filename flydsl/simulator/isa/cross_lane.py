@@ -1,0 +1,115 @@
+"""Data movement between lanes: readlane, swizzle, permute, and counting lanes of a mask."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.table import define
+
+define("v_readfirstlane_b32", "i32 = i32", lambda b, x: b.read_first_lane(x))
+define("v_readlane_b32", "i32 = i32 i32", lambda b, x, lane: b.read_lane(x, lane))
+
+
+def _write_lane(b: Builder, x: Value, lane: Value, old: Value) -> Value:
+    chosen = b.icmp("eq", b.lane_id(), b.and_(lane, b.const("i32", 63)))
+    return b.select(chosen, x, old)
+
+
+define("v_writelane_b32", "i32 = i32 i32 dst", _write_lane, ignores_exec=True)
+define("v_swap_b32", "i32 = i32", lambda b, x: x)
+
+
+def _count_below(high: bool) -> Any:
+    """v_mbcnt: the ones of the mask's half below this lane, plus the second operand."""
+
+    def evaluate(b: Builder, mask: Value, start: Value) -> Value:
+        lane = b.lane_id()
+        half = b.const("i32", 32)
+        in_upper = b.icmp("uge", lane, half)
+        below = b.sub(b.shl(b.const("i32", 1), b.and_(lane, b.const("i32", 31))), b.const("i32", 1))
+        edge = b.const("i32", 0) if high else b.const("i32", -1)
+        lanes = b.select(in_upper, below, edge) if high else b.select(in_upper, edge, below)
+        return b.add(b.ctpop(b.and_(mask, lanes)), start)
+
+    return evaluate
+
+
+define("v_mbcnt_lo_u32_b32", "i32 = i32 i32", _count_below(high=False))
+define("v_mbcnt_hi_u32_b32", "i32 = i32 i32", _count_below(high=True))
+
+
+def _active_or_zero(b: Builder, x: Value) -> Value:
+    """A lane that is not active contributes 0."""
+    return b.select(b.exec_mask(), x, b.const("i32", 0))
+
+
+def _lane_of_address(b: Builder, address: Value, modifiers: Any) -> Value:
+    offset = b.const("i32", modifiers.integer("offset"))
+    return b.and_(b.lshr(b.add(address, offset), b.const("i32", 2)), b.const("i32", 63))
+
+
+def _backward_permute(b: Builder, address: Value, data: Value, modifiers: Any) -> Value:
+    """ds_bpermute: every lane reads the lane that its address (4 bytes per lane) names."""
+    return b.permute(_active_or_zero(b, data), _lane_of_address(b, address, modifiers))
+
+
+def _forward_permute(b: Builder, address: Value, data: Value, modifiers: Any) -> Value:
+    """ds_permute: every lane writes to the lane that its address names; the highest one wins, 0 where none writes."""
+    return b.scatter_lanes(data, _lane_of_address(b, address, modifiers))
+
+
+define("ds_bpermute_b32", "i32 = i32 i32 modifiers", _backward_permute)
+define("ds_permute_b32", "i32 = i32 i32 modifiers", _forward_permute)
+
+
+def _swizzle(b: Builder, data: Value, modifiers: Any) -> Value:
+    lane = b.lane_id()
+    source = _swizzle_source(b, lane, _swizzle_pattern(modifiers))
+    return b.permute(_active_or_zero(b, data), source)
+
+
+def _swizzle_source(b: Builder, lane: Value, pattern: int) -> Value:
+    """Bit 15 set: a permutation of each four lanes. Clear: and-, or- and xor-masks on each 32 lanes."""
+    if pattern & 0x8000:
+        selected = b.and_(b.lshr(b.const("i32", pattern), b.mul(b.and_(lane, b.const("i32", 3)), b.const("i32", 2))), b.const("i32", 3))
+        return b.or_(b.and_(lane, b.const("i32", ~3)), selected)
+    and_mask, or_mask, xor_mask = (b.const("i32", (pattern >> shift) & 31) for shift in (0, 5, 10))
+    within = b.xor(b.or_(b.and_(lane, and_mask), or_mask), xor_mask)
+    return b.or_(b.and_(lane, b.const("i32", 32)), within)
+
+
+def _swizzle_pattern(modifiers: Any) -> int:
+    """`offset:1234` or LLVM's spelling `offset:swizzle(MODE,...)`."""
+    text = modifiers.text("offset", "0")
+    match = re.fullmatch(r"swizzle\((\w+),\s*(.*)\)", text)
+    if match is None:
+        return int(text, 0)
+    mode, arguments = match[1], [a.strip().strip('"') for a in match[2].split(",")]
+    if mode == "BITMASK_PERM":
+        return _bitmask_pattern(arguments[0])
+    numbers = [int(a, 0) for a in arguments]
+    if mode == "QUAD_PERM":
+        return 0x8000 | sum(n << 2 * i for i, n in enumerate(numbers))
+    if mode == "SWAP":
+        return numbers[0] << 10 | 0x1F
+    if mode == "REVERSE":
+        return (numbers[0] - 1) << 10 | 0x1F
+    if mode == "BROADCAST":
+        group, lane = numbers
+        return lane << 5 | (0x1F & ~(group - 1))
+    raise NotImplementedError(f"swizzle mode {mode}")
+
+
+def _bitmask_pattern(bits: str) -> int:
+    """Five characters from the highest bit down: 0, 1, p (preserve), i (invert)."""
+    and_mask = or_mask = xor_mask = 0
+    for position, character in enumerate(reversed(bits)):
+        and_mask |= (character in "pi") << position
+        or_mask |= (character == "1") << position
+        xor_mask |= (character == "i") << position
+    return and_mask | or_mask << 5 | xor_mask << 10
+
+
+define("ds_swizzle_b32", "i32 = i32 modifiers", _swizzle)

@@ -1,0 +1,125 @@
+"""GLOBAL, SCRATCH and FLAT: memory at 64-bit or per-thread addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.atomics import ATOMICS, Atomic
+from flydsl.simulator.isa.table import define
+
+
+def _global_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any) -> Value:
+    """A 64-bit vector address, or a 64-bit scalar base and a 32-bit unsigned vector offset; a signed constant."""
+    base = vector if scalar is None else b.add(scalar, b.zext(vector, "i64"))
+    return b.add(base, b.const("i64", modifiers.integer("offset")))
+
+
+def _scratch_address(b: Builder, vector: Value | None, scalar: Value | None, modifiers: Any) -> Value:
+    """A byte offset into the thread's private segment."""
+    address = b.per_lane(b.const("i32", modifiers.integer("offset")))
+    for part in (vector, scalar):
+        address = address if part is None else b.add(address, part)
+    return address
+
+
+def _flat_address(b: Builder, vector: Value, modifiers: Any) -> Value:
+    return b.add(vector, b.const("i64", modifiers.integer("offset")))
+
+
+def extend_small(b: Builder, value: Value, bits: int, *, signed: bool) -> Value:
+    return b.sext(b.trunc(value, f"i{bits}"), "i32") if signed else value
+
+
+_ADDRESSING = {
+    "global": ("any any modifiers", _global_address),
+    "scratch": ("any any modifiers", _scratch_address),
+    "flat": ("i64 modifiers", _flat_address),
+}
+SMALL_LOADS = {"ubyte": (8, False), "sbyte": (8, True), "ushort": (16, False), "sshort": (16, True)}
+D16_LOADS = {"ubyte_d16": (8, False), "sbyte_d16": (8, True), "short_d16": (16, False)}
+
+
+def insert_half(b: Builder, old: Value, half: Value, *, high: bool) -> Value:
+    """`old` with its low or high 16 bits replaced by those of `half`."""
+    half = b.and_(half, b.const("i32", 0xFFFF))
+    if high:
+        return b.or_(b.and_(old, b.const("i32", 0xFFFF)), b.shl(half, b.const("i32", 16)))
+    return b.or_(b.and_(old, b.const("i32", 0xFFFF0000)), half)
+
+
+def _define_space(space: str) -> None:
+    words, address_of = _ADDRESSING[space]
+    for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
+        define(
+            f"{space}_load_dword{suffix}",
+            f"i32x{dwords} = {words}",
+            lambda b, *address, n=dwords: b.load(space, address_of(b, *address), n),
+        )
+    for name, (bits, signed) in SMALL_LOADS.items():
+        define(
+            f"{space}_load_{name}",
+            f"i32 = {words}",
+            lambda b, *address, n=bits, s=signed: extend_small(
+                b, b.load_small(space, address_of(b, *address), n // 8), n, signed=s
+            ),
+        )
+    _define_d16_loads(space)
+    _define_stores(space)
+
+
+def _define_d16_loads(space: str) -> None:
+    words, address_of = _ADDRESSING[space]
+    for name, (bits, signed) in D16_LOADS.items():
+        for suffix, high in (("", False), ("_hi", True)):
+
+            def load(b: Builder, *operands: Any, n: int = bits, s: bool = signed, h: bool = high) -> Value:
+                *address, old = operands
+                value = b.load_small(space, address_of(b, *address), n // 8)
+                return insert_half(b, old, extend_small(b, value, n, signed=s), high=h)
+
+            define(f"{space}_load_{name}{suffix}", f"i32 = {words} dst", load)
+
+
+def _define_stores(space: str) -> None:
+    """A store's operands are address, data, base; of flat stores, address and data."""
+    _, address_of = _ADDRESSING[space]
+    words = "i64 {} modifiers" if space == "flat" else "any {} any modifiers"
+
+    def arranged(vector: Value, data: Value, *rest: Any) -> tuple[Value, tuple[Any, ...]]:
+        return data, (vector, *rest)
+
+    for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
+
+        def store(b: Builder, *operands: Any) -> None:
+            data, address = arranged(*operands)
+            b.store(space, address_of(b, *address), data)
+
+        define(f"{space}_store_dword{suffix}", "= " + words.format(f"i32x{dwords}"), store)
+    for name, bytes_, shift in (("byte", 1, 0), ("short", 2, 0), ("byte_d16_hi", 1, 16), ("short_d16_hi", 2, 16)):
+
+        def store_small(b: Builder, *operands: Any, n: int = bytes_, s: int = shift) -> None:
+            data, address = arranged(*operands)
+            b.store_small(space, address_of(b, *address), b.lshr(data, b.const("i32", s)), n)
+
+        define(f"{space}_store_{name}", "= " + words.format("i32"), store_small)
+
+
+def _define_atomics(space: str) -> None:
+    """With sc0 the old value is returned: the text then has a result operand in front. """
+    _, address_of = _ADDRESSING[space]
+    words = "i64 {} modifiers" if space == "flat" else "any {} any modifiers"
+    for name, atomic in ATOMICS.items():
+
+        def evaluate(b: Builder, vector: Value, data: Any, *rest: Any, a: Atomic = atomic) -> Any:
+            return a.perform(b, space, address_of(b, vector, *rest), data)
+
+        sources = words.format(atomic.data_word)
+        define(f"{space}_atomic_{name}", "= " + sources, evaluate)
+        define(f"{space}_atomic_{name}/returning", f"i32x{atomic.bits // 32} = " + sources, evaluate)
+
+
+for _space in ("global", "scratch", "flat"):
+    _define_space(_space)
+for _space in ("global", "flat"):
+    _define_atomics(_space)

@@ -1,0 +1,139 @@
+"""DS: the memory that a workgroup shares, at 32-bit byte addresses from the workgroup's base."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.atomics import ATOMICS, Atomic
+from flydsl.simulator.isa.flat import extend_small, insert_half
+from flydsl.simulator.isa.table import define
+
+_WIDTHS = (("b32", 1), ("b64", 2), ("b96", 3), ("b128", 4))
+_STRIDES = (("", 1), ("st64", 64))
+"""The offsets of the two-address forms count elements, or 64 elements."""
+
+
+def _at(b: Builder, address: Value, offset_bytes: int) -> Value:
+    return b.add(address, b.const("i32", offset_bytes))
+
+
+def _place(b: Builder, address: Value, modifiers: Any) -> Value:
+    return _at(b, address, modifiers.integer("offset"))
+
+
+def _two_places(b: Builder, address: Value, modifiers: Any, unit_bytes: int) -> tuple[Value, Value]:
+    first, second = modifiers.integer("offset0"), modifiers.integer("offset1")
+    return _at(b, address, first * unit_bytes), _at(b, address, second * unit_bytes)
+
+
+def _define_reads() -> None:
+    for width, dwords in _WIDTHS:
+        define(
+            f"ds_read_{width}",
+            f"i32x{dwords} = i32 modifiers",
+            lambda b, address, m, n=dwords: b.load("lds", _place(b, address, m), n),
+        )
+    for name, bits, signed in (("u8", 8, False), ("i8", 8, True), ("u16", 16, False), ("i16", 16, True)):
+
+        def read_small(b: Builder, address: Value, m: Any, n: int = bits, s: bool = signed) -> Value:
+            return extend_small(b, b.load_small("lds", _place(b, address, m), n // 8), n, signed=s)
+
+        define(f"ds_read_{name}", "i32 = i32 modifiers", read_small)
+        for suffix, high in (("_d16", False), ("_d16_hi", True)):
+
+            def read_half(
+                b: Builder, address: Value, m: Any, old: Value, f: Any = read_small, h: bool = high
+            ) -> Value:
+                return insert_half(b, old, f(b, address, m), high=h)
+
+            if name != "i16":
+                define(f"ds_read_{name}{suffix}", "i32 = i32 modifiers dst", read_half)
+    for width, dwords in _WIDTHS[:2]:
+        for stride, elements in _STRIDES:
+
+            def read2(b: Builder, address: Value, m: Any, n: int = dwords, e: int = elements) -> tuple[Value, ...]:
+                first, second = _two_places(b, address, m, 4 * n * e)
+                return (*b.load("lds", first, n), *b.load("lds", second, n))
+
+            define(f"ds_read2{stride}_{width}", f"i32x{2 * dwords} = i32 modifiers", read2)
+
+
+def _define_writes() -> None:
+    for width, dwords in _WIDTHS:
+        define(
+            f"ds_write_{width}",
+            f"= i32 i32x{dwords} modifiers",
+            lambda b, address, data, m: b.store("lds", _place(b, address, m), data),
+        )
+    for name, bytes_, shift in (("b8", 1, 0), ("b16", 2, 0), ("b8_d16_hi", 1, 16), ("b16_d16_hi", 2, 16)):
+
+        def write_small(b: Builder, address: Value, data: Value, m: Any, n: int = bytes_, s: int = shift) -> None:
+            b.store_small("lds", _place(b, address, m), b.lshr(data, b.const("i32", s)), n)
+
+        define(f"ds_write_{name}", "= i32 i32 modifiers", write_small)
+    for width, dwords in _WIDTHS[:2]:
+        for stride, elements in _STRIDES:
+
+            def write2(b: Builder, address: Value, x: Any, y: Any, m: Any, n: int = dwords, e: int = elements) -> None:
+                first, second = _two_places(b, address, m, 4 * n * e)
+                places = [_at(b, place, 4 * i) for place in (first, second) for i in range(n)]
+                b.store_dwords("lds", places, (*x, *y), [None] * len(places))
+
+            define(f"ds_write2{stride}_{width}", f"= i32 i32x{dwords} i32x{dwords} modifiers", write2)
+
+
+def _reversed_subtract(b: Builder, old: Value, x: Value) -> Value:
+    return b.sub(x, old)
+
+
+def _masked_or(b: Builder, old: Value, mask: Value, x: Value) -> Value:
+    return b.or_(b.and_(old, b.not_(mask)), x)
+
+
+def _compare_store(b: Builder, old: Value, expected: Value, new: Value) -> Value:
+    """Unlike in global memory, the expected value comes first."""
+    return b.select(b.icmp("eq", old, expected), new, old)
+
+
+def _lds_atomics() -> dict[str, Atomic]:
+    """The names of DS instructions carry the type; "add_u32" is the atomic "add"."""
+    atomics = {}
+    for bits, suffix in ((32, ""), (64, "_x2")):
+        type_ = f"i{bits}"
+        for name in ("add", "sub", "inc", "dec"):
+            atomics[f"{name}_u{bits}"] = ATOMICS[name + suffix]
+        for name in ("min", "max"):
+            atomics[f"{name}_u{bits}"] = ATOMICS[f"u{name}{suffix}"]
+            atomics[f"{name}_i{bits}"] = ATOMICS[f"s{name}{suffix}"]
+        for name in ("and", "or", "xor"):
+            atomics[f"{name}_b{bits}"] = ATOMICS[name + suffix]
+        atomics[f"rsub_u{bits}"] = Atomic(_reversed_subtract, type_)
+        atomics[f"wrxchg_b{bits}"] = ATOMICS["swap" + suffix]
+        atomics[f"mskor_b{bits}"] = Atomic(_masked_or, type_, operand_count=2)
+        atomics[f"cmpst_b{bits}"] = Atomic(_compare_store, type_, operand_count=2)
+    for name in ("add_f32", "add_f64", "min_f64", "max_f64", "pk_add_f16", "pk_add_bf16"):
+        atomics[name] = ATOMICS[name]
+    for name in ("min", "max"):
+        atomics[f"{name}_f32"] = Atomic(ATOMICS[f"{name}_f64"].update, "f32")
+    return atomics
+
+
+def _define_atomics() -> None:
+    for name, atomic in _lds_atomics().items():
+        operation, _, type_name = name.rpartition("_")
+        words = f"i32x{atomic.bits // 32}"
+        sources = f"i32 {' '.join([words] * atomic.operand_count)} modifiers"
+
+        def evaluate(b: Builder, address: Value, *operands: Any, a: Atomic = atomic) -> Any:
+            *data, modifiers = operands
+            return a.perform(b, "lds", _place(b, address, modifiers), tuple(d for part in data for d in part))
+
+        define(f"ds_{name}", f"= {sources}", evaluate)
+        define(f"ds_{operation}_rtn_{type_name}", f"{words} = {sources}", evaluate)
+
+
+_define_reads()
+_define_writes()
+_define_atomics()
+define("ds_nop", "= ...", lambda b: None)

@@ -1,0 +1,345 @@
+"""SOP1, SOP2, SOPC, SOPK: integer arithmetic on scalar registers, once per wave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.common import high_half, identity, minimum, mul_wide, nonzero, shift
+from flydsl.simulator.isa.table import define
+
+Pair = tuple[Value, Value]
+
+# --- moves and selections
+
+define("s_mov_b32", "i32 = i32", identity)
+define("s_mov_b64", "i64 = i64", identity)
+define("s_cmov_b32", "i32 = i32 dst scc", lambda b, x, old, scc: b.select(scc, x, old))
+define("s_cmov_b64", "i64 = i64 dst scc", lambda b, x, old, scc: b.select(scc, x, old))
+define("s_cselect_b32", "i32 = i32 i32 scc", lambda b, x, y, scc: b.select(scc, x, y))
+define("s_cselect_b64", "i64 = i64 i64 scc", lambda b, x, y, scc: b.select(scc, x, y))
+
+
+def _k(b: Builder, immediate: int) -> Value:
+    """A 16-bit constant, sign-extended whether it was written as -1 or as 0xffff."""
+    return b.sext(b.const("i16", immediate & 0xFFFF), "i32")
+
+
+define("s_movk_i32", "i32 = imm", _k)
+define("s_cmovk_i32", "i32 = imm dst scc", lambda b, k, old, scc: b.select(scc, _k(b, k), old))
+
+# --- addition and subtraction
+
+
+def _add_signed(b: Builder, x: Value, y: Value) -> Pair:
+    """SCC is signed overflow."""
+    total = b.add(x, y)
+    overflow = b.and_(b.xor(x, total), b.xor(y, total))
+    return total, b.icmp("slt", overflow, b.const("i32", 0))
+
+
+def _sub_signed(b: Builder, x: Value, y: Value) -> Pair:
+    difference = b.sub(x, y)
+    overflow = b.and_(b.xor(x, y), b.xor(x, difference))
+    return difference, b.icmp("slt", overflow, b.const("i32", 0))
+
+
+def _add_carry(b: Builder, x: Value, y: Value, carry: Value) -> Pair:
+    total = b.add(b.add(b.zext(x, "i64"), b.zext(y, "i64")), b.zext(carry, "i64"))
+    return b.trunc(total, "i32"), nonzero(b, b.lshr(total, b.const("i64", 32)), "i64")
+
+
+def _sub_borrow(b: Builder, x: Value, y: Value, borrow: Value) -> Pair:
+    difference = b.sub(b.sub(b.zext(x, "i64"), b.zext(y, "i64")), b.zext(borrow, "i64"))
+    return b.trunc(difference, "i32"), b.icmp("slt", difference, b.const("i64", 0))
+
+
+define("s_add_u32", "i32 scc = i32 i32", lambda b, x, y: _add_carry(b, x, y, b.const("i1", False)))
+define("s_sub_u32", "i32 scc = i32 i32", lambda b, x, y: _sub_borrow(b, x, y, b.const("i1", False)))
+define("s_addc_u32", "i32 scc = i32 i32 scc", _add_carry)
+define("s_subb_u32", "i32 scc = i32 i32 scc", _sub_borrow)
+define("s_add_i32", "i32 scc = i32 i32", _add_signed)
+define("s_sub_i32", "i32 scc = i32 i32", _sub_signed)
+define("s_addk_i32", "i32 scc = imm dst", lambda b, k, old: _add_signed(b, old, _k(b, k)))
+define("s_mulk_i32", "i32 = imm dst", lambda b, k, old: b.mul(old, _k(b, k)))
+define("s_mul_i32", "i32 = i32 i32", lambda b, x, y: b.mul(x, y))
+define("s_mul_hi_u32", "i32 = i32 i32", lambda b, x, y: high_half(b, mul_wide(b, x, y, "zext")))
+define("s_mul_hi_i32", "i32 = i32 i32", lambda b, x, y: high_half(b, mul_wide(b, x, y, "sext")))
+
+
+def _absolute(b: Builder, x: Value) -> Pair:
+    zero = b.const("i32", 0)
+    result = b.select(b.icmp("slt", x, zero), b.sub(zero, x), x)
+    return result, nonzero(b, result, "i32")
+
+
+define("s_abs_i32", "i32 scc = i32", _absolute)
+define("s_absdiff_i32", "i32 scc = i32 i32", lambda b, x, y: _absolute(b, b.sub(x, y)))
+
+
+def _shifted_add(distance: int) -> Any:
+    def evaluate(b: Builder, x: Value, y: Value) -> Pair:
+        wide = b.add(b.shl(b.zext(x, "i64"), b.const("i64", distance)), b.zext(y, "i64"))
+        return b.trunc(wide, "i32"), nonzero(b, b.lshr(wide, b.const("i64", 32)), "i64")
+
+    return evaluate
+
+
+for _distance in (1, 2, 3, 4):
+    define(f"s_lshl{_distance}_add_u32", "i32 scc = i32 i32", _shifted_add(_distance))
+
+
+def _select_extreme(predicate: str) -> Any:
+    """The operand that compares true; SCC says whether it was the first."""
+
+    def evaluate(b: Builder, x: Value, y: Value) -> Pair:
+        return minimum(predicate)(b, x, y), b.icmp(predicate, x, y)
+
+    return evaluate
+
+
+for _name, _predicate in (("min_i32", "slt"), ("min_u32", "ult"), ("max_i32", "sgt"), ("max_u32", "ugt")):
+    define(f"s_{_name}", "i32 scc = i32 i32", _select_extreme(_predicate))
+
+# --- bits
+
+
+def _with_scc(operation: Any, type_: str) -> Any:
+    """SCC says whether the result is not zero."""
+
+    def evaluate(b: Builder, *operands: Value) -> Pair:
+        result = operation(b, *operands)
+        return result, nonzero(b, result, type_)
+
+    return evaluate
+
+
+_BITWISE = {
+    "and": lambda b, x, y: b.and_(x, y),
+    "or": lambda b, x, y: b.or_(x, y),
+    "xor": lambda b, x, y: b.xor(x, y),
+    "andn2": lambda b, x, y: b.and_(x, b.not_(y)),
+    "orn2": lambda b, x, y: b.or_(x, b.not_(y)),
+    "nand": lambda b, x, y: b.not_(b.and_(x, y)),
+    "nor": lambda b, x, y: b.not_(b.or_(x, y)),
+    "xnor": lambda b, x, y: b.not_(b.xor(x, y)),
+}
+
+
+def _save_exec(operation: Any) -> Any:
+    """The result is EXEC's old value; EXEC becomes operation(source, EXEC)."""
+
+    def evaluate(b: Builder, source: Value, old: Value) -> tuple[Value, Value, Value]:
+        new = operation(b, source, old)
+        return old, nonzero(b, new, "i64"), new
+
+    return evaluate
+
+
+for _name, _operation in _BITWISE.items():
+    define(f"s_{_name}_saveexec_b64", "i64 scc exec = i64 exec", _save_exec(_operation))
+    for _bits in (32, 64):
+        define(f"s_{_name}_b{_bits}", f"i{_bits} scc = i{_bits} i{_bits}", _with_scc(_operation, f"i{_bits}"))
+
+define("s_andn1_saveexec_b64", "i64 scc exec = i64 exec", _save_exec(lambda b, x, old: b.and_(b.not_(x), old)))
+define("s_orn1_saveexec_b64", "i64 scc exec = i64 exec", _save_exec(lambda b, x, old: b.or_(b.not_(x), old)))
+
+
+def _write_exec(operation: Any) -> Any:
+    """Both the result and EXEC become operation(source, EXEC)."""
+
+    def evaluate(b: Builder, source: Value, old: Value) -> tuple[Value, Value, Value]:
+        new = operation(b, source, old)
+        return new, nonzero(b, new, "i64"), new
+
+    return evaluate
+
+
+define("s_andn1_wrexec_b64", "i64 scc exec = i64 exec", _write_exec(lambda b, x, old: b.and_(b.not_(x), old)))
+define("s_andn2_wrexec_b64", "i64 scc exec = i64 exec", _write_exec(lambda b, x, old: b.and_(x, b.not_(old))))
+
+for _bits in (32, 64):
+    _type = f"i{_bits}"
+    _unary = f"{_type} scc = {_type}"
+    define(f"s_not_b{_bits}", _unary, _with_scc(lambda b, x: b.not_(x), _type))
+    define(f"s_brev_b{_bits}", f"{_type} = {_type}", lambda b, x: b.bitreverse(x))
+    define(f"s_lshl_b{_bits}", f"{_type} scc = {_type} i32", _with_scc(shift("shl", _type), _type))
+    define(f"s_lshr_b{_bits}", f"{_type} scc = {_type} i32", _with_scc(shift("lshr", _type), _type))
+    define(f"s_ashr_i{_bits}", f"{_type} scc = {_type} i32", _with_scc(shift("ashr", _type), _type))
+
+
+def _count(operation: str, type_: str, *, absent: bool) -> Any:
+    """A bit count or position as i32; with `absent`, -1 where no bit is found."""
+
+    def evaluate(b: Builder, x: Value) -> Value:
+        count = getattr(b, operation)(x)
+        count = b.trunc(count, "i32") if type_ == "i64" else count
+        return b.select(nonzero(b, x, type_), count, b.const("i32", -1)) if absent else count
+
+    return evaluate
+
+
+def _sign_run(type_: str) -> Any:
+    """s_flbit_i32: the number of sign bits at the top, -1 for 0 and -1."""
+
+    def evaluate(b: Builder, x: Value) -> Value:
+        flipped = b.select(b.icmp("slt", x, b.const(type_, 0)), b.not_(x), x)
+        return _count("ctlz", type_, absent=True)(b, flipped)
+
+    return evaluate
+
+
+for _bits in (32, 64):
+    _type = f"i{_bits}"
+    _zeros = lambda b, x: b.not_(x)  # noqa: E731
+    define(f"s_ff1_i32_b{_bits}", f"i32 = {_type}", _count("cttz", _type, absent=True))
+    define(
+        f"s_ff0_i32_b{_bits}", f"i32 = {_type}", lambda b, x, t=_type: _count("cttz", t, absent=True)(b, b.not_(x))
+    )
+    define(f"s_flbit_i32_b{_bits}", f"i32 = {_type}", _count("ctlz", _type, absent=True))
+    _ones = _count("ctpop", _type, absent=False)
+    define(f"s_bcnt1_i32_b{_bits}", f"i32 scc = {_type}", _with_scc(_ones, "i32"))
+    define(
+        f"s_bcnt0_i32_b{_bits}", f"i32 scc = {_type}", _with_scc(lambda b, x, f=_ones: f(b, b.not_(x)), "i32")
+    )
+define("s_flbit_i32", "i32 = i32", _sign_run("i32"))
+define("s_flbit_i32_i64", "i32 = i64", _sign_run("i64"))
+
+define("s_sext_i32_i8", "i32 = i32", lambda b, x: b.sext(b.trunc(x, "i8"), "i32"))
+define("s_sext_i32_i16", "i32 = i32", lambda b, x: b.sext(b.trunc(x, "i16"), "i32"))
+
+
+def _bit(type_: str, b: Builder, position: Value) -> Value:
+    return shift("shl", type_)(b, b.const(type_, 1), position)
+
+
+define("s_bitset0_b32", "i32 = i32 dst", lambda b, i, old: b.and_(old, b.not_(_bit("i32", b, i))))
+define("s_bitset1_b32", "i32 = i32 dst", lambda b, i, old: b.or_(old, _bit("i32", b, i)))
+define("s_bitset0_b64", "i64 = i32 dst", lambda b, i, old: b.and_(old, b.not_(_bit("i64", b, i))))
+define("s_bitset1_b64", "i64 = i32 dst", lambda b, i, old: b.or_(old, _bit("i64", b, i)))
+
+
+def _mask_of(type_: str) -> Any:
+    """s_bfm: x ones, shifted up by y."""
+
+    def evaluate(b: Builder, x: Value, y: Value) -> Value:
+        ones = b.sub(_bit(type_, b, x), b.const(type_, 1))
+        return shift("shl", type_)(b, ones, y)
+
+    return evaluate
+
+
+define("s_bfm_b32", "i32 = i32 i32", _mask_of("i32"))
+define("s_bfm_b64", "i64 = i32 i32", _mask_of("i64"))
+
+
+def _extract(type_: str, *, signed: bool) -> Any:
+    """s_bfe: the width is in bits 22:16 of the second operand, the offset in its lowest 5 or 6 bits."""
+    bits = int(type_[1:])
+
+    def evaluate(b: Builder, x: Value, control: Value) -> Value:
+        offset = b.and_(control, b.const("i32", bits - 1))
+        width = b.and_(b.lshr(control, b.const("i32", 16)), b.const("i32", 0x7F))
+        full = b.const("i32", bits)
+        width = b.select(b.icmp("ugt", width, full), full, width)
+        # Up to the top and down again leaves `width` bits; what lies beyond the top reads as 0.
+        value = shift("lshr", type_)(b, x, offset)
+        distance = b.sub(full, width)
+        up = shift("shl", type_)(b, value, distance)
+        down = shift("ashr" if signed else "lshr", type_)(b, up, distance)
+        return b.select(b.icmp("eq", width, b.const("i32", 0)), b.const(type_, 0), down)
+
+    return evaluate
+
+
+for _bits in (32, 64):
+    _type = f"i{_bits}"
+    define(f"s_bfe_u{_bits}", f"{_type} scc = {_type} i32", _with_scc(_extract(_type, signed=False), _type))
+    define(f"s_bfe_i{_bits}", f"{_type} scc = {_type} i32", _with_scc(_extract(_type, signed=True), _type))
+
+
+def _pack(first_high: bool, second_high: bool) -> Any:
+    def half(b: Builder, x: Value, high: bool) -> Value:
+        return b.lshr(x, b.const("i32", 16)) if high else b.and_(x, b.const("i32", 0xFFFF))
+
+    def evaluate(b: Builder, x: Value, y: Value) -> Value:
+        return b.or_(half(b, x, first_high), b.shl(half(b, y, second_high), b.const("i32", 16)))
+
+    return evaluate
+
+
+define("s_pack_ll_b32_b16", "i32 = i32 i32", _pack(False, False))
+define("s_pack_lh_b32_b16", "i32 = i32 i32", _pack(False, True))
+define("s_pack_hh_b32_b16", "i32 = i32 i32", _pack(True, True))
+
+
+def _whole_quads(b: Builder, x: Value) -> Value:
+    """Every group of four bits becomes ones if any of them is one."""
+    x = b.or_(x, b.lshr(x, b.const("i64", 1)))
+    x = b.and_(b.or_(x, b.lshr(x, b.const("i64", 2))), b.const("i64", 0x1111_1111_1111_1111))
+    return b.mul(x, b.const("i64", 15))
+
+
+define("s_wqm_b64", "i64 scc = i64", _with_scc(_whole_quads, "i64"))
+
+# --- comparisons
+
+_RELATIONS = {"eq": "eq", "lg": "ne", "gt": "gt", "ge": "ge", "lt": "lt", "le": "le"}
+
+
+def _predicate(relation: str, sign: str) -> str:
+    return relation if relation in ("eq", "ne") else sign + relation
+
+
+for _name, _relation in _RELATIONS.items():
+    for _suffix, _sign in (("i32", "s"), ("u32", "u")):
+        _p = _predicate(_relation, _sign)
+        define(f"s_cmp_{_name}_{_suffix}", "scc = i32 i32", lambda b, x, y, p=_p: b.icmp(p, x, y))
+        _immediate = (
+            (lambda b, x, k, p=_p: b.icmp(p, x, _k(b, k)))
+            if _sign == "s"
+            else (lambda b, x, k, p=_p: b.icmp(p, x, b.const("i32", k & 0xFFFF)))
+        )
+        define(f"s_cmpk_{_name}_{_suffix}", "scc = i32 imm", _immediate)
+define("s_cmp_eq_u64", "scc = i64 i64", lambda b, x, y: b.icmp("eq", x, y))
+define("s_cmp_lg_u64", "scc = i64 i64", lambda b, x, y: b.icmp("ne", x, y))
+
+for _bits in (32, 64):
+    _type = f"i{_bits}"
+    define(
+        f"s_bitcmp1_b{_bits}",
+        f"scc = {_type} i32",
+        lambda b, x, i, t=_type: nonzero(b, b.and_(x, _bit(t, b, i)), t),
+    )
+    define(
+        f"s_bitcmp0_b{_bits}",
+        f"scc = {_type} i32",
+        lambda b, x, i, t=_type: b.not_(nonzero(b, b.and_(x, _bit(t, b, i)), t)),
+    )
+
+# --- the MODE register, the only hardware register that means something here
+
+
+def _mode_field(text: str) -> tuple[int, int]:
+    """Offset and width of `hwreg(HW_REG_MODE, offset, width)`."""
+    inside = [word.strip() for word in text.removeprefix("hwreg(").removesuffix(")").split(",")]
+    if inside[0] not in ("HW_REG_MODE", "1"):
+        raise NotImplementedError(f"hardware register {inside[0]}")
+    return (int(inside[1]), int(inside[2])) if len(inside) == 3 else (0, 32)
+
+
+def _set_mode(b: Builder, register: str, value: Value) -> None:
+    offset, width = _mode_field(register)
+    field = ((1 << width) - 1) << offset
+    placed = b.and_(b.shl(value, b.const("i32", offset)), b.const("i32", field))
+    b.write_mode(b.or_(b.and_(b.read_mode(), b.const("i32", ~field)), placed))
+
+
+def _get_mode(b: Builder, register: str) -> Value:
+    offset, width = _mode_field(register)
+    return b.and_(b.lshr(b.read_mode(), b.const("i32", offset)), b.const("i32", (1 << width) - 1))
+
+
+define("s_setreg_b32", "= word i32", _set_mode)
+define("s_setreg_imm32_b32", "= word i32", _set_mode)
+define("s_getreg_b32", "i32 = word", _get_mode)

@@ -1,0 +1,68 @@
+"""The table of instruction semantics: what each mnemonic reads, computes and writes.
+
+`define("v_add_f32", "f32 = f32 f32", lambda b, x, y: b.fadd(x, y))` says it all for one instruction. The function
+gets a builder `b` (see `flydsl.simulator.builder`) and one value per word on the right; it returns one value per word
+on the left. It never knows how many lanes or waves it computes, nor whether `b` computes now or emits code.
+
+The words, in the order of the assembly text:
+
+| word | meaning |
+| --- | --- |
+| `i16 i32 i64 f16 f32 f64` | a value in one or two registers; a float takes the modifiers neg, abs, clamp, omod |
+| `i32x4` | a tuple of that many 32-bit registers |
+| `any` | by the number of registers: None for `off`, i32, i64, or a tuple |
+| `mask` | one bit per lane in a pair of scalar registers, a value of type i1 |
+| `imm` | a Python int that is part of the instruction; `word`, its text |
+| `offset` | an i64: a constant is sign-extended, a register zero-extended |
+| `label` | a branch target, on the left: the branch is taken where the result is true |
+
+These words stand for no operand in the text:
+
+| word | meaning |
+| --- | --- |
+| `scc` | the scalar condition code, i1 |
+| `vcc` | a mask; `vcc_bits` and `exec`, i64; `m0`, i32 |
+| `dst` | the value that the first result's registers have before |
+| `modifiers` | the `Modifiers` of the instruction |
+
+A result may be followed by `~`: a 16-bit result that leaves the other half of its register as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+IMPLICIT = ("scc", "vcc", "vcc_bits", "exec", "m0", "dst", "modifiers")
+
+
+@dataclass(frozen=True)
+class Semantics:
+    """One entry of the table. `ignores_exec`: writes every lane, active or not. `packed`: computed once per half."""
+
+    mnemonic: str
+    results: tuple[str, ...]
+    sources: tuple[str, ...]
+    evaluate: Callable[..., Any]
+    ignores_exec: bool = False
+    packed: bool = False
+
+
+TABLE: dict[str, Semantics] = {}
+
+
+def define(
+    mnemonics: str | Iterable[str],
+    signature: str,
+    evaluate: Callable[..., Any],
+    *,
+    ignores_exec: bool = False,
+    packed: bool = False,
+) -> None:
+    """Enter one or more mnemonics (separated by spaces) of the same signature and semantics."""
+    results, sources = (tuple(side.split()) for side in signature.split("="))
+    for mnemonic in mnemonics.split() if isinstance(mnemonics, str) else mnemonics:
+        if mnemonic in TABLE:
+            raise ValueError(f"{mnemonic} is defined twice")
+        TABLE[mnemonic] = Semantics(mnemonic, results, sources, evaluate, ignores_exec, packed)

@@ -1,0 +1,113 @@
+"""Read the assembly text that LLVM emits for a module: instructions, labels, and the source lines of `.loc`.
+
+The text is the decoder: it exists for every target, and assembling it gives the object's machine code byte for byte.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass
+
+from flydsl.errors import SourceLocation
+from flydsl.simulator.errors import ListingError
+
+
+@dataclass(frozen=True)
+class ListedInstruction:
+    """One instruction as written; `line` is its line in the listing, from 1."""
+
+    text: str
+    line: int
+    location: SourceLocation | None
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All instructions of a module in order, and for each label the index of the instruction that follows it."""
+
+    instructions: tuple[ListedInstruction, ...]
+    labels: dict[str, int]
+
+
+_LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):$")
+_FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"((?:[^"\\]|\\.)*)")?')
+_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
+_SECTION = re.compile(r"\.section\s+\"?([^\s,\"]+)")
+
+
+def read_listing(text: str) -> Listing:
+    """Read a listing. ListingError names the line that is not understood."""
+    reader = _Reader()
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            reader.read(_without_comment(line), number)
+        except (ValueError, KeyError) as error:
+            raise ListingError(f"line {number} of the listing is not understood: {line.strip()!r} ({error})") from error
+        if reader.ended:
+            break
+    return Listing(tuple(reader.instructions), reader.labels)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.instructions: list[ListedInstruction] = []
+        self.labels: dict[str, int] = {}
+        self.ended = False
+        self._files: dict[int, str] = {}
+        self._location: SourceLocation | None = None
+        self._in_text = True
+        self._in_kernel_descriptor = False
+
+    def read(self, line: str, number: int) -> None:
+        label = _LABEL.match(line)
+        if label:
+            self.labels[label[1]] = len(self.instructions)
+        elif line.startswith("."):
+            self._directive(line)
+        elif line and self._in_text and not self._in_kernel_descriptor:
+            self.instructions.append(ListedInstruction(line, number, self._location))
+
+    def _directive(self, line: str) -> None:
+        name = line.split(None, 1)[0]
+        if name == ".text":
+            self._in_text = True
+        elif name == ".section":
+            section = _SECTION.match(line)
+            self._in_text = section is not None and section[1].startswith(".text")
+        elif name in (".data", ".bss", ".rodata"):
+            self._in_text = False
+        elif name == ".file":
+            self._file(line)
+        elif name == ".loc":
+            self._loc(line)
+        elif name == ".cfi_endproc" or line.startswith(".Lfunc_end"):
+            self._location = None
+        elif name in (".amdhsa_kernel", ".end_amdhsa_kernel"):
+            self._in_kernel_descriptor = name == ".amdhsa_kernel"
+        elif name == ".amdgpu_metadata":
+            self.ended = True
+
+    def _file(self, line: str) -> None:
+        match = _FILE.match(line)
+        if match:
+            directory, name = (match[2], match[3]) if match[3] is not None else ("", match[2])
+            self._files[int(match[1])] = posixpath.join(_unescape(directory), _unescape(name))
+
+    def _loc(self, line: str) -> None:
+        match = _LOC.match(line)
+        if match is None:
+            raise ValueError("expected .loc file line column")
+        file, source_line, column = self._files[int(match[1])], int(match[2]), int(match[3] or 0)
+        # DWARF counts columns from 1 and says 0 for unknown; line 0 is an instruction of no particular line.
+        self._location = SourceLocation(file, source_line, column - 1 if column else None) if source_line else None
+
+
+def _without_comment(line: str) -> str:
+    if ";" not in line and "//" not in line:
+        return line.strip()
+    return re.split(r"(?:;|//)(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", line, maxsplit=1)[0].strip()
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)

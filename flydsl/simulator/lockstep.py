@@ -1,0 +1,198 @@
+"""Execute a batch of waves in lock-step: every instruction is a few array operations over all waves at the same pc.
+
+Waves part where a scalar branch goes both ways, and meet again at the next common pc, because the group with the
+lowest pc always goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, UnsupportedMode
+from flydsl.simulator.memory import Memory
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.numpy_memory import NumpyMemory
+from flydsl.simulator.numpy_values import Array
+from flydsl.simulator.operands import Symbol
+from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
+from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
+
+Step = Callable[["Machine"], None]
+
+
+class Machine(NumpyMemory):
+    """The lock-step backend: a builder whose values are arrays, and the loop that runs it.
+
+    `steps` is one callable per instruction of the program, from `registers.bind`.
+    """
+
+    def __init__(
+        self, program: Program, steps: Sequence[Step], waves: Waves, memory: Memory, symbols: Mapping[str, int],
+        instruction_limit: int,
+    ) -> None:
+        super().__init__(waves, memory)
+        self.program = program
+        self.symbols = symbols
+        self._steps = steps
+        self._instruction_limit = instruction_limit
+        self._pc = 0
+        self._following: int | None = 0  # None: the group does not go on together
+        self._mode: FloatMode | None = None
+        self._yielded = np.zeros(waves.count, np.bool_)
+
+    def run(self) -> None:
+        """Run every wave to its end."""
+        with np.errstate(all="ignore"):
+            while True:
+                runnable = np.flatnonzero(self.waves.status == RUNNING)
+                if runnable.size == 0:
+                    if not self._release_barriers():
+                        return
+                    continue
+                self._run_group(*self._next_group(runnable))
+
+    def _next_group(self, runnable: Array) -> tuple[Array, int]:
+        """The waves with the lowest pc (and one float mode), and the pc at which other waves wait for them."""
+        awake = runnable[~self._yielded[runnable]]
+        if awake.size == 0:
+            self._yielded[:] = False
+            awake = runnable
+        pcs = self.waves.pc[awake]
+        lowest = pcs.min()
+        group = awake[pcs == lowest]
+        modes = self.waves.mode[group, 0]
+        group = group[modes == modes[0]]
+        others = self.waves.pc[np.setdiff1d(runnable, group, assume_unique=True)]
+        others = others[others > lowest]
+        return group, int(others.min()) if others.size else len(self._steps)
+
+    def _run_group(self, group: Array, stop: int) -> None:
+        """Run until the group parts, ends, waits, or reaches `stop`."""
+        self.select_waves(group)
+        self._apply_mode()
+        waves, steps, instructions = self.waves, self._steps, self.program.instructions
+        pc, executed = int(waves.pc[group[0]]), 0
+        budget = self._instruction_limit - int(waves.executed[group].max())
+        while True:
+            self._pc, self._following = pc, pc + 1
+            self.instruction = instructions[pc]
+            steps[pc](self)
+            executed += 1
+            if executed > budget:
+                self._over_limit()
+            if self._following is None:
+                break
+            pc = self._following
+            if pc >= stop:
+                waves.pc[group] = pc
+                break
+        waves.executed[group] += executed
+
+    def _over_limit(self) -> None:
+        raise InstructionLimit(
+            f"a wave executed more than {self._instruction_limit} instructions: does a loop never end?",
+            at=self.instruction.location,
+            hint="raise instruction_limit if the kernel is meant to run this long",
+        )
+
+    # --- barriers
+
+    def _release_barriers(self) -> bool:
+        """Let every workgroup pass whose waves have all arrived. False if no wave waits at all."""
+        waves = self.waves
+        waiting = waves.status == AT_BARRIER
+        if not waiting.any():
+            return False
+        ended_workgroups = np.unique(waves.workgroup[waves.status == ENDED])
+        stuck = np.flatnonzero(waiting & np.isin(waves.workgroup, ended_workgroups))
+        if stuck.size:
+            self._deadlock(stuck)
+        waves.status[waiting] = RUNNING
+        return True
+
+    def _deadlock(self, stuck: Array) -> None:
+        waves = self.waves
+        workgroup = waves.workgroup[stuck[0]]
+        here = stuck[waves.workgroup[stuck] == workgroup] % waves.waves_per_workgroup
+        ended = np.flatnonzero((waves.workgroup == workgroup) & (waves.status == ENDED)) % waves.waves_per_workgroup
+        barrier = self.program.instructions[int(waves.pc[stuck[0]]) - 1]
+        raise BarrierDeadlock(
+            f"workgroup {waves.workgroup_ids[int(workgroup)]}: waves {here.tolist()} wait at a barrier that waves "
+            f"{ended.tolist()} ended without reaching\n"
+            f"  instruction: {barrier.listed.text} (ISA line {barrier.listed.line})",
+            at=barrier.location,
+            hint="a barrier must be reached by every thread of the workgroup",
+        )
+
+    # --- the builder's control operations
+
+    def next_pc(self) -> Array:
+        return np.full((1, 1), CODE_BASE + INSTRUCTION_BYTES * (self._pc + 1), np.uint64)
+
+    def branch(self, condition: Array, target: int) -> None:
+        """Go to instruction `target` where the (scalar) condition holds."""
+        if condition.all():
+            self._following = target
+        elif condition.any():
+            self.waves.pc[self.selection] = np.where(condition[:, 0], target, self._pc + 1)
+            self._following = None
+
+    def jump(self, address: Array) -> None:
+        targets = (address[:, 0] - np.uint64(CODE_BASE)) // np.uint64(INSTRUCTION_BYTES)
+        self.waves.pc[self.selection] = targets.astype(np.int64)
+        self._following = None
+
+    def barrier(self) -> None:
+        self.waves.pc[self.selection] = self._pc + 1
+        self.waves.status[self.selection] = AT_BARRIER
+        self._following = None
+
+    def end_wave(self) -> None:
+        self.waves.status[self.selection] = ENDED
+        self._following = None
+
+    def yield_wave(self) -> None:
+        """Let the other waves go first: this one may wait for them in a loop."""
+        self.waves.pc[self.selection] = self._pc + 1
+        self._yielded[self.selection] = True
+        self._following = None
+
+    def clock(self) -> Array:
+        return self.waves.executed[self.selection][:, None].astype(np.uint64)
+
+    def symbol_value(self, symbol: Symbol, index: int) -> int:
+        """The 32 bits that a relocation puts into the literal of instruction `index`."""
+        address = self.symbols[symbol.name] + symbol.addend
+        if symbol.relocation.startswith("rel32"):
+            address -= CODE_BASE + INSTRUCTION_BYTES * index + 4  # where the literal stands
+        return (address >> 32 if symbol.relocation.endswith("@hi") else address) & 0xFFFF_FFFF
+
+    # --- float modes
+
+    def read_mode(self) -> Array:
+        return self.waves.mode[self.selection]
+
+    def write_mode(self, value: Array) -> None:
+        self.waves.mode[self.selection] = value
+        self.waves.pc[self.selection] = self._pc + 1
+        self._following = None  # the waves may have different modes now
+
+    def ieee_mode(self) -> bool:
+        assert self._mode is not None
+        return self._mode.ieee
+
+    def dx10_clamp(self) -> bool:
+        assert self._mode is not None
+        return self._mode.dx10_clamp
+
+    def _apply_mode(self) -> None:
+        self._mode = FloatMode(int(self.read_mode()[0, 0]))
+        if not self._mode.rounds_to_nearest:
+            raise UnsupportedMode(
+                "the simulator rounds to nearest even only; the wave's MODE register asks for another rounding",
+                at=self.program.instructions[int(self.waves.pc[self.selection][0])].location,
+            )
+        self.flush_f32 = self._mode.flushes_f32
+        self.flush_f16_f64 = self._mode.flushes_f16_f64

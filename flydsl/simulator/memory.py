@@ -1,0 +1,93 @@
+"""Global memory of the simulated device: host buffers at simulated addresses, far apart.
+
+Every buffer has a slot of 64 GiB of the address space to itself and sits in its middle, so an address that is off by
+up to 32 GiB still tells which buffer was meant, and never hits another one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flydsl.errors import SimulatorError
+
+SLOT_SHIFT = 36
+_SLOT_MIDDLE = 1 << (SLOT_SHIFT - 1)
+_SLOT_COUNT = 1 << (47 - SLOT_SHIFT)  # user addresses have 47 bits
+_PAGE_BYTES = 4096
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A mapped buffer. `data` is its bytes; `label` describes it to the user ("f32[100]")."""
+
+    base: int
+    data: Array
+    name: str
+    element_bytes: int
+    label: str
+    writable: bool = True
+
+    @property
+    def size_bytes(self) -> int:
+        return self.data.size
+
+    def element_index(self, address: int) -> int:
+        return (address - self.base) // self.element_bytes
+
+
+class Memory:
+    """The buffers that one launch, or several, can reach."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[int, Buffer] = {}
+
+    def map(
+        self, host_pointer: int, size_bytes: int, *, name: str, element_bytes: int, label: str, writable: bool = True
+    ) -> int:
+        """Give host memory a simulated address, which equals the host's modulo 4096, and return it.
+
+        The caller keeps the host memory alive. SimulatorError for a buffer that no slot can hold, or too many of them.
+        """
+        storage = (ctypes.c_uint8 * size_bytes).from_address(host_pointer)
+        data = np.frombuffer(storage, np.uint8) if size_bytes else np.zeros(0, np.uint8)
+        return self._add(data, host_pointer % _PAGE_BYTES, name, element_bytes, label, writable)
+
+    def map_array(self, array: Array, *, name: str, label: str | None = None, writable: bool = True) -> int:
+        """Map a C-contiguous numpy array and return its simulated address.
+
+        >>> memory = Memory()
+        >>> address = memory.map_array(np.zeros(100, np.float32), name="A")
+        >>> memory.buffer_at(address + 400).label
+        'float32[100]'
+        """
+        if not array.flags.c_contiguous:
+            raise SimulatorError(f"{name} with strides {array.strides} is not contiguous", hint="np.ascontiguousarray")
+        label = label or f"{array.dtype}{list(array.shape)}"
+        data = array.reshape(-1).view(np.uint8)
+        return self._add(data, array.ctypes.data % _PAGE_BYTES, name, array.itemsize, label, writable)
+
+    def copy(self) -> Memory:
+        """The same buffers at the same addresses; what is mapped into the copy is not in the original."""
+        copy = Memory()
+        copy._buffers.update(self._buffers)
+        return copy
+
+    def buffer_at(self, address: int) -> Buffer | None:
+        """The buffer whose slot the address lies in, within the buffer or not."""
+        return self._buffers.get(address >> SLOT_SHIFT)
+
+    def _add(self, data: Array, page_offset: int, name: str, element_bytes: int, label: str, writable: bool) -> int:
+        slot = len(self._buffers) + 1
+        if slot >= _SLOT_COUNT:
+            raise SimulatorError(f"more than {_SLOT_COUNT - 1} buffers are mapped")
+        if data.size >= _SLOT_MIDDLE:
+            raise SimulatorError(f"{name} has {data.size} bytes; the simulator maps buffers below {_SLOT_MIDDLE} bytes")
+        base = (slot << SLOT_SHIFT) + _SLOT_MIDDLE + page_offset
+        self._buffers[slot] = Buffer(base, data, name, element_bytes, label, writable)
+        return base

@@ -1,0 +1,51 @@
+"""The MODE register: how a wave rounds, and what it does with denormals and NaNs (ISA, "MODE register")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flydsl.hsaco import KernelDescriptor
+
+_ROUND = ("near_even", "plus_infinity", "minus_infinity", "zero")
+_DENORM = ("flush_src_dst", "flush_dst", "flush_src", "flush_none")
+_DX10_CLAMP_BIT, _IEEE_BIT = 8, 9
+
+
+@dataclass(frozen=True)
+class FloatMode:
+    """Bits: 1:0 f32 rounding, 3:2 f16 and f64 rounding, 5:4 f32 denormals, 7:6 f16 and f64 denormals, 8 DX10_CLAMP
+    (clamp takes NaN to 0), 9 IEEE."""
+
+    bits: int
+
+    @classmethod
+    def of(cls, descriptor: KernelDescriptor) -> FloatMode:
+        """What a kernel starts with."""
+        return cls(
+            _ROUND.index(descriptor.round_mode_32)
+            | _ROUND.index(descriptor.round_mode_16_64) << 2
+            | _DENORM.index(descriptor.denorm_mode_32) << 4
+            | _DENORM.index(descriptor.denorm_mode_16_64) << 6
+            | bool(descriptor.dx10_clamp) << _DX10_CLAMP_BIT
+            | bool(descriptor.ieee_mode) << _IEEE_BIT
+        )
+
+    @property
+    def rounds_to_nearest(self) -> bool:
+        return self.bits & 0xF == 0
+
+    @property
+    def flushes_f32(self) -> bool:
+        return (self.bits >> 4) & 3 != 3
+
+    @property
+    def flushes_f16_f64(self) -> bool:
+        return (self.bits >> 6) & 3 != 3
+
+    @property
+    def dx10_clamp(self) -> bool:
+        return bool((self.bits >> _DX10_CLAMP_BIT) & 1)
+
+    @property
+    def ieee(self) -> bool:
+        return bool((self.bits >> _IEEE_BIT) & 1)

@@ -1,0 +1,72 @@
+"""Lanes: EXEC, lane masks and data movement between lanes, on the currently executing waves of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flydsl.simulator.numpy_values import Array, NumpyValues
+from flydsl.simulator.operands import EXEC
+from flydsl.simulator.waves import LANES, Waves
+
+_LANE_ID = np.arange(LANES, dtype=np.uint32)[None, :]
+
+
+class NumpyLanes(NumpyValues):
+    """`selection` is which waves of the batch execute: all of them as a slice, or an array of indices."""
+
+    def __init__(self, waves: Waves) -> None:
+        super().__init__()
+        self.waves = waves
+        self.selection: slice | Array = slice(None)
+        self.selected_count = waves.count
+        self.lane_enable: Array | None = None  # set while a DPP instruction executes
+        self._exec: Array | None = None
+        self._exec_is_full = False
+
+    def select_waves(self, indices: Array) -> None:
+        everyone = indices.size == self.waves.count
+        self.selection = slice(None) if everyone else indices
+        self.selected_count = indices.size
+        self.exec_changed()
+
+    def exec_changed(self) -> None:
+        self._exec = None
+
+    def exec_mask(self) -> Array:
+        if self._exec is None:
+            self._exec = self.mask_bits(self.waves.sgpr[self.selection, EXEC : EXEC + 2])
+            self._exec_is_full = bool(self._exec.all())
+        return self._exec
+
+    def exec_is_full(self) -> bool:
+        self.exec_mask()
+        return self._exec_is_full
+
+    def lane_id(self) -> Array:
+        return _LANE_ID
+
+    def mask_bits(self, bits: Array) -> Array:
+        """The bits of a 64-bit scalar, (n, 1) i64 or (n, 2) i32, as i1 per lane."""
+        as_bytes = np.ascontiguousarray(bits).view(np.uint8)
+        return np.unpackbits(as_bytes, axis=1, bitorder="little").view(np.bool_)
+
+    def ballot(self, condition: Array) -> Array:
+        """A 64-bit scalar with the condition's bit for each active lane, and 0 for the others."""
+        active = condition & self.exec_mask()
+        return np.packbits(active, axis=1, bitorder="little").view(np.uint64)
+
+    def read_lane(self, x: Array, lane: Array) -> Array:
+        return np.take_along_axis(self.per_lane(x), (lane & np.uint32(63)).astype(np.intp), axis=1)
+
+    def read_first_lane(self, x: Array) -> Array:
+        """The value in the lowest active lane; in lane 0 if none is active."""
+        if self.exec_is_full():
+            return x[:, :1]
+        return np.take_along_axis(self.per_lane(x), self.exec_mask().argmax(axis=1)[:, None], axis=1)
+
+    def permute(self, x: Array, lane: Array) -> Array:
+        lane = np.broadcast_to(lane & lane.dtype.type(63), (self.selected_count, LANES))
+        return np.take_along_axis(self.per_lane(x), lane.astype(np.intp), axis=1)
+
+    def per_lane(self, x: Array) -> Array:
+        return np.broadcast_to(x, (self.selected_count, LANES))

@@ -1,0 +1,324 @@
+"""Loads, stores and atomics of the currently executing waves, every access checked against its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
+from flydsl.simulator.memory import SLOT_SHIFT, Buffer, Memory
+from flydsl.simulator.numpy_lanes import NumpyLanes
+from flydsl.simulator.numpy_values import Array
+from flydsl.simulator.program import Instruction
+from flydsl.simulator.waves import LANES, Waves
+
+SHARED_APERTURE = 0x0001_0000_0000_0000
+PRIVATE_APERTURE = 0x0002_0000_0000_0000
+"""Flat addresses with these upper halves mean LDS and scratch. Any two values above the address space do."""
+
+_LABELS = {"lds": "LDS", "scratch": "scratch"}
+
+
+@dataclass(frozen=True)
+class _Access:
+    """A checked access: byte offsets into storage, one for each element of `lanes` (indices into waves x 64)."""
+
+    storage: Array
+    offsets: Array
+    lanes: Array | None  # None: every lane, in order
+
+
+class NumpyMemory(NumpyLanes):
+    """Memory operations of the builder. Values are (waves, 64) or (waves, 1), as everywhere."""
+
+    def __init__(self, waves: Waves, memory: Memory) -> None:
+        super().__init__(waves)
+        self.memory = memory
+        self.instruction: Instruction
+
+    # --- the builder's operations
+
+    def load(self, space: str, address: Array, dwords: int, where: Array | None = None) -> tuple[Array, ...]:
+        accesses = self._resolve(space, address, 4 * dwords, where, is_write=False)
+        shape = self._shape(address)
+        results = [np.zeros(shape, np.uint32) if _partial(accesses) else None for _ in range(dwords)]
+        for access in accesses:
+            for i in range(dwords):
+                results[i] = _merge(results[i], access, _gather_dword(access.storage, access.offsets + 4 * i), shape)
+        return tuple(r for r in results if r is not None)
+
+    def load_small(self, space: str, address: Array, bytes_: int, where: Array | None = None) -> Array:
+        accesses = self._resolve(space, address, bytes_, where, is_write=False)
+        shape = self._shape(address)
+        result = np.zeros(shape, np.uint32) if _partial(accesses) else None
+        for access in accesses:
+            result = _merge(result, access, _gather_bytes(access.storage, access.offsets, bytes_), shape)
+        assert result is not None
+        return result
+
+    def store(self, space: str, address: Array, values: Sequence[Array], where: Array | None = None) -> None:
+        shape = self._shape(address)
+        for access in self._resolve(space, address, 4 * len(values), where, is_write=True):
+            for i, value in enumerate(values):
+                _scatter(access.storage, access.offsets + 4 * i, _active(value, access, shape), 4)
+
+    def store_small(
+        self, space: str, address: Array, value: Array, bytes_: int, where: Array | None = None
+    ) -> None:
+        shape = self._shape(address)
+        for access in self._resolve(space, address, bytes_, where, is_write=True):
+            _scatter(access.storage, access.offsets, _active(value, access, shape), bytes_)
+
+    def atomic(
+        self,
+        space: str,
+        address: Array,
+        update: Callable[..., Array],
+        operands: Sequence[Array],
+        where: Array | None = None,
+    ) -> Array:
+        """Replace old by update(old, *operands) lane after lane and return old. The operands' type is memory's."""
+        dtype, shape = operands[0].dtype, self._shape(address)
+        result = np.zeros(shape, dtype)
+        for access in self._resolve(space, address, dtype.itemsize, where, is_write=True, aligned=True):
+            values = [_active(v, access, shape) for v in operands]
+            old = _atomic_rounds(access, dtype, update, values)
+            if access.lanes is None:
+                result = old.reshape(shape)
+            else:
+                result.reshape(-1)[access.lanes] = old
+        return result
+
+    def aperture(self, name: str) -> Array:
+        bases = {"src_shared_base": SHARED_APERTURE, "src_private_base": PRIVATE_APERTURE}
+        limits = {"src_shared_limit": SHARED_APERTURE, "src_private_limit": PRIVATE_APERTURE}
+        value = bases[name] if name in bases else limits[name] | 0xFFFF_FFFF
+        return np.full((1, 1), value, np.uint64)
+
+    # --- which storage, and is it in bounds
+
+    def _shape(self, address: Array) -> tuple[int, int]:
+        return self.selected_count, address.shape[1]
+
+    def _resolve(
+        self, space: str, address: Array, size: int, where: Array | None, *, is_write: bool, aligned: bool = False
+    ) -> list[_Access]:
+        """Check an access of `size` bytes and find what it touches. MemoryFault before anything is done."""
+        shape = self._shape(address)
+        mask = self._active_lanes(shape, where)
+        flat = np.broadcast_to(address, shape).reshape(-1)
+        lanes = None if mask is None else np.flatnonzero(mask)
+        if lanes is not None:
+            flat = flat[lanes]
+        if flat.size == 0:
+            return []
+        request = _Request(flat, lanes, size, shape[1], is_write)
+        if aligned and (flat & flat.dtype.type(size - 1)).any():
+            self._misaligned(space, request)
+        if space == "global":
+            return self._resolve_global(request)
+        if space == "flat":
+            return self._resolve_flat(request)
+        return [self._resolve_local(space, request)]
+
+    def _active_lanes(self, shape: tuple[int, int], where: Array | None) -> Array | None:
+        """A mask of the accessing lanes, or None for all. Scalar accesses do not look at EXEC."""
+        if shape[1] == 1:
+            return None if where is None else np.broadcast_to(where, shape).reshape(-1)
+        if self.exec_is_full() and where is None:
+            return None
+        mask = self.exec_mask() if where is None else self.exec_mask() & where
+        return np.broadcast_to(mask, shape).reshape(-1)
+
+    def _resolve_global(self, request: _Request) -> list[_Access]:
+        buffer = self.memory.buffer_at(int(request.address[0]))
+        if buffer is not None:
+            offsets = request.address - np.uint64(buffer.base)
+            if _in_bounds(offsets, buffer.size_bytes, request.size):
+                self._check_writable(buffer, request)
+                return [_Access(buffer.data, offsets.view(np.int64), request.lanes)]
+        slots = request.address >> np.uint64(SLOT_SHIFT)
+        distinct = np.unique(slots)
+        if distinct.size == 1:
+            self._fault_global(request, buffer)
+        parts = [request.part(np.flatnonzero(slots == slot)) for slot in distinct]
+        return [access for part in parts for access in self._resolve_global(part)]
+
+    def _resolve_flat(self, request: _Request) -> list[_Access]:
+        """Each lane's address tells whether it means LDS, scratch or global memory."""
+        upper = request.address & ~np.uint64(0xFFFF_FFFF)
+        accesses = []
+        in_lds, in_scratch = upper == np.uint64(SHARED_APERTURE), upper == np.uint64(PRIVATE_APERTURE)
+        for space, chosen in (("lds", in_lds), ("scratch", in_scratch), ("global", ~(in_lds | in_scratch))):
+            if chosen.any():
+                part = request.part(np.flatnonzero(chosen))
+                if space == "global":
+                    accesses += self._resolve_global(part)
+                else:
+                    local = _Request(part.address.astype(np.uint32), part.lanes, part.size, part.width, part.is_write)
+                    accesses.append(self._resolve_local(space, local))
+        return accesses
+
+    def _resolve_local(self, space: str, request: _Request) -> _Access:
+        waves = self.waves
+        is_lds = space == "lds"
+        limit = waves.lds_bytes if is_lds else waves.scratch_bytes
+        if not _in_bounds(request.address, limit, request.size):
+            beyond = (request.address.astype(np.int64) + request.size) > limit
+            self._fault(space, request, int(np.flatnonzero(beyond)[0]), None, f"outside of {space_label(space, limit)}")
+        wave, lane = self._wave_and_lane(request)
+        base = waves.workgroup[wave] * waves.lds_stride if is_lds else (wave * LANES + lane) * waves.scratch_stride
+        storage = waves.lds if is_lds else waves.scratch
+        return _Access(storage, request.address.astype(np.int64) + base, request.lanes)
+
+    def _wave_and_lane(self, request: _Request) -> tuple[Array, Array]:
+        """For every accessing lane, its wave in the batch and its lane number."""
+        element = np.arange(request.address.size) if request.lanes is None else request.lanes
+        executing = np.arange(self.waves.count)[self.selection]
+        return executing[element // request.width], element % request.width
+
+    def _check_writable(self, buffer: Buffer, request: _Request) -> None:
+        if request.is_write and not buffer.writable:
+            self._fault("global", request, 0, buffer, f"in {buffer.name} ({buffer.label}), which is read-only")
+
+    def _fault_global(self, request: _Request, buffer: Buffer | None) -> None:
+        if buffer is None:
+            first = int(request.address[0])
+            self._fault("global", request, 0, None, f"at {first:#x}, which is in no buffer of this launch")
+        assert buffer is not None
+        offsets = request.address.view(np.int64) - buffer.base
+        bad = int(np.flatnonzero((offsets < 0) | (offsets + request.size > buffer.size_bytes))[0])
+        index = buffer.element_index(int(request.address[bad]))
+        where = f"outside of {buffer.name} ({buffer.label}, {buffer.size_bytes} bytes): element {index}"
+        self._fault("global", request, bad, buffer, f"{where}, address {int(request.address[bad]):#x}")
+
+    def _misaligned(self, space: str, request: _Request) -> None:
+        bad = int(np.flatnonzero(request.address & request.address.dtype.type(request.size - 1))[0])
+        address = int(request.address[bad])
+        buffer = self.memory.buffer_at(address) if space in ("global", "flat") else None
+        problem = f"at {address:#x}, which is not a multiple of {request.size}"
+        self._fault(space, request, bad, buffer, problem, MisalignedAccess)
+
+    def _fault(
+        self,
+        space: str,
+        request: _Request,
+        bad: int,
+        buffer: Buffer | None,
+        problem: str,
+        kind: type[MemoryFault] = MemoryFault,
+    ) -> None:
+        waves, lanes = self._wave_and_lane(request)
+        wave, lane, address = int(waves[bad]), int(lanes[bad]), int(request.address[bad])
+        access = Access(
+            is_write=request.is_write,
+            access_bytes=request.size,
+            address=address,
+            space=space,
+            buffer=buffer.name if buffer else None,
+            label=buffer.label if buffer else _LABELS.get(space, ""),
+            element_index=buffer.element_index(address) if buffer else None,
+            workgroup=self.waves.workgroup_ids[int(self.waves.workgroup[wave])],
+            wave=wave % self.waves.waves_per_workgroup,
+            lane=lane,
+            thread=self.waves.thread(wave, lane),
+        )
+        instruction = self.instruction.listed
+        hint = "guard the access with a comparison of the index and the size" if buffer else None
+        raise kind(problem, access, instruction.text, instruction.line, instruction.location, hint)
+
+
+def space_label(space: str, limit: int) -> str:
+    return f"{_LABELS[space]} ({limit} bytes per {'workgroup' if space == 'lds' else 'thread'})"
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What lanes want: addresses of the accessing ones, their positions in (waves, width), and how many bytes."""
+
+    address: Array
+    lanes: Array | None
+    size: int
+    width: int
+    is_write: bool
+
+    def part(self, chosen: Array) -> _Request:
+        lanes = chosen if self.lanes is None else self.lanes[chosen]
+        return _Request(self.address[chosen], lanes, self.size, self.width, self.is_write)
+
+
+def _in_bounds(offsets: Array, limit: int, size: int) -> bool:
+    """Unsigned, so that an address below the start is beyond the end."""
+    return limit >= size and int(offsets.max()) <= limit - size
+
+
+def _partial(accesses: list[_Access]) -> bool:
+    return len(accesses) != 1 or accesses[0].lanes is not None
+
+
+def _merge(result: Array | None, access: _Access, loaded: Array, shape: tuple[int, int]) -> Array:
+    if result is None:
+        return loaded.reshape(shape)
+    result.reshape(-1)[access.lanes] = loaded
+    return result
+
+
+def _active(value: Array, access: _Access, shape: tuple[int, int]) -> Array:
+    flat = np.broadcast_to(value, shape).reshape(-1)
+    return flat if access.lanes is None else flat[access.lanes]
+
+
+def _elements(storage: Array, offsets: Array, dtype: Any) -> tuple[Array, Array] | None:
+    """Storage seen as elements of dtype and the indices into it, where everything is aligned."""
+    size = np.dtype(dtype).itemsize
+    if storage.ctypes.data % size or int(np.bitwise_or.reduce(offsets)) & (size - 1):
+        return None
+    return storage[: storage.size // size * size].view(dtype), offsets >> (size.bit_length() - 1)
+
+
+def _gather_dword(storage: Array, offsets: Array) -> Array:
+    return _gather_bytes(storage, offsets, 4)
+
+
+def _gather_bytes(storage: Array, offsets: Array, size: int) -> Array:
+    """1, 2 or 4 bytes at each offset, as u32."""
+    elements = _elements(storage, offsets, f"u{size}")
+    if elements:
+        return elements[0].take(elements[1]).astype(np.uint32, copy=False)
+    result = np.zeros(offsets.size, np.uint32)
+    for i in range(size):
+        result |= storage[offsets + i].astype(np.uint32) << np.uint32(8 * i)
+    return result
+
+
+def _scatter(storage: Array, offsets: Array, values: Array, size: int) -> None:
+    elements = _elements(storage, offsets, f"u{size}")
+    if elements:
+        elements[0][elements[1]] = values.astype(f"u{size}", copy=False)
+        return
+    for i in range(size):
+        storage[offsets + i] = (values >> np.uint32(8 * i)).astype(np.uint8)
+
+
+def _atomic_rounds(access: _Access, dtype: Any, update: Callable[..., Array], operands: list[Array]) -> Array:
+    """Lanes with the same address take turns: round k does the k-th lane of every address, in the order of lanes."""
+    order = np.argsort(access.offsets, kind="stable")
+    ordered = access.offsets[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    turn = np.empty(order.size, np.intp)
+    turn[order] = np.arange(order.size) - np.repeat(starts, np.diff(np.r_[starts, order.size]))
+    old = np.empty(order.size, dtype)
+    unsigned = f"u{np.dtype(dtype).itemsize}"
+    elements = _elements(access.storage, access.offsets, unsigned)
+    assert elements is not None, "atomics are checked to be aligned"
+    memory, index = elements
+    for k in range(int(turn.max()) + 1):
+        now = np.flatnonzero(turn == k)
+        at = index[now]
+        old[now] = memory[at].view(dtype)
+        new = update(old[now][:, None], *(v[now][:, None] for v in operands))
+        memory[at] = new[:, 0].view(unsigned)
+    return old

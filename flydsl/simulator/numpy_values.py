@@ -1,0 +1,263 @@
+"""Arithmetic of the builder on numpy arrays: one element per lane, (waves, 64), or per wave, (waves, 1).
+
+Integers are unsigned arrays; signed operations look at them through a signed view. numpy's own float arithmetic rounds
+to nearest even, as the machine does by default; where numpy has no operation (fma), error-free transformations are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from flydsl.simulator import exact
+
+Array = np.ndarray[Any, Any]
+
+DTYPES: dict[str, Any] = {
+    "i1": np.dtype(np.bool_),
+    "i8": np.dtype(np.uint8),
+    "i16": np.dtype(np.uint16),
+    "i32": np.dtype(np.uint32),
+    "i64": np.dtype(np.uint64),
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+}
+_SIGNED = {np.dtype(f"u{n}"): np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
+_COMPARE = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+_NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
+
+
+def signed(x: Array) -> Array:
+    return x.view(_SIGNED[x.dtype])
+
+
+def constant(type_: str, value: int | float) -> Array:
+    """A (1, 1) array: never zero-dimensional, because numpy 1 promotes those by value."""
+    return np.full((1, 1), value, DTYPES[type_])
+
+
+class NumpyValues:
+    """The part of `Builder` that has no state but the denormal modes."""
+
+    def __init__(self) -> None:
+        self.flush_f32 = False
+        self.flush_f16_f64 = False
+
+    # --- constants and conversions
+
+    def const(self, type_: str, value: int | float) -> Array:
+        if isinstance(value, int) and value < 0:
+            value &= (1 << 8 * DTYPES[type_].itemsize) - 1
+        return constant(type_, value)
+
+    def bitcast(self, x: Array, type_: str) -> Array:
+        return x.view(DTYPES[type_])
+
+    def trunc(self, x: Array, type_: str) -> Array:
+        if type_ == "i1":
+            return (x & x.dtype.type(1)).astype(np.bool_)
+        return x.astype(DTYPES[type_])
+
+    def zext(self, x: Array, type_: str) -> Array:
+        return x.astype(DTYPES[type_])
+
+    def sext(self, x: Array, type_: str) -> Array:
+        target = DTYPES[type_]
+        return signed(x).astype(_SIGNED[target]).view(target)
+
+    def fpext(self, x: Array, type_: str) -> Array:
+        return self._flush(self._flush(x).astype(DTYPES[type_]))
+
+    fptrunc = fpext
+
+    def sitofp(self, x: Array, type_: str) -> Array:
+        return signed(x).astype(DTYPES[type_])
+
+    def uitofp(self, x: Array, type_: str) -> Array:
+        return x.astype(DTYPES[type_])
+
+    def fptosi(self, x: Array, type_: str) -> Array:
+        bits = 8 * DTYPES[type_].itemsize
+        return exact.to_integer(x, -(1 << (bits - 1)), (1 << (bits - 1)) - 1).astype(DTYPES[type_])
+
+    def fptoui(self, x: Array, type_: str) -> Array:
+        return exact.to_integer(x, 0, (1 << 8 * DTYPES[type_].itemsize) - 1).astype(DTYPES[type_])
+
+    def join(self, dwords: Sequence[Array]) -> Array:
+        """One i32, or two as an i64, the low one first."""
+        if len(dwords) == 1:
+            return dwords[0]
+        low, high = (d.astype(np.uint64) for d in dwords)
+        return low | high << np.uint64(32)
+
+    def split(self, x: Array) -> tuple[Array, ...]:
+        if x.dtype == np.uint32:
+            return (x,)
+        return x.astype(np.uint32), (x >> np.uint64(32)).astype(np.uint32)
+
+    # --- integers
+
+    def add(self, x: Array, y: Array) -> Array:
+        return x + y
+
+    def sub(self, x: Array, y: Array) -> Array:
+        return x - y
+
+    def mul(self, x: Array, y: Array) -> Array:
+        return x * y
+
+    def and_(self, x: Array, y: Array) -> Array:
+        return x & y
+
+    def or_(self, x: Array, y: Array) -> Array:
+        return x | y
+
+    def xor(self, x: Array, y: Array) -> Array:
+        return x ^ y
+
+    def not_(self, x: Array) -> Array:
+        return ~x
+
+    def shl(self, x: Array, amount: Array) -> Array:
+        return x << amount
+
+    def lshr(self, x: Array, amount: Array) -> Array:
+        return x >> amount
+
+    def ashr(self, x: Array, amount: Array) -> Array:
+        return (signed(x) >> signed(amount)).view(x.dtype)
+
+    def ctpop(self, x: Array) -> Array:
+        return self._byte_bits(x).sum(axis=-1).astype(x.dtype)
+
+    def ctlz(self, x: Array) -> Array:
+        """The number of zeros above the highest one; the width for 0."""
+        return self._leading(self._byte_bits(x)[..., ::-1]).astype(x.dtype)
+
+    def cttz(self, x: Array) -> Array:
+        return self._leading(self._byte_bits(x)).astype(x.dtype)
+
+    def bitreverse(self, x: Array) -> Array:
+        reversed_bits = np.packbits(self._byte_bits(x)[..., ::-1], axis=-1, bitorder="little")
+        return reversed_bits.view(x.dtype)[..., 0]
+
+    @staticmethod
+    def _byte_bits(x: Array) -> Array:
+        """The bits of x, lowest first, along a new last axis."""
+        as_bytes = np.ascontiguousarray(x)[..., None].view(np.uint8)
+        return np.unpackbits(as_bytes, axis=-1, bitorder="little")
+
+    @staticmethod
+    def _leading(bits: Array) -> Array:
+        return np.where(bits.any(axis=-1), bits.argmax(axis=-1), bits.shape[-1])
+
+    def icmp(self, predicate: str, x: Array, y: Array) -> Array:
+        if predicate[0] == "s":
+            return np.asarray(_COMPARE[predicate[1:]](signed(x), signed(y)))
+        return np.asarray(_COMPARE[predicate.lstrip("u")](x, y))
+
+    def select(self, condition: Array, x: Array, y: Array) -> Array:
+        return np.where(condition, x, y)
+
+    # --- floats
+
+    def fadd(self, x: Array, y: Array) -> Array:
+        if self.flush_f32 or self.flush_f16_f64:
+            return self._flush(self._flush(x) + self._flush(y))
+        return x + y
+
+    def fsub(self, x: Array, y: Array) -> Array:
+        return self.fadd(x, -y)
+
+    def fmul(self, x: Array, y: Array) -> Array:
+        if self.flush_f32 or self.flush_f16_f64:
+            return self._flush(self._flush(x) * self._flush(y))
+        return x * y
+
+    def fma(self, x: Array, y: Array, z: Array) -> Array:
+        return self._flush(exact.fma(self._flush(x), self._flush(y), self._flush(z)))
+
+    def fneg(self, x: Array) -> Array:
+        return -x
+
+    def fabs(self, x: Array) -> Array:
+        return np.abs(x)
+
+    def fcmp(self, predicate: str, x: Array, y: Array) -> Array:
+        """An ordered predicate ("olt") is false with a NaN, an unordered one ("ult") true."""
+        x, y = self._flush(x), self._flush(y)
+        if predicate == "uno":
+            return np.isnan(x) | np.isnan(y)
+        if predicate == "ord":
+            return ~(np.isnan(x) | np.isnan(y))
+        relation = predicate[1:]
+        if predicate == "one":
+            return np.asarray((x < y) | (x > y))
+        if predicate == "une":
+            return np.asarray(x != y)
+        if predicate[0] == "o":
+            return np.asarray(_COMPARE[relation](x, y))
+        if predicate == "ueq":
+            return np.asarray(~((x < y) | (x > y)))
+        return np.asarray(~_COMPARE[_NEGATED[relation]](x, y))
+
+    def canonicalize(self, x: Array) -> Array:
+        """x with a signalling NaN made quiet, and denormals flushed where the mode says so."""
+        return self._flush(x * x.dtype.type(1))
+
+    def floor(self, x: Array) -> Array:
+        return np.floor(self._flush(x))
+
+    def ceil(self, x: Array) -> Array:
+        return np.ceil(self._flush(x))
+
+    def ftrunc(self, x: Array) -> Array:
+        return np.trunc(self._flush(x))
+
+    def roundeven(self, x: Array) -> Array:
+        return np.rint(self._flush(x))
+
+    def sqrt(self, x: Array) -> Array:
+        return self._through_double(np.sqrt, x)
+
+    def rcp(self, x: Array) -> Array:
+        return self._through_double(np.reciprocal, x)
+
+    def rsq(self, x: Array) -> Array:
+        return self._through_double(lambda v: np.where(v == 0, np.copysign(np.inf, v), 1.0 / np.sqrt(v)), x)
+
+    def exp2(self, x: Array) -> Array:
+        return self._through_double(np.exp2, x)
+
+    def log2(self, x: Array) -> Array:
+        return self._through_double(np.log2, x)
+
+    def sin_turns(self, x: Array) -> Array:
+        """sin(2 pi x)."""
+        return self._through_double(lambda v: np.sin(2 * np.pi * (v - np.rint(v))), x)
+
+    def cos_turns(self, x: Array) -> Array:
+        return self._through_double(lambda v: np.cos(2 * np.pi * (v - np.rint(v))), x)
+
+    def ldexp(self, x: Array, exponent: Array) -> Array:
+        """x times two to the (signed) exponent, rounded once."""
+        bounded = np.clip(signed(exponent).astype(np.int32), -4096, 4096)
+        return self._flush(exact.ldexp(self._flush(x), bounded))
+
+    def frexp(self, x: Array) -> tuple[Array, Array]:
+        """Mantissa in [0.5, 1) and i32 exponent; for 0, infinity and NaN the value itself and 0."""
+        mantissa, exponent = np.frexp(self._flush(x))
+        special = ~np.isfinite(x)
+        return np.where(special, x, mantissa), np.where(special, 0, exponent).astype(np.int32).view(np.uint32)
+
+    def _through_double(self, function: Any, x: Array) -> Array:
+        """Evaluate in f64 and round once: within 0.51 ulp for narrower types, inside what the ISA documents."""
+        return self._flush(np.asarray(function(self._flush(x).astype(np.float64))).astype(x.dtype))
+
+    def _flush(self, x: Array) -> Array:
+        if x.dtype == np.float32:
+            return exact.flush_denormals(x) if self.flush_f32 else x
+        return exact.flush_denormals(x) if self.flush_f16_f64 else x

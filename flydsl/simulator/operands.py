@@ -1,0 +1,236 @@
+"""Operands of AMD assembly: registers, constants, symbols, and the modifiers around them."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass, field
+
+VCC, M0, EXEC = 106, 124, 126
+"""Where the special registers live in the scalar file; the numbers are those of the machine encoding."""
+
+SGPR_FILE_SIZE = 128
+
+_SPECIAL_REGISTERS = {
+    "flat_scratch": (102, 2),
+    "flat_scratch_lo": (102, 1),
+    "flat_scratch_hi": (103, 1),
+    "xnack_mask": (104, 2),
+    "xnack_mask_lo": (104, 1),
+    "xnack_mask_hi": (105, 1),
+    "vcc": (VCC, 2),
+    "vcc_lo": (VCC, 1),
+    "vcc_hi": (VCC + 1, 1),
+    "m0": (M0, 1),
+    "exec": (EXEC, 2),
+    "exec_lo": (EXEC, 1),
+    "exec_hi": (EXEC + 1, 1),
+}
+_TTMP0 = 108
+
+
+@dataclass(frozen=True)
+class Register:
+    """`count` consecutive 32-bit registers of file "s" (scalar), "v" (vector) or "a" (accumulation)."""
+
+    file: str
+    first: int
+    count: int
+
+    def part(self, index: int) -> Register:
+        return Register(self.file, self.first + index, 1)
+
+
+@dataclass(frozen=True)
+class Immediate:
+    """A constant as written. What its bits are depends on the operand's type: see `bits`."""
+
+    value: int | float
+    is_literal: bool = False  # written in hexadecimal: 32 bits of the instruction stream
+
+    def bits(self, type_: str) -> int:
+        """The constant as an operand of `type_`.
+
+        A float constant is rounded to the operand's width; an integer is used as it is, also by a float operand,
+        except that a 64-bit float takes a literal as its high half (ISA, "Literal constants").
+
+        >>> hex(Immediate(1.0).bits("f16")), hex(Immediate(1.0).bits("i32")), hex(Immediate(-1).bits("i16"))
+        ('0x3c00', '0x3f800000', '0xffff')
+        """
+        width = int(type_[1:])
+        if isinstance(self.value, float):
+            return self._float_bits(width)
+        if self.is_literal and type_ == "f64":
+            return self.value << 32
+        return self.value & ((1 << width) - 1)
+
+    def _float_bits(self, width: int) -> int:
+        float_format, int_format = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}[width]
+        value = self.value
+        if value == _INV_2PI_AS_WRITTEN:
+            return {16: 0x3118, 32: 0x3E22F983, 64: 0x3FC45F306DC9C882}[width]
+        return int(struct.unpack(int_format, struct.pack(float_format, value))[0])
+
+
+_INV_2PI_AS_WRITTEN = 0.15915494
+_INV_2PI_SPELLINGS = ("0.15915494", "0.15915494309189532", "0.1592")
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A label or symbol; `relocation` is such as "rel32@lo", `addend` in bytes. `minus` is the label subtracted."""
+
+    name: str
+    relocation: str = ""
+    addend: int = 0
+
+
+@dataclass(frozen=True)
+class Aperture:
+    """`src_shared_base` and its like: where LDS and scratch lie in the flat address space."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """Anything else: `off`, `vmcnt(0)`, `hwreg(HW_REG_MODE, 0, 4)`."""
+
+    text: str
+
+
+Atom = Register | Immediate | Symbol | Aperture | Keyword
+ModifierValue = int | str | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand with the modifiers written on it: -x, |x|, sext(x)."""
+
+    atom: Atom
+    negate: bool = False
+    absolute: bool = False
+    sign_extend: bool = False
+
+
+@dataclass(frozen=True)
+class Modifiers:
+    """What follows the operands: `offset:16 sc0 op_sel:[0,1]`. A flag such as sc0 has the value 1."""
+
+    values: dict[str, ModifierValue] = field(default_factory=dict)
+
+    def flag(self, name: str) -> bool:
+        return name in self.values and self.values[name] != 0
+
+    def integer(self, name: str, default: int = 0) -> int:
+        value = self.values.get(name, default)
+        if not isinstance(value, int):
+            raise ValueError(f"{name}:{value} is not a number")
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        return str(self.values.get(name, default))
+
+    def bits(self, name: str, count: int, default: int = 0) -> tuple[int, ...]:
+        """A list of bits such as op_sel, padded to `count` with `default`."""
+        value = self.values.get(name, ())
+        given = value if isinstance(value, tuple) else (int(value),)
+        return given + (default,) * (count - len(given))
+
+
+_REGISTER = re.compile(r"(s|v|a|ttmp)(\d+)$")
+_REGISTER_RANGE = re.compile(r"(s|v|a|ttmp)\[(\d+)(?::(\d+))?\]$")
+_INTEGER = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)$")
+_FLOAT = re.compile(r"-?\d+\.\d*(e[+-]?\d+)?$")
+_SYMBOL = re.compile(r"([A-Za-z_.$][\w.$]*)((?:@\w+)*)([+-]\d+)?$")
+
+
+def parse_operand(text: str) -> Operand:
+    """Read one operand.
+
+    >>> parse_operand("-|v3|")
+    Operand(atom=Register(file='v', first=3, count=1), negate=True, absolute=True, sign_extend=False)
+    """
+    negate = absolute = sign_extend = False
+    if text.startswith("-") and not (_INTEGER.match(text) or _FLOAT.match(text)):
+        negate, text = True, text[1:]
+    for wrapper in ("neg", "abs", "sext"):
+        if text.startswith(wrapper + "(") and text.endswith(")"):
+            text = text[len(wrapper) + 1 : -1]
+            negate |= wrapper == "neg"
+            absolute |= wrapper == "abs"
+            sign_extend |= wrapper == "sext"
+    if text.startswith("|") and text.endswith("|"):
+        absolute, text = True, text[1:-1]
+    return Operand(parse_atom(text), negate, absolute, sign_extend)
+
+
+def parse_atom(text: str) -> Atom:
+    """Read what stands inside of the operand modifiers."""
+    register = _parse_register(text)
+    if register is not None:
+        return register
+    if _INTEGER.match(text):
+        return Immediate(int(text, 0), is_literal="0x" in text)
+    if text.lstrip("-") in _INV_2PI_SPELLINGS:
+        return Immediate(_INV_2PI_AS_WRITTEN)
+    if _FLOAT.match(text):
+        return Immediate(float(text))
+    if text.startswith("src_"):
+        return Aperture(text)
+    symbol = _SYMBOL.match(text)
+    if symbol and (symbol[2] or text.startswith(".L")):
+        return Symbol(symbol[1], symbol[2].lstrip("@"), int(symbol[3] or 0))
+    return Keyword(text)
+
+
+def _parse_register(text: str) -> Register | None:
+    if text in _SPECIAL_REGISTERS:
+        first, count = _SPECIAL_REGISTERS[text]
+        return Register("s", first, count)
+    match = _REGISTER.match(text) or _REGISTER_RANGE.match(text)
+    if match is None:
+        return None
+    file, first = match[1], int(match[2])
+    last = int(match[3]) if match.lastindex == 3 else first
+    if file == "ttmp":
+        return Register("s", _TTMP0 + first, last - first + 1)
+    return Register(file, first, last - first + 1)
+
+
+def split_operands(text: str) -> list[str]:
+    """Split at commas outside of brackets.
+
+    >>> split_operands("v0, hwreg(HW_REG_MODE, 0, 4), s[0:1]")
+    ['v0', 'hwreg(HW_REG_MODE, 0, 4)', 's[0:1]']
+    """
+    return _split(text, lambda c: c == ",")
+
+
+def split_words(text: str) -> list[str]:
+    """Split at white space outside of brackets."""
+    return _split(text, str.isspace)
+
+
+def _split(text: str, is_separator: object) -> list[str]:
+    assert callable(is_separator)
+    pieces, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        depth += (character in "([") - (character in ")]")
+        if depth == 0 and is_separator(character):
+            pieces.append(text[start:position].strip())
+            start = position + 1
+    pieces.append(text[start:].strip())
+    return [p for p in pieces if p]
+
+
+def parse_modifier(text: str) -> tuple[str, ModifierValue]:
+    """Read one modifier: a flag, `name:number`, `name:[bits]` or `name:word`."""
+    name, colon, value = text.partition(":")
+    if not colon:
+        return name, 1
+    if value.startswith("["):
+        return name, tuple(int(v, 0) for v in value[1:-1].split(","))
+    if _INTEGER.match(value):
+        return name, int(value, 0)
+    return name, value

@@ -1,0 +1,136 @@
+"""Decode a code object and its listing, once, into instructions bound to their semantics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flydsl.errors import SourceLocation
+from flydsl.hsaco import KernelInfo, read_hsaco
+from flydsl.simulator.errors import ListingError, UnknownInstruction
+from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.table import IMPLICIT, Semantics
+from flydsl.simulator.listing import ListedInstruction, Listing, read_listing
+from flydsl.simulator.operands import (
+    Modifiers,
+    Operand,
+    parse_modifier,
+    parse_operand,
+    split_operands,
+    split_words,
+)
+
+CODE_BASE, INSTRUCTION_BYTES = 0x7F00_0000_0000, 8
+"""Code addresses: the listing does not tell sizes, so every instruction counts 8 bytes. Differences stay consistent."""
+
+_ENCODING = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp)$")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A decoded instruction. `problem` says why it cannot be executed, where semantics is None."""
+
+    index: int
+    listed: ListedInstruction
+    mnemonic: str
+    encoding: str
+    results: tuple[Operand, ...]
+    sources: tuple[Operand | None, ...]  # in the order of semantics.sources; None for what is implicit
+    modifiers: Modifiers
+    semantics: Semantics | None
+    problem: str = ""
+
+    @property
+    def location(self) -> SourceLocation | None:
+        return self.listed.location
+
+    def unknown(self) -> UnknownInstruction:
+        return UnknownInstruction(
+            f"the simulator {self.problem}: {self.listed.text} (ISA line {self.listed.line})", at=self.location
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A code object ready to execute.
+
+    kernels describes each kernel, instructions is the code of the whole module, labels maps a symbol to the index of
+    its first instruction.
+    """
+
+    kernels: Mapping[str, KernelInfo]
+    instructions: tuple[Instruction, ...]
+    labels: Mapping[str, int]
+
+    @classmethod
+    def load(cls, hsaco: bytes, listing: str) -> Program:
+        """Decode. `listing` is the assembly text of the very module that `hsaco` was made from.
+
+        HsacoError and ListingError say what is not understood.
+        """
+        kernels = read_hsaco(hsaco).kernels
+        program = cls.from_listing(kernels, read_listing(listing))
+        for name in kernels:
+            if name not in program.labels:
+                raise ListingError(f"the listing has no kernel {name!r}: is it the listing of this code object?")
+        return program
+
+    @classmethod
+    def from_listing(cls, kernels: Mapping[str, KernelInfo], listing: Listing) -> Program:
+        instructions = tuple(decode(i, listed) for i, listed in enumerate(listing.instructions))
+        return cls(kernels, instructions, listing.labels)
+
+    def unknown_instructions(self) -> list[Instruction]:
+        """The instructions that would raise UnknownInstruction if they were reached."""
+        return [i for i in self.instructions if i.semantics is None]
+
+
+def decode(index: int, listed: ListedInstruction) -> Instruction:
+    """Take one line of assembly apart and look its mnemonic up. ListingError names the line."""
+    name, _, rest = listed.text.partition(" ")
+    encoding = _ENCODING.search(name)
+    mnemonic = name[: encoding.start()] if encoding else name
+    try:
+        operands, modifiers = _parse_operands(rest)
+    except ValueError as error:
+        raise ListingError(f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location) from error
+    # With sc0 an atomic returns the old value, so its text has one operand more: another entry of the table.
+    returning = TABLE.get(f"{mnemonic}/returning") if modifiers.flag("sc0") else None
+    semantics = returning or TABLE.get(mnemonic)
+    problem = "" if semantics else f"does not know {mnemonic}"
+    results: tuple[Operand, ...] = ()
+    sources: tuple[Operand | None, ...] = ()
+    if semantics:
+        try:
+            results, sources = _assign(semantics, operands)
+        except ValueError as error:
+            semantics, problem = None, f"does not know this form of {mnemonic} ({error})"
+    suffix = encoding[1] if encoding else ""
+    return Instruction(index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem)
+
+
+def _parse_operands(text: str) -> tuple[list[Operand], Modifiers]:
+    """Operands are separated by commas; modifiers follow the last one, separated by spaces."""
+    operands: list[Operand] = []
+    values = {}
+    for piece in split_operands(text):
+        first, *following = split_words(piece)
+        operands.append(parse_operand(first))
+        values.update(parse_modifier(word) for word in following)
+    return operands, Modifiers(values)
+
+
+def _assign(semantics: Semantics, operands: list[Operand]) -> tuple[tuple[Operand, ...], tuple[Operand | None, ...]]:
+    """Match the operands with the words of the signature, results first."""
+    explicit_results = [w for w in semantics.results if w not in IMPLICIT]
+    explicit_sources = [w for w in semantics.sources if w not in IMPLICIT]
+    if explicit_sources == ["..."]:
+        return (), ()
+    expected = len(explicit_results) + len(explicit_sources)
+    if len(operands) != expected:
+        raise ValueError(f"{len(operands)} operands, not {expected}")
+    remaining = iter(operands)
+    results = tuple(next(remaining) for _ in explicit_results)
+    sources = tuple(None if w in IMPLICIT else next(remaining) for w in semantics.sources)
+    return results, sources

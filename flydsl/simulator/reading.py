@@ -1,0 +1,305 @@
+"""How the lock-step machine reads an operand: register file, width, and the modifiers of each encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.numpy_values import DTYPES, Array, constant
+from flydsl.simulator.operands import EXEC, M0, VCC, Aperture, Immediate, Keyword, Operand, Register, Symbol
+from flydsl.simulator.program import Instruction, Program
+from flydsl.simulator.waves import ACCUMULATION_ROW
+
+Read = Callable[[Machine], Any]
+
+FIXED = {
+    "vcc": ("mask", Register("s", VCC, 2)),
+    "vcc_bits": ("i64", Register("s", VCC, 2)),
+    "exec": ("i64", Register("s", EXEC, 2)),
+    "m0": ("i32", Register("s", M0, 1)),
+}
+"""Words of a signature that always mean the same register: its type and place."""
+
+_SDWA_SOURCES = ("src0_sel", "src1_sel")
+
+
+def reader(instruction: Instruction, position: int, program: Program) -> Read:
+    """What reads the source at `position` of the signature. NotImplementedError for a form that has no reader."""
+    semantics = instruction.semantics
+    assert semantics is not None
+    word, operand = semantics.sources[position], instruction.sources[position]
+    if word == "modifiers":
+        modifiers = instruction.modifiers
+        return lambda m: modifiers
+    if word == "scc":
+        return lambda m: m.waves.scc[m.selection]
+    if word == "dst":
+        return read_plain(instruction.results[0].atom, semantics.results[0].rstrip("~"), program)
+    if word in FIXED:
+        type_, register = FIXED[word]
+        return read_plain(register, type_, program)
+    assert operand is not None
+    if isinstance(operand.atom, Symbol):
+        return _symbol(operand.atom, instruction, program)
+    explicit = sum(s is not None for s in instruction.sources[:position])
+    return _modified(instruction, operand, word, explicit, program)
+
+
+def read_plain(atom: Any, word: str, program: Program) -> Read:
+    """Read registers or a constant as the word's type, no modifiers."""
+    if word == "imm":
+        return _constant_int(atom)
+    if word == "word":
+        return _constant_text(atom)
+    if word == "offset":
+        return _offset(atom, program)
+    if word == "any":
+        return _by_register_count(atom, program)
+    if "x" in word:
+        return _tuple(atom, word, program)
+    if isinstance(atom, Immediate):
+        return _immediate(atom, word)
+    if isinstance(atom, Aperture):
+        name = atom.name
+        return lambda m: m.aperture(name).astype(DTYPES[word]) if word == "i32" else m.aperture(name)
+    if not isinstance(atom, Register):
+        raise NotImplementedError(f"{atom} as {word}")
+    if word == "mask":
+        return _mask(atom)
+    raw = _raw64(atom) if word in ("i64", "f64") else _raw32(atom)
+    if word in ("i32", "i64"):
+        return raw
+    if word in ("f16", "i16"):
+        return _half(raw, word, 0)
+    dtype = DTYPES[word]
+    return lambda m: raw(m).view(dtype)
+
+
+def row_of(register: Register) -> int:
+    return register.first + (ACCUMULATION_ROW if register.file == "a" else 0)
+
+
+def _raw32(register: Register) -> Read:
+    first = register.first
+    if register.file == "s":
+        return lambda m: m.waves.sgpr[m.selection, first : first + 1]
+    row = row_of(register)
+    return lambda m: m.waves.vgpr[row, m.selection]
+
+
+def _raw64(register: Register) -> Read:
+    first = register.first
+    if register.file == "s":
+        return lambda m: np.ascontiguousarray(m.waves.sgpr[m.selection, first : first + 2]).view(np.uint64)
+    row = row_of(register)
+
+    def read(m: Machine) -> Array:
+        both = np.empty((m.selected_count, m.waves.vgpr.shape[2], 2), np.uint32)
+        both[..., 0] = m.waves.vgpr[row, m.selection]
+        both[..., 1] = m.waves.vgpr[row + 1, m.selection]
+        return both.view(np.uint64)[..., 0]
+
+    return read
+
+
+def _half(raw: Read, type_: str, half: int) -> Read:
+    dtype = DTYPES[type_]
+    return lambda m: np.ascontiguousarray(raw(m)).view(np.uint16)[:, half::2].view(dtype)
+
+
+def _mask(register: Register) -> Read:
+    first = register.first
+    return lambda m: m.mask_bits(m.waves.sgpr[m.selection, first : first + 2])
+
+
+def _immediate(atom: Immediate, word: str) -> Read:
+    if word == "mask":
+        lanes = np.array([[(atom.bits("i64") >> lane) & 1 for lane in range(64)]], np.bool_)
+        return lambda m: lanes
+    value = constant("i" + word[1:], atom.bits(word)).view(DTYPES[word])
+    return lambda m: value
+
+
+def _constant_int(atom: Any) -> Read:
+    if not isinstance(atom, Immediate) or isinstance(atom.value, float):
+        raise NotImplementedError(f"{atom} where a number is expected")
+    value = atom.value
+    return lambda m: value
+
+
+def _constant_text(atom: Any) -> Read:
+    text = atom.text if isinstance(atom, Keyword) else atom
+    return lambda m: text
+
+
+def _by_register_count(atom: Any, program: Program) -> Read:
+    if isinstance(atom, Keyword) and atom.text == "off":
+        return lambda m: None
+    count = atom.count if isinstance(atom, Register) else 1
+    word = {1: "i32", 2: "i64"}.get(count, f"i32x{count}")
+    return read_plain(atom, word, program)
+
+
+def _offset(atom: Any, program: Program) -> Read:
+    if isinstance(atom, Immediate):
+        return _immediate(atom, "i64")
+    narrow = read_plain(atom, "i32", program)
+    return lambda m: narrow(m).astype(np.uint64)
+
+
+def _tuple(atom: Any, word: str, program: Program) -> Read:
+    """`i32x4`: that many registers. `f16x2`: the halves of one."""
+    type_, count = word.split("x")
+    if type_ in ("f16", "i16"):
+        raise NotImplementedError(f"{word} outside of VOP3P")
+    if isinstance(atom, Immediate):
+        value = constant("i32", atom.bits("i32"))
+        return lambda m: (value,) * int(count)
+    if not isinstance(atom, Register) or atom.count != int(count):
+        raise NotImplementedError(f"{atom} as {word}")
+    parts = [_raw32(atom.part(i)) for i in range(atom.count)]
+    return lambda m: tuple(part(m) for part in parts)
+
+
+def _symbol(symbol: Symbol, instruction: Instruction, program: Program) -> Read:
+    return lambda m: constant("i32", m.symbol_value(symbol, instruction.index))
+
+
+# --- modifiers
+
+
+def _modified(instruction: Instruction, operand: Operand, word: str, explicit: int, program: Program) -> Read:
+    """`explicit` counts the operands before this one: modifiers such as op_sel list one entry for each."""
+    modifiers = instruction.modifiers
+    if word == "mix":
+        return _mix(instruction, operand, explicit, program)
+    if word in ("f16x2", "i16x2"):
+        return _both_halves(instruction, operand, word[:3], explicit)
+    if instruction.encoding == "sdwa":
+        read = _sdwa(instruction, operand, word, explicit)
+    elif word in ("f16", "i16") and "op_sel" in modifiers.values and isinstance(operand.atom, Register):
+        read = _half(_raw32(operand.atom), word, modifiers.bits("op_sel", 4)[explicit])
+    else:
+        read = read_plain(operand.atom, word, program)
+    if "dpp" in instruction.encoding and explicit == 0:
+        read = _dpp(read, instruction)
+    return _signs(read, operand.negate, operand.absolute, word)
+
+
+def _signs(read: Read, negate: bool, absolute: bool, word: str) -> Read:
+    if not (negate or absolute):
+        return read
+    if word[0] != "f":
+        raise NotImplementedError(f"negation of an operand of type {word}")
+    if absolute and negate:
+        return lambda m: -np.abs(read(m))
+    if absolute:
+        return lambda m: np.abs(read(m))
+    return lambda m: -read(m)
+
+
+def half_readers(instruction: Instruction, position: int, program: Program) -> tuple[Read, Read]:
+    """The two readers of a packed (VOP3P) operand: for the low and for the high result."""
+    semantics = instruction.semantics
+    assert semantics is not None
+    word, operand = semantics.sources[position], instruction.sources[position]
+    if operand is None:
+        if word == "modifiers":
+            modifiers = instruction.modifiers
+            return (lambda m: modifiers,) * 2
+        raise NotImplementedError(f"{word} in packed math")
+    modifiers = instruction.modifiers
+    explicit = sum(s is not None for s in instruction.sources[:position])
+    halves = modifiers.bits("op_sel", 3)[explicit], modifiers.bits("op_sel_hi", 3, default=1)[explicit]
+    negated = modifiers.bits("neg_lo", 3)[explicit], modifiers.bits("neg_hi", 3)[explicit]
+    low, high = (
+        _signs(_packed_part(operand.atom, word, half), bool(negate), False, word)
+        for half, negate in zip(halves, negated, strict=True)
+    )
+    return low, high
+
+
+def _packed_part(atom: Any, word: str, half: int) -> Read:
+    if isinstance(atom, Immediate):
+        return _packed_immediate(atom, word, half)
+    if not isinstance(atom, Register):
+        raise NotImplementedError(f"{atom} in packed math")
+    if word in ("f16", "i16"):
+        return _half(_raw32(atom), word, half)
+    raw = _raw32(atom.part(half))
+    dtype = DTYPES[word]
+    return lambda m: raw(m).view(dtype)
+
+
+def _packed_immediate(atom: Immediate, word: str, half: int) -> Read:
+    """A constant fills 32 bits: a 16-bit float has zeros above it, an integer its sign. 32-bit halves both get it."""
+    if word in ("f16", "i16"):
+        bits = atom.bits("f16") if isinstance(atom.value, float) else atom.bits("i32")
+        value = constant("i16", (bits >> 16 * half) & 0xFFFF).view(DTYPES[word])
+    else:
+        value = constant("i32", atom.bits(word)).view(DTYPES[word])
+    return lambda m: value
+
+
+def _both_halves(instruction: Instruction, operand: Operand, type_: str, explicit: int) -> Read:
+    modifiers = instruction.modifiers
+    low = _packed_part(operand.atom, type_, modifiers.bits("op_sel", 3)[explicit])
+    high = _packed_part(operand.atom, type_, modifiers.bits("op_sel_hi", 3, default=1)[explicit])
+    low = _signs(low, bool(modifiers.bits("neg_lo", 3)[explicit]), False, type_)
+    high = _signs(high, bool(modifiers.bits("neg_hi", 3)[explicit]), False, type_)
+    return lambda m: (low(m), high(m))
+
+
+def _mix(instruction: Instruction, operand: Operand, explicit: int, program: Program) -> Read:
+    """v_fma_mix: op_sel_hi says that the operand is an f16, op_sel which half; neg and abs are the usual ones."""
+    modifiers = instruction.modifiers
+    if modifiers.bits("op_sel_hi", 3)[explicit]:
+        half = _packed_part(operand.atom, "f16", modifiers.bits("op_sel", 3)[explicit])
+        return _signs(lambda m: half(m).astype(np.float32), operand.negate, operand.absolute, "f32")
+    return _signs(read_plain(operand.atom, "f32", program), operand.negate, operand.absolute, "f32")
+
+
+def _sdwa(instruction: Instruction, operand: Operand, word: str, explicit: int) -> Read:
+    """Take a byte or word of a register, extended to 32 bits, as the operand."""
+    if word == "mask":
+        assert isinstance(operand.atom, Register)
+        return _mask(operand.atom)
+    if not isinstance(operand.atom, Register) or word not in ("i32", "f32", "i16", "f16"):
+        raise NotImplementedError(f"sdwa operand {operand.atom} as {word}")
+    raw = _raw32(operand.atom)
+    kind, _, number = instruction.modifiers.text(_SDWA_SOURCES[explicit], "DWORD").partition("_")
+    selected = raw if kind == "DWORD" else _part_of_dword(raw, kind, int(number), operand.sign_extend)
+    if word in ("f16", "i16"):
+        return _half(selected, word, 0)
+    dtype = DTYPES[word]
+    return lambda m: selected(m).view(dtype)
+
+
+def _part_of_dword(raw: Read, kind: str, number: int, sign_extend: bool) -> Read:
+    dtype = np.dtype(np.uint8 if kind == "BYTE" else np.uint16)
+    step = 4 // dtype.itemsize
+    source = np.dtype(dtype.str.replace("u", "i")) if sign_extend else dtype
+
+    def read(m: Machine) -> Array:
+        part = np.ascontiguousarray(raw(m)).view(source)[:, number::step]
+        return part.astype(np.int32 if sign_extend else np.uint32).view(np.uint32)
+
+    return read
+
+
+def _dpp(read: Read, instruction: Instruction) -> Read:
+    from flydsl.simulator.dpp import lane_pattern
+
+    pattern = lane_pattern(instruction.modifiers)
+
+    def moved(m: Machine) -> Array:
+        value = np.broadcast_to(read(m), (m.selected_count, pattern.source.size))
+        valid = pattern.in_range & m.exec_mask()[:, pattern.source]
+        m.lane_enable = pattern.enabled if pattern.bound_control else pattern.enabled & valid
+        taken = value[:, pattern.source]
+        return np.where(valid, taken, taken.dtype.type(0)) if pattern.bound_control else taken
+
+    return moved

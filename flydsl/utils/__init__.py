@@ -1,0 +1,1 @@
+"""Import paths that the DSL's documents promise: `flydsl.utils.env`."""

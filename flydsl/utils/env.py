@@ -1,0 +1,61 @@
+"""Environment variables: the one place that reads `os.environ`, each time anew, so a notebook can change them.
+
+| variable | default | meaning |
+|---|---|---|
+| `FLYDSL_COMPILE_OPT_LEVEL` | 2 | LLVM optimization level, 0 to 3 |
+| `COMPILE_ONLY` | 0 | compile, launch nothing, return None |
+| `ARCH` | | target architecture, such as `gfx950` |
+| `FLYDSL_GPU_ARCH` | | architecture of the device, when it cannot or shall not be detected |
+| `HSA_OVERRIDE_GFX_VERSION` | | the same in ROCm's form: `9.4.2` is gfx942 |
+| `FLYDSL_DUMP_IR` | 0 | write every stage to `FLYDSL_DUMP_DIR/<launcher>/` |
+| `FLYDSL_DUMP_DIR` | `~/.flydsl/debug` | where dumps go |
+| `FLYDSL_DEBUG_DUMP_ASM` | 0 | write only the ISA there |
+| `FLYDSL_DEBUG_AST_DIFF` | 0 | print what source rewriting changed |
+| `FLYDSL_DEBUG_PRINT_ORIGIN_IR` | 0 | print the traced module |
+| `FLYDSL_DEBUG_PRINT_AFTER_ALL` | 0 | print the module after each stage |
+| `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` | 0 | keep line tables in the HSACO |
+| `FLYDSL_DEBUG_ENABLE_VERIFIER` | 1 | verify the module after each stage |
+
+Source: section 5 of the architecture guide.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from flydsl.errors import ArgumentError
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+
+
+def text(name: str, default: str = "") -> str:
+    """The value of a variable, stripped."""
+    return os.environ.get(name, default).strip()
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """A boolean variable. Raises ArgumentError for a word that is neither yes nor no."""
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    word = value.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ArgumentError(f"{name}={value!r} is neither true nor false", hint=f"set {name}=1 or {name}=0")
+
+
+def opt_level() -> int:
+    """`FLYDSL_COMPILE_OPT_LEVEL`, 0 to 3."""
+    value = text("FLYDSL_COMPILE_OPT_LEVEL", "2")
+    if value not in {"0", "1", "2", "3"}:
+        raise ArgumentError(f"FLYDSL_COMPILE_OPT_LEVEL={value!r} is not one of 0, 1, 2, 3")
+    return int(value)
+
+
+def dump_dir() -> Path:
+    """`FLYDSL_DUMP_DIR`, with `~` expanded."""
+    return Path(text("FLYDSL_DUMP_DIR") or "~/.flydsl/debug").expanduser()
