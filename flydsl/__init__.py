@@ -1,8 +1,8 @@
 """FlyDSL Workbench: a Python DSL for AMD GPU kernels with an explicit layout algebra, its compiler and its simulator.
 
-    import flydsl.compiler as flyc      # @flyc.kernel, @flyc.jit
-    import flydsl.expr as fx            # what a kernel body calls
-    import flydsl.layout                # the algebra alone: no MLIR, no GPU
+import flydsl.compiler as flyc      # @flyc.kernel, @flyc.jit
+import flydsl.expr as fx            # what a kernel body calls
+import flydsl.layout                # the algebra alone: no MLIR, no GPU
 """
 
 __version__ = "0.1.0"

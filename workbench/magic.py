@@ -76,7 +76,7 @@ def _split(line: str) -> list[str]:
 
 
 def show_launch(launch: Launch, arch: str | None = None) -> None:
-    """Show one launch: its pipeline, resources and ISA. arch: compile it for that target instead of the launch's own."""
+    """Show one launch: its pipeline, resources and ISA. arch: a target to compile it for, by default its own."""
     try:
         pipeline = launch.pipeline if arch is None else launch.function.lower(*launch.arguments, arch=arch)
         artifact = pipeline.artifact

@@ -32,7 +32,7 @@ def _line_counts(stage: Stage) -> str:
     lines = stage.diff.splitlines()[2:]
     added = sum(line.startswith("+") for line in lines)
     removed = sum(line.startswith("-") for line in lines)
-    return f"+{added} −{removed}" if added or removed else "no change"
+    return f"+{added} -{removed}" if added or removed else "no change"
 
 
 def stage_html(stage: Stage) -> str:

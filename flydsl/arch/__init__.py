@@ -22,6 +22,7 @@ DEFAULT_ARCH = GFX942  # what is compiled for when there is no GPU to ask
 __all__ = [
     "ARCHS",
     "DEFAULT_ARCH",
+    "GFX942",
     "Arch",
     "Occupancy",
     "PhaseConflicts",

@@ -1,6 +1,6 @@
 """`flyc`: decorators and the compiler behind them.
 
-    import flydsl.compiler as flyc
+import flydsl.compiler as flyc
 """
 
 from flydsl.compiler.artifact import CompiledArtifact

@@ -102,4 +102,4 @@ def _is_library(module: types.ModuleType | None) -> bool:
     if module is None or module.__name__.partition(".")[0] == _PACKAGE:
         return module is not None
     file = getattr(module, "__file__", None)
-    return file is None and module.__name__ != "__main__" or bool(file and file.startswith(_LIBRARY_ROOTS))
+    return (file is None and module.__name__ != "__main__") or bool(file and file.startswith(_LIBRARY_ROOTS))

@@ -19,7 +19,7 @@ from flydsl.compiler.signature import Parameter
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import MemRefType, dynamic_leaves
 from flydsl.errors import ArgumentError
-from flydsl.expr.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric, wrap_scalar
+from flydsl.expr.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric, NumericMeta, wrap_scalar
 from flydsl.expr.typing import Constexpr, Stream, Tensor
 
 # torch's dtype names -> MLIR element types. Unsigned integers share MLIR's signless ones.
@@ -162,10 +162,7 @@ _tensor_keys: dict[tuple[Any, ...], TensorKey] = {}
 
 def _adapt_torch(parameter: Parameter, tensor: Any) -> Adapted:
     shape, strides = tensor.shape, tensor.stride()
-    if len(strides) == 1:
-        unit = 0 if strides[0] == 1 else -1
-    else:
-        unit = _unit_dimension(shape, strides)
+    unit = 0 if strides == (1,) else _unit_dimension(shape, strides)
     device = tensor.device.type
     known = (tensor.dtype, tensor.layout, device, len(strides), unit)
     key = _tensor_keys.get(known)
@@ -274,7 +271,7 @@ def ir_types(key: Any) -> list[ir.Type]:
         return [key.type.ir]
     if key is Stream:
         return [ir.Type.parse("!gpu.async.token")]
-    return [key.ir_type] if isinstance(key, type) else []
+    return [key.ir_type] if isinstance(key, NumericMeta) else []
 
 
 def traced_value(key: Any, value: ir.Value) -> Any:
@@ -293,7 +290,7 @@ def payload_codes(key: Any) -> list[str]:
         return ["q", leaves] if leaves else ["q"]
     if key is Stream:
         return ["q"]
-    if not isinstance(key, type):
+    if not isinstance(key, NumericMeta):
         return []
     code = _CODES.get(key.mlir_name)
     if code is None:

@@ -76,7 +76,7 @@ class JitFunction:
         Inside another launcher it is an ordinary call. With COMPILE_ONLY=1 it compiles and launches nothing.
         """
         if is_tracing():
-            return rewrite(self.function)(*args, **kwargs)  # type: ignore[no-any-return]
+            return rewrite(self.function)(*args, **kwargs)
         try:
             self._launch(args, kwargs)
         except FlyError as error:

@@ -170,7 +170,9 @@ class KernelLauncher:
             return self._state.stream
         if not isinstance(value, ir.Value):
             raise LaunchError(
-                f"stream={stream!r} is a fixed stream", at=user_location(), hint="make it a parameter: stream: fx.Stream"
+                f"stream={stream!r} is a fixed stream",
+                at=user_location(),
+                hint="make it a parameter: stream: fx.Stream",
             )
         return value
 
@@ -229,4 +231,3 @@ def kernel(function: Callable[..., Any]) -> KernelFunction:
     `fx.Constexpr[T]` for values known when compiling; without annotation the argument decides.
     """
     return KernelFunction(function)
-

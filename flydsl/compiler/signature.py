@@ -52,7 +52,8 @@ class Signature:
         self.location = SourceLocation(function.__code__.co_filename, function.__code__.co_firstlineno)
         annotations = _annotations(function)
         self.parameters = [
-            self._parameter(p, annotations.get(p.name, _MISSING)) for p in inspect.signature(function).parameters.values()
+            self._parameter(p, annotations.get(p.name, _MISSING))
+            for p in inspect.signature(function).parameters.values()
         ]
         self._positions = {p.name: i for i, p in enumerate(self.parameters)}
         self._defaults = [p.default for p in self.parameters]

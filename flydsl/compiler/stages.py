@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Union
 
 from mlir import ir
 from mlir.passmanager import PassManager
@@ -45,7 +44,7 @@ class Compilation:
     code: CodeObject | None = None
 
 
-Step = Union[str, ModuleType, Callable[[Compilation], None]]
+Step = str | ModuleType | Callable[[Compilation], None]
 """An upstream pipeline in MLIR's syntax, a pass of `flydsl.passes`, or a function of the compilation."""
 
 

@@ -1,9 +1,9 @@
 """Tracing: running a launcher, and the kernels that it calls, to build the module that the pipeline compiles.
 
-    module attributes {gpu.container_module} {
-      gpu.module @kernels [#rocdl.target<chip = "gfx942">] { gpu.func @kernel_0(...) kernel {...} }
-      func.func @launcher(..., %stream: !gpu.async.token) attributes {llvm.emit_c_interface} {...}
-    }
+module attributes {gpu.container_module} {
+  gpu.module @kernels [#rocdl.target<chip = "gfx942">] { gpu.func @kernel_0(...) kernel {...} }
+  func.func @launcher(..., %stream: !gpu.async.token) attributes {llvm.emit_c_interface} {...}
+}
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ build IR in from two Python threads, so compilation holds `lock`.
 from __future__ import annotations
 
 import threading
-from functools import lru_cache
+from functools import cache
 
 from mlir import ir
 from mlir.dialects import irdl
@@ -19,7 +19,7 @@ from flydsl.dialect.types import TYPES
 lock = threading.RLock()
 
 
-@lru_cache(maxsize=None)
+@cache
 def context() -> ir.Context:
     """The context; made at the first call."""
     ctx = ir.Context()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 from mlir import ir
 
@@ -48,7 +48,7 @@ def is_float(name: str) -> bool:
     return name in FLOAT_BITS
 
 
-@lru_cache(maxsize=None)
+@cache
 def element_type(name: str) -> ir.Type:
     """The MLIR type of an element name. There is one MLIR context, so types can be kept.
 

@@ -22,7 +22,6 @@ from flydsl.dialect.types import (
     IntTupleType,
     LayoutType,
     MemRefType,
-    PointerType,
     TileType,
     fly_type,
 )
@@ -140,7 +139,9 @@ def check_copy(atom: CopyAtomType, source: MemRefType, target: MemRefType) -> No
     for role, memref in (("source", source), ("destination", target)):
         where = f"copy_atom_call: {atom} and its {role} {memref}"
         if memref.element_bits != atom.value_bits:
-            raise LayoutError(f"{where}: the atom copies {atom.value_bits}-bit values, the tensor's are {memref.element}")
+            raise LayoutError(
+                f"{where}: the atom copies {atom.value_bits}-bit values, the tensor's are {memref.element}"
+            )
         count = algebra.size(memref.layout)
         if count != values:
             raise LayoutError(
@@ -291,9 +292,6 @@ def attributes_of(op: ir.Operation) -> dict[str, Any]:
 
 
 def _python(attribute: ir.Attribute) -> Any:
-    for kind in (ir.StringAttr, ir.IntegerAttr):
-        if kind.isinstance(attribute):
-            return kind(attribute).value
-    if ir.DenseI32ArrayAttr.isinstance(attribute):
-        return list(ir.DenseI32ArrayAttr(attribute))
-    return attribute
+    if isinstance(attribute, ir.StringAttr | ir.IntegerAttr):
+        return attribute.value
+    return list(attribute) if isinstance(attribute, ir.DenseI32ArrayAttr) else attribute

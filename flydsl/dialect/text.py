@@ -62,7 +62,9 @@ def generic_form(written: str) -> str:
 def _quote_op(match: re.Match[str]) -> str:
     name = match[2]
     if name not in OPS:
-        raise CompileError(f"fly.{name} is not an operation of the fly dialect", hint=f"known: {', '.join(sorted(OPS))}")
+        raise CompileError(
+            f"fly.{name} is not an operation of the fly dialect", hint=f"known: {', '.join(sorted(OPS))}"
+        )
     operands = match[3] or ""
     arity = operands.count("%")
     if arity not in OPS[name].arities:
@@ -74,7 +76,7 @@ def _quote_types(text: str) -> str:
     """Put the parameter of every outermost fly type in quotes; types nested in it stay part of that string."""
     parts: list[str] = []
     position = 0
-    for match in iter(lambda: _TYPE_START.search(text, position), None):
+    while match := _TYPE_START.search(text, position):
         end = _closing_bracket(text, match.end())
         body = text[match.end() : end]
         quoted = body if body.startswith('"') else f'"{body}"'

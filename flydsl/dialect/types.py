@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, ClassVar
 
 from mlir import ir
@@ -199,14 +199,14 @@ def _split(body: str, count: int) -> list[str]:
     return parts
 
 
-@lru_cache(maxsize=None)
+@cache
 def _to_mlir(fly: FlyType) -> ir.Type:
     from flydsl.dialect.context import context
 
     return ir.Type.parse(f'!fly.{fly.mnemonic}<"{fly.body}">', context())
 
 
-@lru_cache(maxsize=None)
+@cache
 def fly_type(mlir_type: ir.Type) -> Any:
     """The fly type that an MLIR type holds, or None for a type of another dialect.
 

@@ -287,7 +287,7 @@ def negf(operand: Any) -> Any:
     return _wrap(emit("arith.negf", [value], [value.type]).result, _dtype(operand))
 
 
-def constant(value: Any, type: Any = None, index: bool = False) -> Any:  # noqa: A002 - the seeds' name
+def constant(value: Any, type: Any = None, index: bool = False) -> Any:
     """A constant.
 
     value: a Python number.
@@ -312,13 +312,11 @@ def _predicate(predicate: Any, names: dict[str, int]) -> int:
     return names[predicate] if isinstance(predicate, str) else int(predicate)
 
 
-_CMPF_NAMES = {
-    name: number
-    for number, name in enumerate(
-        "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
-    )
-}  # fmt: skip
-_CMPI_NAMES = {name: number for number, name in enumerate("eq ne slt sle sgt sge ult ule ugt uge".split())}
+_CMPF_ORDER = ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true")  # fmt: skip  # noqa: E501
+_CMPF_NAMES = {name: number for number, name in enumerate(_CMPF_ORDER)}
+_CMPI_NAMES = {
+    name: number for number, name in enumerate(["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])
+}
 
 
 def _compare_op(name: str, predicate: int, left: Any, right: Any) -> Any:

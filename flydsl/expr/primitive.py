@@ -18,7 +18,16 @@ from flydsl.atoms import CopyOp, UniversalCopy
 from flydsl.dialect.elements import element_bits
 from flydsl.dialect.location import user_location
 from flydsl.dialect.ops import infer, register_elements
-from flydsl.dialect.types import CopyAtomType, FlyType, IntTupleType, LayoutType, MemRefType, TileType, fly_type, is_static
+from flydsl.dialect.types import (
+    CopyAtomType,
+    FlyType,
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    TileType,
+    fly_type,
+    is_static,
+)
 from flydsl.errors import ArgumentError, FlyError, LayoutError
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.numeric import ArithValue, Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
@@ -75,9 +84,7 @@ def as_operand(value: Any) -> ir.Value:
     if isinstance(value, Tile):
         return emit_fly("static", results=[TileType(value)]).result
     if isinstance(value, CopyAtom):
-        return emit_fly(
-            "make_copy_atom", results=[value.type], attributes={"valBits": value.type.value_bits}
-        ).result
+        return emit_fly("make_copy_atom", results=[value.type], attributes={"valBits": value.type.value_bits}).result
     symbols, leaves = _int_tuple(value)
     return emit_fly("make_int_tuple", leaves, results=[IntTupleType(algebra.make_int_tuple(symbols))]).result
 
@@ -111,7 +118,9 @@ def _call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, An
     except FlyError as error:
         raise error.located(at) from None
     static = _static_result(result)
-    return static if static is not None else wrap(emit_fly(name, values, results=[result], attributes=attributes).result)
+    return (
+        static if static is not None else wrap(emit_fly(name, values, results=[result], attributes=attributes).result)
+    )
 
 
 # --- the layout algebra ----------------------------------------------------------------------------------------------
@@ -168,7 +177,7 @@ cosize = _algebra("cosize", 1)
 get = _algebra("get", 1)
 get_shape = _algebra("get_shape", 1)
 get_stride = _algebra("get_stride", 1)
-slice = _algebra("slice", 2)  # noqa: A001 - the seeds' name
+slice = _algebra("slice", 2)
 crd2idx = _algebra("crd2idx", 2)
 idx2crd = _algebra("idx2crd", 2)
 
@@ -424,7 +433,9 @@ def const_expr(value: Any) -> Any:
         from flydsl.errors import TraceError
 
         raise TraceError(
-            "const_expr of a runtime value", at=user_location(), hint="pass it as fx.Constexpr to know it when compiling"
+            "const_expr of a runtime value",
+            at=user_location(),
+            hint="pass it as fx.Constexpr to know it when compiling",
         )
     return value
 

@@ -45,14 +45,52 @@ from flydsl.expr.vector import Vector
 from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
 
 __all__ = [
-    "BFloat16", "Boolean", "ComposedLayout", "Constexpr", "CopyAtom", "Float", "Float16", "Float32", "Float4E2M1FN",
-    "Float64", "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3", "Float8E4M3B11FNUZ", "Float8E4M3FN", "Float8E4M3FNUZ",
-    "Float8E5M2", "Float8E8M0FNU", "Index", "Int128", "Int16", "Int32", "Int4", "Int64", "Int8", "IntTuple", "Layout",
-    "LayoutValue", "Numeric", "Stream", "Swizzle", "T", "Tensor", "Tile", "Types", "Uint128", "Uint16", "Uint32",
-    "Uint64", "Uint8", "Vector",
+    "BFloat16",
+    "Boolean",
+    "ComposedLayout",
+    "Constexpr",
+    "CopyAtom",
+    "Float",
+    "Float4E2M1FN",
+    "Float6E2M3FN",
+    "Float6E3M2FN",
+    "Float8E4M3",
+    "Float8E4M3B11FNUZ",
+    "Float8E4M3FN",
+    "Float8E4M3FNUZ",
+    "Float8E5M2",
+    "Float8E8M0FNU",
+    "Float16",
+    "Float32",
+    "Float64",
+    "Index",
+    "Int4",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "Int128",
+    "IntTuple",
+    "Layout",
+    "LayoutValue",
+    "Numeric",
+    "Stream",
+    "Swizzle",
+    "T",
+    "Tensor",
+    "Tile",
+    "Types",
+    "Uint8",
+    "Uint16",
+    "Uint32",
+    "Uint64",
+    "Uint128",
+    "Vector",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
+# Inside the classes below, `type` is the fly type of a value.
+Scalar = type[Numeric]
 
 
 class Constexpr(Generic[_T]):
@@ -67,7 +105,7 @@ class Stream:
     """
 
     def __init__(self, value: Any = None) -> None:
-        self.value = value.value if isinstance(value, Stream) else value
+        self.value: Any = value.value if isinstance(value, Stream) else value
 
     def __repr__(self) -> str:
         return f"Stream({self.value})"
@@ -138,7 +176,7 @@ class Tensor(FlyValue):
         self.value = value
 
     @property
-    def dtype(self) -> type[Numeric]:
+    def dtype(self) -> Scalar:
         """The scalar type of the elements."""
         return numeric_class(self.type.element)
 

@@ -17,6 +17,7 @@ from flydsl.layout.composition import composition
 from flydsl.layout.construct import make_identity_layout, make_layout_like, make_ordered_layout
 from flydsl.layout.coordinate import dice, get_1d_coord, get_flat_coord, idx2crd, slice, slice_and_offset
 from flydsl.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from flydsl.layout.explain import Explanation, Step, explain
 from flydsl.layout.int_tuple import (
     IntTuple,
     ceil_div,
@@ -65,8 +66,10 @@ __all__ = [
     "Basis",
     "ComposedLayout",
     "Dynamic",
+    "Explanation",
     "IntTuple",
     "Layout",
+    "Step",
     "Swizzle",
     "Tile",
     "append",
@@ -80,6 +83,7 @@ __all__ = [
     "crd2idx",
     "depth",
     "dice",
+    "explain",
     "flat_divide",
     "flat_product",
     "flatten",

@@ -81,7 +81,7 @@ def blocked_product(a: AnyLayout, b: object) -> Any:
     >>> blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
     ((2,3),(5,4)):((5,10),(1,30))
     """
-    return _zipped(*_padded_product(as_layout(a), as_layout(b)))
+    return _paired_product(as_layout(a), as_layout(b), raked=False)
 
 
 @layout_operation
@@ -91,8 +91,7 @@ def raked_product(a: AnyLayout, b: object) -> Any:
     >>> raked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
     ((3,2),(4,5)):((10,5),(30,1))
     """
-    block, repeats = _padded_product(as_layout(a), as_layout(b))
-    return _zipped(repeats, block)
+    return _paired_product(as_layout(a), as_layout(b), raked=True)
 
 
 def _multiplied(a: Layout, tiler: Layout | Tile | None) -> Layout:
@@ -123,21 +122,25 @@ def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
     return 0 if shape == 1 else stride
 
 
-def _padded_product(a: Layout, b: Layout) -> Pair:
+def _paired_product(a: Layout, b: Layout, raked: bool) -> Layout:
+    block, tiler = padded_operands(a, b)
+    rank = len(block)
+    block, repeats = _product(block, tiler)
+    pairs = zip(modes_of(block), modes_of(repeats), strict=True) if rank > 1 else [(block, repeats)]
+    modes = [of_modes([repeat, part] if raked else [part, repeat]) for part, repeat in pairs]
+    return of_modes(modes) if rank > 1 else modes[0]
+
+
+def padded_operands(a: Layout, b: Layout) -> Pair:
+    """Both with modes 1:0 appended up to the higher rank of the two."""
     block, tiler = unwrapped(a), unwrapped(b)
     rank = max(len(block), len(tiler))
-    return _product(_padded(block, rank), _padded(tiler, rank))
+    return _padded(block, rank), _padded(tiler, rank)
 
 
 def _padded(layout: Layout, rank: int) -> Layout:
     missing = rank - len(layout)
     return of_modes(modes_of(layout) + [trusted(1, 0)] * missing) if missing else layout
-
-
-def _zipped(inner: Layout, outer: Layout) -> Layout:
-    if type(inner.shape) is not tuple:
-        return of_modes([inner, outer])
-    return of_modes([of_modes([x, y]) for x, y in zip(modes_of(inner), modes_of(outer), strict=True)])
 
 
 @layout_operation

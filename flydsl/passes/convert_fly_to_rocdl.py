@@ -67,15 +67,19 @@ def _convert_body(function: ir.Operation) -> None:
         operation = fly_name(op)
         with ir.InsertionPoint(op):
             if operation:
-                if operation not in _CONVERSIONS:
-                    raise CompileError(f"fly.{operation} is left over: no pass lowers it", at=source_location(op.location))
-                _CONVERSIONS[operation](op)
+                _convert(op, operation)
                 dead.append(op)
             elif op.name in ("gpu.block_dim", "gpu.grid_dim"):
                 op.result.replace_all_uses_with(_dimension(op, function))
                 dead.append(op)
     for op in reversed(dead):
         op.erase()
+
+
+def _convert(op: ir.Operation, operation: str) -> None:
+    if operation not in _CONVERSIONS:
+        raise CompileError(f"fly.{operation} is left over: no pass lowers it", at=source_location(op.location))
+    _CONVERSIONS[operation](op)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------------

@@ -9,10 +9,9 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import layout as algebra
 from flydsl.arch import Arch
 from flydsl.dialect.types import IntTupleType, LayoutType, fly_type, is_static
-from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, is_pure, replace
+from flydsl.passes.rewriting import create_fly, defining_op, erase_dead, fly_name, is_pure, replace
 
 name = "fly-canonicalize"
 
@@ -29,9 +28,10 @@ def _visit(block: ir.Block, known: dict[Any, ir.Operation]) -> None:
     """Fold and merge in program order. known: pure operations that dominate this block."""
     for view in list(block.operations):
         op = view.operation
-        if fly_name(op) and not _fold(op):
-            _merge(op, known)
-        elif op.regions:
+        if fly_name(op):
+            if not _fold(op):
+                _merge(op, known)
+        elif len(op.regions):
             isolated = op.name in ("gpu.func", "func.func", "gpu.module")
             for region in op.regions:
                 for inner in region.blocks:
@@ -41,10 +41,10 @@ def _visit(block: ir.Block, known: dict[Any, ir.Operation]) -> None:
 def _fold(op: ir.Operation) -> bool:
     """Replace an operation by what it is known to give. True if the operation is gone."""
     operation = fly_name(op)
-    source = op.operands[0].owner if len(op.operands) == 1 else None
-    if operation in ("get_iter", "get_layout") and isinstance(source, ir.Operation | ir.OpView):
-        if fly_name(source.operation if isinstance(source, ir.OpView) else source) == "make_view":
-            replace(op, [source.operands[0 if operation == "get_iter" else 1]])
+    if operation in ("get_iter", "get_layout"):
+        view = defining_op(op.operands[0])
+        if view is not None and fly_name(view) == "make_view":
+            replace(op, [view.operands[0 if operation == "get_iter" else 1]])
             return True
     if is_pure(op) and operation != "static" and len(op.results) == 1 and _is_static(fly_type(op.results[0].type)):
         if operation == "make_int_tuple":

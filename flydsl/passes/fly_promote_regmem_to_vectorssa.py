@@ -49,7 +49,7 @@ def allocated_elements(op: ir.Operation) -> int:
 
 
 def _accesses(op: ir.Operation, order: dict[ir.Operation, int]) -> list[_Access] | None:
-    """Every access in program order, or None where one is out of this pass's reach. order: of the block's operations."""
+    """Every access in program order, or None where one is out of this pass's reach. order: within the block."""
     found: list[_Access] = []
     pending: list[tuple[ir.Value, int]] = [(op.result, 0)]
     while pending:

@@ -10,7 +10,7 @@ The body rebuilds the tensor from them, and every launch passes them.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from mlir import ir
@@ -54,7 +54,7 @@ def _leaves_text(value: Any) -> str:
     return f"struct<packed ({', '.join(widths)})>" if widths else ""
 
 
-@lru_cache(maxsize=None)
+@cache
 def _parse_type(text: str) -> ir.Type:
     from flydsl.dialect.context import context
 

@@ -66,6 +66,11 @@ def functions(module: ir.Operation) -> list[ir.Operation]:
     return found
 
 
+def defining_op(value: ir.Value) -> ir.Operation | None:
+    """The operation that a value is a result of; None for a block argument."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
 def entry_block(function: ir.Operation) -> ir.Block:
     """The first block of a function."""
     return function.regions[0].blocks[0]

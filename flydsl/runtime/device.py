@@ -13,14 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
+from flydsl.arch import DEFAULT_ARCH
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.utils import env
-
-DEFAULT_ARCH = "gfx942"
 
 Dim3 = tuple[int, int, int]
 
@@ -101,7 +100,7 @@ def current_device(device_type: str) -> Device:
     return override if override is not None else _default_device(device_type)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _default_device(device_type: str) -> Device:
     if device_type == "cpu":
         from flydsl.runtime.simulated import SimulatedDevice
@@ -123,12 +122,12 @@ def target_arch(device_type: str) -> str:
     explicit = env.text("ARCH")
     if explicit:
         return explicit
-    return get_rocm_arch() if device_type == "cuda" else _arch_from_environment() or DEFAULT_ARCH
+    return get_rocm_arch() if device_type == "cuda" else _arch_from_environment() or DEFAULT_ARCH.name
 
 
 def get_rocm_arch() -> str:
     """The GPU's architecture: `FLYDSL_GPU_ARCH`, `HSA_OVERRIDE_GFX_VERSION`, `rocm_agent_enumerator`, else gfx942."""
-    return _arch_from_environment() or _enumerated_arch() or DEFAULT_ARCH
+    return _arch_from_environment() or _enumerated_arch() or DEFAULT_ARCH.name
 
 
 def _arch_from_environment() -> str | None:
@@ -147,7 +146,7 @@ def arch_of_version(version: str) -> str | None:
     if match is None:
         raise ArchError(f"HSA_OVERRIDE_GFX_VERSION={version!r} is not of the form 9.4.2")
     major, minor, stepping = map(int, match.groups())
-    return f"gfx{major}{minor:x}{stepping:x}"
+    return "gfx" + f"{major}{minor:x}{stepping:x}"
 
 
 @lru_cache(maxsize=1)
@@ -156,7 +155,8 @@ def _enumerated_arch() -> str | None:
     if tool is None:
         return None
     found = subprocess.run([tool], capture_output=True, text=True, timeout=30, check=False).stdout.split()
-    return next((name for name in found if name.startswith("gfx") and name != "gfx000"), None)
+    # The enumerator also lists the host's CPU, as number 000.
+    return next((name for name in found if not name.endswith("000")), None)
 
 
 def get_rocm_device_count() -> int:
@@ -167,8 +167,8 @@ def get_rocm_device_count() -> int:
 
 
 def is_rdna_arch(arch: str | None = None) -> bool:
-    """Whether an architecture (by default the GPU's) is of the RDNA family: gfx10, gfx11, gfx120x."""
-    return re.match(r"gfx(10|11|120)", arch or get_rocm_arch()) is not None
+    """Whether an architecture (by default the GPU's) is of the RDNA family: numbers 10.., 11.. and 120.."""
+    return re.match(r"\D+(10|11|120)\d", arch or get_rocm_arch()) is not None
 
 
 def raw_stream(stream: Any) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mlir import ir
@@ -73,7 +73,7 @@ class HostLauncher:
         self._pointers = (_POINTER * max(len(codes), 1))(*[base + offset for offset in offsets])
 
     def _compile(self, module: ir.Module, entry: str) -> None:
-        implementations = {
+        implementations: dict[str, Callable[..., Any]] = {
             "mgpuModuleLoad": lambda data, size: _MODULE_HANDLE,
             "mgpuModuleUnload": lambda module: None,
             "mgpuModuleGetFunction": lambda module, name: self._handles[name],
@@ -82,7 +82,7 @@ class HostLauncher:
             "mgpuStreamSynchronize": lambda stream: None,
             "mgpuStreamDestroy": lambda stream: None,
         }
-        self._callbacks = {name: _SIGNATURES[name](function) for name, function in implementations.items()}
+        self._callbacks: dict[str, Any] = {n: _SIGNATURES[n](function) for n, function in implementations.items()}
         self._engine = ExecutionEngine(module, opt_level=0)
         for name, callback in self._callbacks.items():
             self._engine.raw_register_runtime(name, ctypes.cast(callback, _POINTER))

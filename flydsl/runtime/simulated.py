@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from flydsl.arch import GFX942
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError
 from flydsl.runtime.device import Device, Dim3, LoadedCode, TensorArgument, raw_stream
-from flydsl.simulator import ARCHS, Memory, Program, launch
+from flydsl.simulator import Memory, Program, launch
 
 
 class SimulatedDevice(Device):
@@ -34,9 +35,9 @@ class SimulatedDevice(Device):
         return raw_stream(stream) or 0
 
     def load(self, code: CodeObject) -> LoadedCode:
-        if code.arch.name not in ARCHS:
+        if code.arch != GFX942:
             raise ArchError(
-                f"the simulator runs {', '.join(ARCHS)}, and this was compiled for {code.arch.name}",
+                f"the simulator runs {GFX942.name}, and this was compiled for {code.arch.name}",
                 hint="look at it with .lower(...).artifact; to run it, use HIP tensors on such a GPU",
             )
         return _LoadedProgram(code)

@@ -116,7 +116,9 @@ def _check_configuration(kernel: KernelInfo, grid: Dim3, block: Dim3, lds_bytes:
             f"{kernel.max_workgroup_size}"
         )
     if kernel.required_workgroup_size not in (None, block):
-        raise LaunchError(f"kernel {kernel.name!r} was compiled for block {kernel.required_workgroup_size}, not {block}")
+        raise LaunchError(
+            f"kernel {kernel.name!r} was compiled for block {kernel.required_workgroup_size}, not {block}"
+        )
     if lds_bytes > _MAX_LDS_BYTES:
         raise LaunchError(f"kernel {kernel.name!r} asks for {lds_bytes} bytes of LDS; there are {_MAX_LDS_BYTES}")
 
@@ -178,7 +180,9 @@ class _Dispatch:
             dwords = np.frombuffer(self._kernarg[: len(self._kernarg) // 4 * 4], np.uint32)
             return tuple(int(d) for d in dwords[first : first + register.sgpr_count])
         if register.name not in self._user_values:
-            raise LaunchError(f"kernel {self._kernel.name!r} asks for {register.name}, which the simulator does not give")
+            raise LaunchError(
+                f"kernel {self._kernel.name!r} asks for {register.name}, which the simulator does not give"
+            )
         return self._user_values[register.name]
 
     def _initialize_lanes(self, waves: Waves) -> None:

@@ -29,7 +29,12 @@ class Machine(NumpyMemory):
     """
 
     def __init__(
-        self, program: Program, steps: Sequence[Step], waves: Waves, memory: Memory, symbols: Mapping[str, int],
+        self,
+        program: Program,
+        steps: Sequence[Step],
+        waves: Waves,
+        memory: Memory,
+        symbols: Mapping[str, int],
         instruction_limit: int,
     ) -> None:
         super().__init__(waves, memory)
@@ -186,6 +191,10 @@ class Machine(NumpyMemory):
     def dx10_clamp(self) -> bool:
         assert self._mode is not None
         return self._mode.dx10_clamp
+
+    def overflow_saturates(self) -> bool:
+        assert self._mode is not None
+        return self._mode.overflow_saturates
 
     def _apply_mode(self) -> None:
         self._mode = FloatMode(int(self.read_mode()[0, 0]))

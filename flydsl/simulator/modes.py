@@ -8,13 +8,13 @@ from flydsl.hsaco import KernelDescriptor
 
 _ROUND = ("near_even", "plus_infinity", "minus_infinity", "zero")
 _DENORM = ("flush_src_dst", "flush_dst", "flush_src", "flush_none")
-_DX10_CLAMP_BIT, _IEEE_BIT = 8, 9
+_DX10_CLAMP_BIT, _IEEE_BIT, _FP16_OVERFLOW_BIT = 8, 9, 23
 
 
 @dataclass(frozen=True)
 class FloatMode:
     """Bits: 1:0 f32 rounding, 3:2 f16 and f64 rounding, 5:4 f32 denormals, 7:6 f16 and f64 denormals, 8 DX10_CLAMP
-    (clamp takes NaN to 0), 9 IEEE."""
+    (clamp takes NaN to 0), 9 IEEE, 23 FP16_OVFL (a conversion that overflows gives the largest number)."""
 
     bits: int
 
@@ -28,6 +28,7 @@ class FloatMode:
             | _DENORM.index(descriptor.denorm_mode_16_64) << 6
             | bool(descriptor.dx10_clamp) << _DX10_CLAMP_BIT
             | bool(descriptor.ieee_mode) << _IEEE_BIT
+            | descriptor.fp16_overflow << _FP16_OVERFLOW_BIT
         )
 
     @property
@@ -49,3 +50,7 @@ class FloatMode:
     @property
     def ieee(self) -> bool:
         return bool((self.bits >> _IEEE_BIT) & 1)
+
+    @property
+    def overflow_saturates(self) -> bool:
+        return bool((self.bits >> _FP16_OVERFLOW_BIT) & 1)

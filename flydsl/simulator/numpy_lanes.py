@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+
+from flydsl.simulator.isa.matrix import MatrixShape
+from flydsl.simulator.numpy_matrix import matmul
 
 from flydsl.simulator.numpy_values import Array, NumpyValues
 from flydsl.simulator.operands import EXEC
@@ -67,6 +72,22 @@ class NumpyLanes(NumpyValues):
     def permute(self, x: Array, lane: Array) -> Array:
         lane = np.broadcast_to(lane & lane.dtype.type(63), (self.selected_count, LANES))
         return np.take_along_axis(self.per_lane(x), lane.astype(np.intp), axis=1)
+
+    def permute_constant(self, x: Array, source: Sequence[int]) -> Array:
+        """Each lane's value from the lane that `source` lists for it."""
+        return self.per_lane(x)[:, list(source)]
+
+    def scatter_lanes(self, x: Array, target: Array) -> Array:
+        """Every active lane's value goes to lane `target`; of several the highest wins; 0 where none comes."""
+        result = np.zeros((self.selected_count, LANES), x.dtype)
+        x, target, active = self.per_lane(x), self.per_lane(target), self.exec_mask()
+        for lane in range(LANES):
+            waves = np.flatnonzero(active[:, lane])
+            result[waves, target[waves, lane]] = x[waves, lane]
+        return result
+
+    def matmul(self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape) -> tuple[Array, ...]:
+        return tuple(matmul(a, b, c, shape, self.selected_count))
 
     def per_lane(self, x: Array) -> Array:
         return np.broadcast_to(x, (self.selected_count, LANES))

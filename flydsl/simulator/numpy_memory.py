@@ -65,9 +65,17 @@ class NumpyMemory(NumpyLanes):
             for i, value in enumerate(values):
                 _scatter(access.storage, access.offsets + 4 * i, _active(value, access, shape), 4)
 
-    def store_small(
-        self, space: str, address: Array, value: Array, bytes_: int, where: Array | None = None
+    def store_dwords(
+        self, space: str, addresses: Sequence[Array], values: Sequence[Array], where: Sequence[Array | None]
     ) -> None:
+        """Dwords at unrelated addresses: all are checked before the first is written."""
+        shape = self._shape(addresses[0])
+        resolved = [self._resolve(space, a, 4, w, is_write=True) for a, w in zip(addresses, where, strict=True)]
+        for accesses, value in zip(resolved, values, strict=True):
+            for access in accesses:
+                _scatter(access.storage, access.offsets, _active(value, access, shape), 4)
+
+    def store_small(self, space: str, address: Array, value: Array, bytes_: int, where: Array | None = None) -> None:
         shape = self._shape(address)
         for access in self._resolve(space, address, bytes_, where, is_write=True):
             _scatter(access.storage, access.offsets, _active(value, access, shape), bytes_)

@@ -94,7 +94,9 @@ def decode(index: int, listed: ListedInstruction) -> Instruction:
     try:
         operands, modifiers = _parse_operands(rest)
     except ValueError as error:
-        raise ListingError(f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location) from error
+        raise ListingError(
+            f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
+        ) from error
     # With sc0 an atomic returns the old value, so its text has one operand more: another entry of the table.
     returning = TABLE.get(f"{mnemonic}/returning") if modifiers.flag("sc0") else None
     semantics = returning or TABLE.get(mnemonic)

@@ -36,8 +36,9 @@ def reader(instruction: Instruction, position: int, program: Program) -> Read:
         return lambda m: modifiers
     if word == "scc":
         return lambda m: m.waves.scc[m.selection]
-    if word == "dst":
-        return read_plain(instruction.results[0].atom, semantics.results[0].rstrip("~"), program)
+    if word in ("dst", "dst1"):
+        which = int(word == "dst1")
+        return read_plain(instruction.results[which].atom, semantics.results[which].rstrip("~"), program)
     if word in FIXED:
         type_, register = FIXED[word]
         return read_plain(register, type_, program)
@@ -151,16 +152,17 @@ def _offset(atom: Any, program: Program) -> Read:
 
 
 def _tuple(atom: Any, word: str, program: Program) -> Read:
-    """`i32x4`: that many registers. `f16x2`: the halves of one."""
-    type_, count = word.split("x")
-    if type_ in ("f16", "i16"):
-        raise NotImplementedError(f"{word} outside of VOP3P")
+    """`i32x4`: that many dwords, `f64x4`: that many pairs of registers. A constant is every element."""
+    type_, count_text = word.split("x")
+    count, width = int(count_text), 2 if type_ == "f64" else 1
     if isinstance(atom, Immediate):
-        value = constant("i32", atom.bits("i32"))
-        return lambda m: (value,) * int(count)
-    if not isinstance(atom, Register) or atom.count != int(count):
+        value = _immediate(atom, type_)
+        return lambda m: (value(m),) * count
+    if not isinstance(atom, Register) or atom.count != count * width:
         raise NotImplementedError(f"{atom} as {word}")
-    parts = [_raw32(atom.part(i)) for i in range(atom.count)]
+    parts = [
+        read_plain(Register(atom.file, atom.first + width * i, width), type_, program) for i in range(count)
+    ]
     return lambda m: tuple(part(m) for part in parts)
 
 

@@ -62,8 +62,8 @@ def _explicit_sources(instruction: Instruction) -> list[Any]:
 def _plain(register: Register, type_: str, ignores_exec: bool) -> Write:
     if type_ == "mask":
         return _mask(register)
-    if "x" in type_ or type_ == "any":
-        return _tuple(register, ignores_exec)
+    if "x" in type_:
+        return _tuple(register, type_.split("x")[0], ignores_exec)
     if register.file == "s":
         return _scalar(register, wide=type_ in ("i64", "f64"))
     if type_ in ("i64", "f64"):
@@ -121,8 +121,10 @@ def _write_scc(m: Machine, value: Array) -> None:
     m.waves.scc[m.selection] = value
 
 
-def _tuple(register: Register, ignores_exec: bool) -> Write:
-    parts = [_plain(register.part(i), "i32", ignores_exec) for i in range(register.count)]
+def _tuple(register: Register, type_: str, ignores_exec: bool) -> Write:
+    width = 2 if type_ == "f64" else 1
+    places = range(register.first, register.first + register.count, width)
+    parts = [_plain(Register(register.file, first, width), type_, ignores_exec) for first in places]
 
     def write(m: Machine, values: tuple[Array, ...]) -> None:
         for part, value in zip(parts, values, strict=True):

@@ -30,7 +30,7 @@ def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
     code = function.__code__
     if not _may_loop(code):
         return function
-    tree, definition = _parse(function)
+    definition = _parse(function)
     before = ast.unparse(definition) if env.flag("FLYDSL_DEBUG_AST_DIFF") else None
     rewriter = ForLoops(code.co_filename)
     rewriter.visit(definition)
@@ -48,7 +48,7 @@ def _may_loop(code: types.CodeType) -> bool:
     )
 
 
-def _parse(function: Callable[..., Any]) -> tuple[ast.Module, ast.FunctionDef]:
+def _parse(function: Callable[..., Any]) -> ast.FunctionDef:
     """The function's definition, with positions as in its file and without decorators."""
     code = function.__code__
     try:
@@ -62,17 +62,17 @@ def _parse(function: Callable[..., Any]) -> tuple[ast.Module, ast.FunctionDef]:
     tree = ast.parse(textwrap.dedent("".join(lines)))
     indent = len(lines[0]) - len(lines[0].lstrip())
     for node in ast.walk(tree):
-        if hasattr(node, "lineno"):
+        if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias):
             node.lineno += first - 1
-            node.end_lineno += first - 1
+            node.end_lineno = (node.end_lineno or 0) + first - 1
             node.col_offset += indent
-            node.end_col_offset += indent
+            node.end_col_offset = (node.end_col_offset or 0) + indent
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef):
         at = SourceLocation(code.co_filename, code.co_firstlineno)
         raise TraceError("loops on runtime values need a function written with def", at=at)
     definition.decorator_list = []
-    return tree, definition
+    return definition
 
 
 def _rebuilt(function: Callable[..., Any], definition: ast.FunctionDef) -> Callable[..., Any]:
@@ -80,16 +80,14 @@ def _rebuilt(function: Callable[..., Any], definition: ast.FunctionDef) -> Calla
     code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells |= {name: types.CellType(value) for name, value in RUNTIME.items()}
+    parameters = [ast.arg(arg=name) for name in cells]
     outer = ast.FunctionDef(
         name="__fly_scope__",
-        args=ast.arguments(
-            posonlyargs=[], args=[ast.arg(arg=name) for name in cells], kwonlyargs=[], kw_defaults=[], defaults=[]
-        ),
+        args=ast.arguments(posonlyargs=[], args=parameters, kwonlyargs=[], kw_defaults=[], defaults=[]),
         body=[definition],
         decorator_list=[],
-        lineno=definition.lineno,
-        col_offset=0,
     )
+    ast.copy_location(outer, definition)
     if sys.version_info >= (3, 12):
         outer.type_params = []
     module = ast.fix_missing_locations(ast.Module(body=[outer], type_ignores=[]))

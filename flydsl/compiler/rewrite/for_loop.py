@@ -4,7 +4,8 @@
         acc = acc + A[i]                    i = __fly_item
                                             acc = acc + A[i]
                                             return (i, acc)
-                                        i, acc = __fly_for__(range, (n,), __fly_body_0, ("i", "acc"), (lambda: i, lambda: acc))
+                                        i, acc = __fly_for__(
+                                            range, (n,), __fly_body_0, ("i", "acc"), (lambda: i, lambda: acc))
 
 `range_constexpr` and other iterables stay Python loops, which unroll.
 """
@@ -71,7 +72,8 @@ class ForLoops(ast.NodeTransformer):
             f"{''.join(f'{n}, ' for n in names)} = __fly_for__(__fly_range, __fly_bounds, {name}, "
             f"{tuple(names)!r}, ({''.join(f'lambda: {n}, ' for n in names)}))"
         ).body[0]
-        assert isinstance(loop, ast.Assign) and isinstance(loop.value, ast.Call)
+        assert isinstance(loop, ast.Assign)
+        assert isinstance(loop.value, ast.Call)
         loop.value.args[0] = call.func
         loop.value.args[1] = ast.Tuple(elts=call.args, ctx=ast.Load())
         return [_at(body, node), _at(loop, node)]

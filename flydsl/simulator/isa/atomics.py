@@ -26,7 +26,9 @@ class Atomic:
     def data_word(self) -> str:
         return f"i32x{self.operand_count * self.bits // 32}"
 
-    def perform(self, b: Builder, space: str, address: Value, data: tuple[Value, ...], where: Value | None = None) -> Any:
+    def perform(
+        self, b: Builder, space: str, address: Value, data: tuple[Value, ...], where: Value | None = None
+    ) -> Any:
         """Returns the old value as a tuple of dwords."""
         step = self.bits // 32
         operands = [b.bitcast(b.join(data[i : i + step]), self.type_) for i in range(0, len(data), step)]

@@ -114,10 +114,18 @@ def _define_atomics() -> None:
             return a.perform(b, "global", place.address, data, place.in_range(0, a.bits // 8))
 
         define(f"buffer_atomic_{name}", f"= {atomic.data_word} {_ADDRESS}", evaluate)
-        # The result takes the place of the first data registers, in the text too.
-        words = f"i32x{atomic.bits // 32}"
-        if atomic.operand_count == 1:
-            define(f"buffer_atomic_{name}/returning", f"{words} = dst {_ADDRESS}", evaluate)
+        returning = _returning(evaluate)
+        define(f"buffer_atomic_{name}/returning", f"{atomic.data_word} = dst {_ADDRESS}", returning)
+
+
+def _returning(evaluate: Any) -> Any:
+    """The old value takes the place of the first data registers; a compare-and-swap's others stay."""
+
+    def with_old(b: Builder, data: tuple[Value, ...], *address: Any) -> tuple[Value, ...]:
+        old = evaluate(b, data, *address)
+        return (*old, *data[len(old) :])
+
+    return with_old
 
 
 _define_loads()

@@ -1,1 +1,183 @@
-"""x"""
+"""Conversions between number formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.atomics import round_to_bf16
+from flydsl.simulator.isa.table import define
+
+# --- between floats, and between floats and integers
+
+for _from, _to in (("f32", "f16"), ("f64", "f32")):
+    define(f"v_cvt_{_to}_{_from}", f"{_to} = {_from}", lambda b, x, t=_to: b.fptrunc(x, t))
+    define(f"v_cvt_{_from}_{_to}", f"{_from} = {_to}", lambda b, x, t=_from: b.fpext(x, t))
+for _float, _integer in (("f32", "32"), ("f64", "32"), ("f16", "16")):
+    _type = f"i{_integer}"
+    define(f"v_cvt_{_float}_i{_integer}", f"{_float} = {_type}", lambda b, x, t=_float: b.sitofp(x, t))
+    define(f"v_cvt_{_float}_u{_integer}", f"{_float} = {_type}", lambda b, x, t=_float: b.uitofp(x, t))
+    define(f"v_cvt_i{_integer}_{_float}", f"{_type} = {_float}", lambda b, x, t=_type: b.fptosi(x, t))
+    define(f"v_cvt_u{_integer}_{_float}", f"{_type} = {_float}", lambda b, x, t=_type: b.fptoui(x, t))
+define("v_cvt_flr_i32_f32", "i32 = f32", lambda b, x: b.fptosi(b.floor(x), "i32"))
+define("v_cvt_rpi_i32_f32", "i32 = f32", lambda b, x: b.fptosi(b.floor(b.fadd(x, b.const("f32", 0.5))), "i32"))
+
+
+def byte_of(b: Builder, x: Value, position: int) -> Value:
+    return b.and_(b.lshr(x, b.const("i32", 8 * position)), b.const("i32", 0xFF))
+
+
+for _position in range(4):
+    define(
+        f"v_cvt_f32_ubyte{_position}", "f32 = i32", lambda b, x, p=_position: b.uitofp(byte_of(b, x, p), "f32")
+    )
+
+# --- two results in one register
+
+
+def pack_halves(b: Builder, low: Value, high: Value) -> Value:
+    """Two 16-bit values as one dword."""
+    low, high = b.bitcast(low, "i16"), b.bitcast(high, "i16")
+    return b.or_(b.zext(low, "i32"), b.shl(b.zext(high, "i32"), b.const("i32", 16)))
+
+
+def _towards_zero_f16(b: Builder, x: Value) -> Value:
+    """The nearest f16, or the one below it in magnitude where that one is beyond x."""
+    nearest = b.fptrunc(x, "f16")
+    beyond = b.fcmp("ogt", b.fabs(b.fpext(nearest, "f32")), b.fabs(x))
+    bits = b.bitcast(nearest, "i16")
+    return b.select(beyond, b.sub(bits, b.const("i16", 1)), bits)
+
+
+def _saturated(b: Builder, x: Value, *, signed: bool) -> Value:
+    """An i32 clamped to 16 bits."""
+    low, high = (-32768, 32767) if signed else (0, 65535)
+    less, greater = ("slt", "sgt") if signed else ("ult", "ugt")
+    x = b.select(b.icmp(greater, x, b.const("i32", high)), b.const("i32", high), x)
+    x = b.select(b.icmp(less, x, b.const("i32", low)), b.const("i32", low), x)
+    return b.trunc(x, "i16")
+
+
+define("v_pack_b32_f16", "i32 = f16 f16", pack_halves)
+define(
+    "v_cvt_pkrtz_f16_f32",
+    "i32 = f32 f32",
+    lambda b, x, y: pack_halves(b, _towards_zero_f16(b, x), _towards_zero_f16(b, y)),
+)
+for _letter, _signed in (("i", True), ("u", False)):
+    define(
+        f"v_cvt_pk_{_letter}16_{_letter}32",
+        "i32 = i32 i32",
+        lambda b, x, y, s=_signed: pack_halves(b, _saturated(b, x, signed=s), _saturated(b, y, signed=s)),
+    )
+define(
+    "v_cvt_pk_bf16_f32", "i32 = f32 f32", lambda b, x, y: pack_halves(b, round_to_bf16(b, x), round_to_bf16(b, y))
+)
+
+
+# --- 8-bit floats of gfx942: no infinities, no negative zero ("FNUZ"); 0x80 is the only NaN
+
+
+@dataclass(frozen=True)
+class Float8:
+    """Sign, exponent, mantissa. The largest code, 0x7f, is the largest number."""
+
+    mantissa_bits: int
+    bias: int
+
+    @property
+    def dropped_bits(self) -> int:
+        """f32 mantissa bits that do not fit."""
+        return 23 - self.mantissa_bits
+
+    @property
+    def smallest_exponent(self) -> int:
+        """Of normal numbers."""
+        return 1 - self.bias
+
+
+FORMATS = {"fp8": Float8(mantissa_bits=3, bias=8), "bf8": Float8(mantissa_bits=2, bias=16)}
+_NAN8 = 0x80
+
+
+def decode_float8(b: Builder, code: Value, format_: Float8) -> Value:
+    """The f32 of an 8-bit code (an i32 below 256). Exact."""
+    magnitude = b.and_(code, b.const("i32", 0x7F))
+    rebias = b.const("i32", (127 - format_.bias) << 23)
+    normal = b.bitcast(b.add(b.shl(magnitude, b.const("i32", format_.dropped_bits)), rebias), "f32")
+    unit = b.const("f32", 2.0 ** (format_.smallest_exponent - format_.mantissa_bits))
+    denormal = b.fmul(b.uitofp(magnitude, "f32"), unit)
+    is_denormal = b.icmp("ult", magnitude, b.const("i32", 1 << format_.mantissa_bits))
+    value = b.select(is_denormal, denormal, normal)
+    value = b.select(b.icmp("ugt", code, b.const("i32", 0x7F)), b.fneg(value), value)
+    return b.select(b.icmp("eq", code, b.const("i32", _NAN8)), b.bitcast(b.const("i32", 0x7FC00000), "f32"), value)
+
+
+def encode_float8(b: Builder, x: Value, format_: Float8) -> Value:
+    """The code nearest to an f32, ties to even."""
+    bits = b.and_(b.bitcast(x, "i32"), b.const("i32", 0x7FFFFFFF))
+    dropped = b.const("i32", format_.dropped_bits)
+    lowest_kept = b.and_(b.lshr(bits, dropped), b.const("i32", 1))
+    half = b.const("i32", (1 << (format_.dropped_bits - 1)) - 1)
+    rebias = b.const("i32", (127 - format_.bias) << format_.mantissa_bits)
+    normal = b.sub(b.lshr(b.add(bits, b.add(half, lowest_kept)), dropped), rebias)
+    # Adding a number whose last place is the denormals' unit rounds to that unit; the difference counts units.
+    aligner = 2.0 ** (format_.smallest_exponent + format_.dropped_bits)
+    aligned = b.fadd(b.bitcast(bits, "f32"), b.const("f32", aligner))
+    denormal = b.sub(b.bitcast(aligned, "i32"), b.bitcast(b.const("f32", aligner), "i32"))
+    return _finish_float8(b, x, normal, denormal, format_)
+
+
+def _encode_stochastically(b: Builder, x: Value, random: Value, format_: Float8) -> Value:
+    """Add random bits below the last place that is kept, and truncate."""
+    bits = b.and_(b.bitcast(x, "i32"), b.const("i32", 0x7FFFFFFF))
+    dropped = b.const("i32", format_.dropped_bits)
+    noise = b.lshr(random, b.const("i32", 32 - format_.dropped_bits))
+    rebias = b.const("i32", (127 - format_.bias) << format_.mantissa_bits)
+    normal = b.sub(b.lshr(b.add(bits, noise), dropped), rebias)
+    exponent = b.lshr(bits, b.const("i32", 23))
+    mantissa = b.or_(b.and_(bits, b.const("i32", 0x7FFFFF)), b.const("i32", 0x800000))
+    missing = b.sub(b.const("i32", 127 + format_.smallest_exponent), exponent)
+    missing = b.select(b.icmp("ugt", missing, b.const("i32", 31)), b.const("i32", 31), missing)
+    denormal = b.lshr(b.add(b.lshr(mantissa, missing), noise), dropped)
+    return _finish_float8(b, x, normal, denormal, format_)
+
+
+def _finish_float8(b: Builder, x: Value, normal: Value, denormal: Value, format_: Float8) -> Value:
+    """Choose, and give NaN, overflow, sign and zero their codes. Overflow saturates where MODE.FP16_OVFL asks for it."""
+    limit = b.const("f32", 2.0**format_.smallest_exponent)
+    code = b.select(b.fcmp("olt", b.fabs(x), limit), denormal, normal)
+    largest, nan = b.const("i32", 0x7F), b.const("i32", _NAN8)
+    sign = b.and_(b.lshr(b.bitcast(x, "i32"), b.const("i32", 24)), nan)
+    too_large = b.icmp("ugt", code, largest)
+    signed = b.or_(b.select(too_large, largest, code), sign)
+    signed = b.select(b.icmp("eq", code, b.const("i32", 0)), b.const("i32", 0), signed)
+    overflowed = signed if b.overflow_saturates() else b.select(too_large, nan, signed)
+    return b.select(b.fcmp("uno", x, x), nan, overflowed)
+
+
+def _define_float8(name: str, format_: Float8) -> None:
+    def pair(b: Builder, x: Value, y: Value) -> Value:
+        high = b.shl(encode_float8(b, y, format_), b.const("i32", 8))
+        return b.trunc(b.or_(encode_float8(b, x, format_), high), "i16")
+
+    def stochastic(b: Builder, x: Value, random: Value, old: Value, modifiers: Any) -> Value:
+        """op_sel's last two bits say which byte of the register is replaced."""
+        low, high = modifiers.bits("op_sel", 4)[2:]
+        at = b.const("i32", 8 * (low + 2 * high))
+        kept = b.and_(old, b.not_(b.shl(b.const("i32", 0xFF), at)))
+        return b.or_(kept, b.shl(_encode_stochastically(b, x, random, format_), at))
+
+    def decode_pair(b: Builder, x: Value) -> Value:
+        low, high = (b.bitcast(decode_float8(b, byte_of(b, x, i), format_), "i32") for i in range(2))
+        return low, high
+
+    define(f"v_cvt_pk_{name}_f32", "i16~ = f32 f32", pair)
+    define(f"v_cvt_sr_{name}_f32", "i32 = f32 i32 dst modifiers", stochastic)
+    define(f"v_cvt_f32_{name}", "f32 = i32", lambda b, x: decode_float8(b, byte_of(b, x, 0), format_))
+    define(f"v_cvt_pk_f32_{name}", "i32x2 = i32", decode_pair)
+
+
+for _name, _format in FORMATS.items():
+    _define_float8(_name, _format)

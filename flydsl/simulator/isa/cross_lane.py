@@ -18,7 +18,7 @@ def _write_lane(b: Builder, x: Value, lane: Value, old: Value) -> Value:
 
 
 define("v_writelane_b32", "i32 = i32 i32 dst", _write_lane, ignores_exec=True)
-define("v_swap_b32", "i32 = i32", lambda b, x: x)
+define("v_swap_b32", "i32 i32 = dst dst1", lambda b, x, y: (y, x))
 
 
 def _count_below(high: bool) -> Any:
@@ -73,7 +73,10 @@ def _swizzle(b: Builder, data: Value, modifiers: Any) -> Value:
 def _swizzle_source(b: Builder, lane: Value, pattern: int) -> Value:
     """Bit 15 set: a permutation of each four lanes. Clear: and-, or- and xor-masks on each 32 lanes."""
     if pattern & 0x8000:
-        selected = b.and_(b.lshr(b.const("i32", pattern), b.mul(b.and_(lane, b.const("i32", 3)), b.const("i32", 2))), b.const("i32", 3))
+        selected = b.and_(
+            b.lshr(b.const("i32", pattern), b.mul(b.and_(lane, b.const("i32", 3)), b.const("i32", 2))),
+            b.const("i32", 3),
+        )
         return b.or_(b.and_(lane, b.const("i32", ~3)), selected)
     and_mask, or_mask, xor_mask = (b.const("i32", (pattern >> shift) & 31) for shift in (0, 5, 10))
     within = b.xor(b.or_(b.and_(lane, and_mask), or_mask), xor_mask)

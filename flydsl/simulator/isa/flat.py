@@ -106,7 +106,7 @@ def _define_stores(space: str) -> None:
 
 
 def _define_atomics(space: str) -> None:
-    """With sc0 the old value is returned: the text then has a result operand in front. """
+    """With sc0 the old value is returned: the text then has a result operand in front."""
     _, address_of = _ADDRESSING[space]
     words = "i64 {} modifiers" if space == "flat" else "any {} any modifiers"
     for name, atomic in ATOMICS.items():

@@ -42,9 +42,7 @@ def _define_reads() -> None:
         define(f"ds_read_{name}", "i32 = i32 modifiers", read_small)
         for suffix, high in (("_d16", False), ("_d16_hi", True)):
 
-            def read_half(
-                b: Builder, address: Value, m: Any, old: Value, f: Any = read_small, h: bool = high
-            ) -> Value:
+            def read_half(b: Builder, address: Value, m: Any, old: Value, f: Any = read_small, h: bool = high) -> Value:
                 return insert_half(b, old, f(b, address, m), high=h)
 
             if name != "i16":

@@ -1,1 +1,107 @@
-"""x"""
+"""VOP3P: two computations at once on the halves of a register (or on a pair of registers), mixed precision, dot products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.common import shift
+from flydsl.simulator.isa.flat import insert_half
+from flydsl.simulator.isa.table import TABLE, define
+from flydsl.simulator.isa.vector_integer import clamped
+
+# --- the elementwise ones are what the scalar ones of the same name are
+
+for _type in ("f16", "f32"):
+    for _name in ("add", "mul", "fma", "min", "max"):
+        _scalar = TABLE[f"v_{_name}_{_type}"]
+        if not (_type == "f32" and _name in ("min", "max")):
+            define(f"v_pk_{_name}_{_type}", f"{_type} = {' '.join(_scalar.sources)}", _scalar.evaluate, packed=True)
+
+for _suffix, _signed in (("u16", False), ("i16", True)):
+    for _name in ("add", "sub"):
+        define(
+            f"v_pk_{_name}_{_suffix}", "i16 = i16 i16 modifiers", clamped(_name, "i16", signed=_signed), packed=True
+        )
+    for _name in ("min", "max", "mad"):
+        _scalar = TABLE[f"v_{_name}_{_suffix}"]
+        define(f"v_pk_{_name}_{_suffix}", f"i16 = {' '.join(_scalar.sources)}", _scalar.evaluate, packed=True)
+define("v_pk_mul_lo_u16", "i16 = i16 i16", lambda b, x, y: b.mul(x, y), packed=True)
+for _name, _operation in (("lshlrev_b16", "shl"), ("lshrrev_b16", "lshr"), ("ashrrev_i16", "ashr")):
+    define(f"v_pk_{_name}", "i16 = i16 i16", shift(_operation, "i16", reversed_=True), packed=True)
+
+
+def _packed_move(b: Builder, x: Value, y: Value, modifiers: Any) -> tuple[Value, Value]:
+    """op_sel picks a register of the first operand for the low result and of the second for the high one."""
+    first, second = modifiers.bits("op_sel", 2)
+    return b.split(x)[first], b.split(y)[second]
+
+
+define("v_pk_mov_b32", "i32x2 = i64 i64 modifiers", _packed_move)
+
+# --- mixed precision
+
+define("v_fma_mix_f32", "f32 = mix mix mix", lambda b, x, y, z: b.fma(x, y, z))
+
+
+def _mix_half(*, high: bool) -> Any:
+    """Rounded to f32 by the fma, then to f16; the other half of the register is kept."""
+
+    def evaluate(b: Builder, x: Value, y: Value, z: Value, old: Value, modifiers: Any) -> Value:
+        result = b.fma(x, y, z)
+        if modifiers.flag("clamp"):
+            zero, one = b.const("f32", 0.0), b.const("f32", 1.0)
+            result = b.select(b.fcmp("ogt", result, zero), result, zero)
+            result = b.select(b.fcmp("ogt", result, one), one, result)
+        half = b.zext(b.bitcast(b.fptrunc(result, "f16"), "i16"), "i32")
+        return insert_half(b, old, half, high=high)
+
+    return evaluate
+
+
+define("v_fma_mixlo_f16", "i32 = mix mix mix dst modifiers", _mix_half(high=False))
+define("v_fma_mixhi_f16", "i32 = mix mix mix dst modifiers", _mix_half(high=True))
+
+# --- dot products
+
+
+def _fields(b: Builder, x: Value, bits: int, *, signed: bool) -> list[Value]:
+    """The fields of a dword, lowest first, extended to i32."""
+    result = []
+    for i in range(32 // bits):
+        up = b.shl(x, b.const("i32", 32 - bits * (i + 1)))
+        down = b.const("i32", 32 - bits)
+        result.append(b.ashr(up, down) if signed else b.lshr(up, down))
+    return result
+
+
+def _integer_dot(bits: int, *, signed: bool) -> Any:
+    def evaluate(b: Builder, x: Value, y: Value, total: Value, modifiers: Any) -> Value:
+        if modifiers.flag("clamp"):
+            raise NotImplementedError("clamp on a dot product")
+        pairs = zip(_fields(b, x, bits, signed=signed), _fields(b, y, bits, signed=signed), strict=True)
+        for p, q in pairs:
+            total = b.add(total, b.mul(p, q))
+        return total
+
+    return evaluate
+
+
+for _letter, _signed in (("i", True), ("u", False)):
+    for _count in (2, 4, 8):
+        _bits = 32 // _count
+        _name = f"{_letter}32_{_letter}{_bits}"
+        define(f"v_dot{_count}_{_name}", "i32 = i32 i32 i32 modifiers", _integer_dot(_bits, signed=_signed))
+        if _signed:
+            define(f"v_dot{_count}c_{_name}", "i32 = i32 i32 dst modifiers", _integer_dot(_bits, signed=True))
+
+
+def _float_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], total: Value) -> Value:
+    """f16 products added to an f32 one after the other, low half first."""
+    for p, q in zip(x, y, strict=True):
+        total = b.fma(b.fpext(p, "f32"), b.fpext(q, "f32"), total)
+    return total
+
+
+define("v_dot2_f32_f16", "f32 = f16x2 f16x2 f32", _float_dot)
+define("v_dot2c_f32_f16", "f32 = f16x2 f16x2 dst", _float_dot)

@@ -193,15 +193,11 @@ for _bits in (32, 64):
     _type = f"i{_bits}"
     _zeros = lambda b, x: b.not_(x)  # noqa: E731
     define(f"s_ff1_i32_b{_bits}", f"i32 = {_type}", _count("cttz", _type, absent=True))
-    define(
-        f"s_ff0_i32_b{_bits}", f"i32 = {_type}", lambda b, x, t=_type: _count("cttz", t, absent=True)(b, b.not_(x))
-    )
+    define(f"s_ff0_i32_b{_bits}", f"i32 = {_type}", lambda b, x, t=_type: _count("cttz", t, absent=True)(b, b.not_(x)))
     define(f"s_flbit_i32_b{_bits}", f"i32 = {_type}", _count("ctlz", _type, absent=True))
     _ones = _count("ctpop", _type, absent=False)
     define(f"s_bcnt1_i32_b{_bits}", f"i32 scc = {_type}", _with_scc(_ones, "i32"))
-    define(
-        f"s_bcnt0_i32_b{_bits}", f"i32 scc = {_type}", _with_scc(lambda b, x, f=_ones: f(b, b.not_(x)), "i32")
-    )
+    define(f"s_bcnt0_i32_b{_bits}", f"i32 scc = {_type}", _with_scc(lambda b, x, f=_ones: f(b, b.not_(x)), "i32"))
 define("s_flbit_i32", "i32 = i32", _sign_run("i32"))
 define("s_flbit_i32_i64", "i32 = i64", _sign_run("i64"))
 

@@ -9,7 +9,9 @@ The words, in the order of the assembly text:
 | word | meaning |
 | --- | --- |
 | `i16 i32 i64 f16 f32 f64` | a value in one or two registers; a float takes the modifiers neg, abs, clamp, omod |
-| `i32x4` | a tuple of that many 32-bit registers |
+| `i32x4 f64x4` | a tuple of that many values |
+| `f16x2` | the two halves of a register, as op_sel arranges them (VOP3P) |
+| `mix` | an f32, or an f16 converted to f32, as op_sel_hi says |
 | `any` | by the number of registers: None for `off`, i32, i64, or a tuple |
 | `mask` | one bit per lane in a pair of scalar registers, a value of type i1 |
 | `imm` | a Python int that is part of the instruction; `word`, its text |
@@ -22,7 +24,7 @@ These words stand for no operand in the text:
 | --- | --- |
 | `scc` | the scalar condition code, i1 |
 | `vcc` | a mask; `vcc_bits` and `exec`, i64; `m0`, i32 |
-| `dst` | the value that the first result's registers have before |
+| `dst` | the value that the first result's registers have before; `dst1`, the second's |
 | `modifiers` | the `Modifiers` of the instruction |
 
 A result may be followed by `~`: a 16-bit result that leaves the other half of its register as it is.
@@ -34,7 +36,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-IMPLICIT = ("scc", "vcc", "vcc_bits", "exec", "m0", "dst", "modifiers")
+IMPLICIT = ("scc", "vcc", "vcc_bits", "exec", "m0", "dst", "dst1", "modifiers")
 
 
 @dataclass(frozen=True)

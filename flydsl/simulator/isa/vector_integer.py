@@ -272,7 +272,12 @@ define("v_sad_u32", "i32 = i32 i32 i32", _sad_u32)
 
 # --- minimum, maximum, median
 
-for _suffix, _type, _less in (("i32", "i32", "slt"), ("u32", "i32", "ult"), ("i16", "i16", "slt"), ("u16", "i16", "ult")):
+for _suffix, _type, _less in (
+    ("i32", "i32", "slt"),
+    ("u32", "i32", "ult"),
+    ("i16", "i16", "slt"),
+    ("u16", "i16", "ult"),
+):
     _min, _max = minimum(_less), minimum(_less.replace("lt", "gt"))
     _two, _three = f"{_type} = {_type} {_type}", f"{_type}{'~' if _type == 'i16' else ''} = {_type} {_type} {_type}"
     define(f"v_min_{_suffix}", _two, _min)

@@ -1,0 +1,60 @@
+"""Matrix products of the lock-step backend: registers to matrices, numpy's matmul, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from flydsl.simulator.exact import fma
+from flydsl.simulator.isa.matrix import MatrixShape
+from flydsl.simulator.numpy_values import DTYPES, Array
+from flydsl.simulator.waves import LANES
+
+
+def matmul(a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape, waves: int) -> list[Array]:
+    """a and b: per element of a lane, (waves, 64). c and the result: per register. See `isa.matrix`."""
+    left = _matrices(a, shape.m, shape, waves)
+    right = _matrices(b, shape.n, shape, waves).swapaxes(2, 3)
+    block, row, column = _places(shape)
+    accumulator = np.stack([np.broadcast_to(x, (waves, LANES)) for x in c], axis=1)
+    if shape.result_type == "f64":
+        return _fused(left, right, accumulator, shape)
+    product = _product(left, right)[:, block, row, column]
+    if shape.result_type == "i32":
+        total = product.astype(np.int64).astype(np.uint32) + accumulator
+    else:
+        total = (product + accumulator.view(np.float32)).astype(np.float32).view(np.uint32)
+    return list(total.swapaxes(0, 1))
+
+
+def _matrices(elements: Sequence[Array], rows: int, shape: MatrixShape, waves: int) -> Array:
+    """(waves, blocks, rows, K) in f64, in which every product of narrower numbers is exact."""
+    stacked = np.stack([np.broadcast_to(_as_double(x), (waves, LANES)) for x in elements], axis=-1)
+    grouped = stacked.reshape(waves, shape.k_groups, shape.blocks, rows, shape.elements_per_lane)
+    return grouped.transpose(0, 2, 3, 1, 4).reshape(waves, shape.blocks, rows, shape.k)
+
+
+def _as_double(x: Array) -> Array:
+    return (x.view(np.int32) if x.dtype == DTYPES["i32"] else x).astype(np.float64)
+
+
+def _product(left: Array, right: Array) -> Array:
+    return left @ right
+
+
+def _fused(left: Array, right: Array, accumulator: Array, shape: MatrixShape) -> list[Array]:
+    """f64: one fma per k, ascending, starting from C."""
+    block, row, column = _places(shape)
+    total = accumulator
+    for k in range(shape.k):
+        total = fma(left[..., k][:, block, row], right[:, :, k][:, block, column], total)
+    return list(total.swapaxes(0, 1))
+
+
+@lru_cache(maxsize=None)
+def _places(shape: MatrixShape) -> tuple[Array, Array, Array]:
+    """Block, row and column of every element of C and D: each (registers, 64)."""
+    places = np.array([[shape.place(i, lane) for lane in range(LANES)] for i in range(shape.results_per_lane)])
+    return places[..., 0], places[..., 1], places[..., 2]
