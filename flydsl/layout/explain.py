@@ -16,7 +16,7 @@ from flydsl.layout.construct import make_ordered_layout
 from flydsl.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
 from flydsl.layout.int_tuple import int_tuple_div, product_each
 from flydsl.layout.inverse import left_inverse, right_inverse
-from flydsl.layout.layout import Layout, as_layout, modes_of, of_modes
+from flydsl.layout.layout import ComposedLayout, Layout, as_layout, modes_of, of_modes
 from flydsl.layout.measure import cosize, size
 from flydsl.layout.product import (
     blocked_product,
@@ -79,7 +79,7 @@ def _coalesce(a: Layout, profile: Any = None) -> Steps:
 
 
 def _composition(a: Layout, b: Any) -> Steps:
-    tiler = Tile(b) if isinstance(b, tuple) else b
+    tiler = Tile(tuple(b)) if isinstance(b, (tuple, list)) else b
     if isinstance(tiler, Tile):
         yield from _by_mode(_composition, a, tiler)
         return
@@ -87,9 +87,7 @@ def _composition(a: Layout, b: Any) -> Steps:
     b = as_layout(tiler)
     if len(b) > 1:
         for i, mode in enumerate(modes_of(b)):
-            yield Step(
-                f"A o B[{i}]", composition(a, mode), f"A at every {to_text(mode.stride)}th, {mode.shape} of them"
-            )
+            yield Step(f"A o B[{i}]", composition(a, mode), f"A at the positions of {mode}")
 
 
 def _complement(a: Layout, bound: Any = None) -> Steps:
@@ -147,12 +145,12 @@ def _paired_product(a: Layout, b: Any) -> Steps:
 
 
 def _tile_to_shape(block: Layout, shape: Any, order: Any = None) -> Steps:
-    extents = product_each(shape if isinstance(shape, tuple) else (shape,))
+    extents = product_each(shape if isinstance(shape, (tuple, list)) else (shape,))
     padded, _ = padded_operands(block, Layout((1,) * len(extents)))
     sizes = product_each(padded.shape if isinstance(padded.shape, tuple) else (padded.shape,))
     counts = int_tuple_div(extents, sizes)
     order = tuple(range(len(counts))) if order is None else order
-    repeats = make_ordered_layout(counts, order if isinstance(order, tuple) else (order,))
+    repeats = make_ordered_layout(counts, order if isinstance(order, (tuple, list)) else (order,))
     yield Step("repetitions", repeats, "how often the block fits each mode, in the given order")
     yield from _paired_product(padded, repeats)
 
@@ -177,11 +175,15 @@ _EXPLAINED: dict[str, tuple[Callable[..., Any], Callable[..., Steps]]] = {
 }
 
 
+def _outer(layout: object) -> Layout:
+    return layout.outer if isinstance(layout, ComposedLayout) else as_layout(layout)
+
+
 @operation
 def explain(op: str | Callable[..., Any], *operands: Any) -> Explanation:
     """The steps of an operation on layouts, as data.
 
-    op: the operation or its name. operands: what it takes; its first is a Layout.
+    op: the operation or its name. operands: what it takes. Of a composed layout the outer layout's steps are shown.
     Raises LayoutError for an operation that has no steps to show, and where the operation itself does.
 
     >>> explain("logical_divide", Layout(24, 2), Layout(4, 3))
@@ -197,4 +199,4 @@ def explain(op: str | Callable[..., Any], *operands: Any) -> Explanation:
         raise Inadmissible(f"{name} has no steps to show", hint=f"these have: {', '.join(_EXPLAINED)}")
     function, steps_of = _EXPLAINED[name]
     result = function(*operands)  # first, so that what is inadmissible is refused under its own name
-    return Explanation(name, operands, tuple(steps_of(as_layout(operands[0]), *operands[1:])), result)
+    return Explanation(name, operands, tuple(steps_of(_outer(operands[0]), *operands[1:])), result)

@@ -41,10 +41,7 @@ def index_or_coordinate(index: Any, stride: AnyTuple) -> Any:
     if type(index) is not int or index == 0:
         bases = [d for d in leaves(stride) if isinstance(d, Basis)]
         if bases:
-            try:
-                return (BasisSum(tuple([0 * d for d in bases])) + index).coordinate()
-            except TypeError:
-                raise Inadmissible("the layout gives both indices and coordinates") from None
+            return (BasisSum(tuple([0 * d for d in bases])) + index).coordinate()
     return index
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from flydsl.layout.leaf import Basis, Dynamic, Leaf, ceil_div_leaf, divides, is_static
-from flydsl.layout.text import Inadmissible, operation, to_text
+from flydsl.layout.text import Inadmissible, operation, shown, to_text
 
 MAX_DEPTH = 32
 """Deeper nesting is refused: no layout of use comes near, and it keeps every recursion bounded."""
@@ -44,7 +44,9 @@ def normal(value: object, depth: int = 0) -> AnyTuple:
             raise Inadmissible(f"an int tuple nested more than {MAX_DEPTH} deep")
         return tuple([x if type(x) is int or x is None else normal(x, depth + 1) for x in value])
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise Inadmissible(f"{value!r} ({type(value).__name__}) is no leaf of an int tuple", hint="leaves are ints")
+        raise Inadmissible(
+            f"{shown(value)} ({type(value).__name__}) is no leaf of an int tuple", hint="leaves are ints"
+        )
     return operator.index(value)  # a numpy integer
 
 

@@ -10,7 +10,7 @@ from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, m
 from flydsl.layout.int_tuple import AnyTuple, compact_strides, leaves, normal, present
 from flydsl.layout.leaf import Basis, Dynamic, Leaf
 from flydsl.layout.swizzle import Swizzle
-from flydsl.layout.text import Inadmissible, operation, refusal, to_text
+from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
 
 
 class Value:
@@ -200,10 +200,8 @@ class ComposedLayout(Value):
     offset: Leaf
     outer: Layout
 
-    def __init__(self, inner: Swizzle | Layout, offset: Leaf, outer: Layout) -> None:
-        _check_composed(inner, offset, outer)
-        for name, value in zip(self.fields, (inner, offset, outer), strict=True):
-            object.__setattr__(self, name, value)
+    def __new__(cls, inner: Swizzle | Layout, offset: Leaf, outer: Layout) -> ComposedLayout:
+        return make_composed_layout(inner, offset, outer)
 
     @property
     def shape(self) -> AnyTuple:
@@ -232,19 +230,18 @@ def make_composed_layout(inner: Swizzle | Layout, offset: Leaf, outer: Layout) -
     >>> make_composed_layout(Swizzle(3, 3, 3), 0, make_layout((8, 64), (64, 1)))
     S<3,3,3> o 0 o (8,64):(64,1)
     """
-    return ComposedLayout(inner, offset, outer)
-
-
-@operation
-def _check_composed(inner: object, offset: object, outer: object) -> None:
     if not isinstance(inner, (Swizzle, Layout)):
-        raise Inadmissible(f"the inner function must be a swizzle or a layout, not {inner!r}")
+        raise Inadmissible(f"the inner function must be a swizzle or a layout, not {shown(inner)}")
     if type(offset) is not int and not isinstance(offset, Dynamic):
-        raise Inadmissible(f"{to_text(offset)} is no offset")
+        raise Inadmissible(f"{shown(offset)} is no offset")
     if type(outer) is not Layout:
-        raise Inadmissible(f"the outer function must be a layout, not {outer!r}")
+        raise Inadmissible(f"the outer function must be a layout, not {shown(outer)}")
     if any(isinstance(d, Basis) for d in leaves(outer.stride)):
         raise Inadmissible("the outer layout gives coordinates, not indices")
+    composed = object.__new__(ComposedLayout)
+    for name, value in zip(ComposedLayout.fields, (inner, offset, outer), strict=True):
+        object.__setattr__(composed, name, value)
+    return composed
 
 
 def layout_operation(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -256,7 +253,7 @@ def layout_operation(function: Callable[..., Any]) -> Callable[..., Any]:
             if type(layout) is ComposedLayout:
                 return ComposedLayout(layout.inner, layout.offset, function(layout.outer, *operands, **options))
             return function(layout, *operands, **options)
-        except Inadmissible as reason:
+        except (Inadmissible, RecursionError) as reason:
             raise refusal(function.__name__, (layout, *operands, *options.values()), reason) from None
 
     return admitting
@@ -270,7 +267,7 @@ def as_layout(value: object) -> Layout:
         raise Inadmissible(f"not available for a layout composed with a swizzle: {value}")
     extent = checked_shape(value)
     if type(extent) is tuple:
-        raise Inadmissible(f"{to_text(value)} is no layout", hint="make one with make_layout(shape, stride)")
+        raise Inadmissible(f"{shown(value)} is no layout", hint="make one with make_layout(shape, stride)")
     return trusted(extent, 1)
 
 

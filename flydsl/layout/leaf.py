@@ -10,7 +10,8 @@ from __future__ import annotations
 from math import gcd
 from typing import Any, NoReturn, TypeAlias
 
-from flydsl.layout.text import Inadmissible
+from flydsl.errors import LayoutError
+from flydsl.layout.text import Inadmissible, shown
 
 _I32_MAX = 2**31
 
@@ -35,9 +36,9 @@ class Dynamic:
 
     def __init__(self, width: int = 32, divisibility: int = 1) -> None:
         if width not in (32, 64):
-            raise ValueError(f"a dynamic leaf is 32 or 64 bits wide, not {width}")
+            raise LayoutError(f"a dynamic leaf is 32 or 64 bits wide, not {width}")
         if type(divisibility) is not int or divisibility < 1:
-            raise ValueError(f"divisibility must be a positive int, not {divisibility!r}")
+            raise LayoutError(f"divisibility must be a positive int, not {shown(divisibility)}")
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "divisibility", divisibility)
 
@@ -135,7 +136,7 @@ class Basis:
 
     def __init__(self, coefficient: int | Dynamic, modes: tuple[int, ...]) -> None:
         if not modes or any(type(m) is not int or m < 0 for m in modes):
-            raise ValueError(f"a basis vector needs modes counted from 0, not {modes!r}")
+            raise LayoutError(f"a basis vector needs modes counted from 0, not {shown(modes)}")
         object.__setattr__(self, "coefficient", coefficient)
         object.__setattr__(self, "modes", modes)
 
@@ -185,7 +186,9 @@ class BasisSum:
     def __add__(self, other: object) -> BasisSum:
         if isinstance(other, (Basis, BasisSum)):
             return BasisSum(self.terms + (other.terms if isinstance(other, BasisSum) else (other,)))
-        return self if other == 0 else NotImplemented
+        if type(other) is int and other == 0:
+            return self
+        raise Inadmissible("an index and a coordinate do not add up")
 
     __radd__ = __add__
 

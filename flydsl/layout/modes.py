@@ -6,7 +6,7 @@ from typing import Any
 
 from flydsl.layout.int_tuple import normal, present
 from flydsl.layout.layout import Layout, layout_operation, modes_of, of_modes
-from flydsl.layout.text import Inadmissible, to_text
+from flydsl.layout.text import Inadmissible, shown
 
 
 def _parts(value: Any) -> list[Any]:
@@ -29,14 +29,14 @@ def _one_or_whole(parts: list[Any], like: Any) -> Any:
 
 def _mode(mode: object, count: int) -> int:
     if type(mode) is not int or not 0 <= mode < count:
-        raise Inadmissible(f"there is no mode {to_text(mode)!s:.40}: modes count from 0 to {count - 1}")
+        raise Inadmissible(f"there is no mode {shown(mode)}: modes count from 0 to {count - 1}")
     return mode
 
 
 def _span(begin: object, end: object, count: int) -> tuple[int, int]:
     stop = count if end == -1 and type(end) is int else end
     if type(begin) is not int or type(stop) is not int or not 0 <= begin < stop <= count:
-        raise Inadmissible(f"there are no modes {begin} to {end} in a rank of {count}")
+        raise Inadmissible(f"there are no modes {shown(begin)} to {shown(end)} in a rank of {count}")
     return begin, stop
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, modes_of, of_modes, trusted
 from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle, recast_swizzle
-from flydsl.layout.text import Inadmissible, operation
+from flydsl.layout.text import Inadmissible, operation, shown
 
 
 @operation
@@ -24,7 +24,7 @@ def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> Any:
     """
     for bits in (old_bits, new_bits):
         if type(bits) is not int or bits < 1:
-            raise Inadmissible(f"{bits!r} is no width in bits")
+            raise Inadmissible(f"{shown(bits)} is no width in bits")
     common = gcd(old_bits, new_bits)
     up, down = new_bits // common, old_bits // common
     if isinstance(layout, ComposedLayout):

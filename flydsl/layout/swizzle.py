@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flydsl.errors import LayoutError
 from flydsl.layout.leaf import Dynamic, Leaf
-from flydsl.layout.text import Inadmissible, operation
+from flydsl.layout.text import Inadmissible, operation, shown
+
+_INDEX_BITS = 63
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,12 @@ class Swizzle:
     shift: int
 
     def __post_init__(self) -> None:
-        _check(self)
+        if not all(type(x) is int for x in (self.bits, self.base, self.shift)):
+            raise LayoutError(f"a swizzle takes three ints, not {shown((self.bits, self.base, self.shift))}")
+        if self.bits < 0 or self.base < 0 or self.base + abs(self.shift) + self.bits > _INDEX_BITS:
+            raise LayoutError(f"{self}: the fields must lie within the {_INDEX_BITS} bits of an index")
+        if abs(self.shift) < self.bits:
+            raise LayoutError(f"{self}: the fields overlap", hint="|shift| must be at least bits")
 
     @property
     def mask(self) -> int:
@@ -40,20 +48,6 @@ class Swizzle:
     __repr__ = __str__
 
 
-_MAX_BIT = 63
-
-
-@operation
-def _check(swizzle: Swizzle) -> None:
-    bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
-    if not all(type(x) is int for x in (bits, base, shift)):
-        raise Inadmissible("bits, base and shift must be ints")
-    if bits < 0 or base < 0 or base + abs(shift) + bits > _MAX_BIT:
-        raise Inadmissible(f"the fields must lie within bits 0 to {_MAX_BIT}")
-    if abs(shift) < bits:
-        raise Inadmissible(f"|shift| must be at least bits, or the fields overlap: |{shift}| < {bits}")
-
-
 @operation
 def apply_swizzle(index: Leaf, swizzle: Swizzle) -> Leaf:
     """The index with one field of bits XORed into another. `apply_swizzle(apply_swizzle(i, s), s) == i`.
@@ -62,9 +56,9 @@ def apply_swizzle(index: Leaf, swizzle: Swizzle) -> Leaf:
     [0, 1, 2, 3, 5, 4, 7, 6]
     """
     if not isinstance(swizzle, Swizzle):
-        raise Inadmissible(f"{swizzle!r} is no swizzle")
+        raise Inadmissible(f"{shown(swizzle)} is no swizzle")
     if type(index) is not int and not isinstance(index, Dynamic):
-        raise Inadmissible(f"{index!r} is no index")
+        raise Inadmissible(f"{shown(index)} is no index")
     field = index & swizzle.mask
     return index ^ (field >> swizzle.shift if swizzle.shift >= 0 else field << -swizzle.shift)
 

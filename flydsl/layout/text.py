@@ -12,6 +12,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _LONGEST_OPERAND = 200
+_LONGEST_DECIMAL = 10**4000
 
 
 def to_text(value: object) -> str:
@@ -20,8 +21,17 @@ def to_text(value: object) -> str:
     >>> to_text((4, (2, None), (8,)))
     '(4,(2,*),(8))'
     """
+    try:
+        return _text(value)
+    except RecursionError:
+        raise LayoutError("an int tuple nested too deep to print") from None
+
+
+def _text(value: object) -> str:
     if isinstance(value, tuple):
-        return f"({','.join(map(to_text, value))})"
+        return f"({','.join(map(_text, value))})"
+    if type(value) is int and abs(value) > _LONGEST_DECIMAL:
+        return hex(value)  # Python refuses to print thousands of decimal digits
     return "*" if value is None else str(value)
 
 
@@ -40,18 +50,21 @@ class Inadmissible(Exception):
         return self
 
 
-def _shown(operand: object) -> str:
+def shown(operand: object) -> str:
+    """An operand as an error shows it: in the notation, of bounded length, whatever it is."""
     try:
-        text = to_text(operand)
-    except (RecursionError, ValueError):  # ValueError: Python refuses to print ints of thousands of digits
-        return f"<{type(operand).__name__}>"
+        text = repr(operand) if isinstance(operand, (str, bytes, list, dict, set)) else to_text(operand)
+    except (RecursionError, LayoutError):
+        return f"a {type(operand).__name__} nested too deep to print"
     return text if len(text) <= _LONGEST_OPERAND else text[:_LONGEST_OPERAND] + "..."
 
 
-def refusal(name: str, operands: tuple[object, ...], reason: Inadmissible) -> LayoutError:
+def refusal(name: str, operands: tuple[object, ...], reason: Inadmissible | RecursionError) -> LayoutError:
     """The error a user sees: operation, operands, mode, reason and hint."""
+    if isinstance(reason, RecursionError):
+        reason = Inadmissible("the operands are nested too deep")
     where = f" in mode {'.'.join(map(str, reason.mode))}" if reason.mode else ""
-    return LayoutError(f"{name}({', '.join(map(_shown, operands))}){where}: {reason.why}", hint=reason.hint)
+    return LayoutError(f"{name}({', '.join(map(shown, operands))}){where}: {reason.why}", hint=reason.hint)
 
 
 def operation(function: Callable[P, R]) -> Callable[P, R]:
@@ -61,7 +74,7 @@ def operation(function: Callable[P, R]) -> Callable[P, R]:
     def admitting(*operands: P.args, **options: P.kwargs) -> R:
         try:
             return function(*operands, **options)
-        except Inadmissible as reason:
+        except (Inadmissible, RecursionError) as reason:
             raise refusal(function.__name__, (*operands, *options.values()), reason) from None
 
     return admitting

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from flydsl.errors import LayoutError
 from flydsl.layout.layout import Layout, Value, as_layout, modes_of, unwrapped
-from flydsl.layout.text import Inadmissible, operation, to_text
+from flydsl.layout.text import Inadmissible, operation, shown, to_text
 
 T = TypeVar("T")
 
@@ -24,8 +25,10 @@ class Tile(Value):
     modes: tuple[Any, ...]
     tilers: tuple[Layout | Tile | None, ...]  # the modes as operations take them: see as_tiler
 
-    def __init__(self, modes: tuple[Any, ...]) -> None:
-        _set_modes(self, modes)
+    def __new__(cls, modes: tuple[Any, ...]) -> Tile:
+        if not isinstance(modes, (tuple, list)):
+            raise LayoutError(f"a tile takes a tuple of modes, not {shown(modes)}")
+        return make_tile(*modes)
 
     def __str__(self) -> str:
         return f"[{'|'.join(map(to_text, self.modes))}]"
@@ -36,22 +39,17 @@ class Tile(Value):
 
 
 @operation
-def _set_modes(tile: Tile, modes: object) -> None:
-    if not isinstance(modes, (tuple, list)):
-        raise Inadmissible(f"{to_text(modes)} are no modes of a tile")
-    checked = tuple([Tile(tuple(m)) if isinstance(m, (tuple, list)) else m for m in modes])
-    object.__setattr__(tile, "modes", checked)
-    object.__setattr__(tile, "tilers", tuple(map(as_tiler, checked)))
-
-
-@operation
 def make_tile(*modes: object) -> Tile:
     """The tile with the given modes: extents, layouts, None, or tuples (tiles of the mode's own modes).
 
     >>> make_tile(8, 24), make_tile(None, Layout((4, 2), (1, 8)))
     ([8|24], [*|(4,2):(1,8)])
     """
-    return Tile(modes)
+    checked = tuple([Tile(tuple(m)) if isinstance(m, (tuple, list)) else m for m in modes])
+    tile = object.__new__(Tile)
+    object.__setattr__(tile, "modes", checked)
+    object.__setattr__(tile, "tilers", tuple(map(as_tiler, checked)))
+    return tile
 
 
 def as_tiler(value: object) -> Layout | Tile | None:

@@ -96,6 +96,9 @@ class Builder(Protocol):
     def store_small(
         self, space: str, address: Value, value: Value, bytes_: int, where: Value | None = None
     ) -> None: ...
+    def store_dwords(
+        self, space: str, addresses: Sequence[Value], values: Sequence[Value], where: Sequence[Value | None]
+    ) -> None: ...
     def atomic(
         self,
         space: str,

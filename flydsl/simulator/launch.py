@@ -140,7 +140,7 @@ class _Dispatch:
     ) -> None:
         self._kernel, self._block = kernel, block
         self.memory = memory.copy()
-        self.symbols = {name: CODE_BASE + INSTRUCTION_BYTES * index for name, index in program.labels.items()}
+        self.symbols = self._map_symbols(program)
         self._kernarg = _complete_kernarg(kernel, kernarg, _hidden_arguments(grid, block, lds))
         kernarg_address = self._map("kernarg", "kernel arguments", self._kernarg)
         packet = self._map("dispatch packet", "hsa_kernel_dispatch_packet_t", _packet(kernel, grid, block, lds))
@@ -152,6 +152,16 @@ class _Dispatch:
             "flat_scratch_init": (0, 0),
             "private_segment_size": (kernel.scratch_bytes,),
         }
+
+    def _map_symbols(self, program: Program) -> dict[str, int]:
+        """The address of every symbol, and as `name@got` of its entry in the global offset table."""
+        symbols = {name: CODE_BASE + INSTRUCTION_BYTES * index for name, index in program.labels.items()}
+        if program.data_labels:
+            base = self._map("constants", "constant data of the code object", program.data)
+            symbols |= {name: base + offset for name, offset in program.data_labels.items()}
+        entries = b"".join(struct.pack("<Q", address) for address in symbols.values())
+        table = self._map("global offset table", f"{len(symbols)} symbols", entries)
+        return symbols | {f"{name}@got": table + 8 * i for i, name in enumerate(symbols)}
 
     def _map(self, name: str, label: str, content: bytes) -> int:
         # A page of its own: the segments are aligned more strictly than any numpy array.

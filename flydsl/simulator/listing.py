@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flydsl.errors import SourceLocation
 from flydsl.simulator.errors import ListingError
+from flydsl.simulator.listing_data import DATA_DIRECTIVES, append_data
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,15 @@ class ListedInstruction:
 
 @dataclass(frozen=True)
 class Listing:
-    """All instructions of a module in order, and for each label the index of the instruction that follows it."""
+    """All instructions of a module in order, and its constant data.
+
+    labels gives for each label the index of the instruction that follows it, data_labels the offset into data.
+    """
 
     instructions: tuple[ListedInstruction, ...]
     labels: dict[str, int]
+    data: bytes = b""
+    data_labels: dict[str, int] = field(default_factory=dict)
 
 
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):$")
@@ -46,43 +52,57 @@ def read_listing(text: str) -> Listing:
             raise ListingError(f"line {number} of the listing is not understood: {line.strip()!r} ({error})") from error
         if reader.ended:
             break
-    return Listing(tuple(reader.instructions), reader.labels)
+    return Listing(tuple(reader.instructions), reader.labels, bytes(reader.data), reader.data_labels)
 
 
 class _Reader:
     def __init__(self) -> None:
         self.instructions: list[ListedInstruction] = []
         self.labels: dict[str, int] = {}
+        self.data = bytearray()
+        self.data_labels: dict[str, int] = {}
         self.ended = False
         self._files: dict[int, str] = {}
         self._location: SourceLocation | None = None
-        self._in_text = True
+        self._section = ".text"
         self._in_kernel_descriptor = False
 
     def read(self, line: str, number: int) -> None:
         label = _LABEL.match(line)
         if label:
-            self.labels[label[1]] = len(self.instructions)
+            self._label(label[1])
         elif line.startswith("."):
             self._directive(line)
         elif line and self._in_text and not self._in_kernel_descriptor:
             self.instructions.append(ListedInstruction(line, number, self._location))
 
+    @property
+    def _in_text(self) -> bool:
+        return self._section.startswith(".text")
+
+    @property
+    def _in_data(self) -> bool:
+        return self._section.startswith((".rodata", ".data", ".bss")) and not self._in_kernel_descriptor
+
+    def _label(self, name: str) -> None:
+        if self._in_text:
+            self.labels[name] = len(self.instructions)
+            if name.startswith(".Lfunc_end"):
+                self._location = None
+        elif self._in_data:
+            self.data_labels[name] = len(self.data)
+
     def _directive(self, line: str) -> None:
-        name = line.split(None, 1)[0]
-        if name == ".text":
-            self._in_text = True
-        elif name == ".section":
-            section = _SECTION.match(line)
-            self._in_text = section is not None and section[1].startswith(".text")
-        elif name in (".data", ".bss", ".rodata"):
-            self._in_text = False
+        name, _, rest = line.replace("\t", " ").partition(" ")
+        section = _SECTION.match(line)
+        if section or name in (".text", ".data", ".bss", ".rodata"):
+            self._section = section[1] if section else name
+        elif self._in_data and name in DATA_DIRECTIVES:
+            append_data(self.data, name, rest.strip())
         elif name == ".file":
             self._file(line)
         elif name == ".loc":
             self._loc(line)
-        elif name == ".cfi_endproc" or line.startswith(".Lfunc_end"):
-            self._location = None
         elif name in (".amdhsa_kernel", ".end_amdhsa_kernel"):
             self._in_kernel_descriptor = name == ".amdhsa_kernel"
         elif name == ".amdgpu_metadata":

@@ -83,7 +83,10 @@ class Machine(NumpyMemory):
         while True:
             self._pc, self._following = pc, pc + 1
             self.instruction = instructions[pc]
-            steps[pc](self)
+            try:
+                steps[pc](self)
+            except NotImplementedError as reason:
+                raise self.instruction.unknown_form(reason) from reason
             executed += 1
             if executed > budget:
                 self._over_limit()
@@ -169,10 +172,14 @@ class Machine(NumpyMemory):
 
     def symbol_value(self, symbol: Symbol, index: int) -> int:
         """The 32 bits that a relocation puts into the literal of instruction `index`."""
-        address = self.symbols[symbol.name] + symbol.addend
-        if symbol.relocation.startswith("rel32"):
+        kind, _, half = symbol.relocation.partition("@")
+        name = f"{symbol.name}@got" if kind.startswith("gotpcrel") else symbol.name
+        if name not in self.symbols:
+            raise self.instruction.unknown(f"the symbol {symbol.name}, which the module does not define")
+        address = self.symbols[name] + symbol.addend
+        if kind.endswith("rel32"):
             address -= CODE_BASE + INSTRUCTION_BYTES * index + 4  # where the literal stands
-        return (address >> 32 if symbol.relocation.endswith("@hi") else address) & 0xFFFF_FFFF
+        return (address >> 32 if half == "hi" else address) & 0xFFFF_FFFF
 
     # --- float modes
 

@@ -55,7 +55,7 @@ class Memory:
         The caller keeps the host memory alive. SimulatorError for a buffer that no slot can hold, or too many of them.
         """
         storage = (ctypes.c_uint8 * size_bytes).from_address(host_pointer)
-        data = np.frombuffer(storage, np.uint8) if size_bytes else np.zeros(0, np.uint8)
+        data = np.frombuffer(memoryview(storage), np.uint8) if size_bytes else np.zeros(0, np.uint8)
         return self._add(data, host_pointer % _PAGE_BYTES, name, element_bytes, label, writable)
 
     def map_array(self, array: Array, *, name: str, label: str | None = None, writable: bool = True) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.numpy_matrix import matmul
-
 from flydsl.simulator.numpy_values import Array, NumpyValues
 from flydsl.simulator.operands import EXEC
 from flydsl.simulator.waves import LANES, Waves
@@ -86,7 +85,9 @@ class NumpyLanes(NumpyValues):
             result[waves, target[waves, lane]] = x[waves, lane]
         return result
 
-    def matmul(self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape) -> tuple[Array, ...]:
+    def matmul(
+        self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape
+    ) -> tuple[Array, ...]:
         return tuple(matmul(a, b, c, shape, self.selected_count))
 
     def per_lane(self, x: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def matmul(a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: Ma
     accumulator = np.stack([np.broadcast_to(x, (waves, LANES)) for x in c], axis=1)
     if shape.result_type == "f64":
         return _fused(left, right, accumulator, shape)
-    product = _product(left, right)[:, block, row, column]
+    product = (left @ right)[:, block, row, column]
     if shape.result_type == "i32":
         total = product.astype(np.int64).astype(np.uint32) + accumulator
     else:
@@ -40,10 +40,6 @@ def _as_double(x: Array) -> Array:
     return (x.view(np.int32) if x.dtype == DTYPES["i32"] else x).astype(np.float64)
 
 
-def _product(left: Array, right: Array) -> Array:
-    return left @ right
-
-
 def _fused(left: Array, right: Array, accumulator: Array, shape: MatrixShape) -> list[Array]:
     """f64: one fma per k, ascending, starting from C."""
     block, row, column = _places(shape)
@@ -53,7 +49,7 @@ def _fused(left: Array, right: Array, accumulator: Array, shape: MatrixShape) ->
     return list(total.swapaxes(0, 1))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _places(shape: MatrixShape) -> tuple[Array, Array, Array]:
     """Block, row and column of every element of C and D: each (registers, 64)."""
     places = np.array([[shape.place(i, lane) for lane in range(LANES)] for i in range(shape.results_per_lane)])

@@ -47,7 +47,7 @@ class NumpyMemory(NumpyLanes):
         results = [np.zeros(shape, np.uint32) if _partial(accesses) else None for _ in range(dwords)]
         for access in accesses:
             for i in range(dwords):
-                results[i] = _merge(results[i], access, _gather_dword(access.storage, access.offsets + 4 * i), shape)
+                results[i] = _merge(results[i], access, _gather_bytes(access.storage, access.offsets + 4 * i, 4), shape)
         return tuple(r for r in results if r is not None)
 
     def load_small(self, space: str, address: Array, bytes_: int, where: Array | None = None) -> Array:
@@ -90,7 +90,7 @@ class NumpyMemory(NumpyLanes):
     ) -> Array:
         """Replace old by update(old, *operands) lane after lane and return old. The operands' type is memory's."""
         dtype, shape = operands[0].dtype, self._shape(address)
-        result = np.zeros(shape, dtype)
+        result: Array = np.zeros(shape, dtype)
         for access in self._resolve(space, address, dtype.itemsize, where, is_write=True, aligned=True):
             values = [_active(v, access, shape) for v in operands]
             old = _atomic_rounds(access, dtype, update, values)
@@ -285,10 +285,6 @@ def _elements(storage: Array, offsets: Array, dtype: Any) -> tuple[Array, Array]
     if storage.ctypes.data % size or int(np.bitwise_or.reduce(offsets)) & (size - 1):
         return None
     return storage[: storage.size // size * size].view(dtype), offsets >> (size.bit_length() - 1)
-
-
-def _gather_dword(storage: Array, offsets: Array) -> Array:
-    return _gather_bytes(storage, offsets, 4)
 
 
 def _gather_bytes(storage: Array, offsets: Array, size: int) -> Array:

@@ -1,7 +1,7 @@
 """Arithmetic of the builder on numpy arrays: one element per lane, (waves, 64), or per wave, (waves, 1).
 
 Integers are unsigned arrays; signed operations look at them through a signed view. numpy's own float arithmetic rounds
-to nearest even, as the machine does by default; where numpy has no operation (fma), error-free transformations are used.
+to nearest even, as the machine does by default; for what numpy does not have (fma), see `exact`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flydsl.errors import SourceLocation
 from flydsl.hsaco import KernelInfo, read_hsaco
@@ -14,6 +14,7 @@ from flydsl.simulator.isa.table import IMPLICIT, Semantics
 from flydsl.simulator.listing import ListedInstruction, Listing, read_listing
 from flydsl.simulator.operands import (
     Modifiers,
+    ModifierValue,
     Operand,
     parse_modifier,
     parse_operand,
@@ -29,7 +30,7 @@ _ENCODING = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp)$")
 
 @dataclass(frozen=True)
 class Instruction:
-    """A decoded instruction. `problem` says why it cannot be executed, where semantics is None."""
+    """A decoded instruction. `problem` says what is not known about it, where semantics is None."""
 
     index: int
     listed: ListedInstruction
@@ -45,10 +46,14 @@ class Instruction:
     def location(self) -> SourceLocation | None:
         return self.listed.location
 
-    def unknown(self) -> UnknownInstruction:
+    def unknown(self, problem: str) -> UnknownInstruction:
+        """The error for an instruction that cannot be executed."""
         return UnknownInstruction(
-            f"the simulator {self.problem}: {self.listed.text} (ISA line {self.listed.line})", at=self.location
+            f"the simulator does not know {problem}: {self.listed.text} (ISA line {self.listed.line})", at=self.location
         )
+
+    def unknown_form(self, reason: Exception) -> UnknownInstruction:
+        return self.unknown(f"this form of {self.mnemonic} ({reason})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +61,14 @@ class Program:
     """A code object ready to execute.
 
     kernels describes each kernel, instructions is the code of the whole module, labels maps a symbol to the index of
-    its first instruction.
+    its first instruction. data is the module's constants, data_labels maps a symbol to its offset there.
     """
 
     kernels: Mapping[str, KernelInfo]
     instructions: tuple[Instruction, ...]
     labels: Mapping[str, int]
+    data: bytes = b""
+    data_labels: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def load(cls, hsaco: bytes, listing: str) -> Program:
@@ -79,7 +86,7 @@ class Program:
     @classmethod
     def from_listing(cls, kernels: Mapping[str, KernelInfo], listing: Listing) -> Program:
         instructions = tuple(decode(i, listed) for i, listed in enumerate(listing.instructions))
-        return cls(kernels, instructions, listing.labels)
+        return cls(kernels, instructions, listing.labels, listing.data, listing.data_labels)
 
     def unknown_instructions(self) -> list[Instruction]:
         """The instructions that would raise UnknownInstruction if they were reached."""
@@ -100,14 +107,14 @@ def decode(index: int, listed: ListedInstruction) -> Instruction:
     # With sc0 an atomic returns the old value, so its text has one operand more: another entry of the table.
     returning = TABLE.get(f"{mnemonic}/returning") if modifiers.flag("sc0") else None
     semantics = returning or TABLE.get(mnemonic)
-    problem = "" if semantics else f"does not know {mnemonic}"
+    problem = "" if semantics else mnemonic
     results: tuple[Operand, ...] = ()
     sources: tuple[Operand | None, ...] = ()
     if semantics:
         try:
             results, sources = _assign(semantics, operands)
         except ValueError as error:
-            semantics, problem = None, f"does not know this form of {mnemonic} ({error})"
+            semantics, problem = None, f"this form of {mnemonic} ({error})"
     suffix = encoding[1] if encoding else ""
     return Instruction(index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem)
 
@@ -115,7 +122,7 @@ def decode(index: int, listed: ListedInstruction) -> Instruction:
 def _parse_operands(text: str) -> tuple[list[Operand], Modifiers]:
     """Operands are separated by commas; modifiers follow the last one, separated by spaces."""
     operands: list[Operand] = []
-    values = {}
+    values: dict[str, ModifierValue] = {}
     for piece in split_operands(text):
         first, *following = split_words(piece)
         operands.append(parse_operand(first))

@@ -160,9 +160,7 @@ def _tuple(atom: Any, word: str, program: Program) -> Read:
         return lambda m: (value(m),) * count
     if not isinstance(atom, Register) or atom.count != count * width:
         raise NotImplementedError(f"{atom} as {word}")
-    parts = [
-        read_plain(Register(atom.file, atom.first + width * i, width), type_, program) for i in range(count)
-    ]
+    parts = [read_plain(Register(atom.file, atom.first + width * i, width), type_, program) for i in range(count)]
     return lambda m: tuple(part(m) for part in parts)
 
 

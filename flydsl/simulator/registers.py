@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator.errors import UnknownInstruction
 from flydsl.simulator.lockstep import Machine, Step
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.reading import half_readers, reader
@@ -23,16 +22,12 @@ def bind_program(program: Program) -> list[Step]:
 
 def _bind_or_report(instruction: Instruction, program: Program) -> Step:
     if instruction.semantics is None:
-        error = instruction.unknown()
+        error = instruction.unknown(instruction.problem)
     else:
         try:
             return bind(instruction, program)
-        except NotImplementedError as problem:
-            error = UnknownInstruction(
-                f"the simulator does not know this form of {instruction.mnemonic} ({problem}): "
-                f"{instruction.listed.text} (ISA line {instruction.listed.line})",
-                at=instruction.location,
-            )
+        except NotImplementedError as reason:
+            error = instruction.unknown_form(reason)
 
     def report(machine: Machine) -> None:
         raise error

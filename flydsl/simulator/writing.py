@@ -21,7 +21,7 @@ def writers(instruction: Instruction, program: Program) -> list[Write]:
     semantics = instruction.semantics
     assert semantics is not None
     explicit = iter(instruction.results)
-    result = []
+    result: list[Write] = []
     for word in semantics.results:
         if word == "scc":
             result.append(_write_scc)

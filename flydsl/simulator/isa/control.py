@@ -43,6 +43,5 @@ def _swap_pc(b: Builder, address: Value) -> Value:
 
 
 define("s_swappc_b64", "i64 = i64", _swap_pc)
-define("s_call_b64", "i64 = i64", _swap_pc)
 
 define("s_memtime s_memrealtime", "i64 =", lambda b: b.clock())

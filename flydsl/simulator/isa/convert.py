@@ -29,9 +29,7 @@ def byte_of(b: Builder, x: Value, position: int) -> Value:
 
 
 for _position in range(4):
-    define(
-        f"v_cvt_f32_ubyte{_position}", "f32 = i32", lambda b, x, p=_position: b.uitofp(byte_of(b, x, p), "f32")
-    )
+    define(f"v_cvt_f32_ubyte{_position}", "f32 = i32", lambda b, x, p=_position: b.uitofp(byte_of(b, x, p), "f32"))
 
 # --- two results in one register
 
@@ -71,9 +69,7 @@ for _letter, _signed in (("i", True), ("u", False)):
         "i32 = i32 i32",
         lambda b, x, y, s=_signed: pack_halves(b, _saturated(b, x, signed=s), _saturated(b, y, signed=s)),
     )
-define(
-    "v_cvt_pk_bf16_f32", "i32 = f32 f32", lambda b, x, y: pack_halves(b, round_to_bf16(b, x), round_to_bf16(b, y))
-)
+define("v_cvt_pk_bf16_f32", "i32 = f32 f32", lambda b, x, y: pack_halves(b, round_to_bf16(b, x), round_to_bf16(b, y)))
 
 
 # --- 8-bit floats of gfx942: no infinities, no negative zero ("FNUZ"); 0x80 is the only NaN

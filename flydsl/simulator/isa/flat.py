@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flydsl.simulator.builder import Builder, Value
@@ -31,7 +32,7 @@ def extend_small(b: Builder, value: Value, bits: int, *, signed: bool) -> Value:
     return b.sext(b.trunc(value, f"i{bits}"), "i32") if signed else value
 
 
-_ADDRESSING = {
+_ADDRESSING: dict[str, tuple[str, Callable[..., Value]]] = {
     "global": ("any any modifiers", _global_address),
     "scratch": ("any any modifiers", _scratch_address),
     "flat": ("i64 modifiers", _flat_address),

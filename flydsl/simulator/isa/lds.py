@@ -127,7 +127,8 @@ def _define_atomics() -> None:
             *data, modifiers = operands
             return a.perform(b, "lds", _place(b, address, modifiers), tuple(d for part in data for d in part))
 
-        define(f"ds_{name}", f"= {sources}", evaluate)
+        if operation != "wrxchg":  # an exchange without a result would be a store
+            define(f"ds_{name}", f"= {sources}", evaluate)
         define(f"ds_{operation}_rtn_{type_name}", f"{words} = {sources}", evaluate)
 
 

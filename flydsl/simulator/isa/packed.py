@@ -20,9 +20,7 @@ for _type in ("f16", "f32"):
 
 for _suffix, _signed in (("u16", False), ("i16", True)):
     for _name in ("add", "sub"):
-        define(
-            f"v_pk_{_name}_{_suffix}", "i16 = i16 i16 modifiers", clamped(_name, "i16", signed=_signed), packed=True
-        )
+        define(f"v_pk_{_name}_{_suffix}", "i16 = i16 i16 modifiers", clamped(_name, "i16", signed=_signed), packed=True)
     for _name in ("min", "max", "mad"):
         _scalar = TABLE[f"v_{_name}_{_suffix}"]
         define(f"v_pk_{_name}_{_suffix}", f"i16 = {' '.join(_scalar.sources)}", _scalar.evaluate, packed=True)

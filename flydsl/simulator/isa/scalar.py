@@ -191,7 +191,6 @@ def _sign_run(type_: str) -> Any:
 
 for _bits in (32, 64):
     _type = f"i{_bits}"
-    _zeros = lambda b, x: b.not_(x)  # noqa: E731
     define(f"s_ff1_i32_b{_bits}", f"i32 = {_type}", _count("cttz", _type, absent=True))
     define(f"s_ff0_i32_b{_bits}", f"i32 = {_type}", lambda b, x, t=_type: _count("cttz", t, absent=True)(b, b.not_(x)))
     define(f"s_flbit_i32_b{_bits}", f"i32 = {_type}", _count("ctlz", _type, absent=True))
@@ -283,13 +282,13 @@ define("s_wqm_b64", "i64 scc = i64", _with_scc(_whole_quads, "i64"))
 _RELATIONS = {"eq": "eq", "lg": "ne", "gt": "gt", "ge": "ge", "lt": "lt", "le": "le"}
 
 
-def _predicate(relation: str, sign: str) -> str:
+def _signed_predicate(relation: str, sign: str) -> str:
     return relation if relation in ("eq", "ne") else sign + relation
 
 
 for _name, _relation in _RELATIONS.items():
     for _suffix, _sign in (("i32", "s"), ("u32", "u")):
-        _p = _predicate(_relation, _sign)
+        _p = _signed_predicate(_relation, _sign)
         define(f"s_cmp_{_name}_{_suffix}", "scc = i32 i32", lambda b, x, y, p=_p: b.icmp(p, x, y))
         _immediate = (
             (lambda b, x, k, p=_p: b.icmp(p, x, _k(b, k)))

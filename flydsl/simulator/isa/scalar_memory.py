@@ -24,7 +24,7 @@ def _buffer_load(dwords: int) -> Any:
         offset = b.and_(b.add(offset, b.const("i32", modifiers.integer("offset"))), b.const("i32", ~3))
         upper = b.and_(resource[1], b.const("i32", 0xFFFF))
         base = b.or_(b.zext(resource[0], "i64"), b.shl(b.zext(upper, "i64"), b.const("i64", 32)))
-        result = []
+        result: list[Value] = []
         for i in range(dwords):
             at = b.add(offset, b.const("i32", 4 * i))
             in_range = b.icmp("ult", at, resource[2])

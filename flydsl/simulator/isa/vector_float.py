@@ -76,7 +76,8 @@ def _define_arithmetic(type_: str) -> None:
     define(f"v_min_{type_}", two, low)
     define(f"v_max_{type_}", two, high)
     define(f"v_fma_{type_}", three, lambda b, x, y, z: b.fma(x, y, z))
-    define(f"v_fmac_{type_}", two + " dst", lambda b, x, y, z: b.fma(x, y, z))
+    if type_ != "f16":
+        define(f"v_fmac_{type_}", two + " dst", lambda b, x, y, z: b.fma(x, y, z))
     define(f"v_ldexp_{type_}", f"{type_} = {type_} {'i16' if type_ == 'f16' else 'i32'}", _ldexp(type_))
     for name in ("floor", "ceil"):
         define(f"v_{name}_{type_}", f"{type_} = {type_}", lambda b, x, n=name: getattr(b, n)(x))
@@ -104,12 +105,12 @@ for _type in ("f16", "f32"):
     define(f"v_min3_{_type}", _kept, lambda b, x, y, z, f=_low: f(b, f(b, x, y), z))
     define(f"v_max3_{_type}", _kept, lambda b, x, y, z, f=_high: f(b, f(b, x, y), z))
     define(f"v_med3_{_type}", _kept, _median(_type))
-    # The multiply-adds of older generations round the product, too.
-    define(f"v_mac_{_type}", _two + " dst", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
-    define(f"v_mad_{_type}", _kept, lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
 
 define("v_fmamk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: b.fma(x, k, y))
 define("v_fmaak_f32", "f32 = f32 f32 f32", lambda b, x, y, k: b.fma(x, y, k))
+# The multiply-adds of older generations round the product, too.
+define("v_mac_f16", "f16 = f16 f16 dst", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
+define("v_mad_f16", "f16~ = f16 f16 f16", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
 define("v_madmk_f16", "f16 = f16 f16 f16", lambda b, x, k, y: b.fadd(b.fmul(x, k), y))
 define("v_madak_f16", "f16 = f16 f16 f16", lambda b, x, y, k: b.fadd(b.fmul(x, y), k))
 
