@@ -11,8 +11,6 @@ from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, to_text
 from flydsl.layout.tile import Tile, as_tiler, by_mode
 
-FlatModes = tuple[tuple[Leaf, ...], tuple[Any, ...]]
-
 
 @operation
 def composition(a: AnyLayout | Swizzle, b: object) -> Any:
@@ -44,7 +42,7 @@ def composition(a: AnyLayout | Swizzle, b: object) -> Any:
 def _composed_with(a: Layout, tiler: Layout | Tile | None) -> Layout:
     if tiler is None:
         return a
-    return composed_by_mode(a, tiler) if isinstance(tiler, Tile) else composed(a, tiler)
+    return composed_by_mode(a, tiler) if isinstance(tiler, Tile) else composed(a, tiler)[0]
 
 
 def _after_swizzle(swizzle: Swizzle, b: object) -> ComposedLayout:
@@ -59,83 +57,102 @@ def composed_by_mode(a: Layout, tile: Tile) -> Layout:
     return of_modes(composed_modes + beyond)
 
 
-def composed(a: Layout, b: Layout) -> Layout:
-    """A after B."""
-    return trusted(*composed_tree(a.flat_modes(), b.shape, b.stride))
+def composed(a: Layout, *parts: Layout) -> list[Layout]:
+    """A after each of the parts, which are to be the modes of one layout."""
+    extents, strides = a.flat_modes()
+    passage = _Passage(extents, strides)
+    return [trusted(*passage.through(part.shape, part.stride)) for part in parts]
 
 
-def composed_tree(a: FlatModes, shape: AnyTuple, stride: AnyTuple) -> tuple[AnyTuple, AnyTuple]:
-    """Shape and stride of A after shape:stride, where A is coalesced."""
-    if type(shape) is not tuple:
-        return _composed_leaf(a, shape, stride)
-    shapes, strides = [], []
-    for s, d in zip(shape, stride, strict=True):
-        new_shape, new_stride = composed_tree(a, s, d)
-        shapes.append(new_shape)
-        strides.append(new_stride)
-    return tuple(shapes), tuple(strides)
+class _Passage:
+    """The way of a layout B through the coalesced modes of A.
 
-
-def _composed_leaf(a: FlatModes, shape: Leaf, stride: Any) -> tuple[AnyTuple, AnyTuple]:
-    """A after one mode: pass over `stride` elements of A, then keep `shape` of them, mode by mode."""
-    if type(shape) is int and shape == 1:
-        return 1, 0
-    if type(stride) is int and stride == 0:
-        return shape, 0
-    if isinstance(stride, Basis):
-        raise Inadmissible(f"{to_text(shape)}:{stride} gives coordinates, which are no indices")
-    extents, strides = a
-    if len(extents) <= 1:
-        return shape, stride * (strides[0] if strides else 0)
-    if type(stride) is int and stride < 0:
-        raise Inadmissible(f"the stride {stride} runs out of the domain, which has several modes")
-    return _through_modes(extents, strides, shape, stride)
-
-
-def _through_modes(
-    extents: tuple[Leaf, ...], strides: tuple[Any, ...], shape: Leaf, stride: Leaf
-) -> tuple[AnyTuple, AnyTuple]:
-    new_shape: list[Leaf] = []
-    new_stride: list[Any] = []
-    for i in range(len(extents) - 1):
-        extent = extents[i]
-        if stride % extent == 0 if type(stride) is int and type(extent) is int else divides(extent, stride):
-            stride = stride // extent
-            continue
-        count = _count_within(extent, stride, shape)
-        new_shape.append(count)
-        new_stride.append(stride * strides[i])
-        shape = shape // count
-        stride = 1
-        if type(shape) is int and shape == 1:
-            break
-    else:
-        new_shape.append(shape)
-        new_stride.append(stride * strides[-1])
-    if len(new_shape) == 1:
-        return new_shape[0], new_stride[0]
-    return tuple(new_shape), tuple(new_stride)
-
-
-def _count_within(extent: Leaf, stride: Leaf, shape: Leaf) -> Leaf:
-    """How many of `shape` steps of the stride, begun at 0, stay within an extent that they do not skip.
-
-    Raises Inadmissible unless all of them do, or they fill the extent and then go on evenly in the next mode.
+    taken: how far the leaves of B reach in each mode of A, added up. Where that passes the extent, B(c) carries into
+    the next mode of A, and no sum over the leaves of B is A(B(c)).
     """
-    if type(shape) is int and type(stride) is int:
-        inside = (shape - 1) * stride < extent if type(extent) is int else divides(shape * stride, extent)
-        if inside:
-            return shape
+
+    __slots__ = ("extents", "strides", "taken")
+
+    def __init__(self, extents: tuple[Leaf, ...], strides: tuple[Any, ...]) -> None:
+        self.extents = extents
+        self.strides = strides
+        self.taken: list[Any] = [0] * len(extents)
+
+    def through(self, shape: AnyTuple, stride: AnyTuple) -> tuple[AnyTuple, AnyTuple]:
+        """Shape and stride of A after shape:stride."""
+        if type(shape) is not tuple:
+            return self._leaf(shape, stride)
+        shapes, strides = [], []
+        for s, d in zip(shape, stride, strict=True):
+            new_shape, new_stride = self._leaf(s, d) if type(s) is int else self.through(s, d)
+            shapes.append(new_shape)
+            strides.append(new_stride)
+        return tuple(shapes), tuple(strides)
+
+    def _leaf(self, shape: Leaf, stride: Any) -> tuple[AnyTuple, AnyTuple]:
+        if shape == 1:
+            return 1, 0
+        if type(stride) is int:
+            if stride == 0:
+                return shape, 0
+            if stride < 0 and len(self.extents) > 1:
+                raise Inadmissible(f"the stride {stride} runs out of the domain, which has several modes")
+        elif isinstance(stride, Basis):
+            raise Inadmissible(f"{to_text(shape)}:{stride} gives coordinates, which are no indices")
+        if len(self.extents) > 1:
+            return self._modes(shape, stride)
+        return shape, stride * self.strides[0] if self.strides else 0
+
+    def _modes(self, shape: Leaf, stride: Leaf) -> tuple[AnyTuple, AnyTuple]:
+        """Pass over `stride` elements of A, then keep `shape` of them; the last mode of A takes what is left."""
+        new_shape: list[Leaf] = []
+        new_stride: list[Any] = []
+        last = len(self.extents) - 1
+        for i in range(last):
+            extent = self.extents[i]
+            if divides(extent, stride):
+                stride = stride // extent
+                continue
+            count = self._kept(i, shape, stride)
+            new_shape.append(count)
+            new_stride.append(stride * self.strides[i])
+            if count == shape:
+                break
+            shape, stride = shape // count, 1
+        else:
+            new_shape.append(shape)
+            new_stride.append(stride * self.strides[last])
+        if len(new_shape) == 1:
+            return new_shape[0], new_stride[0]
+        return tuple(new_shape), tuple(new_stride)
+
+    def _kept(self, mode: int, shape: Leaf, stride: Leaf) -> int:
+        """How many of `shape` steps of the stride stay within one mode of A.
+
+        Raises Inadmissible unless all of them do, or they fill the mode and then go on evenly in the next.
+        """
+        extent = self.extents[mode]
+        least = extent if type(extent) is int else extent.divisibility  # type: ignore[union-attr]  # they are positive
+        if type(shape) is int and type(stride) is int and (shape - 1) * stride < least:
+            count = shape
+        else:
+            count = _filled(extent, shape, stride)
+        self.taken[mode] += (count - 1) * stride
+        if self.taken[mode] >= least:
+            raise Inadmissible(f"the modes of B add up to more than the {to_text(extent)} elements in a mode of A")
+        return count
+
+
+def _filled(extent: Leaf, shape: Leaf, stride: Leaf) -> int:
+    """How many steps fill an extent from which they go on evenly."""
     if type(extent) is not int or type(stride) is not int:
         raise Inadmissible(
-            f"whether {to_text(shape)}:{to_text(stride)} stays within the extent {extent} is not known before run time",
+            f"whether {to_text(shape)}:{to_text(stride)} stays within {extent} is not known before run time",
             hint="divide by a tile, mode by mode, or let the extent's divisibility be known",
         )
     if extent % stride:
         raise Inadmissible(f"the stride {stride} and the extent {extent}: neither divides the other")
     count = extent // stride
     if not divides(count, shape):
-        raise Inadmissible(
-            f"the extent {to_text(shape)} is not a multiple of the {count} elements left in a mode of {extent}"
-        )
+        raise Inadmissible(f"{to_text(shape)} is not a multiple of the {count} elements left in a mode of {extent}")
     return count

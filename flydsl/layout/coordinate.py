@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.layout.indexing import coordinate_of, index_of, number, origin, pick
+from flydsl.layout.indexing import coordinate_of, index_of, index_or_coordinate, number, pick, split
 from flydsl.layout.int_tuple import AnyTuple, compact_strides, normal, present
 from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, layout_operation, trusted
 from flydsl.layout.leaf import Leaf
@@ -63,7 +63,11 @@ def _picked(value: Any, coord: AnyTuple, wanted: bool) -> Any:
 def _parts(tree: AnyTuple, coord: AnyTuple, wanted: bool) -> AnyTuple:
     kept: list[AnyTuple] = []
     pick(coord, tree, wanted, kept)
-    return kept[0] if len(kept) == 1 else tuple(kept)
+    return _unwrapped(kept)
+
+
+def _unwrapped(parts: list[AnyTuple]) -> AnyTuple:
+    return parts[0] if len(parts) == 1 else tuple(parts)
 
 
 @operation
@@ -112,4 +116,7 @@ def slice_and_offset(coord: object, layout: AnyLayout) -> tuple[Any, Any]:
 
 
 def _slice_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
-    return _picked(layout, coord, True), index_of(origin(coord), layout.shape, layout.stride)
+    shapes: list[AnyTuple] = []
+    strides: list[AnyTuple] = []
+    index = split(coord, layout.shape, layout.stride, shapes, strides)
+    return trusted(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.stride)

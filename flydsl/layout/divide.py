@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.layout.complement import complement_of
-from flydsl.layout.composition import composed_tree
+from flydsl.layout.composition import composed
 from flydsl.layout.layout import (
     AnyLayout,
     Layout,
@@ -99,6 +99,5 @@ def _divided_whole(a: Layout, b: Layout) -> Pair:
     whole, part = size_of(a), size_of(b)
     if type(whole) is int and type(part) is int and whole % part:
         raise Inadmissible(f"the size {part} of {b} does not divide the size {whole} of {a}")
-    rest = complement_of(b, whole)
-    flat = a.flat_modes()
-    return trusted(*composed_tree(flat, b.shape, b.stride)), trusted(*composed_tree(flat, rest.shape, rest.stride))
+    tile, rest = composed(a, b, complement_of(b, whole))
+    return tile, rest

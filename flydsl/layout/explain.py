@@ -22,6 +22,7 @@ from flydsl.layout.product import (
     blocked_product,
     flat_product,
     logical_product,
+    padded,
     padded_operands,
     raked_product,
     tile_to_shape,
@@ -146,13 +147,13 @@ def _paired_product(a: Layout, b: Any) -> Steps:
 
 def _tile_to_shape(block: Layout, shape: Any, order: Any = None) -> Steps:
     extents = product_each(shape if isinstance(shape, (tuple, list)) else (shape,))
-    padded, _ = padded_operands(block, Layout((1,) * len(extents)))
-    sizes = product_each(padded.shape if isinstance(padded.shape, tuple) else (padded.shape,))
-    counts = int_tuple_div(extents, sizes)
-    order = tuple(range(len(counts))) if order is None else order
-    repeats = make_ordered_layout(counts, order if isinstance(order, (tuple, list)) else (order,))
-    yield Step("repetitions", repeats, "how often the block fits each mode, in the given order")
-    yield from _paired_product(padded, repeats)
+    atom = padded(block, len(extents))
+    counts = int_tuple_div(extents, tuple(map(size, modes_of(atom))))
+    ranks = tuple(range(len(counts))) if order is None else order
+    repeats = make_ordered_layout(counts, ranks if isinstance(ranks, (tuple, list)) else (ranks,))
+    yield Step("A padded", atom, "to the rank of the shape")
+    yield Step("B", repeats, "how often A fits each mode, in the given order")
+    yield from _logical_product(atom, repeats)
 
 
 _EXPLAINED: dict[str, tuple[Callable[..., Any], Callable[..., Steps]]] = {

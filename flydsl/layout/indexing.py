@@ -108,8 +108,16 @@ def pick(coord: AnyTuple, tree: AnyTuple, wanted: bool, kept: list[AnyTuple]) ->
         kept.append(tree)
 
 
-def origin(coord: AnyTuple) -> AnyTuple:
-    """The coordinate with 0 for its wildcards."""
-    if type(coord) is tuple:
-        return tuple(map(origin, coord))
-    return 0 if coord is None else coord
+def split(coord: AnyTuple, shape: AnyTuple, stride: AnyTuple, shapes: list[AnyTuple], strides: list[AnyTuple]) -> Any:
+    """Append the modes that the wildcards of a coordinate leave open; give what the rest of it adds to the index."""
+    if coord is None:
+        shapes.append(shape)
+        strides.append(stride)
+        return 0
+    if type(coord) is not tuple:
+        return coord * stride if type(coord) is int and type(shape) is not tuple else _sum_at(coord, shape, stride)
+    check_fit(coord, shape)
+    index: Any = 0
+    for c, s, d in zip(coord, shape, stride, strict=True):
+        index = index + split(c, s, d, shapes, strides)
+    return index

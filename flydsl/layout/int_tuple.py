@@ -13,6 +13,9 @@ MAX_DEPTH = 32
 """Deeper nesting is refused: no layout of use comes near, and it keeps every recursion bounded."""
 
 
+I64_END = 2**63
+
+
 class IntTuple(tuple[Any, ...]):
     """A nested tuple of leaves that prints in the notation of the DSL. It equals the plain tuple.
 
@@ -35,19 +38,24 @@ AnyTuple = Any
 def normal(value: object, depth: int = 0) -> AnyTuple:
     """Check an int tuple and give it in the one form the algebra works on: plain tuples, leaves of exact type int.
 
-    Raises Inadmissible where a leaf is no integer (a bool is none), or the nesting exceeds MAX_DEPTH.
+    Raises Inadmissible where a leaf is no integer (a bool is none) of 64 bits, or the nesting exceeds MAX_DEPTH.
     """
-    if type(value) is int or value is None or isinstance(value, (Dynamic, Basis)):
+    if value is None or isinstance(value, (Dynamic, Basis)):
         return value
+    if type(value) is int:
+        if -I64_END <= value < I64_END:
+            return value
+        raise Inadmissible(f"{shown(value)} does not fit 64 bits")
     if isinstance(value, (tuple, list)):
         if depth == MAX_DEPTH:
             raise Inadmissible(f"an int tuple nested more than {MAX_DEPTH} deep")
-        return tuple([x if type(x) is int or x is None else normal(x, depth + 1) for x in value])
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise Inadmissible(
-            f"{shown(value)} ({type(value).__name__}) is no leaf of an int tuple", hint="leaves are ints"
-        )
-    return operator.index(value)  # a numpy integer
+        return tuple([x if type(x) is int and -I64_END <= x < I64_END else normal(x, depth + 1) for x in value])
+    if not isinstance(value, bool):
+        try:
+            return normal(operator.index(value), depth)  # type: ignore[arg-type]  # a numpy integer, say
+        except TypeError:
+            pass
+    raise Inadmissible(f"{shown(value)} ({type(value).__name__}) is no leaf of an int tuple", hint="leaves are ints")
 
 
 def present(value: AnyTuple) -> AnyTuple:

@@ -74,14 +74,15 @@ class Layout(_OpenLayout, Value):
 
     def flat_modes(self) -> tuple[tuple[Leaf, ...], tuple[Any, ...]]:
         """The extents and strides of the coalesced layout (no modes where the size is 1), worked out once."""
-        flat = self._flat
-        if flat is None:
-            extents: list[Leaf] = []
-            strides: list[Any] = []
-            merge_modes(self.shape, self.stride, extents, strides)
-            flat = tuple(extents), tuple(strides)
-            _set_flat(self, flat)
-        return flat
+        if self._flat is None:
+            if type(self.shape) is tuple:
+                extents: list[Leaf] = []
+                strides: list[Any] = []
+                merge_modes(self.shape, self.stride, extents, strides)
+                _set_flat(self, (tuple(extents), tuple(strides)))
+            else:
+                _set_flat(self, ((self.shape,), (self.stride,)) if self.shape != 1 else ((), ()))
+        return self._flat  # type: ignore[return-value]
 
     def __str__(self) -> str:
         return f"{to_text(self.shape)}:{to_text(self.stride)}"

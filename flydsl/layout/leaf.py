@@ -11,9 +11,10 @@ from math import gcd
 from typing import Any, NoReturn, TypeAlias
 
 from flydsl.errors import LayoutError
-from flydsl.layout.text import Inadmissible, shown
+from flydsl.layout.text import Inadmissible, shown, to_text
 
-_I32_MAX = 2**31
+_I32_END = 2**31
+_MOST_MODES = 1024
 
 
 class Dynamic:
@@ -51,8 +52,9 @@ class Dynamic:
     def _combine(self, op: str, lhs: Leaf, rhs: Leaf, width: int, divisibility: int) -> Leaf:
         """Give `lhs op rhs`, of which at least one is dynamic; the only place where dynamic arithmetic happens.
 
-        op: "add", "sub", "mul", "div" (of non-negative numbers, rounding down), "ceil_div", "mod", "min", "and", "xor",
-        "shl" or "shr". An operand narrower than `width` is to be sign-extended first.
+        op: "add", "sub", "mul", "div" (of non-negative numbers, rounding down), "ceil_div", "mod", "and", "xor", "shl"
+        or "shr". An operand narrower than `width` is to be sign-extended first. Of operations whose order does not
+        matter, an int is the right operand.
         """
         return Dynamic(width, divisibility)
 
@@ -111,7 +113,9 @@ class Dynamic:
     __rand__ = __and__
 
     def __lshift__(self, bits: object) -> Leaf:
-        return _emit("shl", self, bits, self.divisibility << bits) if isinstance(bits, int) else NotImplemented
+        if not isinstance(bits, int):
+            return NotImplemented
+        return _emit("shl", self, bits, self.divisibility << bits) if bits else self
 
     def __rshift__(self, bits: object) -> Leaf:
         if not isinstance(bits, int):
@@ -135,8 +139,10 @@ class Basis:
     modes: tuple[int, ...]
 
     def __init__(self, coefficient: int | Dynamic, modes: tuple[int, ...]) -> None:
-        if not modes or any(type(m) is not int or m < 0 for m in modes):
-            raise LayoutError(f"a basis vector needs modes counted from 0, not {shown(modes)}")
+        if not modes or any(type(m) is not int or not 0 <= m < _MOST_MODES for m in modes):
+            raise LayoutError(f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, not {shown(modes)}")
+        if type(coefficient) is not int and not isinstance(coefficient, Dynamic):
+            raise LayoutError(f"{shown(coefficient)} is no coefficient of a basis vector")
         object.__setattr__(self, "coefficient", coefficient)
         object.__setattr__(self, "modes", modes)
 
@@ -153,7 +159,7 @@ class Basis:
         return hash((self.coefficient, self.modes))
 
     def __str__(self) -> str:
-        return f"{self.coefficient}" + "".join(f"E{m}" for m in self.modes)
+        return to_text(self.coefficient) + "".join(f"E{m}" for m in self.modes)
 
     __repr__ = __str__
 
@@ -225,27 +231,20 @@ def divides(divisor: Leaf, leaf: Leaf) -> bool:
     >>> divides(4, Dynamic(divisibility=8)), divides(4, Dynamic()), divides(3, 12)
     (True, False, True)
     """
-    if type(divisor) is not int:
+    if type(divisor) is not int or divisor == 0:
         return type(leaf) is int and leaf == 0
-    return (leaf.divisibility if isinstance(leaf, Dynamic) else leaf) % divisor == 0
+    return (leaf if type(leaf) is int else _known(leaf)) % divisor == 0
 
 
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """a / b, rounded up."""
+    if type(b) is int and b == 0:
+        raise Inadmissible(f"{a} divided by zero")
     if type(a) is int and type(b) is int:
-        if b == 0:
-            raise Inadmissible(f"{a} divided by zero")
         return -(-a // b)
     if divides(b, a):
         return a // b
     return _emit("ceil_div", a, b, 1)
-
-
-def min_leaf(a: Leaf, b: Leaf) -> Leaf:
-    """The smaller of two."""
-    if type(a) is int and type(b) is int:
-        return min(a, b)
-    return _emit("min", a, b, gcd(_known(a), _known(b)))
 
 
 def _known(leaf: Leaf) -> int:
@@ -260,7 +259,7 @@ def _low_bit(number: int) -> int:
 def _emit(op: str, a: Leaf, b: Leaf, divisibility: int) -> Leaf:
     width = 32
     for leaf in (a, b):
-        if (leaf.width == 64) if isinstance(leaf, Dynamic) else not -_I32_MAX <= leaf < _I32_MAX:
+        if (leaf.width == 64) if isinstance(leaf, Dynamic) else not -_I32_END <= leaf < _I32_END:
             width = 64
     actor = a if isinstance(a, Dynamic) else b
     assert isinstance(actor, Dynamic)
@@ -268,8 +267,8 @@ def _emit(op: str, a: Leaf, b: Leaf, divisibility: int) -> Leaf:
 
 
 def _add(a: Leaf, b: Leaf) -> Leaf:
-    if type(a) is int and a == 0:
-        return b
+    if type(a) is int:
+        a, b = b, a
     if type(b) is int and b == 0:
         return a
     return _emit("add", a, b, gcd(_known(a), _known(b)))
@@ -282,9 +281,10 @@ def _sub(a: Leaf, b: Leaf) -> Leaf:
 
 
 def _mul(a: Leaf, b: Leaf) -> Leaf:
-    for factor, other in ((a, b), (b, a)):
-        if type(factor) is int and factor in (0, 1):
-            return other if factor else 0
+    if type(a) is int:
+        a, b = b, a
+    if type(b) is int and b in (0, 1):
+        return a if b else 0
     return _emit("mul", a, b, _known(a) * _known(b))
 
 
@@ -307,7 +307,7 @@ def _mod(a: Leaf, b: Leaf) -> Leaf:
     return _emit("mod", a, b, gcd(_known(a), _known(b)))
 
 
-def _xor(a: Leaf, b: Leaf) -> Leaf:
+def _xor(a: Dynamic, b: Leaf) -> Leaf:
     if type(b) is int and b == 0:
         return a
     return _emit("xor", a, b, _low_bit(_known(a) | _known(b)))

@@ -13,16 +13,18 @@ swizzle  := "S" "<" integer "," integer "," integer ">"
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
-from flydsl.layout.int_tuple import MAX_DEPTH, AnyTuple, present
+from flydsl.layout.int_tuple import MAX_DEPTH, AnyTuple, normal, present
 from flydsl.layout.layout import ComposedLayout, Layout
 from flydsl.layout.leaf import Basis, Dynamic
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation
 from flydsl.layout.tile import Tile
 
-_TOKEN = re.compile(r"\s*(-?\d{1,4000}|i\d+|div|[A-Za-z]|[()\[\]{}<>,:|*?=])")
+_TOKEN = re.compile(r"\s*(?:(-?[0-9]{1,4000}|i64|div|[ESo()\[\]{}<>,:|*?=])|(\S))")
+_EXCERPT = 40  # characters shown on either side of an error
 
 
 @operation
@@ -36,10 +38,15 @@ def parse(text: str) -> Any:
     """
     if not isinstance(text, str):
         raise Inadmissible("only text can be parsed")
+    return _read(text)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> Any:
     reader = _Reader(text)
     value = reader.value()
     reader.end()
-    return present(value)
+    return value if isinstance(value, (Layout, ComposedLayout, Tile, Swizzle)) else present(normal(value))
 
 
 class _Reader:
@@ -50,16 +57,14 @@ class _Reader:
         self.position = 0
         self.text = text
         self.depth = 0
-        at = 0
-        while at < len(text.rstrip()):
-            match = _TOKEN.match(text, at)
-            if match is None:
-                raise self.wrong("unexpected character", at + len(text[at:]) - len(text[at:].lstrip()))
+        for match in _TOKEN.finditer(text):
+            if match[2]:
+                raise self.wrong("unexpected character", match.start(2))
             self.tokens.append((match[1], match.start(1)))
-            at = match.end()
 
     def wrong(self, what: str, at: int) -> Inadmissible:
-        return Inadmissible(f"{what} at column {at + 1}: {self.text[:at]!s}>>>{self.text[at:]!s}")
+        before, after = self.text[max(at - _EXCERPT, 0) : at], self.text[at : at + _EXCERPT]
+        return Inadmissible(f"{what} at column {at + 1}: {before}>>>{after}")
 
     def peek(self) -> str:
         return self.tokens[self.position][0] if self.position < len(self.tokens) else ""
@@ -94,7 +99,11 @@ class _Reader:
 
     def tuple_or_layout(self) -> Any:
         shape = self.tuple()
-        return Layout(shape, self.tuple()) if self.accept(":") else shape
+        if not self.accept(":"):
+            return shape
+        if self.peek() == "*":
+            raise self.unexpected("a stride")
+        return Layout(shape, self.tuple())
 
     def nested(self) -> None:
         self.depth += 1

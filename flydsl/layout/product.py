@@ -81,7 +81,7 @@ def blocked_product(a: AnyLayout, b: object) -> Any:
     >>> blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
     ((2,3),(5,4)):((5,10),(1,30))
     """
-    return _paired_product(as_layout(a), as_layout(b), raked=False)
+    return _paired_product(*padded_operands(as_layout(a), as_layout(b)), raked=False)
 
 
 @layout_operation
@@ -91,7 +91,7 @@ def raked_product(a: AnyLayout, b: object) -> Any:
     >>> raked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
     ((3,2),(4,5)):((10,5),(30,1))
     """
-    return _paired_product(as_layout(a), as_layout(b), raked=True)
+    return _paired_product(*padded_operands(as_layout(a), as_layout(b)), raked=True)
 
 
 def _multiplied(a: Layout, tiler: Layout | Tile | None) -> Layout:
@@ -112,7 +112,7 @@ def _product(a: Layout, tiler: Layout) -> Pair:
     """The block, its modes of size 1 with stride 0, and the layout of its repetitions."""
     block = unwrapped(a)
     room = complement_of(block, size_of(block) * cosize_of(tiler))
-    return trusted(block.shape, _moving(block.shape, block.stride)), composed(room, tiler)
+    return trusted(block.shape, _moving(block.shape, block.stride)), composed(room, tiler)[0]
 
 
 def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
@@ -122,25 +122,26 @@ def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
     return 0 if shape == 1 else stride
 
 
-def _paired_product(a: Layout, b: Layout, raked: bool) -> Layout:
-    block, tiler = padded_operands(a, b)
-    rank = len(block)
-    block, repeats = _product(block, tiler)
-    pairs = zip(modes_of(block), modes_of(repeats), strict=True) if rank > 1 else [(block, repeats)]
-    modes = [of_modes([repeat, part] if raked else [part, repeat]) for part, repeat in pairs]
-    return of_modes(modes) if rank > 1 else modes[0]
-
-
 def padded_operands(a: Layout, b: Layout) -> Pair:
-    """Both with modes 1:0 appended up to the higher rank of the two."""
+    """Both, unwrapped, at the higher rank of the two."""
     block, tiler = unwrapped(a), unwrapped(b)
     rank = max(len(block), len(tiler))
-    return _padded(block, rank), _padded(tiler, rank)
+    return padded(block, rank), padded(tiler, rank)
 
 
-def _padded(layout: Layout, rank: int) -> Layout:
+def padded(layout: Layout, rank: int) -> Layout:
+    """With modes 1:0 appended up to a rank."""
     missing = rank - len(layout)
-    return of_modes(modes_of(layout) + [trusted(1, 0)] * missing) if missing else layout
+    return of_modes(modes_of(layout) + [trusted(1, 0)] * missing) if missing > 0 else layout
+
+
+def _paired_product(block: Layout, tiler: Layout, raked: bool) -> Layout:
+    """The product of operands of one rank, mode by mode."""
+    rank = len(block)
+    part, repeats = _product(block, unwrapped(tiler))
+    pairs = zip(modes_of(part), modes_of(repeats), strict=True) if rank > 1 else [(part, repeats)]
+    modes = [of_modes([y, x] if raked else [x, y]) for x, y in pairs]
+    return of_modes(modes) if rank > 1 else modes[0]
 
 
 @layout_operation
@@ -154,12 +155,13 @@ def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> Any:
     ((8,2),(4,3)):((1,96),(8,32))
     """
     extents = _mode_sizes(checked_shape(shape))
-    atom = _padded(unwrapped(as_layout(block)), len(extents))
+    atom = padded(as_layout(block), len(extents))
     if len(atom) > len(extents):
         raise Inadmissible(f"the block {atom} has {len(atom)} modes, the shape {len(extents)}")
     counts = tuple(map(_repetitions, extents, _mode_sizes(atom.shape), range(len(extents))))
     ranks = tuple(range(len(counts))) if order is None else order
-    return blocked_product(atom, make_ordered_layout(counts, ranks if isinstance(ranks, (tuple, list)) else (ranks,)))
+    repeats = make_ordered_layout(counts, ranks if isinstance(ranks, (tuple, list)) else (ranks,))
+    return _paired_product(atom, repeats, raked=False)
 
 
 def _mode_sizes(shape: AnyTuple) -> list[Leaf]:

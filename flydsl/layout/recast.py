@@ -10,20 +10,22 @@ from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle, recast_swizzle
 from flydsl.layout.text import Inadmissible, operation, shown
 
+MOST_BITS = 2**16
+
 
 @operation
 def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> Any:
     """The layout of the same memory, once seen in elements of old_bits, in elements of new_bits.
 
-    The contiguous mode (stride 1) grows or shrinks, the other strides are scaled; a run-time stride is taken not to
-    be 1. Wider elements that the layout covers in part count whole. Raises LayoutError where a stride falls within an
-    element.
+    Modes of stride 1 grow or shrink, the other strides are scaled; a run-time stride is taken not to be 1. Wider
+    elements that the layout covers in part count whole. (CuTe: recast_layout.) Raises LayoutError where a stride falls
+    within an element.
 
     >>> recast_layout(Layout((8, 4), (4, 1)), 8, 4), recast_layout(Layout((8, 4), (4, 1)), 8, 16)
     ((8,8):(8,1), (8,2):(2,1))
     """
     for bits in (old_bits, new_bits):
-        if type(bits) is not int or bits < 1:
+        if type(bits) is not int or not 0 < bits <= MOST_BITS:
             raise Inadmissible(f"{shown(bits)} is no width in bits")
     common = gcd(old_bits, new_bits)
     up, down = new_bits // common, old_bits // common

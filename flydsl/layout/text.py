@@ -28,21 +28,17 @@ def to_text(value: object) -> str:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, list)):
         return f"({','.join(map(_text, value))})"
     if type(value) is int and abs(value) > _LONGEST_DECIMAL:
         return hex(value)  # Python refuses to print thousands of decimal digits
     return "*" if value is None else str(value)
 
 
-class Inadmissible(Exception):
-    """Why an operation does not admit its operands. `@operation` turns it into a LayoutError that names them."""
+class Inadmissible(LayoutError):
+    """Why an operation does not admit its operands. `@operation` turns it into the LayoutError that names them."""
 
-    def __init__(self, why: str, *, hint: str | None = None) -> None:
-        super().__init__(why)
-        self.why = why
-        self.hint = hint
-        self.mode: tuple[int, ...] = ()
+    mode: tuple[int, ...] = ()
 
     def in_mode(self, mode: int) -> Inadmissible:
         """Say in which mode of the enclosing operand it happened."""
@@ -53,9 +49,9 @@ class Inadmissible(Exception):
 def shown(operand: object) -> str:
     """An operand as an error shows it: in the notation, of bounded length, whatever it is."""
     try:
-        text = repr(operand) if isinstance(operand, (str, bytes, list, dict, set)) else to_text(operand)
-    except (RecursionError, LayoutError):
-        return f"a {type(operand).__name__} nested too deep to print"
+        text = repr(operand) if isinstance(operand, str) else to_text(operand)
+    except (RecursionError, ValueError):  # nested too deep, or numbers of thousands of digits
+        return f"a {type(operand).__name__} too large to print"
     return text if len(text) <= _LONGEST_OPERAND else text[:_LONGEST_OPERAND] + "..."
 
 
@@ -64,7 +60,7 @@ def refusal(name: str, operands: tuple[object, ...], reason: Inadmissible | Recu
     if isinstance(reason, RecursionError):
         reason = Inadmissible("the operands are nested too deep")
     where = f" in mode {'.'.join(map(str, reason.mode))}" if reason.mode else ""
-    return LayoutError(f"{name}({', '.join(map(shown, operands))}){where}: {reason.why}", hint=reason.hint)
+    return LayoutError(f"{name}({', '.join(map(shown, operands))}){where}: {reason.message}", hint=reason.hint)
 
 
 def operation(function: Callable[P, R]) -> Callable[P, R]:

@@ -60,7 +60,6 @@ EVALUATE: dict[str, Callable[[int, int], int]] = {
     "div": operator.floordiv,
     "ceil_div": lambda a, b: -(-a // b),
     "mod": operator.mod,
-    "min": min,
     "and": operator.and_,
     "xor": operator.xor,
     "shl": operator.lshift,
@@ -82,6 +81,7 @@ class Computed(Dynamic):
         a, b = evaluate(lhs), evaluate(rhs)
         value = EVALUATE[op](a, b)
         assert value % divisibility == 0, f"{a} {op} {b} = {value} is no multiple of {divisibility}"
+        assert not (op in ("add", "mul", "xor") and type(lhs) is int), "an int belongs on the right"
         identity = {"add": 0, "sub": 0, "xor": 0, "shl": 0, "shr": 0, "mul": 1, "div": 1, "ceil_div": 1}.get(op)
         assert not (type(rhs) is int and rhs == identity), f"needless operation: x {op} {rhs}"
         assert not (op == "mul" and 0 in [x for x in (lhs, rhs) if type(x) is int]), "needless multiplication by 0"

@@ -1,0 +1,406 @@
+"""What every operation promises, on random nested layouts of ints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from flydsl.errors import LayoutError
+from flydsl.layout import (
+    Layout,
+    Swizzle,
+    Tile,
+    append,
+    apply_swizzle,
+    blocked_product,
+    coalesce,
+    complement,
+    composition,
+    cosize,
+    crd2idx,
+    depth,
+    flat_divide,
+    flat_product,
+    get,
+    get_1d_coord,
+    get_flat_coord,
+    group,
+    idx2crd,
+    left_inverse,
+    logical_divide,
+    logical_product,
+    make_composed_layout,
+    make_identity_layout,
+    make_layout,
+    make_layout_like,
+    make_layout_tv,
+    make_ordered_layout,
+    prepend,
+    product_each,
+    raked_product,
+    rank,
+    recast_layout,
+    right_inverse,
+    select,
+    size,
+    slice_and_offset,
+    take,
+    tile_to_shape,
+    tiled_divide,
+    tiled_product,
+    zipped_divide,
+    zipped_product,
+)
+
+settings.register_profile(
+    "laws", max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("laws")
+
+EXTENTS = st.sampled_from([1, 2, 2, 3, 4, 4, 5, 6, 8])
+MOST_ELEMENTS = 600
+
+
+@st.composite
+def shapes(draw: Any, deepest: int = 3) -> Any:
+    """Nested up to depth 3, of a bounded size."""
+    shape = draw(st.recursive(EXTENTS, lambda inner: st.lists(inner, min_size=1, max_size=3).map(tuple), max_leaves=6))
+    assume(depth(shape) <= deepest and size(shape) <= MOST_ELEMENTS)
+    return shape
+
+
+def flat(tree: Any) -> list[Any]:
+    return [leaf for part in tree for leaf in flat(part)] if isinstance(tree, tuple) else [tree]
+
+
+def refill(tree: Any, values: Any) -> Any:
+    return tuple(refill(part, values) for part in tree) if isinstance(tree, tuple) else next(values)
+
+
+@st.composite
+def compact_layouts(draw: Any) -> Layout:
+    """One-to-one onto 0 .. size-1, the modes in any order."""
+    shape = draw(shapes())
+    order = draw(st.permutations(range(len(flat(shape)))))
+    return make_ordered_layout(shape, refill(shape, iter(order)))
+
+
+@st.composite
+def spread_layouts(draw: Any) -> Layout:
+    """One-to-one, the modes in any order, with gaps between some, each stride dividing the next larger."""
+    shape = draw(shapes())
+    extents = flat(shape)
+    strides = [0] * len(extents)
+    stride = 1
+    for i in draw(st.permutations(range(len(extents)))):
+        stride *= draw(st.sampled_from([1, 1, 1, 2, 3]))
+        strides[i] = stride
+        stride *= extents[i]
+    return Layout(shape, refill(shape, iter(strides)))
+
+
+@st.composite
+def any_layouts(draw: Any) -> Layout:
+    """With any strides: overlapping, broadcasting."""
+    shape = draw(shapes())
+    strides = [draw(st.integers(0, 24)) for _ in flat(shape)]
+    return Layout(shape, refill(shape, iter(strides)))
+
+
+def divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
+@st.composite
+def parts(draw: Any, whole: int) -> Layout:
+    """A layout s:d that divides `whole` evenly."""
+    extent = draw(st.sampled_from(divisors(whole)))
+    return Layout(extent, draw(st.sampled_from(divisors(whole // extent))))
+
+
+@st.composite
+def tiles(draw: Any, layout: Layout) -> Tile:
+    """A tile of at least two modes that divides each mode evenly, or leaves it alone."""
+    modes = list(layout)
+    count = draw(st.integers(min(2, len(modes)), len(modes)))
+    return Tile(tuple(None if draw(st.integers(0, 9)) == 0 else draw(parts(size(mode))) for mode in modes[:count]))
+
+
+def values(layout: Any) -> list[int]:
+    return [layout(i) for i in range(size(layout))]
+
+
+# ---- one layout ----
+
+
+@given(any_layouts())
+def test_coalesce_keeps_the_function(a: Layout) -> None:
+    result = coalesce(a)
+    assert values(result) == values(a)
+    assert depth(result.shape) <= 1 or flat(result.shape) == flat(a.shape)
+    assert coalesce(result) == result
+
+
+@given(any_layouts())
+def test_coalesce_by_profile_keeps_the_modes(a: Layout) -> None:
+    result = coalesce(a, (1,) * rank(a))
+    assert rank(result) == rank(a)
+    assert [values(mode) for mode in result] == [values(mode) for mode in a]
+
+
+@given(spread_layouts(), st.integers(1, 4))
+def test_complement_fills_what_is_left_out(a: Layout, times: int) -> None:
+    bound = cosize(a) * times
+    result = complement(a, bound)
+    reached, left = values(a), values(result)
+    assert left == sorted(set(left))
+    assert set(left) & set(reached) == {0}
+    together = {x + y for x in reached for y in left}
+    assert len(together) == len(reached) * len(left)
+    assert together >= set(range(bound))
+
+
+@given(any_layouts())
+def test_right_inverse(a: Layout) -> None:
+    inverse = right_inverse(a)
+    assert all(a(inverse(i)) == i for i in range(size(inverse)))
+
+
+@given(compact_layouts())
+def test_right_inverse_of_a_compact_layout_is_whole(a: Layout) -> None:
+    assert size(right_inverse(a)) == size(a)
+
+
+@given(spread_layouts())
+def test_left_inverse(a: Layout) -> None:
+    inverse = left_inverse(a)
+    assert [inverse(a(i)) for i in range(size(a))] == list(range(size(a)))
+
+
+@given(any_layouts())
+def test_left_inverse_exists_or_is_refused(a: Layout) -> None:
+    try:
+        inverse = left_inverse(a)
+    except LayoutError:
+        return
+    assert [inverse(a(i)) for i in range(size(a))] == list(range(size(a)))
+
+
+@given(any_layouts())
+def test_size_and_cosize(a: Layout) -> None:
+    assert cosize(a) == max(values(a)) + 1
+
+
+@given(compact_layouts())
+def test_ordered_layouts_are_one_to_one(a: Layout) -> None:
+    assert sorted(values(a)) == list(range(size(a)))
+    assert values(make_layout_like(a)) == values(a)
+
+
+@given(spread_layouts())
+def test_coordinates_come_back(a: Layout) -> None:
+    for i in range(size(a)):
+        coord = idx2crd(a(i), a)
+        assert crd2idx(coord, a) == a(i)
+        assert get_1d_coord(a(i), a) == i
+        assert crd2idx(get_flat_coord(a(i), a), a) == a(i)
+
+
+@given(shapes())
+def test_identity_gives_the_coordinate_back(shape: Any) -> None:
+    assume(isinstance(shape, tuple))
+    identity = make_identity_layout(shape)
+    contiguous = make_layout(shape)
+    for i in range(size(shape)):
+        assert identity(identity(i)) == identity(i)
+        assert contiguous(identity(i)) == i
+
+
+@given(any_layouts(), st.data())
+def test_slice_and_offset(a: Layout, data: Any) -> None:
+    assume(rank(a) > 1)
+    at = [data.draw(st.integers(0, size(mode) - 1)) for mode in a]
+    opened = [data.draw(st.booleans()) for _ in a]
+    coord = tuple(None if is_open else c for c, is_open in zip(at, opened, strict=True))
+    part, offset = slice_and_offset(coord, a)
+    free = tuple(c for c, is_open in zip(at, opened, strict=True) if is_open)
+    assert offset + (part(free if len(free) != 1 else free[0]) if free else 0) == a(tuple(at))
+
+
+@given(spread_layouts(), st.sampled_from([(16, 8), (32, 8), (8, 4)]))
+def test_recast_to_narrower_and_back(a: Layout, bits: tuple[int, int]) -> None:
+    assume(flat(a.stride).count(1) == 1)
+    wide, narrow = bits
+    result = recast_layout(a, wide, narrow)
+    ratio = wide // narrow
+    assert sorted(values(result)) == sorted(ratio * v + k for v in values(a) for k in range(ratio))
+    assert recast_layout(result, narrow, wide) == a
+    assert recast_layout(a, wide, wide) == a
+
+
+@given(spread_layouts(), st.data())
+def test_regrouping_keeps_the_function(a: Layout, data: Any) -> None:
+    count = rank(a)
+    begin = data.draw(st.integers(0, count - 1))
+    end = data.draw(st.integers(begin + 1, count))
+    assert values(group(a, begin, end)) == values(a)
+    assert values(take(a, begin, end)) == values(Layout(*select_fields(a, range(begin, end))))
+    assert select(a, list(range(count))) == (a if count > 1 or not isinstance(a.shape, tuple) else get(a, 0))
+    extra = Layout(2, 1000)
+    assert append(a, extra)[count] == extra
+    assert prepend(a, extra)[0] == extra
+    assert get(append(a, extra), begin) == a[begin]
+
+
+def select_fields(a: Layout, modes: Any) -> tuple[Any, Any]:
+    return tuple(a[i].shape for i in modes), tuple(a[i].stride for i in modes)
+
+
+# ---- two layouts ----
+
+
+@given(any_layouts(), any_layouts())
+@settings(max_examples=200)
+def test_composition_is_the_composed_function(a: Layout, b: Layout) -> None:
+    try:
+        result = composition(a, b)
+    except LayoutError:
+        return
+    assert values(result) == [a(b(i)) for i in range(size(b))]
+    if rank(b) > 1:
+        assert [size(mode) for mode in result] == [size(mode) for mode in b]
+
+
+@given(spread_layouts(), st.data())
+def test_composition_of_even_parts_is_admitted(a: Layout, data: Any) -> None:
+    b = data.draw(parts(size(a)))
+    extents, _ = a.flat_modes()
+    assume(all(x in (1, 2, 4, 8) for x in extents) and b.shape in (1, 2, 4, 8, 16) and b.stride in (1, 2, 4, 8, 16))
+    assert values(composition(a, b)) == [a(b(i)) for i in range(size(b))]
+
+
+@given(any_layouts(), st.data())
+def test_composition_by_mode(a: Layout, data: Any) -> None:
+    tile = data.draw(tiles(a))
+    try:
+        result = composition(a, tile)
+    except LayoutError:
+        return
+    for i, mode in enumerate(result):
+        part = tile.modes[i] if i < len(tile) else None
+        assert values(mode) == (values(a[i]) if part is None else [a[i](part(j)) for j in range(size(part))])
+
+
+@given(compact_layouts(), st.data())
+def test_divide_by_a_layout_loses_no_element(a: Layout, data: Any) -> None:
+    b = data.draw(parts(size(a)))
+    try:
+        result = logical_divide(a, b)
+    except LayoutError:
+        return
+    assert sorted(values(result)) == sorted(values(a))
+    assert values(result[0]) == [a(b(i)) for i in range(size(b))]
+    assert values(zipped_divide(a, b)) == values(result)
+
+
+@given(spread_layouts(), st.data())
+def test_divides_by_a_tile_are_arrangements_of_one(a: Layout, data: Any) -> None:
+    assume(rank(a) > 1)
+    tile = data.draw(tiles(a))
+    try:
+        logical = logical_divide(a, tile)
+    except LayoutError:
+        with pytest.raises(LayoutError):
+            zipped_divide(a, tile)
+        return
+    zipped = zipped_divide(a, tile)
+    assert sorted(values(zipped)) == sorted(values(logical)) == sorted(values(a))
+    assert list(tiled_divide(a, tile)) == [zipped[0], *zipped[1]]
+    assert list(flat_divide(a, tile)) == [*zipped[0], *zipped[1]]
+    for i, part in enumerate(tile.modes):
+        if part is not None:
+            assert (zipped[0][i], zipped[1][i]) == (logical[i][0], logical[i][1])
+        else:
+            assert (zipped[0][i], zipped[1][i]) == (Layout(1, 0), a[i])
+
+
+@given(compact_layouts(), compact_layouts())
+def test_products_repeat_the_block(a: Layout, b: Layout) -> None:
+    assume(size(a) * size(b) <= 2000)
+    result = logical_product(a, b)
+    block, repeats = result
+    assert values(block) == values(a)
+    assert size(repeats) == size(b)
+    assert sorted(values(result)) == list(range(size(a) * size(b)))
+    assert [repeats(i) // size(a) for i in range(size(b))] == values(b)
+    assert zipped_product(a, b) == result
+    assert values(tiled_product(a, b)) == values(flat_product(a, b)) == values(result)
+
+
+@given(compact_layouts(), compact_layouts())
+def test_blocked_and_raked_products_differ_in_what_is_next_to_what(a: Layout, b: Layout) -> None:
+    assume(size(a) * size(b) <= 20_000 and rank(a) == rank(b) > 1)
+    blocked, raked = blocked_product(a, b), raked_product(a, b)
+    assert sorted(values(blocked)) == sorted(values(raked)) == list(range(size(a) * size(b)))
+    for mode, (of_blocked, of_raked) in enumerate(zip(blocked, raked, strict=True)):
+        assert (of_blocked[0], of_blocked[1]) == (of_raked[1], of_raked[0])
+        assert values(of_blocked[0]) == values(a[mode])
+
+
+@given(compact_layouts(), st.data())
+def test_tile_to_shape_covers_it(block: Layout, data: Any) -> None:
+    assume(rank(block) > 1)
+    times = [data.draw(st.integers(1, 3)) for _ in block]
+    order = tuple(data.draw(st.permutations(range(rank(block)))))
+    target = tuple(size(mode) * n for mode, n in zip(block, times, strict=True))
+    assume(size(target) <= 4000)
+    result = tile_to_shape(block, target, order)
+    assert product_each(result.shape) == target
+    assert sorted(values(result)) == list(range(size(target)))
+    assert [values(mode[0]) for mode in result] == [values(mode) for mode in block]
+
+
+@given(compact_layouts(), compact_layouts())
+def test_thread_value_layouts_give_each_element_once(threads: Layout, elements: Layout) -> None:
+    assume(rank(threads) == rank(elements) and size(threads) * size(elements) <= 2000)
+    tile, layout = make_layout_tv(threads, elements)
+    assert size(tile) == size(layout) == size(threads) * size(elements)
+    assert [size(mode) for mode in layout] == [size(threads), size(elements)]
+    assert sorted(values(layout)) == list(range(size(layout)))
+
+
+# ---- swizzles ----
+
+
+@st.composite
+def swizzles(draw: Any) -> Swizzle:
+    bits = draw(st.integers(0, 3))
+    shift = draw(st.integers(bits, 4)) * draw(st.sampled_from([1, -1]))
+    return Swizzle(bits, draw(st.integers(0, 4)), shift)
+
+
+@given(swizzles(), st.integers(0, 2**40))
+def test_swizzles_undo_themselves(swizzle: Swizzle, index: int) -> None:
+    assert apply_swizzle(apply_swizzle(index, swizzle), swizzle) == index
+    reach = swizzle.base + abs(swizzle.shift) + swizzle.bits
+    assert apply_swizzle(index, swizzle) >> reach == index >> reach
+
+
+@given(swizzles(), compact_layouts(), st.integers(0, 64), st.data())
+def test_composed_layouts_pass_operations_to_the_outer_layout(
+    swizzle: Swizzle, a: Layout, offset: int, data: Any
+) -> None:
+    composed = make_composed_layout(swizzle, offset, a)
+    assert values(composed) == [swizzle(offset + a(i)) for i in range(size(a))]
+    assert values(coalesce(composed)) == values(composed)
+    tile = data.draw(tiles(a))
+    try:
+        divided = zipped_divide(a, tile)
+    except LayoutError:
+        return
+    assert zipped_divide(composed, tile) == make_composed_layout(swizzle, offset, divided)
+    part, start = slice_and_offset((None,) * rank(a) if rank(a) > 1 else None, composed)
+    assert (values(part), start) == (values(composed), 0)
