@@ -6,9 +6,9 @@
     launch(program, "kernel", grid=(4, 1, 1), block=(256, 1, 1), kernarg=struct.pack("<Q", address), memory=memory)
 
 How to read this package: `listing` and `program` decode, `isa/` is the table of semantics, `builder` its vocabulary,
-`memory` the address space, `launch` the command processor. The rest is the lock-step backend: `waves` is the state,
-`numpy_values`, `numpy_lanes`, `numpy_memory` and `lockstep` together are its builder, `registers`, `reading` and
-`writing` bind an instruction to it.
+`memory` the address space, `launch` the command processor. The rest is the lock-step backend: `waves` is the state;
+`numpy_values` (with `exact` and `modes`), `numpy_lanes`, `numpy_matrix`, `numpy_memory` and `lockstep` together are its
+builder; `registers`, `reading` (with `dpp`) and `writing` bind an instruction to it.
 """
 
 from flydsl.simulator.errors import (
@@ -17,6 +17,7 @@ from flydsl.simulator.errors import (
     ListingError,
     MemoryFault,
     MisalignedAccess,
+    Trap,
     UnknownInstruction,
     UnsupportedMode,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "MemoryFault",
     "MisalignedAccess",
     "Program",
+    "Trap",
     "UnknownInstruction",
     "UnsupportedMode",
     "launch",

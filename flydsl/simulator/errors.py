@@ -15,6 +15,10 @@ class UnknownInstruction(SimulatorError):
     """An instruction, or a form of one, whose semantics are not in the table; raised when a wave reaches it."""
 
 
+class Trap(SimulatorError):
+    """The program executed s_trap."""
+
+
 class UnsupportedMode(SimulatorError):
     """A floating-point mode that is not simulated."""
 

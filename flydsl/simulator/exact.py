@@ -46,8 +46,24 @@ def fma(x: Array, y: Array, z: Array) -> Array:
     """x * y + z, rounded once to the type of the operands."""
     if x.dtype == np.float64:
         return _fma_f64(x, y, z)
-    product = x.astype(np.float64) * y.astype(np.float64)  # exact
-    return add_to_odd(product, z.astype(np.float64)).astype(x.dtype)
+    return _fma_to_odd(x, y, z).astype(x.dtype)
+
+
+def scaled_fma(x: Array, y: Array, z: Array, exponent: Array) -> Array:
+    """(x * y + z) * 2**exponent, rounded once."""
+    if x.dtype != np.float64:
+        return np.ldexp(_fma_to_odd(x, y, z), exponent).astype(x.dtype)
+    result = np.asarray(np.ldexp(_fma_f64(x, y, z), exponent))
+    denormal = (np.abs(result) < 2.0**-1021) & np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
+    for where in zip(*np.nonzero(denormal), strict=True):
+        x1, y1, z1, e = (np.broadcast_to(v, result.shape)[where] for v in (x, y, z, exponent))
+        result[where] = _by_fractions(float(x1), float(y1), float(z1), int(e))
+    return result
+
+
+def _fma_to_odd(x: Array, y: Array, z: Array) -> Array:
+    """x * y + z of narrower floats in f64, rounded to odd. The product is exact."""
+    return add_to_odd(x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64))
 
 
 def _fma_f64(x: Array, y: Array, z: Array) -> Array:
@@ -63,7 +79,7 @@ def _fma_f64(x: Array, y: Array, z: Array) -> Array:
     result = np.where(safe & (careful != 0), careful, result)
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
     for where in zip(*np.nonzero(~safe & finite), strict=True):
-        result[where] = _fma_by_fractions(float(x[where]), float(y[where]), float(z[where]))
+        result[where] = _by_fractions(float(x[where]), float(y[where]), float(z[where]))
     return result
 
 
@@ -85,8 +101,8 @@ def _upper_half(x: Array) -> Array:
     return scaled - (scaled - x)
 
 
-def _fma_by_fractions(x: float, y: float, z: float) -> float:
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
+def _by_fractions(x: float, y: float, z: float, exponent: int = 0) -> float:
+    exact = (Fraction(x) * Fraction(y) + Fraction(z)) * Fraction(2) ** exponent
     if exact == 0:
         return x * y + z  # which knows the sign of zero
     try:

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from flydsl.arch import Arch
 from flydsl.errors import LaunchError
 from flydsl.hsaco import KernelInfo, UserSgpr
 from flydsl.simulator.lockstep import Machine, Step
@@ -27,10 +28,11 @@ from flydsl.simulator.waves import LANES, Waves
 
 Dim3 = tuple[int, int, int]
 
-_MAX_WORKGROUP_SIZE = 1024
-_MAX_LDS_BYTES = 65536
 _WAVES_PER_BATCH = 512
+_STATE_BYTES_PER_BATCH = 1 << 28
 _PAGE_BYTES = 4096
+_DYNAMIC_STACK_BYTES = 4096
+"""What a thread gets beyond the fixed size where the code object says that its stack grows."""
 DEFAULT_INSTRUCTION_LIMIT = 10_000_000
 
 
@@ -63,18 +65,18 @@ def launch(
     """
     kernel = _kernel(program, kernel_name)
     lds = _Lds(kernel.lds_bytes, dynamic_lds_bytes)
-    _check_configuration(kernel, grid, block, lds.total_bytes)
+    _check_configuration(program.arch, kernel, grid, block, lds.total_bytes)
     dispatch = _Dispatch(program, kernel, grid, block, kernarg, memory, lds)
     steps = _bound_steps(program)
     statistics = LaunchStatistics(0, 0)
-    for workgroup_ids in _batches(grid, block):
+    for workgroup_ids in _batches(grid, _workgroups_per_batch(kernel, block, lds.total_bytes)):
         waves = Waves(
             workgroup_ids,
             block,
-            vgprs=kernel.vgprs,
+            vgprs=max(kernel.vgprs, 1),  # v0 is initialized in any case
             agprs=kernel.agprs,
             lds_bytes=lds.total_bytes,
-            scratch_bytes=kernel.scratch_bytes,
+            scratch_bytes=kernel.scratch_bytes + (_DYNAMIC_STACK_BYTES if kernel.uses_dynamic_stack else 0),
             entry=program.labels[kernel_name],
             mode=FloatMode.of(kernel.descriptor).bits,
         )
@@ -104,12 +106,12 @@ def _kernel(program: Program, name: str) -> KernelInfo:
     return kernel
 
 
-def _check_configuration(kernel: KernelInfo, grid: Dim3, block: Dim3, lds_bytes: int) -> None:
+def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3, lds_bytes: int) -> None:
     if min(grid) < 1 or min(block) < 1:
         raise LaunchError(f"grid {grid} and block {block} must be at least 1 in every dimension")
     threads = block[0] * block[1] * block[2]
-    if threads > _MAX_WORKGROUP_SIZE:
-        raise LaunchError(f"block {block} has {threads} threads; a workgroup has at most {_MAX_WORKGROUP_SIZE}")
+    if threads > arch.max_workgroup_size:
+        raise LaunchError(f"block {block} has {threads} threads; a workgroup has at most {arch.max_workgroup_size}")
     if threads > kernel.max_workgroup_size:
         raise LaunchError(
             f"block {block} has {threads} threads, but {kernel.name!r} was compiled for at most "
@@ -119,14 +121,21 @@ def _check_configuration(kernel: KernelInfo, grid: Dim3, block: Dim3, lds_bytes:
         raise LaunchError(
             f"kernel {kernel.name!r} was compiled for block {kernel.required_workgroup_size}, not {block}"
         )
-    if lds_bytes > _MAX_LDS_BYTES:
-        raise LaunchError(f"kernel {kernel.name!r} asks for {lds_bytes} bytes of LDS; there are {_MAX_LDS_BYTES}")
+    if lds_bytes > arch.lds_bytes_per_workgroup:
+        raise LaunchError(
+            f"kernel {kernel.name!r} asks for {lds_bytes} bytes of LDS; there are {arch.lds_bytes_per_workgroup}"
+        )
 
 
-def _batches(grid: Dim3, block: Dim3) -> Iterator[list[Dim3]]:
-    """Workgroups in dispatch order (x fastest), as many at once as keeps the arrays in the host's cache."""
-    waves_per_workgroup = -(-block[0] * block[1] * block[2] // LANES)
-    size = max(_WAVES_PER_BATCH // waves_per_workgroup, 1)
+def _workgroups_per_batch(kernel: KernelInfo, block: Dim3, lds_bytes: int) -> int:
+    """As many as keep the arrays in the host's cache, and within the budget where the kernel uses much memory."""
+    waves = -(-block[0] * block[1] * block[2] // LANES)
+    bytes_ = lds_bytes + waves * LANES * (kernel.scratch_bytes + 4 * max(kernel.total_vgprs, 1))
+    return max(min(_WAVES_PER_BATCH // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
+
+
+def _batches(grid: Dim3, size: int) -> Iterator[list[Dim3]]:
+    """The workgroups in dispatch order, x fastest, `size` at a time."""
     ids = ((x, y, z) for z, y, x in itertools.product(range(grid[2]), range(grid[1]), range(grid[0])))
     while batch := list(itertools.islice(ids, size)):
         yield batch
@@ -225,7 +234,8 @@ def _complete_kernarg(kernel: KernelInfo, explicit: bytes, hidden: dict[str, int
     needed = max((a.offset + a.size for a in kernel.args if not a.kind.startswith("hidden_")), default=0)
     if len(explicit) < needed:
         raise LaunchError(f"kernarg has {len(explicit)} bytes; the arguments of {kernel.name!r} take {needed}")
-    segment = bytearray(explicit.ljust(kernel.kernarg_bytes, b"\0"))
+    # The segment is 16-byte aligned and LLVM loads wide, up to the next 16 bytes beyond the last argument.
+    segment = bytearray(explicit.ljust(-(-kernel.kernarg_bytes // 16) * 16, b"\0"))
     for argument in kernel.args:
         if argument.kind in hidden:
             value = hidden[argument.kind].to_bytes(argument.size, "little")

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, UnsupportedMode
+from flydsl.errors import SimulatorError
+from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, Trap, UnsupportedMode
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.numpy_memory import NumpyMemory
@@ -20,6 +21,9 @@ from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
 from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 
 Step = Callable[["Machine"], None]
+
+_TURN = 10_000
+"""Instructions after which a group lets others go first that stand further on."""
 
 
 class Machine(NumpyMemory):
@@ -43,6 +47,7 @@ class Machine(NumpyMemory):
         self._steps = steps
         self._instruction_limit = instruction_limit
         self._pc = 0
+        self._executed = 0  # by the running group, not yet added to its waves
         self._following: int | None = 0  # None: the group does not go on together
         self._mode: FloatMode | None = None
         self._yielded = np.zeros(waves.count, np.bool_)
@@ -74,12 +79,16 @@ class Machine(NumpyMemory):
         return group, int(others.min()) if others.size else len(self._steps)
 
     def _run_group(self, group: Array, stop: int) -> None:
-        """Run until the group parts, ends, waits, or reaches `stop`."""
+        """Run until the group parts, ends, waits, reaches `stop`, or has had its turn."""
         self.select_waves(group)
-        self._apply_mode()
         waves, steps, instructions = self.waves, self._steps, self.program.instructions
-        pc, executed = int(waves.pc[group[0]]), 0
+        pc = int(waves.pc[group[0]])
+        if pc >= len(steps):
+            raise SimulatorError(f"wave {int(group[0])} ran past the end of the code, without s_endpgm")
+        self._apply_mode()
+        self._executed = 0
         budget = self._instruction_limit - int(waves.executed[group].max())
+        limit = min(budget, _TURN) if stop < len(steps) else budget
         while True:
             self._pc, self._following = pc, pc + 1
             self.instruction = instructions[pc]
@@ -87,18 +96,24 @@ class Machine(NumpyMemory):
                 steps[pc](self)
             except NotImplementedError as reason:
                 raise self.instruction.unknown_form(reason) from reason
-            executed += 1
-            if executed > budget:
-                self._over_limit()
+            self._executed += 1
             if self._following is None:
                 break
             pc = self._following
             if pc >= stop:
                 waves.pc[group] = pc
                 break
-        waves.executed[group] += executed
+            if self._executed >= limit:
+                self._end_turn(pc, budget)
+                break
+        waves.executed[group] += self._executed
 
-    def _over_limit(self) -> None:
+    def _end_turn(self, pc: int, budget: int) -> None:
+        """The group may wait in a loop for what other waves have yet to do."""
+        if self._executed < budget:
+            self.waves.pc[self.selection] = pc
+            self._yielded[self.selection] = True
+            return
         raise InstructionLimit(
             f"a wave executed more than {self._instruction_limit} instructions: does a loop never end?",
             at=self.instruction.location,
@@ -161,6 +176,13 @@ class Machine(NumpyMemory):
         self.waves.status[self.selection] = ENDED
         self._following = None
 
+    def trap(self) -> None:
+        raise Trap(
+            f"the kernel trapped: {self.instruction.listed.text} (ISA line {self.instruction.listed.line})",
+            at=self.instruction.location,
+            hint="a failed assertion, or code that must not be reached",
+        )
+
     def yield_wave(self) -> None:
         """Let the other waves go first: this one may wait for them in a loop."""
         self.waves.pc[self.selection] = self._pc + 1
@@ -168,7 +190,8 @@ class Machine(NumpyMemory):
         self._following = None
 
     def clock(self) -> Array:
-        return self.waves.executed[self.selection][:, None].astype(np.uint64)
+        """Instructions that each wave executed so far: there is no other time here."""
+        return (self.waves.executed[self.selection][:, None] + self._executed).astype(np.uint64)
 
     def symbol_value(self, symbol: Symbol, index: int) -> int:
         """The 32 bits that a relocation puts into the literal of instruction `index`."""
@@ -199,6 +222,10 @@ class Machine(NumpyMemory):
         assert self._mode is not None
         return self._mode.dx10_clamp
 
+    def applies_output_modifiers(self, value: Array) -> bool:
+        """omod works only outside of IEEE mode, and where the mode flushes denormal results."""
+        return not self.ieee_mode() and (self.flush_f32 if value.dtype == np.float32 else self.flush_f16_f64)
+
     def overflow_saturates(self) -> bool:
         assert self._mode is not None
         return self._mode.overflow_saturates
@@ -212,3 +239,4 @@ class Machine(NumpyMemory):
             )
         self.flush_f32 = self._mode.flushes_f32
         self.flush_f16_f64 = self._mode.flushes_f16_f64
+        self.saturate_f16 = self._mode.overflow_saturates

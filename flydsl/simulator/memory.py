@@ -17,7 +17,9 @@ from flydsl.errors import SimulatorError
 SLOT_SHIFT = 36
 _SLOT_MIDDLE = 1 << (SLOT_SHIFT - 1)
 _SLOT_COUNT = 1 << (47 - SLOT_SHIFT)  # user addresses have 47 bits
-_PAGE_BYTES = 4096
+# Enough for every access to be as aligned as on the host, and little enough for addresses to be the same in every run:
+# torch and numpy align what they allocate to this.
+_ALIGNMENT_BYTES = 64
 
 Array = np.ndarray[Any, Any]
 
@@ -50,13 +52,13 @@ class Memory:
     def map(
         self, host_pointer: int, size_bytes: int, *, name: str, element_bytes: int, label: str, writable: bool = True
     ) -> int:
-        """Give host memory a simulated address, which equals the host's modulo 4096, and return it.
+        """Give host memory a simulated address, which equals the host's modulo 64, and return it.
 
         The caller keeps the host memory alive. SimulatorError for a buffer that no slot can hold, or too many of them.
         """
         storage = (ctypes.c_uint8 * size_bytes).from_address(host_pointer)
         data = np.frombuffer(memoryview(storage), np.uint8) if size_bytes else np.zeros(0, np.uint8)
-        return self._add(data, host_pointer % _PAGE_BYTES, name, element_bytes, label, writable)
+        return self._add(data, host_pointer % _ALIGNMENT_BYTES, name, element_bytes, label, writable)
 
     def map_array(self, array: Array, *, name: str, label: str | None = None, writable: bool = True) -> int:
         """Map a C-contiguous numpy array and return its simulated address.
@@ -70,7 +72,7 @@ class Memory:
             raise SimulatorError(f"{name} with strides {array.strides} is not contiguous", hint="np.ascontiguousarray")
         label = label or f"{array.dtype}{list(array.shape)}"
         data = array.reshape(-1).view(np.uint8)
-        return self._add(data, array.ctypes.data % _PAGE_BYTES, name, array.itemsize, label, writable)
+        return self._add(data, array.ctypes.data % _ALIGNMENT_BYTES, name, array.itemsize, label, writable)
 
     def copy(self) -> Memory:
         """The same buffers at the same addresses; what is mapped into the copy is not in the original."""

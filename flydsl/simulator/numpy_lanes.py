@@ -9,8 +9,8 @@ import numpy as np
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.numpy_matrix import matmul
 from flydsl.simulator.numpy_values import Array, NumpyValues
-from flydsl.simulator.operands import EXEC
-from flydsl.simulator.waves import LANES, Waves
+from flydsl.simulator.operands import EXEC, Register
+from flydsl.simulator.waves import LANES, Waves, row_of
 
 _LANE_ID = np.arange(LANES, dtype=np.uint32)[None, :]
 
@@ -84,6 +84,18 @@ class NumpyLanes(NumpyValues):
             waves = np.flatnonzero(active[:, lane])
             result[waves, target[waves, lane]] = x[waves, lane]
         return result
+
+    def read_register(self, register: Register, index: Array) -> Array:
+        rows = row_of(register) + index[:, 0].astype(np.intp)
+        return self.waves.vgpr[rows, self._selected_indices()]
+
+    def write_register(self, register: Register, index: Array, value: Array) -> None:
+        rows = np.broadcast_to(row_of(register) + index[:, 0].astype(np.intp), self.selected_count)
+        waves = self._selected_indices()
+        self.waves.vgpr[rows, waves] = np.where(self.exec_mask(), value, self.waves.vgpr[rows, waves])
+
+    def _selected_indices(self) -> Array:
+        return np.arange(self.waves.count)[self.selection]
 
     def matmul(
         self, a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape

@@ -101,9 +101,9 @@ class NumpyMemory(NumpyLanes):
         return result
 
     def aperture(self, name: str) -> Array:
-        bases = {"src_shared_base": SHARED_APERTURE, "src_private_base": PRIVATE_APERTURE}
-        limits = {"src_shared_limit": SHARED_APERTURE, "src_private_limit": PRIVATE_APERTURE}
-        value = bases[name] if name in bases else limits[name] | 0xFFFF_FFFF
+        value = SHARED_APERTURE if "shared" in name else PRIVATE_APERTURE
+        if name.endswith("_limit"):
+            value |= 0xFFFF_FFFF
         return np.full((1, 1), value, np.uint64)
 
     # --- which storage, and is it in bounds
@@ -185,8 +185,7 @@ class NumpyMemory(NumpyLanes):
     def _wave_and_lane(self, request: _Request) -> tuple[Array, Array]:
         """For every accessing lane, its wave in the batch and its lane number."""
         element = np.arange(request.address.size) if request.lanes is None else request.lanes
-        executing = np.arange(self.waves.count)[self.selection]
-        return executing[element // request.width], element % request.width
+        return self._selected_indices()[element // request.width], element % request.width
 
     def _check_writable(self, buffer: Buffer, request: _Request) -> None:
         if request.is_write and not buffer.writable:
@@ -235,7 +234,7 @@ class NumpyMemory(NumpyLanes):
             thread=self.waves.thread(wave, lane),
         )
         instruction = self.instruction.listed
-        hint = "guard the access with a comparison of the index and the size" if buffer else None
+        hint = "do the grid and the block cover more elements than the tensor has?" if buffer else None
         raise kind(problem, access, instruction.text, instruction.line, instruction.location, hint)
 
 
@@ -280,9 +279,12 @@ def _active(value: Array, access: _Access, shape: tuple[int, int]) -> Array:
 
 
 def _elements(storage: Array, offsets: Array, dtype: Any) -> tuple[Array, Array] | None:
-    """Storage seen as elements of dtype and the indices into it, where everything is aligned."""
+    """Storage seen as elements of dtype, and the indices into it; None where some address is not aligned."""
     size = np.dtype(dtype).itemsize
-    if storage.ctypes.data % size or int(np.bitwise_or.reduce(offsets)) & (size - 1):
+    lead = -storage.ctypes.data % size  # bytes before the first aligned element
+    if lead:
+        storage, offsets = storage[lead:], offsets - lead
+    if int(np.bitwise_or.reduce(offsets)) & (size - 1):
         return None
     return storage[: storage.size // size * size].view(dtype), offsets >> (size.bit_length() - 1)
 

@@ -47,11 +47,12 @@ def constant(type_: str, value: int | float) -> Array:
 
 
 class NumpyValues:
-    """The part of `Builder` that has no state but the denormal modes."""
+    """The part of `Builder` that has no state but the float modes."""
 
     def __init__(self) -> None:
         self.flush_f32 = False
         self.flush_f16_f64 = False
+        self.saturate_f16 = False
 
     # --- constants and conversions
 
@@ -78,7 +79,10 @@ class NumpyValues:
     def fpext(self, x: Array, type_: str) -> Array:
         return self._flush(self._flush(x).astype(DTYPES[type_]))
 
-    fptrunc = fpext
+    def fptrunc(self, x: Array, type_: str) -> Array:
+        if type_ == "f16" and self.saturate_f16:
+            x = np.where(np.isinf(x), x, np.clip(x, -65504, 65504))
+        return self._flush(self._flush(x).astype(DTYPES[type_]))
 
     def sitofp(self, x: Array, type_: str) -> Array:
         return signed(x).astype(DTYPES[type_])
@@ -172,6 +176,7 @@ class NumpyValues:
     # --- floats
 
     def fadd(self, x: Array, y: Array) -> Array:
+        self._check_overflow_mode(x)
         if self.flush_f32 or self.flush_f16_f64:
             return self._flush(self._flush(x) + self._flush(y))
         return x + y
@@ -180,12 +185,18 @@ class NumpyValues:
         return self.fadd(x, -y)
 
     def fmul(self, x: Array, y: Array) -> Array:
+        self._check_overflow_mode(x)
         if self.flush_f32 or self.flush_f16_f64:
             return self._flush(self._flush(x) * self._flush(y))
         return x * y
 
     def fma(self, x: Array, y: Array, z: Array) -> Array:
+        self._check_overflow_mode(x)
         return self._flush(exact.fma(self._flush(x), self._flush(y), self._flush(z)))
+
+    def scaled_fma(self, x: Array, y: Array, z: Array, exponent: Array) -> Array:
+        x, y, z = self._flush(x), self._flush(y), self._flush(z)
+        return self._flush(exact.scaled_fma(x, y, z, signed(exponent)))
 
     def fneg(self, x: Array) -> Array:
         return -x
@@ -263,6 +274,10 @@ class NumpyValues:
     def _through_double(self, function: Any, x: Array) -> Array:
         """Evaluate in f64 and round once: within 0.51 ulp for narrower types, inside what the ISA documents."""
         return self._flush(np.asarray(function(self._flush(x).astype(np.float64))).astype(x.dtype))
+
+    def _check_overflow_mode(self, x: Array) -> None:
+        if self.saturate_f16 and x.dtype == np.float16:
+            raise NotImplementedError("f16 arithmetic with MODE.FP16_OVFL")
 
     def _flush(self, x: Array) -> Array:
         if x.dtype == np.float32:

@@ -78,7 +78,7 @@ _INV_2PI_SPELLINGS = ("0.15915494", "0.15915494309189532", "0.1592")
 
 @dataclass(frozen=True)
 class Symbol:
-    """A label or symbol; `relocation` is such as "rel32@lo", `addend` in bytes. `minus` is the label subtracted."""
+    """A label or symbol; `relocation` is such as "rel32@lo", `addend` in bytes."""
 
     name: str
     relocation: str = ""
@@ -152,7 +152,8 @@ def parse_operand(text: str) -> Operand:
     Operand(atom=Register(file='v', first=3, count=1), negate=True, absolute=True, sign_extend=False)
     """
     negate = absolute = sign_extend = False
-    if text.startswith("-") and not (_INTEGER.match(text) or _FLOAT.match(text)):
+    is_number = _INTEGER.match(text) or (_FLOAT.match(text) and text[1:] not in _INV_2PI_SPELLINGS)
+    if text.startswith("-") and not is_number:
         negate, text = True, text[1:]
     for wrapper in ("neg", "abs", "sext"):
         if text.startswith(wrapper + "(") and text.endswith(")"):
@@ -172,7 +173,7 @@ def parse_atom(text: str) -> Atom:
         return register
     if _INTEGER.match(text):
         return Immediate(int(text, 0), is_literal="0x" in text)
-    if text.lstrip("-") in _INV_2PI_SPELLINGS:
+    if text in _INV_2PI_SPELLINGS:
         return Immediate(_INV_2PI_AS_WRITTEN)
     if _FLOAT.match(text):
         return Immediate(float(text))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from flydsl.arch import GFX942, Arch, get_arch
 from flydsl.errors import SourceLocation
 from flydsl.hsaco import KernelInfo, read_hsaco
 from flydsl.simulator.errors import ListingError, UnknownInstruction
@@ -69,45 +70,53 @@ class Program:
     labels: Mapping[str, int]
     data: bytes = b""
     data_labels: Mapping[str, int] = field(default_factory=dict)
+    arch: Arch = GFX942
 
     @classmethod
     def load(cls, hsaco: bytes, listing: str) -> Program:
         """Decode. `listing` is the assembly text of the very module that `hsaco` was made from.
 
-        HsacoError and ListingError say what is not understood.
+        HsacoError and ListingError say what is not understood, ArchError that the target is not known.
         """
-        kernels = read_hsaco(hsaco).kernels
-        program = cls.from_listing(kernels, read_listing(listing))
-        for name in kernels:
+        code_object = read_hsaco(hsaco)
+        arch = get_arch(code_object.arch_name)
+        program = cls.from_listing(code_object.kernels, read_listing(listing), arch)
+        for name in program.kernels:
             if name not in program.labels:
                 raise ListingError(f"the listing has no kernel {name!r}: is it the listing of this code object?")
         return program
 
     @classmethod
-    def from_listing(cls, kernels: Mapping[str, KernelInfo], listing: Listing) -> Program:
-        instructions = tuple(decode(i, listed) for i, listed in enumerate(listing.instructions))
-        return cls(kernels, instructions, listing.labels, listing.data, listing.data_labels)
+    def from_listing(cls, kernels: Mapping[str, KernelInfo], listing: Listing, arch: Arch = GFX942) -> Program:
+        instructions: list[Instruction] = []
+        register_indexing = ""
+        for index, listed in enumerate(listing.instructions):
+            instruction = decode(index, listed, register_indexing)
+            register_indexing = _register_indexing_after(instruction, register_indexing)
+            instructions.append(instruction)
+        return cls(kernels, tuple(instructions), listing.labels, listing.data, listing.data_labels, arch)
 
     def unknown_instructions(self) -> list[Instruction]:
-        """The instructions that would raise UnknownInstruction if they were reached."""
+        """The instructions whose mnemonic or number of operands the table does not have."""
         return [i for i in self.instructions if i.semantics is None]
 
 
-def decode(index: int, listed: ListedInstruction) -> Instruction:
-    """Take one line of assembly apart and look its mnemonic up. ListingError names the line."""
-    name, _, rest = listed.text.partition(" ")
+def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -> Instruction:
+    """Take one line of assembly apart and look its mnemonic up. ListingError names the line.
+
+    register_indexing is the mode of the s_set_gpr_idx_on that is in effect, such as "gpr_idx(SRC0)".
+    """
+    name, *rest = listed.text.split(None, 1)
     encoding = _ENCODING.search(name)
     mnemonic = name[: encoding.start()] if encoding else name
     try:
-        operands, modifiers = _parse_operands(rest)
+        operands, modifiers = _parse_operands("".join(rest))
     except ValueError as error:
         raise ListingError(
             f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
         ) from error
-    # With sc0 an atomic returns the old value, so its text has one operand more: another entry of the table.
-    returning = TABLE.get(f"{mnemonic}/returning") if modifiers.flag("sc0") else None
-    semantics = returning or TABLE.get(mnemonic)
-    problem = "" if semantics else mnemonic
+    semantics = _look_up(mnemonic, modifiers, register_indexing)
+    problem = "" if semantics else " under ".join(filter(None, (mnemonic, register_indexing)))
     results: tuple[Operand, ...] = ()
     sources: tuple[Operand | None, ...] = ()
     if semantics:
@@ -117,6 +126,23 @@ def decode(index: int, listed: ListedInstruction) -> Instruction:
             semantics, problem = None, f"this form of {mnemonic} ({error})"
     suffix = encoding[1] if encoding else ""
     return Instruction(index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem)
+
+
+def _look_up(mnemonic: str, modifiers: Modifiers, register_indexing: str) -> Semantics | None:
+    """Some contexts change the operands, and so have entries of their own: an atomic with sc0 returns the old value, a
+    buffer load with lds has no result register, a register number may be relative."""
+    if register_indexing and mnemonic.startswith("v_"):
+        return TABLE.get(f"{mnemonic}/{register_indexing}")
+    for flag, variant in (("sc0", "returning"), ("lds", "lds")):
+        if modifiers.flag(flag) and f"{mnemonic}/{variant}" in TABLE:
+            return TABLE[f"{mnemonic}/{variant}"]
+    return TABLE.get(mnemonic)
+
+
+def _register_indexing_after(instruction: Instruction, before: str) -> str:
+    if instruction.mnemonic == "s_set_gpr_idx_on":
+        return instruction.listed.text.partition(",")[2].strip()
+    return "" if instruction.mnemonic == "s_set_gpr_idx_off" else before
 
 
 def _parse_operands(text: str) -> tuple[list[Operand], Modifiers]:

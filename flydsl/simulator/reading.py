@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.simulator.dpp import lane_pattern
 from flydsl.simulator.lockstep import Machine
 from flydsl.simulator.numpy_values import DTYPES, Array, constant
 from flydsl.simulator.operands import EXEC, M0, VCC, Aperture, Immediate, Keyword, Operand, Register, Symbol
 from flydsl.simulator.program import Instruction, Program
-from flydsl.simulator.waves import ACCUMULATION_ROW
+from flydsl.simulator.waves import row_of
 
 Read = Callable[[Machine], Any]
 
@@ -53,6 +54,8 @@ def read_plain(atom: Any, word: str, program: Program) -> Read:
     """Read registers or a constant as the word's type, no modifiers."""
     if word == "imm":
         return _constant_int(atom)
+    if word == "register":
+        return lambda m: atom
     if word == "word":
         return _constant_text(atom)
     if word == "offset":
@@ -64,8 +67,7 @@ def read_plain(atom: Any, word: str, program: Program) -> Read:
     if isinstance(atom, Immediate):
         return _immediate(atom, word)
     if isinstance(atom, Aperture):
-        name = atom.name
-        return lambda m: m.aperture(name).astype(DTYPES[word]) if word == "i32" else m.aperture(name)
+        return _aperture(atom.name, word)
     if not isinstance(atom, Register):
         raise NotImplementedError(f"{atom} as {word}")
     if word == "mask":
@@ -79,8 +81,10 @@ def read_plain(atom: Any, word: str, program: Program) -> Read:
     return lambda m: raw(m).view(dtype)
 
 
-def row_of(register: Register) -> int:
-    return register.first + (ACCUMULATION_ROW if register.file == "a" else 0)
+def _aperture(name: str, word: str) -> Read:
+    if not name.endswith(("_base", "_limit")) or word != "i64":
+        raise NotImplementedError(f"{name} as {word}")
+    return lambda m: m.aperture(name)
 
 
 def _raw32(register: Register) -> Read:
@@ -206,12 +210,13 @@ def half_readers(instruction: Instruction, position: int, program: Program) -> t
     semantics = instruction.semantics
     assert semantics is not None
     word, operand = semantics.sources[position], instruction.sources[position]
-    if operand is None:
-        if word == "modifiers":
-            modifiers = instruction.modifiers
-            return (lambda m: modifiers,) * 2
-        raise NotImplementedError(f"{word} in packed math")
     modifiers = instruction.modifiers
+    if word == "modifiers":
+        return (lambda m: modifiers,) * 2
+    if word == "dst":
+        destination = instruction.results[0].atom
+        return _packed_part(destination, semantics.results[0], 0), _packed_part(destination, semantics.results[0], 1)
+    assert operand is not None
     explicit = sum(s is not None for s in instruction.sources[:position])
     halves = modifiers.bits("op_sel", 3)[explicit], modifiers.bits("op_sel_hi", 3, default=1)[explicit]
     negated = modifiers.bits("neg_lo", 3)[explicit], modifiers.bits("neg_hi", 3)[explicit]
@@ -291,8 +296,6 @@ def _part_of_dword(raw: Read, kind: str, number: int, sign_extend: bool) -> Read
 
 
 def _dpp(read: Read, instruction: Instruction) -> Read:
-    from flydsl.simulator.dpp import lane_pattern
-
     pattern = lane_pattern(instruction.modifiers)
 
     def moved(m: Machine) -> Array:

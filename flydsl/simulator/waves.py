@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator.operands import SGPR_FILE_SIZE
+from flydsl.simulator.operands import SGPR_FILE_SIZE, Register
 
 LANES = 64
+RUNNING, AT_BARRIER, ENDED = 0, 1, 2
 ACCUMULATION_ROW = 256
 """AGPR i is row 256 + i of the vector registers."""
 
-RUNNING, AT_BARRIER, ENDED = 0, 1, 2
+
+def row_of(register: Register) -> int:
+    """The row of a vector or accumulation register."""
+    return register.first + (ACCUMULATION_ROW if register.file == "a" else 0)
+
 
 Array = np.ndarray[Any, Any]
 

@@ -11,7 +11,8 @@ from flydsl.simulator.lockstep import Machine
 from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.operands import EXEC, Modifiers, Register, Symbol
 from flydsl.simulator.program import Instruction, Program
-from flydsl.simulator.reading import FIXED, row_of
+from flydsl.simulator.reading import FIXED
+from flydsl.simulator.waves import row_of
 
 Write = Callable[[Machine, Any], None]
 
@@ -35,9 +36,7 @@ def writers(instruction: Instruction, program: Program) -> list[Write]:
 
 def _explicit(instruction: Instruction, atom: Any, word: str, program: Program) -> Write:
     if word == "label":
-        assert isinstance(atom, Symbol)
-        target = program.labels[atom.name]
-        return lambda m, value: m.branch(value, target)
+        return _branch(atom, program)
     if not isinstance(atom, Register):
         raise NotImplementedError(f"{atom} as a result")
     assert instruction.semantics is not None
@@ -53,6 +52,14 @@ def _explicit(instruction: Instruction, atom: Any, word: str, program: Program) 
     else:
         write = _plain(atom, type_, ignores_exec)
     return _output_modifiers(write, modifiers) if type_[0] == "f" else write
+
+
+def _branch(atom: Any, program: Program) -> Write:
+    name = atom.name if isinstance(atom, Symbol) else str(getattr(atom, "text", atom))
+    if name not in program.labels:
+        raise NotImplementedError(f"a branch to {name}")
+    target = program.labels[name]
+    return lambda m, value: m.branch(value, target)
 
 
 def _explicit_sources(instruction: Instruction) -> list[Any]:
@@ -169,15 +176,18 @@ def packed_writer(instruction: Instruction) -> Write:
 
 
 def _output_modifiers(write: Write, modifiers: Modifiers) -> Write:
-    """omod (mul:2, mul:4, div:2), then clamp to [0, 1]."""
+    """omod (mul:2, mul:4, div:2), then clamp to [0, 1].
+
+    The machine ignores omod in IEEE mode and where denormal results are kept; else it also makes -0 a +0.
+    """
     factor = modifiers.integer("mul", 1) / modifiers.integer("div", 1)
     clamps = modifiers.flag("clamp")
     if factor == 1 and not clamps:
         return write
 
     def scaled(m: Machine, value: Array) -> None:
-        if factor != 1:
-            value = value * value.dtype.type(factor)
+        if factor != 1 and m.applies_output_modifiers(value):
+            value = m.fmul(value, value.dtype.type(factor)) + value.dtype.type(0)
         write(m, _clamp(m, value) if clamps else value)
 
     return scaled
@@ -195,6 +205,7 @@ def _sdwa(register: Register, modifiers: Modifiers) -> Write:
     bits = 8 if kind == "BYTE" else 16
     shift = np.uint32(bits * int(number))
     field = np.uint32(((1 << bits) - 1) << int(shift))
+    above = np.uint32((0xFFFF_FFFF << (int(shift) + bits)) & 0xFFFF_FFFF)
     unused = modifiers.text("dst_unused", "UNUSED_PAD")
     row = row_of(register)
 
@@ -205,7 +216,7 @@ def _sdwa(register: Register, modifiers: Modifiers) -> Write:
             placed = placed | (m.waves.vgpr[row, m.selection] & ~field)
         elif unused == "UNUSED_SEXT":
             negative = (placed >> np.uint32(int(shift) + bits - 1)) != 0
-            placed = np.where(negative, placed | ~((field << np.uint32(1)) - np.uint32(1) | field), placed)
+            placed = np.where(negative, placed | above, placed)
         write_row(m, row, placed)
 
     return write

@@ -11,7 +11,7 @@ from typing import Any
 
 from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.atomics import ATOMICS, Atomic
-from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, insert_half
+from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, insert_half, store_to_lds
 from flydsl.simulator.isa.table import define
 
 
@@ -87,6 +87,16 @@ def _define_loads() -> None:
             define(f"buffer_load_{name}{suffix}", f"i32 = {_ADDRESS} dst", load_half)
 
 
+def _define_lds_loads() -> None:
+    """With the modifier lds there is no result register in the text."""
+
+    def load(b: Builder, vector: Value, resource: Any, scalar: Value, modifiers: Any, m0: Value) -> None:
+        at, in_range = _Place(b, vector, resource, scalar, modifiers).dword(0)
+        store_to_lds(b, b.load("global", at, 1, in_range), m0, modifiers)
+
+    define("buffer_load_dword/lds", f"= {_ADDRESS} m0", load)
+
+
 def _define_stores() -> None:
     for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
 
@@ -131,5 +141,6 @@ def _returning(evaluate: Any) -> Any:
 
 
 _define_loads()
+_define_lds_loads()
 _define_stores()
 _define_atomics()

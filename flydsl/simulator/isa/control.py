@@ -9,7 +9,7 @@ from flydsl.simulator.isa.table import define
 # Memory is coherent and every access completes at once: waiting, caches, priorities and sleeping have no effect.
 define(
     "s_waitcnt s_nop s_setprio s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol "
-    "s_incperflevel s_decperflevel s_ttracedata s_set_gpr_idx_off s_sethalt s_wakeup s_sendmsg "
+    "s_incperflevel s_decperflevel s_ttracedata s_sethalt s_wakeup s_sendmsg "
     "buffer_wbl2 buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol v_nop",
     "= ...",
     nothing,
@@ -17,6 +17,7 @@ define(
 
 define("s_sleep", "= ...", lambda b: b.yield_wave())
 define("s_barrier", "= ...", lambda b: b.barrier())
+define("s_trap", "= ...", lambda b: b.trap())
 define("s_endpgm s_endpgm_saved", "= ...", lambda b: b.end_wave())
 
 define("s_branch", "label =", lambda b: b.const("i1", True))

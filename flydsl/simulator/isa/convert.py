@@ -141,7 +141,7 @@ def _encode_stochastically(b: Builder, x: Value, random: Value, format_: Float8)
 
 
 def _finish_float8(b: Builder, x: Value, normal: Value, denormal: Value, format_: Float8) -> Value:
-    """Choose, and give NaN, overflow, sign and zero their codes. Overflow saturates where MODE.FP16_OVFL asks for it."""
+    """Choose, and give NaN, overflow, sign and zero their codes. MODE.FP16_OVFL makes overflow saturate."""
     limit = b.const("f32", 2.0**format_.smallest_exponent)
     code = b.select(b.fcmp("olt", b.fabs(x), limit), denormal, normal)
     largest, nan = b.const("i32", 0x7F), b.const("i32", _NAN8)

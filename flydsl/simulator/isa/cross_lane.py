@@ -72,6 +72,8 @@ def _swizzle(b: Builder, data: Value, modifiers: Any) -> Value:
 
 def _swizzle_source(b: Builder, lane: Value, pattern: int) -> Value:
     """Bit 15 set: a permutation of each four lanes. Clear: and-, or- and xor-masks on each 32 lanes."""
+    if pattern >= 0xC000:
+        raise NotImplementedError(f"swizzle pattern {pattern:#x}: rotation and FFT")
     if pattern & 0x8000:
         selected = b.and_(
             b.lshr(b.const("i32", pattern), b.mul(b.and_(lane, b.const("i32", 3)), b.const("i32", 2))),

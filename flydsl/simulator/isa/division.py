@@ -43,7 +43,10 @@ _F64 = _Format("f64", 52, 11, scale=128, far_apart=768, tiny_numerator=53, under
 
 
 def _div_scale(b: Builder, f: _Format, x: Value, d: Value, n: Value) -> tuple[Value, Value]:
-    """x is d or n. The conditions are tried in the order of the ISA; 1 / d and n / d are judged by exponents."""
+    """x is d or n. The conditions are tried in the order of the ISA document; 1 / d and n / d are judged by exponents.
+
+    (Where both are denormal, the document scales d up, which would overflow: d is so large. It must go down.)
+    """
     exponent_d, exponent_n = f.exponent(b, d), f.exponent(b, n)
     zero = f.number(b, 0.0)
     invalid = b.or_(b.fcmp("oeq", d, zero), b.fcmp("oeq", n, zero))
@@ -61,7 +64,7 @@ def _div_scale(b: Builder, f: _Format, x: Value, d: Value, n: Value) -> tuple[Va
     result = b.select(tiny, up, x)
     result = b.select(denormal_quotient, b.select(is_n, up, x), result)
     result = b.select(denormal_reciprocal, down, result)
-    result = b.select(both, b.select(is_d, up, x), result)
+    result = b.select(both, b.select(is_d, down, x), result)
     result = b.select(denormal_d, up, result)
     result = b.select(far_apart, b.select(is_d, up, x), result)
     result = b.select(invalid, f.number(b, float("nan")), result)
@@ -79,11 +82,13 @@ def _quotient_is_denormal(b: Builder, f: _Format, d: Value, n: Value, exponent_d
 
 
 def _div_fmas(b: Builder, f: _Format, x: Value, y: Value, z: Value, scaled: Value) -> Value:
-    """A quotient that was scaled is either huge or tiny; its own exponent tells which way to scale it back."""
-    plain = b.fma(x, y, z)
+    """A quotient that was scaled is either huge or tiny; its own exponent tells which way to scale it back.
+
+    (The CDNA3 document has 2**32 and 2**64 in both cases, with which no quotient would come out right.)
+    """
     large = b.icmp("ugt", f.exponent(b, z), b.const("i32", f.bias))
     amount = b.select(large, b.const("i32", f.scale), b.const("i32", -f.scale))
-    return b.select(scaled, b.ldexp(plain, amount), plain)
+    return b.scaled_fma(x, y, z, b.select(scaled, amount, b.const("i32", 0)))
 
 
 def _div_fixup(b: Builder, type_: str, quotient: Value, d: Value, n: Value, f: _Format | None = None) -> Value:
@@ -97,7 +102,8 @@ def _div_fixup(b: Builder, type_: str, quotient: Value, d: Value, n: Value, f: _
     zero, infinity = b.const(type_, 0.0), b.const(type_, float("inf"))
     zero_d, zero_n = b.fcmp("oeq", d, zero), b.fcmp("oeq", n, zero)
     infinite_d, infinite_n = b.fcmp("oeq", b.fabs(d), infinity), b.fcmp("oeq", b.fabs(n), infinity)
-    result = signed(b.fabs(quotient))
+    # Of a finite nonzero n and d, an iteration that overflowed leaves a NaN: the quotient is beyond the largest number.
+    result = signed(b.select(b.fcmp("uno", quotient, quotient), infinity, b.fabs(quotient)))
     if f is not None:
         apart = b.sub(f.exponent(b, n), f.exponent(b, d))
         result = b.select(b.icmp("slt", apart, b.const("i32", f.underflow)), signed(zero), result)

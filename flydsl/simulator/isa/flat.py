@@ -28,6 +28,12 @@ def _flat_address(b: Builder, vector: Value, modifiers: Any) -> Value:
     return b.add(vector, b.const("i64", modifiers.integer("offset")))
 
 
+def store_to_lds(b: Builder, data: tuple[Value, ...], m0: Value, modifiers: Any) -> None:
+    """A load straight into LDS: lane i's dword goes to M0[15:0] + offset + 4 i."""
+    base = b.add(b.and_(m0, b.const("i32", 0xFFFF)), b.const("i32", modifiers.integer("offset")))
+    b.store("lds", b.add(base, b.mul(b.lane_id(), b.const("i32", 4))), data)
+
+
 def extend_small(b: Builder, value: Value, bits: int, *, signed: bool) -> Value:
     return b.sext(b.trunc(value, f"i{bits}"), "i32") if signed else value
 
@@ -119,6 +125,13 @@ def _define_atomics(space: str) -> None:
         define(f"{space}_atomic_{name}", "= " + sources, evaluate)
         define(f"{space}_atomic_{name}/returning", f"i32x{atomic.bits // 32} = " + sources, evaluate)
 
+
+def _load_to_lds(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, m0: Value) -> None:
+    data = b.load("global", _global_address(b, vector, scalar, modifiers), 1)
+    store_to_lds(b, data, m0, modifiers)
+
+
+define("global_load_lds_dword", "= any any modifiers m0", _load_to_lds)
 
 for _space in ("global", "scratch", "flat"):
     _define_space(_space)

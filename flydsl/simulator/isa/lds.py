@@ -110,7 +110,9 @@ def _lds_atomics() -> dict[str, Atomic]:
         atomics[f"wrxchg_b{bits}"] = ATOMICS["swap" + suffix]
         atomics[f"mskor_b{bits}"] = Atomic(_masked_or, type_, operand_count=2)
         atomics[f"cmpst_b{bits}"] = Atomic(_compare_store, type_, operand_count=2)
-    for name in ("add_f32", "add_f64", "min_f64", "max_f64", "pk_add_f16", "pk_add_bf16"):
+    # Unlike in global memory, denormals follow the wave's mode.
+    atomics["add_f32"] = Atomic(lambda b, old, x: b.fadd(old, x), "f32")
+    for name in ("add_f64", "min_f64", "max_f64", "pk_add_f16", "pk_add_bf16"):
         atomics[name] = ATOMICS[name]
     for name in ("min", "max"):
         atomics[f"{name}_f32"] = Atomic(ATOMICS[f"{name}_f64"].update, "f32")

@@ -7,8 +7,9 @@ matrix. With e counting the elements in a lane's registers:
 - C and D of 32-bit elements: j is lane mod N, and rows come four registers at a time.
 - C and D of f64: j is lane mod N, and rows go round the lane groups, one per register.
 
-Accumulation: products are exact and summed in f64 (i8: in integers), k ascending, C last, then rounded once to the type of D. The ISA does not
-document the order and the intermediate rounding of hardware, so the last bit of an f32 result may differ from it.
+Accumulation: products are exact and summed in f64 (i8: in integers), then C is added, then the sum is rounded once to
+the type of D; f64 is one fma per k, ascending, from C on. The ISA documents neither the order nor the intermediate
+rounding of hardware, so the last bit of an f32 result may differ from it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from flydsl.simulator.isa.convert import FORMATS, byte_of, decode_float8
 from flydsl.simulator.isa.table import define
 
 LANES = 64
+_VALUE_TYPE = {"f16": "f16"}
+"""What elements are computed in, where it is not f32."""
+_ELEMENT_BITS = {"f64": 64, "f32": 32, "xf32": 32, "f16": 16, "bf16": 16}
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,24 @@ class MatrixShape:
         return index // (self.m * self.n // LANES), rows_per_step * (within // 4) + 4 * group + within % 4, column
 
 
+def _round_to_xf32(b: Builder, x: Value) -> Value:
+    """An f32 with 10 bits of mantissa, to nearest even."""
+    bits = b.bitcast(x, "i32")
+    odd = b.and_(b.lshr(bits, b.const("i32", 13)), b.const("i32", 1))
+    rounded = b.and_(b.add(bits, b.add(b.const("i32", 0xFFF), odd)), b.const("i32", ~0x1FFF))
+    return b.select(b.fcmp("uno", x, x), x, b.bitcast(rounded, "f32"))
+
+
 def _elements(b: Builder, registers: tuple[Value, ...], format_: str) -> list[Value]:
-    """A lane's elements, in order, as floats to compute with (f64 for f64), or as i32."""
-    if format_ in ("f32", "f64"):
-        return [b.bitcast(r, format_) for r in registers]
+    """A lane's elements, in order, as floats to compute with (f64 for f64), or as i32.
+
+    f32 denormals follow the wave's mode; those of the other formats are kept.
+    """
+    if format_ == "f64":
+        return [b.bitcast(r, "f64") for r in registers]
+    if format_ in ("f32", "xf32"):
+        floats = [b.bitcast(r, "f32") for r in registers]
+        return [_round_to_xf32(b, x) if format_ == "xf32" else b.canonicalize(x) for x in floats]
     if format_ in ("f16", "bf16"):
         halves = [half for r in registers for half in (r, b.lshr(r, b.const("i32", 16)))]
         return [to_float(b, b.trunc(half, "i16"), format_) for half in halves]
@@ -95,12 +113,17 @@ def _broadcast_block(lane: int, shape: MatrixShape, group_log2: int, chosen: int
     return group * shape.m * shape.blocks + source * shape.m + row
 
 
+def _both_elements(b: Builder, *operands: tuple[Any, str]) -> list[list[Value]]:
+    if b.overflow_saturates():
+        raise NotImplementedError("MFMA with MODE.FP16_OVFL")
+    return [_elements(b, registers, format_) for registers, format_ in operands]
+
+
 def _mfma(shape: MatrixShape, a_format: str, b_format: str) -> Any:
     def evaluate(
         b: Builder, a_registers: Any, b_registers: Any, c: tuple[Value, ...], modifiers: Any
     ) -> tuple[Value, ...]:
-        a_elements = _elements(b, a_registers, a_format)
-        b_elements = _elements(b, b_registers, b_format)
+        a_elements, b_elements = _both_elements(b, (a_registers, a_format), (b_registers, b_format))
         if shape.result_type == "f64":
             # For f64 the BLGP field holds signs, which the text calls neg.
             negated = modifiers.bits("neg", 3)
@@ -119,17 +142,57 @@ def _mfma(shape: MatrixShape, a_format: str, b_format: str) -> Any:
     return evaluate
 
 
+def _format_text(a_format: str, b_format: str) -> str:
+    return a_format if a_format == b_format and a_format not in FORMATS else f"{a_format}_{b_format}"
+
+
 def _define_mfma(m: int, n: int, k: int, blocks: int, result: str, a_format: str, b_format: str) -> None:
-    bits = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}.get(a_format, 8)
+    bits = _ELEMENT_BITS.get(a_format, 8)
     shape = MatrixShape(m, n, k, blocks, bits, result)
     block_text = f"_{blocks}b" if blocks > 1 else ""
-    formats = a_format if a_format == b_format and a_format not in FORMATS else f"{a_format}_{b_format}"
     source = "f64x1" if bits == 64 else f"i32x{shape.source_registers}"
     accumulator = f"{'f64' if result == 'f64' else 'i32'}x{shape.results_per_lane}"
     define(
-        f"v_mfma_{result}_{m}x{n}x{k}{block_text}_{formats}",
+        f"v_mfma_{result}_{m}x{n}x{k}{block_text}_{_format_text(a_format, b_format)}",
         f"{accumulator} = {source} {source} {accumulator} modifiers",
         _mfma(shape, a_format, b_format),
+        ignores_exec=True,
+    )
+
+
+def _dense(b: Builder, stored: list[Value], index: Value, zero: Value) -> list[Value]:
+    """Of every four elements of a row of A two are stored; two bits of the index for each tell where they stand."""
+    result = []
+    for first in range(0, len(stored), 2):
+        places = [b.and_(b.lshr(index, b.const("i32", 2 * e)), b.const("i32", 3)) for e in (first, first + 1)]
+        for k in range(4):
+            here = [b.icmp("eq", place, b.const("i32", k)) for place in places]
+            result.append(b.select(here[0], stored[first], b.select(here[1], stored[first + 1], zero)))
+    return result
+
+
+def _smfmac(shape: MatrixShape, a_format: str, b_format: str) -> Any:
+    """CBSZ 0: ABID picks one of the sets of indices that a register holds."""
+    set_bits = shape.elements_per_lane
+
+    def evaluate(b: Builder, a: Any, b_registers: Any, index: Value, c: tuple[Value, ...], modifiers: Any) -> Any:
+        stored, b_elements = _both_elements(b, (a, a_format), (b_registers, b_format))
+        chosen = 0 if modifiers.flag("cbsz") else modifiers.integer("abid") % (32 // set_bits)
+        index = b.lshr(index, b.const("i32", chosen * set_bits))
+        zero = b.const("i32", 0) if a_format == "i8" else b.const(_VALUE_TYPE.get(a_format, "f32"), 0.0)
+        return b.matmul(_dense(b, stored, index, zero), b_elements, c, shape)
+
+    return evaluate
+
+
+def _define_smfmac(m: int, n: int, k: int, result: str, a_format: str, b_format: str) -> None:
+    bits = _ELEMENT_BITS.get(a_format, 8)
+    shape = MatrixShape(m, n, k, 1, bits, result)
+    accumulator = f"i32x{shape.results_per_lane}"
+    define(
+        f"v_smfmac_{result}_{m}x{n}x{k}_{_format_text(a_format, b_format)}",
+        f"{accumulator} = i32x{shape.source_registers // 2} i32x{shape.source_registers} i32 dst modifiers",
+        _smfmac(shape, a_format, b_format),
         ignores_exec=True,
     )
 
@@ -142,8 +205,15 @@ for _format, _scale in (("f32", 1), ("f16", 4), ("bf16", 4), ("i8", 4)):
     _deep = 8 if _format == "i8" else _scale
     _define_mfma(32, 32, 2 * _deep, 1, _result, _format, _format)
     _define_mfma(16, 16, 4 * _deep, 1, _result, _format, _format)
+_define_mfma(32, 32, 4, 1, "f32", "xf32", "xf32")
+_define_mfma(16, 16, 8, 1, "f32", "xf32", "xf32")
+for _a, _k, _result in (("f16", 1, "f32"), ("bf16", 1, "f32"), ("i8", 2, "i32")):
+    _define_smfmac(32, 32, 16 * _k, _result, _a, _a)
+    _define_smfmac(16, 16, 32 * _k, _result, _a, _a)
 for _a in FORMATS:
     for _b in FORMATS:
+        _define_smfmac(32, 32, 32, "f32", _a, _b)
+        _define_smfmac(16, 16, 64, "f32", _a, _b)
         _define_mfma(32, 32, 16, 1, "f32", _a, _b)
         _define_mfma(16, 16, 32, 1, "f32", _a, _b)
 _define_mfma(16, 16, 4, 1, "f64", "f64", "f64")

@@ -1,4 +1,4 @@
-"""VOP3P: two computations at once on the halves of a register (or on a pair of registers), mixed precision, dot products."""
+"""VOP3P: two computations at once (on the halves of a register or on two registers), mixed precision, dot products."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from flydsl.simulator.isa.common import shift
 from flydsl.simulator.isa.flat import insert_half
 from flydsl.simulator.isa.table import TABLE, define
 from flydsl.simulator.isa.vector_integer import clamped
+
+_SMALLEST_NORMAL = {"f16": 2.0**-14, "f32": 2.0**-126}
 
 # --- the elementwise ones are what the scalar ones of the same name are
 
@@ -24,6 +26,7 @@ for _suffix, _signed in (("u16", False), ("i16", True)):
     for _name in ("min", "max", "mad"):
         _scalar = TABLE[f"v_{_name}_{_suffix}"]
         define(f"v_pk_{_name}_{_suffix}", f"i16 = {' '.join(_scalar.sources)}", _scalar.evaluate, packed=True)
+define("v_pk_fmac_f16", "f16 = f16 f16 dst", lambda b, x, y, z: b.fma(x, y, z), packed=True)
 define("v_pk_mul_lo_u16", "i16 = i16 i16", lambda b, x, y: b.mul(x, y), packed=True)
 for _name, _operation in (("lshlrev_b16", "shl"), ("lshrrev_b16", "lshr"), ("ashrrev_i16", "ashr")):
     define(f"v_pk_{_name}", "i16 = i16 i16", shift(_operation, "i16", reversed_=True), packed=True)
@@ -94,11 +97,18 @@ for _letter, _signed in (("i", True), ("u", False)):
             define(f"v_dot{_count}c_{_name}", "i32 = i32 i32 dst modifiers", _integer_dot(_bits, signed=True))
 
 
+def _flushed(b: Builder, x: Value, smallest: float) -> Value:
+    """An f32 below `smallest` in magnitude becomes a zero of its sign."""
+    return b.select(b.fcmp("olt", b.fabs(x), b.const("f32", smallest)), b.fmul(x, b.const("f32", 0.0)), x)
+
+
 def _float_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], total: Value) -> Value:
-    """f16 products added to an f32 one after the other, low half first."""
+    """f16 products added to an f32 one after the other, low half first. Denormals are flushed whatever the mode."""
+    total = _flushed(b, total, _SMALLEST_NORMAL["f32"])
     for p, q in zip(x, y, strict=True):
-        total = b.fma(b.fpext(p, "f32"), b.fpext(q, "f32"), total)
-    return total
+        p, q = (_flushed(b, b.fpext(v, "f32"), _SMALLEST_NORMAL["f16"]) for v in (p, q))
+        total = b.fma(p, q, total)
+    return _flushed(b, total, _SMALLEST_NORMAL["f32"])
 
 
 define("v_dot2_f32_f16", "f32 = f16x2 f16x2 f32", _float_dot)

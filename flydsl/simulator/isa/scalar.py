@@ -90,7 +90,7 @@ for _distance in (1, 2, 3, 4):
 
 
 def _select_extreme(predicate: str) -> Any:
-    """The operand that compares true; SCC says whether it was the first."""
+    """The operand that compares true; SCC says whether it was the first (of equal ones s_max takes the first)."""
 
     def evaluate(b: Builder, x: Value, y: Value) -> Pair:
         return minimum(predicate)(b, x, y), b.icmp(predicate, x, y)
@@ -98,7 +98,7 @@ def _select_extreme(predicate: str) -> Any:
     return evaluate
 
 
-for _name, _predicate in (("min_i32", "slt"), ("min_u32", "ult"), ("max_i32", "sgt"), ("max_u32", "ugt")):
+for _name, _predicate in (("min_i32", "slt"), ("min_u32", "ult"), ("max_i32", "sge"), ("max_u32", "uge")):
     define(f"s_{_name}", "i32 scc = i32 i32", _select_extreme(_predicate))
 
 # --- bits

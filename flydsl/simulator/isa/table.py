@@ -15,6 +15,7 @@ The words, in the order of the assembly text:
 | `any` | by the number of registers: None for `off`, i32, i64, or a tuple |
 | `mask` | one bit per lane in a pair of scalar registers, a value of type i1 |
 | `imm` | a Python int that is part of the instruction; `word`, its text |
+| `register` | the register itself, not its value |
 | `offset` | an i64: a constant is sign-extended, a register zero-extended |
 | `label` | a branch target, on the left: the branch is taken where the result is true |
 

@@ -109,10 +109,10 @@ for _type in ("f16", "f32"):
 define("v_fmamk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: b.fma(x, k, y))
 define("v_fmaak_f32", "f32 = f32 f32 f32", lambda b, x, y, k: b.fma(x, y, k))
 # The multiply-adds of older generations round the product, too.
-define("v_mac_f16", "f16 = f16 f16 dst", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
+define("v_mac_f16", "f16~ = f16 f16 dst", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
 define("v_mad_f16", "f16~ = f16 f16 f16", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
-define("v_madmk_f16", "f16 = f16 f16 f16", lambda b, x, k, y: b.fadd(b.fmul(x, k), y))
-define("v_madak_f16", "f16 = f16 f16 f16", lambda b, x, y, k: b.fadd(b.fmul(x, y), k))
+define("v_madmk_f16", "f16~ = f16 f16 f16", lambda b, x, k, y: b.fadd(b.fmul(x, k), y))
+define("v_madak_f16", "f16~ = f16 f16 f16", lambda b, x, y, k: b.fadd(b.fmul(x, y), k))
 
 
 def _mul_legacy(b: Builder, x: Value, y: Value) -> Value:

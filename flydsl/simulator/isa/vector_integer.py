@@ -20,7 +20,8 @@ from flydsl.simulator.isa.table import define
 
 # --- moves and selections
 
-define("v_mov_b32 v_accvgpr_read_b32 v_accvgpr_write_b32 v_accvgpr_mov_b32", "i32 = i32", identity)
+define("v_mov_b32", "f32 = f32", identity)  # a float, as far as modifiers go
+define("v_accvgpr_read_b32 v_accvgpr_write_b32 v_accvgpr_mov_b32", "i32 = i32", identity)
 define("v_mov_b64", "i64 = i64", identity)
 define("v_cndmask_b32", "f32 = f32 f32 mask", lambda b, x, y, mask: b.select(mask, y, x))
 

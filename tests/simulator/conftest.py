@@ -1,0 +1,157 @@
+"""Two ways to run machine code: instructions on given registers, and kernels compiled from LLVM IR."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+import ziglang
+
+from flydsl.simulator import Memory, Program
+from flydsl.simulator.listing import read_listing
+from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.operands import EXEC, VCC
+from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
+from flydsl.simulator.registers import bind_program
+from flydsl.simulator.waves import LANES, Waves
+
+Array = np.ndarray[Any, Any]
+DEFAULT_MODE = 0x3F0  # round to nearest, denormals kept, DX10_CLAMP, IEEE
+
+
+@dataclass
+class Registers:
+    """The registers after some instructions: vector registers of all waves in a row, scalar ones of the first."""
+
+    waves: Waves
+
+    def v(self, first: int, dtype: Any = np.uint32) -> Array:
+        """A vector register (or a pair, for a 64-bit dtype), one number per lane; AGPRs start at 256."""
+        raw = self.waves.vgpr[first].reshape(-1)
+        if np.dtype(dtype).itemsize == 8:
+            pair = np.stack([raw, self.waves.vgpr[first + 1].reshape(-1)], axis=-1)
+            return np.ascontiguousarray(pair).view(dtype)[:, 0]
+        return raw.view(dtype)[:: 4 // np.dtype(dtype).itemsize]
+
+    def s(self, first: int, count: int = 1) -> int:
+        return sum(int(self.waves.sgpr[0, first + i]) << (32 * i) for i in range(count))
+
+    @property
+    def scc(self) -> bool:
+        return bool(self.waves.scc[0, 0])
+
+    @property
+    def vcc(self) -> int:
+        return self.s(VCC, 2)
+
+    @property
+    def exec(self) -> int:
+        return self.s(EXEC, 2)
+
+
+def run_instructions(
+    text: str,
+    *,
+    v: Mapping[int, Any] | None = None,
+    s: Mapping[int, int] | None = None,
+    exec_bits: int = (1 << 64) - 1,
+    mode: int = DEFAULT_MODE,
+    memory: Memory | None = None,
+    lds: bytes = b"",
+    scratch_bytes: int = 0,
+    end: str = "s_endpgm",
+) -> Registers:
+    """Run instructions. `v` gives vector registers (one number per lane; 64-bit numbers fill pairs; more than 64 lanes
+    make more waves of one workgroup), `s` scalar ones (ints up to 64 bits)."""
+    vectors = {register: np.asarray(values) for register, values in (v or {}).items()}
+    wave_count = max([1, *(values.size // LANES for values in vectors.values())])
+    listing = read_listing(f"k:\n{text}\n{end}\n")
+    program = Program.from_listing({}, listing)
+    waves = Waves(
+        [(0, 0, 0)],
+        (LANES * wave_count, 1, 1),
+        vgprs=256,
+        agprs=256,
+        lds_bytes=len(lds),
+        scratch_bytes=scratch_bytes,
+        entry=0,
+        mode=mode,
+    )
+    waves.lds[: len(lds)] = np.frombuffer(lds, np.uint8)
+    waves.sgpr[:, EXEC : EXEC + 2] = [exec_bits & 0xFFFFFFFF, exec_bits >> 32]
+    for register, value in (s or {}).items():
+        for i in range(2 if value >> 32 else 1):
+            waves.sgpr[:, register + i] = (value >> (32 * i)) & 0xFFFFFFFF
+    for register, values in vectors.items():
+        _set_vector(waves, register, values)
+    symbols = {name: CODE_BASE + INSTRUCTION_BYTES * index for name, index in program.labels.items()}
+    Machine(program, bind_program(program), waves, memory or Memory(), symbols, 1_000_000).run()
+    return Registers(waves)
+
+
+def _set_vector(waves: Waves, register: int, values: Array) -> None:
+    lanes = waves.count * LANES
+    values = np.ascontiguousarray(np.broadcast_to(values, lanes) if values.size == 1 else np.resize(values, lanes))
+    size = values.dtype.itemsize
+    if size < 4:
+        waves.vgpr[register] = values.view(f"u{size}").astype(np.uint32).reshape(-1, LANES)
+        return
+    dwords = values.view(np.uint32).reshape(waves.count, LANES, size // 4)
+    for i in range(size // 4):
+        waves.vgpr[register + i] = dwords[..., i]
+
+
+@cache
+def compile_llvm_ir(source: str, arch: str = "gfx942") -> tuple[bytes, str]:
+    """Compile LLVM IR to a code object and its listing."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple("amdgcn-amd-amdhsa").create_target_machine(cpu=arch, opt=3, reloc="pic")
+    module = llvm.parse_assembly(source)
+    module.triple, module.data_layout = "amdgcn-amd-amdhsa", str(machine.target_data)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    builder.getModulePassManager().run(module, builder)
+    bitcode = module.as_bitcode()
+    listing = machine.emit_assembly(llvm.parse_bitcode(bitcode))
+    return link(machine.emit_object(llvm.parse_bitcode(bitcode))), listing
+
+
+def link(object_file: bytes) -> bytes:
+    import tempfile
+
+    zig = os.path.join(os.path.dirname(ziglang.__file__), "zig")
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "k.o"), Path(folder, "k.hsaco")
+        source.write_bytes(object_file)
+        subprocess.run([zig, "ld.lld", "-shared", str(source), "-o", str(target)], check=True)
+        return target.read_bytes()
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., Registers]:
+    return run_instructions
+
+
+@pytest.fixture(scope="session")
+def compile_ir() -> Callable[..., tuple[bytes, str]]:
+    return compile_llvm_ir
+
+
+@pytest.fixture(scope="session")
+def link_object() -> Callable[[bytes], bytes]:
+    return link
+
+
+@pytest.fixture(autouse=True)
+def _references_may_overflow() -> Iterator[None]:
+    """The references compute with infinities and NaNs on purpose."""
+    with np.errstate(all="ignore"):
+        yield

@@ -1,0 +1,40 @@
+"""The contract between the table and the backends: semantics use nothing but the builder's vocabulary."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import flydsl.simulator.isa
+from flydsl.simulator.builder import Builder
+from flydsl.simulator.lockstep import Machine
+
+VOCABULARY = {name for name, value in vars(Builder).items() if inspect.isfunction(value) and not name.startswith("_")}
+FAMILIES = sorted(Path(flydsl.simulator.isa.__file__).parent.glob("*.py"))
+
+
+@pytest.mark.parametrize("path", FAMILIES, ids=lambda p: p.stem)
+def test_semantics_use_the_vocabulary_only(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "b"
+    }
+    assert used <= VOCABULARY
+    imported = {
+        n.module if isinstance(n, ast.ImportFrom) else a.name
+        for n in ast.walk(tree)
+        if isinstance(n, (ast.Import, ast.ImportFrom))
+        for a in n.names
+    }
+    assert "numpy" not in imported
+
+
+@pytest.mark.parametrize("name", sorted(VOCABULARY))
+def test_the_lock_step_machine_speaks_it(name: str) -> None:
+    expected = list(inspect.signature(getattr(Builder, name)).parameters)
+    assert list(inspect.signature(getattr(Machine, name)).parameters) == expected

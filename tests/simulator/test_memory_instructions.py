@@ -1,0 +1,382 @@
+"""Loads, stores and atomics of every address space."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flydsl.simulator import Memory, MemoryFault, MisalignedAccess
+
+Run = Callable[..., Any]
+LANE = np.arange(64)
+ONES = 0xFFFFFFFF
+
+
+def mapped(array: np.ndarray[Any, Any]) -> tuple[Memory, int]:
+    memory = Memory()
+    return memory, memory.map_array(array, name="A")
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2])
+@pytest.mark.parametrize("dwords", [1, 2, 3, 4])
+def test_global_dwords_at_any_byte_address(run: Run, dwords: int, shift: int) -> None:
+    data = np.random.default_rng(1).integers(0, 256, 4096).astype(np.uint8)
+    memory, address = mapped(data)
+    suffix = "" if dwords == 1 else f"x{dwords}"
+    last = f"v[4:{3 + dwords}]" if dwords > 1 else "v4"
+    offsets = (16 * LANE + shift).astype(np.uint32)
+    text = f"global_load_dword{suffix} {last}, v0, s[2:3] offset:32\n"
+    text += f"global_store_dword{suffix} v0, {last}, s[2:3] offset:2048"
+    after = run(text, v={0: offsets}, s={2: address}, memory=memory)
+    for i in range(dwords):
+        expected = [int.from_bytes(data[o + 32 + 4 * i : o + 36 + 4 * i].tobytes(), "little") for o in offsets]
+        np.testing.assert_array_equal(after.v(4 + i), expected)
+        stored = [int.from_bytes(data[o + 2048 + 4 * i : o + 2052 + 4 * i].tobytes(), "little") for o in offsets]
+        np.testing.assert_array_equal(stored, expected)
+
+
+def test_small_loads_extend_and_fill_halves(run: Run) -> None:
+    data = np.random.default_rng(2).integers(0, 65536, 64).astype(np.uint16)
+    memory, address = mapped(data)
+    names = ["ubyte", "sbyte", "ushort", "sshort", "short_d16", "short_d16_hi", "sbyte_d16_hi", "ubyte_d16"]
+    text = "\n".join(f"global_load_{name} v{4 + i}, v0, s[2:3]" for i, name in enumerate(names))
+    after = run(
+        text, v={0: (2 * LANE).astype("u4"), **dict.fromkeys(range(4, 12), 0xAAAABBBB)}, s={2: address}, memory=memory
+    )
+    low = data.astype("u4") & 0xFF
+    wide, signed_byte = data.astype("u4"), low.astype("u1").view("i1").astype("i4").view("u4")
+    expected = [low, signed_byte, wide, data.view("i2").astype("i4").view("u4")]
+    expected += [wide | 0xAAAA0000, wide << 16 | 0xBBBB, (signed_byte & 0xFFFF) << 16 | 0xBBBB, low | 0xAAAA0000]
+    for i, value in enumerate(expected):
+        np.testing.assert_array_equal(after.v(4 + i), value, err_msg=names[i])
+
+
+def test_small_stores(run: Run) -> None:
+    out = np.zeros(256, np.uint8)
+    memory, address = mapped(out)
+    text = """global_store_byte v0, v1, s[2:3]
+        global_store_byte_d16_hi v0, v1, s[2:3] offset:1
+        global_store_short_d16_hi v0, v1, s[2:3] offset:2"""
+    run(text, v={0: (4 * LANE).astype("u4"), 1: (0x30201000 + LANE).astype("u4")}, s={2: address}, memory=memory)
+    np.testing.assert_array_equal(
+        out.reshape(64, 4), np.stack([LANE, 0 * LANE + 0x20, 0 * LANE + 0x20, 0 * LANE + 0x30], axis=1)
+    )
+
+
+def test_scalar_loads(run: Run) -> None:
+    data = np.arange(100, 164, dtype=np.uint32)
+    memory, address = mapped(data)
+    text = """s_load_dwordx4 s[4:7], s[2:3], 0x10
+        s_mov_b32 s8, 8
+        s_load_dword s9, s[2:3], s8
+        s_load_dwordx2 s[10:11], s[2:3], 0x7"""
+    after = run(text, s={2: address}, memory=memory)
+    assert [after.s(i) for i in range(4, 8)] == [104, 105, 106, 107]
+    assert [after.s(9), after.s(10), after.s(11)] == [102, 101, 102]
+
+
+def test_lds_reads_and_writes(run: Run) -> None:
+    text = """ds_write_b64 v0, v[2:3] offset:8
+        ds_write2st64_b32 v1, v2, v3 offset0:4 offset1:5
+        ds_read2_b32 v[4:5], v0 offset0:2 offset1:3
+        ds_read_b128 v[8:11], v4 offset:0
+        ds_read2st64_b32 v[6:7], v1 offset0:4 offset1:5"""
+    vectors = {
+        0: (8 * LANE).astype("u4"),
+        1: (4 * LANE).astype("u4"),
+        2: LANE.astype("u4"),
+        3: (LANE + 100).astype("u4"),
+    }
+    after = run(
+        text.replace("v4 offset:0", "v12 offset:16"), v={**vectors, 12: (16 * (LANE % 8)).astype("u4")}, lds=bytes(2048)
+    )
+    np.testing.assert_array_equal(after.v(4), LANE)
+    np.testing.assert_array_equal(after.v(5), LANE + 100)
+    np.testing.assert_array_equal(after.v(6), LANE)
+    np.testing.assert_array_equal(after.v(7), LANE + 100)
+    np.testing.assert_array_equal(after.v(8), 2 * (LANE % 8) + 1)
+    np.testing.assert_array_equal(after.v(11), 2 * (LANE % 8) + 102)
+
+
+def test_small_lds_accesses(run: Run) -> None:
+    lds = np.arange(256, dtype=np.uint8).tobytes()
+    text = """ds_read_u8 v1, v0 offset:3
+        ds_read_i8 v2, v0 offset:128
+        ds_read_u16_d16_hi v3, v0
+        ds_write_b16_d16_hi v0, v4
+        ds_read_u16 v5, v0"""
+    after = run(text, v={0: (2 * LANE).astype("u4"), 3: 0x1234, 4: 0xBEEF0000}, lds=lds)
+    np.testing.assert_array_equal(after.v(1), 2 * LANE + 3)
+    np.testing.assert_array_equal(after.v(2).view("i4"), 2 * LANE + 128 - 256)
+    np.testing.assert_array_equal(after.v(3), (2 * LANE + (2 * LANE + 1 << 8)) << 16 | 0x1234)
+    assert (after.v(5) == 0xBEEF).all()
+
+
+ATOMICS: dict[str, Callable[[int, int], int]] = {
+    "add": lambda m, x: m + x,
+    "sub": lambda m, x: m - x,
+    "swap": lambda m, x: x,
+    "umax": max,
+    "umin": min,
+    "smin": lambda m, x: min(m, x, key=lambda v: v - (v >> 31 << 32)),
+    "and": lambda m, x: m & x,
+    "or": lambda m, x: m | x,
+    "xor": lambda m, x: m ^ x,
+    "inc": lambda m, x: 0 if m >= x else m + 1,
+    "dec": lambda m, x: x if m == 0 or m > x else m - 1,
+}
+DS_NAMES = {
+    "add": "add_rtn_u32",
+    "sub": "sub_rtn_u32",
+    "swap": "wrxchg_rtn_b32",
+    "umax": "max_rtn_u32",
+    "umin": "min_rtn_u32",
+}
+DS_NAMES |= {
+    "smin": "min_rtn_i32",
+    "and": "and_rtn_b32",
+    "or": "or_rtn_b32",
+    "xor": "xor_rtn_b32",
+    "inc": "inc_rtn_u32",
+    "dec": "dec_rtn_u32",
+}
+
+
+@pytest.mark.parametrize("name", ATOMICS)
+def test_lanes_with_the_same_address_take_turns(run: Run, name: str) -> None:
+    memory_before = np.random.default_rng(3).integers(0, 1 << 32, 8, dtype=np.uint32)
+    x = np.random.default_rng(4).integers(0, 1 << 32, 64, dtype=np.uint32)
+    data = memory_before.copy()
+    memory, address = mapped(data)
+    where = (4 * (LANE % 5)).astype("u4")
+    text = f"global_atomic_{name} v2, v0, v1, s[2:3] sc0\nds_{DS_NAMES[name]} v3, v0, v1\nds_read_b32 v4, v0"
+    after = run(text, v={0: where, 1: x}, s={2: address}, memory=memory, lds=memory_before.tobytes(), exec_bits=ONES)
+    word = [int(w) for w in memory_before]
+    old = []
+    for lane in range(32):
+        old.append(word[lane % 5])
+        word[lane % 5] = ATOMICS[name](word[lane % 5], int(x[lane])) & ONES
+    np.testing.assert_array_equal(data, np.array(word, "u4"))
+    np.testing.assert_array_equal(after.v(2)[:32], np.array(old, "u4"))
+    np.testing.assert_array_equal(after.v(3)[:32], np.array(old, "u4"))
+    np.testing.assert_array_equal(after.v(4)[:5], np.array(word, "u4")[:5])
+
+
+def test_float_and_64_bit_atomics(run: Run) -> None:
+    floats, doubles, longs = np.zeros(4, "f4"), np.zeros(4, "f8"), np.zeros(4, "u8")
+    memory = Memory()
+    addresses = [memory.map_array(a, name="A") for a in (floats, doubles, longs)]
+    text = """global_atomic_add_f32 v0, v1, s[2:3]
+        global_atomic_add_f64 v0, v[2:3], s[4:5]
+        global_atomic_add_x2 v0, v[4:5], s[6:7]
+        global_atomic_umax_x2 v[8:9], v0, v[4:5], s[6:7] offset:8 sc0"""
+    vectors = {
+        0: np.zeros(64, "u4"),
+        1: LANE.astype("f4"),
+        2: LANE.astype("f8"),
+        4: (LANE.astype("u8") << np.uint64(33)),
+    }
+    after = run(text, v=vectors, s={2: addresses[0], 4: addresses[1], 6: addresses[2]}, memory=memory)
+    assert (floats[0], doubles[0]) == (2016, 2016)
+    assert (longs[0], longs[1]) == (2016 << 33, 63 << 33)
+    np.testing.assert_array_equal(after.v(8, np.uint64), np.maximum(LANE - 1, 0).astype("u8") << np.uint64(33))
+
+
+def test_f32_atomic_addition_flushes_denormals_in_global_memory_but_not_in_lds(run: Run) -> None:
+    tiny = np.float32(2.0**-130)
+    data = np.full(64, tiny)
+    memory, address = mapped(data)
+    text = "global_atomic_add_f32 v0, v1, s[2:3]\nds_add_f32 v0, v1\nds_read_b32 v2, v0"
+    vectors = {0: (4 * LANE).astype("u4"), 1: np.full(64, tiny)}
+    after = run(text, v=vectors, s={2: address}, memory=memory, lds=data.tobytes())
+    assert (data == 0).all()
+    assert (after.v(2, np.float32) == 2 * tiny).all()
+
+
+def test_atomics_in_a_buffer_that_starts_between_two_of_their_words(run: Run) -> None:
+    storage = np.zeros(8, np.uint64)
+    part = storage.view(np.uint32)[1:]
+    memory, address = mapped(part)
+    vectors = {0: np.full(64, 4, "u4"), 2: np.ones(64, "u8")}
+    run(
+        "global_atomic_add_x2 v0, v[2:3], s[2:3]\nglobal_atomic_add_x2 v0, v[2:3], s[2:3] offset:8",
+        v=vectors,
+        s={2: address},
+        memory=memory,
+    )
+    assert storage.tolist() == [0, 64, 64, 0, 0, 0, 0, 0]
+
+
+def test_compare_and_swap_operand_order_differs_between_global_memory_and_lds(run: Run) -> None:
+    data = np.arange(64, dtype=np.uint32)
+    memory, address = mapped(data)
+    text = "global_atomic_cmpswap v4, v0, v[2:3], s[2:3] sc0\nds_cmpst_rtn_b32 v5, v0, v3, v2\nds_read_b32 v6, v0"
+    compare = np.where(LANE % 2, LANE, 999).astype("u4")
+    after = run(
+        text, v={0: (4 * LANE).astype("u4"), 2: 7, 3: compare}, s={2: address}, memory=memory, lds=data.tobytes()
+    )
+    expected = np.where(LANE % 2, 7, LANE)
+    np.testing.assert_array_equal(data, expected)
+    np.testing.assert_array_equal(after.v(6), expected)
+    np.testing.assert_array_equal(after.v(4), LANE)
+    np.testing.assert_array_equal(after.v(5), LANE)
+
+
+def resource(address: int, stride: int, records: int) -> dict[int, int]:
+    low, high = struct.unpack("<2I", struct.pack("<Q", address))
+    return {4: low, 5: high | stride << 16, 6: records, 7: 0x27000}
+
+
+def test_raw_buffer_checks_each_dword(run: Run) -> None:
+    data = np.arange(1, 101, dtype=np.uint32)
+    memory, address = mapped(data)
+    text = """buffer_load_dwordx4 v[4:7], v0, s[4:7], s8 offen offset:4
+        buffer_store_dwordx2 v[0:1], v0, s[4:7], 0 offen offset:128"""
+    scalars = {**resource(address, 0, 160), 8: 12}
+    after = run(text, v={0: (4 * LANE).astype("u4"), 1: 5}, s=scalars, memory=memory)
+    for i in range(4):
+        index = LANE + 4 + i
+        np.testing.assert_array_equal(after.v(4 + i), np.where(index < 40, index + 1, 0))
+    expected = np.arange(1, 101)
+    for lane in range(64):
+        if 32 + lane < 40:
+            expected[32 + lane] = 4 * lane
+        if 33 + lane < 40:
+            expected[33 + lane] = 5
+    # A store writes dword after dword, each for all lanes.
+    np.testing.assert_array_equal(data[:33], expected[:33])
+    np.testing.assert_array_equal(data[40:], expected[40:])
+    assert (data[33:40] == 5).all()
+
+
+def test_structured_buffer_counts_elements(run: Run) -> None:
+    data = np.arange(100, dtype=np.uint32)
+    memory, address = mapped(data)
+    text = "buffer_load_dword v4, v0, s[4:7], 0 idxen offset:4\nbuffer_load_ushort v5, v[0:1], s[4:7], 0 idxen offen"
+    after = run(text, v={0: LANE.astype("u4"), 1: 8}, s=resource(address, 12, 20), memory=memory)
+    np.testing.assert_array_equal(after.v(4), np.where(LANE < 20, 3 * LANE + 1, 0))
+    np.testing.assert_array_equal(after.v(5), np.where(LANE < 20, 3 * LANE + 2, 0))
+
+
+def test_buffer_atomics_return_in_the_data_register(run: Run) -> None:
+    data = np.arange(32, dtype=np.uint32)
+    memory, address = mapped(data)
+    text = "buffer_atomic_add v1, v0, s[4:7], 0 offen sc0\nbuffer_atomic_cmpswap v[2:3], v0, s[4:7], 0 offen sc0"
+    vectors = {0: (4 * LANE).astype("u4"), 1: 10, 2: 77, 3: (LANE + 10 + LANE % 2).astype("u4")}
+    after = run(text, v=vectors, s=resource(address, 0, 64), memory=memory)
+    inside = LANE < 16
+    np.testing.assert_array_equal(after.v(1), np.where(inside, LANE, 0))
+    np.testing.assert_array_equal(after.v(2), np.where(inside, LANE + 10, 0))
+    index = np.arange(32)
+    np.testing.assert_array_equal(data, np.where(index < 16, np.where(index % 2, index + 10, 77), index))
+
+
+def test_scratch_is_private_to_each_lane(run: Run) -> None:
+    text = """scratch_store_dword off, v1, off offset:4
+        scratch_store_short v0, v1, off offset:8
+        scratch_load_dword v2, off, s2 offset:0
+        scratch_load_dwordx2 v[4:5], v0, off offset:4"""
+    after = run(text, v={0: 0, 1: (LANE + 0x10000).astype("u4")}, s={2: 4}, scratch_bytes=16)
+    np.testing.assert_array_equal(after.v(2), LANE + 0x10000)
+    np.testing.assert_array_equal(after.v(4), LANE + 0x10000)
+    np.testing.assert_array_equal(after.v(5), LANE)
+
+
+def test_flat_addresses_reach_all_spaces(run: Run) -> None:
+    data = np.arange(64, dtype=np.uint32)
+    memory, address = mapped(data)
+    text = """s_mov_b64 s[4:5], src_shared_base
+        v_mov_b32 v1, s5
+        ds_write_b32 v0, v2
+        v_cndmask_b32 v4, v6, v0, s[8:9]
+        v_cndmask_b32 v5, v7, v1, s[8:9]
+        flat_load_dword v3, v[4:5]
+        flat_atomic_add v8, v[4:5], v9 sc0"""
+    vectors = {0: (4 * LANE).astype("u4"), 2: (LANE + 500).astype("u4"), 6: (address + 4 * LANE).astype("u8"), 9: 1}
+    after = run(text, v=vectors, s={8: 0xFFFF0000FFFF0000}, memory=memory, lds=bytes(256))
+    in_lds = LANE // 16 % 2 == 1
+    np.testing.assert_array_equal(after.v(3), np.where(in_lds, LANE + 500, LANE))
+    np.testing.assert_array_equal(data, LANE + ~in_lds)
+
+
+def test_each_buffer_has_a_gap_around_it_and_keeps_the_low_address_bits() -> None:
+    memory = Memory()
+    arrays = [np.zeros(n, "f4") for n in (1, 5, 1000)]
+    addresses = [memory.map_array(a, name=f"A{i}") for i, a in enumerate(arrays)]
+    for array, address in zip(arrays, addresses, strict=True):
+        assert address % 64 == array.ctypes.data % 64
+        for distance in (-(32 << 30) + 4096, 0, array.nbytes, (31 << 30)):
+            buffer = memory.buffer_at(address + distance)
+            assert buffer is not None
+            assert buffer.base == address
+    assert memory.buffer_at(0) is None
+
+
+def test_host_pointers_are_mapped_in_place(run: Run) -> None:
+    array = np.arange(64, dtype=np.uint32)
+    memory = Memory()
+    address = memory.map(array.ctypes.data, array.nbytes, name="A", element_bytes=4, label="u32[64]")
+    run(
+        "global_store_dword v0, v1, s[2:3]",
+        v={0: (4 * LANE).astype("u4"), 1: (LANE + 9).astype("u4")},
+        s={2: address},
+        memory=memory,
+    )
+    np.testing.assert_array_equal(array, LANE + 9)
+
+
+@pytest.mark.parametrize("index", [64, -1, 10**6])
+def test_a_fault_names_the_element_and_writes_nothing(run: Run, index: int) -> None:
+    array = np.zeros(64, np.float32)
+    memory = Memory()
+    address = memory.map_array(array, name="A", label="f32[64]")
+    addresses = (address + 4 * LANE).astype("u8")
+    addresses[5] = address + 4 * index
+    with pytest.raises(
+        MemoryFault, match=rf"global_store_dword writes 4 bytes outside of A \(f32\[64\].*element {index}"
+    ) as caught:
+        run("v_mov_b32 v2, 1.0\nglobal_store_dword v[0:1], v2, off", v={0: addresses}, memory=memory)
+    access = caught.value.access
+    assert (access.lane, access.thread, access.element_index, access.buffer) == (5, (5, 0, 0), index, "A")
+    assert (access.is_write, access.access_bytes, caught.value.isa_line) == (True, 4, 3)
+    assert not array.any()
+
+
+def test_inactive_lanes_may_have_any_address(run: Run) -> None:
+    array = np.zeros(64, np.float32)
+    memory, address = mapped(array)
+    addresses = np.where(LANE < 8, address + 4 * LANE, 0xDEAD).astype("u8")
+    run("global_store_dword v[0:1], v2, off", v={0: addresses, 2: np.float32(1)}, memory=memory, exec_bits=0xFF)
+    assert array.sum() == 8
+
+
+def test_other_faults(run: Run) -> None:
+    memory, address = mapped(np.zeros(64, "u4"))
+    with pytest.raises(MemoryFault, match="in no buffer"):
+        run("global_load_dword v2, v0, s[2:3]", v={0: 0}, memory=memory)
+    with pytest.raises(MemoryFault, match=r"outside of LDS \(64 bytes per workgroup\)"):
+        run("ds_read_b32 v2, v0", v={0: (4 * LANE).astype("u4")}, lds=bytes(64))
+    with pytest.raises(MemoryFault, match="outside of scratch"):
+        run("scratch_load_dword v2, off, off offset:16", scratch_bytes=16)
+    with pytest.raises(MisalignedAccess, match="not a multiple of 4"):
+        run("global_atomic_add v0, v1, s[2:3]", v={0: 2}, s={2: address}, memory=memory)
+
+
+def test_loads_straight_into_lds(run: Run) -> None:
+    data = np.arange(100, 164, dtype=np.uint32)
+    memory, address = mapped(data)
+    text = """s_mov_b32 m0, 0x10040
+        buffer_load_dword v0, s[4:7], 0 offen lds
+        s_mov_b32 m0, 0x140
+        global_load_lds_dword v0, s[2:3]
+        ds_read_b32 v2, v1 offset:64
+        ds_read_b32 v3, v1 offset:320"""
+    reverse = (4 * (63 - LANE)).astype("u4")
+    scalars = {2: address, **resource(address, 0, 128)}
+    after = run(text, v={0: reverse, 1: (4 * LANE).astype("u4")}, s=scalars, memory=memory, lds=bytes(1024))
+    np.testing.assert_array_equal(after.v(2), np.where(LANE >= 32, 163 - LANE, 0))
+    np.testing.assert_array_equal(after.v(3), 163 - LANE)

@@ -1,0 +1,96 @@
+"""The table's names and operands are those of the assembler: every entry assembles for gfx942."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import ziglang
+
+from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.table import IMPLICIT, Semantics
+
+NOT_ON_GFX942 = {"v_cvt_pk_bf16_f32"}
+
+# Where an operand must be of a certain kind, by mnemonic: position in the text and what stands there.
+SPECIAL = {
+    "v_readlane_b32": {0: "s5", 2: "s3"},
+    "v_readfirstlane_b32": {0: "s5"},
+    "v_writelane_b32": {1: "s3", 2: "3"},
+    "v_accvgpr_read_b32": {1: "a3"},
+    "v_accvgpr_write_b32": {0: "a3"},
+    "v_accvgpr_mov_b32": {0: "a3", 1: "a7"},
+    "v_fmamk_f32": {2: "0x3039"},
+    "v_madmk_f16": {2: "0x3039"},
+    "v_fmaak_f32": {3: "0x3039"},
+    "v_madak_f16": {3: "0x3039"},
+    "s_setreg_imm32_b32": {1: "0x3039"},
+    "ds_swizzle_b32": {1: "v20 offset:swizzle(SWAP,16)"},
+}
+FIXED_WORDS = {"offset": "0x10", "imm": "0x12", "word": "hwreg(HW_REG_MODE, 0, 4)", "label": "L"}
+
+
+def registers(file: str, first: int, count: int) -> str:
+    return f"{file}[{first}:{first + count - 1}]" if count > 1 else f"{file}{first}"
+
+
+def operand(mnemonic: str, word: str, position: int, packed: bool) -> str:
+    """Some operand of the word's kind, in registers that suit the position."""
+    word = word.rstrip("~")
+    first = 4 + 16 * position
+    if word in FIXED_WORDS:
+        return FIXED_WORDS[word]
+    if word == "mask":
+        return registers("s", first, 2)
+    count = 1
+    if word[1:].partition("x")[0] in ("32", "64"):
+        type_, _, number = word.partition("x")
+        count = int(number or 1) * int(type_[1:]) // 32
+    if packed and word == "f32":
+        count = 2
+    return registers("s" if mnemonic.startswith("s_") else "v", first, count)
+
+
+def operands(mnemonic: str, semantics: Semantics) -> Iterator[str]:
+    words = [w for w in (*semantics.results, *semantics.sources) if w not in IMPLICIT]
+    addresses = iter(["v90", "off"] if mnemonic.startswith("scratch") else ["v[90:91]", "off"])
+    is_buffer = mnemonic.startswith("buffer_")
+    for position, word in enumerate(words):
+        if is_buffer and position >= len(words) - 3:
+            yield ("v90", "s[8:11]", "0 offen")[position - len(words) + 3]
+        elif word == "any":
+            yield next(addresses)
+        elif position in SPECIAL.get(mnemonic, {}):
+            yield SPECIAL[mnemonic][position]
+        else:
+            yield operand(mnemonic, word, position, semantics.packed)
+
+
+def line(entry: str, semantics: Semantics) -> str:
+    mnemonic, _, variant = entry.partition("/")
+    suffix = {"returning": " sc0", "lds": " lds", "": ""}[variant]
+    return f"{mnemonic} {', '.join(operands(mnemonic, semantics))}{suffix}"
+
+
+def test_every_entry_assembles(tmp_path: Path) -> None:
+    skipped = {*NOT_ON_GFX942, *(k for k in TABLE if "gpr_idx" in k), "s_set_gpr_idx_on"}
+    entries = {k: s for k, s in TABLE.items() if s.sources != ("...",) and k not in skipped}
+    lines = ["L:", *(line(k, s) for k, s in entries.items())]
+    source = tmp_path / "all.s"
+    source.write_text("\n".join(lines) + "\n")
+    zig = os.path.join(os.path.dirname(ziglang.__file__), "zig")
+    command = [
+        zig,
+        "clang",
+        "--target=amdgcn-amd-amdhsa",
+        "-mcpu=gfx942",
+        "-c",
+        str(source),
+        "-o",
+        str(tmp_path / "all.o"),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert len(lines) > 1000
