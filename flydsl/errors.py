@@ -16,7 +16,7 @@ _NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A place in the user's Python source. `line` counts from 1; columns count from 0, as Python's do."""
+    """A place in the user's Python source. `line` counts from 1; columns count UTF-8 bytes from 0, as Python's do."""
 
     file: str
     line: int
@@ -46,10 +46,15 @@ class SourceLocation:
         lines = [f"    {shown}"]
         if self.column is not None:
             indent = len(text) - len(text.lstrip())
-            start = max(self.column - indent, 0)
-            end = len(shown) if self.end_column is None else max(self.end_column - indent, start + 1)
+            start = max(_characters(text, self.column) - indent, 0)
+            end = len(shown) if self.end_column is None else max(_characters(text, self.end_column) - indent, start + 1)
             lines.append("    " + " " * start + "^" * max(min(end, len(shown)) - start, 1))
         return lines
+
+
+def _characters(text: str, column: int) -> int:
+    """A column of UTF-8 bytes as one of characters."""
+    return len(text.encode()[:column].decode(errors="ignore"))
 
 
 class FlyError(Exception):

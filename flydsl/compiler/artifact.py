@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flydsl.codegen import CodeObject, Kernel
-from flydsl.compiler.jit_argument import TensorKey, adapt, payload_codes, tensor_leaves
+from flydsl.compiler.jit_argument import TensorKey, adapt, payload_codes
+from flydsl.compiler.user_error import show_user_code
+from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, FlyError
+from flydsl.errors import ArgumentError
 from flydsl.expr.typing import Stream
 from flydsl.runtime import device as devices
 from flydsl.runtime.host import HostLauncher
@@ -27,9 +29,8 @@ class CompiledArtifact:
         self.code = code
         self._keys = pipeline.keys
         self._runtime = [(i, key) for i, key in enumerate(pipeline.keys) if not isinstance(key, tuple)]
-        self._launchers: dict[str, HostLauncher] = {}
-        device_types = {key.device for _, key in self._runtime if isinstance(key, TensorKey)}
-        self._device_type = next(iter(device_types), "cpu")
+        self._launchers: dict[devices.Device, HostLauncher] = {}
+        self._place = next((key.device for _, key in self._runtime if isinstance(key, TensorKey)), "cpu")
 
     @property
     def isa(self) -> str:
@@ -52,10 +53,12 @@ class CompiledArtifact:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch. Raises ArgumentError for arguments that this artifact was not compiled for."""
+        __tracebackhide__ = True
         try:
             self.launch(self._payloads(args, kwargs))
-        except FlyError as error:
-            raise error.with_traceback(None) from None
+        except Exception as error:
+            show_user_code(error)
+            raise error
 
     def _payloads(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         signature = self.pipeline.signature
@@ -75,10 +78,8 @@ class CompiledArtifact:
 
     def launch(self, payloads: list[Any]) -> None:
         """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
-        device = devices.current_device(self._device_type)
-        launcher = self._launchers.get(device.name)
-        if launcher is None:
-            launcher = self._launchers[device.name] = self._host_launcher(device)
+        device = devices.current_device(self._place)
+        launcher = self._launchers.get(device) or self._host_launcher(device)
         with launcher.lock:
             session = device.session()
             launcher.run(self._values(payloads, device, session), session)
@@ -91,7 +92,7 @@ class CompiledArtifact:
             if isinstance(key, TensorKey):
                 argument = devices.TensorArgument(self.pipeline.signature.parameters[i].name, payload)
                 values.append(device.address(argument, session))
-                values += tensor_leaves(key, payload)
+                values += key.leaves(payload)
             elif key is Stream:
                 values.append(device.stream_handle(payload))
             else:
@@ -101,11 +102,16 @@ class CompiledArtifact:
         return values
 
     def _host_launcher(self, device: devices.Device) -> HostLauncher:
+        """The launcher for a device, compiled for this host when first needed."""
+        traced = self.pipeline.traced
         codes = [code for _, key in self._runtime for code in payload_codes(key)]
-        if self.pipeline.traced.extra_stream:
+        if traced.extra_stream:
             codes += payload_codes(Stream)
-        sites = {record.name: record.at for record in self.pipeline.traced.kernels}
-        return HostLauncher(self.pipeline.traced.module, self.pipeline.name, codes, device, self.code, sites)
+        sites = {record.name: record.at for record in traced.kernels}
+        with lock:
+            if device not in self._launchers:
+                self._launchers[device] = HostLauncher(traced.module, traced.entry, codes, device, self.code, sites)
+        return self._launchers[device]
 
     def __repr__(self) -> str:
         names = ", ".join(kernel.name for kernel in self.kernels)

@@ -1,86 +1,103 @@
-"""What a traced function read from its surroundings: globals, closure cells and attributes of the user's modules.
+"""What a traced function read from its surroundings: globals, closure cells, attributes of the user's objects.
 
 A compiled launcher holds as long as these are what they were. In a notebook they change all the time: a kernel is
-redefined, a block size is set anew.
+redefined, a block size is set anew. Numbers, text, layouts and containers of them are compared by value; anything else
+by identity, so a tensor that is changed in place goes unseen.
 """
 
 from __future__ import annotations
 
-import copy
+import builtins
+import dis
+import functools
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from flydsl.compiler.kernel_function import KernelFunction
-from flydsl.layout import Layout, Tile
+from flydsl.compiler.decorated import DecoratedFunction
+from flydsl.compiler.form import form
 
-_VALUES = (bool, int, float, complex, str, bytes, type(None), tuple, frozenset, Layout, Tile)
-_MUTABLE = (list, dict, set)
 _LIBRARY_ROOTS = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PACKAGE = __name__.partition(".")[0]
 _ABSENT = object()
+# Where a callable keeps the function behind it.
+_WRAPPED = {
+    DecoratedFunction: "function",
+    types.MethodType: "__func__",
+    staticmethod: "__func__",
+    classmethod: "__func__",
+    functools.partial: "func",
+}
 
 
 class Dependencies:
-    """The surroundings of a function, and of the kernels and functions that it refers to, as they are now."""
+    """The surroundings of a function, and of the kernels and functions that it refers to, as they are now.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._names: list[tuple[dict[str, Any], str, Any, bool]] = []
-        self._cells: list[tuple[types.CellType, Any, bool]] = []
-        self._visit(function, set())
+    values: compile-time arguments, which may be functions with surroundings of their own.
+    """
+
+    def __init__(self, function: Callable[..., Any], values: Iterable[Any] = ()) -> None:
+        self._names: list[tuple[Mapping[str, Any], str, Any, Any]] = []
+        self._cells: list[tuple[types.CellType, Any, Any]] = []
+        self._functions: list[tuple[types.FunctionType, Any, Any, Any]] = []
+        self._seen: dict[tuple[int, ...], Any] = {}
+        for value in (function, *values):
+            self._follow(value, set())
+        self._seen.clear()
 
     def unchanged(self) -> bool:
         """Whether everything is still what it was."""
-        for namespace, name, value, by_value in self._names:
+        for namespace, name, value, known in self._names:
             now = namespace.get(name, _ABSENT)
-            if now is not value and not (by_value and _same(now, value)):
+            if (now is not value or isinstance(value, _CONTAINERS)) and form(now) != known:
                 return False
-        for cell, value, by_value in self._cells:
+        for cell, value, known in self._cells:
             now = _contents(cell)
-            if now is not value and not (by_value and _same(now, value)):
+            if (now is not value or isinstance(value, _CONTAINERS)) and form(now) != known:
                 return False
-        return True
+        return all(
+            function.__code__ is code and function.__defaults__ is defaults and function.__kwdefaults__ is keywords
+            for function, code, defaults, keywords in self._functions
+        )
 
-    def _visit(self, function: Callable[..., Any], seen: set[int]) -> None:
-        if id(function) in seen:
-            return
-        seen.add(id(function))
+    def _follow(self, value: Any, names: set[str]) -> None:
+        """Look into a value: a function, or an object whose attributes `names` were read."""
+        attribute = next((a for kind, a in _WRAPPED.items() if isinstance(value, kind)), None)
+        if attribute is not None:
+            self._follow(getattr(value, attribute), names)
+        elif isinstance(value, types.FunctionType):
+            if self._is_new(value) and not _is_library(sys.modules.get(value.__module__)):
+                self._visit(value)
+        elif self._is_new(value, names):
+            for namespace in _namespaces(value):
+                for name in names & namespace.keys():
+                    self._record(namespace, name, names)
+
+    def _is_new(self, *objects: Any) -> bool:
+        """Whether these objects come together for the first time; they are kept, so that no id is reused."""
+        key = tuple(map(id, objects))
+        return self._seen.setdefault(key, objects) is objects
+
+    def _visit(self, function: types.FunctionType) -> None:
+        self._functions.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
+        names, attributes = _names(function.__code__)
         for cell in function.__closure__ or ():
             value = _contents(cell)
-            self._cells.append((cell, *_snapshot(value)))
-            self._follow(value, seen)
-        names = set(_names(function.__code__))
-        for name in names & function.__globals__.keys():
-            value = function.__globals__[name]
-            self._names.append((function.__globals__, name, *_snapshot(value)))
-            self._follow(value, seen)
-            if isinstance(value, types.ModuleType) and not _is_library(value):
-                self._visit_module(value, names, seen)
+            self._cells.append((cell, value, form(value)))
+            self._follow(value, attributes)
+        # A builtin that is not shadowed yet is a dependency too.
+        for name in names & (function.__globals__.keys() | vars(builtins).keys()):
+            self._record(function.__globals__, name, attributes)
 
-    def _visit_module(self, module: types.ModuleType, names: set[str], seen: set[int]) -> None:
-        """Attributes of a user's module that the function may have read."""
-        for name in names & vars(module).keys():
-            self._names.append((vars(module), name, *_snapshot(vars(module)[name])))
-            self._follow(vars(module)[name], seen)
-
-    def _follow(self, value: Any, seen: set[int]) -> None:
-        if isinstance(value, KernelFunction) or hasattr(value, "__flydsl_function__"):
-            self._visit(value.function, seen)
-        elif isinstance(value, types.FunctionType) and not _is_library(sys.modules.get(value.__module__)):
-            self._visit(value, seen)
+    def _record(self, namespace: Mapping[str, Any], name: str, attributes: set[str]) -> None:
+        value = namespace.get(name, _ABSENT)
+        self._names.append((namespace, name, value, form(value)))
+        self._follow(value, attributes)
 
 
-def _snapshot(value: Any) -> tuple[Any, bool]:
-    """A value to compare with later, and whether to compare by value. Mutable containers are copied."""
-    if isinstance(value, _MUTABLE):
-        return copy.deepcopy(value), True
-    return value, isinstance(value, _VALUES)
-
-
-def _same(now: Any, then: Any) -> bool:
-    return type(now) is type(then) and bool(now == then)
+_CONTAINERS = (tuple, list, dict, set)
 
 
 def _contents(cell: types.CellType) -> Any:
@@ -90,16 +107,39 @@ def _contents(cell: types.CellType) -> Any:
         return _ABSENT
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
+def _names(code: types.CodeType) -> tuple[set[str], set[str]]:
+    """The global names that a function and those nested in it read, and all names that may be attributes."""
+    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    attributes = set(code.co_names)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            yield from _names(const)
+            inner_names, inner_attributes = _names(const)
+            names |= inner_names
+            attributes |= inner_attributes
+    return names, attributes
+
+
+def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Where a module, class or object of the user's keeps its attributes."""
+    if isinstance(value, types.ModuleType):
+        if not _is_library(value):
+            yield vars(value)
+        return
+    if not isinstance(value, type):
+        own = getattr(value, "__dict__", None)
+        if isinstance(own, dict):
+            yield own
+        value = type(value)
+    for base in value.__mro__:
+        if not _is_library(sys.modules.get(base.__module__)):
+            yield vars(base)
 
 
 def _is_library(module: types.ModuleType | None) -> bool:
     """Whether a module belongs to Python, to an installed package or to this one: taken not to change."""
-    if module is None or module.__name__.partition(".")[0] == _PACKAGE:
-        return module is not None
+    if module is None or module.__name__ == "__main__":
+        return False
+    if module.__name__.partition(".")[0] == _PACKAGE:
+        return True
     file = getattr(module, "__file__", None)
-    return (file is None and module.__name__ != "__main__") or bool(file and file.startswith(_LIBRARY_ROOTS))
+    return file is None or file.startswith(_LIBRARY_ROOTS)

@@ -1,31 +1,36 @@
 """Arguments of a launcher: what a Python value means to the compiler, and what it passes at run time.
 
 For each argument there is a *key*, the static part that a compiled launcher depends on, and a *payload*, the numbers
-that change from call to call. A tensor's key is its element type, its rank, which mode has stride 1, and its kind of
-device; its payload is its address, sizes and strides.
+that change from call to call. A tensor's key is its element type, its rank, which mode has stride 1, and its
+device; its payload is its address, sizes and strides. The key of a compile-time argument is a tuple that starts with
+its type and value.
 """
 
 from __future__ import annotations
 
+import numbers
+import operator
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from mlir import ir
 
 from flydsl import layout as algebra
+from flydsl.compiler.form import form
 from flydsl.compiler.signature import Parameter
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import MemRefType, dynamic_leaves
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric, NumericMeta, wrap_scalar
-from flydsl.expr.typing import Constexpr, Stream, Tensor
+from flydsl.expr.typing import Stream, Tensor
 
-# torch's dtype names -> MLIR element types. Unsigned integers share MLIR's signless ones.
+# torch's dtype names -> MLIR element types, whose integers are taken as signed.
 _TORCH_ELEMENTS = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
-    "int16": "i16", "int8": "i8", "uint64": "i64", "uint32": "i32", "uint16": "i16", "uint8": "i8", "bool": "i8",
+    "int16": "i16", "int8": "i8", "bool": "i8",
     "float8_e4m3fn": "f8E4M3FN", "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2",
     "float8_e5m2fnuz": "f8E5M2FNUZ",
 }  # fmt: skip
@@ -83,6 +88,8 @@ from_torch_tensor = from_dlpack
 
 def _unit_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     """The last dimension of stride 1, preferring one of more than one element; -1 where there is none."""
+    if strides and strides[-1] == 1 and shape[-1] != 1:
+        return len(strides) - 1
     unit = [i for i, stride in enumerate(strides) if stride == 1]
     return max(unit, key=lambda i: (shape[i] != 1, i), default=-1)
 
@@ -107,26 +114,30 @@ Adapted = tuple[Any, Any]
 def adapt(parameter: Parameter, value: Any) -> Adapted:
     """Key and payload of one argument. Raises ArgumentError where the value is not what the parameter takes."""
     kind = parameter.kind
-    if kind is Constexpr:
-        parameter.check_constexpr(value)
-        return _constexpr_key(parameter, value), value
+    if kind is Tensor or kind is None:
+        return _adapt_value(parameter, value)
     if kind is Stream:
         return Stream, value.value if isinstance(value, Stream) else value
-    if kind is not None and issubclass(kind, Numeric):
+    if issubclass(kind, Numeric):
         return kind, _scalar(parameter, kind, value)
-    return _adapt_value(parameter, value)
+    parameter.check_constexpr(value)
+    return _constexpr_key(parameter, value), value
 
 
-def _constexpr_key(parameter: Parameter, value: Any) -> Any:
+def _constexpr_key(parameter: Parameter, value: Any) -> tuple[Any, ...]:
+    """Type and value, and where a value may equal others that trace other code, its form."""
+    kind = type(value)
+    if kind is int or kind is bool or kind is str:
+        return kind, value
     try:
         hash(value)
     except TypeError:
         raise ArgumentError(
-            f"{parameter.name} is a compile-time value, so it must be hashable; {type(value).__name__} is not",
+            f"{parameter.name} is a compile-time value, so it must be hashable; {kind.__name__} is not",
             at=user_location(),
             hint="pass a tuple for a list",
         ) from None
-    return type(value), value
+    return kind, value, form(value, lambda item: (type(item), item))
 
 
 def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
@@ -146,7 +157,7 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
 
 @dataclass(frozen=True)
 class TensorKey:
-    """The static part of a tensor argument. device: `cpu` or `cuda` (which is HIP's name in torch)."""
+    """The static part of a tensor argument. device: as torch writes it: `cpu`, or `cuda:0` for the first HIP device."""
 
     element: str
     layout: algebra.Layout
@@ -156,32 +167,63 @@ class TensorKey:
     def type(self) -> MemRefType:
         return MemRefType(self.element, "global", self.layout)
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.element, self.layout, self.device))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _dynamic_modes(self) -> tuple[list[int], list[int]]:
+        """The modes whose size, and those whose stride, is passed at run time."""
+        shape, stride = self.layout.shape, self.layout.stride
+        assert isinstance(shape, tuple)
+        assert isinstance(stride, tuple)
+        sizes = [i for i, leaf in enumerate(shape) if isinstance(leaf, algebra.Dynamic)]
+        return sizes, [i for i, leaf in enumerate(stride) if isinstance(leaf, algebra.Dynamic)]
+
+    def leaves(self, tensor: Any) -> list[int]:
+        """The values of the layout's dynamic leaves: sizes, then strides."""
+        sizes, strides = self._dynamic_modes
+        values = [tensor.shape[i] for i in sizes]
+        if strides:
+            values += [tensor.stride(i) for i in strides]
+        return values
+
 
 _tensor_keys: dict[tuple[Any, ...], TensorKey] = {}
 
 
 def _adapt_torch(parameter: Parameter, tensor: Any) -> Adapted:
-    shape, strides = tensor.shape, tensor.stride()
-    unit = 0 if strides == (1,) else _unit_dimension(shape, strides)
-    device = tensor.device.type
-    known = (tensor.dtype, tensor.layout, device, len(strides), unit)
+    if tensor.is_neg():
+        _check_tensor(parameter.name, tensor)
+    strides = tensor.stride()
+    unit = 0 if strides == (1,) else _unit_dimension(tensor.shape, strides)
+    known = (tensor.dtype, tensor.layout, tensor.device, len(strides), unit)
     key = _tensor_keys.get(known)
     if key is None:
         _check_tensor(parameter.name, tensor)
         layout = _dynamic_layout(len(strides), unit)
-        key = _tensor_keys[known] = TensorKey(torch_element(tensor.dtype), layout, device)
+        key = _tensor_keys[known] = TensorKey(torch_element(tensor.dtype), layout, str(tensor.device))
     return key, tensor
 
 
 def _adapt_tensor_argument(parameter: Parameter, argument: TensorArgument) -> Adapted:
     tensor = argument.tensor
     _check_tensor(parameter.name, tensor)
-    return TensorKey(torch_element(tensor.dtype), argument.layout, tensor.device.type), tensor
+    return TensorKey(torch_element(tensor.dtype), argument.layout, str(tensor.device)), tensor
 
 
 def torch_element(dtype: Any) -> str:
     """The MLIR element type of a torch dtype."""
     name = str(dtype).removeprefix("torch.")
+    if name.startswith("uint"):
+        raise ArgumentError(
+            f"tensors of {dtype} are not supported: a kernel would take their elements as signed",
+            at=user_location(),
+            hint=f"pass tensor.view(torch.{name[1:]}), and convert the elements where their sign matters",
+        )
     if name not in _TORCH_ELEMENTS:
         known = ", ".join(_TORCH_ELEMENTS)
         raise ArgumentError(f"tensors of {dtype} are not supported", at=user_location(), hint=f"supported: {known}")
@@ -212,19 +254,28 @@ def _check_tensor(name: str, tensor: Any) -> None:
 
 def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
     """A number as a parameter of type `kind` passes it."""
+    if kind is Int32 and type(value) is int and -(1 << 31) <= value < (1 << 31):
+        return value
     if isinstance(value, Numeric) and value.dtype is not kind:
         raise ArgumentError(
             f"{parameter.name} is {kind.__name__}, got {value!r}", at=user_location(), hint=f"fx.{kind.__name__}(...)"
         )
-    is_number = isinstance(value, Numeric | bool | int | float) or hasattr(value, "__index__")
-    if not is_number or (isinstance(value, float) and not kind.is_float):
-        raise ArgumentError(
-            f"{parameter.name} is {kind.__name__}, got {value!r} ({type(value).__name__})"[:300], at=user_location()
-        )
     try:
-        return (value if isinstance(value, Numeric) else kind(value)).value
+        return (value if isinstance(value, Numeric) else kind(_python_number(kind, value))).value
     except ArgumentError as error:
-        raise ArgumentError(f"{parameter.name}: {error.message}", at=error.at) from None
+        raise ArgumentError(f"{parameter.name}: {error.message}", at=user_location()) from None
+    except (TypeError, ValueError):
+        shown = f"{value!r} ({type(value).__name__})"[:300]
+        raise ArgumentError(f"{parameter.name} is {kind.__name__}, got {shown}", at=user_location()) from None
+
+
+def _python_number(kind: type[Numeric], value: Any) -> Any:
+    """A number of any library as Python's. Raises TypeError for what is none, and for a fraction as an integer."""
+    if isinstance(value, numbers.Real) and kind.is_float:
+        return float(value)
+    if isinstance(value, bool | int):
+        return value
+    return operator.index(value)
 
 
 def _adapt_number(kind: type[Numeric]) -> Callable[[Parameter, Any], Adapted]:
@@ -271,7 +322,11 @@ def ir_types(key: Any) -> list[ir.Type]:
         return [key.type.ir]
     if key is Stream:
         return [ir.Type.parse("!gpu.async.token")]
-    return [key.ir_type] if isinstance(key, NumericMeta) else []
+    if not isinstance(key, NumericMeta):
+        return []
+    if key.mlir_name not in _CODES:
+        raise ArgumentError(f"a launcher cannot take a {key.__name__}", hint="pass fx.Float32 and convert it inside")
+    return [key.ir_type]
 
 
 def traced_value(key: Any, value: ir.Value) -> Any:
@@ -292,16 +347,6 @@ def payload_codes(key: Any) -> list[str]:
         return ["q"]
     if not isinstance(key, NumericMeta):
         return []
-    code = _CODES.get(key.mlir_name)
-    if code is None:
-        raise ArgumentError(f"a launcher cannot take a {key.__name__}", hint="pass fx.Float32 and convert it inside")
+    code = _CODES[key.mlir_name]
     unsigned = issubclass(key, Integer) and not key.signed and code != "?"
     return [code.upper() if unsigned else code]
-
-
-def tensor_leaves(key: TensorKey, tensor: Any) -> list[int]:
-    """The values of a tensor layout's dynamic leaves: sizes, then strides other than the static one."""
-    layout = key.layout
-    sizes = [size for size, leaf in zip(tensor.shape, layout.shape, strict=True) if isinstance(leaf, algebra.Dynamic)]
-    strides = [s for s, leaf in zip(tensor.stride(), layout.stride, strict=True) if isinstance(leaf, algebra.Dynamic)]
-    return sizes + strides

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,14 +11,16 @@ from typing import Any
 
 from flydsl.arch import get_arch
 from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.jit_argument import TensorKey, adapt
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Signature
 from flydsl.compiler.trace import is_tracing, trace
+from flydsl.compiler.user_error import show_user_code
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, FlyError
+from flydsl.errors import ArgumentError
 from flydsl.runtime import device as devices
 from flydsl.utils import env
 
@@ -53,22 +55,15 @@ def capture_launches() -> Iterator[list[Launch]]:
         _captured.reset(token)
 
 
-class JitFunction:
+class JitFunction(DecoratedFunction):
     """A launcher: a function that runs on the host and launches kernels."""
 
-    __flydsl_function__ = True
+    decorator = "@flyc.jit"
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
-        self.function = function
-        self._signature: Signature | None = None
+        super().__init__(function)
         self._cache: dict[Any, tuple[Dependencies, CompiledArtifact]] = {}
-
-    @property
-    def signature(self) -> Signature:
-        if self._signature is None:
-            self._signature = Signature(self.function)
-        return self._signature
+        self._compiling = threading.Lock()
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments, unless that is done, and launch on the device where the tensors are.
@@ -77,17 +72,18 @@ class JitFunction:
         """
         if is_tracing():
             return rewrite(self.function)(*args, **kwargs)
+        __tracebackhide__ = True
         try:
             self._launch(args, kwargs)
-        except FlyError as error:
-            # The message says where and what; frames of the compiler would bury it.
-            raise error.with_traceback(None) from None
+        except Exception as error:
+            show_user_code(error)
+            raise error
         return None
 
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         values = self.signature.bind(args, kwargs)
         keys, payloads = self._adapt(values)
-        artifact = self._compiled(keys, values)
+        artifact = self._find(keys, values)
         captured = _captured.get()
         if captured is not None:
             captured.append(Launch(self, tuple(values), artifact))
@@ -103,14 +99,22 @@ class JitFunction:
             payloads.append(payload)
         return tuple(keys), payloads
 
-    def _compiled(self, keys: tuple[Any, ...], values: list[Any]) -> CompiledArtifact:
-        arch_name = devices.target_arch(device_type(self.signature, keys))
-        key = (keys, arch_name, env.opt_level(), env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO"))
-        found = self._cache.get(key)
-        if found is not None and found[0].unchanged():
-            return found[1]
-        dependencies = Dependencies(self.function)
-        artifact = self._pipeline(keys, values, arch_name).artifact
+    def _find(self, keys: tuple[Any, ...], values: list[Any]) -> CompiledArtifact:
+        """The artifact for a call, from the cache or compiled now."""
+        key = (keys, env.code_settings())
+        found = self._cached(key)
+        if found is None:
+            with self._compiling:  # of threads that call at once, one compiles
+                found = self._cached(key) or self._compile(key, keys, values)
+        return found
+
+    def _cached(self, key: Any) -> CompiledArtifact | None:
+        dependencies, artifact = self._cache.get(key, (None, None))
+        return artifact if dependencies is not None and dependencies.unchanged() else None
+
+    def _compile(self, key: Any, keys: tuple[Any, ...], values: list[Any]) -> CompiledArtifact:
+        dependencies = Dependencies(self.function, _compile_time(keys, values))
+        artifact = self._pipeline(keys, values).artifact
         self._cache[key] = (dependencies, artifact)
         return artifact
 
@@ -119,31 +123,38 @@ class JitFunction:
 
         arch: the target, by default that of a launch with the same arguments. Compiles anew at every call.
         """
+        __tracebackhide__ = True
         try:
             values = self.signature.bind(args, kwargs)
             keys, _ = self._adapt(values)
-            return self._pipeline(keys, values, arch or devices.target_arch(device_type(self.signature, keys)))
-        except FlyError as error:
-            raise error.with_traceback(None) from None
+            return self._pipeline(keys, values, arch)
+        except Exception as error:
+            show_user_code(error)
+            raise error
 
-    def _pipeline(self, keys: tuple[Any, ...], values: list[Any], arch_name: str) -> Pipeline:
-        arch = get_arch(arch_name)
-        traced = trace(self.function, self.signature.parameters, keys, values, arch)
+    def _pipeline(self, keys: tuple[Any, ...], values: list[Any], arch_name: str | None = None) -> Pipeline:
+        place = tensor_place(self.signature, keys)
+        arch = get_arch(arch_name or devices.target_arch(place))
+        traced = trace(self.function, self.signature, keys, values, arch)
         return Pipeline(self.function.__name__, traced, arch, keys, self.signature)
 
     def __repr__(self) -> str:
         return f"<flyc.jit {self.function.__name__}({', '.join(p.name for p in self.signature.parameters)})>"
 
 
-def device_type(signature: Signature, keys: tuple[Any, ...]) -> str:
-    """Where a call's tensors are: "cpu" or "cuda". Raises ArgumentError where they are not in one place."""
-    found = {
-        key.device: parameter.name
-        for parameter, key in zip(signature.parameters, keys, strict=True)
-        if isinstance(key, TensorKey)
-    }
+def _compile_time(keys: tuple[Any, ...], values: list[Any]) -> list[Any]:
+    """The arguments whose values are known when compiling."""
+    return [value for key, value in zip(keys, values, strict=True) if isinstance(key, tuple)]
+
+
+def tensor_place(signature: Signature, keys: tuple[Any, ...]) -> str:
+    """Where a call's tensors are: "cpu", "cuda:0". Raises ArgumentError where they are not in one place."""
+    found: dict[str, str] = {}
+    for parameter, key in zip(signature.parameters, keys, strict=True):
+        if isinstance(key, TensorKey):
+            found.setdefault(key.device, parameter.name)
     if len(found) > 1:
-        places = ", ".join(f"{name} is on {device}" for device, name in found.items())
+        places = ", ".join(f"{name} is on {place}" for place, name in found.items())
         raise ArgumentError(
             f"{signature.name}: tensors on different devices: {places}",
             at=user_location(),

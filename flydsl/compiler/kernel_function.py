@@ -2,38 +2,29 @@
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from mlir import ir
 
+from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.rewrite import rewrite
-from flydsl.compiler.signature import Parameter, Signature
+from flydsl.compiler.signature import Parameter
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, LaunchError, TraceError
+from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
 from flydsl.expr.emit import emit
-from flydsl.expr.numeric import ArithValue, Index, Int32, Numeric, as_numeric, numeric_class
+from flydsl.expr.numeric import ArithValue, Boolean, Index, Int32, Numeric, as_numeric, numeric_class
 from flydsl.expr.typing import Constexpr, FlyValue, Stream, Tensor
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
 
 
-class KernelFunction:
+class KernelFunction(DecoratedFunction):
     """A function that runs on the device, once per thread. Call it inside a `@flyc.jit` function and launch it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
-        self.function = function
-        self._rewritten: Callable[..., Any] | None = None
-        self._signature: Signature | None = None
-
-    @property
-    def signature(self) -> Signature:
-        if self._signature is None:
-            self._signature = Signature(self.function)
-        return self._signature
+    decorator = "@flyc.kernel"
 
     def __call__(self, *args: Any, **kwargs: Any) -> KernelLauncher:
         """Trace the kernel's body for these arguments; `.launch(...)` on the result runs it."""
@@ -51,32 +42,37 @@ class KernelFunction:
                 f"kernel {name} is called inside a kernel", at=at, hint="share code in a function without @flyc.kernel"
             )
         values = self.signature.bind(args, kwargs)
-        return self._trace(state, values)
+        operands = [_operand(p, value) for p, value in zip(self.signature.parameters, values, strict=True)]
+        launcher = KernelLauncher(state, *self._declare(state, operands), operands, at)
+        self._trace(state, launcher, values, operands)
+        state.waiting.append(launcher)
+        return launcher
 
-    def _trace(self, state: CompilationContext, values: list[Any]) -> KernelLauncher:
-        if self._rewritten is None:
-            self._rewritten = rewrite(self.function)
-        parameters = self.signature.parameters
-        operands = [_operand(p, value) for p, value in zip(parameters, values, strict=True)]
-        runtime = [value for value in operands if value is not None]
+    def _declare(self, state: CompilationContext, operands: list[ir.Value | None]) -> tuple[str, ir.Block]:
+        """A device function without body in the GPU module: its symbol and entry block."""
         symbol = state.unique_name(self.function.__name__)
-        block, arguments = new_function(
+        block = new_function(
             "gpu.func",
             symbol,
-            [value.type for value in runtime],
+            [value.type for value in operands if value is not None],
             ir.InsertionPoint(state.gpu_module_body),
             self.signature.location,
             {"gpu.kernel": ir.UnitAttr.get()},
         )
-        incoming = iter(arguments)
-        inside = {
-            p.name: value if operand is None else _inside(value, next(incoming), p)
-            for p, value, operand in zip(parameters, values, operands, strict=True)
-        }
+        return symbol, block
+
+    def _trace(
+        self, state: CompilationContext, launcher: KernelLauncher, values: list[Any], operands: list[ir.Value | None]
+    ) -> None:
+        incoming = iter(launcher.block.arguments)
+        inside = [
+            value if operand is None else _inside(value, next(incoming), p)
+            for p, value, operand in zip(self.signature.parameters, values, operands, strict=True)
+        ]
         state.in_kernel = True
         try:
-            with ir.InsertionPoint(block):
-                result = self._rewritten(**inside)
+            with ir.InsertionPoint(launcher.block):
+                result = self.signature.call(rewrite(self.function), inside)
                 ir.Operation.create("gpu.return", loc=ir.Location.unknown())
         finally:
             state.in_kernel = False
@@ -86,8 +82,6 @@ class KernelFunction:
                 at=self.signature.location,
                 hint="write results to a tensor",
             )
-        names = tuple(p.name for p, operand in zip(parameters, operands, strict=True) if operand is not None)
-        return KernelLauncher(state, symbol, runtime, names)
 
 
 def _operand(parameter: Parameter, value: Any) -> ir.Value | None:
@@ -127,13 +121,18 @@ class KernelLauncher:
     """A traced kernel with its arguments, waiting for its launch configuration."""
 
     def __init__(
-        self, state: CompilationContext, symbol: str, operands: list[ir.Value], names: tuple[str, ...]
+        self,
+        state: CompilationContext,
+        symbol: str,
+        block: ir.Block,
+        operands: list[ir.Value | None],
+        at: SourceLocation | None,
     ) -> None:
+        self.symbol = symbol
+        self.block = block
+        self.at = at
         self._state = state
-        self._symbol = symbol
-        self._operands = operands
-        self._names = names
-        self._launched = False
+        self._operands = [value for value in operands if value is not None]
 
     def launch(self, grid: Any, block: Any, smem: Any = 0, stream: Any = None) -> None:
         """Launch the kernel.
@@ -143,9 +142,9 @@ class KernelLauncher:
         Raises LaunchError for a configuration that no device accepts.
         """
         at = user_location()
-        if self._launched:
-            raise LaunchError(f"{self._symbol} is launched twice", at=at, hint="call the kernel once per launch")
-        self._launched = True
+        if self not in self._state.waiting:
+            raise LaunchError(f"{self.symbol} is launched twice", at=at, hint="call the kernel once per launch")
+        self._state.waiting.remove(self)
         blocks = _dimensions("grid", grid)
         threads = _dimensions("block", block)
         self._set_block_size(threads)
@@ -157,11 +156,11 @@ class KernelLauncher:
             *self._operands,
         ]
         attributes = {
-            "kernel": ir.Attribute.parse(f"@kernels::@{self._symbol}"),
+            "kernel": ir.Attribute.parse(f"@kernels::@{self.symbol}"),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments),
         }
         emit("gpu.launch_func", operands, [ir.Type.parse("!gpu.async.token")], attributes)
-        self._state.kernels.append(KernelRecord(self._symbol, self._names, at))
+        self._state.kernels.append(KernelRecord(self.symbol, at))
 
     def _stream(self, stream: Any) -> ir.Value:
         value = stream.value if isinstance(stream, Stream) else stream
@@ -178,7 +177,7 @@ class KernelLauncher:
 
     def _set_block_size(self, threads: list[Numeric]) -> None:
         """Tell the compiler the block size, or for a runtime one the largest."""
-        function = next(op for op in self._state.gpu_module_body.operations if op.name.value == self._symbol)
+        function = self.block.owner
         limit = self._state.arch.max_workgroup_size
         if all(value.is_static for value in threads):
             sizes = [int(value) for value in threads]
@@ -203,9 +202,8 @@ def _dimensions(what: str, value: Any) -> list[Any]:
 
 
 def _dimension(what: str, value: Any, item: Any) -> Any:
-    is_integer = isinstance(item, ir.Value | Numeric) or (hasattr(item, "__index__") and not isinstance(item, bool))
-    number = as_numeric(item if isinstance(item, ir.Value | Numeric) else int(item)) if is_integer else None
-    if number is None or number.is_float:
+    number = _integer(item)
+    if number is None:
         raise LaunchError(f"{what}={value!r}: {item!r} is not an integer", at=user_location())
     if number.is_static and int(number) < 1:
         raise LaunchError(f"{what}={value!r}: every dimension is at least 1", at=user_location())
@@ -213,15 +211,21 @@ def _dimension(what: str, value: Any, item: Any) -> Any:
 
 
 def _smem_bytes(smem: Any, state: CompilationContext) -> Any:
-    number = as_numeric(smem)
-    if number.is_float:
-        raise LaunchError(f"smem={smem!r}: a number of bytes", at=user_location())
-    if number.is_static and not 0 <= int(number) <= state.arch.lds_bytes_per_workgroup:
-        raise LaunchError(
-            f"smem={int(number)} bytes; {state.arch.name} has {state.arch.lds_bytes_per_workgroup} per workgroup",
-            at=user_location(),
-        )
+    number = _integer(smem)
+    if number is None:
+        raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location())
+    limit = state.arch.lds_bytes_per_workgroup
+    if number.is_static and not 0 <= int(number) <= limit:
+        raise LaunchError(f"smem={int(number)} bytes; {state.arch.name} has {limit} per workgroup", at=user_location())
     return Int32(number)
+
+
+def _integer(value: Any) -> Any:
+    """A number of the DSL from an integer of any kind; None for anything else."""
+    if isinstance(value, bool) or not (isinstance(value, ir.Value | Numeric) or hasattr(value, "__index__")):
+        return None
+    number = as_numeric(value if isinstance(value, ir.Value | Numeric) else operator.index(value))
+    return None if number.is_float or number.dtype is Boolean else number
 
 
 def kernel(function: Callable[..., Any]) -> KernelFunction:

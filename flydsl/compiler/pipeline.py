@@ -152,8 +152,8 @@ class Pipeline:
         if self.finished:
             raise CompileError(f"{self.name}: every stage has run", hint="start again with .lower(...)")
         stage = self.stages[self.position]
-        if stage.error is not None:
-            raise stage.error
+        if stage.state == "failed":
+            raise stage.error or CompileError(f"{self.name}: stage {stage.index} did not come to its end")
         self._run(stage)
         if self.finished:
             dump.dump(self)
@@ -173,13 +173,13 @@ class Pipeline:
 
     def _run(self, stage: Stage) -> None:
         start = perf_counter()
+        stage.state = "failed"  # which it stays if anything is raised: the module may be half rewritten
         try:
             with lock, context(), ir.Location.unknown():
                 stage.run(self._compilation)
                 if env.flag("FLYDSL_DEBUG_ENABLE_VERIFIER", True):
                     self._compilation.module.verify()
         except (FlyError, ir.MLIRError) as error:
-            stage.state = "failed"
             stage.error = _stage_error(stage, error)
             dump.dump(self)
             raise stage.error from None
@@ -206,11 +206,12 @@ class Pipeline:
     @property
     def origin(self) -> str:
         """The module as traced."""
-        return to_text(self._origin)
+        return self.text_after(0)
 
     def text_after(self, index: int, *, locations: bool = False) -> str:
         """The module after stage `index`, 0 for the traced one."""
-        return to_text(self._module_after(index), locations=locations)
+        with lock:
+            return to_text(self._module_after(index), locations=locations)
 
     def ops_after(self, index: int) -> int:
         """How many operations the module has after stage `index`."""
@@ -221,11 +222,15 @@ class Pipeline:
             count += 1
             return ir.WalkResult.ADVANCE
 
-        self._module_after(index).walk(visit)
+        with lock:
+            self._module_after(index).walk(visit)
         return count
 
     def _module_after(self, index: int) -> ir.Operation:
-        """The module after a stage, from running it again; kept, so that each stage runs again at most once."""
+        """The module after a stage, from running it again; kept, so that each stage runs again at most once.
+
+        The caller holds `lock`.
+        """
         if index > 0 and self.stages[index - 1].state != "done":
             stage = self.stages[index - 1]
             raise CompileError(f"stage {stage.name} has {'failed' if stage.error else 'not run yet'}")
@@ -238,7 +243,7 @@ class Pipeline:
                 self._compilation.debug_info,
                 self._compilation.code,
             )
-            with lock, context(), ir.Location.unknown():
+            with context(), ir.Location.unknown():
                 stage.run(again)
             self._snapshots.append(again.module)
         return self._snapshots[index]

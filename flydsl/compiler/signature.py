@@ -31,12 +31,8 @@ class Parameter:
     constexpr_type: type | None = None
     default: Any = _MISSING
 
-    @property
-    def is_constexpr(self) -> bool:
-        return self.kind is Constexpr
-
     def check_constexpr(self, value: Any) -> None:
-        """Raise ArgumentError unless a compile-time argument has its type and can key a cache."""
+        """Raise ArgumentError unless a compile-time argument has its type."""
         if self.constexpr_type is not None and not isinstance(value, self.constexpr_type):
             raise ArgumentError(
                 f"{self.name} is Constexpr[{self.constexpr_type.__name__}], got {value!r} ({type(value).__name__})",
@@ -55,6 +51,8 @@ class Signature:
             self._parameter(p, annotations.get(p.name, _MISSING))
             for p in inspect.signature(function).parameters.values()
         ]
+        kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+        self._positional = sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
         self._positions = {p.name: i for i, p in enumerate(self.parameters)}
         self._defaults = [p.default for p in self.parameters]
 
@@ -77,8 +75,9 @@ class Signature:
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The arguments in parameter order, defaults filled in. Raises ArgumentError as a call would TypeError."""
-        if len(args) > len(self.parameters):
-            raise self._wrong(f"takes {len(self.parameters)} arguments, got {len(args)}")
+        if len(args) > self._positional:
+            places = "positional arguments" if self._positional < len(self.parameters) else "arguments"
+            raise self._wrong(f"takes {self._positional} {places}, got {len(args)}")
         values = [*args, *self._defaults[len(args) :]]
         for name, value in kwargs.items():
             position = self._positions.get(name)
@@ -91,6 +90,12 @@ class Signature:
             missing = [p.name for p, value in zip(self.parameters, values, strict=True) if value is _MISSING]
             raise self._wrong(f"misses {', '.join(missing)}")
         return values
+
+    def call(self, function: Callable[..., Any], values: Sequence[Any]) -> Any:
+        """Call a function of this signature with values in parameter order."""
+        count = self._positional
+        keywords = {p.name: value for p, value in zip(self.parameters[count:], values[count:], strict=True)}
+        return function(*values[:count], **keywords)
 
     def _wrong(self, what: str) -> ArgumentError:
         names = ", ".join(p.name for p in self.parameters)
@@ -108,8 +113,8 @@ def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
             continue
     try:
         return inspect.get_annotations(function, locals=cells, eval_str=True)
-    except NameError as error:
+    except (NameError, AttributeError, SyntaxError) as error:
         raise TraceError(
-            f"{function.__name__}: an annotation names {error.name!r}, which is not defined",
+            f"{function.__name__}: an annotation cannot be read: {error}",
             at=SourceLocation(function.__code__.co_filename, function.__code__.co_firstlineno),
         ) from None

@@ -8,31 +8,37 @@ module attributes {gpu.container_module} {
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.compiler.jit_argument import ir_types, traced_value
 from flydsl.compiler.rewrite import rewrite
-from flydsl.compiler.signature import Parameter
+from flydsl.compiler.signature import Signature
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import mlir_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.typing import Stream
 
+if TYPE_CHECKING:
+    from flydsl.compiler.kernel_function import KernelLauncher
+
 _current: ContextVar[CompilationContext | None] = ContextVar("flydsl_trace", default=None)
+
+
+_GPU_MODULE = "kernels"
 
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """A kernel in a traced module. parameters: the names of the kernel's runtime parameters; at: its launch."""
+    """A kernel in a traced module. name: its symbol; at: where it is launched."""
 
     name: str
-    parameters: tuple[str, ...]
     at: SourceLocation | None
 
 
@@ -42,7 +48,7 @@ class CompilationContext:
 
     gpu_module_body: the block of `gpu.module @kernels`, for what belongs beside the kernels.
     stream: the launcher's stream token, used where a launch names none.
-    kernels: one record per launch.
+    kernels: one record per launch. waiting: kernels that were called and are not launched yet.
     """
 
     arch: Arch
@@ -51,6 +57,7 @@ class CompilationContext:
     stream: ir.Value | None = None
     in_kernel: bool = False
     kernels: list[KernelRecord] = field(default_factory=list)
+    waiting: list[KernelLauncher] = field(default_factory=list)
 
     @staticmethod
     def get_current() -> CompilationContext:
@@ -62,7 +69,7 @@ class CompilationContext:
 
     def unique_name(self, name: str) -> str:
         """A symbol for a kernel: its name and a number."""
-        return f"{name}_{len(self.gpu_module_body.operations)}"
+        return f"{symbol(name)}_{len(self.gpu_module_body.operations)}"
 
 
 def is_tracing() -> bool:
@@ -72,16 +79,17 @@ def is_tracing() -> bool:
 
 @dataclass(frozen=True)
 class Traced:
-    """The result: the module, its kernels, and whether the launcher takes its stream as an extra last argument."""
+    """The result: the module, the launcher's symbol, the kernels, and whether the stream is an extra last argument."""
 
     module: ir.Module
+    entry: str
     kernels: tuple[KernelRecord, ...]
     extra_stream: bool
 
 
 def trace(
     function: Callable[..., Any],
-    parameters: Sequence[Parameter],
+    signature: Signature,
     keys: Sequence[Any],
     values: Sequence[Any],
     arch: Arch,
@@ -93,39 +101,50 @@ def trace(
         state = CompilationContext(arch, module, gpu_module.regions[0].blocks[0])
         token = _current.set(state)
         try:
-            extra_stream = _trace_launcher(state, rewrite(function), parameters, keys, values)
+            extra_stream = _trace_launcher(state, rewrite(function), signature, keys, values)
         finally:
             _current.reset(token)
-        return Traced(module, tuple(state.kernels), extra_stream)
+        return Traced(module, symbol(function.__name__), tuple(state.kernels), extra_stream)
+
+
+def symbol(name: str) -> str:
+    """A Python name as MLIR, LLVM and an assembler take it; `kernels` is the GPU module's.
+
+    >>> symbol("<lambda>"), symbol("vectorAdd"), symbol("kernels")
+    ('_lambda_', 'vectorAdd', 'kernels_')
+    """
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"{plain}_" if plain == _GPU_MODULE else plain
 
 
 def _empty_module(arch: Arch) -> ir.Module:
     return ir.Module.parse(
         "module attributes {gpu.container_module} { "
-        f'gpu.module @kernels [#rocdl.target<chip = "{arch.name}">] {{ }} }}'
+        f'gpu.module @{_GPU_MODULE} [#rocdl.target<chip = "{arch.name}">] {{ }} }}'
     )
 
 
 def _trace_launcher(
     state: CompilationContext,
     function: Callable[..., Any],
-    parameters: Sequence[Parameter],
+    signature: Signature,
     keys: Sequence[Any],
     values: Sequence[Any],
 ) -> bool:
+    """Trace the launcher's body; whether its stream is an extra argument."""
     extra_stream = Stream not in keys
     types = [t for key in keys for t in _types_of(key)]
     if extra_stream:
         types += ir_types(Stream)
-    code = function.__code__
-    block, arguments = new_function(
+    block = new_function(
         "func.func",
-        function.__name__,
+        symbol(function.__name__),
         types,
         ir.InsertionPoint(state.module.body),
-        SourceLocation(code.co_filename, code.co_firstlineno),
+        signature.location,
         {"llvm.emit_c_interface": ir.UnitAttr.get()},
     )
+    arguments = list(block.arguments)
     with ir.InsertionPoint(block):
         incoming = iter(arguments)
         inside = [
@@ -133,15 +152,23 @@ def _trace_launcher(
             for key, value in zip(keys, values, strict=True)
         ]
         state.stream = arguments[-1] if extra_stream else inside[list(keys).index(Stream)].value
-        result = function(**{p.name: value for p, value in zip(parameters, inside, strict=True)})
-        if result is not None:
-            raise TraceError(
-                f"{function.__name__} returns {result!r}; a launcher returns nothing",
-                at=SourceLocation(code.co_filename, code.co_firstlineno),
-                hint="write results to a tensor",
-            )
+        result = signature.call(function, inside)
+        _check_end(state, function.__name__, result, signature.location)
         ir.Operation.create("func.return", loc=ir.Location.unknown())
     return extra_stream
+
+
+def _check_end(state: CompilationContext, name: str, result: Any, at: SourceLocation) -> None:
+    """Raise TraceError for a launcher that returns something, or calls a kernel without launching it."""
+    if result is not None:
+        raise TraceError(
+            f"{name} returns {result!r}; a launcher returns nothing", at=at, hint="write results to a tensor"
+        )
+    if state.waiting:
+        kernel = state.waiting[0]
+        raise TraceError(
+            f"kernel {kernel.symbol} is called, and not launched", at=kernel.at, hint=".launch(grid=..., block=...)"
+        )
 
 
 def _types_of(key: Any) -> list[ir.Type]:
@@ -156,8 +183,8 @@ def new_function(
     where: ir.InsertionPoint,
     at: SourceLocation | None,
     attributes: dict[str, ir.Attribute],
-) -> tuple[ir.Block, list[ir.Value]]:
-    """Create a function with an empty body; returns its entry block and arguments."""
+) -> ir.Block:
+    """Create a function with an empty body; returns its entry block."""
     location = mlir_location(at)
     described = {
         "sym_name": ir.StringAttr.get(name),
@@ -166,5 +193,4 @@ def new_function(
     }
     with where:
         function = ir.Operation.create(operation, attributes=described, regions=1, loc=location)
-    block = ir.Block.create_at_start(function.regions[0], list(types), [location] * len(types))
-    return block, list(block.arguments)
+    return ir.Block.create_at_start(function.regions[0], list(types), [location] * len(types))

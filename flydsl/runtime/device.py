@@ -24,7 +24,7 @@ from flydsl.utils import env
 Dim3 = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class TensorArgument:
     """A tensor as an argument of a launcher, by the name of its parameter."""
 
@@ -59,7 +59,7 @@ class LoadedCode(ABC):
 class Device(ABC):
     """What runs kernels.
 
-    name: tells devices apart. A call of a launcher opens a session, gives every tensor an address in it, and launches.
+    name: for people. A call of a launcher opens a session, gives every tensor an address in it, and launches.
     """
 
     name: str
@@ -94,35 +94,36 @@ def use_device(device: Device) -> Iterator[Device]:
         _override.reset(token)
 
 
-def current_device(device_type: str) -> Device:
-    """The device for tensors of a torch device type: "cpu" or "cuda" (HIP's name there)."""
+def current_device(place: str) -> Device:
+    """The device for tensors at a place as torch writes it: "cpu", or "cuda:0" (its name for the first HIP device)."""
     override = _override.get()
-    return override if override is not None else _default_device(device_type)
+    return override if override is not None else _default_device(place)
 
 
 @cache
-def _default_device(device_type: str) -> Device:
-    if device_type == "cpu":
+def _default_device(place: str) -> Device:
+    kind, _, index = place.partition(":")
+    if kind == "cpu":
         from flydsl.runtime.simulated import SimulatedDevice
 
         return SimulatedDevice()
     from flydsl.runtime.hip import HipDevice
 
-    return HipDevice()
+    return HipDevice(int(index or 0))
 
 
 # --- the target architecture -----------------------------------------------------------------------------------------
 
 
-def target_arch(device_type: str) -> str:
-    """The architecture to compile for: `ARCH` if set, else that of the device where the tensors are.
+def target_arch(place: str) -> str:
+    """The architecture to compile for: `ARCH` if set, else that of the device where the tensors are ("cpu", "cuda:0").
 
     The simulator is a gfx942 unless `FLYDSL_GPU_ARCH` or `HSA_OVERRIDE_GFX_VERSION` says otherwise.
     """
     explicit = env.text("ARCH")
     if explicit:
         return explicit
-    return get_rocm_arch() if device_type == "cuda" else _arch_from_environment() or DEFAULT_ARCH.name
+    return get_rocm_arch() if place.startswith("cuda") else _arch_from_environment() or DEFAULT_ARCH.name
 
 
 def get_rocm_arch() -> str:
@@ -173,7 +174,7 @@ def is_rdna_arch(arch: str | None = None) -> bool:
 
 def raw_stream(stream: Any) -> int | None:
     """The handle of a stream: an int, or what torch calls `cuda_stream`; None for None."""
-    if stream is None or isinstance(stream, int):
+    if stream is None or (isinstance(stream, int) and not isinstance(stream, bool)):
         return stream
     handle = getattr(stream, "cuda_stream", None)
     if handle is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -16,9 +18,11 @@ _LIBRARY = "libamdhip64.so"
 
 
 class HipDevice(Device):
-    """The current HIP device of torch."""
+    """A HIP device. index: as torch numbers it."""
 
-    name = "hip"
+    def __init__(self, index: int = 0) -> None:
+        self.name = f"hip:{index}"
+        self.index = index
 
     def address(self, argument: TensorArgument, session: Any) -> int:
         return int(argument.tensor.data_ptr())
@@ -29,7 +33,7 @@ class HipDevice(Device):
             return handle
         import torch
 
-        return int(torch.cuda.current_stream().cuda_stream)
+        return int(torch.cuda.current_stream(self.index).cuda_stream)
 
     def load(self, code: CodeObject) -> LoadedCode:
         present = get_rocm_arch()
@@ -38,28 +42,46 @@ class HipDevice(Device):
                 f"this was compiled for {code.arch.name}, and the GPU is {present}",
                 hint="unset ARCH, or look at the result with .lower(...).artifact",
             )
-        return _HipModule(code)
+        return _HipModule(code, self.index)
 
 
 class _HipModule(LoadedCode):
-    """A code object loaded by HIP; a kernel's handle is looked up once."""
+    """A code object loaded by HIP on one device; a kernel's handle is looked up once."""
 
-    def __init__(self, code: CodeObject) -> None:
+    def __init__(self, code: CodeObject, index: int) -> None:
         self._hip = hip_library()
+        self._index = index
         self._module = ctypes.c_void_p()
         self._functions: dict[str, ctypes.c_void_p] = {}
-        _check(self._hip, "hipModuleLoadData", ctypes.byref(self._module), code.hsaco)
+        with _selected(self._hip, index):
+            _check(self._hip, "hipModuleLoadData", ctypes.byref(self._module), code.hsaco)
 
     def launch(
         self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Any
     ) -> None:
-        function = self._functions.get(kernel)
-        if function is None:
-            function = ctypes.c_void_p()
-            _check(self._hip, "hipModuleGetFunction", ctypes.byref(function), self._module, kernel.encode())
-            self._functions[kernel] = function
         sizes = [ctypes.c_uint(n) for n in (*grid, *block, dynamic_lds_bytes)]
-        _check(self._hip, "hipModuleLaunchKernel", function, *sizes, ctypes.c_void_p(stream), params, None)
+        with _selected(self._hip, self._index):
+            function = self._functions.get(kernel)
+            if function is None:
+                function = ctypes.c_void_p()
+                _check(self._hip, "hipModuleGetFunction", ctypes.byref(function), self._module, kernel.encode())
+                self._functions[kernel] = function
+            _check(self._hip, "hipModuleLaunchKernel", function, *sizes, ctypes.c_void_p(stream), params, None)
+
+
+@contextmanager
+def _selected(hip: ctypes.CDLL, index: int) -> Iterator[None]:
+    """Make a device HIP's current one of this thread, where modules are loaded and launched; then put it back."""
+    before = ctypes.c_int()
+    _check(hip, "hipGetDevice", ctypes.byref(before))
+    if before.value == index:
+        yield
+        return
+    _check(hip, "hipSetDevice", index)
+    try:
+        yield
+    finally:
+        _check(hip, "hipSetDevice", before.value)
 
 
 @lru_cache(maxsize=1)

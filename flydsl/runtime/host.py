@@ -30,6 +30,8 @@ _SIGNATURES = {
 }
 _MODULE_HANDLE = 1
 _SLOT_BYTES = 8
+# The grid's size in the dispatch packet is a 32-bit number of work-items (HSA Runtime Specification 1.2, section 2.6).
+_MAX_GRID_THREADS = (1 << 32) - 1
 
 
 class HostLauncher:
@@ -50,6 +52,7 @@ class HostLauncher:
     ) -> None:
         self.lock = threading.RLock()
         self._loaded: LoadedCode = device.load(code)
+        self._arch = code.arch
         self._launch_sites = launch_sites
         self._kernels = list(launch_sites)
         self._handles = {name.encode(): i + 1 for i, name in enumerate(self._kernels)}
@@ -93,8 +96,11 @@ class HostLauncher:
         """Run the launcher on its flattened arguments. The caller holds `lock`. Raises what a launch raised."""
         try:
             self._struct.pack_into(self._buffer, 0, *values)
-        except struct.error as error:
-            raise ArgumentError(f"an argument does not fit the type in which it is passed: {error}") from None
+        except (struct.error, OverflowError) as error:
+            raise ArgumentError(
+                f"a size, stride or number is too large for the type in which it is passed: {error}",
+                hint="sizes are 32-bit integers, strides 64-bit ones, numbers as the parameter says",
+            ) from None
         self._session, self._error = session, None
         try:
             self._entry(self._pointers)
@@ -123,5 +129,15 @@ class HostLauncher:
         """What the compiler could not know: the values of runtime launch dimensions."""
         if min(grid) < 1 or min(block) < 1:
             raise LaunchError(f"{kernel}: grid {grid}, block {block}: every dimension is at least 1")
-        if lds_bytes < 0:
-            raise LaunchError(f"{kernel}: {lds_bytes} bytes of dynamic shared memory")
+        threads, limit = block[0] * block[1] * block[2], self._arch.max_workgroup_size
+        if threads > limit:
+            raise LaunchError(f"{kernel}: block {block} has {threads} threads; {self._arch.name} takes at most {limit}")
+        if max(grid[0] * block[0], grid[1] * block[1], grid[2] * block[2]) > _MAX_GRID_THREADS:
+            raise LaunchError(
+                f"{kernel}: grid {grid} of blocks {block}: a dimension has at most {_MAX_GRID_THREADS} threads"
+            )
+        if not 0 <= lds_bytes <= self._arch.lds_bytes_per_workgroup:
+            raise LaunchError(
+                f"{kernel}: smem={lds_bytes} bytes; {self._arch.name} has {self._arch.lds_bytes_per_workgroup}"
+                " per workgroup"
+            )

@@ -48,6 +48,20 @@ def flag(name: str, default: bool = False) -> bool:
     raise ArgumentError(f"{name}={value!r} is neither true nor false", hint=f"set {name}=1 or {name}=0")
 
 
+_CODE_VARIABLES = (
+    "ARCH",
+    "FLYDSL_GPU_ARCH",
+    "HSA_OVERRIDE_GFX_VERSION",
+    "FLYDSL_COMPILE_OPT_LEVEL",
+    "FLYDSL_DEBUG_ENABLE_DEBUG_INFO",
+)
+
+
+def code_settings() -> tuple[str | None, ...]:
+    """The variables that decide which code a compilation makes, as they stand: part of the key of a cache."""
+    return tuple(map(os.environ.get, _CODE_VARIABLES))
+
+
 def opt_level() -> int:
     """`FLYDSL_COMPILE_OPT_LEVEL`, 0 to 3."""
     value = text("FLYDSL_COMPILE_OPT_LEVEL", "2")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import builtins
 import difflib
+import dis
 import inspect
+import re
 import sys
-import textwrap
 import types
 from collections.abc import Callable
 from typing import Any
@@ -51,28 +52,56 @@ def _may_loop(code: types.CodeType) -> bool:
 def _parse(function: Callable[..., Any]) -> ast.FunctionDef:
     """The function's definition, with positions as in its file and without decorators."""
     code = function.__code__
+    at = SourceLocation(code.co_filename, code.co_firstlineno)
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError):
         raise TraceError(
             f"the source of {function.__name__} is not to be had, and its loops must be rewritten",
-            at=SourceLocation(code.co_filename, code.co_firstlineno),
+            at=at,
             hint="define it in a file or a notebook cell",
         ) from None
-    tree = ast.parse(textwrap.dedent("".join(lines)))
-    indent = len(lines[0]) - len(lines[0].lstrip())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword | ast.alias):
-            node.lineno += first - 1
-            node.end_lineno = (node.end_lineno or 0) + first - 1
-            node.col_offset += indent
-            node.end_col_offset = (node.end_col_offset or 0) + indent
-    definition = tree.body[0]
+    try:
+        # Under an `if`, indented source parses as it is, and columns stay those of the file.
+        tree = ast.parse("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
+    except SyntaxError:
+        tree = ast.Module(body=[], type_ignores=[])
+    ast.increment_lineno(tree, first - 2)
+    definition = next(
+        (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not isinstance(node, ast.If)), None
+    )
     if not isinstance(definition, ast.FunctionDef):
-        at = SourceLocation(code.co_filename, code.co_firstlineno)
-        raise TraceError("loops on runtime values need a function written with def", at=at)
+        raise TraceError(f"{function.__name__} has a loop, so it must be written with def", at=at)
     definition.decorator_list = []
+    if not _is_source_of(code, definition):
+        raise TraceError(
+            f"the source of {function.__name__} has changed since it was loaded",
+            at=at,
+            hint="reload its module, or restart the kernel of the notebook",
+        )
     return definition
+
+
+def _is_source_of(code: types.CodeType, definition: ast.FunctionDef) -> bool:
+    """Whether compiling the definition gives such code: the file may have been edited after it was loaded."""
+    if any(name.startswith("@py_assert") for name in code.co_varnames):
+        return True  # pytest has rewritten its assert statements
+    again = _compiled(definition, code, list(code.co_freevars))
+    return _essence(again) == _essence(code)
+
+
+def _essence(code: types.CodeType) -> tuple[Any, ...]:
+    """What a function does, without how: calls compile differently where the module's imports are known."""
+    consts = [_essence(c) if isinstance(c, types.CodeType) else _unqualified(c) for c in code.co_consts]
+    operators = [
+        (i.opname, i.argrepr) for i in dis.get_instructions(code) if re.match("BINARY|INPLACE|COMPARE|UNARY", i.opname)
+    ]
+    return code.co_names, code.co_varnames, consts, operators
+
+
+def _unqualified(const: Any) -> str:
+    """A constant's text. Python 3.10 has nested functions' qualified names among them, which tell where they are."""
+    return repr(const).rpartition("<locals>.")[2]
 
 
 def _rebuilt(function: Callable[..., Any], definition: ast.FunctionDef) -> Callable[..., Any]:
@@ -80,10 +109,21 @@ def _rebuilt(function: Callable[..., Any], definition: ast.FunctionDef) -> Calla
     code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     cells |= {name: types.CellType(value) for name, value in RUNTIME.items()}
-    parameters = [ast.arg(arg=name) for name in cells]
+    inner = _compiled(definition, code, list(cells))
+    closure = tuple(cells[name] for name in inner.co_freevars)
+    rebuilt = types.FunctionType(inner, function.__globals__, function.__name__, function.__defaults__, closure)
+    rebuilt.__kwdefaults__ = function.__kwdefaults__
+    rebuilt.__qualname__ = function.__qualname__
+    return rebuilt
+
+
+def _compiled(definition: ast.FunctionDef, code: types.CodeType, free: list[str]) -> types.CodeType:
+    """Code of a definition in the file and under the `__future__` imports of `code`, with free variables `free`."""
     outer = ast.FunctionDef(
         name="__fly_scope__",
-        args=ast.arguments(posonlyargs=[], args=parameters, kwonlyargs=[], kw_defaults=[], defaults=[]),
+        args=ast.arguments(
+            posonlyargs=[], args=[ast.arg(arg=name) for name in free], kwonlyargs=[], kw_defaults=[], defaults=[]
+        ),
         body=[definition],
         decorator_list=[],
     )
@@ -92,12 +132,7 @@ def _rebuilt(function: Callable[..., Any], definition: ast.FunctionDef) -> Calla
         outer.type_params = []
     module = ast.fix_missing_locations(ast.Module(body=[outer], type_ignores=[]))
     compiled = builtins.compile(module, code.co_filename, "exec", dont_inherit=True, flags=_future_flags(code))
-    inner = _nested_code(_nested_code(compiled, "__fly_scope__"), definition.name)
-    closure = tuple(cells[name] for name in inner.co_freevars)
-    rebuilt = types.FunctionType(inner, function.__globals__, function.__name__, function.__defaults__, closure)
-    rebuilt.__kwdefaults__ = function.__kwdefaults__
-    rebuilt.__qualname__ = function.__qualname__
-    return rebuilt
+    return _nested_code(_nested_code(compiled, "__fly_scope__"), definition.name)
 
 
 def _future_flags(code: types.CodeType) -> int:

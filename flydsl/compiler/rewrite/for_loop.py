@@ -94,14 +94,15 @@ def _is_range(node: ast.expr) -> bool:
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _LOOPS = (ast.For, ast.While)
+_ESCAPES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Delete)
 
 
-def _escapes(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Statements that leave the loop body: return anywhere in it, break and continue unless of an inner loop."""
-    found: list[ast.stmt] = []
+def _escapes(body: list[ast.stmt]) -> list[ast.AST]:
+    """What a body that becomes a function cannot do: return, yield, delete a name, break and continue its own loop."""
+    found: list[ast.AST] = []
 
     def look(node: ast.AST, inner_loop: bool) -> None:
-        if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not inner_loop):
+        if isinstance(node, _ESCAPES) or (isinstance(node, ast.Break | ast.Continue) and not inner_loop):
             found.append(node)
         if not isinstance(node, _SCOPES):
             for child in ast.iter_child_nodes(node):
@@ -120,6 +121,12 @@ def _assigned(statements: list[ast.stmt]) -> list[str]:
     def look(node: ast.AST) -> None:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names[node.id] = None
+        elif isinstance(node, ast.alias):
+            names[node.asname or node.name.partition(".")[0]] = None
+        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
+            names[node.name] = None
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            names[node.rest] = None
         elif isinstance(node, ast.Global | ast.Nonlocal):
             foreign.update(node.names)
         if isinstance(node, _SCOPES):

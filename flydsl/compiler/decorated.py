@@ -1,0 +1,45 @@
+"""What `@flyc.jit` and `@flyc.kernel` have in common: a Python function and its signature."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from flydsl.compiler.signature import Signature
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError, TraceError
+
+_Self = TypeVar("_Self", bound="DecoratedFunction")
+
+
+class DecoratedFunction:
+    """A Python function that is traced instead of run. function: as the user wrote it."""
+
+    decorator: ClassVar[str]
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not isinstance(function, types.FunctionType):
+            raise ArgumentError(
+                f"{self.decorator} decorates a function, not {function!r}",
+                at=user_location(),
+                hint=f"write {self.decorator} right above `def`, below other decorators",
+            )
+        functools.update_wrapper(self, function)  # type: ignore[arg-type] # for its name and docstring
+        self.function = function
+
+    @functools.cached_property
+    def signature(self) -> Signature:
+        """Its parameters; read at the first call, when the names in its annotations are defined."""
+        return Signature(self.function)
+
+    def __get__(self: _Self, instance: object, owner: type | None = None) -> _Self:
+        """Found through its class it is itself. There is no `self` on a device, so an object does not bind it."""
+        if instance is None:
+            return self
+        raise TraceError(
+            f"{self.function.__qualname__} is called as a method",
+            at=user_location(),
+            hint=f"write @staticmethod above {self.decorator}, and pass what it needs as arguments",
+        )

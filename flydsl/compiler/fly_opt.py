@@ -1,0 +1,126 @@
+"""`fly-opt`: run passes on a module in a file.
+
+    fly-opt --fly-canonicalize --fly-layout-lowering input.mlir
+    fly-opt --canonicalize --pass-pipeline='gpu.module(cse)' - -o out.mlir < input.mlir
+
+Passes run in the order given. Every upstream pass can be named too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlir import ir
+from mlir.passmanager import PassManager
+
+from flydsl.arch import DEFAULT_ARCH, Arch, get_arch
+from flydsl.dialect.context import context, lock
+from flydsl.dialect.location import source_location
+from flydsl.dialect.text import parse_module, to_text, written_form
+from flydsl.dialect.types import split_top_level
+from flydsl.errors import CompileError, FlyError
+from flydsl.passes import PASSES
+
+_OPTIONS = ("help", "arch", "mlir-print-debuginfo")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command. Returns the exit status: 0, or 1 after printing an error to stderr."""
+    steps, rest = _split(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(rest)
+    try:
+        text = sys.stdin.read() if options.input == "-" else Path(options.input).read_text(encoding="utf-8")
+        result = run(text, steps, get_arch(options.arch), locations=options.mlir_print_debuginfo)
+        if options.output == "-":
+            print(result)
+        else:
+            Path(options.output).write_text(result + "\n", encoding="utf-8")
+    except (FlyError, OSError, UnicodeDecodeError) as error:
+        print(f"fly-opt: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run(text: str, steps: Sequence[str], arch: Arch = DEFAULT_ARCH, *, locations: bool = False) -> str:
+    """The module in `text` after the passes, as text. Raises CompileError.
+
+    steps: names of passes, or pipelines in MLIR's syntax.
+
+    >>> print(run("func.func @f() { %0 = fly.static : !fly.layout<4:1> return }", ["fly-canonicalize"]))
+    module {
+      func.func @f() {
+        return
+      }
+    }
+    """
+    module = parse_module(text)
+    with lock, context(), ir.Location.unknown():
+        for step in steps:
+            for name in split_top_level(_unwrapped(step)):
+                _run_pass(module, name, arch)
+        return to_text(module, locations=locations).rstrip()
+
+
+def _unwrapped(pipeline: str) -> str:
+    """A pipeline without `builtin.module(...)` around it."""
+    inner = pipeline.removeprefix("builtin.module(")
+    return pipeline if inner == pipeline else inner.removesuffix(")")
+
+
+def _run_pass(module: ir.Module, name: str, arch: Arch) -> None:
+    if name in PASSES:
+        PASSES[name].apply(module.operation, arch)
+        if not module.operation.verify():
+            raise CompileError(f"{name} left a module that does not verify")
+        return
+    try:
+        manager = PassManager.parse(f"builtin.module({name})")
+    except ValueError as error:
+        raise CompileError(f"{name!r} is not a pass: {error}", hint="fly-opt --help lists the fly passes") from None
+    try:
+        manager.run(module.operation)
+    except ir.MLIRError as error:
+        first = error.error_diagnostics[0] if error.error_diagnostics else None
+        at = source_location(first.location) if first else None
+        raise CompileError(f"{name}: {written_form(first.message if first else str(error))}", at=at) from None
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Passes and pipelines in order, and the other arguments."""
+    steps: list[str] = []
+    rest: list[str] = []
+    for argument in arguments:
+        name, _, value = argument.removeprefix("--").partition("=")
+        if not argument.startswith("--") or name in _OPTIONS:
+            rest.append(argument)
+        else:
+            steps.append(value if name == "pass-pipeline" else argument[2:])
+    return steps, rest
+
+
+def _parser() -> argparse.ArgumentParser:
+    passes = "\n".join(f"  --{name}\n        {_summary(name)}" for name in PASSES)
+    parser = argparse.ArgumentParser(
+        prog="fly-opt",
+        usage="fly-opt [--PASS ...] [--pass-pipeline=PIPELINE] [options] input",
+        description="Run passes on an MLIR module in the fly dialect's written form, and print the result.",
+        epilog=f"passes, run in the order given (every upstream MLIR pass can be named too):\n{passes}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("input", help="the file to read, - for stdin")
+    parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="the file to write (default: stdout)")
+    parser.add_argument("--arch", default=DEFAULT_ARCH.name, help=f"target architecture (default: {DEFAULT_ARCH.name})")
+    parser.add_argument("--mlir-print-debuginfo", action="store_true", help="print the location of every operation")
+    return parser
+
+
+def _summary(name: str) -> str:
+    """The first line of a pass's docstring, without its name."""
+    return (PASSES[name].__doc__ or "").splitlines()[0].removeprefix(f"{name}: ")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""When two Python values are the same to the compiler.
+
+Python's `==` is too wide for that: 1 == True == 1.0 and 0.0 == -0.0, and each of them traces other code.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+from flydsl.layout import Layout, Tile
+
+
+class Itself:
+    """Equal only to the form of the same object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Itself) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def form(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
+    """A hashable copy of a value: values that trace the same code have equal forms.
+
+    Numbers, text, layouts and containers of them count by value and exact type; `other` is the form of the rest.
+
+    >>> form([1, 2]) == form([1, 2]), form((1,)) == form((True,)), form(0.0) == form(-0.0)
+    (True, False, False)
+    """
+    kind = type(value)
+    if kind in (int, bool, str, bytes, type(None)) or isinstance(value, Layout | Tile):
+        return kind, value
+    if isinstance(value, numbers.Number):
+        return kind, repr(value)  # which tells -0.0 from 0.0, and finds nan equal to itself
+    if isinstance(value, tuple | list):
+        return kind, tuple(form(item, other) for item in value)
+    if isinstance(value, set | frozenset):
+        return kind, frozenset(form(item, other) for item in value)
+    if isinstance(value, dict):
+        return kind, tuple((form(key, other), form(item, other)) for key, item in value.items())
+    return other(value)

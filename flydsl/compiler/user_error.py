@@ -1,0 +1,43 @@
+"""Errors as the user meets them: at a line of theirs, in a traceback without the compiler's frames."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+import mlir
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import FlyError
+
+_HIDDEN = tuple(path + os.sep for path in (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *mlir.__path__))
+
+
+def show_user_code(error: Exception) -> None:
+    """Prepare an error that is about to leave the package: its traceback, and the place of a FlyError without one."""
+    error.__traceback__ = user_frames(error)
+    if isinstance(error, FlyError):
+        error.located(user_location())
+
+
+def user_frames(error: Exception) -> TracebackType | None:
+    """The traceback of an error without frames of this package and of MLIR's bindings.
+
+    An error that is neither a FlyError nor raised by the user's code is a fault of this package, and keeps them all.
+    """
+    frames = []
+    step = error.__traceback__
+    while step is not None:
+        frames.append(step)
+        step = step.tb_next
+    if not isinstance(error, FlyError) and frames and _is_hidden(frames[-1]):
+        return error.__traceback__
+    shown: TracebackType | None = None
+    for frame in reversed(frames):
+        if not _is_hidden(frame):
+            shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return shown
+
+
+def _is_hidden(traceback: TracebackType) -> bool:
+    return traceback.tb_frame.f_code.co_filename.startswith(_HIDDEN)

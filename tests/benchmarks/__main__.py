@@ -1,0 +1,187 @@
+"""`make bench`: what the compiler, a warm call and the simulator cost. Prints a table and writes build/bench.json.
+
+Every row has name, value, unit, target and whether the target is met; rows without a target are there to be watched.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+WARM_CALLS = 2000
+ELEMENTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement. met: None where there is no target. target: the most that `value` may be."""
+
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.target is None else self.value <= self.target
+
+    def __str__(self) -> str:
+        verdict = "" if self.target is None else f"<= {self.target:<6g} {'met' if self.met else 'MISSED'}"
+        return f"{self.name:52} {self.value:10.3f} {self.unit:8} {verdict}".rstrip()
+
+
+def examples() -> Any:
+    """The vector adds that the tests of the kernels run."""
+    sys.path.insert(0, str(ROOT / "tests" / "kernels"))
+    import examples
+
+    return examples
+
+
+# --- in a fresh process ----------------------------------------------------------------------------------------------
+
+_IMPORT = """
+import torch, time
+start = time.perf_counter()
+import flydsl.compiler, flydsl.expr
+print(time.perf_counter() - start)
+"""
+_FIRST_CALL = f"""
+import sys, time
+sys.path.insert(0, {str(ROOT / "tests" / "kernels")!r})
+import examples, torch
+A, B, C = examples.vectors(128, torch.float32)
+start = time.perf_counter()
+examples.vectorAdd(A, B, C, 128, 129)
+print(time.perf_counter() - start)
+assert torch.equal(C, A + B)
+"""
+
+
+def in_fresh_processes(program: str, times: int = 3) -> float:
+    """The median of the seconds that a program prints."""
+    command = [sys.executable, "-c", program]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT) for _ in range(times)]
+    return statistics.median(float(run.stdout) for run in runs)
+
+
+def start_up() -> list[Row]:
+    return [
+        Row("import of flydsl, after torch", in_fresh_processes(_IMPORT), "s", 0.5),
+        Row("first call of the README's vector add", in_fresh_processes(_FIRST_CALL), "s", 0.25),
+    ]
+
+
+# --- in this process -------------------------------------------------------------------------------------------------
+
+
+def stages() -> list[Row]:
+    """The median time of each stage for the README's vector add."""
+    import torch
+
+    module = examples()
+    A, B, C = module.vectors(4096, torch.float32)
+    traces, runs = [], []
+    for _ in range(5):
+        start = time.perf_counter()
+        pipeline = module.vectorAdd.lower(A, B, C, 4096, 4097)
+        traces.append((time.perf_counter() - start) * 1e3)
+        runs.append(pipeline.run())
+    rows = [Row("trace", statistics.median(traces), "ms")]
+    for stage in runs[0]:
+        times = [run[stage.index].time_ms or 0.0 for run in runs]
+        rows.append(Row(f"stage {stage.index:2} {', '.join(stage.passes)}"[:52], statistics.median(times), "ms"))
+    return [*rows, Row("all stages", sum(row.value for row in rows[1:]), "ms")]
+
+
+def warm_call() -> list[Row]:
+    """A call whose signature is compiled, on a device that does nothing."""
+    import torch
+
+    from flydsl.codegen import CodeObject
+    from flydsl.runtime.device import Device, LoadedCode, TensorArgument, use_device
+
+    class Nothing(LoadedCode):
+        def launch(self, *_: Any) -> None:
+            """Does nothing."""
+
+    class Null(Device):
+        name = "null"
+
+        def address(self, argument: TensorArgument, session: Any) -> int:
+            return int(argument.tensor.data_ptr())
+
+        def stream_handle(self, stream: Any) -> int:
+            return 0
+
+        def load(self, code: CodeObject) -> LoadedCode:
+            return Nothing()
+
+    module = examples()
+    A, B, C = module.vectors(4096, torch.float32)
+    with use_device(Null()):
+        micros = best_of(5, lambda: module.vectorAdd(A, B, C, 4096, 4097), WARM_CALLS) * 1e6
+    return [Row("warm call, on a device that does nothing", micros, "us", 30)]
+
+
+def simulator() -> list[Row]:
+    """A million elements on the simulator, once compiled."""
+    import torch
+
+    from kernels.vector_add import vector_add
+
+    module, rows = examples(), []
+    A, B, C = module.vectors(ELEMENTS, torch.float32)
+    calls: dict[str, Callable[[], Any]] = {
+        "README": lambda: module.vectorAdd(A, B, C, ELEMENTS, ELEMENTS),
+        "kernels/vector_add": lambda: vector_add(A, B, C),
+    }
+    for name, call in calls.items():
+        call()
+        rows.append(Row(f"simulator, {ELEMENTS} elements f32, {name}", best_of(3, call, 1) * 1e3, "ms"))
+    return rows
+
+
+def layout_algebra() -> list[Row]:
+    from tests.benchmarks import bench_layout
+
+    results = bench_layout.run()
+    rows = [Row(f"layout {result['name']}", result["ours_us"], "us") for result in results]
+    ratio = bench_layout.summary(results)
+    return rows if ratio is None else [*rows, Row("layout, time over the fastest other, median", 1 / ratio, "", 1)]
+
+
+def best_of(repeats: int, call: Callable[[], Any], number: int) -> float:
+    """Seconds per call in the fastest of several repeats."""
+    call()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(number):
+            call()
+        seconds.append((time.perf_counter() - start) / number)
+    return min(seconds)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    rows = [*start_up(), *stages(), *warm_call(), *simulator(), *layout_algebra()]
+    print("\n".join(map(str, rows)))
+    host = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
+    results = {"host": host, "rows": [asdict(row) | {"met": row.met} for row in rows]}
+    out = ROOT / "build" / "bench.json"
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

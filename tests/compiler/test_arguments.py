@@ -1,0 +1,92 @@
+"""Tensors with a layout of the user's choosing, and scalars of every type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+
+
+@flyc.kernel
+def double_kernel(A: fx.Tensor):
+    i, j = fx.block_idx.x, fx.thread_idx.x
+    A[i, j] = A[i, j] * 2
+
+
+@flyc.jit
+def double(A: fx.Tensor):
+    double_kernel(A).launch(grid=A.shape[0], block=A.shape[1])
+
+
+@pytest.mark.parametrize("view", [lambda t: t, lambda t: t.T, lambda t: t[::2, 1:], lambda t: t[:, ::3]])
+def test_a_static_and_a_dynamic_layout(view: Any) -> None:
+    A = torch.arange(8.0 * 12).reshape(8, 12)
+    expected = A.clone()
+    view(expected).mul_(8)
+    double(view(A))
+    double(flyc.from_dlpack(view(A)))
+    double(flyc.from_dlpack(view(A)).mark_layout_dynamic())
+    assert torch.equal(A, expected)
+
+
+def test_a_static_layout_is_in_the_code() -> None:
+    A = torch.zeros(8, 12)
+    assert "(8,12):(12,1)" in double.lower(flyc.from_dlpack(A)).origin
+    dynamic = flyc.from_dlpack(A).mark_layout_dynamic(leading_dim=1, divisibility=4)
+    assert "(?,?):(?{i64 div=4},1)" in double.lower(dynamic).origin
+
+
+def test_arrays_of_other_libraries() -> None:
+    A = np.ones((2, 64), np.float32)
+    double(flyc.from_dlpack(A))
+    assert (A == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"leading_dim": 0}, "dimension 0 has stride 12"), ({"divisibility": 5}, "stride 12 of dimension 0")],
+)
+def test_marks_that_are_not_true(options: dict[str, int], says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        flyc.from_dlpack(torch.zeros(8, 12)).mark_layout_dynamic(**options)
+
+
+def test_scalars_of_every_type() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, h, f, d, u, b, q, x):
+        for place, value in enumerate((h, f, d, u, b.select(1, 0), q, x)):
+            A[place] = value.to(fx.Float32)
+
+    @flyc.jit
+    def store(
+        A: fx.Tensor, h: fx.Float16, f: fx.Float32, d: fx.Float64, u: fx.Uint8, b: fx.Boolean, q: fx.Int64, x: fx.Index
+    ):
+        kernel(A, h, f, d, u, b, q, x).launch(grid=1, block=1)
+
+    values = [1.5, -2.5, 3.25, 200, True, -(1 << 40), 7]
+    A = torch.zeros(7)
+    store(A, *values)
+    assert A.tolist() == [float(value) for value in values]
+
+
+def test_parameters_without_annotation() -> None:
+    @flyc.kernel
+    def kernel(A, n, f, b):
+        A[0] = n.to(fx.Float32)
+        A[1] = f
+        A[2] = b.select(1.0, 0.0)
+
+    @flyc.jit
+    def store(A, n, f, b):
+        kernel(A, n, f, b).launch(grid=1, block=1)
+
+    A = torch.zeros(3)
+    for n in (5, 1 << 40):
+        store(A, n, 2.5, True)
+        assert A.tolist() == [float(n), 2.5, 1.0]

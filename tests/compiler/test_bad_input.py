@@ -1,0 +1,406 @@
+"""Bad input gets an error of the right type, with the values that disagree, at the user's line."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.compiler import jit_argument
+from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, TraceError
+from flydsl.expr import range_constexpr
+
+
+@flyc.kernel
+def nothing(A: fx.Tensor):
+    A[0] = A[1]
+
+
+@flyc.jit
+def launch(A: fx.Tensor, n: fx.Int32 = 1, f: fx.Float32 = 1.0, h: fx.Float16 = 1.0, c: fx.Constexpr[int] = 1):
+    nothing(A).launch(grid=1, block=64)
+
+
+def caught(error: type[FlyError], call: Callable[[], Any]) -> FlyError:
+    with pytest.raises(error) as info:
+        call()
+    assert type(info.value) is error
+    return info.value
+
+
+def assert_at(error: FlyError, mark: str) -> None:
+    """The error's line is the one of this file that ends with the comment `# mark`."""
+    assert error.at is not None
+    assert error.at.file == __file__
+    line = linecache.getline(__file__, error.at.line)
+    assert line.rstrip().endswith(f"# {mark}"), line
+    if sys.version_info >= (3, 11):
+        assert "^" in str(error)
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+A = torch.zeros(64)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: launch(), ["launch misses A"]),  # here
+        (lambda: launch(A, 1, 1.0, 1.0, 1, 2), ["takes 5 arguments, got 6"]),  # here
+        (lambda: launch(A, m=1), ["no parameter 'm'", "(A, n, f, h, c)"]),  # here
+        (lambda: launch(A, A=A), ["'A' twice"]),  # here
+        (lambda: launch(3), ["A takes a tensor", "3 (int)"]),  # here
+        (lambda: launch(None), ["A takes a tensor", "None"]),  # here
+        (lambda: launch([1.0, 2.0]), ["A takes a tensor", "list"]),  # here
+        (lambda: launch(A, 1.5), ["n is Int32", "1.5 (float)"]),  # here
+        (lambda: launch(A, "1"), ["n is Int32", "'1' (str)"]),  # here
+        (lambda: launch(A, 1 << 40), ["n: Int32(1099511627776)"]),  # here
+        (lambda: launch(A, A), ["n is Int32", "Tensor"]),  # here
+        (lambda: launch(A, fx.Int64(1)), ["n is Int32", "Int64(1)"]),  # here
+        (lambda: launch(A, 1, "x"), ["f is Float32", "'x'"]),  # here
+        (lambda: launch(A, c=1.0), ["c is Constexpr[int]", "1.0 (float)"]),  # here
+        (lambda: launch(torch.zeros(8, dtype=torch.complex64)), ["torch.complex64"]),  # here
+        (lambda: launch(torch.zeros(8, dtype=torch.uint8)), ["torch.uint8", "signed", "view(torch.int8)"]),  # here
+        (lambda: launch(torch.zeros(1).expand(1 << 32)), ["too large", "32-bit"]),  # here
+        (lambda: launch(torch.tensor(1.0)), ["A: a tensor without dimensions", "(1,)"]),  # here
+        (lambda: launch(torch.zeros(8).to_sparse()), ["A:", "sparse"]),  # here
+        (lambda: launch(torch.zeros(8, device="meta")), ["A:", "meta"]),  # here
+        (lambda: launch(torch._neg_view(A)), ["A:", "negated"]),  # here
+        (lambda: flyc.from_dlpack(3), ["from_dlpack of int"]),  # here
+    ],
+)  # fmt: skip
+def test_arguments(call: Callable[[], Any], says: list[str]) -> None:
+    launch(A)
+    error = caught(ArgumentError, call)
+    assert [part for part in says if part not in str(error)] == []
+    assert_at(error, "here")
+
+
+def test_numbers_of_other_libraries() -> None:
+    import numpy as np
+
+    launch(A, np.int64(3), np.float32(2.5), 2, 1)
+    launch(A, torch.tensor(3), 2)
+
+
+def test_constexpr_must_be_hashable() -> None:
+    @flyc.jit
+    def takes_anything(A: fx.Tensor, c: fx.Constexpr):
+        nothing(A).launch(grid=1, block=64)
+
+    error = caught(ArgumentError, lambda: takes_anything(A, [1, 2]))  # here
+    assert "c is a compile-time value" in str(error)
+    assert_at(error, "here")
+
+
+def test_tensors_on_two_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no GPU here: an adaptor says that the second tensor is on one."""
+
+    class OnGpu:
+        pass
+
+    key = jit_argument.TensorKey("f32", jit_argument._dynamic_layout(1, 0), "cuda:0")
+    monkeypatch.setitem(jit_argument._ADAPTORS, OnGpu, lambda parameter, value: (key, value))
+
+    @flyc.jit
+    def two(X: fx.Tensor, Y: fx.Tensor):
+        nothing(X).launch(grid=1, block=64)
+
+    error = caught(ArgumentError, lambda: two(A, OnGpu()))  # here
+    assert "X is on cpu, Y is on cuda:0" in str(error)
+    assert_at(error, "here")
+
+
+def test_unknown_arch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx000")
+    error = caught(ArchError, lambda: launch(A))  # here
+    assert_at(error, "here")
+    assert "gfx000" in str(error)
+    assert "gfx942" in str(error)
+    monkeypatch.delenv("ARCH")
+    assert "nonsense" in str(caught(ArchError, lambda: launch.lower(A, arch="nonsense")))
+
+
+def test_an_arch_that_the_simulator_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+    assert "gfx950" in str(caught(ArchError, lambda: launch(A)))
+
+
+def test_a_type_that_a_launcher_cannot_take() -> None:
+    @flyc.jit
+    def takes_bf16(A: fx.Tensor, x: fx.BFloat16):
+        nothing(A).launch(grid=1, block=64)
+
+    error = caught(ArgumentError, lambda: takes_bf16(A, 1.0))  # here
+    assert "BFloat16" in str(error)
+    assert_at(error, "here")
+
+
+# --- launches --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("configuration", "says"),
+    [
+        ({"grid": 1, "block": 1025}, "1025 threads"),
+        ({"grid": 1, "block": (32, 33, 1)}, "1056 threads"),
+        ({"grid": 0, "block": 64}, "at least 1"),
+        ({"grid": (1, 0), "block": 64}, "at least 1"),
+        ({"grid": -1, "block": 64}, "at least 1"),
+        ({"grid": 1, "block": 0}, "at least 1"),
+        ({"grid": 1.0, "block": 64}, "1.0 is not an integer"),
+        ({"grid": 1, "block": (64.0,)}, "64.0 is not an integer"),
+        ({"grid": True, "block": 64}, "True is not an integer"),
+        ({"grid": "1", "block": 64}, "'1' is not an integer"),
+        ({"grid": None, "block": 64}, "None is not an integer"),
+        ({"grid": (1, 1, 1, 1), "block": 64}, "not 4"),
+        ({"grid": (), "block": 64}, "not 0"),
+        ({"grid": 1, "block": 64, "smem": 65537}, "65536 per workgroup"),
+        ({"grid": 1, "block": 64, "smem": -1}, "smem=-1"),
+        ({"grid": 1, "block": 64, "smem": 1.5}, "smem=1.5"),
+        ({"grid": 1, "block": 64, "stream": 7}, "stream=7"),
+    ],
+)
+def test_launch_configurations(configuration: dict[str, Any], says: str) -> None:
+    @flyc.jit
+    def configured(A: fx.Tensor):
+        nothing(A).launch(**configuration)  # here
+
+    error = caught(LaunchError, lambda: configured(A))
+    assert says in str(error)
+    assert_at(error, "here")
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ((0, 64, 0), "grid (0, 1, 1)"),
+        ((-3, 64, 0), "grid (-3, 1, 1)"),
+        ((1, 1025, 0), "1025 threads"),
+        ((1, 0, 0), "block (0, 1, 1)"),
+        ((1 << 30, 64, 0), "a dimension has at most"),
+        ((1, 64, 1 << 20), "smem=1048576"),
+        ((1, 64, -4), "smem=-4"),
+    ],
+)
+def test_launch_configurations_at_run_time(values: tuple[int, int, int], says: str) -> None:
+    @flyc.jit
+    def configured(A: fx.Tensor, grid: fx.Int32, block: fx.Int32, smem: fx.Int32):
+        nothing(A).launch(grid=grid, block=block, smem=smem)  # here
+
+    error = caught(LaunchError, lambda: configured(A, *values))
+    assert says in str(error)
+    assert_at(error, "here")
+    configured(A, 1, 64, 16)
+
+
+def test_kernels_in_the_wrong_place() -> None:
+    error = caught(TraceError, lambda: nothing(A))  # outside
+    assert "outside a @flyc.jit function" in str(error)
+    assert_at(error, "outside")
+
+    @flyc.kernel
+    def calls_a_kernel(A: fx.Tensor):
+        nothing(A)  # inside
+
+    @flyc.jit
+    def nested(A: fx.Tensor):
+        calls_a_kernel(A).launch(grid=1, block=64)
+
+    error = caught(TraceError, lambda: nested(A))
+    assert "called inside a kernel" in str(error)
+    assert_at(error, "inside")
+
+    @flyc.jit
+    def forgets(A: fx.Tensor):
+        nothing(A)  # forgotten
+
+    error = caught(TraceError, lambda: forgets(A))
+    assert "not launched" in str(error)
+    assert_at(error, "forgotten")
+
+    @flyc.jit
+    def twice(A: fx.Tensor):
+        ready = nothing(A)
+        ready.launch(grid=1, block=64)
+        ready.launch(grid=1, block=64)  # again
+
+    error = caught(LaunchError, lambda: twice(A))
+    assert "launched twice" in str(error)
+    assert_at(error, "again")
+
+
+# --- Python that cannot be traced ------------------------------------------------------------------------------------
+
+
+def trace(body: Callable[..., Any]) -> None:
+    kernel = flyc.kernel(body)
+
+    @flyc.jit
+    def traced(A: fx.Tensor, n: fx.Int32):
+        kernel(A, n).launch(grid=1, block=64)
+
+    traced(A, 3)
+
+
+def breaks(A: fx.Tensor, n: fx.Int32):
+    for _ in range(n):
+        break  # here
+
+
+def continues(A: fx.Tensor, n: fx.Int32):
+    for _ in range(n):
+        for _ in range_constexpr(2):
+            continue
+        continue  # here
+
+
+def returns(A: fx.Tensor, n: fx.Int32):
+    for _ in range(n):
+        return  # here
+
+
+def yields(A: fx.Tensor, n: fx.Int32):
+    for _ in range(n):
+        yield n  # here
+
+
+def deletes(A: fx.Tensor, n: fx.Int32):
+    for i in range(n):
+        del i  # here
+
+
+def has_else(A: fx.Tensor, n: fx.Int32):
+    for _ in range(n):
+        pass
+    else:
+        A[0] = 1.0  # here
+
+
+def changes_type(A: fx.Tensor, n: fx.Int32):
+    x = 1
+    for _ in range(n):  # here
+        x = x + 1.5
+
+
+def changes_structure(A: fx.Tensor, n: fx.Int32):
+    x = (1,)
+    for _ in range(n):  # here
+        x = (*x, 2)
+
+
+def branches(A: fx.Tensor, n: fx.Int32):
+    if n > 3:  # here
+        A[0] = 1.0
+
+
+def loops_while(A: fx.Tensor, n: fx.Int32):
+    while n > 3:  # here
+        n = n - 1
+
+
+def chooses(A: fx.Tensor, n: fx.Int32):
+    A[0] = 1.0 if n else 2.0  # here
+
+
+def indexes(A: fx.Tensor, n: fx.Int32):
+    A[0] = [1.0, 2.0][n]  # here
+
+
+def counts_down(A: fx.Tensor, n: fx.Int32):
+    for _ in range(n, 0, -1):  # here
+        pass
+
+
+def counts_floats(A: fx.Tensor, n: fx.Int32):
+    for _ in range(A[0]):  # here
+        pass
+
+
+def uses_what_a_loop_defined(A: fx.Tensor, n: fx.Int32):
+    for i in range(n):
+        x = A[i]
+    A[0] = x + 1.0  # here
+
+
+def unrolls_a_runtime_count(A: fx.Tensor, n: fx.Int32):
+    for _ in range_constexpr(n):  # here
+        pass
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (breaks, "`break` in a runtime loop"),
+        (continues, "`continue` in a runtime loop"),
+        (returns, "`return` in a runtime loop"),
+        (yields, "`yield` in a runtime loop"),
+        (deletes, "`delete` in a runtime loop"),
+        (has_else, "`else` on a runtime loop"),
+        (changes_type, "'x' is i32 before the loop and f32"),
+        (changes_structure, "'x' is"),
+        (branches, "cannot decide a Python branch"),
+        (loops_while, "cannot decide a Python branch"),
+        (chooses, "cannot decide a Python branch"),
+        (indexes, "is not a Python integer"),
+        (counts_down, "step -1"),
+        (counts_floats, "integers"),
+        (uses_what_a_loop_defined, "'x' is first assigned inside a runtime loop"),
+        (unrolls_a_runtime_count, "Int32"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_cannot_be_traced(body: Callable[..., Any], says: str) -> None:
+    with pytest.raises(FlyError) as info:
+        trace(body)
+    assert says in str(info.value)
+    assert_at(info.value, "here")
+
+
+# --- errors of the user's own ----------------------------------------------------------------------------------------
+
+
+def frames(error: BaseException) -> list[str]:
+    """The functions in an error's traceback, from this file on."""
+    names, step = [], error.__traceback__
+    while step is not None:
+        names.append(step.tb_frame.f_code.co_name)
+        step = step.tb_next
+    return names
+
+
+def misspells(A: fx.Tensor, n: fx.Int32):
+    for i in range(n):
+        A[i] = undefined_name  # type: ignore[name-defined]  # noqa: F821
+
+
+def divides(A: fx.Tensor, n: fx.Int32):
+    A[0] = 1 / 0
+
+
+@pytest.mark.parametrize(("body", "error"), [(misspells, NameError), (divides, ZeroDivisionError)])
+def test_the_users_own_errors_keep_type_and_line(body: Callable[..., Any], error: type[Exception]) -> None:
+    with pytest.raises(error) as info:
+        trace(body)
+    names = frames(info.value)
+    assert len(names) <= 7
+    assert body.__name__ in names
+    step = info.value.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    assert step is not None
+    assert step.tb_frame.f_code.co_filename == __file__
+
+
+def test_our_errors_have_short_tracebacks() -> None:
+    with pytest.raises(TraceError) as info:
+        trace(branches)
+    assert frames(info.value)[1:] == ["trace", "__call__", "traced", "branches"]
+    assert info.value.__context__ is None or info.value.__suppress_context__

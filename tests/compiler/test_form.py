@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from flydsl.compiler.form import form
+from flydsl.layout import make_layout
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (1, True),
+        (0.0, -0.0),
+        (1, 1.0),
+        ((1,), [1]),
+        ([1], [True]),
+        ({"a": 1}, {"a": 2}),
+        ({1}, {2}),
+        (object(), object()),
+    ],
+)
+def test_different(a: object, b: object) -> None:
+    assert form(a) != form(b)
+
+
+@pytest.mark.parametrize("make", [lambda: [1, {"a": (2.5, {3})}], lambda: math.nan * 1, lambda: make_layout((4, 8))])
+def test_same(make: object) -> None:
+    assert callable(make)
+    assert form(make()) == form(make())
+    assert hash(form(make())) == hash(form(make()))
+
+
+def test_a_form_is_a_copy() -> None:
+    value = [1, [2]]
+    before = form(value)
+    value[1].append(3)  # type: ignore[union-attr]
+    assert form(value) != before

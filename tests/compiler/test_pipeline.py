@@ -1,0 +1,302 @@
+"""The pipeline as a record: stepping, looking, failing, dumping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.compiler import pipeline as pipeline_module
+from flydsl.errors import ArgumentError, CompileError
+from flydsl.passes import fly_layout_lowering
+
+# The architecture guide, section 7.
+DUMP_FILES = [
+    "00_origin.mlir",
+    "01_fly_rewrite_func_signature.mlir",
+    "02_fly_canonicalize.mlir",
+    "03_fly_layout_lowering.mlir",
+    "04_fly_int_swizzle_simplify.mlir",
+    "05_canonicalize.mlir",
+    "06_fly_convert_atom_call_to_ssa_form.mlir",
+    "07_fly_promote_regmem_to_vectorssa.mlir",
+    "08_convert_fly_to_rocdl.mlir",
+    "09_canonicalize.mlir",
+    "10_convert_scf_to_cf_cse_convert_gpu_to_rocdl.mlir",
+    "11_rocdl_attach_target.mlir",
+    "12_convert_scf_to_cf.mlir",
+    "13_convert_cf_to_llvm.mlir",
+    "14_gpu_to_llvm.mlir",
+    "15_convert_vector_to_llvm.mlir",
+    "16_convert_arith_to_llvm.mlir",
+    "17_convert_func_to_llvm.mlir",
+    "18_reconcile_unrealized_casts.mlir",
+    "19_gpu_module_to_binary.mlir",
+    "20_llvm_ir.ll",
+    "21_final_isa.s",
+]
+
+
+@flyc.kernel
+def double_kernel(A: fx.Tensor):
+    A[fx.thread_idx.x] = A[fx.thread_idx.x] * 2
+
+
+@flyc.jit
+def double(A: fx.Tensor, n: fx.Constexpr[int] = 1):
+    double_kernel(A).launch(grid=1, block=64)
+
+
+def lowered() -> flyc.Pipeline:
+    return double.lower(torch.ones(64))
+
+
+def test_lower_runs_nothing() -> None:
+    A = torch.ones(64)
+    p = double.lower(A)
+    assert p.position == 0
+    assert {stage.state for stage in p} == {"pending"}
+    assert "fly.memref.load" in p.origin
+    assert (A == 1).all()
+
+
+def test_step_and_run() -> None:
+    p = lowered()
+    assert p.step() is p[1]
+    assert p.run(until="fly-layout-lowering").position == 3
+    assert p.run(until=4).position == 4
+    assert p.run(until="canonicalize").position == 5
+    assert p.run(until="canonicalize").position == 9, "the next one of that name"
+    assert p.run(until="fly-layout-lowering").position == 9, "it has run already"
+    assert p.run(until="12_convert_scf_to_cf").position == 12
+    assert p.run().finished
+    with pytest.raises(CompileError, match="every stage has run"):
+        p.step()
+
+
+def test_stages_by_number_name_and_file() -> None:
+    p = lowered()
+    assert p["fly-canonicalize"] is p[2] is p["02_fly_canonicalize.mlir"]
+    assert p["cse"] is p["fly-rocdl-cluster-attr"] is p[10]
+    assert [stage.index for stage in p] == list(range(1, len(p) + 1))
+    with pytest.raises(ArgumentError, match=r"names 2 stages") as ambiguous:
+        p["canonicalize"]
+    assert "p[5], p[9]" in str(ambiguous.value)
+    with pytest.raises(ArgumentError, match="no stage is called 'inline'") as unknown:
+        p.run(until="inline")
+    assert "fly-layout-lowering" in str(unknown.value)
+    with pytest.raises(ArgumentError, match="1 to 19"):
+        p[20]
+
+
+def test_what_a_stage_shows() -> None:
+    p = lowered().run(until="fly-layout-lowering")
+    stage = p["fly-layout-lowering"]
+    assert stage.before == p["fly-canonicalize"].after
+    assert stage.changed
+    assert any(line.startswith("-") and "fly.memref.load" in line for line in stage.diff.splitlines())
+    assert not p["fly-canonicalize"].changed or p["fly-canonicalize"].diff
+    assert stage.ops_before == p["fly-canonicalize"].ops_after > 0
+    with pytest.raises(CompileError, match="has not run yet"):
+        p["convert-fly-to-rocdl"].after  # noqa: B018
+    lines = repr(p).splitlines()
+    assert "3 of 19 stages done" in lines[0]
+    assert f"{stage.ops_before} -> {stage.ops_after}" in lines[4]
+    assert "pending" in lines[5]
+
+
+def test_replay_equals_what_ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FLYDSL_DEBUG_PRINT_AFTER_ALL", "1")
+    p = lowered().run()
+    printed = capsys.readouterr().out.split("// -----// after ")[1:]
+    assert len(printed) == len(p)
+    for stage, text in zip(p, printed, strict=True):
+        assert text.split(" //----- //\n", 1)[1].strip() == stage.after.strip()
+
+
+def test_recording_makes_no_text_until_someone_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> str:
+        raise AssertionError("text was made")
+
+    monkeypatch.setattr(pipeline_module, "to_text", refuse)
+    replays = []
+    monkeypatch.setattr(pipeline_module.Pipeline, "_module_after", lambda *_: replays.append(1))
+    A = torch.ones(64)
+    double.lower(A).artifact(A)
+    assert (A == 2).all()
+    assert not replays
+
+
+def test_a_failing_stage_keeps_its_input_and_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise CompileError("no such lowering")
+
+    p = lowered()
+    monkeypatch.setattr(fly_layout_lowering, "apply", fail)
+    with pytest.raises(CompileError, match="stage 3 fly-layout-lowering: no such lowering"):
+        p.run()
+    stage = p["fly-layout-lowering"]
+    assert stage.state == "failed"
+    assert stage.error is not None
+    assert "fly.memref.load" in stage.before
+    with pytest.raises(CompileError, match="has failed"):
+        stage.after  # noqa: B018
+    with pytest.raises(CompileError, match="no such lowering"):
+        p.step()
+    assert "failed" in repr(p)
+
+
+def test_a_stage_that_is_interrupted_does_not_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    p = lowered()
+    with monkeypatch.context() as patch:
+        patch.setattr(fly_layout_lowering, "apply", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            p.run()
+    with pytest.raises(CompileError, match="did not come to its end"):
+        p.run()
+
+
+def test_mlir_diagnostics_name_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verifier refuses what a pass left behind: a device function without its end."""
+
+    def spoil(module: Any, arch: Any) -> None:
+        gpu_module = next(op for op in module.regions[0].blocks[0].operations if op.operation.name == "gpu.module")
+        function = gpu_module.regions[0].blocks[0].operations[0]
+        body = function.regions[0].blocks[0].operations
+        body[len(body) - 1].operation.erase()
+
+    p = lowered()
+    monkeypatch.setattr(fly_layout_lowering, "apply", spoil)
+    with pytest.raises(CompileError, match="stage 3 fly-layout-lowering failed") as caught:
+        p.run()
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
+
+
+# --- the artifact ----------------------------------------------------------------------------------------------------
+
+
+def test_the_artifact() -> None:
+    p = lowered()
+    k = p.artifact
+    assert p.finished
+    assert k is p.artifact
+    assert "s_endpgm" in k.isa
+    assert k.hsaco[:4] == b"\x7fELF"
+    (kernel,) = k.kernels
+    assert kernel.name == "double_kernel_0"
+    assert kernel.resources.vgprs > 0
+    assert kernel.resources.scratch_bytes == kernel.resources.vgpr_spills == 0
+    assert kernel.occupancy.waves_per_simd > 0
+    assert "double_kernel_0" in repr(k)
+    A = torch.full((64,), 3.0)
+    k(A)
+    k(A=A)
+    assert (A == 12).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((torch.ones(64, dtype=torch.float16),), ["A:", "f32", "f16"]),
+        ((torch.ones(128)[::2],), ["A:", "(?):(1)", "?{i64}"]),
+        ((torch.ones(64), 2), ["n:", "1", "2"]),
+        ((), ["misses A"]),
+        ((torch.ones(64), 1, 2), ["takes 2 arguments, got 3"]),
+    ],
+)
+def test_the_artifact_says_what_differs(arguments: tuple[Any, ...], says: list[str]) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        lowered().artifact(*arguments)
+    assert all(part in str(caught.value) for part in says)
+
+
+def test_print_ir(capsys: pytest.CaptureFixture[str]) -> None:
+    k = lowered().artifact
+    k.print_ir(compiled=False)
+    assert "fly.memref.load" in capsys.readouterr().out
+    k.print_ir()
+    assert "gpu.binary" in capsys.readouterr().out
+
+
+# --- environment -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FLYDSL_DUMP_DIR", str(tmp_path))
+    return tmp_path / "double"
+
+
+def test_dump_files(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_DUMP_IR", "1")
+    p = lowered().run()
+    assert sorted(path.name for path in dumps.iterdir()) == DUMP_FILES
+    for stage in p:
+        assert (dumps / stage.file_name).read_text("utf-8") == stage.after
+    assert (dumps / "21_final_isa.s").read_text("utf-8") == p.artifact.isa
+    assert "define" in (dumps / "20_llvm_ir.ll").read_text("utf-8")
+
+
+def test_debug_info_adds_a_stage(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_DUMP_IR", "true")
+    monkeypatch.setenv("FLYDSL_DEBUG_ENABLE_DEBUG_INFO", "1")
+    p = lowered().run()
+    names = sorted(path.name for path in dumps.iterdir())
+    assert "19_ensure_debug_info_scope_on_llvm_func.mlir" in names
+    assert names[-3:] == ["20_gpu_module_to_binary.mlir", "21_llvm_ir.ll", "22_final_isa.s"]
+    assert b".debug_line" in p.artifact.hsaco
+
+
+def test_a_failed_pipeline_dumps_what_there_is(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise CompileError("no")
+
+    monkeypatch.setenv("FLYDSL_DUMP_IR", "1")
+    monkeypatch.setattr(fly_layout_lowering, "apply", fail)
+    with pytest.raises(CompileError):
+        lowered().run()
+    assert sorted(path.name for path in dumps.iterdir()) == DUMP_FILES[:3]
+
+
+def test_asm_dump(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_DEBUG_DUMP_ASM", "1")
+    lowered().run()
+    assert [path.name for path in dumps.iterdir()] == ["21_final_isa.s"]
+
+
+def test_origin_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FLYDSL_DEBUG_PRINT_ORIGIN_IR", "1")
+    p = lowered()
+    assert capsys.readouterr().out.strip() == p.origin.strip()
+
+
+def test_compile_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPILE_ONLY", "1")
+    A = torch.ones(64)
+    assert double(A) is None
+    assert (A == 1).all()
+
+
+def test_verifier_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_DEBUG_ENABLE_VERIFIER", "0")
+    A = torch.ones(64)
+    double.lower(A).artifact(A)
+    assert (A == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("FLYDSL_COMPILE_OPT_LEVEL", "4"), ("FLYDSL_DUMP_IR", "maybe"), ("COMPILE_ONLY", "2")]
+)
+def test_environment_with_nonsense(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    A = torch.ones(64)
+    with pytest.raises(ArgumentError, match=name):
+        double(A, 77)

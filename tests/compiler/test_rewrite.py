@@ -1,0 +1,136 @@
+"""Rewritten loops compute what Python's would: each body also runs as plain Python, on lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.compiler.rewrite import rewrite
+from flydsl.expr import range_constexpr
+
+N = 7
+
+
+def one(A: Any, B: Any, n: Any):
+    total = A[0]
+    for i in range(n):
+        total = total + A[i]
+    B[0] = total
+
+
+def nested(A: Any, B: Any, n: Any):
+    total, count = A[0], A[0] * 0
+    for i in range(n):
+        for j in range(i, n, 2):
+            total += A[j]
+            count += 1.0
+        for k in range_constexpr(2):
+            total += k
+    B[0] = total
+    B[1] = count
+
+
+def swaps(A: Any, B: Any, n: Any):
+    a, b = A[0], A[1]
+    for _ in range(n):
+        a, b = b, a + b
+    B[0] = a
+
+
+def carries_a_tuple(A: Any, B: Any, n: Any):
+    pair = (A[0], [A[1], A[2]])
+    for i in range(n):
+        pair = (pair[0] + A[i], [pair[1][1], pair[1][0]])
+    B[0] = pair[0]
+    B[1] = pair[1][0]
+
+
+def zero_times(A: Any, B: Any, n: Any):
+    total = A[3]
+    for _ in range(n, n):
+        total = total + 1.0
+    B[0] = total
+
+
+def binds_in_many_ways(A: Any, B: Any, n: Any):
+    total = A[0]
+    for i in range(n):
+        import math as maths
+
+        def twice(x: Any) -> Any:
+            return x + x
+
+        match [A[i], 1]:
+            case [first, *rest]:
+                total = total + first * maths.pi
+        if (size := len(rest)) == 1:
+            total = total + twice(A[i]) * size
+        total = sum((y * 1.0 for y in (total, A[i])), start=0.0)
+    B[0] = total
+
+
+def shadowed(A: Any, B: Any, n: Any):
+    def range(*_: Any) -> Any:
+        return (1, 2, 3)
+
+    total = A[0]
+    for i in range(n):
+        total = total + A[i]
+    B[0] = total
+
+
+@pytest.mark.parametrize(
+    "body", [one, nested, swaps, carries_a_tuple, zero_times, binds_in_many_ways, shadowed], ids=lambda f: f.__name__
+)
+def test_loops(body: Callable[..., None]) -> None:
+    def typed(A: fx.Tensor, B: fx.Tensor, n: fx.Int32):
+        rewrite(body)(A, B, n)
+
+    kernel = flyc.kernel(typed)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, B: fx.Tensor, n: fx.Int32):
+        kernel(A, B, n).launch(grid=1, block=1)
+
+    A, B = torch.arange(1.0, 9.0), torch.zeros(2)
+    launch(A, B, N)
+    expected = [0.0, 0.0]
+    body(A.tolist(), expected, N)
+    assert torch.allclose(B, torch.tensor(expected))
+
+
+def test_a_loop_in_the_launcher() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, i: fx.Int32):
+        A[i] = A[i] + 1.0
+
+    @flyc.jit
+    def launch(A: fx.Tensor, first: fx.Int32, last: fx.Int32):
+        for i in range(first, last):
+            kernel(A, i).launch(grid=1, block=1)
+
+    A = torch.zeros(8)
+    launch(A, 2, 5)
+    assert A.tolist() == [0, 0, 1, 1, 1, 0, 0, 0]
+
+
+def test_functions_without_runtime_control_flow_stay_themselves() -> None:
+    def plain(A: Any) -> Any:
+        return [x + 1 for x in range_constexpr(3)]
+
+    assert rewrite(plain) is plain
+
+
+def test_the_users_function_is_left_alone() -> None:
+    code, names = one.__code__, set(globals())
+    made = rewrite(one)
+    assert made is not one
+    assert one.__code__ is code
+    assert set(globals()) == names
+    assert made.__globals__ is one.__globals__
+    assert (made.__code__.co_filename, made.__code__.co_firstlineno) == (code.co_filename, code.co_firstlineno)
