@@ -1,0 +1,87 @@
+"""The two vector adds of the project's documents: README, "Minimal VecAdd Example", and the authoring guide's first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.expr import gpu
+
+COPIES = {16: fx.UniversalCopy16b, 32: fx.UniversalCopy32b}
+SCALARS = {torch.float32: fx.Float32, torch.float16: fx.Float16, torch.bfloat16: fx.BFloat16, torch.int32: fx.Int32}
+
+
+@flyc.kernel
+def vectorAddKernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, block_dim: fx.Constexpr[int], dtype: fx.Constexpr):
+    bid = fx.block_idx.x
+    tid = fx.thread_idx.x
+
+    # Partition tensors by block
+    tA = fx.logical_divide(A, fx.make_layout(block_dim, 1))
+    tB = fx.logical_divide(B, fx.make_layout(block_dim, 1))
+    tC = fx.logical_divide(C, fx.make_layout(block_dim, 1))
+
+    tA = fx.slice(tA, (None, bid))
+    tB = fx.slice(tB, (None, bid))
+    tC = fx.slice(tC, (None, bid))
+
+    tA = fx.logical_divide(tA, fx.make_layout(1, 1))
+    tB = fx.logical_divide(tB, fx.make_layout(1, 1))
+    tC = fx.logical_divide(tC, fx.make_layout(1, 1))
+
+    # Load to registers, compute, store via copy atoms
+    copyAtom = fx.make_copy_atom(COPIES[dtype.width](), dtype)
+    rA = fx.make_rmem_tensor(1, dtype)
+    rB = fx.make_rmem_tensor(1, dtype)
+    rC = fx.make_rmem_tensor(1, dtype)
+
+    fx.copy_atom_call(copyAtom, fx.slice(tA, (None, tid)), rA)
+    fx.copy_atom_call(copyAtom, fx.slice(tB, (None, tid)), rB)
+
+    add = fx.arith.addf if dtype.is_float else fx.arith.addi
+    vC = add(fx.memref_load_vec(rA), fx.memref_load_vec(rB))
+    fx.memref_store_vec(vC, rC)
+    fx.copy_atom_call(copyAtom, rC, fx.slice(tC, (None, tid)))
+
+
+@flyc.jit
+def vectorAdd(
+    A: fx.Tensor,
+    B: fx.Tensor,
+    C,
+    n: fx.Int32,  # dynamic int32
+    const_n: fx.Constexpr[int],  # static int32, affects JIT cache-key
+    dtype: fx.Constexpr = fx.Float32,
+    stream: fx.Stream = fx.Stream(None),
+):
+    block_dim = 64
+    grid_x = (n + block_dim - 1) // block_dim
+    vectorAddKernel(A, B, C, block_dim, dtype).launch(grid=(grid_x, 1, 1), block=[block_dim, 1, 1], stream=stream)
+
+
+@flyc.kernel
+def vec_add_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, N: fx.Constexpr[int]):
+    tid = gpu.thread_idx.x
+    bid = gpu.block_idx.x
+    idx = bid * 256 + tid
+    C[idx] = A[idx] + B[idx]
+
+
+@flyc.jit
+def vec_add(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, N: fx.Constexpr[int], stream: fx.Stream = fx.Stream(None)):
+    vec_add_kernel(A, B, C, N).launch(grid=(N // 256,), block=(256,), stream=stream)
+
+
+def vectors(n: int, dtype: Any, stride: int = 1) -> tuple[Any, Any, Any]:
+    """Two random vectors and one of zeros."""
+    generator = torch.Generator().manual_seed(n)
+    a, b = (torch.randint(-1000, 1000, (n * stride,), generator=generator) for _ in range(2))
+    scale = 8 if dtype.is_floating_point else 1
+    return (
+        (a / scale).to(dtype)[::stride],
+        (b / scale).to(dtype)[::stride],
+        torch.zeros(n * stride, dtype=dtype)[::stride],
+    )
