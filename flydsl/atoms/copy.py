@@ -29,7 +29,7 @@ class CopyOp:
         _FAMILIES[cls.name] = cls
 
     def __post_init__(self) -> None:
-        if self.bits not in self.widths:
+        if type(self.bits) is not int or self.bits not in self.widths:
             widths = ", ".join(map(str, self.widths))
             raise ArgumentError(f"{type(self).__name__} of {self.bits} bits does not exist", hint=f"widths: {widths}")
 

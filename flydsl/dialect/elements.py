@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from functools import cache
 
 from mlir import ir
 
 from flydsl.errors import ArgumentError
 
-# MLIR's spelling of each floating point type, with its width in bits.
+# MLIR's spelling of each floating point type, with its width in bits. Names are those of llvm/ADT/APFloat.h.
 FLOAT_BITS = {
     "f64": 64,
     "f32": 32,
@@ -26,6 +28,44 @@ FLOAT_BITS = {
     "f4E2M1FN": 4,
 }
 
+# The floats that LLVM computes with; the narrower ones are formats to store and for matrix instructions.
+ARITHMETIC_FLOATS = ("f64", "f32", "f16", "bf16")
+
+
+@dataclass(frozen=True)
+class NarrowFloat:
+    """What a float of at most 8 bits can hold: the OCP formats and AMD's FNUZ ones.
+
+    smallest, largest: the finite values lie between them. infinity, nan: whether the format has them.
+    """
+
+    smallest: float
+    largest: float
+    infinity: bool = False
+    nan: bool = True
+
+    def holds(self, value: float) -> bool:
+        """Whether the format has a number near `value`: MLIR aborts, or makes a NaN, where it has none."""
+        if math.isnan(value):
+            return self.nan
+        if math.isinf(value):
+            return self.infinity
+        return self.smallest <= value <= self.largest
+
+
+NARROW_FLOATS = {
+    "f8E4M3": NarrowFloat(-240.0, 240.0, infinity=True),
+    "f8E4M3FN": NarrowFloat(-448.0, 448.0),
+    "f8E4M3FNUZ": NarrowFloat(-240.0, 240.0),
+    "f8E4M3B11FNUZ": NarrowFloat(-30.0, 30.0),
+    "f8E5M2": NarrowFloat(-57344.0, 57344.0, infinity=True),
+    "f8E5M2FNUZ": NarrowFloat(-57344.0, 57344.0),
+    "f8E8M0FNU": NarrowFloat(2.0**-127, 2.0**127),
+    "f6E2M3FN": NarrowFloat(-7.5, 7.5, nan=False),
+    "f6E3M2FN": NarrowFloat(-28.0, 28.0, nan=False),
+    "f4E2M1FN": NarrowFloat(-6.0, 6.0, nan=False),
+}
+
 
 def element_bits(name: str) -> int:
     """Width in bits of an element type.
@@ -38,7 +78,7 @@ def element_bits(name: str) -> int:
     if name == "index":
         return 64
     digits = name[1:]
-    if name[:1] == "i" and digits.isdigit() and int(digits) > 0:
+    if name[:1] == "i" and digits.isdecimal() and digits.isascii() and 1 <= int(digits) <= 128:
         return int(digits)
     raise ArgumentError(f"{name!r} is not an element type", hint=f"known: i1 to i128, index, {', '.join(FLOAT_BITS)}")
 
@@ -46,6 +86,27 @@ def element_bits(name: str) -> int:
 def is_float(name: str) -> bool:
     """Whether an element type is a floating point type."""
     return name in FLOAT_BITS
+
+
+def round_float(name: str, value: float) -> float:
+    """`value` rounded to the nearest number of a floating point type, ties to even.
+
+    Raises ArgumentError where a narrow format has none near it.
+
+    >>> round_float("f16", 0.1), round_float("f8E4M3FN", 100.0)
+    (0.0999755859375, 96.0)
+    """
+    from flydsl.dialect.context import context
+
+    narrow = NARROW_FLOATS.get(name)
+    if narrow is not None and not narrow.holds(value):
+        raise ArgumentError(
+            f"{name} cannot hold {value}", hint=f"its numbers lie between {narrow.smallest} and {narrow.largest}"
+        )
+    if name == "f64" or not math.isfinite(value):
+        return value
+    with context(), ir.Location.unknown():
+        return float(ir.FloatAttr.get(element_type(name), value).value)
 
 
 @cache

@@ -16,7 +16,8 @@ from mlir import ir
 from flydsl.errors import SourceLocation
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_locations: dict[tuple[CodeType, int], SourceLocation] = {}
+# Code objects of two files are equal where their code is, so the file is part of the key.
+_locations: dict[tuple[str, CodeType, int], SourceLocation] = {}
 _mlir_locations: dict[SourceLocation, ir.Location] = {}
 
 
@@ -27,7 +28,7 @@ def user_location() -> SourceLocation | None:
         frame = frame.f_back
     if frame is None:
         return None
-    key = (frame.f_code, frame.f_lasti)
+    key = (frame.f_code.co_filename, frame.f_code, frame.f_lasti)
     found = _locations.get(key)
     if found is None:
         found = _locations[key] = _locate(frame)

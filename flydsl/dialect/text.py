@@ -15,9 +15,10 @@ import re
 from mlir import ir
 
 from flydsl.dialect.context import context
-from flydsl.dialect.ops import OPS, OPS_BY_MLIR_NAME, attributes_of, infer
+from flydsl.dialect.location import source_location
+from flydsl.dialect.ops import OPS, OPS_BY_MLIR_NAME, check
 from flydsl.dialect.types import FlyType
-from flydsl.errors import CompileError
+from flydsl.errors import CompileError, FlyError, LayoutError
 
 # Written as `fly.static : T`, without operands or function type.
 _RESULT_ONLY = ("static", "make_copy_atom")
@@ -26,7 +27,8 @@ _GENERIC_OP = re.compile(r'"(fly\.\w+)"\(')
 _GENERIC_RESULT_ONLY = re.compile(rf'"fly\.({"|".join(_RESULT_ONLY)})"\(\)((?: \{{[^\n]*?\}})?) : \(\) -> ')
 _QUOTED_TYPE = re.compile(r'(!fly\.\w+)<"([^"]*)">')
 
-_WRITTEN_OP = re.compile(r"^(\s*(?:%[^=\n]*= )?)fly\.([a-z_0-9.]+)(\([^)\n]*\))?", re.MULTILINE)
+# Strings and comments are matched first, and left as they are.
+_WRITTEN_OP = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|(?<![\w!#@$./])fly\.([a-z_0-9.]+)(\([^)\n]*\))?')
 _WRITTEN_RESULT_ONLY = re.compile(rf'("fly\.(?:{"|".join(_RESULT_ONLY)})")((?: \{{[^\n]*?\}})?) : (?!\()')
 _TYPE_START = re.compile(r"!fly\.\w+<")
 
@@ -34,7 +36,7 @@ _TYPE_START = re.compile(r"!fly\.\w+<")
 def to_text(op: ir.Operation | ir.Module, *, locations: bool = False) -> str:
     """Print an operation in the dialect's written form. locations: with `loc(...)` on every operation."""
     operation = op.operation if isinstance(op, ir.Module) else op
-    return written_form(operation.get_asm(enable_debug_info=locations, pretty_debug_info=locations))
+    return written_form(operation.get_asm(enable_debug_info=locations))
 
 
 def written_form(generic: str) -> str:
@@ -60,16 +62,17 @@ def generic_form(written: str) -> str:
 
 
 def _quote_op(match: re.Match[str]) -> str:
-    name = match[2]
+    name, operands = match[1], match[2] or ""
+    if name is None:
+        return match[0]
     if name not in OPS:
         raise CompileError(
             f"fly.{name} is not an operation of the fly dialect", hint=f"known: {', '.join(sorted(OPS))}"
         )
-    operands = match[3] or ""
-    arity = operands.count("%")
-    if arity not in OPS[name].arities:
-        raise CompileError(f"fly.{name} takes {' or '.join(map(str, OPS[name].arities))} operands: {match[0].strip()}")
-    return f'{match[1]}"fly.{OPS[name].mlir_name(arity)}"{operands}'
+    try:
+        return f'"fly.{OPS[name].mlir_name(operands.count("%"))}"{operands}'
+    except LayoutError as error:
+        raise CompileError(f"{error.message}: {match[0]}") from None
 
 
 def _quote_types(text: str) -> str:
@@ -112,16 +115,27 @@ def parse_module(text: str) -> ir.Module:
 
 
 def verify_types(root: ir.Operation) -> None:
-    """Check every fly operation's result types against its operands'. Raises CompileError or LayoutError."""
+    """Check every fly operation's operands and result types. Raises CompileError with the operation."""
+    found: list[ir.Operation] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        spec = OPS_BY_MLIR_NAME.get(op.name)
-        if spec is not None and spec.infer is not None:
-            expected = [t.ir if isinstance(t, FlyType) else t for t in infer(spec.name, op.operands, attributes_of(op))]
-            actual = [result.type for result in op.results]
-            if expected != actual:
-                wanted, got = (written_form(", ".join(map(str, types))) for types in (expected, actual))
-                raise CompileError(f"fly.{spec.name} gives {wanted}, not {got}: {written_form(str(op))}")
+        if op.name in OPS_BY_MLIR_NAME:
+            found.append(op)
         return ir.WalkResult.ADVANCE
 
+    # MLIR turns what a callback raises into a RuntimeError, so the checks come after the walk.
     root.walk(visit)
+    for op in found:
+        _verify(op)
+
+
+def _verify(op: ir.Operation) -> None:
+    at = source_location(op.location)
+    try:
+        expected = [t.ir if isinstance(t, FlyType) else t for t in check(op)]
+    except FlyError as error:
+        raise CompileError(f"{error.message}, in {written_form(str(op))}", at=at, hint=error.hint) from None
+    actual = [result.type for result in op.results]
+    if expected != actual:
+        wanted, got = (written_form(", ".join(map(str, types))) or "nothing" for types in (expected, actual))
+        raise CompileError(f"the result is {wanted}, not {got}, in {written_form(str(op))}", at=at)

@@ -15,6 +15,7 @@ prints and reads the form without quotes. Both directions are cached, so a type 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +26,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.atoms import CopyOp, parse_copy_op
 from flydsl.dialect.elements import element_bits
-from flydsl.errors import CompileError
+from flydsl.errors import CompileError, FlyError
 
 ADDRESS_SPACES = ("generic", "global", "shared", "register")
 
@@ -66,7 +67,7 @@ class IntTupleType(FlyType):
 
     @classmethod
     def parse_body(cls, body: str) -> IntTupleType:
-        return cls(algebra.parse(body))
+        return cls(_parse(body, int | tuple | algebra.Dynamic | algebra.Basis | None, "an int tuple"))
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class LayoutType(FlyType):
 
     @classmethod
     def parse_body(cls, body: str) -> LayoutType:
-        return cls(algebra.parse(body))
+        return cls(_parse(body, algebra.Layout, "a layout"))
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class TileType(FlyType):
 
     @classmethod
     def parse_body(cls, body: str) -> TileType:
-        return cls(algebra.parse(body))
+        return cls(_parse(body, algebra.Tile, "a tile"))
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class PointerType(FlyType):
     @classmethod
     def parse_body(cls, body: str) -> PointerType:
         element, space = _split(body, 2)
-        return cls(element, space)
+        return cls(_checked_element(element), _checked_space(space))
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class MemRefType(FlyType):
     @classmethod
     def parse_body(cls, body: str) -> MemRefType:
         element, space, layout = _split(body, 3)
-        return cls(element, space, algebra.parse(layout))
+        return cls(_checked_element(element), _checked_space(space), _parse(layout, algebra.Layout, "a layout"))
 
     @property
     def pointer(self) -> PointerType:
@@ -166,7 +167,10 @@ class CopyAtomType(FlyType):
     @classmethod
     def parse_body(cls, body: str) -> CopyAtomType:
         op, value_bits = _split(body, 2)
-        return cls(parse_copy_op(op), int(value_bits))
+        copy = parse_copy_op(op)
+        if not re.fullmatch(r"[1-9]\d{0,3}", value_bits) or copy.bits % int(value_bits):
+            raise CompileError(f"{op} on values of {value_bits!r} bits")
+        return cls(copy, int(value_bits))
 
 
 TYPES: dict[str, type[FlyType]] = {
@@ -190,6 +194,25 @@ def split_top_level(text: str, separator: str = ",") -> Iterator[str]:
             yield text[start:i].strip()
             start = i + 1
     yield text[start:].strip()
+
+
+def _parse(text: str, kind: Any, what: str) -> Any:
+    value = algebra.parse(text)
+    if not isinstance(value, kind):
+        raise CompileError(f"{text!r} is not {what}")
+    return value
+
+
+def _checked_element(name: str) -> str:
+    element_bits(name)
+    return name
+
+
+def _checked_space(name: str) -> str:
+    """An address space; other dialects' are attributes, such as `#fly_rocdl.buffer_desc`."""
+    if name not in ADDRESS_SPACES and not name.startswith("#"):
+        raise CompileError(f"{name!r} is not an address space", hint=f"known: {', '.join(ADDRESS_SPACES)}")
+    return name
 
 
 def _split(body: str, count: int) -> list[str]:
@@ -218,7 +241,11 @@ def fly_type(mlir_type: ir.Type) -> Any:
     mnemonic, _, rest = text[len("!fly.") :].partition("<")
     if mnemonic not in TYPES:
         raise CompileError(f"!fly.{mnemonic} is not a type of the fly dialect", hint=f"known: {', '.join(TYPES)}")
-    return TYPES[mnemonic].parse_body(rest[:-1].strip('"'))
+    body = rest[:-1].strip('"')
+    try:
+        return TYPES[mnemonic].parse_body(body)
+    except FlyError as error:
+        raise CompileError(f"!fly.{mnemonic}<{body}>: {error.message}", hint=error.hint) from None
 
 
 def dynamic_leaves(value: Any) -> list[algebra.Dynamic]:

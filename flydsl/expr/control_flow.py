@@ -13,6 +13,7 @@ from flydsl.errors import TraceError
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric
 from flydsl.expr.tree import Tree, flatten, leaf_type, leaf_value
+from flydsl.expr.typing import FlyValue
 
 
 def for_loop(
@@ -41,18 +42,29 @@ def _value_before(name: str, thunk: Callable[[], Any]) -> Any:
         return LoopLocal(name)
 
 
-class LoopLocal:
-    """Stands for a name that has no value before a runtime loop, and none after it. Any use is an error."""
+def _carried_or_local(name: str, value: Any) -> Any:
+    """A name's value before a runtime loop; tensors and layouts cannot be carried from iteration to iteration."""
+    if isinstance(value, LoopLocal) or not any(isinstance(leaf, FlyValue) for leaf in flatten(value).leaves):
+        return value
+    return LoopLocal(
+        name,
+        f"{name!r} holds {value!r} before a runtime loop that assigns it; loops carry numbers and vectors only",
+        f"give the value inside the loop another name than {name}",
+    )
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+
+class LoopLocal:
+    """Stands for a name that has no value before a runtime loop, and none after it. Any use is an error.
+
+    reason, hint: why, where it is not that the name is first assigned inside the loop.
+    """
+
+    def __init__(self, name: str, reason: str | None = None, hint: str | None = None) -> None:
+        self._reason = reason or f"{name!r} is first assigned inside a runtime loop, so it has no value outside of it"
+        self._hint = hint or f"assign {name} before the loop"
 
     def _fail(self, *_: Any, **__: Any) -> NoReturn:
-        raise TraceError(
-            f"{self._name!r} is first assigned inside a runtime loop, so it has no value outside of it",
-            at=user_location(),
-            hint=f"assign {self._name} before the loop",
-        )
+        raise TraceError(self._reason, at=user_location(), hint=self._hint)
 
     def __getattr__(self, name: str) -> NoReturn:
         self._fail()
@@ -71,6 +83,7 @@ def _scf_for(
     require_trace("range over runtime values")
     at = user_location()
     lower, upper, step = _bounds(arguments)
+    values = [_carried_or_local(name, value) for name, value in zip(names, values, strict=True)]
     carried = [i for i, value in enumerate(values) if not isinstance(value, LoopLocal)]
     trees = {i: flatten(values[i]) for i in carried}
     init = [leaf_value(leaf) for i in carried for leaf in trees[i].leaves]
@@ -83,8 +96,8 @@ def _scf_for(
         results = body(item, *_rebuilt(values, trees, carried, list(block.arguments)[1:]))
         outputs = [value for i in carried for value in _checked(names[i], trees[i], results[i])]
         emit("scf.yield", outputs)
-    after = [LoopLocal(name) for name in names]
-    return tuple(_rebuilt(after, trees, carried, list(loop.results)))
+    # A name without a value before the loop has none after it.
+    return tuple(_rebuilt(values, trees, carried, list(loop.results)))
 
 
 def _rebuilt(values: Sequence[Any], trees: dict[int, Tree], carried: list[int], leaves: list[ir.Value]) -> list[Any]:
@@ -139,7 +152,9 @@ def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
             hint="count upward and subtract inside the loop",
         )
     dtypes = [number.dtype for number in numbers]
-    dtype = Index if Index in dtypes else Int64 if any(t.width > 32 for t in dtypes) else Int32
+    # The loop compares signed numbers; those of 32 bits without a sign need one more.
+    wide = any(dtype.width + (not dtype.signed) > 32 for dtype in dtypes)
+    dtype = Index if Index in dtypes else Int64 if wide else Int32
     return dtype(lower), dtype(upper), dtype(step)
 
 

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from flydsl import layout as algebra
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
 from flydsl.expr import primitive
+from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
+from flydsl.expr.operands import is_runtime, located
 from flydsl.expr.typing import Layout, Tensor
+
+__all__ = ["make_layout_tv", "make_rmem_tensor"]
+
+__getattr__ = unknown_name(__name__, globals())
 
 
 def make_rmem_tensor(shape: Any, dtype: type[Numeric]) -> Tensor:
@@ -17,3 +26,16 @@ def make_rmem_tensor(shape: Any, dtype: type[Numeric]) -> Tensor:
     """
     layout = shape if isinstance(shape, Layout) else primitive.make_layout(shape)
     return primitive.memref_alloca(layout, dtype)
+
+
+def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Any, Layout]:
+    """The tile that threads and their values cover together, and the layout (thread, value) -> element of it.
+
+    thr_layout, val_layout: static layouts of the threads, and of one thread's values, in the tile.
+
+    >>> make_layout_tv(Layout((4, 1), (1, 1)), Layout((1, 8), (1, 1)))
+    ((4,8), (4,8):(1,4))
+    """
+    if is_runtime((thr_layout, val_layout)):
+        raise ArgumentError("make_layout_tv takes layouts that are known when compiling", at=user_location())
+    return located(algebra.make_layout_tv, thr_layout, val_layout)

@@ -11,6 +11,7 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit
+from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Index, Int32
 
 _DIMENSIONS = ("x", "y", "z")
@@ -21,6 +22,9 @@ def _id(operation: str, dimension: str) -> ir.Value:
         raise ArgumentError(f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'", at=user_location())
     attribute = ir.Attribute.parse(f"#gpu<dim {dimension}>")
     return emit(f"gpu.{operation}", results=[element_type("index")], attributes={"dimension": attribute}).result
+
+
+__all__ = ["barrier", "block_dim", "block_id", "block_idx", "grid_dim", "thread_id", "thread_idx"]
 
 
 class Tuple3D:
@@ -48,6 +52,8 @@ class Tuple3D:
         return map(self._read, _DIMENSIONS)
 
     def __getitem__(self, index: int) -> Any:
+        if index not in (0, 1, 2):
+            raise ArgumentError(f"{self!r}[{index!r}]: the dimensions are 0, 1 and 2", at=user_location())
         return self._read(_DIMENSIONS[index])
 
     def __repr__(self) -> str:
@@ -73,3 +79,6 @@ def block_id(dimension: str) -> ir.Value:
 def barrier() -> None:
     """Wait until every thread of the block has come here; LDS writes before it are seen after it."""
     emit("gpu.barrier")
+
+
+__getattr__ = unknown_name(__name__, globals())

@@ -7,21 +7,30 @@ in the program, so `fx.Int32(7)` also works where nothing is traced.
 
 from __future__ import annotations
 
+import math
 import operator
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from mlir import ir
 
-from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.elements import element_bits, element_type, round_float
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.emit import emit, require_trace
+
+
+def is_python_number(value: Any) -> bool:
+    """Whether a value is a number that is known while tracing: Python's own or NumPy's."""
+    return isinstance(value, Real)
 
 
 class ArithValue:
     """Anything with arithmetic operators: a scalar (`Numeric`) or a `Vector` of scalars."""
 
     dtype: type[Numeric]
+    # NumPy scalars on the left of an operator leave it to this class.
+    __array_ufunc__ = None
 
     def ir_value(self) -> ir.Value:
         """The value in the program that is being traced."""
@@ -128,7 +137,13 @@ class ArithValue:
         return self
 
     def __invert__(self) -> Any:
-        return self._binary("xor", -1 if self.dtype is not Boolean else True)
+        return self._binary("xor", True if self.dtype is Boolean else -1)
+
+    def select(self, true_value: Any, false_value: Any) -> Any:
+        """`true_value` where this is not zero, else `false_value`; both are evaluated."""
+        from flydsl.expr import arith
+
+        return arith.select(self, true_value, false_value)
 
 
 class NumericMeta(type):
@@ -165,7 +180,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
             value = _converted(value, type(self))
         elif isinstance(value, ir.Value):
             value = _converted(wrap_scalar(value), type(self))
-        elif isinstance(value, bool | int | float) or hasattr(value, "__index__"):
+        elif is_python_number(value):
             value = self._checked(value)
         else:
             raise ArgumentError(
@@ -207,13 +222,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
 
     def to(self, dtype: type[Numeric]) -> Any:
         """Convert to another scalar type."""
-        return dtype(self)
-
-    def select(self, true_value: Any, false_value: Any) -> Any:
-        """`true_value` where this is not zero, else `false_value`; both are evaluated."""
-        from flydsl.expr import arith
-
-        return arith.select(self, true_value, false_value)
+        return require_numeric("to", dtype)(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value if self.is_static else '?'})"
@@ -250,21 +259,41 @@ class Integer(Numeric):
 
     @classmethod
     def _checked(cls, value: Any) -> int:
-        if isinstance(value, float) and not value.is_integer():
+        number = cls._whole(value)
+        # A bit mask such as Int32(0xFFFFFFFF) is the same 32 bits.
+        if not cls.fits(number) and not 0 <= number < (1 << cls.width):
+            low, high = cls.limits()
+            raise ArgumentError(f"{cls.__name__}({number}): outside {low} to {high}", at=user_location())
+        return cls.wrapped(number)
+
+    @classmethod
+    def _whole(cls, value: Any) -> int:
+        if isinstance(value, Integral):
+            return int(value)
+        if not float(value).is_integer():
             raise ArgumentError(
                 f"{cls.__name__}({value}): not an integer",
                 at=user_location(),
                 hint="truncate explicitly: int(...) of the Python number",
             )
-        number = int(value)
-        low = -(1 << (cls.width - 1)) if cls.signed else 0
-        high = (1 << (cls.width - 1)) - 1 if cls.signed else (1 << cls.width) - 1
-        if not low <= number <= high:
-            # A bit mask such as Int32(0xFFFFFFFF) is the same 32 bits.
-            if cls.signed and 0 <= number < (1 << cls.width):
-                return number - (1 << cls.width)
-            raise ArgumentError(f"{cls.__name__}({number}): outside {low} to {high}", at=user_location())
-        return number
+        return int(value)
+
+    @classmethod
+    def limits(cls) -> tuple[int, int]:
+        """The smallest and the largest value.
+
+        >>> Int8.limits(), Uint8.limits()
+        ((-128, 127), (0, 255))
+        """
+        if not cls.signed:
+            return 0, (1 << cls.width) - 1
+        return -(1 << (cls.width - 1)), (1 << (cls.width - 1)) - 1
+
+    @classmethod
+    def fits(cls, number: int) -> bool:
+        """Whether a Python integer is one of this type's values."""
+        low, high = cls.limits()
+        return low <= number <= high
 
     @classmethod
     def wrapped(cls, number: int) -> int:
@@ -274,10 +303,10 @@ class Integer(Numeric):
 
     @classmethod
     def _attribute(cls, value: int) -> ir.Attribute:
-        if cls.width > 64:
-            return ir.Attribute.parse(f"{value} : {cls.mlir_name}")
         if not cls.signed and value >> (cls.width - 1):
             value -= 1 << cls.width
+        if cls.width > 64:
+            return ir.Attribute.parse(f"{value} : {cls.mlir_name}")
         return ir.IntegerAttr.get(cls.ir_type, value)
 
 
@@ -288,7 +317,14 @@ class Float(Numeric):
 
     @classmethod
     def _checked(cls, value: Any) -> float:
-        return float(value)
+        try:
+            return round_float(cls.mlir_name, float(value))
+        except OverflowError:
+            raise ArgumentError(
+                f"{cls.__name__} of a {int(value).bit_length()}-bit integer", at=user_location()
+            ) from None
+        except ArgumentError as error:
+            raise error.located(user_location()) from None
 
     @classmethod
     def _attribute(cls, value: float) -> ir.Attribute:
@@ -296,7 +332,7 @@ class Float(Numeric):
 
 
 class Boolean(Integer):
-    """True or false: i1, the result of comparisons."""
+    """True or false: i1, the result of comparisons. As a number it is 0 or 1: sums and products are Int32."""
 
     mlir_name = "i1"
     signed = False
@@ -417,31 +453,33 @@ class Float4E2M1FN(Float):
     mlir_name = "f4E2M1FN"
 
 
-SIGNED_AND_FLOAT: tuple[type[Numeric], ...] = (
-    Boolean,
-    Int4,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Int128,
-    Index,
-    Float16,
-    BFloat16,
-    Float32,
-    Float64,
-    Float8E4M3,
-    Float8E4M3FN,
-    Float8E4M3FNUZ,
-    Float8E4M3B11FNUZ,
-    Float8E5M2,
-    Float8E8M0FNU,
-    Float6E2M3FN,
-    Float6E3M2FN,
-    Float4E2M1FN,
-)
 # MLIR's integers carry no sign; a bare value is taken as signed.
-_BY_MLIR_NAME = {cls.mlir_name: cls for cls in SIGNED_AND_FLOAT}
+_BY_MLIR_NAME: dict[str, type[Numeric]] = {
+    cls.mlir_name: cls
+    for cls in (
+        Boolean,
+        Int4,
+        Int8,
+        Int16,
+        Int32,
+        Int64,
+        Int128,
+        Index,
+        Float16,
+        BFloat16,
+        Float32,
+        Float64,
+        Float8E4M3,
+        Float8E4M3FN,
+        Float8E4M3FNUZ,
+        Float8E4M3B11FNUZ,
+        Float8E5M2,
+        Float8E8M0FNU,
+        Float6E2M3FN,
+        Float6E3M2FN,
+        Float4E2M1FN,
+    )
+}
 _BY_MLIR_TYPE: dict[ir.Type, type[Numeric]] = {}
 
 
@@ -457,8 +495,17 @@ def numeric_class(element: str | ir.Type) -> type[Numeric]:
             found = _BY_MLIR_TYPE[element] = numeric_class(str(element))
         return found
     if element not in _BY_MLIR_NAME:
-        raise ArgumentError(f"{element} is not a scalar type of the DSL", hint=f"known: {', '.join(_BY_MLIR_NAME)}")
+        raise ArgumentError(
+            f"{element} is not a scalar type of the DSL", at=user_location(), hint=f"known: {', '.join(_BY_MLIR_NAME)}"
+        )
     return _BY_MLIR_NAME[element]
+
+
+def require_numeric(what: str, dtype: Any) -> type[Numeric]:
+    """`dtype` if it is a scalar type with values; raises ArgumentError for anything else."""
+    if isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name"):
+        return dtype
+    raise ArgumentError(f"{what}: {dtype!r} is not a scalar type", at=user_location(), hint="such as fx.Float32")
 
 
 def wrap_scalar(value: ir.Value) -> Any:
@@ -471,14 +518,21 @@ def as_numeric(value: Any) -> Any:
     if isinstance(value, ArithValue):
         return value
     if isinstance(value, ir.Value):
-        return wrap_scalar(value)
+        from flydsl.expr.vector import Vector
+
+        return Vector(value) if isinstance(value.type, ir.VectorType) else wrap_scalar(value)
     if isinstance(value, bool):
         return Boolean(value)
-    if isinstance(value, int):
-        return Int32(value) if -(1 << 31) <= value < (1 << 31) else Int64(value)
-    if isinstance(value, float):
-        return Float32(value)
+    if is_python_number(value):
+        return _constant(value)
     raise ArgumentError(f"{value!r} of type {type(value).__name__} is not a number", at=user_location())
+
+
+def _constant(value: Any) -> Numeric:
+    if not isinstance(value, Integral):
+        return Float32(value)
+    number = int(value)
+    return Int32(number) if Int32.fits(number) else Int64(number)
 
 
 def _converted(value: Numeric, target: type[Numeric]) -> Any:
@@ -488,6 +542,14 @@ def _converted(value: Numeric, target: type[Numeric]) -> Any:
 
         return arith.convert(value, target)
     number = value.value
-    if issubclass(target, Integer) and target is not Boolean:
-        return target.wrapped(int(number))
-    return target._checked(number)
+    if target is Boolean or target.is_float:
+        return target._checked(number)
+    return _static_integer(number, value, target)
+
+
+def _static_integer(number: int | float, value: Numeric, target: type[Numeric]) -> int:
+    """Integers wrap and floats truncate, as on the device; a float outside of the target has no value there."""
+    assert issubclass(target, Integer)
+    if isinstance(number, float) and not (math.isfinite(number) and target.fits(int(number))):
+        raise ArgumentError(f"{value!r} as {target.__name__}: outside of its range", at=user_location())
+    return target.wrapped(int(number))

@@ -1,265 +1,32 @@
-"""The calls of a kernel body: layout algebra, tensors and copy atoms.
-
-A function of the layout algebra is the same function inside and outside a kernel. With static operands it computes
-at once and gives a plain `Layout`, tuple or int; with a traced tensor or a runtime value among its operands it emits
-one fly operation.
-"""
+"""The calls of a kernel body: layout algebra, tensors and copy atoms, and what is known when compiling."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 from mlir import ir
 
+from flydsl import atoms
 from flydsl import layout as algebra
-from flydsl.atoms import CopyOp, UniversalCopy
+from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import element_bits
 from flydsl.dialect.location import user_location
-from flydsl.dialect.ops import infer, register_elements
-from flydsl.dialect.types import (
-    CopyAtomType,
-    FlyType,
-    IntTupleType,
-    LayoutType,
-    MemRefType,
-    TileType,
-    fly_type,
-    is_static,
-)
-from flydsl.errors import ArgumentError, FlyError, LayoutError
+from flydsl.dialect.types import CopyAtomType, PointerType, fly_type, is_static
+from flydsl.errors import ArgumentError, FlyError, TraceError
+from flydsl.expr.algebra import *  # noqa: F403 - the layout algebra is part of this namespace
+from flydsl.expr.algebra import __all__ as _algebra_names
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.numeric import ArithValue, Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
-from flydsl.expr.typing import CopyAtom, FlyValue, IntTuple, Layout, LayoutValue, Tensor, Tile
+from flydsl.expr.numeric import ArithValue, Numeric, require_numeric
+from flydsl.expr.operands import as_operand, is_runtime, located
+from flydsl.expr.typing import CopyAtom, IntTuple, LayoutValue, T, Tensor
 from flydsl.expr.vector import Vector
 
-# --- operands and results --------------------------------------------------------------------------------------------
-
-
-def _is_runtime(value: Any) -> bool:
-    """Whether a value, or a leaf of a nested tuple, exists at run time only."""
-    if isinstance(value, tuple | list):
-        return any(map(_is_runtime, value))
-    return isinstance(value, FlyValue | ir.Value) or (isinstance(value, Numeric) and not value.is_static)
-
-
-def _static(value: Any) -> Any:
-    """A static operand as the algebra takes it: nested tuples of ints, None for the wildcard."""
-    if isinstance(value, tuple | list):
-        return tuple(map(_static, value))
-    return int(value) if isinstance(value, Numeric) else value
-
-
-def _leaf(value: Any) -> tuple[Any, list[ir.Value]]:
-    """A leaf of an int tuple as its symbolic type, and the runtime value behind it."""
-    if value is None or isinstance(value, int):
-        return value, []
-    number = as_numeric(value)
-    if not isinstance(number, Numeric) or number.is_float:
-        raise ArgumentError(f"{value!r} in a shape, stride or coordinate: an integer belongs there", at=user_location())
-    if number.is_static:
-        return int(number), []
-    wide = Int64 if number.dtype is Index or number.dtype.width > 32 else Int32
-    return algebra.Dynamic(wide.width), [wide(number).ir_value()]
-
-
-def _int_tuple(value: Any) -> tuple[Any, list[ir.Value]]:
-    if isinstance(value, IntTuple):
-        raise ArgumentError("a traced IntTuple inside a tuple: index it for its modes", at=user_location())
-    if not isinstance(value, tuple | list):
-        return _leaf(value)
-    parts = [_int_tuple(item) for item in value]
-    return tuple(symbol for symbol, _ in parts), [leaf for _, leaves in parts for leaf in leaves]
-
-
-def as_operand(value: Any) -> ir.Value:
-    """Any operand of a fly operation as an `ir.Value`; static ones become `fly.static`."""
-    if isinstance(value, FlyValue):
-        return value.value
-    if isinstance(value, ir.Value) and fly_type(value.type) is not None:
-        return value
-    if isinstance(value, Layout):
-        return emit_fly("static", results=[LayoutType(value)]).result
-    if isinstance(value, Tile):
-        return emit_fly("static", results=[TileType(value)]).result
-    if isinstance(value, CopyAtom):
-        return emit_fly("make_copy_atom", results=[value.type], attributes={"valBits": value.type.value_bits}).result
-    symbols, leaves = _int_tuple(value)
-    return emit_fly("make_int_tuple", leaves, results=[IntTupleType(algebra.make_int_tuple(symbols))]).result
-
-
-def wrap(value: ir.Value) -> Any:
-    """A result of a fly operation as the DSL shows it; a single runtime integer is a number."""
-    kind = fly_type(value.type)
-    if isinstance(kind, MemRefType):
-        return Tensor(value)
-    if isinstance(kind, LayoutType):
-        return LayoutValue(value)
-    if isinstance(kind, IntTupleType):
-        return IntTuple(value) if isinstance(kind.value, tuple) else wrap_scalar(emit_fly("get_scalar", [value]).result)
-    raise ArgumentError(f"a value of type {value.type} has no form in the DSL", at=user_location())
-
-
-def _static_result(result: FlyType) -> Any:
-    """The plain Python value of a result type that leaves nothing to run time, else None."""
-    if isinstance(result, LayoutType) and is_static(result.layout):
-        return result.layout
-    if isinstance(result, IntTupleType) and is_static(result.value):
-        return result.value
-    return None
-
-
-def _call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    values = [as_operand(operand) for operand in operands]
-    at = user_location()
-    try:
-        (result,) = infer(name, values, attributes)
-    except FlyError as error:
-        raise error.located(at) from None
-    static = _static_result(result)
-    return (
-        static if static is not None else wrap(emit_fly(name, values, results=[result], attributes=attributes).result)
-    )
-
-
-# --- the layout algebra ----------------------------------------------------------------------------------------------
-
-
-def _algebra(name: str, operands: int) -> Callable[..., Any]:
-    """The DSL's form of `flydsl.layout.<name>`, whose first `operands` arguments may be traced."""
-    function = getattr(algebra, name)
-
-    @functools.wraps(function)
-    def call(*arguments: Any) -> Any:
-        if any(map(_is_runtime, arguments[:operands])):
-            attributes = _mode_attributes(arguments[operands:])
-            return _call_algebra(name, arguments[:operands], attributes)
-        try:
-            return function(*map(_static, arguments))
-        except LayoutError as error:
-            raise error.located(user_location()) from None
-
-    return call
-
-
-def _mode_attributes(arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Static trailing arguments: a list of modes, or single integers."""
-    if not arguments:
-        return {}
-    if len(arguments) == 1 and isinstance(arguments[0], tuple | list):
-        return {"modes": list(arguments[0])}
-    return {"args": [int(argument) for argument in arguments]}
-
-
-logical_divide = _algebra("logical_divide", 2)
-zipped_divide = _algebra("zipped_divide", 2)
-tiled_divide = _algebra("tiled_divide", 2)
-flat_divide = _algebra("flat_divide", 2)
-logical_product = _algebra("logical_product", 2)
-zipped_product = _algebra("zipped_product", 2)
-tiled_product = _algebra("tiled_product", 2)
-flat_product = _algebra("flat_product", 2)
-raked_product = _algebra("raked_product", 2)
-blocked_product = _algebra("blocked_product", 2)
-composition = _algebra("composition", 2)
-complement = _algebra("complement", 2)
-coalesce = _algebra("coalesce", 2)
-right_inverse = _algebra("right_inverse", 1)
-left_inverse = _algebra("left_inverse", 1)
-append = _algebra("append", 2)
-prepend = _algebra("prepend", 2)
-select = _algebra("select", 1)
-take = _algebra("take", 1)
-group = _algebra("group", 1)
-size = _algebra("size", 1)
-cosize = _algebra("cosize", 1)
-get = _algebra("get", 1)
-get_shape = _algebra("get_shape", 1)
-get_stride = _algebra("get_stride", 1)
-slice = _algebra("slice", 2)
-crd2idx = _algebra("crd2idx", 2)
-idx2crd = _algebra("idx2crd", 2)
-
-
-def rank(value: Any) -> int:
-    """Number of top-level modes of a tuple, layout or tensor."""
-    return algebra.rank(_symbolic(value))
-
-
-def depth(value: Any) -> int:
-    """Depth of nesting: 0 for an integer, 1 for a flat tuple."""
-    return algebra.depth(_symbolic(value))
-
-
-def _symbolic(value: Any) -> Any:
-    kind = value.type if isinstance(value, FlyValue) else None
-    if isinstance(kind, LayoutType | MemRefType):
-        return kind.layout
-    return kind.value if isinstance(kind, IntTupleType) else _static(value)
-
-
-def has_none(coordinate: Any) -> bool:
-    """Whether None (the wildcard) stands anywhere in a coordinate."""
-    if isinstance(coordinate, tuple | list):
-        return any(map(has_none, coordinate))
-    return coordinate is None
-
-
-def _make_tuple(*modes: Any) -> Any:
-    value = modes[0] if len(modes) == 1 else modes
-    if _is_runtime(value):
-        return IntTuple(as_operand(value))
-    return algebra.make_int_tuple(_static(value))
-
-
-def make_int_tuple(*modes: Any) -> Any:
-    """A tuple of integers, from one nested tuple or one argument per mode."""
-    return _make_tuple(*modes)
-
-
-def make_shape(*modes: Any) -> Any:
-    """A shape, from one nested tuple or one argument per mode."""
-    return _make_tuple(*modes)
-
-
-def make_stride(*modes: Any) -> Any:
-    """A stride, from one nested tuple or one argument per mode."""
-    return _make_tuple(*modes)
-
-
-def make_coord(*modes: Any) -> Any:
-    """A coordinate; None keeps a mode."""
-    return _make_tuple(*modes)
-
-
-def make_layout(shape: Any, stride: Any = None) -> Any:
-    """A layout from shape and stride (by default compact, leftmost mode fastest).
-
-    >>> make_layout((4, 8), (8, 1))
-    (4,8):(8,1)
-    """
-    if not _is_runtime(shape) and not _is_runtime(stride):
-        try:
-            return algebra.make_layout(_static(shape), None if stride is None else _static(stride))
-        except LayoutError as error:
-            raise error.located(user_location()) from None
-    if stride is None:
-        raise ArgumentError("make_layout of a runtime shape needs its stride", at=user_location())
-    return LayoutValue(emit_fly("make_layout", [as_operand(shape), as_operand(stride)]).result)
-
-
-def make_tile(*modes: Any) -> Tile:
-    """A tile: one size or layout per mode, None to leave a mode whole."""
-    return algebra.make_tile(*map(_static, modes))
-
-
-def get_scalar(value: Any) -> Any:
-    """A tuple of a single integer as a number."""
-    if isinstance(value, int | Numeric):
-        return value
-    return wrap_scalar(emit_fly("get_scalar", [as_operand(value)]).result)
-
+__all__ = [
+    "T", "UniversalCopy", "UniversalCopy8b", "UniversalCopy16b", "UniversalCopy32b", "UniversalCopy64b",
+    "UniversalCopy128b", "add_offset", "const_expr", "copy_atom_call", "get_iter", "get_layout", "make_copy_atom",
+    "make_view", "memref_alloca", "memref_load", "memref_load_vec", "memref_store", "memref_store_vec",
+    "range_constexpr", "static", *_algebra_names,
+]  # fmt: skip
 
 # --- tensors ---------------------------------------------------------------------------------------------------------
 
@@ -285,22 +52,29 @@ def get_iter(tensor: Any) -> ir.Value:
 
 def make_view(pointer: ir.Value, layout: Any) -> Tensor:
     """The memory at `pointer` seen through `layout`."""
-    return Tensor(emit_fly("make_view", [pointer, as_operand(layout)]).result)
+    return Tensor(emit_fly("make_view", [_require_pointer("make_view", pointer), as_operand(layout)]).result)
 
 
 def add_offset(pointer: ir.Value, offset: Any) -> ir.Value:
     """`pointer` moved by `offset` elements."""
-    return emit_fly("add_offset", [pointer, as_operand(offset)]).result
+    return emit_fly("add_offset", [_require_pointer("add_offset", pointer), as_operand(offset)]).result
+
+
+def _require_pointer(what: str, value: Any) -> ir.Value:
+    if isinstance(value, ir.Value) and isinstance(fly_type(value.type), PointerType):
+        return value
+    raise ArgumentError(f"{what} takes a pointer, not {value!r}", at=user_location(), hint="fx.get_iter(tensor) is one")
 
 
 def memref_alloca(layout: Any, dtype: type[Numeric]) -> Tensor:
     """A tensor in registers. layout: static; dtype: the element type."""
-    result = emit_fly("memref.alloca", [as_operand(layout)], attributes={"element": dtype.mlir_name}).result
-    register_elements(fly_type(result.type))
-    return Tensor(result)
+    element = require_numeric("memref_alloca", dtype).mlir_name
+    return Tensor(emit_fly("memref.alloca", [as_operand(layout)], attributes={"element": element}).result)
 
 
 def _check_coordinate(what: str, tensor: Tensor, coordinate: Any) -> None:
+    if isinstance(coordinate, IntTuple):
+        return
     given = len(coordinate) if isinstance(coordinate, tuple | list) else 1
     expected = algebra.rank(tensor.type.layout)
     if given not in (1, expected):
@@ -347,16 +121,19 @@ def memref_load_vec(tensor: Any) -> Vector:
 
 def memref_store_vec(vector: Any, tensor: Any) -> None:
     """Write a vector to a register tensor of the same size and type."""
-    memref = _require_tensor("memref_store_vec", tensor).type
+    memref = _require_tensor("memref_store_vec", tensor)
     value = vector.ir_value() if isinstance(vector, ArithValue) else vector
-    expected = ir.VectorType.get([register_elements(memref)], tensor.dtype.ir_type)
-    if not isinstance(value, ir.Value) or value.type != expected:
-        got = value.type if isinstance(value, ir.Value) else repr(value)
-        raise ArgumentError(f"memref_store_vec of {got} to {memref}, which takes {expected}", at=user_location())
-    emit_fly("memref.store_vec", [value, tensor.value])
+    if not isinstance(value, ir.Value):
+        raise ArgumentError(f"memref_store_vec takes a vector, not {vector!r}", at=user_location())
+    emit_fly("memref.store_vec", [value, memref.value])
 
 
 # --- copy atoms ------------------------------------------------------------------------------------------------------
+
+
+def UniversalCopy(bits: int) -> CopyOp:
+    """A copy of `bits` contiguous bits (8 to 128) by one thread: a plain load, store or register move."""
+    return located(atoms.UniversalCopy, bits)
 
 
 def UniversalCopy8b() -> CopyOp:
@@ -391,7 +168,8 @@ def make_copy_atom(op: CopyOp, element: Any) -> CopyAtom:
     element: a scalar type, or the element's width in bits.
     """
     if not isinstance(op, CopyOp):
-        raise ArgumentError(f"make_copy_atom takes a copy instruction, not {op!r}", at=user_location())
+        hint = "call it: fx.UniversalCopy32b()" if callable(op) else None
+        raise ArgumentError(f"make_copy_atom takes a copy instruction, not {op!r}", at=user_location(), hint=hint)
     bits = element if isinstance(element, int) else element_bits(_element_name(element))
     if bits <= 0 or op.bits % bits:
         raise ArgumentError(
@@ -422,16 +200,19 @@ def copy_atom_call(atom: CopyAtom, source: Any, target: Any) -> None:
 # --- compile time ----------------------------------------------------------------------------------------------------
 
 
-def range_constexpr(*arguments: int) -> range:
+def range_constexpr(*arguments: Any) -> range:
     """A range that is unrolled: the loop body is traced once per value. Its bounds are known when compiling."""
-    return range(*(argument.__index__() for argument in arguments))
+    try:
+        return range(*(argument.__index__() for argument in arguments))
+    except (AttributeError, TypeError, ValueError) as error:
+        if isinstance(error, FlyError):
+            raise error.located(user_location()) from None
+        raise ArgumentError(f"range_constexpr{arguments!r}: {error}", at=user_location()) from None
 
 
 def const_expr(value: Any) -> Any:
     """Mark a value as known when compiling; raises TraceError for a runtime value."""
-    if _is_runtime(value):
-        from flydsl.errors import TraceError
-
+    if is_runtime(value):
         raise TraceError(
             "const_expr of a runtime value",
             at=user_location(),

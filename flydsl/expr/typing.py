@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator
+from typing import Any, Generic, NoReturn, TypeVar
 
 from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, IntTupleType, LayoutType, MemRefType, fly_type
-from flydsl.errors import TraceError
+from flydsl.errors import ArgumentError, TraceError
+from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import (
     BFloat16,
     Boolean,
@@ -141,6 +144,9 @@ class IntTuple(FlyValue):
     def __len__(self) -> int:
         return int(algebra.rank(self.type.value))
 
+    def __iter__(self) -> Iterator[Any]:
+        return (self[mode] for mode in range(len(self)))
+
 
 class LayoutValue(FlyValue):
     """A traced layout with runtime values in its shape or stride. A static one is a plain `Layout`."""
@@ -220,12 +226,21 @@ class Tensor(FlyValue):
             return primitive.slice(self, coordinate)
         return primitive.memref_load(self, coordinate)
 
+    def __iter__(self) -> NoReturn:
+        raise TraceError(
+            f"iteration over a tensor, {self!r}",
+            at=user_location(),
+            hint="loop over an index: `for i in range(n)`, or range_constexpr for an unrolled loop",
+        )
+
     def __setitem__(self, coordinate: Any, value: Any) -> None:
         from flydsl.expr import primitive
 
         if primitive.has_none(coordinate):
             raise TraceError(
-                f"assignment to the slice {coordinate!r} of a tensor", hint="copy tensors with fx.copy_atom_call"
+                f"assignment to the slice {coordinate!r} of a tensor",
+                at=user_location(),
+                hint="copy tensors with fx.copy_atom_call",
             )
         primitive.memref_store(value, self, coordinate)
 
@@ -250,9 +265,13 @@ class Types:
     """MLIR types by their short names: `T.f32`, `T.bf16`, `T.i32`, `T.index`."""
 
     def __getattr__(self, name: str) -> ir.Type:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return element_type(name)
+        try:
+            return element_type(name)
+        except ArgumentError as error:
+            raise AttributeError(f"T.{name}: {error.message}") from None
 
 
 T = Types()
+
+
+__getattr__ = unknown_name(__name__, globals())

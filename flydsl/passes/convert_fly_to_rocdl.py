@@ -12,16 +12,19 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_bits, element_type, is_float
+from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
+from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import CompileError
-from flydsl.passes.fly_promote_regmem_to_vectorssa import allocated_elements
 from flydsl.passes.rewriting import (
     constant,
     create,
+    enclosing_function,
     entry_block,
     fly_name,
     functions,
+    operand_of,
     operations,
     update_function_type,
 )
@@ -47,6 +50,17 @@ def apply(module: ir.Operation, arch: Arch) -> None:
                 argument.set_type(pointer_type(kind))
         update_function_type(function)
         _convert_body(function)
+    _require_no_fly_types(module)
+
+
+def _require_no_fly_types(module: ir.Operation) -> None:
+    """Raise CompileError where a value of a fly type is left, such as a tensor that a loop carries."""
+    for op in operations(module):
+        arguments = (argument for region in op.regions for block in region.blocks for argument in block.arguments)
+        for value in (*op.results, *arguments):
+            kind = fly_type(value.type)
+            if kind is not None:
+                raise CompileError(f"a {kind} is left over in {op.name}", at=source_location(op.location))
 
 
 def pointer_type(kind: PointerType) -> ir.Type:
@@ -89,24 +103,26 @@ def _convert(op: ir.Operation, operation: str) -> None:
 
 
 def _nothing(op: ir.Operation) -> None:
-    """Static values and atoms have no counterpart in the program."""
+    """Static values and atoms have no counterpart in the program; a view is read through its pointer."""
 
 
 def _make_ptr(op: ir.Operation) -> None:
     kind = fly_type(op.result.type)
     if kind.space != "register":
-        raise CompileError(f"fly.make_ptr of {kind} is not there yet")
-    size = constant(allocated_elements(op), 32, op.location)
-    storage = storage_type(element_type(kind.element))
-    attributes = {"elem_type": ir.TypeAttr.get(storage)}
-    _replace(op, create("llvm.alloca", [size], [pointer_type(kind)], op.location, attributes).result)
+        raise CompileError(f"fly.make_ptr of {kind} is not there yet", at=source_location(op.location))
+    attributes = {"elem_type": ir.TypeAttr.get(storage_type(element_type(kind.element)))}
+    # In the entry block: inside of a loop it would allocate anew in each iteration.
+    with ir.InsertionPoint.at_block_begin(entry_block(enclosing_function(op))):
+        size = constant(allocated_elements(attributes_of(op)), 32, op.location)
+        _replace(op, create("llvm.alloca", [size], [pointer_type(kind)], op.location, attributes).result)
 
 
 def _add_offset(op: ir.Operation) -> None:
     pointer, offset = op.operands
     kind = fly_type(op.result.type)
     symbol = fly_type(offset.type).value
-    index = constant(symbol, 32, op.location) if isinstance(symbol, int) else offset.owner.operands[0]
+    bits = 32 if isinstance(symbol, int) and -(2**31) <= symbol < 2**31 else 64
+    index = constant(symbol, bits, op.location) if isinstance(symbol, int) else operand_of(offset, "make_int_tuple")
     attributes = {
         "elem_type": ir.TypeAttr.get(storage_type(element_type(kind.element))),
         "rawConstantIndices": ir.DenseI32ArrayAttr.get([-(2**31)]),
@@ -123,18 +139,14 @@ def _ptr_store(op: ir.Operation) -> None:
     _store(value, pointer, op.location)
 
 
-def _make_view(op: ir.Operation) -> None:
-    """A view is read through its pointer; see `_copy_atom_call_ssa`."""
-
-
 def _copy_atom_call_ssa(op: ir.Operation) -> None:
     kind = fly_type(op.operands[0].type)
     if kind.op.name != "fly.universal_copy":
-        raise CompileError(f"{kind} cannot be lowered yet")
+        raise CompileError(f"{kind} cannot be lowered yet", at=source_location(op.location))
     if len(op.results):
-        _replace(op, _load(op.operands[1].owner.operands[0], op.result.type, op.location))
+        _replace(op, _load(operand_of(op.operands[1], "make_view"), op.result.type, op.location))
     else:
-        _store(op.operands[1], op.operands[2].owner.operands[0], op.location)
+        _store(op.operands[1], operand_of(op.operands[2], "make_view"), op.location)
 
 
 def _replace(op: ir.Operation, value: ir.Value) -> None:
@@ -146,13 +158,12 @@ def _is_vector(kind: ir.Type) -> bool:
 
 
 def storage_type(kind: ir.Type) -> ir.Type:
-    """The type in memory: LLVM knows no float below 16 bits, and a Boolean takes a byte."""
+    """The type in memory: LLVM knows no float below 16 bits and no index, and a Boolean takes a byte."""
     element = kind.element_type if _is_vector(kind) else kind
-    bits = element_bits(str(element))
-    stored = element
-    if bits < 16 and (is_float(str(element)) or bits == 1):
-        stored = element_type(f"i{max(bits, 8)}" if bits == 1 else f"i{bits}")
-    return ir.VectorType.get(kind.shape, stored) if _is_vector(kind) else stored
+    name, bits = str(element), element_bits(str(element))
+    if bits == 1 or name == "index" or (bits < 16 and is_float(name)):
+        element = element_type(f"i{max(bits, 8)}")
+    return ir.VectorType.get(kind.shape, element) if _is_vector(kind) else element
 
 
 def _alignment(kind: ir.Type) -> ir.Attribute:
@@ -178,6 +189,8 @@ def _cast(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
         return value
     source, target = (t.element_type if _is_vector(t) else t for t in (value.type, kind))
     widths = [element_bits(str(t)) for t in (source, target)]
+    if "index" in (str(source), str(target)):
+        return create("arith.index_cast", [value], [kind], at).result
     name = "bitcast" if widths[0] == widths[1] else "extui" if widths[0] < widths[1] else "trunci"
     return create(f"arith.{name}", [value], [kind], at).result
 
@@ -221,7 +234,7 @@ _CONVERSIONS: dict[str, Callable[[ir.Operation], None]] = {
     "make_int_tuple": _nothing,
     "make_layout": _nothing,
     "make_copy_atom": _nothing,
-    "make_view": _make_view,
+    "make_view": _nothing,
     "make_ptr": _make_ptr,
     "add_offset": _add_offset,
     "ptr.load": _ptr_load,

@@ -17,7 +17,7 @@ from mlir import ir
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.types import fly_type
-from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, operations
+from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, operand_of, operations
 
 name = "fly-convert-atom-call-to-ssa-form"
 
@@ -52,4 +52,4 @@ def _in_registers(view: ir.Value) -> bool:
 
 def _pointer(view: ir.Value) -> ir.Value:
     """The pointer under a view that fly-layout-lowering made."""
-    return view.owner.operands[0]
+    return operand_of(view, "make_view")

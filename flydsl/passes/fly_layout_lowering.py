@@ -20,7 +20,9 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.ops import OPS, algebra_value, attributes_of, mode_arguments, register_elements
+from flydsl.dialect.inference import algebra_value, mode_arguments, register_elements
+from flydsl.dialect.location import source_location
+from flydsl.dialect.ops import OPS, attributes_of
 from flydsl.dialect.types import (
     IntTupleType,
     LayoutType,
@@ -29,8 +31,10 @@ from flydsl.dialect.types import (
     dynamic_leaves,
     erase_values,
     fly_type,
+    is_static,
     with_leaves,
 )
+from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, functions, operations
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
 
@@ -79,7 +83,12 @@ class _Lowering:
         found = self.meaning.get(value)
         if found is None:
             kind = fly_type(value.type)
-            assert isinstance(kind, IntTupleType | LayoutType | TileType), f"no meaning for {value}"
+            if not isinstance(kind, IntTupleType | LayoutType | TileType) or not is_static(algebra_value(kind)):
+                raise CompileError(
+                    f"where {kind} comes from is not known",
+                    at=source_location(ir.Location.current),
+                    hint="block arguments and results of other dialects' operations are not lowered",
+                )
             found = self.meaning[value] = algebra_value(kind)
         return found
 
@@ -120,8 +129,7 @@ class _Lowering:
         self.meaning[op.result] = with_leaves(kind.value, leaves)
 
     def make_layout(self, op: ir.Operation) -> None:
-        shape, stride = (self.of(value) for value in op.operands)
-        self.meaning[op.result] = algebra.make_layout(shape, stride)
+        self.meaning[op.result] = algebra.make_layout(*map(self.of, op.operands))
 
     def make_view(self, op: ir.Operation) -> None:
         pointer, layout = op.operands

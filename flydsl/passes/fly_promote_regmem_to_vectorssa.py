@@ -13,7 +13,11 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_type
+from flydsl.dialect.inference import allocated_elements
+from flydsl.dialect.location import source_location
+from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import fly_type
+from flydsl.errors import CompileError
 from flydsl.passes.rewriting import blocks, create, erase_dead, fly_name
 
 name = "fly-promote-regmem-to-vectorssa"
@@ -43,11 +47,6 @@ def _is_register_tensor(op: ir.Operation) -> bool:
     return fly_name(op) == "make_ptr" and fly_type(op.result.type).space == "register"
 
 
-def allocated_elements(op: ir.Operation) -> int:
-    """How many elements a register pointer has."""
-    return int(ir.IntegerAttr(ir.DictAttr(op.attributes["dictAttrs"])["allocSize"]).value)
-
-
 def _accesses(op: ir.Operation, order: dict[ir.Operation, int]) -> list[_Access] | None:
     """Every access in program order, or None where one is out of this pass's reach. order: within the block."""
     found: list[_Access] = []
@@ -61,9 +60,18 @@ def _accesses(op: ir.Operation, order: dict[ir.Operation, int]) -> list[_Access]
                 pending.append((user.result, offset + step))
             elif fly_name(user) in ("ptr.load", "ptr.store") and user in order and _is_address(user, use):
                 found.append(_Access(user, offset, _count(user)))
+                _check_bounds(found[-1], allocated_elements(attributes_of(op)))
             else:
                 return None
     return sorted(found, key=lambda access: order[access.op])
+
+
+def _check_bounds(access: _Access, size: int) -> None:
+    if access.offset < 0 or access.offset + access.count > size:
+        raise CompileError(
+            f"access to elements {access.offset} to {access.offset + access.count - 1} of a register tensor of {size}",
+            at=source_location(access.op.location),
+        )
 
 
 def _is_address(user: ir.Operation, use: ir.OpOperand) -> bool:
@@ -86,7 +94,7 @@ def _count(op: ir.Operation) -> int:
 
 
 def _promote(op: ir.Operation, accesses: list[_Access]) -> None:
-    size = allocated_elements(op)
+    size = allocated_elements(attributes_of(op))
     vector = ir.VectorType.get([size], element_type(fly_type(op.result.type).element))
     current: ir.Value | None = None
     for access in accesses:
@@ -94,7 +102,7 @@ def _promote(op: ir.Operation, accesses: list[_Access]) -> None:
         with ir.InsertionPoint(access.op):
             if current is None and not (fly_name(access.op) == "ptr.store" and access.count == size):
                 # Registers that nobody wrote hold anything.
-                current = create("llvm.mlir.poison", [], [vector], at).result
+                current = create("ub.poison", [], [vector], at).result
             if fly_name(access.op) == "ptr.store":
                 current = _stored(current, access, vector, at)
             else:
@@ -108,7 +116,7 @@ def _stored(current: ir.Value | None, access: _Access, vector: ir.Type, at: ir.L
     if value.type == vector:
         return value
     if current is None:
-        current = create("llvm.mlir.poison", [], [vector], at).result
+        current = create("ub.poison", [], [vector], at).result
     if not isinstance(value.type, ir.VectorType):
         attributes = {"static_position": ir.DenseI64ArrayAttr.get([access.offset])}
         return create("vector.insert", [value, current], [vector], at, attributes).result

@@ -61,6 +61,12 @@ def _parse_type(text: str) -> ir.Type:
     return ir.Type.parse(text, context())
 
 
+def _split_type(mlir_type: ir.Type) -> FlyType | None:
+    """The fly type of a value that is passed in parts; pointers and all other types pass as they are."""
+    kind = fly_type(mlir_type)
+    return kind if isinstance(kind, MemRefType | LayoutType | IntTupleType) else None
+
+
 def _layout(kind: FlyType) -> algebra.Layout:
     assert isinstance(kind, MemRefType | LayoutType)
     return kind.layout
@@ -72,11 +78,11 @@ def _layout(kind: FlyType) -> algebra.Layout:
 def _rewrite_function(function: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:
     block = entry_block(function)
     old = list(block.arguments)
-    if not any(fly_type(argument.type) for argument in old):
+    if not any(_split_type(argument.type) for argument in old):
         return
     with ir.InsertionPoint.at_block_begin(block):
         for argument in old:
-            kind = fly_type(argument.type)
+            kind = _split_type(argument.type)
             new = [block.add_argument(t, argument.location) for t in _plain_types(kind, argument.type)]
             value = _rebuild(kind, new, argument.location) if kind else new[0]
             argument.replace_all_uses_with(value)
@@ -128,7 +134,7 @@ def _rewrite_launch(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> 
     first = sum(segments[:-2])
     operands = list(op.operands)
     kernel = operands[first : first + segments[-2]]
-    if not any(fly_type(value.type) for value in kernel):
+    if not any(_split_type(value.type) for value in kernel):
         return
     with ir.InsertionPoint(op):
         plain = [part for value in kernel for part in _plain_values(value, parts, op.location)]
@@ -143,7 +149,7 @@ def _rewrite_launch(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> 
 
 
 def _plain_values(value: ir.Value, parts: dict[ir.Value, list[ir.Value]], at: ir.Location) -> list[ir.Value]:
-    kind = fly_type(value.type)
+    kind = _split_type(value.type)
     if kind is None:
         return [value]
     known = parts.get(value)

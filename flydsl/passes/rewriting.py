@@ -8,7 +8,10 @@ from mlir import ir
 
 from flydsl.dialect import ops
 from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
+from flydsl.dialect.types import fly_type
+from flydsl.errors import CompileError
 
 FUNCTIONS = ("gpu.func", "func.func")
 # Fly operations that are there for what they do to memory, not for a result.
@@ -55,20 +58,37 @@ def operations(root: ir.Operation) -> list[ir.Operation]:
 
 
 def functions(module: ir.Operation) -> list[ir.Operation]:
-    """Kernels (`gpu.func`) and launchers (`func.func`)."""
+    """Kernels (`gpu.func`) and launchers (`func.func`); declarations have no body and are left out."""
     found: list[ir.Operation] = []
-    for op in module.regions[0].blocks[0].operations:
-        if op.operation.name in FUNCTIONS:
-            found.append(op.operation)
-        elif op.operation.name == "gpu.module":
-            inner = (view.operation for view in op.regions[0].blocks[0].operations)
-            found += [function for function in inner if function.name in FUNCTIONS]
+    for view in module.regions[0].blocks[0].operations:
+        op = view.operation
+        if op.name in FUNCTIONS and len(op.regions[0].blocks):
+            found.append(op)
+        elif op.name == "gpu.module":
+            found += functions(op)
     return found
+
+
+def enclosing_function(op: ir.Operation) -> ir.Operation:
+    """The kernel or launcher that an operation stands in."""
+    parent = op.parent
+    while parent.name not in FUNCTIONS:
+        parent = parent.parent
+    return parent.operation
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
     """The operation that a value is a result of; None for a block argument."""
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def operand_of(value: ir.Value, operation: str, index: int = 0) -> ir.Value:
+    """An operand of the fly operation that makes a value. Raises CompileError where another operation makes it."""
+    maker = defining_op(value)
+    if maker is None or fly_name(maker) != operation:
+        at = None if maker is None else source_location(maker.location)
+        raise CompileError(f"{fly_type(value.type) or value.type} is not the result of a fly.{operation}", at=at)
+    return maker.operands[index]
 
 
 def entry_block(function: ir.Operation) -> ir.Block:

@@ -1,0 +1,68 @@
+"""Tiled copies: a copy instruction repeated over the threads and values of a tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flydsl import layout as algebra
+from flydsl.atoms.copy import CopyOp
+from flydsl.errors import LayoutError
+from flydsl.layout import Layout, Tile
+
+
+@dataclass(frozen=True)
+class TiledCopy:
+    """How the threads of a block copy a tile together.
+
+    op: the instruction, for elements of `value_bits` bits.
+    layout_tv: (thread, value) -> element of the tile, the leftmost mode of the tile fastest.
+    tile: the extents that it covers.
+
+    The terms are CuTe's; source: CuTe, "TiledCopy" (media/docs/cpp/cute/0x_gemm_tutorial.md).
+    """
+
+    op: CopyOp
+    value_bits: int
+    layout_tv: Layout
+    tile: Tile
+
+    def __post_init__(self) -> None:
+        values = algebra.size(algebra.get(self.layout_tv, 1))
+        if self.op.bits % self.value_bits or values % self.values_per_call:
+            raise LayoutError(
+                f"{self.op} moves {self.op.bits} bits, and a thread holds {values} values of {self.value_bits} bits "
+                f"in {self.layout_tv}",
+                hint="the values of one thread must be a whole number of copies",
+            )
+
+    @property
+    def values_per_call(self) -> int:
+        """Elements that one thread moves with one instruction."""
+        return self.op.bits // self.value_bits
+
+    @property
+    def threads(self) -> int:
+        """Threads that take part."""
+        size = algebra.size(algebra.get(self.layout_tv, 0))
+        assert isinstance(size, int)
+        return size
+
+    def partition(self, layout: Layout) -> Layout:
+        """A tensor's layout as (thread, (values of a call, calls), rest of mode 0, rest of mode 1, ...).
+
+        Raises LayoutError where the tile does not divide the layout.
+        """
+        tiles, rest = algebra.zipped_divide(layout, self.tile)
+        by_thread = algebra.composition(tiles, self._thread_and_value())
+        rests = list(rest) if isinstance(rest.shape, tuple) else [rest]
+        modes = [*by_thread, *rests]
+        return algebra.make_layout(tuple(mode.shape for mode in modes), tuple(mode.stride for mode in modes))
+
+    def _thread_and_value(self) -> Layout:
+        """(thread, (values of a call, calls)) -> element of the tile."""
+        split = algebra.make_tile(self.op.threads, self.values_per_call)
+        (atom_thread, atom_value), (rest_thread, rest_value) = algebra.zipped_divide(self.layout_tv, split)
+        threads, values = (atom_thread, rest_thread), (atom_value, rest_value)
+        shape = tuple(tuple(mode.shape for mode in pair) for pair in (threads, values))
+        stride = tuple(tuple(mode.stride for mode in pair) for pair in (threads, values))
+        return algebra.coalesce(algebra.make_layout(shape, stride), (1, (1, 1)))

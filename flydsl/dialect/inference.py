@@ -1,0 +1,310 @@
+"""What operations give on operand types, and which operands they take.
+
+Types are fly types where they are fly's, MLIR types otherwise. Everything here raises LayoutError for operands that do
+not fit, so that nothing else has to check them again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.types import (
+    CopyAtomType,
+    FlyType,
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    PointerType,
+    TileType,
+    dynamic_leaves,
+    is_static,
+)
+from flydsl.errors import LayoutError
+
+Attributes = Mapping[str, Any]
+# Operand types and attributes to result types.
+Infer = Callable[[Sequence[Any], Attributes], list[Any]]
+# Operand types, stated result types and attributes; raises LayoutError where they do not fit.
+Check = Callable[[Sequence[Any], Sequence[Any], Attributes], None]
+
+
+# --- the layout algebra ----------------------------------------------------------------------------------------------
+
+
+def mode_arguments(attributes: Attributes) -> list[Any]:
+    """The static arguments of an algebra operation (modes, bit widths), in the order of its Python signature."""
+    arguments: list[Any] = []
+    if "indices" in attributes:
+        arguments.append(list(attributes["indices"]))
+    if "args" in attributes:
+        arguments.extend(attributes["args"])
+    return arguments
+
+
+def algebra_value(fly: Any) -> Any:
+    """What the algebra computes with for an operand of this type."""
+    if isinstance(fly, LayoutType | MemRefType):
+        return fly.layout
+    if isinstance(fly, IntTupleType):
+        return fly.value
+    if isinstance(fly, TileType):
+        return fly.tile
+    raise LayoutError(f"{fly} is not an operand of the layout algebra", hint="it takes layouts, tiles and int tuples")
+
+
+def algebra_type(value: Any, like: Any = None) -> FlyType:
+    """The type of an algebra result; a layout derived from a tensor's is a tensor in the same memory."""
+    if isinstance(value, algebra.Layout):
+        return like.with_layout(value) if isinstance(like, MemRefType) else LayoutType(value)
+    if isinstance(value, algebra.Tile):
+        return TileType(value)
+    if isinstance(value, algebra.ComposedLayout):
+        raise LayoutError(f"{value} as a value of the program is not there yet", hint="static ones need no operation")
+    return IntTupleType(value)
+
+
+def infer_algebra(function: Callable[..., Any], keeps_tensor: bool) -> Infer:
+    """Inference by calling a function of `flydsl.layout`. keeps_tensor: of a tensor it makes a tensor."""
+
+    def infer(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+        arguments = [*map(algebra_value, types), *mode_arguments(attributes)]
+        try:
+            _signature(function).bind(*arguments)
+        except TypeError as error:
+            raise LayoutError(f"{function.__name__} takes other attributes: {error}") from None
+        return [algebra_type(function(*arguments), types[0] if keeps_tensor else None)]
+
+    return infer
+
+
+_signature = cache(inspect.signature)
+
+
+def infer_slice(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """What is left of a layout, tuple or tensor when a coordinate fixes some modes."""
+    source, coordinate = types
+    return [algebra_type(algebra.slice(algebra_value(source), algebra_value(coordinate)), source)]
+
+
+def infer_make_layout(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The layout of a shape and a stride, without one the compact layout."""
+    return [LayoutType(algebra.make_layout(*(operand.value for operand in types)))]
+
+
+# --- scalars and memory ----------------------------------------------------------------------------------------------
+
+
+def infer_make_view(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The tensor of a pointer and a layout."""
+    pointer, layout = types
+    return [MemRefType(pointer.element, pointer.space, layout.layout)]
+
+
+def leaf_type(leaf: Any) -> ir.Type:
+    """The scalar type of a leaf of an int tuple."""
+    return element_type("i64" if isinstance(leaf, algebra.Dynamic) and leaf.width == 64 else "i32")
+
+
+def infer_get_scalar(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The integer type of a tuple that is one integer."""
+    leaf = types[0].value
+    if not isinstance(leaf, int | algebra.Dynamic):
+        raise LayoutError(f"get_scalar of {types[0]}: only a single integer is a scalar", hint="take a mode with get")
+    return [leaf_type(leaf)]
+
+
+def infer_add_offset(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A pointer moved by a number of elements is a pointer of the same type."""
+    infer_get_scalar(types[1:], attributes)
+    return [types[0]]
+
+
+def infer_alloca(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A register tensor; its size must be known."""
+    memref = MemRefType(attributes.get("element", ""), "register", types[0].layout)
+    stored_element(memref.element)
+    register_elements(memref)
+    return [memref]
+
+
+def register_elements(memref: MemRefType) -> int:
+    """How many elements a register tensor holds. Raises LayoutError where that is not known when compiling."""
+    size = algebra.size(memref.layout)
+    if not isinstance(size, int) or not is_static(memref.layout):
+        raise LayoutError(
+            f"{memref} as a vector: its layout is dynamic", hint="a register vector needs a size known when compiling"
+        )
+    return size
+
+
+@cache
+def _fills_memory(layout: algebra.Layout, size: int) -> bool:
+    """Whether a static layout reaches every index from 0 to its size once, so that a vector can stand for it."""
+    return {layout(i) for i in range(size)} == set(range(size))
+
+
+def stored_element(name: str) -> ir.Type:
+    """The type of an element in memory. Raises LayoutError for one that shares a byte with others."""
+    if name != "i1" and element_bits(name) % 8:
+        raise LayoutError(f"tensors of {name} are not there yet", hint="elements below 8 bits: pack them into i8")
+    return element_type(name)
+
+
+def infer_load(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The element at a coordinate, which must fit the layout."""
+    memref, coordinate = types
+    algebra.crd2idx(coordinate.value, memref.layout)
+    _check_bounds(coordinate.value, memref.layout.shape, memref)
+    return [stored_element(memref.element)]
+
+
+def _check_bounds(coordinate: Any, shape: Any, memref: MemRefType) -> None:
+    """Raise LayoutError where a coordinate that is known lies outside of an extent that is known."""
+    if isinstance(coordinate, tuple) and isinstance(shape, tuple):
+        for part, extent in zip(coordinate, shape, strict=True):
+            _check_bounds(part, extent, memref)
+        return
+    extent = algebra.size(shape)
+    if isinstance(coordinate, int) and (coordinate < 0 or (isinstance(extent, int) and coordinate >= extent)):
+        raise LayoutError(f"index {coordinate} is outside of 0 to {extent} (exclusive) in {memref}")
+
+
+def infer_store(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result; the value must be an element of the tensor."""
+    value, memref, coordinate = types
+    (element,) = infer_load((memref, coordinate), attributes)
+    _require_same("memref.store", value, element)
+    return []
+
+
+def infer_load_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A vector of all elements of a register tensor, in the order of its memory."""
+    memref = types[0]
+    size = register_elements(memref)
+    if not _fills_memory(memref.layout, size):
+        raise LayoutError(f"{memref} as a vector: its {size} elements do not lie one by one in memory without gaps")
+    return [ir.VectorType.get([size], stored_element(memref.element))]
+
+
+def infer_store_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result; the vector must be what load_vec gives."""
+    value, memref = types
+    _require_same("memref.store_vec", value, infer_load_vec((memref,), attributes)[0])
+    return []
+
+
+def infer_ptr_store(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result; the value is an element, or a vector of elements, of the pointer."""
+    value, pointer = types
+    _require_elements("ptr.store", value, pointer)
+    return []
+
+
+def _require_same(name: str, given: Any, wanted: Any) -> None:
+    if given != wanted:
+        raise LayoutError(f"{name} of {given} where {wanted} belongs")
+
+
+def _require_elements(name: str, value: Any, pointer: PointerType) -> None:
+    _require_same(
+        name, value.element_type if isinstance(value, ir.VectorType) else value, element_type(pointer.element)
+    )
+
+
+# --- atoms -----------------------------------------------------------------------------------------------------------
+
+
+def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result. Raises LayoutError unless one call of the atom moves exactly the source into the destination."""
+    atom, source, target = types
+    values = atom.op.bits // atom.value_bits
+    for role, memref in (("source", source), ("destination", target)):
+        where = f"copy_atom_call: {atom} and its {role} {memref}"
+        if memref.element_bits != atom.value_bits:
+            raise LayoutError(
+                f"{where}: the atom copies {atom.value_bits}-bit values, the tensor's are {memref.element}"
+            )
+        count = algebra.size(memref.layout)
+        if count != values:
+            raise LayoutError(
+                f"{where}: the atom moves {values} values, the tensor has {count}",
+                hint=f"partition the tensor so that each thread's piece is {values} values, or take another atom",
+            )
+        if values > 1 and not _contiguous(memref.layout):
+            raise LayoutError(
+                f"{where}: an atom of {values} values needs them side by side in memory, the layout is {memref.layout}",
+                hint="take the atom of one value, or partition along the mode of stride 1",
+            )
+    if source.element != target.element:
+        raise LayoutError(f"copy_atom_call from {source} to {target}: the element types differ")
+    return []
+
+
+def _contiguous(layout: algebra.Layout) -> bool:
+    merged = algebra.coalesce(layout)
+    return algebra.rank(merged) == 1 and all(stride == 1 for stride in algebra.get_leaves((merged.stride,)))
+
+
+# --- operations that state their result ------------------------------------------------------------------------------
+
+
+def check_static(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """`static` names a layout, tile or int tuple that leaves nothing to run time."""
+    (result,) = results
+    if not is_static(algebra_value(result)):
+        raise LayoutError(f"static of {result}: parts of it are known at run time only")
+
+
+def check_int_tuple(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """`make_int_tuple` takes one integer for each dynamic leaf."""
+    (result,) = results
+    leaves = list(map(leaf_type, dynamic_leaves(result.value)))
+    if list(types) != leaves:
+        raise LayoutError(f"make_int_tuple of {list(map(str, types))} gives no {result}")
+
+
+def check_make_ptr(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """A pointer to registers states how many elements to allocate."""
+    (result,) = results
+    stored_element(result.element)
+    if result.space == "register":
+        allocated_elements(attributes)
+
+
+def allocated_elements(attributes: Attributes) -> int:
+    """How many elements `make_ptr` allocates: `{dictAttrs = {allocSize = 4 : i64}}`."""
+    given = attributes.get("dictAttrs")
+    size = given["allocSize"] if isinstance(given, ir.DictAttr) and "allocSize" in given else None
+    if not isinstance(size, ir.IntegerAttr) or size.value < 1:
+        raise LayoutError("make_ptr to registers states {dictAttrs = {allocSize = <number of elements>}}")
+    return int(size.value)
+
+
+def check_ptr_load(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """`ptr.load` gives an element, or a vector of elements, of the pointer."""
+    _require_elements("ptr.load", results[0], types[0])
+
+
+def check_make_copy_atom(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """The attribute repeats the width that the type states."""
+    (result,) = results
+    if attributes.get("valBits") != result.value_bits:
+        raise LayoutError(f"make_copy_atom of {result} with valBits = {attributes.get('valBits')}")
+
+
+def check_copy_atom_call_ssa(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """A load `(atom, source) -> vector` or a store `(atom, vector, destination)`."""
+    atom = types[0]
+    memref = types[-1]
+    vector = results[0] if results else types[1]
+    if not isinstance(atom, CopyAtomType) or not isinstance(memref, MemRefType) or len(types) + len(results) != 3:
+        raise LayoutError(f"copy_atom_call_ssa of {', '.join(map(str, types))}")
+    values = atom.op.bits // atom.value_bits
+    _require_same("copy_atom_call_ssa", vector, ir.VectorType.get([values], element_type(memref.element)))

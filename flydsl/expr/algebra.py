@@ -1,0 +1,217 @@
+"""The layout algebra in a kernel body.
+
+A function of the layout algebra is the same function inside and outside a kernel. With static operands it computes
+at once and gives a plain `Layout`, tuple or int; with a traced tensor or a runtime value among its operands it emits
+one fly operation.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from flydsl import layout as algebra
+from flydsl.dialect.location import user_location
+from flydsl.dialect.types import IntTupleType, LayoutType, MemRefType
+from flydsl.errors import ArgumentError, LayoutError
+from flydsl.expr.emit import emit_fly
+from flydsl.expr.numeric import Numeric, wrap_scalar
+from flydsl.expr.operands import as_operand, call_algebra, is_runtime, located, static_operand
+from flydsl.expr.typing import ComposedLayout, FlyValue, IntTuple, LayoutValue, Swizzle, Tile
+
+__all__ = [
+    "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "cosize",
+    "crd2idx", "depth", "dice", "flat_divide", "flat_product", "get", "get_", "get_1d_coord", "get_flat_coord",
+    "get_leaves", "get_scalar", "get_shape", "get_stride", "group", "has_none", "idx2crd", "int_tuple_add",
+    "int_tuple_div", "int_tuple_mod", "int_tuple_mul", "int_tuple_product", "int_tuple_product_each",
+    "int_tuple_product_like", "int_tuple_sub", "left_inverse", "logical_divide", "logical_product",
+    "make_composed_layout", "make_coord", "make_identity_layout", "make_int_tuple", "make_layout", "make_layout_like",
+    "make_ordered_layout", "make_shape", "make_stride", "make_tile", "prepend", "raked_product", "rank",
+    "recast_layout", "right_inverse", "select", "shape_div", "size", "slice", "take", "tile_to_shape", "tiled_divide",
+    "tiled_product", "zipped_divide", "zipped_product",
+]  # fmt: skip
+
+
+def _algebra(name: str, operands: int) -> Callable[..., Any]:
+    """The DSL's form of `flydsl.layout.<name>`, whose first `operands` arguments may be traced."""
+    function = getattr(algebra, name)
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        try:
+            arguments = signature.bind(*given, **named).args
+        except TypeError as error:
+            raise ArgumentError(f"{name}{signature}: {error}", at=user_location()) from None
+        if any(map(is_runtime, arguments[:operands])):
+            return call_algebra(name, arguments[:operands], _attributes(name, arguments[operands:]))
+        return located(function, *map(static_operand, arguments))
+
+    return call
+
+
+def _attributes(name: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Static trailing arguments: a list of modes, or single integers."""
+    if not arguments:
+        return {}
+    listed = len(arguments) == 1 and isinstance(arguments[0], tuple | list)
+    numbers = [static_operand(item) for item in (arguments[0] if listed else arguments)]
+    if not all(isinstance(number, int) and abs(number) < 2**31 for number in numbers):
+        raise ArgumentError(
+            f"{name} with {arguments!r}: integers belong there, known when compiling", at=user_location()
+        )
+    return {"indices" if listed else "args": numbers}
+
+
+logical_divide = _algebra("logical_divide", 2)
+zipped_divide = _algebra("zipped_divide", 2)
+tiled_divide = _algebra("tiled_divide", 2)
+flat_divide = _algebra("flat_divide", 2)
+logical_product = _algebra("logical_product", 2)
+zipped_product = _algebra("zipped_product", 2)
+tiled_product = _algebra("tiled_product", 2)
+flat_product = _algebra("flat_product", 2)
+raked_product = _algebra("raked_product", 2)
+blocked_product = _algebra("blocked_product", 2)
+tile_to_shape = _algebra("tile_to_shape", 3)
+composition = _algebra("composition", 2)
+complement = _algebra("complement", 2)
+coalesce = _algebra("coalesce", 2)
+right_inverse = _algebra("right_inverse", 1)
+left_inverse = _algebra("left_inverse", 1)
+recast_layout = _algebra("recast_layout", 1)
+append = _algebra("append", 2)
+prepend = _algebra("prepend", 2)
+select = _algebra("select", 1)
+take = _algebra("take", 1)
+group = _algebra("group", 1)
+get = _algebra("get", 1)
+get_ = get
+get_shape = _algebra("get_shape", 1)
+get_stride = _algebra("get_stride", 1)
+get_leaves = _algebra("get_leaves", 1)
+size = _algebra("size", 1)
+cosize = _algebra("cosize", 1)
+slice = _algebra("slice", 2)
+dice = _algebra("dice", 2)
+crd2idx = _algebra("crd2idx", 2)
+idx2crd = _algebra("idx2crd", 2)
+get_1d_coord = _algebra("get_1d_coord", 2)
+get_flat_coord = _algebra("get_flat_coord", 2)
+int_tuple_add = _algebra("int_tuple_add", 2)
+int_tuple_sub = _algebra("int_tuple_sub", 2)
+int_tuple_mul = _algebra("int_tuple_mul", 2)
+int_tuple_div = _algebra("int_tuple_div", 2)
+int_tuple_mod = _algebra("int_tuple_mod", 2)
+int_tuple_product = _algebra("int_tuple_product", 1)
+int_tuple_product_each = _algebra("int_tuple_product_each", 1)
+int_tuple_product_like = _algebra("int_tuple_product_like", 2)
+ceil_div = _algebra("ceil_div", 2)
+shape_div = _algebra("shape_div", 2)
+make_identity_layout = _algebra("make_identity_layout", 1)
+make_layout_like = _algebra("make_layout_like", 1)
+make_ordered_layout = _algebra("make_ordered_layout", 2)
+
+
+def rank(value: Any) -> int:
+    """Number of top-level modes of a tuple, layout or tensor."""
+    return located(algebra.rank, _symbolic(value))
+
+
+def depth(value: Any) -> int:
+    """Depth of nesting: 0 for an integer, 1 for a flat tuple."""
+    return located(algebra.depth, _symbolic(value))
+
+
+def _symbolic(value: Any) -> Any:
+    """A value with `?` for what is known at run time only."""
+    if isinstance(value, tuple | list):
+        return tuple(map(_symbolic, value))
+    kind = value.type if isinstance(value, FlyValue) else None
+    if isinstance(kind, LayoutType | MemRefType):
+        return kind.layout
+    if isinstance(kind, IntTupleType):
+        return kind.value
+    return algebra.Dynamic() if is_runtime(value) else static_operand(value)
+
+
+def has_none(coordinate: Any) -> bool:
+    """Whether None (the wildcard) stands anywhere in a coordinate."""
+    if isinstance(coordinate, tuple | list):
+        return any(map(has_none, coordinate))
+    return coordinate is None
+
+
+def _make_tuple(*modes: Any) -> Any:
+    value = modes[0] if len(modes) == 1 else modes
+    if isinstance(value, IntTuple):
+        return value
+    if not is_runtime(value):
+        return located(algebra.make_int_tuple, static_operand(value))
+    return IntTuple(as_operand(value)) if isinstance(value, tuple | list) else value
+
+
+def make_int_tuple(*modes: Any) -> Any:
+    """A tuple of integers, from one nested tuple or one argument per mode."""
+    return _make_tuple(*modes)
+
+
+def make_shape(*modes: Any) -> Any:
+    """A shape, from one nested tuple or one argument per mode."""
+    return _make_tuple(*modes)
+
+
+def make_stride(*modes: Any) -> Any:
+    """A stride, from one nested tuple or one argument per mode."""
+    return _make_tuple(*modes)
+
+
+def make_coord(*modes: Any) -> Any:
+    """A coordinate; None keeps a mode."""
+    return _make_tuple(*modes)
+
+
+def make_layout(shape: Any, stride: Any = None) -> Any:
+    """A layout from shape and stride (by default compact, leftmost mode fastest).
+
+    >>> make_layout((4, 8), (8, 1))
+    (4,8):(8,1)
+    """
+    given = (shape,) if stride is None else (shape, stride)
+    if not is_runtime(given):
+        return located(algebra.make_layout, *map(static_operand, given))
+    return LayoutValue(emit_fly("make_layout", [as_operand(part) for part in given]).result)
+
+
+def make_tile(*modes: Any) -> Tile:
+    """A tile: one size or layout per mode, None to leave a mode whole."""
+    if is_runtime(modes):
+        raise ArgumentError("make_tile of runtime values: a tile is known when compiling", at=user_location())
+    return located(algebra.make_tile, *map(static_operand, modes))
+
+
+def make_composed_layout(inner: Any, offset: Any, outer: Any) -> ComposedLayout:
+    """`inner o offset o outer`: outer first, then the offset is added, then inner, such as a Swizzle, is applied."""
+    if is_runtime((inner, offset, outer)):
+        raise LayoutError(
+            "make_composed_layout of runtime values is not there yet", at=user_location(), hint="static operands work"
+        )
+    return located(algebra.make_composed_layout, inner, static_operand(offset), outer)
+
+
+def apply_swizzle(index: Any, swizzle: Swizzle) -> Any:
+    """The index with one field of bits XORed into another; a runtime index takes three operations."""
+    if not is_runtime(index) or not isinstance(swizzle, Swizzle):
+        return located(algebra.apply_swizzle, static_operand(index), swizzle)
+    number = index if isinstance(index, Numeric) else get_scalar(index)
+    field = number & swizzle.mask
+    return number ^ (field >> swizzle.shift if swizzle.shift >= 0 else field << -swizzle.shift)
+
+
+def get_scalar(value: Any) -> Any:
+    """A tuple of a single integer as a number."""
+    if isinstance(value, int | Numeric):
+        return value
+    return wrap_scalar(emit_fly("get_scalar", [as_operand(value)]).result)

@@ -1,0 +1,111 @@
+"""Python values as operands of fly operations, and results as Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.dialect.location import user_location
+from flydsl.dialect.ops import infer
+from flydsl.dialect.types import FlyType, IntTupleType, LayoutType, MemRefType, TileType, fly_type, is_static
+from flydsl.errors import ArgumentError, FlyError
+from flydsl.expr.emit import emit_fly, require_trace
+from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
+from flydsl.expr.typing import CopyAtom, FlyValue, IntTuple, Layout, LayoutValue, Tensor, Tile
+
+
+def is_runtime(value: Any) -> bool:
+    """Whether a value, or a leaf of a nested tuple, exists at run time only."""
+    if isinstance(value, tuple | list):
+        return any(map(is_runtime, value))
+    return isinstance(value, FlyValue | ir.Value) or (isinstance(value, Numeric) and not value.is_static)
+
+
+def static_operand(value: Any) -> Any:
+    """A static operand as the algebra takes it: nested tuples of ints, None for the wildcard."""
+    if isinstance(value, tuple | list):
+        return tuple(map(static_operand, value))
+    return int(value) if isinstance(value, Numeric) else value
+
+
+def located(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that knows nothing of source lines; its errors get the user's."""
+    try:
+        return function(*arguments)
+    except FlyError as error:
+        raise error.located(user_location()) from None
+
+
+def as_operand(value: Any) -> ir.Value:
+    """Any operand of a fly operation as an `ir.Value`; static ones become `fly.static`."""
+    if isinstance(value, FlyValue):
+        return value.value
+    if isinstance(value, ir.Value) and fly_type(value.type) is not None:
+        return value
+    if isinstance(value, Layout):
+        return emit_fly("static", results=[LayoutType(value)]).result
+    if isinstance(value, Tile):
+        return emit_fly("static", results=[TileType(value)]).result
+    if isinstance(value, CopyAtom):
+        return emit_fly("make_copy_atom", results=[value.type], attributes={"valBits": value.type.value_bits}).result
+    require_trace("a runtime tuple")
+    symbols, leaves = _int_tuple(value)
+    kind = IntTupleType(located(algebra.make_int_tuple, symbols))
+    return emit_fly("make_int_tuple", leaves, results=[kind]).result
+
+
+def _int_tuple(value: Any) -> tuple[Any, list[ir.Value]]:
+    """A nested tuple as its symbolic form, and the runtime values in it."""
+    if not isinstance(value, tuple | list | IntTuple):
+        return _leaf(value)
+    parts = [_int_tuple(item) for item in value]
+    return tuple(symbol for symbol, _ in parts), [leaf for _, leaves in parts for leaf in leaves]
+
+
+def _leaf(value: Any) -> tuple[Any, list[ir.Value]]:
+    if value is None or isinstance(value, int):
+        return value, []
+    number = as_numeric(value)
+    if not isinstance(number, Numeric) or number.is_float:
+        raise ArgumentError(f"{value!r} in a shape, stride or coordinate: an integer belongs there", at=user_location())
+    if number.is_static:
+        return int(number), []
+    wide = Int64 if number.dtype is Index or number.dtype.width > 32 else Int32
+    return algebra.Dynamic(wide.width), [wide(number).ir_value()]
+
+
+def wrap(value: ir.Value) -> Any:
+    """A result of a fly operation as the DSL shows it; a single runtime integer is a number."""
+    kind = fly_type(value.type)
+    if isinstance(kind, MemRefType):
+        return Tensor(value)
+    if isinstance(kind, LayoutType):
+        return LayoutValue(value)
+    if isinstance(kind, IntTupleType):
+        return IntTuple(value) if isinstance(kind.value, tuple) else wrap_scalar(emit_fly("get_scalar", [value]).result)
+    raise ArgumentError(f"a value of type {value.type} has no form in the DSL", at=user_location())
+
+
+def call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    """An operation of the layout algebra on operands of which some are traced.
+
+    What its types say completely is a plain Python value; else one operation is emitted.
+    """
+    values = [as_operand(operand) for operand in operands]
+    (result,) = located(infer, name, values, attributes)
+    static = _static_result(result)
+    if static is not None:
+        return static
+    return wrap(emit_fly(name, values, results=[result], attributes=attributes).result)
+
+
+def _static_result(result: FlyType) -> Any:
+    """The plain Python value of a result type that leaves nothing to run time, else None."""
+    if isinstance(result, LayoutType) and is_static(result.layout):
+        return result.layout
+    if isinstance(result, IntTupleType) and is_static(result.value):
+        return result.value
+    return None

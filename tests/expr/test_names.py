@@ -1,0 +1,42 @@
+"""Names of FlyDSL's API that are not there yet say so; misspelt ones get a suggestion."""
+
+from __future__ import annotations
+
+import pytest
+
+import flydsl.expr as fx
+from flydsl.expr import arith, buffer_ops, const_expr, gpu, range_constexpr, rocdl, vector
+from flydsl.expr.names import FLYDSL_NAMES
+
+
+def test_the_seeds_imports_work() -> None:
+    assert list(range_constexpr(3)) == [0, 1, 2]
+    assert const_expr(7) == 7
+    assert arith.addf
+    assert vector.Vector is fx.Vector
+    assert fx.rocdl is rocdl
+    assert fx.buffer_ops is buffer_ops
+    assert gpu.thread_idx is fx.thread_idx
+
+
+@pytest.mark.parametrize("module", FLYDSL_NAMES)
+def test_every_name_is_there_or_says_that_it_is_not_yet(module: str) -> None:
+    namespace: object = fx if module == "flydsl.expr" else getattr(fx, module.rpartition(".")[2])
+    for name in FLYDSL_NAMES[module]:
+        if not hasattr(namespace, name):
+            with pytest.raises(AttributeError, match="not there yet"):
+                getattr(namespace, name)
+
+
+def test_a_misspelt_name_gets_a_suggestion() -> None:
+    with pytest.raises(AttributeError, match="close to it: make_layout"):
+        fx.make_layot  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'zzz'$"):
+        fx.zzz  # noqa: B018
+    with pytest.raises(AttributeError, match=r"rocdl\.MFMA is part of FlyDSL's API, but not there yet"):
+        rocdl.MFMA  # noqa: B018
+
+
+def test_public_names_exist() -> None:
+    for module in (fx.primitive, fx.arith, fx.derived, fx.typing):
+        assert [name for name in module.__all__ if not hasattr(module, name)] == []

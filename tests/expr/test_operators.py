@@ -1,0 +1,204 @@
+"""Operators mean what Python's do, on the machine: every result is compared with Python's or torch's."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+
+INTEGERS = {torch.int8: 8, torch.int16: 16, torch.int32: 32, torch.int64: 64}
+FLOATS = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+COMPARISONS = [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne]
+
+
+def wrapped(number: int, bits: int) -> int:
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if number >> (bits - 1) else number
+
+
+def pairs(values: list[Any], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    a, b = zip(*itertools.product(values, values), strict=True)
+    return torch.tensor(a, dtype=dtype), torch.tensor(b, dtype=dtype)
+
+
+def edges(bits: int) -> list[int]:
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return [low, low + 1, -100, -7, -2, -1, 0, 1, 2, 3, 7, 64, 100, high - 1, high]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_signed_integers(elementwise: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
+    bits = INTEGERS[dtype]
+    operations = [
+        operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.xor,
+        lambda a, b: a << (b & 7), lambda a, b: a >> (b & 7), lambda a, b: -a, lambda a, b: ~b,
+        lambda a, b: a + 5, lambda a, b: 5 - b, lambda a, b: a // 4, lambda a, b: a % 4, lambda a, b: a // 1,
+        lambda a, b: a % 1, lambda a, b: a // -1, lambda a, b: a % -1, lambda a, b: a // 7, lambda a, b: a % -7,
+        lambda a, b: 100 // (b | 1), lambda a, b: a % (b | 1), lambda a, b: a // (b | 1),
+    ]  # fmt: skip
+    a, b = pairs(edges(bits), dtype)
+    result = elementwise(lambda x, y: [f(x, y) for f in operations], a, b, dtype)
+    for row, f in zip(result, operations, strict=True):
+        expected = [wrapped(f(x, y), bits) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+        assert row.tolist() == expected
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_unsigned_integers(elementwise: Callable[..., torch.Tensor], bits: int) -> None:
+    unsigned = getattr(fx, f"Uint{bits}")
+    dtype = next(t for t, width in INTEGERS.items() if width == bits)
+    operations = [
+        operator.add, operator.sub, operator.mul, operator.xor, lambda a, b: a >> (b & 7), lambda a, b: a << (b & 7),
+        lambda a, b: a // (b | 1), lambda a, b: a % (b | 1), lambda a, b: a // 4, lambda a, b: a % 4,
+        lambda a, b: a // 7, lambda a, b: ~a,
+    ]  # fmt: skip
+    a, b = pairs(edges(bits), dtype)
+    result = elementwise(lambda x, y: [f(unsigned(x), unsigned(y)) for f in operations], a, b, dtype)
+    mask = (1 << bits) - 1
+    for row, f in zip(result, operations, strict=True):
+        expected = [wrapped(f(x & mask, y & mask), bits) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+        assert row.tolist() == expected
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_integer_comparisons(elementwise: Callable[..., torch.Tensor], signed: bool) -> None:
+    kind, mask = (fx.Int32, -1) if signed else (fx.Uint32, 0xFFFFFFFF)
+    a, b = pairs(edges(32), torch.int32)
+    result = elementwise(lambda x, y: [f(kind(x), kind(y)) for f in COMPARISONS], a, b, torch.int32)
+    for row, f in zip(result, COMPARISONS, strict=True):
+        assert row.tolist() == [int(f(x & mask, y & mask)) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+
+
+def float_values(dtype: torch.dtype) -> list[float]:
+    info = torch.finfo(dtype)
+    tiny = [info.tiny, info.smallest_normal / 2, -info.tiny / 4]
+    return [0.0, -0.0, 1.0, -1.5, 3.0, 0.1, 1e-3, -1234.5, info.max, -info.max, *tiny, torch.inf, -torch.inf, torch.nan]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_floats(elementwise: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
+    operations = [
+        operator.add, operator.sub, operator.mul, operator.truediv, lambda a, b: -a, lambda a, b: a * 0.5,
+        lambda a, b: 1 - b, lambda a, b: a + 2,
+    ]  # fmt: skip
+    a, b = pairs(float_values(dtype), dtype)
+    result = elementwise(lambda x, y: [f(x, y) for f in operations], a, b, dtype)
+    for row, f in zip(result, operations, strict=True):
+        expected = f(a, b)
+        assert torch.equal(row.isnan(), expected.isnan())
+        same = torch.isclose(row, expected, rtol=torch.finfo(dtype).eps, atol=0) | expected.isnan()
+        assert same.all(), (a[~same], b[~same], row[~same], expected[~same])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_float_comparisons(elementwise: Callable[..., torch.Tensor], dtype: torch.dtype) -> None:
+    a, b = pairs(float_values(dtype), dtype)
+    result = elementwise(lambda x, y: [f(x, y) for f in COMPARISONS], a, b, torch.int32)
+    for row, f in zip(result, COMPARISONS, strict=True):
+        assert torch.equal(row.bool(), f(a, b))
+
+
+def test_mixed_types(elementwise: Callable[..., torch.Tensor]) -> None:
+    a = torch.tensor([-3, 0, 7, 2**31 - 1], dtype=torch.int32)
+    b = torch.tensor([0.5, -2.25, 1e10, 3.0])
+    result = elementwise(
+        lambda x, y: [x + y, y - x, x * 1.5, x / 2, (x < y), (x > 0) + (y > 0), x.to(fx.Float16) * y, True + x],
+        a,
+        b,
+        torch.float32,
+    )
+    half = a.half()
+    expected = [
+        a + b, b - a, a * 1.5, a / 2, (a < b).float(), (a > 0).float() + (b > 0).float(), half.float() * b,
+        torch.tensor([wrapped(x + 1, 32) for x in a.tolist()]).float(),
+    ]  # fmt: skip
+    assert torch.equal(result, torch.stack(expected))
+
+
+def test_common_types(trace: Callable[..., Any]) -> None:
+    def types(A: Any, Out: Any) -> list[Any]:
+        i, f = Out[0], A[0, 0]
+        half, brain = f.to(fx.Float16), f.to(fx.BFloat16)
+        values = [
+            i + i.to(fx.Int64), i + i.to(fx.Int8), i + fx.Uint32(i), i + fx.Index(i), i + half, half + brain,
+            brain + half, i / i, (i < i) & (i > i), (i < i) + (i > i), i + 1.5, (i < i).select(1.5, 2), i < i,
+        ]  # fmt: skip
+        return [value.dtype for value in values]
+
+    assert trace(types) == [
+        fx.Int64, fx.Int32, fx.Uint32, fx.Index, fx.Float16, fx.Float32, fx.Float32, fx.Float32, fx.Boolean, fx.Int32,
+        fx.Float32, fx.Float32, fx.Boolean,
+    ]  # fmt: skip
+
+
+def test_select_and_named_functions(elementwise: Callable[..., torch.Tensor]) -> None:
+    a, b = pairs(edges(32), torch.int32)
+    arith = fx.arith
+    result = elementwise(
+        lambda x, y: [
+            (x < y).select(x, y), x.select(1, 2), arith.select(x > 0, x, 0), arith.maxsi(x, y), arith.minui(x, y),
+            arith.ceildivsi(x, 7), arith.cmpi("ult", x, y), arith.shrui(x, 3), arith.divsi(x, 7), arith.remsi(x, 7),
+        ],
+        a, b, torch.int32,
+    )  # fmt: skip
+    x, y = a.long(), b.long()
+    ux, uy = x & 0xFFFFFFFF, y & 0xFFFFFFFF
+    expected = [
+        torch.minimum(x, y), torch.where(x != 0, 1, 2), x.clamp(min=0), torch.maximum(x, y),
+        torch.minimum(ux, uy), -(-x // 7), ux < uy, ux >> 3, torch.div(x, 7, rounding_mode="trunc"), torch.fmod(x, 7),
+    ]  # fmt: skip
+    assert torch.equal(result, torch.stack([row.to(torch.int32) for row in expected]))
+
+
+def test_static_values_compute_outside_of_a_kernel() -> None:
+    assert (fx.Int32(7) // -2).value == -4
+    assert (fx.Int32(7) % -2).value == -1
+    assert (fx.Uint8(200) + 100).value == 44
+    assert (fx.Int32(2**31 - 1) + 1).value == -(2**31)
+    assert (fx.Boolean(True) + True).value == 2
+    assert fx.Float32(fx.Float16(0.1)).value == 0.0999755859375
+    assert fx.Int8(fx.Float32(-2.75)).value == -2
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (lambda i: i // 0, "by zero"),
+        (lambda i: i % 0, "by zero"),
+        (lambda i: i << 32, "32 bits"),
+        (lambda i: i >> -1, "32 bits"),
+        (lambda i: fx.arith.shli(i, 40), "32 bits"),
+        (lambda i: fx.arith.divui(i, 0), "by zero"),
+        (lambda i: i < 2**32, "not a value of Int32"),
+        (lambda i: fx.Uint32(i) > -1, "not a value of Uint32"),
+        (lambda i: i + "x", "not a number"),
+        (lambda i: None * i, "not a number"),
+        (lambda i: i.to(fx.Float32) // 2, "no operator //"),
+        (lambda i: fx.arith.addf(i, i), "takes floats"),
+        (lambda i: fx.arith.addi(i, fx.Int64(i)), "types differ"),
+        (lambda i: fx.arith.extf(fx.Float16, i.to(fx.Float32)), "no arith.extf"),
+        (lambda i: fx.arith.bitcast(fx.Float16, i), "no arith.bitcast"),
+        (lambda i: fx.arith.cmpi("olt", i, i), "not a predicate"),
+        (lambda i: fx.arith.cmpi(10, i, i), "not a predicate"),
+        (lambda i: i.to(fx.Float8E4M3FN), "not there yet"),
+        (lambda i: fx.Int8(1000), "outside -128 to 127"),
+        (lambda i: fx.Int32(1.5), "not an integer"),
+        (lambda i: fx.Float4E2M1FN(float("inf")), "cannot hold inf"),
+        (lambda i: fx.Float8E8M0FNU(0), "cannot hold 0"),
+        (lambda i: fx.Float32(10**400), "integer of"),
+        (lambda i: fx.Int32(fx.Float32(float("nan"))), "outside of its range"),
+        (lambda i: i.to(int), "not a scalar type"),
+    ],
+)
+def test_errors_name_the_values_and_the_line(trace: Callable[..., Any], expression: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message) as caught:
+        trace(lambda A, Out: expression(Out[0]))
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__

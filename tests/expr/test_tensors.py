@@ -1,0 +1,165 @@
+"""Tensors of every layout, partitioned and indexed, on the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError, FlyError, LayoutError, TraceError
+
+ROWS, COLUMNS = 24, 16
+
+
+def views() -> dict[str, torch.Tensor]:
+    base = torch.arange(4 * ROWS * COLUMNS, dtype=torch.float32)
+    return {
+        "row-major": base[: ROWS * COLUMNS].reshape(ROWS, COLUMNS),
+        "column-major": base[: ROWS * COLUMNS].reshape(COLUMNS, ROWS).T,
+        "sliced": base[: 2 * ROWS * COLUMNS].reshape(ROWS, 2 * COLUMNS)[:, 5 : 5 + COLUMNS],
+        "every second row": base[: 2 * ROWS * COLUMNS].reshape(2 * ROWS, COLUMNS)[1::2],
+        "every second column": base[: 2 * ROWS * COLUMNS].reshape(ROWS, 2 * COLUMNS)[:, ::2],
+    }
+
+
+@pytest.mark.parametrize("view", views())
+def test_scalar_access(view: str) -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        i, j = fx.thread_idx.x, fx.block_idx.x
+        Out[i, j] = A[i, j] + fx.memref_load(A, (i, 0))
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=COLUMNS, block=ROWS)
+
+    a, out = views()[view], torch.zeros(ROWS, COLUMNS)
+    launch(a, out)
+    assert torch.equal(out, a + a[:, :1])
+
+
+@pytest.mark.parametrize("view", views())
+@pytest.mark.parametrize("divide", ["zipped_divide", "logical_divide"])
+def test_tiles(view: str, divide: str) -> None:
+    """Block b copies tile b, counted with the row tiles fastest; thread t the t-th element of it."""
+    rows, columns = 8, 4
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        b, t = fx.block_idx.x, fx.thread_idx.x
+        if_zipped = divide == "zipped_divide"
+        tiles = [getattr(fx, divide)(T, fx.make_tile(rows, columns)) for T in (A, Out)]
+        down = ROWS // rows
+        if if_zipped:
+            source, target = (fx.slice(T, (None, b)) for T in tiles)
+        else:
+            source, target = (T[(None, b % down), (None, b // down)] for T in tiles)
+        target[t % rows, t // rows] = source[t % rows, t // rows]
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=(ROWS // rows) * (COLUMNS // columns), block=rows * columns)
+
+    a, out = views()[view], torch.zeros(ROWS, COLUMNS)
+    launch(a, out)
+    assert torch.equal(out, a)
+
+
+@pytest.mark.parametrize("bits", [32, 64, 128])
+def test_vector_copies_of_rows(bits: int) -> None:
+    count = bits // 32
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        i, j = fx.thread_idx.x, fx.block_idx.x
+        atom = fx.make_copy_atom(fx.UniversalCopy(bits), fx.Float32)
+        r = fx.make_rmem_tensor(count, fx.Float32)
+        source, target = (fx.logical_divide(fx.slice(T, (i, None)), fx.make_layout(count, 1)) for T in (A, Out))
+        fx.copy_atom_call(atom, source[None, j], r)
+        r.store(r.load() * 2.0)
+        fx.copy_atom_call(atom, r, target[None, j])
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=COLUMNS // count, block=ROWS)
+
+    a, out = views()["row-major"], torch.zeros(ROWS, COLUMNS)
+    launch(a, out)
+    assert torch.equal(out, 2 * a)
+
+
+def test_shapes_strides_and_the_algebra_on_runtime_values() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        rows, columns = A.shape
+        layout = fx.make_layout((rows, columns), (columns, 1))
+        t = fx.thread_idx.x
+        values = [
+            A.shape[0], fx.get(A.shape, 1), fx.get(fx.get_shape(A), 0), fx.size(A), A.stride[0], fx.cosize(A.layout),
+            fx.crd2idx((t, 3), layout), fx.get(fx.idx2crd(t, layout), 1), fx.ceil_div(rows, 7), fx.size(A.shape),
+            fx.get_1d_coord(t, fx.make_layout((4, 16), (16, 1))), fx.apply_swizzle(t, fx.Swizzle(2, 0, 3)),
+            fx.crd2idx((t, 1), fx.make_layout((rows, columns))), fx.int_tuple_product(A.shape), len(A.shape),
+            fx.get(fx.int_tuple_add(A.shape, (1, 2)), 1), fx.rank(A), fx.depth(A),
+        ]  # fmt: skip
+        for j, value in enumerate(values):
+            Out[t, j] = fx.Int32(value)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=1, block=64)
+
+    a, out = torch.zeros(ROWS, COLUMNS), torch.zeros(64, 18, dtype=torch.int32)
+    launch(a, out)
+    for t in range(64):
+        coordinate = fx.get_1d_coord(t, fx.make_layout((4, 16), (16, 1)))
+        expected = [
+            ROWS, COLUMNS, ROWS, ROWS * COLUMNS, COLUMNS, ROWS * COLUMNS, t * COLUMNS + 3, t % COLUMNS, 4,
+            ROWS * COLUMNS, coordinate, t ^ ((t & 24) >> 3), t + ROWS, ROWS * COLUMNS, 2, COLUMNS + 2, 2, 1,
+        ]  # fmt: skip
+        assert out[t].tolist() == expected
+
+
+def test_static_operands_compute_at_once() -> None:
+    assert str(fx.logical_divide(fx.make_layout(16, 1), fx.make_layout(4, 1))) == "(4,4):(1,4)"
+    assert str(fx.make_ordered_layout((4, 8), order=(1, 0))) == "(4,8):(8,1)"
+    assert fx.dice((2, (3, 4)), (None, (1, None))) == 3
+    assert str(fx.make_composed_layout(fx.Swizzle(3, 3, 3), 0, fx.make_layout((8, 64), (64, 1)))).startswith("S<3,3,3>")
+    assert fx.has_none((1, (None, 2)))
+    assert fx.shape_div((8, 6), 4) == (2, 6)
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        (lambda A, Out: fx.make_rmem_tensor(fx.make_layout(4, 2), fx.Float32).load(), LayoutError, "without gaps"),
+        (lambda A, Out: fx.make_rmem_tensor(4, fx.Float32)[4], LayoutError, "index 4 is outside"),
+        (lambda A, Out: fx.make_rmem_tensor(4, fx.Float32)[-1], LayoutError, "index -1 is outside"),
+        (lambda A, Out: A[0, 0, 0], ArgumentError, "3 indices of a tensor with 2 modes"),
+        (lambda A, Out: A[1.5, 0], ArgumentError, "an integer belongs there"),
+        (lambda A, Out: Out.__setitem__(0, A[0, 0]), ArgumentError, "a store of f32 to a tensor of i32"),
+        (lambda A, Out: A.__setitem__((None, 0), 1.0), TraceError, "assignment to the slice"),
+        (lambda A, Out: list(A), TraceError, "iteration over a tensor"),
+        (lambda A, Out: A.load(), LayoutError, "its layout is dynamic"),
+        (lambda A, Out: fx.make_rmem_tensor(4, fx.Int4), LayoutError, "tensors of i4"),
+        (lambda A, Out: fx.make_rmem_tensor(4, float), ArgumentError, "not a scalar type"),
+        (lambda A, Out: fx.make_rmem_tensor(4, fx.Float32).store(1.0), ArgumentError, "takes a vector"),
+        (lambda A, Out: fx.make_rmem_tensor(4, fx.Float32).load()[4], ArgumentError, "element 4 of a vector of 4"),
+        (lambda A, Out: fx.make_copy_atom(fx.UniversalCopy(24), fx.Float32), ArgumentError, "24 bits"),
+        (lambda A, Out: fx.make_copy_atom(fx.UniversalCopy32b, fx.Float32), ArgumentError, "takes a copy instruction"),
+        (lambda A, Out: fx.make_view(1, fx.make_layout(4, 1)), ArgumentError, "takes a pointer"),
+        (lambda A, Out: fx.select(A, [fx.thread_idx.x]), TraceError, "not a Python integer"),
+        (lambda A, Out: fx.logical_divide(A), ArgumentError, "missing a required argument"),
+        (lambda A, Out: fx.const_expr(Out[0]), TraceError, "runtime value"),
+        (lambda A, Out: fx.range_constexpr(Out[0]), TraceError, "not a Python integer"),
+        (lambda A, Out: fx.make_layout(Out[0], 2**80), FlyError, "64 bits"),
+    ],
+)
+def test_errors_point_at_the_users_line(trace: Callable[..., Any], use: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        trace(use)
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__

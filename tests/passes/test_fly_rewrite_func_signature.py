@@ -1,0 +1,93 @@
+"""Tensors at function boundaries become pointers and packed structs, and launches pass those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from flydsl.errors import CompileError
+
+PASS = "fly-rewrite-func-signature"
+
+
+def test_a_dynamic_tensor_is_a_pointer_and_its_leaves(check: Callable[..., str]) -> None:
+    check(
+        """
+        gpu.module @k {
+          // CHECK: gpu.func @f(%arg0: !fly.ptr<f32, global>, %arg1: !llvm.struct<packed (struct<packed (i32, i32)>
+          // CHECK: , struct<packed (i64)>)>, %arg2: i32) kernel
+          // CHECK: llvm.extractvalue %arg1[0, 0]
+          // CHECK: llvm.extractvalue %arg1[0, 1]
+          // CHECK: fly.make_int_tuple(%0, %1) : (i32, i32) -> !fly.int_tuple<(?,?)>
+          // CHECK: llvm.extractvalue %arg1[1, 0]
+          // CHECK: fly.make_view(%arg0, %5)
+          gpu.func @f(%a: !fly.memref<f32, global, (?,?):(?{i64},1)>, %i: i32) kernel {
+            %c = fly.make_int_tuple(%i) : (i32) -> !fly.int_tuple<(0,?)>
+            %v = fly.memref.load(%a, %c) : (!fly.memref<f32, global, (?,?):(?{i64},1)>, !fly.int_tuple<(0,?)>) -> f32
+            gpu.return
+          }
+        }""",
+        PASS,
+    )
+
+
+def test_a_static_tensor_is_a_pointer_alone(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: func.func @f(%arg0: !fly.ptr<f16, global>) {
+        // CHECK: fly.static : !fly.layout<(4,8):(8,1)>
+        func.func @f(%a: !fly.memref<f16, global, (4,8):(8,1)>) { return }""",
+        PASS,
+    )
+
+
+def test_a_launch_passes_the_plain_values(check: Callable[..., str]) -> None:
+    check(
+        """
+        module attributes {gpu.container_module} {
+          gpu.module @k { gpu.func @f(%a: !fly.memref<f32, global, ?:1>) kernel { gpu.return } }
+          // CHECK: func.func @launch(%arg0: !fly.ptr<f32, global>, %arg1: !llvm.struct<packed (
+          // CHECK: gpu.launch_func
+          // CHECK: args(%arg0 : !fly.ptr<f32, global>, %arg1 : !llvm.struct<packed (
+          func.func @launch(%a: !fly.memref<f32, global, ?:1>) {
+            %one = arith.constant 1 : index
+            gpu.launch_func @k::@f blocks in (%one, %one, %one) threads in (%one, %one, %one)
+              args(%a : !fly.memref<f32, global, ?:1>)
+            return
+          }
+        }""",
+        PASS,
+    )
+
+
+def test_a_tensor_derived_in_the_launcher_is_taken_apart(check: Callable[..., str]) -> None:
+    check(
+        """
+        module attributes {gpu.container_module} {
+          gpu.module @k { gpu.func @f(%a: !fly.memref<f32, global, (4,?):(1,4)>) kernel { gpu.return } }
+          // CHECK: fly.logical_divide
+          // CHECK: fly.get_iter
+          // CHECK: fly.get_scalar
+          // CHECK: llvm.insertvalue
+          // CHECK: gpu.launch_func
+          func.func @launch(%a: !fly.memref<f32, global, ?:1>) {
+            %one = arith.constant 1 : index
+            %l = fly.static : !fly.layout<4:1>
+            %d = fly.logical_divide(%a, %l) : (!fly.memref<f32, global, ?:1>, !fly.layout<4:1>) -> !fly.memref<f32, global, (4,?):(1,4)>
+            gpu.launch_func @k::@f blocks in (%one, %one, %one) threads in (%one, %one, %one)
+              args(%d : !fly.memref<f32, global, (4,?):(1,4)>)
+            return
+          }
+        }""",  # noqa: E501
+        PASS,
+    )
+
+
+def test_declarations_are_left_alone(check: Callable[..., str]) -> None:
+    check("// CHECK: func.func private @g(i32)\nfunc.func private @g(i32)", PASS, "fly-layout-lowering")
+
+
+def test_a_launch_with_a_tensor_of_another_type_does_not_parse(check: Callable[..., str]) -> None:
+    with pytest.raises(CompileError):
+        check("func.func @f(%a: !fly.memref<f32, nowhere, 4:1>) { fly.get_iter(%a) return }", PASS)
