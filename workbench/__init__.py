@@ -2,8 +2,8 @@
 
     %load_ext workbench
 
-makes pipelines, stages, kernels and errors show themselves, and adds the cell magic `%%flykernel`. Everything here
-uses only what any user of `flydsl` can use.
+makes pipelines, stages, artifacts, kernels and occupancies show themselves, and adds the cell magic `%%flykernel`.
+Everything here uses only what any user of `flydsl` can use.
 """
 
 from __future__ import annotations

@@ -2,28 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from flydsl.codegen import CodeObject, Kernel
+from flydsl.arch import Occupancy
+from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Pipeline, Stage
-from workbench.isa import isa_html
-from workbench.occupancy import resources_html
-from workbench.pipeline import pipeline_html, stage_html
-
-
-def register_formatters(shell: Any) -> None:
-    """Give each type its HTML form; text/plain stays what `repr` says."""
-    html = shell.display_formatter.formatters["text/html"]
-    for kind, formatter in {
-        Pipeline: pipeline_html,
-        Stage: stage_html,
-        CompiledArtifact: artifact_html,
-        CodeObject: artifact_html,
-        Kernel: lambda kernel: resources_html([kernel]),
-    }.items():
-        html.for_type(kind, formatter)
+from flydsl.layout import ComposedLayout, Layout
+from workbench.html import code, escape, title
+from workbench.isa import isa_html, isa_text
+from workbench.layouts import layout_bundle
+from workbench.occupancy import (
+    kernel_text,
+    kernels_html,
+    occupancy_html,
+    occupancy_text,
+    resources_html,
+    resources_text,
+)
+from workbench.pipeline import pipeline_html, stage_html, stage_text
 
 
 def artifact_html(artifact: CompiledArtifact | CodeObject) -> str:
     """Resources of every kernel, and the ISA."""
-    return f"<div>{resources_html(artifact.kernels)}{isa_html(artifact.isa)}</div>"
+    return f"<div>{kernels_html(artifact.kernels)}{isa_html(artifact)}</div>"
+
+
+def artifact_text(artifact: CompiledArtifact | CodeObject) -> str:
+    """The same as text."""
+    return "\n\n".join([*map(kernel_text, artifact.kernels), isa_text(artifact)])
+
+
+def kernel_html(kernel: Kernel) -> str:
+    """A kernel's resources, and what its occupancy is made of."""
+    head = title(f"<strong>{code(kernel.name)}</strong> for {escape(kernel.arch.name)}")
+    return f"<div>{head}{kernels_html([kernel])}{occupancy_html(kernel.occupancy)}</div>"
+
+
+# Every type with its HTML and its text.
+VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
+    Pipeline: (pipeline_html, repr),
+    Stage: (stage_html, stage_text),
+    CompiledArtifact: (artifact_html, artifact_text),
+    CodeObject: (artifact_html, artifact_text),
+    Kernel: (kernel_html, kernel_text),
+    Resources: (resources_html, resources_text),
+    Occupancy: (occupancy_html, occupancy_text),
+}
+
+
+def register_formatters(shell: Any) -> None:
+    """Teach an IPython shell to show each type of `VIEWS`."""
+    formatters = shell.display_formatter.formatters
+    for kind, (html, text) in VIEWS.items():
+        formatters["text/html"].for_type(kind, html)
+        formatters["text/plain"].for_type(kind, _pretty(text))
+    for kind in (Layout, ComposedLayout):
+        shell.display_formatter.mimebundle_formatter.for_type(kind, layout_bundle)
+
+
+def _pretty(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
+    """A text as IPython's pretty printer takes it; inside a container an object stays what `repr` says."""
+
+    def pretty(value: Any, printer: Any, cycle: bool) -> None:
+        is_alone = len(printer.stack) == 1  # the printer keeps the objects that it is inside of
+        printer.text(text(value) if is_alone else repr(value))
+
+    return pretty

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from IPython.display import HTML, display
+from IPython.display import display
 
-from flydsl.arch import get_arch
-from flydsl.compiler import CompiledArtifact, Launch, Pipeline, capture_launches
-from flydsl.errors import ArgumentError, FlyError
-from workbench.display import artifact_html
-from workbench.html import escape
-from workbench.pipeline import pipeline_html
+from flydsl.arch import ARCHS, get_arch
+from flydsl.compiler import capture_launches
+from flydsl.errors import ArgumentError
+from workbench.report import reports
 
-
-def register_magics(shell: Any) -> None:
-    """Add `%%flykernel` to an IPython shell."""
-    shell.register_magic_function(lambda line, cell: flykernel(shell, line, cell), "cell", "flykernel")
+_NOTHING_LAUNCHED = (
+    "%%flykernel: the cell ran and launched nothing. Call a @flyc.jit function in it to see how it was compiled."
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -33,69 +31,107 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="%%flykernel",
         add_help=False,
-        description="Run the cell. Every launch of a @flyc.jit function in it is shown: the stages of its compilation, "
-        "its registers and occupancy, its machine code.",
+        allow_abbrev=False,
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100),
+        description="Run the cell and show, for every launch of a @flyc.jit function in it, the stages of the "
+        "compilation, registers and occupancy, and the machine code. Launches of the same compiled code are shown "
+        "once. After an error the launches before it are shown, and the notebook stops.",
     )
-    parser.add_argument("--arch", metavar="ARCH", help="show the code for another target, such as gfx950")
+    known = ", ".join(arch.name for arch in ARCHS)
+    parser.add_argument(
+        "--arch", metavar="ARCH", help=f"compile the launches for another target and show that: one of {known}"
+    )
     parser.add_argument("--help", action="store_true", help="show this text and run nothing")
     return parser
 
 
-class CellFailed(Exception):
-    """Ends a cell whose error is on the page already."""
+def register_magics(shell: Any) -> None:
+    """Add `%%flykernel` to an IPython shell."""
 
-    def _render_traceback_(self) -> list[str]:
-        return [str(self)]
+    def magic(line: str, cell: str) -> None:
+        flykernel(shell, line, cell)
+
+    magic.__doc__ = _parser().format_help()
+    shell.register_magic_function(magic, "cell", "flykernel")
 
 
 def flykernel(shell: Any, line: str, cell: str) -> None:
-    """Run a cell in the user's namespace and show its launches. line: the magic's options."""
-    parser = _parser()
-    options = parser.parse_args(_split(line))
+    """Run a cell in the user's namespace and show its launches. line: the magic's options.
+
+    Raises CellFailed, named and rendered as the cell's own error; ArgumentError and ArchError for bad options, before
+    anything runs; FlyError where compiling for another target fails.
+    """
+    options = _parser().parse_args(_words(line))
     if options.help:
-        print(parser.format_help())
+        print(_parser().format_help())
         return
-    arch = get_arch(options.arch).name if options.arch else None
+    arch = get_arch(options.arch) if options.arch is not None else None
     with capture_launches() as launches:
-        # The magic's own line stays in the count, so line numbers are those of the cell on the page.
-        result = shell.run_cell("\n" + cell, store_history=False)
-    for launch in launches:
-        show_launch(launch, arch)
-    error = result.error_before_exec or result.error_in_exec
-    if error is not None:
-        raise CellFailed(f"%%flykernel: the cell ended with {type(error).__name__}, shown above")
+        failure = _run(shell, f"# %%flykernel {line}\n{cell}")
+    shown = reports(launches, arch)
+    for report in shown:
+        display(report)
+    failure = failure or next((report.error for report in shown if report.error), None)
+    if failure is not None:
+        raise failure
     if not launches:
-        print("%%flykernel: the cell ran, and launched no kernel. Call a @flyc.jit function to see its compilation.")
+        print(_NOTHING_LAUNCHED)
 
 
-def _split(line: str) -> list[str]:
+def _words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
-        raise ArgumentError(f"%%flykernel {line}: {error}") from None
+        raise ArgumentError(f"%%flykernel {line}: {error}", hint="quotes come in pairs") from None
 
 
-def show_launch(launch: Launch, arch: str | None = None) -> None:
-    """Show one launch: its pipeline, resources and ISA. arch: a target to compile it for, by default its own."""
+class CellFailed(Exception):
+    """What a cell raised, with the text that IPython made of it.
+
+    It is that text that shows: rendered where the magic ends, it would have the magic's frames in it.
+    """
+
+    traceback_lines: list[str]
+
+    @staticmethod
+    def like(error: BaseException, traceback_lines: list[str]) -> CellFailed:
+        """A failure with the name, message and stack of `error`, so that front ends and `%debug` see that one."""
+        name = type(error).__name__
+        failed: CellFailed = type(name, (CellFailed,), {})(str(error))
+        failed.traceback_lines = traceback_lines or [f"%%flykernel: the cell ended with {name}, shown above"]
+        return failed.with_traceback(error.__traceback__)
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython's hook."""
+        return self.traceback_lines
+
+
+def _run(shell: Any, cell: str) -> Exception | None:
+    """Run a cell as IPython does; its error is returned rather than shown."""
+    if shell.should_run_async(cell, transformed_cell=cell):
+        raise ArgumentError(
+            "%%flykernel does not run cells with `await` at the top level", hint="await in a cell of its own"
+        )
+    with _errors_held_back(shell) as held:
+        result = shell.run_cell(cell, store_history=False)
+    error = result.error_before_exec or result.error_in_exec
+    return None if error is None else CellFailed.like(error, held)
+
+
+@contextmanager
+def _errors_held_back(shell: Any) -> Iterator[list[str]]:
+    """A list that receives the lines of tracebacks which the shell would show inside the `with` block.
+
+    `_showtraceback` is what IPython's front ends override to show them elsewhere.
+    """
+    lines: list[str] = []
+
+    def hold(kind: type, error: BaseException, rendered: list[str]) -> None:
+        lines.extend(rendered)
+
+    shown = shell._showtraceback
+    shell._showtraceback = hold
     try:
-        pipeline = launch.pipeline if arch is None else launch.function.lower(*launch.arguments, arch=arch)
-        artifact = pipeline.artifact
-    except FlyError as error:
-        display(HTML(f"<pre>{escape(str(error))}</pre>"))
-        return
-    display(_Report(pipeline, artifact))
-
-
-class _Report:
-    """What a cell shows of one compilation."""
-
-    def __init__(self, pipeline: Pipeline, artifact: CompiledArtifact) -> None:
-        self.pipeline = pipeline
-        self.artifact = artifact
-
-    def _repr_html_(self) -> str:
-        return f"<div>{pipeline_html(self.pipeline)}{artifact_html(self.artifact)}</div>"
-
-    def __repr__(self) -> str:
-        lines: Sequence[str] = [f"{k.name}: {k.resources}, {k.occupancy}" for k in self.artifact.kernels]
-        return "\n".join([repr(self.pipeline), *lines, self.artifact.isa])
+        yield lines
+    finally:
+        shell._showtraceback = shown

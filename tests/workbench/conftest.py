@@ -1,0 +1,153 @@
+"""A shell to run cells in, compilations to look at, and what a view's HTML may contain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+from flydsl.compiler import JitFunction, Pipeline
+
+KERNEL = """\
+import torch
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+
+@flyc.kernel
+def add(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, scale: fx.Constexpr[int]):
+    i = fx.block_idx.x * 64 + fx.thread_idx.x  # <script>alert("comment")</script>
+    C[i] = A[i] + B[i] * scale
+
+@flyc.jit
+def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, n: fx.Int32, scale: fx.Constexpr[int] = 1):
+    add(A, B, C, scale).launch(grid=n // 64, block=64)
+"""
+TENSORS = "A, B, C = torch.randn(128), torch.randn(128), torch.zeros(128)"
+
+
+@dataclass
+class Outcome:
+    """What running a cell gave. text: everything that was printed, without colours; shown: per display its formats."""
+
+    error: BaseException | None
+    text: str
+    shown: list[dict[str, str]]
+
+
+class Notebook:
+    """Cells in a shell of this process."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+
+    def run(self, cell: str) -> Outcome:
+        with capture_output() as captured:
+            result = self.shell.run_cell(cell)
+        text = re.sub(r"\x1b\[[0-9;]*m", "", captured.stdout + captured.stderr)
+        return Outcome(result.error_before_exec or result.error_in_exec, text, [o.data for o in captured.outputs])
+
+
+@pytest.fixture(scope="session")
+def shell() -> Iterator[InteractiveShell]:
+    config = Config()
+    config.HistoryManager.enabled = False
+    yield InteractiveShell.instance(config=config)
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def notebook(shell: InteractiveShell) -> Notebook:
+    """A notebook in which the kernel above and its tensors are defined."""
+    shell.reset()
+    notebook = Notebook(shell)
+    for cell in ("%reload_ext workbench", KERNEL, TENSORS):
+        outcome = notebook.run(cell)
+        assert outcome.error is None, outcome.text
+    return notebook
+
+
+@pytest.fixture(scope="session")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> JitFunction:
+    """The kernel above from a file with HTML in its name."""
+    path: Path = tmp_path_factory.mktemp("kernels") / "<script>alert(1)<&script>.py"
+    path.write_text(KERNEL)
+    namespace: dict[str, Any] = {}
+    exec(compile(KERNEL, str(path), "exec"), namespace)
+    found: JitFunction = namespace["launch"]
+    return found
+
+
+@pytest.fixture
+def tensors() -> tuple[torch.Tensor, ...]:
+    return torch.ones(128), torch.ones(128), torch.zeros(128)
+
+
+@pytest.fixture
+def pipeline(launcher: JitFunction, tensors: tuple[torch.Tensor, ...]) -> Pipeline:
+    """A pipeline of which nothing has run."""
+    return launcher.lower(*tensors, 128)
+
+
+# What JupyterLab's sanitizer lets through in notebooks that are not trusted, as far as views need it.
+_TAGS = {"div", "span", "strong", "em", "code", "pre", "details", "summary"}
+_TAGS |= {"table", "thead", "tbody", "tr", "th", "td"}
+_ATTRIBUTES = {"style", "open", "title"}
+_STYLES = {"background-color", "border-collapse", "border-left", "cursor", "display", "font-family", "line-height"}
+_STYLES |= {"margin", "margin-left", "max-height", "min-width", "opacity", "overflow", "padding"}
+_STYLES |= {"text-align", "vertical-align", "white-space"}
+
+
+@dataclass
+class Page(HTMLParser):
+    """HTML read back: tags in order and text. Fails at what the sanitizer would remove, and at tags out of place."""
+
+    text: str = ""
+    styles: list[str] = field(default_factory=list)
+    _open: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in _TAGS
+        self._open.append(tag)
+        for name, value in attrs:
+            assert name in _ATTRIBUTES
+            if name == "style":
+                self.styles.append(value or "")
+                assert {part.split(":")[0].strip() for part in (value or "").split(";")} <= _STYLES
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def handle_comment(self, data: str) -> None:
+        pytest.fail(f"a comment in the HTML: {data}")
+
+    def end(self) -> None:
+        self.close()
+        assert not self._open
+
+
+@pytest.fixture(scope="session")
+def read() -> Callable[[str], Page]:
+    """Read HTML, checking that a sanitizer leaves all of it."""
+
+    def read(html: str) -> Page:
+        page = Page()
+        page.feed(html)
+        page.end()
+        return page
+
+    return read

@@ -1,0 +1,225 @@
+"""`%%flykernel`: what a cell shows, and what happens when something is wrong with it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from flydsl.arch import ARCHS
+
+RUN = "launch(A, B, C, 128)"
+
+
+def test_a_launch_shows_stages_resources_and_isa(notebook, read):
+    outcome = notebook.run(f"%%flykernel\n{RUN}\nresult = torch.equal(C, A + B)")
+    assert outcome.error is None
+    assert notebook.shell.user_ns["result"] is True
+    (shown,) = outcome.shown
+    for text in (read(shown["text/html"]).text, shown["text/plain"]):
+        assert "launch(A=float32[128], B=float32[128], C=float32[128], n=128)" in text
+        for expected in ("fly-layout-lowering", "gpu-module-to-binary", "VGPR", "8 of 8", "s_endpgm", "cell:8"):
+            assert expected in text
+
+
+def test_what_the_cell_prints_and_its_last_value_are_shown_too(notebook):
+    outcome = notebook.run(f"%%flykernel\n{RUN}\nprint('printed')\n40 + 2")
+    assert "printed" in outcome.text
+    assert "42" in outcome.text
+
+
+def test_launches_of_one_compilation_are_shown_once(notebook):
+    outcome = notebook.run(f"%%flykernel\nfor _ in range(100):\n    {RUN}")
+    (shown,) = outcome.shown
+    assert "100 calls" in shown["text/html"]
+    assert "100 calls" in shown["text/plain"]
+
+
+def test_each_compilation_is_shown_in_order(notebook):
+    outcome = notebook.run("%%flykernel\nfor scale in (3, 2, 3):\n    launch(A, B, C, 128, scale)")
+    first, second = (shown["text/plain"] for shown in outcome.shown)
+    assert "scale=3)" in first
+    assert "2 calls" in first
+    assert "scale=2)" in second
+    assert "1 call)" in second
+
+
+def test_launches_inside_functions_are_captured(notebook):
+    notebook.run(f"def work():\n    {RUN}")
+    assert len(notebook.run("%%flykernel\nwork()").shown) == 1
+
+
+def test_launches_outside_of_the_cell_are_not(notebook):
+    notebook.run(RUN)
+    outcome = notebook.run("%%flykernel\nx = 1")
+    assert outcome.error is None
+    assert not outcome.shown
+    assert "launched nothing" in outcome.text
+
+
+@pytest.mark.parametrize("cell", ["launcher = launch", "# only a comment", "", "%time 1"])
+def test_the_magic_never_shows_nothing(notebook, cell):
+    outcome = notebook.run(f"%%flykernel\n{cell}")
+    assert "%%flykernel" in outcome.text
+
+
+def test_help_runs_nothing(notebook):
+    outcome = notebook.run(f"%%flykernel --help\n{RUN}\nran = True")
+    assert outcome.error is None
+    assert "--arch" in outcome.text
+    assert "ran" not in notebook.shell.user_ns
+    assert notebook.shell.find_cell_magic("flykernel").__doc__.strip() == outcome.text.strip()
+
+
+def test_values_that_the_cell_passes_are_shown_as_text(notebook, read):
+    notebook.run(
+        "@flyc.jit\ndef named(A: fx.Tensor, label: fx.Constexpr[str], T: fx.Constexpr[type]):\n"
+        "    add(A, A, A, 1).launch(grid=1, block=64)"
+    )
+    (shown,) = notebook.run("%%flykernel\nnamed(A, '<script>1</script>', fx.Float32)").shown
+    for text in (read(shown["text/html"]).text, shown["text/plain"]):
+        assert "named(A=float32[128], label='<script>1</script>', T=Float32)" in text
+    assert "<script" not in shown["text/html"]
+
+
+# --- another target --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arch", [arch.name for arch in ARCHS])
+def test_compiling_for_another_target(notebook, arch, read):
+    outcome = notebook.run(f"%%flykernel --arch {arch}\n{RUN}\nresult = torch.equal(C, A + B)")
+    assert outcome.error is None, outcome.text
+    assert notebook.shell.user_ns["result"] is True
+    (shown,) = outcome.shown
+    page = read(shown["text/html"]).text
+    assert f'.amdgcn_target "amdgcn-amd-amdhsa--{arch}"' in page
+    assert f"Pipeline launch for {arch}" in shown["text/plain"]
+
+
+def test_the_target_may_come_from_a_variable(notebook):
+    notebook.run("target = 'gfx950'")
+    (shown,) = notebook.run(f"%%flykernel --arch {{target}}\n{RUN}").shown
+    assert "for gfx950, compiled only; the cell launched it for gfx942" in shown["text/plain"]
+
+
+def test_a_target_that_the_launch_does_not_fit(notebook, monkeypatch):
+    monkeypatch.setenv("ARCH", "gfx950")
+    monkeypatch.setenv("COMPILE_ONLY", "1")
+    notebook.run(
+        "@flyc.jit\ndef big(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):\n"
+        "    add(A, B, C, 1).launch(grid=1, block=64, smem=100 * 1024)"
+    )
+    assert notebook.run("%%flykernel\nbig(A, B, C)").error is None
+    outcome = notebook.run("%%flykernel --arch gfx942\nbig(A, B, C)")
+    (shown,) = outcome.shown
+    assert type(outcome.error).__name__ == "LaunchError"
+    for text in (shown["text/html"], shown["text/plain"], outcome.text):
+        assert "102400 bytes; gfx942 has 65536" in text
+
+
+def test_a_target_that_this_machine_cannot_run_is_shown_all_the_same(notebook, monkeypatch):
+    monkeypatch.setenv("ARCH", "gfx950")
+    outcome = notebook.run(f"%%flykernel\n{RUN}\nafter = True")
+    (shown,) = outcome.shown
+    assert "Pipeline launch for gfx950: 19 of 19" in shown["text/plain"]
+    assert type(outcome.error).__name__ == "ArchError"
+    assert "compiled for gfx950" in outcome.text
+    assert "after" not in notebook.shell.user_ns
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--arch gfx1", "unknown architecture 'gfx1'"),
+        ("--arch ''", "unknown architecture ''"),
+        ("--arch", "expected one argument"),
+        ("--ar gfx950", "unrecognized arguments"),
+        ("gfx950", "unrecognized arguments: gfx950"),
+        ("--arch 'gfx950", "No closing quotation"),
+    ],
+)
+def test_bad_options_are_told_before_the_cell_runs(notebook, options, message):
+    outcome = notebook.run(f"%%flykernel {options}\nran = True")
+    assert type(outcome.error).__name__ in {"ArchError", "ArgumentError"}
+    assert message in outcome.text
+    assert "hint:" in outcome.text
+    assert "Traceback" not in outcome.text
+    assert "ran" not in notebook.shell.user_ns
+
+
+def test_an_exception_after_a_launch(notebook):
+    outcome = notebook.run(f"%%flykernel\n{RUN}\nx = 5\nx / 0\nafter = True")
+    assert len(outcome.shown) == 1
+    assert type(outcome.error).__name__ == "ZeroDivisionError"
+    assert "----> 4 x / 0" in outcome.text
+    assert outcome.text.count("division by zero") == 1
+    assert "workbench" not in outcome.text
+    assert "after" not in notebook.shell.user_ns
+
+
+def test_an_exception_in_a_function_of_the_cell(notebook):
+    outcome = notebook.run(f"%%flykernel\ndef f():\n    {RUN}\n    raise KeyError('k')\nf()")
+    assert len(outcome.shown) == 1
+    assert "----> 4     raise KeyError('k')" in outcome.text
+    assert "----> 5 f()" in outcome.text
+
+
+@pytest.mark.parametrize("bad", ["x = = 5", "if True:", "  indented = 1", "f("])
+def test_a_syntax_error_is_shown_at_its_line(notebook, bad):
+    plain = notebook.run(f"x = 1\n{RUN}\n{bad}")
+    outcome = notebook.run(f"%%flykernel\n{RUN}\n{bad}")
+    assert type(outcome.error).__name__ == type(plain.error).__name__
+    assert re.findall(r"line \d+", outcome.text) == re.findall(r"line \d+", plain.text) != []
+    assert not outcome.shown
+
+
+def test_an_error_of_the_compiler_is_shown_at_its_line(notebook):
+    outcome = notebook.run(f"%%flykernel\n{RUN}\nlaunch(A)")
+    assert len(outcome.shown) == 1
+    assert "ArgumentError: launch misses B, C, n" in outcome.text
+    assert "at cell:3\n    launch(A)\n" in outcome.text
+    assert "Traceback" not in outcome.text
+
+
+def test_an_error_of_the_simulator_is_shown_after_its_launch(notebook):
+    outcome = notebook.run("%%flykernel\nlaunch(A[:100], B, C, 128)")
+    assert len(outcome.shown) == 1
+    assert "outside of A (float32[100], 400 bytes)" in outcome.text
+    assert "at cell:8" in outcome.text
+
+
+def test_a_kernel_defined_in_the_cell_counts_its_lines_with_the_magic(notebook):
+    outcome = notebook.run(
+        "%%flykernel\n\n@flyc.kernel\ndef k(A: fx.Tensor):\n    A[fx.thread_idx.x + 100] = fx.Float32(1)\n\n"
+        "@flyc.jit\ndef go(A: fx.Tensor):\n    k(A).launch(grid=1, block=64)\n\ngo(A)"
+    )
+    assert "at cell:5\n    A[fx.thread_idx.x + 100]" in outcome.text
+
+
+def test_await_is_refused(notebook):
+    outcome = notebook.run("%%flykernel\nimport asyncio\nawait asyncio.sleep(0)")
+    assert "await" in outcome.text
+    assert type(outcome.error).__name__ == "ArgumentError"
+
+
+def test_an_unknown_magic_in_the_cell(notebook):
+    outcome = notebook.run(f"%%flykernel\n{RUN}\n%nosuchmagic")
+    assert len(outcome.shown) == 1
+    assert "nosuchmagic" in outcome.text
+    assert outcome.error is not None
+
+
+def test_errors_of_other_cells_are_shown_as_ever(notebook):
+    notebook.run("%%flykernel\n1 / 0")
+    assert "----> 1 undefined" in notebook.run("undefined").text
+
+
+def test_the_debugger_finds_the_frame_that_failed(notebook):
+    outcome = notebook.run("%%flykernel\ndef f(inside):\n    return 1 / inside\nf(0)")
+    traceback = outcome.error.__traceback__
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    assert traceback.tb_frame.f_locals == {"inside": 0}
