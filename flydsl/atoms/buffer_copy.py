@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from flydsl.atoms.copy import CopyOp
 
@@ -17,3 +18,5 @@ class BufferCopy(CopyOp):
 
     name = "fly_rocdl.cdna3.buffer_copy"
     widths = (8, 16, 32, 64, 128)
+    # Word 3 of a resource: raw addressing of 32-bit data, bounds checked per byte (CDNA 3 ISA, "Buffer Resource").
+    resource_flags: ClassVar[int] = 0x27000

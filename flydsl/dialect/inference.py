@@ -14,14 +14,17 @@ from typing import Any
 from mlir import ir
 
 from flydsl import layout as algebra
+from flydsl.atoms import BufferCopy, TiledCopy
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.types import (
+    BUFFER,
     CopyAtomType,
     FlyType,
     IntTupleType,
     LayoutType,
     MemRefType,
     PointerType,
+    TiledCopyType,
     TileType,
     dynamic_leaves,
     is_static,
@@ -160,6 +163,8 @@ def stored_element(name: str) -> ir.Type:
 def infer_load(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """The element at a coordinate, which must fit the layout."""
     memref, coordinate = types
+    if memref.space == BUFFER:
+        raise LayoutError(f"an element of {memref}: buffer tensors are read and written by copies")
     algebra.crd2idx(coordinate.value, memref.layout)
     _check_bounds(coordinate.value, memref.layout.shape, memref)
     return [stored_element(memref.element)]
@@ -244,12 +249,78 @@ def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[A
             )
     if source.element != target.element:
         raise LayoutError(f"copy_atom_call from {source} to {target}: the element types differ")
+    _check_spaces(atom, source, target)
     return []
+
+
+def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) -> None:
+    """A buffer copy moves between a buffer tensor and registers; other copies cannot address a buffer."""
+    buffers = [memref.space == BUFFER for memref in (source, target)]
+    if isinstance(atom.op, BufferCopy) and {source.space, target.space} != {BUFFER, "register"}:
+        raise LayoutError(
+            f"{atom} from {source} to {target}: it copies between a buffer tensor and registers",
+            hint="make the buffer tensor with fx.rocdl.make_buffer_tensor(tensor)",
+        )
+    if any(buffers) and not isinstance(atom.op, BufferCopy):
+        raise LayoutError(
+            f"{atom} from {source} to {target}: it cannot address a buffer tensor",
+            hint="take fx.rocdl.BufferCopy32b() or another width",
+        )
 
 
 def _contiguous(layout: algebra.Layout) -> bool:
     merged = algebra.coalesce(layout)
     return algebra.rank(merged) == 1 and all(stride == 1 for stride in algebra.get_leaves((merged.stride,)))
+
+
+def infer_make_tiled_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A tiled copy; the values of one thread must be a whole number of the atom's."""
+    atom, layout, tile = types
+    return [TiledCopyType(TiledCopy(atom.op, atom.value_bits, layout.layout, tile.tile))]
+
+
+def partitioned(copy: TiledCopy, thread: Any, layout: algebra.Layout) -> tuple[algebra.Layout, Any]:
+    """One thread's part of a layout, ((values of a call, calls), rest...), and the offset of its first element."""
+    parts = copy.partition(layout)
+    return algebra.slice_and_offset((thread, *[None] * (algebra.rank(parts) - 1)), parts)
+
+
+def infer_partition(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The part of a tensor that a thread copies."""
+    copy, memref, thread = types
+    infer_get_scalar([thread], attributes)
+    if memref.element_bits != copy.copy.value_bits:
+        raise LayoutError(
+            f"partition of {memref}: the copy {copy.atom} is of {copy.copy.value_bits}-bit values",
+            hint="make the copy atom for the tensor's element type",
+        )
+    return [memref.with_layout(partitioned(copy.copy, thread.value, memref.layout)[0])]
+
+
+def infer_make_fragment_like(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A register tensor of the same shape, compact, its modes in the order of the tensor's strides."""
+    memref = types[0]
+    if not is_static(memref.layout.shape):
+        raise LayoutError(f"make_fragment_like of {memref}: registers need a shape known when compiling")
+    return infer_alloca([LayoutType(algebra.make_layout_like(memref.layout))], {"element": memref.element})
+
+
+def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result. Raises LayoutError unless both tensors have one shape, of whole calls of the atom."""
+    atom, source, target = types
+    sizes = [algebra.size(memref.layout) for memref in (source, target)]
+    if not is_static(tuple(sizes)) or sizes[0] != sizes[1]:
+        raise LayoutError(
+            f"copy from {source} to {target}: {sizes[0]} and {sizes[1]} elements",
+            hint="partition both with the same tiled copy",
+        )
+    calls = [memref.with_layout(algebra.get(call_of(atom, memref.layout), 0)) for memref in (source, target)]
+    return infer_copy_atom_call([atom, *calls], attributes)
+
+
+def call_of(atom: CopyAtomType, layout: algebra.Layout) -> algebra.Layout:
+    """A layout as (values of one call of the atom, calls). Raises LayoutError where they do not come out even."""
+    return algebra.logical_divide(layout, atom.op.bits // atom.value_bits)
 
 
 # --- operations that state their result ------------------------------------------------------------------------------

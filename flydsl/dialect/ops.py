@@ -25,6 +25,7 @@ from flydsl.dialect.types import (
     LayoutType,
     MemRefType,
     PointerType,
+    TiledCopyType,
     TileType,
     fly_type,
 )
@@ -133,6 +134,11 @@ _MEMORY = [
 _ATOMS = [
     OpSpec("make_copy_atom", gives=(_ATOM,), check=inference.check_make_copy_atom),
     OpSpec("copy_atom_call", (_ATOM, _TENSOR, _TENSOR), inference.infer_copy_atom_call),
+    OpSpec("make_tiled_copy", (_ATOM, _LAYOUT, TileType), inference.infer_make_tiled_copy),
+    OpSpec("tiled_copy.partition_src", (TiledCopyType, _TENSOR, _TUPLE), inference.infer_partition),
+    OpSpec("tiled_copy.partition_dst", (TiledCopyType, _TENSOR, _TUPLE), inference.infer_partition),
+    OpSpec("make_fragment_like", (_TENSOR,), inference.infer_make_fragment_like),
+    OpSpec("copy", (_ATOM, _TENSOR, _TENSOR), inference.infer_copy),
     OpSpec("copy_atom_call_ssa", check=inference.check_copy_atom_call_ssa, arities=(2, 3)),
 ]
 

@@ -8,6 +8,7 @@
 | PointerType | `!fly.ptr<f32, global>` |
 | MemRefType | `!fly.memref<f32, global, (?,?):(?{i64},1)>` |
 | CopyAtomType | `!fly.copy_atom<!fly.universal_copy<32>, 32>` |
+| TiledCopyType | `!fly.tiled_copy<!fly.copy_atom<...>, !fly.layout<(4,8):(1,4)>, !fly.tile<[4\\|8]>>` |
 
 MLIR holds each as a dynamic type with one string parameter, `!fly.layout<"(4,8):(1,4)">`; `flydsl.dialect.text`
 prints and reads the form without quotes. Both directions are cached, so a type is parsed once per context.
@@ -24,11 +25,13 @@ from typing import Any, ClassVar
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.atoms import CopyOp, parse_copy_op
+from flydsl.atoms import CopyOp, TiledCopy, parse_copy_op
 from flydsl.dialect.elements import element_bits
 from flydsl.errors import CompileError, FlyError
 
-ADDRESS_SPACES = ("generic", "global", "shared", "register")
+# A buffer resource is an address space of its own: bounds-checked, addressed by a 32-bit offset.
+BUFFER = "#fly_rocdl.buffer_desc"
+ADDRESS_SPACES = ("generic", "global", "shared", "register", BUFFER)
 
 
 @dataclass(frozen=True)
@@ -173,9 +176,32 @@ class CopyAtomType(FlyType):
         return cls(copy, int(value_bits))
 
 
-TYPES: dict[str, type[FlyType]] = {
-    cls.mnemonic: cls for cls in (IntTupleType, LayoutType, TileType, PointerType, MemRefType, CopyAtomType)
-}
+@dataclass(frozen=True)
+class TiledCopyType(FlyType):
+    """A copy instruction repeated over the threads and values of a tile."""
+
+    mnemonic = "tiled_copy"
+    copy: TiledCopy
+
+    @property
+    def atom(self) -> CopyAtomType:
+        """The instruction."""
+        return CopyAtomType(self.copy.op, self.copy.value_bits)
+
+    @property
+    def body(self) -> str:
+        return f"{self.atom}, {LayoutType(self.copy.layout_tv)}, {TileType(self.copy.tile)}"
+
+    @classmethod
+    def parse_body(cls, body: str) -> TiledCopyType:
+        atom, layout, tile = map(parse_type, _split(body, 3))
+        if not (isinstance(atom, CopyAtomType) and isinstance(layout, LayoutType) and isinstance(tile, TileType)):
+            raise CompileError(f"{body!r}: a tiled copy is made of a copy atom, a layout and a tile")
+        return cls(TiledCopy(atom.op, atom.value_bits, layout.layout, tile.tile))
+
+
+_TYPES = (IntTupleType, LayoutType, TileType, PointerType, MemRefType, CopyAtomType, TiledCopyType)
+TYPES: dict[str, type[FlyType]] = {cls.mnemonic: cls for cls in _TYPES}
 
 
 def split_top_level(text: str, separator: str = ",") -> Iterator[str]:
@@ -236,9 +262,16 @@ def fly_type(mlir_type: ir.Type) -> Any:
     Raises CompileError where the text inside a fly type is malformed.
     """
     text = str(mlir_type)
-    if not text.startswith("!fly."):
-        return None
-    mnemonic, _, rest = text[len("!fly.") :].partition("<")
+    return parse_type(text) if text.startswith("!fly.") else None
+
+
+def parse_type(text: str) -> FlyType:
+    """Read a fly type, with or without quotes around its parameter. Raises CompileError where it is malformed.
+
+    >>> parse_type("!fly.layout<64:1>")
+    LayoutType(layout=64:1)
+    """
+    mnemonic, _, rest = text.removeprefix("!fly.").partition("<")
     if mnemonic not in TYPES:
         raise CompileError(f"!fly.{mnemonic} is not a type of the fly dialect", hint=f"known: {', '.join(TYPES)}")
     body = rest[:-1].strip('"')

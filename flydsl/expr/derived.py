@@ -11,9 +11,10 @@ from flydsl.expr import primitive
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.operands import is_runtime, located
-from flydsl.expr.typing import Layout, Tensor
+from flydsl.expr.primitive import make_tiled_copy
+from flydsl.expr.typing import CopyAtom, Layout, Tensor, ThrCopy, TiledCopy
 
-__all__ = ["make_layout_tv", "make_rmem_tensor"]
+__all__ = ["ThrCopy", "make_layout_tv", "make_rmem_tensor", "make_tiled_copy", "make_tiled_copy_tv"]
 
 __getattr__ = unknown_name(__name__, globals())
 
@@ -39,3 +40,9 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Any, Layout]
     if is_runtime((thr_layout, val_layout)):
         raise ArgumentError("make_layout_tv takes layouts that are known when compiling", at=user_location())
     return located(algebra.make_layout_tv, thr_layout, val_layout)
+
+
+def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> TiledCopy:
+    """A tiled copy from the positions of the threads in the tile, and of one thread's values."""
+    tile, layout_tv = make_layout_tv(thr_layout, val_layout)
+    return make_tiled_copy(atom, layout_tv, tile)

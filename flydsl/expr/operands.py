@@ -14,7 +14,7 @@ from flydsl.dialect.types import FlyType, IntTupleType, LayoutType, MemRefType, 
 from flydsl.errors import ArgumentError, FlyError
 from flydsl.expr.emit import emit_fly, require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
-from flydsl.expr.typing import CopyAtom, FlyValue, IntTuple, Layout, LayoutValue, Tensor, Tile
+from flydsl.expr.typing import CopyAtom, FlyValue, IntTuple, Layout, LayoutValue, Tensor, Tile, TiledCopy
 
 
 def is_runtime(value: Any) -> bool:
@@ -49,6 +49,9 @@ def as_operand(value: Any) -> ir.Value:
         return emit_fly("static", results=[LayoutType(value)]).result
     if isinstance(value, Tile):
         return emit_fly("static", results=[TileType(value)]).result
+    if isinstance(value, TiledCopy):
+        parts = (value.atom, value.type.copy.layout_tv, value.type.copy.tile)
+        return emit_fly("make_tiled_copy", [as_operand(part) for part in parts]).result
     if isinstance(value, CopyAtom):
         return emit_fly("make_copy_atom", results=[value.type], attributes={"valBits": value.type.value_bits}).result
     require_trace("a runtime tuple")

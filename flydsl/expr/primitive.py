@@ -11,21 +11,22 @@ from flydsl import layout as algebra
 from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import element_bits
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import CopyAtomType, PointerType, fly_type, is_static
+from flydsl.dialect.types import CopyAtomType, PointerType, TiledCopyType, fly_type, is_static
 from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr.algebra import *  # noqa: F403 - the layout algebra is part of this namespace
 from flydsl.expr.algebra import __all__ as _algebra_names
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.numeric import ArithValue, Numeric, require_numeric
 from flydsl.expr.operands import as_operand, is_runtime, located
-from flydsl.expr.typing import CopyAtom, IntTuple, LayoutValue, T, Tensor
+from flydsl.expr.typing import CopyAtom, IntTuple, Layout, LayoutValue, T, Tensor, Tile, TiledCopy
 from flydsl.expr.vector import Vector
 
 __all__ = [
-    "T", "UniversalCopy", "UniversalCopy8b", "UniversalCopy16b", "UniversalCopy32b", "UniversalCopy64b",
-    "UniversalCopy128b", "add_offset", "const_expr", "copy_atom_call", "get_iter", "get_layout", "make_copy_atom",
-    "make_view", "memref_alloca", "memref_load", "memref_load_vec", "memref_store", "memref_store_vec",
-    "range_constexpr", "static", *_algebra_names,
+    "add_offset", "const_expr", "copy", "copy_atom_call", "get_iter", "get_layout", "make_copy_atom",
+    "make_fragment_like", "make_tiled_copy", "make_view", "memref_alloca", "memref_load", "memref_load_vec",
+    "memref_store", "memref_store_vec", "range_constexpr", "static", "T", "tiled_copy_partition_dst",
+    "tiled_copy_partition_src", "UniversalCopy", "UniversalCopy128b", "UniversalCopy16b", "UniversalCopy32b",
+    "UniversalCopy64b", "UniversalCopy8b", *_algebra_names,
 ]  # fmt: skip
 
 # --- tensors ---------------------------------------------------------------------------------------------------------
@@ -195,6 +196,59 @@ def copy_atom_call(atom: CopyAtom, source: Any, target: Any) -> None:
         raise ArgumentError(f"copy_atom_call takes a copy atom first, not {atom!r}", at=user_location())
     operands = [_require_tensor("copy_atom_call", tensor).value for tensor in (source, target)]
     emit_fly("copy_atom_call", [as_operand(atom), *operands])
+
+
+def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tile: Any) -> TiledCopy:
+    """A copy instruction repeated over a tile.
+
+    layout_tv: (thread, value) -> element of the tile, leftmost mode fastest, as `make_layout_tv` gives it.
+    tile: the tile's extents, a tuple or a Tile. Both are known when compiling.
+    """
+    if not isinstance(atom, CopyAtom):
+        raise ArgumentError(f"make_tiled_copy takes a copy atom first, not {atom!r}", at=user_location())
+    if not isinstance(layout_tv, Layout) or is_runtime(tile):
+        raise ArgumentError(
+            f"make_tiled_copy of {layout_tv!r} and {tile!r}: layout and tile are known when compiling",
+            at=user_location(),
+        )
+    extents = tile if isinstance(tile, tuple | list) else (tile,)
+    modes = tile if isinstance(tile, Tile) else located(algebra.make_tile, *extents)
+    return TiledCopy(TiledCopyType(located(atoms.TiledCopy, atom.type.op, atom.type.value_bits, layout_tv, modes)))
+
+
+def tiled_copy_partition_src(copy: TiledCopy, source: Any, thread: Any) -> Tensor:
+    """The part of a tensor that a thread reads."""
+    return _partition("partition_src", copy, source, thread)
+
+
+def tiled_copy_partition_dst(copy: TiledCopy, target: Any, thread: Any) -> Tensor:
+    """The part of a tensor that a thread writes."""
+    return _partition("partition_dst", copy, target, thread)
+
+
+def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Tensor:
+    if not isinstance(copy, TiledCopy):
+        raise ArgumentError(f"{operation} takes a tiled copy first, not {copy!r}", at=user_location())
+    value = _require_tensor(operation, tensor).value
+    return Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)
+
+
+def make_fragment_like(tensor: Any) -> Tensor:
+    """A register tensor of a tensor's shape and element type; its contents are undefined until written."""
+    return Tensor(emit_fly("make_fragment_like", [_require_tensor("make_fragment_like", tensor).value]).result)
+
+
+def copy(atom: CopyAtom, source: Any, target: Any, pred: Any = None) -> None:
+    """Copy a thread's part of a tensor, with as many executions of the instruction as it takes.
+
+    source, target: tensors of one shape, each call's values side by side. Raises LayoutError where they are not.
+    """
+    if pred is not None:
+        raise FlyError("copy with pred= is not there yet", at=user_location())
+    if not isinstance(atom, CopyAtom):
+        raise ArgumentError(f"copy takes a copy atom first, not {atom!r}", at=user_location())
+    operands = [_require_tensor("copy", tensor).value for tensor in (source, target)]
+    emit_fly("copy", [as_operand(atom), *operands])
 
 
 # --- compile time ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import CopyAtomType, IntTupleType, LayoutType, MemRefType, fly_type
+from flydsl.dialect.types import CopyAtomType, IntTupleType, LayoutType, MemRefType, TiledCopyType, fly_type
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import (
@@ -81,7 +81,9 @@ __all__ = [
     "Swizzle",
     "T",
     "Tensor",
+    "ThrCopy",
     "Tile",
+    "TiledCopy",
     "Types",
     "Uint8",
     "Uint16",
@@ -259,6 +261,56 @@ class CopyAtom:
 
     def __repr__(self) -> str:
         return f"CopyAtom({self.type})"
+
+
+class TiledCopy:
+    """A copy instruction repeated over the threads and values of a tile: `fx.make_tiled_copy(...)`."""
+
+    def __init__(self, copy_type: TiledCopyType) -> None:
+        self.type = copy_type
+
+    @property
+    def atom(self) -> CopyAtom:
+        """The instruction."""
+        return CopyAtom(self.type.atom)
+
+    def get_slice(self, thread: Any) -> ThrCopy:
+        """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
+        return ThrCopy(self, thread)
+
+    thr_slice = get_slice
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TiledCopy) and other.type == self.type
+
+    def __hash__(self) -> int:
+        return hash(self.type)
+
+    def __repr__(self) -> str:
+        return f"TiledCopy({self.type})"
+
+
+class ThrCopy:
+    """One thread's part of a tiled copy."""
+
+    def __init__(self, tiled_copy: TiledCopy, thread: Any) -> None:
+        self.tiled_copy = tiled_copy
+        self.thread = thread
+
+    def partition_S(self, source: Tensor) -> Tensor:
+        """What the thread reads: ((values of a call, calls), tiles along mode 0, tiles along mode 1, ...)."""
+        from flydsl.expr import primitive
+
+        return primitive.tiled_copy_partition_src(self.tiled_copy, source, self.thread)
+
+    def partition_D(self, target: Tensor) -> Tensor:
+        """What the thread writes, in the same form."""
+        from flydsl.expr import primitive
+
+        return primitive.tiled_copy_partition_dst(self.tiled_copy, target, self.thread)
+
+    def __repr__(self) -> str:
+        return f"ThrCopy({self.tiled_copy.type}, {self.thread!r})"
 
 
 class Types:

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from mlir import ir
 
 from flydsl.arch import Arch
+from flydsl.atoms import BufferCopy
 from flydsl.dialect.elements import element_bits, element_type, is_float
 from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
-from flydsl.dialect.types import PointerType, fly_type
+from flydsl.dialect.types import BUFFER, PointerType, fly_type
 from flydsl.errors import CompileError
+from flydsl.passes import buffers
 from flydsl.passes.rewriting import (
     constant,
     create,
@@ -108,6 +110,9 @@ def _nothing(op: ir.Operation) -> None:
 
 def _make_ptr(op: ir.Operation) -> None:
     kind = fly_type(op.result.type)
+    if kind.space == BUFFER:
+        _replace(op, buffers.make_resource(op))
+        return
     if kind.space != "register":
         raise CompileError(f"fly.make_ptr of {kind} is not there yet", at=source_location(op.location))
     attributes = {"elem_type": ir.TypeAttr.get(storage_type(element_type(kind.element)))}
@@ -120,6 +125,8 @@ def _make_ptr(op: ir.Operation) -> None:
 def _add_offset(op: ir.Operation) -> None:
     pointer, offset = op.operands
     kind = fly_type(op.result.type)
+    if kind.space == BUFFER:
+        return  # the offset goes into each buffer instruction
     symbol = fly_type(offset.type).value
     bits = 32 if isinstance(symbol, int) and -(2**31) <= symbol < 2**31 else 64
     index = constant(symbol, bits, op.location) if isinstance(symbol, int) else operand_of(offset, "make_int_tuple")
@@ -141,12 +148,19 @@ def _ptr_store(op: ir.Operation) -> None:
 
 def _copy_atom_call_ssa(op: ir.Operation) -> None:
     kind = fly_type(op.operands[0].type)
-    if kind.op.name != "fly.universal_copy":
-        raise CompileError(f"{kind} cannot be lowered yet", at=source_location(op.location))
-    if len(op.results):
+    if isinstance(kind.op, BufferCopy):
+        _buffer_copy(op, kind.op.bits)
+    elif len(op.results):
         _replace(op, _load(operand_of(op.operands[1], "make_view"), op.result.type, op.location))
     else:
         _store(op.operands[1], operand_of(op.operands[2], "make_view"), op.location)
+
+
+def _buffer_copy(op: ir.Operation, bits: int) -> None:
+    if len(op.results):
+        _replace(op, buffers.load(op.operands[1], bits, op.result.type, op.location))
+    else:
+        buffers.store(op.operands[1], op.operands[2], bits, op.location)
 
 
 def _replace(op: ir.Operation, value: ir.Value) -> None:

@@ -20,7 +20,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.inference import algebra_value, mode_arguments, register_elements
+from flydsl.dialect.inference import algebra_value, call_of, mode_arguments, partitioned, register_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, attributes_of
 from flydsl.dialect.types import (
@@ -179,6 +179,26 @@ class _Lowering:
         create_fly("ptr.store", [value, self._vector_address(tensor)], op.location)
         op.erase()
 
+    def partition(self, op: ir.Operation) -> None:
+        copy, tensor, thread = op.operands
+        parts = self.of(tensor)
+        layout, offset = partitioned(fly_type(copy.type).copy, self.of(thread), parts.layout)
+        self.meaning[op.result] = _Tensor(parts.kind, parts.pointer, parts.offset + offset, layout)
+
+    def copy(self, op: ir.Operation) -> None:
+        """One copy_atom_call for each call that the tensors take."""
+        atom, *tensors = op.operands
+        parts = [self.of(tensor) for tensor in tensors]
+        calls = [call_of(fly_type(atom.type), tensor.layout) for tensor in parts]
+        for i in range(_known(algebra.size(algebra.get(erase_values(calls[0]), 1)))):
+            slices = [algebra.slice_and_offset((None, i), call) for call in calls]
+            views = [
+                self._view(_Tensor(tensor.kind, tensor.pointer, tensor.offset + offset, layout))
+                for tensor, (layout, offset) in zip(parts, slices, strict=True)
+            ]
+            create_fly("copy_atom_call", [atom, *views], op.location)
+        op.erase()
+
     def copy_atom_call(self, op: ir.Operation) -> None:
         """Each tensor becomes a view of what one call moves; its layout is no longer of interest to anyone."""
         atom, *tensors = op.operands
@@ -212,6 +232,11 @@ class _Lowering:
         return create_fly("make_view", [self._address(tensor, 0), static], at).result
 
 
+def _known(size: int | algebra.Dynamic) -> int:
+    assert isinstance(size, int), "inference has refused tensors of unknown size"
+    return size
+
+
 def _one_call(layout: algebra.Layout) -> algebra.Layout:
     """The layout of what an atom moves: its values side by side."""
     return algebra.make_layout(algebra.size(layout), 1)
@@ -229,5 +254,9 @@ _LOWERINGS: dict[str, Callable[[_Lowering, ir.Operation], None]] = {
     "memref.store": _Lowering.memref_store,
     "memref.load_vec": _Lowering.memref_load_vec,
     "memref.store_vec": _Lowering.memref_store_vec,
+    "make_fragment_like": _Lowering.memref_alloca,
+    "tiled_copy.partition_src": _Lowering.partition,
+    "tiled_copy.partition_dst": _Lowering.partition,
+    "copy": _Lowering.copy,
     "copy_atom_call": _Lowering.copy_atom_call,
 }
