@@ -1,4 +1,4 @@
-"""The two vector adds of the project's documents: README, "Minimal VecAdd Example", and the authoring guide's first."""
+"""Kernels of the project's documents: the README's vector add, the authoring guide's first, and example 02."""
 
 from __future__ import annotations
 
@@ -85,3 +85,31 @@ def vectors(n: int, dtype: Any, stride: int = 1) -> tuple[Any, Any, Any]:
         (b / scale).to(dtype)[::stride],
         torch.zeros(n * stride, dtype=dtype)[::stride],
     )
+
+
+@flyc.kernel
+def copy_kernel(A: fx.Tensor, B: fx.Tensor):
+    tid = fx.thread_idx.x
+    bid = fx.block_idx.x
+
+    # Tensors that buffer instructions reach, and this block's tile of each
+    tile = fx.make_tile(8, 24)
+    bA = fx.slice(fx.zipped_divide(fx.rocdl.make_buffer_tensor(A), tile), (None, bid))
+    bB = fx.slice(fx.zipped_divide(fx.rocdl.make_buffer_tensor(B), tile), (None, bid))
+
+    # Four threads below one another, each with eight values side by side
+    copy_atom = fx.make_copy_atom(fx.rocdl.BufferCopy128b(), fx.Float32)
+    tile_mn, layout_tv = fx.make_layout_tv(fx.make_layout((4, 1), (1, 1)), fx.make_layout((1, 8), (1, 1)))
+    thr_copy = fx.make_tiled_copy(copy_atom, layout_tv, tile_mn).get_slice(tid)
+
+    # Through registers
+    src = thr_copy.partition_S(bA)
+    dst = thr_copy.partition_D(bB)
+    frag = fx.make_fragment_like(src)
+    fx.copy(copy_atom, src, frag)
+    fx.copy(copy_atom, frag, dst)
+
+
+@flyc.jit
+def tiledCopy(A: fx.Tensor, B: fx.Tensor, stream: fx.Stream = fx.Stream(None)):
+    copy_kernel(A, B).launch(grid=(15, 1, 1), block=(4, 1, 1), stream=stream)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 from pathlib import Path
@@ -15,12 +14,7 @@ from flydsl.compiler import CompiledArtifact
 from flydsl.errors import SimulatorError
 from flydsl.hsaco import read_hsaco
 from kernels import vector_add as kernel
-
-spec = importlib.util.spec_from_file_location("vector_add_examples", Path(__file__).with_name("examples.py"))
-assert spec is not None
-assert spec.loader is not None
-examples = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(examples)
+from tests.kernels import examples
 
 DTYPES = [getattr(torch, name) for name in kernel.DTYPES]
 EVERY_DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=kernel.DTYPES)
