@@ -9,6 +9,9 @@ from flydsl.compiler.jit_function import JitFunction, Launch, capture_launches, 
 from flydsl.compiler.kernel_function import KernelFunction, KernelLauncher, kernel
 from flydsl.compiler.pipeline import Pipeline, Stage
 from flydsl.compiler.trace import CompilationContext
+from flydsl.expr.names import unknown_name
+
+__getattr__ = unknown_name(__name__, globals())
 
 __all__ = [
     "CompilationContext",

@@ -17,6 +17,7 @@ prints and reads the form without quotes. Both directions are cached, so a type 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -35,18 +36,20 @@ ADDRESS_SPACES = ("generic", "global", "shared", "register", BUFFER)
 
 
 @dataclass(frozen=True)
-class FlyType:
+class FlyType(ABC):
     """A type of the dialect: a mnemonic and the text between its angle brackets."""
 
     mnemonic: ClassVar[str]
 
     @property
+    @abstractmethod
     def body(self) -> str:
-        raise NotImplementedError(f"{type(self).__name__} must say how it is written")
+        """The text between the angle brackets."""
 
     @classmethod
+    @abstractmethod
     def parse_body(cls, body: str) -> FlyType:
-        raise NotImplementedError(f"{cls.__name__} must say how it is read")
+        """Read that text. Raises CompileError where it is malformed."""
 
     def __str__(self) -> str:
         return f"!fly.{self.mnemonic}<{self.body}>"

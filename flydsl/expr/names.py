@@ -12,6 +12,10 @@ from typing import Any
 FLYDSL_NAMES: dict[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
+        "flydsl.compiler": """
+            BaseBackend CompiledFunction GPUTarget JitArgumentRegistry compile compile_backend_name from_c_void_p
+            from_dlpack from_torch_tensor get_backend jit kernel register_backend
+        """,
         "flydsl.expr": """
             AddressSpace Align Arena ArithValue Array BFloat16 Boolean CachePolicy ComposedLayout ComposedLayoutType
             Constexpr CoordSwizzleType CoordTensorType CopyAtom CopyAtomType CopyOpUniversalAtomicType
