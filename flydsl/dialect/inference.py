@@ -18,18 +18,22 @@ from flydsl.atoms import BufferCopy, TiledCopy
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.types import (
     BUFFER,
+    AnyLayout,
+    ComposedLayoutType,
     CopyAtomType,
     FlyType,
     IntTupleType,
     LayoutType,
     MemRefType,
     PointerType,
+    SwizzleType,
     TiledCopyType,
     TileType,
     dynamic_leaves,
     is_static,
 )
 from flydsl.errors import LayoutError
+from flydsl.layout.leaf import divides
 
 Attributes = Mapping[str, Any]
 # Operand types and attributes to result types.
@@ -53,8 +57,10 @@ def mode_arguments(attributes: Attributes) -> list[Any]:
 
 def algebra_value(fly: Any) -> Any:
     """What the algebra computes with for an operand of this type."""
-    if isinstance(fly, LayoutType | MemRefType):
+    if isinstance(fly, LayoutType | ComposedLayoutType | MemRefType):
         return fly.layout
+    if isinstance(fly, SwizzleType):
+        return fly.swizzle
     if isinstance(fly, IntTupleType):
         return fly.value
     if isinstance(fly, TileType):
@@ -64,12 +70,14 @@ def algebra_value(fly: Any) -> Any:
 
 def algebra_type(value: Any, like: Any = None) -> FlyType:
     """The type of an algebra result; a layout derived from a tensor's is a tensor in the same memory."""
+    if isinstance(value, AnyLayout) and isinstance(like, MemRefType):
+        return like.with_layout(value)
     if isinstance(value, algebra.Layout):
-        return like.with_layout(value) if isinstance(like, MemRefType) else LayoutType(value)
+        return LayoutType(value)
+    if isinstance(value, algebra.ComposedLayout):
+        return ComposedLayoutType(value)
     if isinstance(value, algebra.Tile):
         return TileType(value)
-    if isinstance(value, algebra.ComposedLayout):
-        raise LayoutError(f"{value} as a value of the program is not there yet", hint="static ones need no operation")
     return IntTupleType(value)
 
 
@@ -148,7 +156,7 @@ def register_elements(memref: MemRefType) -> int:
 
 
 @cache
-def _fills_memory(layout: algebra.Layout, size: int) -> bool:
+def _fills_memory(layout: AnyLayout, size: int) -> bool:
     """Whether a static layout reaches every index from 0 to its size once, so that a vector can stand for it."""
     return {layout(i) for i in range(size)} == set(range(size))
 
@@ -242,7 +250,7 @@ def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[A
                 f"{where}: the atom moves {values} values, the tensor has {count}",
                 hint=f"partition the tensor so that each thread's piece is {values} values, or take another atom",
             )
-        if values > 1 and not _contiguous(memref.layout):
+        if values > 1 and not _contiguous(memref.layout, values):
             raise LayoutError(
                 f"{where}: an atom of {values} values needs them side by side in memory, the layout is {memref.layout}",
                 hint="take the atom of one value, or partition along the mode of stride 1",
@@ -268,7 +276,14 @@ def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) ->
         )
 
 
-def _contiguous(layout: algebra.Layout) -> bool:
+def _contiguous(layout: AnyLayout, values: int) -> bool:
+    """Whether the values of a layout lie side by side.
+
+    A swizzle moves blocks of 2**base elements; values of an aligned part of one stay together.
+    """
+    if isinstance(layout, algebra.ComposedLayout):
+        block = 1 << layout.inner.base if isinstance(layout.inner, algebra.Swizzle) else 1
+        return divides(values, block) and divides(values, layout.offset) and _contiguous(layout.outer, values)
     merged = algebra.coalesce(layout)
     return algebra.rank(merged) == 1 and all(stride == 1 for stride in algebra.get_leaves((merged.stride,)))
 
@@ -279,9 +294,12 @@ def infer_make_tiled_copy(types: Sequence[Any], attributes: Attributes) -> list[
     return [TiledCopyType(TiledCopy(atom.op, atom.value_bits, layout.layout, tile.tile))]
 
 
-def partitioned(copy: TiledCopy, thread: Any, layout: algebra.Layout) -> tuple[algebra.Layout, Any]:
+def partitioned(copy: TiledCopy, thread: Any, layout: AnyLayout) -> tuple[AnyLayout, Any]:
     """One thread's part of a layout, ((values of a call, calls), rest...), and the offset of its first element."""
-    parts = copy.partition(layout)
+    if isinstance(layout, algebra.ComposedLayout):
+        parts: AnyLayout = algebra.make_composed_layout(layout.inner, layout.offset, copy.partition(layout.outer))
+    else:
+        parts = copy.partition(layout)
     return algebra.slice_and_offset((thread, *[None] * (algebra.rank(parts) - 1)), parts)
 
 
@@ -302,7 +320,8 @@ def infer_make_fragment_like(types: Sequence[Any], attributes: Attributes) -> li
     memref = types[0]
     if not is_static(memref.layout.shape):
         raise LayoutError(f"make_fragment_like of {memref}: registers need a shape known when compiling")
-    return infer_alloca([LayoutType(algebra.make_layout_like(memref.layout))], {"element": memref.element})
+    layout = memref.layout.outer if isinstance(memref.layout, algebra.ComposedLayout) else memref.layout
+    return infer_alloca([LayoutType(algebra.make_layout_like(layout))], {"element": memref.element})
 
 
 def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
@@ -318,7 +337,7 @@ def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     return infer_copy_atom_call([atom, *calls], attributes)
 
 
-def call_of(atom: CopyAtomType, layout: algebra.Layout) -> algebra.Layout:
+def call_of(atom: CopyAtomType, layout: AnyLayout) -> AnyLayout:
     """A layout as (values of one call of the atom, calls). Raises LayoutError where they do not come out even."""
     return algebra.logical_divide(layout, atom.op.bits // atom.value_bits)
 

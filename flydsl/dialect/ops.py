@@ -19,12 +19,14 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import Attributes, Check, Infer, infer_algebra
 from flydsl.dialect.location import mlir_location, user_location
 from flydsl.dialect.types import (
+    ComposedLayoutType,
     CopyAtomType,
     FlyType,
     IntTupleType,
     LayoutType,
     MemRefType,
     PointerType,
+    SwizzleType,
     TiledCopyType,
     TileType,
     fly_type,
@@ -71,7 +73,8 @@ class OpSpec:
 
 
 _LAYOUT, _TUPLE, _POINTER, _TENSOR, _ATOM = LayoutType, IntTupleType, PointerType, MemRefType, CopyAtomType
-_ALGEBRAIC = (LayoutType, MemRefType, IntTupleType, TileType)
+_ANY_LAYOUT = (LayoutType, ComposedLayoutType)
+_ALGEBRAIC = (*_ANY_LAYOUT, MemRefType, IntTupleType, TileType, SwizzleType)
 
 
 def _algebra_op(name: str, arity: int, keeps_tensor: bool = False) -> OpSpec:
@@ -100,6 +103,7 @@ _ON_LAYOUTS_AND_TUPLES = {
     "int_tuple_div": 2, "int_tuple_mod": 2, "int_tuple_product": 1, "int_tuple_product_each": 1,
     "int_tuple_product_like": 2, "ceil_div": 2, "shape_div": 2, "get_leaves": 1, "make_layout_like": 1,
     "make_ordered_layout": 2, "make_identity_layout": 1, "tile_to_shape": 3,
+    "make_composed_layout": 3, "apply_swizzle": 2,
 }  # fmt: skip
 _LAST_IS_OPTIONAL = {"coalesce", "complement", "tile_to_shape"}
 
@@ -109,14 +113,14 @@ _ALGEBRA = [
 ]
 
 _STRUCTURE = [
-    OpSpec("static", gives=((LayoutType, TileType, IntTupleType),), check=inference.check_static),
+    OpSpec("static", gives=((*_ANY_LAYOUT, TileType, IntTupleType, SwizzleType),), check=inference.check_static),
     OpSpec("make_int_tuple", gives=(_TUPLE,), check=inference.check_int_tuple, arities=tuple(range(_MAX_LEAVES + 1))),
     OpSpec("make_layout", (_TUPLE, _TUPLE), inference.infer_make_layout, arities=(1, 2)),
-    OpSpec("make_view", (_POINTER, _LAYOUT), inference.infer_make_view),
+    OpSpec("make_view", (_POINTER, _ANY_LAYOUT), inference.infer_make_view),
     OpSpec("get_iter", (_TENSOR,), _one_of(lambda memref: memref.pointer)),
-    OpSpec("get_layout", (_TENSOR,), _one_of(lambda memref: LayoutType(memref.layout))),
+    OpSpec("get_layout", (_TENSOR,), _one_of(lambda memref: inference.algebra_type(memref.layout))),
     OpSpec("get_scalar", (_TUPLE,), inference.infer_get_scalar),
-    OpSpec("slice", ((LayoutType, MemRefType, IntTupleType), _TUPLE), inference.infer_slice, algebra=algebra.slice),
+    OpSpec("slice", ((*_ANY_LAYOUT, MemRefType, IntTupleType), _TUPLE), inference.infer_slice, algebra=algebra.slice),
 ]
 
 _MEMORY = [

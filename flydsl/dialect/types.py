@@ -4,6 +4,8 @@
 |---|---|
 | IntTupleType | `!fly.int_tuple<(*,?)>` |
 | LayoutType | `!fly.layout<(4,8):(1,4)>` |
+| ComposedLayoutType | `!fly.composed_layout<S<3,3,3> o 0 o (8,64):(64,1)>` |
+| SwizzleType | `!fly.swizzle<S<3,3,3>>` |
 | TileType | `!fly.tile<[8\\|24]>` |
 | PointerType | `!fly.ptr<f32, global>` |
 | MemRefType | `!fly.memref<f32, global, (?,?):(?{i64},1)>` |
@@ -21,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from mlir import ir
 
@@ -29,6 +31,8 @@ from flydsl import layout as algebra
 from flydsl.atoms import CopyOp, TiledCopy, parse_copy_op
 from flydsl.dialect.elements import element_bits
 from flydsl.errors import CompileError, FlyError
+
+AnyLayout: TypeAlias = algebra.Layout | algebra.ComposedLayout
 
 # A buffer resource is an address space of its own: bounds-checked, addressed by a 32-bit offset.
 BUFFER = "#fly_rocdl.buffer_desc"
@@ -93,6 +97,38 @@ class LayoutType(FlyType):
 
 
 @dataclass(frozen=True)
+class ComposedLayoutType(FlyType):
+    """A layout after which an offset is added and a swizzle, or another layout, is applied."""
+
+    mnemonic = "composed_layout"
+    layout: algebra.ComposedLayout
+
+    @property
+    def body(self) -> str:
+        return str(self.layout)
+
+    @classmethod
+    def parse_body(cls, body: str) -> ComposedLayoutType:
+        return cls(_parse(body, algebra.ComposedLayout, "a composed layout"))
+
+
+@dataclass(frozen=True)
+class SwizzleType(FlyType):
+    """A swizzle, which is always known when compiling."""
+
+    mnemonic = "swizzle"
+    swizzle: algebra.Swizzle
+
+    @property
+    def body(self) -> str:
+        return str(self.swizzle)
+
+    @classmethod
+    def parse_body(cls, body: str) -> SwizzleType:
+        return cls(_parse(body, algebra.Swizzle, "a swizzle"))
+
+
+@dataclass(frozen=True)
 class TileType(FlyType):
     """A tile: one layout or size per mode."""
 
@@ -128,12 +164,12 @@ class PointerType(FlyType):
 
 @dataclass(frozen=True)
 class MemRefType(FlyType):
-    """A tensor: elements in an address space, seen through a layout."""
+    """A tensor: elements in an address space, seen through a layout, which may be swizzled."""
 
     mnemonic = "memref"
     element: str
     space: str
-    layout: algebra.Layout
+    layout: AnyLayout
 
     @property
     def body(self) -> str:
@@ -142,14 +178,14 @@ class MemRefType(FlyType):
     @classmethod
     def parse_body(cls, body: str) -> MemRefType:
         element, space, layout = _split(body, 3)
-        return cls(_checked_element(element), _checked_space(space), _parse(layout, algebra.Layout, "a layout"))
+        return cls(_checked_element(element), _checked_space(space), _parse(layout, AnyLayout, "a layout"))
 
     @property
     def pointer(self) -> PointerType:
         """The type of the tensor's iterator."""
         return PointerType(self.element, self.space)
 
-    def with_layout(self, layout: algebra.Layout) -> MemRefType:
+    def with_layout(self, layout: AnyLayout) -> MemRefType:
         """The same memory seen through another layout."""
         return MemRefType(self.element, self.space, layout)
 
@@ -203,7 +239,8 @@ class TiledCopyType(FlyType):
         return cls(TiledCopy(atom.op, atom.value_bits, layout.layout, tile.tile))
 
 
-_TYPES = (IntTupleType, LayoutType, TileType, PointerType, MemRefType, CopyAtomType, TiledCopyType)
+_LAYOUTS = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, TileType)
+_TYPES = (*_LAYOUTS, PointerType, MemRefType, CopyAtomType, TiledCopyType)
 TYPES: dict[str, type[FlyType]] = {cls.mnemonic: cls for cls in _TYPES}
 
 
@@ -288,6 +325,8 @@ def dynamic_leaves(value: Any) -> list[algebra.Dynamic]:
     """The dynamic leaves of an int tuple or a layout (shape before stride), in order."""
     if isinstance(value, algebra.Layout):
         return dynamic_leaves(value.shape) + dynamic_leaves(value.stride)
+    if isinstance(value, algebra.ComposedLayout):
+        return [leaf for part in (value.inner, value.offset, value.outer) for leaf in dynamic_leaves(part)]
     if isinstance(value, tuple):
         return [leaf for item in value for leaf in dynamic_leaves(item)]
     return [value] if isinstance(value, algebra.Dynamic) else []
@@ -313,6 +352,8 @@ def erase_values(value: Any) -> Any:
     """The symbolic form of a leaf, int tuple or layout whose dynamic leaves carry values."""
     if isinstance(value, algebra.Layout):
         return algebra.make_layout(erase_values(value.shape), erase_values(value.stride))
+    if isinstance(value, algebra.ComposedLayout):
+        return algebra.make_composed_layout(*map(erase_values, (value.inner, value.offset, value.outer)))
     if isinstance(value, tuple):
         return tuple(map(erase_values, value))
     return algebra.Dynamic(value.width, value.divisibility) if isinstance(value, algebra.Dynamic) else value

@@ -14,12 +14,12 @@ from typing import Any
 
 from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import IntTupleType, LayoutType, MemRefType
-from flydsl.errors import ArgumentError, LayoutError
+from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType
+from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.numeric import Numeric, wrap_scalar
 from flydsl.expr.operands import as_operand, call_algebra, is_runtime, located, static_operand
-from flydsl.expr.typing import ComposedLayout, FlyValue, IntTuple, LayoutValue, Swizzle, Tile
+from flydsl.expr.typing import FlyValue, IntTuple, LayoutValue, Tile
 
 __all__ = [
     "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "cosize",
@@ -113,6 +113,8 @@ shape_div = _algebra("shape_div", 2)
 make_identity_layout = _algebra("make_identity_layout", 1)
 make_layout_like = _algebra("make_layout_like", 1)
 make_ordered_layout = _algebra("make_ordered_layout", 2)
+make_composed_layout = _algebra("make_composed_layout", 3)
+apply_swizzle = _algebra("apply_swizzle", 2)
 
 
 def rank(value: Any) -> int:
@@ -130,7 +132,7 @@ def _symbolic(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return tuple(map(_symbolic, value))
     kind = value.type if isinstance(value, FlyValue) else None
-    if isinstance(kind, LayoutType | MemRefType):
+    if isinstance(kind, LayoutType | ComposedLayoutType | MemRefType):
         return kind.layout
     if isinstance(kind, IntTupleType):
         return kind.value
@@ -190,24 +192,6 @@ def make_tile(*modes: Any) -> Tile:
     if is_runtime(modes):
         raise ArgumentError("make_tile of runtime values: a tile is known when compiling", at=user_location())
     return located(algebra.make_tile, *map(static_operand, modes))
-
-
-def make_composed_layout(inner: Any, offset: Any, outer: Any) -> ComposedLayout:
-    """`inner o offset o outer`: outer first, then the offset is added, then inner, such as a Swizzle, is applied."""
-    if is_runtime((inner, offset, outer)):
-        raise LayoutError(
-            "make_composed_layout of runtime values is not there yet", at=user_location(), hint="static operands work"
-        )
-    return located(algebra.make_composed_layout, inner, static_operand(offset), outer)
-
-
-def apply_swizzle(index: Any, swizzle: Swizzle) -> Any:
-    """The index with one field of bits XORed into another; a runtime index takes three operations."""
-    if not is_runtime(index) or not isinstance(swizzle, Swizzle):
-        return located(algebra.apply_swizzle, static_operand(index), swizzle)
-    number = index if isinstance(index, Numeric) else get_scalar(index)
-    field = number & swizzle.mask
-    return number ^ (field >> swizzle.shift if swizzle.shift >= 0 else field << -swizzle.shift)
 
 
 def get_scalar(value: Any) -> Any:

@@ -10,11 +10,32 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
 from flydsl.dialect.ops import infer
-from flydsl.dialect.types import FlyType, IntTupleType, LayoutType, MemRefType, TileType, fly_type, is_static
+from flydsl.dialect.types import (
+    ComposedLayoutType,
+    FlyType,
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    SwizzleType,
+    TileType,
+    fly_type,
+    is_static,
+)
 from flydsl.errors import ArgumentError, FlyError
 from flydsl.expr.emit import emit_fly, require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
-from flydsl.expr.typing import CopyAtom, FlyValue, IntTuple, Layout, LayoutValue, Tensor, Tile, TiledCopy
+from flydsl.expr.typing import (
+    ComposedLayout,
+    CopyAtom,
+    FlyValue,
+    IntTuple,
+    Layout,
+    LayoutValue,
+    Swizzle,
+    Tensor,
+    Tile,
+    TiledCopy,
+)
 
 
 def is_runtime(value: Any) -> bool:
@@ -47,6 +68,10 @@ def as_operand(value: Any) -> ir.Value:
         return value
     if isinstance(value, Layout):
         return emit_fly("static", results=[LayoutType(value)]).result
+    if isinstance(value, ComposedLayout):
+        return emit_fly("static", results=[ComposedLayoutType(value)]).result
+    if isinstance(value, Swizzle):
+        return emit_fly("static", results=[SwizzleType(value)]).result
     if isinstance(value, Tile):
         return emit_fly("static", results=[TileType(value)]).result
     if isinstance(value, TiledCopy):
@@ -69,7 +94,7 @@ def _int_tuple(value: Any) -> tuple[Any, list[ir.Value]]:
 
 
 def _leaf(value: Any) -> tuple[Any, list[ir.Value]]:
-    if value is None or isinstance(value, int):
+    if value is None or isinstance(value, int) or (isinstance(value, algebra.Basis) and algebra.is_static(value)):
         return value, []
     number = as_numeric(value)
     if not isinstance(number, Numeric) or number.is_float:
@@ -85,7 +110,7 @@ def wrap(value: ir.Value) -> Any:
     kind = fly_type(value.type)
     if isinstance(kind, MemRefType):
         return Tensor(value)
-    if isinstance(kind, LayoutType):
+    if isinstance(kind, LayoutType | ComposedLayoutType):
         return LayoutValue(value)
     if isinstance(kind, IntTupleType):
         return IntTuple(value) if isinstance(kind.value, tuple) else wrap_scalar(emit_fly("get_scalar", [value]).result)
@@ -107,7 +132,7 @@ def call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, Any
 
 def _static_result(result: FlyType) -> Any:
     """The plain Python value of a result type that leaves nothing to run time, else None."""
-    if isinstance(result, LayoutType) and is_static(result.layout):
+    if isinstance(result, LayoutType | ComposedLayoutType) and is_static(result.layout):
         return result.layout
     if isinstance(result, IntTupleType) and is_static(result.value):
         return result.value

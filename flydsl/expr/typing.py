@@ -10,7 +10,15 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import CopyAtomType, IntTupleType, LayoutType, MemRefType, TiledCopyType, fly_type
+from flydsl.dialect.types import (
+    ComposedLayoutType,
+    CopyAtomType,
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    TiledCopyType,
+    fly_type,
+)
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import (
@@ -151,9 +159,12 @@ class IntTuple(FlyValue):
 
 
 class LayoutValue(FlyValue):
-    """A traced layout with runtime values in its shape or stride. A static one is a plain `Layout`."""
+    """A traced layout, or composed layout, with runtime values in it. A static one is a plain `Layout`.
 
-    type: LayoutType
+    `layout(i, j)`, `layout((i, j))` or `layout(n)` is the index at a coordinate.
+    """
+
+    type: LayoutType | ComposedLayoutType
 
     def __init__(self, value: ir.Value) -> None:
         self.value = value
@@ -169,6 +180,11 @@ class LayoutValue(FlyValue):
         from flydsl.expr import primitive
 
         return primitive.get_stride(self)
+
+    def __call__(self, *coordinate: Any) -> Any:
+        from flydsl.expr import primitive
+
+        return primitive.crd2idx(coordinate[0] if len(coordinate) == 1 else coordinate, self)
 
 
 class Tensor(FlyValue):

@@ -314,4 +314,5 @@ def _xor(a: Dynamic, b: Leaf) -> Leaf:
 
 
 def _and(a: Dynamic, mask: int) -> Leaf:
-    return _emit("and", a, mask, max(_low_bit(a.divisibility), _low_bit(mask))) if mask else 0
+    mask &= -_low_bit(a.divisibility)  # the bits below are 0
+    return _emit("and", a, mask, _low_bit(mask)) if mask else 0

@@ -10,7 +10,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.dialect.types import IntTupleType, LayoutType, fly_type, is_static
+from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, fly_type, is_static
 from flydsl.passes.rewriting import create_fly, defining_op, erase_dead, fly_name, is_pure, replace
 
 name = "fly-canonicalize"
@@ -57,7 +57,7 @@ def _fold(op: ir.Operation) -> bool:
 
 
 def _is_static(kind: Any) -> bool:
-    if isinstance(kind, LayoutType):
+    if isinstance(kind, LayoutType | ComposedLayoutType):
         return is_static(kind.layout)
     return isinstance(kind, IntTupleType) and is_static(kind.value)
 

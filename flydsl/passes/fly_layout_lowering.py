@@ -24,9 +24,12 @@ from flydsl.dialect.inference import algebra_value, call_of, mode_arguments, par
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, attributes_of
 from flydsl.dialect.types import (
+    AnyLayout,
+    ComposedLayoutType,
     IntTupleType,
     LayoutType,
     MemRefType,
+    SwizzleType,
     TileType,
     dynamic_leaves,
     erase_values,
@@ -39,6 +42,8 @@ from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, functions,
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
 
 name = "fly-layout-lowering"
+
+_ALGEBRA_TYPES = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, TileType)
 
 
 def apply(module: ir.Operation, arch: Arch) -> None:
@@ -57,7 +62,7 @@ class _Tensor:
     kind: MemRefType
     pointer: ir.Value
     offset: Any
-    layout: algebra.Layout
+    layout: AnyLayout
 
 
 class _Lowering:
@@ -83,7 +88,7 @@ class _Lowering:
         found = self.meaning.get(value)
         if found is None:
             kind = fly_type(value.type)
-            if not isinstance(kind, IntTupleType | LayoutType | TileType) or not is_static(algebra_value(kind)):
+            if not isinstance(kind, _ALGEBRA_TYPES) or not is_static(algebra_value(kind)):
                 raise CompileError(
                     f"where {kind} comes from is not known",
                     at=source_location(ir.Location.current),
@@ -229,7 +234,8 @@ class _Lowering:
     def _view(self, tensor: _Tensor) -> ir.Value:
         at = ir.Location.current
         static = create_fly("static", [], at, results=[LayoutType(_one_call(tensor.layout))]).result
-        return create_fly("make_view", [self._address(tensor, 0), static], at).result
+        first = algebra.crd2idx(0, tensor.layout)  # of a swizzled tensor it is not 0
+        return create_fly("make_view", [self._address(tensor, first), static], at).result
 
 
 def _known(size: int | algebra.Dynamic) -> int:
@@ -237,7 +243,7 @@ def _known(size: int | algebra.Dynamic) -> int:
     return size
 
 
-def _one_call(layout: algebra.Layout) -> algebra.Layout:
+def _one_call(layout: AnyLayout) -> algebra.Layout:
     """The layout of what an atom moves: its values side by side."""
     return algebra.make_layout(algebra.size(layout), 1)
 

@@ -18,6 +18,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.arch import Arch
 from flydsl.dialect.types import FlyType, IntTupleType, LayoutType, MemRefType, dynamic_leaves, fly_type, is_static
+from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create, create_fly, entry_block, functions, operations, update_function_type
 
 name = "fly-rewrite-func-signature"
@@ -69,6 +70,10 @@ def _split_type(mlir_type: ir.Type) -> FlyType | None:
 
 def _layout(kind: FlyType) -> algebra.Layout:
     assert isinstance(kind, MemRefType | LayoutType)
+    if isinstance(kind.layout, algebra.ComposedLayout):
+        raise CompileError(
+            f"{kind} as a kernel's argument is not there yet", hint="compose the layout inside the kernel"
+        )
     return kind.layout
 
 

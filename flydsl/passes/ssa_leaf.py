@@ -17,7 +17,6 @@ _ARITH = {
     "div": "arith.divsi",
     "ceil_div": "arith.ceildivsi",
     "mod": "arith.remsi",
-    "min": "arith.minsi",
     "and": "arith.andi",
     "xor": "arith.xori",
     "shl": "arith.shli",

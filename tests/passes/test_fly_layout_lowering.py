@@ -91,3 +91,38 @@ def test_a_tensor_from_nowhere_is_an_error(check: Callable[..., str]) -> None:
             }""",
             PASS,
         )
+
+
+def test_a_swizzle_is_three_operations(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: %0 = arith.andi %arg0
+        // CHECK: %1 = arith.shrsi %0
+        // CHECK: %2 = arith.xori %arg0, %1
+        // CHECK: return %2
+        func.func @f(%i: i32) -> i32 {
+          %x = fly.make_int_tuple(%i) : (i32) -> !fly.int_tuple<?>
+          %s = fly.static : !fly.swizzle<S<3,3,3>>
+          %y = fly.apply_swizzle(%x, %s) : (!fly.int_tuple<?>, !fly.swizzle<S<3,3,3>>) -> !fly.int_tuple<?>
+          %r = fly.get_scalar(%y) : (!fly.int_tuple<?>) -> i32
+          return %r : i32
+        }""",
+        PASS,
+        "canonicalize",
+    )
+
+
+def test_a_swizzle_of_bits_that_are_0_is_nothing(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: return %arg0
+        // CHECK-NOT: arith
+        func.func @f(%i: i32) -> i32 {
+          %x = fly.make_int_tuple(%i) : (i32) -> !fly.int_tuple<?{div=64}>
+          %s = fly.static : !fly.swizzle<S<3,0,3>>
+          %y = fly.apply_swizzle(%x, %s) : (!fly.int_tuple<?{div=64}>, !fly.swizzle<S<3,0,3>>) -> !fly.int_tuple<?{div=64}>
+          %r = fly.get_scalar(%y) : (!fly.int_tuple<?{div=64}>) -> i32
+          return %r : i32
+        }""",  # noqa: E501
+        PASS,
+    )

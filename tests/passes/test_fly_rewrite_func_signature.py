@@ -91,3 +91,16 @@ def test_declarations_are_left_alone(check: Callable[..., str]) -> None:
 def test_a_launch_with_a_tensor_of_another_type_does_not_parse(check: Callable[..., str]) -> None:
     with pytest.raises(CompileError):
         check("func.func @f(%a: !fly.memref<f32, nowhere, 4:1>) { fly.get_iter(%a) return }", PASS)
+
+
+def test_a_swizzled_tensor_is_no_argument_yet(check: Callable[..., str]) -> None:
+    with pytest.raises(CompileError, match="compose the layout inside the kernel"):
+        check(
+            """
+            gpu.module @k {
+              gpu.func @f(%a: !fly.memref<f32, global, S<3,3,3> o ? o 64:1>) kernel {
+                gpu.return
+              }
+            }""",
+            PASS,
+        )
