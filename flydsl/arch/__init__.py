@@ -40,6 +40,6 @@ def get_arch(name: str) -> Arch:
     Raises ArchError, naming the known ones.
     """
     for arch in ARCHS:
-        if arch.name == name.split(":")[0].strip():
+        if isinstance(name, str) and arch.name == name.split(":")[0].strip():
             return arch
     raise ArchError(f"unknown architecture {name!r}", hint=f"known: {', '.join(arch.name for arch in ARCHS)}")

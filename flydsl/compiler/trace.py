@@ -21,7 +21,8 @@ from flydsl.compiler.jit_argument import ir_types, traced_value
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Signature
 from flydsl.dialect.context import context, lock
-from flydsl.dialect.location import mlir_location
+from flydsl.dialect.location import mlir_location, source_location
+from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.typing import Stream
 
@@ -154,6 +155,7 @@ def _trace_launcher(
         state.stream = arguments[-1] if extra_stream else inside[list(keys).index(Stream)].value
         result = signature.call(function, inside)
         _check_end(state, function.__name__, result, signature.location)
+        _check_runs_on_host(block)
         ir.Operation.create("func.return", loc=ir.Location.unknown())
     return extra_stream
 
@@ -169,6 +171,25 @@ def _check_end(state: CompilationContext, name: str, result: Any, at: SourceLoca
         raise TraceError(
             f"kernel {kernel.symbol} is called, and not launched", at=kernel.at, hint=".launch(grid=..., block=...)"
         )
+
+
+# A launcher has neither a thread nor the device's memory: compiled for the host, these would end the process.
+_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func)|rocdl\.|fly\.(memref_|ptr_|copy|make_fragment_like)")
+
+
+def _check_runs_on_host(block: ir.Block) -> None:
+    """Raise TraceError for a launcher that does what only a kernel can."""
+    for op in block.operations:
+        if _ON_DEVICE_ONLY.match(op.name):
+            spec = OPS_BY_MLIR_NAME.get(op.name)
+            raise TraceError(
+                f"{f'fly.{spec.name}' if spec else op.name} in a launcher, which runs on the host",
+                at=source_location(op.location),
+                hint="do this in a function decorated with @flyc.kernel",
+            )
+        for region in op.regions:
+            for inner in region.blocks:
+                _check_runs_on_host(inner)
 
 
 def _types_of(key: Any) -> list[ir.Type]:

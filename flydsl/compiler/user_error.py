@@ -30,13 +30,19 @@ def user_frames(error: Exception) -> TracebackType | None:
     while step is not None:
         frames.append(step)
         step = step.tb_next
-    if not isinstance(error, FlyError) and frames and _is_hidden(frames[-1]):
+    if not isinstance(error, FlyError) and _is_fault_of_package(frames):
         return error.__traceback__
     shown: TracebackType | None = None
     for frame in reversed(frames):
         if not _is_hidden(frame):
             shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return shown
+
+
+def _is_fault_of_package(frames: list[TracebackType]) -> bool:
+    """Whether this package or MLIR raised it. An attribute that is not there is the fault of who asked for it."""
+    raised_in = [frame for frame in frames if frame.tb_frame.f_code.co_name != "__getattr__"]
+    return bool(raised_in) and _is_hidden(raised_in[-1])
 
 
 def _is_hidden(traceback: TracebackType) -> bool:

@@ -6,6 +6,10 @@ other operand's type. Division follows Python: `//` rounds down, `%` has the sig
 a float division.
 
 The named functions (`addf`, `muli`, ...) take operands of one type and emit exactly that operation.
+
+As in C and on the hardware, some things have no defined result where they happen with runtime values: integer division
+by zero, a shift by the width or more, and reading registers that nobody has written or that lie past the tensor. With
+values known when compiling they are errors.
 """
 
 from __future__ import annotations

@@ -136,7 +136,10 @@ def _like(name: str, old: Any, new: Any) -> ir.Value:
 
 
 def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
-    """Lower bound, upper bound and step of a range, in one integer type."""
+    """Lower bound, upper bound and step of a range, in one integer type.
+
+    A runtime loop counts upward. A static step that does not is refused; with a runtime one the loop runs zero times.
+    """
     if not 1 <= len(arguments) <= 3:
         raise TraceError(f"range expects 1 to 3 arguments, got {len(arguments)}", at=user_location())
     numbers = [as_numeric(argument) for argument in arguments]
@@ -155,7 +158,11 @@ def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
     # The loop compares signed numbers; those of 32 bits without a sign need one more.
     wide = any(dtype.width + (not dtype.signed) > 32 for dtype in dtypes)
     dtype = Index if Index in dtypes else Int64 if wide else Int32
-    return dtype(lower), dtype(upper), dtype(step)
+    lower, upper, step = dtype(lower), dtype(upper), dtype(step)
+    if not step.is_static:
+        # With a step that does not count upward the device would loop for ever.
+        upper = (step > 0).select(upper, lower)
+    return lower, upper, step
 
 
 # Names that rewritten functions see through their closure.

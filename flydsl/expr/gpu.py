@@ -10,7 +10,7 @@ from mlir import ir
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.emit import emit
+from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Index, Int32
 
@@ -20,6 +20,7 @@ _DIMENSIONS = ("x", "y", "z")
 def _id(operation: str, dimension: str) -> ir.Value:
     if dimension not in _DIMENSIONS:
         raise ArgumentError(f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'", at=user_location())
+    require_trace(f"gpu.{operation}")
     attribute = ir.Attribute.parse(f"#gpu<dim {dimension}>")
     return emit(f"gpu.{operation}", results=[element_type("index")], attributes={"dimension": attribute}).result
 

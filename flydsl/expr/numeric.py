@@ -242,7 +242,8 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         raise TraceError(
             f"a runtime {type(self).__name__} is not a Python integer",
             at=user_location(),
-            hint="a value that Python itself needs must be known when compiling: pass it as fx.Constexpr[int]",
+            hint="a value that Python itself needs must be known when compiling: pass it as fx.Constexpr[int]; "
+            "a helper function that loops over a runtime range needs @flyc.jit above it",
         )
 
     def __float__(self) -> float:

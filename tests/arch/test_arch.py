@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,8 @@ def test_found_by_name_and_by_target_id(arch: Arch) -> None:
     assert get_arch(f"{arch.name}:sramecc+:xnack-") is arch
 
 
-@pytest.mark.parametrize("name", ["gfx900", "", "sm_90", "gfx94", "GFX942"])
-def test_unknown_names_the_known(name: str) -> None:
+@pytest.mark.parametrize("name", ["gfx900", "", "sm_90", "gfx94", "GFX942", 942])
+def test_unknown_names_the_known(name: Any) -> None:
     with pytest.raises(ArchError, match=r"gfx90a, gfx942, gfx950, gfx1201, gfx1250") as error:
         get_arch(name)
     assert repr(name) in str(error.value)

@@ -237,6 +237,37 @@ def test_kernels_in_the_wrong_place() -> None:
     assert_at(error, "again")
 
 
+def reads(A: fx.Tensor):
+    nothing(A).launch(grid=A[0].to(fx.Int32), block=64)  # host
+
+
+def writes(A: fx.Tensor):
+    A[0] = 1.0  # host
+    nothing(A).launch(grid=1, block=64)
+
+
+def writes_in_a_loop(A: fx.Tensor):
+    for i in range(A.shape[0]):
+        A[i] = 1.0  # host
+    nothing(A).launch(grid=1, block=64)
+
+
+def asks_for_its_thread(A: fx.Tensor):
+    nothing(A).launch(grid=fx.thread_idx.x, block=64)  # host
+
+
+def waits(A: fx.Tensor):
+    fx.barrier()  # host
+    nothing(A).launch(grid=1, block=64)
+
+
+@pytest.mark.parametrize("body", [reads, writes, writes_in_a_loop, asks_for_its_thread, waits])
+def test_launchers_that_do_what_only_a_kernel_can(body: Callable[..., Any]) -> None:
+    error = caught(TraceError, lambda: flyc.jit(body)(torch.ones(64)))
+    assert "in a launcher" in str(error)
+    assert_at(error, "host")
+
+
 # --- Python that cannot be traced ------------------------------------------------------------------------------------
 
 
@@ -385,7 +416,14 @@ def divides(A: fx.Tensor, n: fx.Int32):
     A[0] = 1 / 0
 
 
-@pytest.mark.parametrize(("body", "error"), [(misspells, NameError), (divides, ZeroDivisionError)])
+def asks_for_what_is_not_there(A: fx.Tensor, n: fx.Int32):
+    A[0] = fx.no_such_name(A[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [(misspells, NameError), (divides, ZeroDivisionError), (asks_for_what_is_not_there, AttributeError)],
+)
 def test_the_users_own_errors_keep_type_and_line(body: Callable[..., Any], error: type[Exception]) -> None:
     with pytest.raises(error) as info:
         trace(body)

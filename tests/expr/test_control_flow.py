@@ -34,6 +34,9 @@ def test_loops_with_bounds_known_at_run_time() -> None:
         columns = range(*bounds)
         assert torch.equal(out[:, 0], a[:, list(columns)].sum(1))
         assert (out[:, 1] == len(columns)).all()
+    for step in (0, -1, -(2**31)):  # a runtime loop counts upward, or not at all
+        launch(a, out, 0, 20, step)
+        assert (out == 0).all()
 
 
 def test_registers_written_in_a_loop_keep_their_values() -> None:
@@ -102,3 +105,27 @@ def test_a_tensor_made_anew_in_each_iteration_works() -> None:
     a, out = torch.arange(5 * 64.0).reshape(5, 64), torch.zeros(64)
     launch(a, out, 5)
     assert torch.equal(out, a.sum(0))
+
+
+def test_ids_outside_a_kernel_say_so() -> None:
+    with pytest.raises(TraceError, match=r"gpu.thread_id outside a kernel"):
+        _ = fx.thread_idx.x
+
+
+def test_a_helper_with_a_runtime_loop_is_told_what_it_needs() -> None:
+    def helper(n: object) -> object:
+        total = fx.Int32(0)
+        for i in range(n):
+            total = total + i
+        return total
+
+    @flyc.kernel
+    def kernel(Out: fx.Tensor, n: fx.Int32):
+        Out[0] = helper(n)
+
+    @flyc.jit
+    def launch(Out: fx.Tensor, n: fx.Int32):
+        kernel(Out, n).launch(grid=1, block=1)
+
+    with pytest.raises(TraceError, match=r"needs @flyc.jit"):
+        launch(torch.zeros(1, dtype=torch.int32), 3)
