@@ -161,6 +161,7 @@ THREE: dict[str, Callable[[int, int, int], int]] = {
     "v_max3_u32": max,
     "v_sad_u8": lambda a, b, c: sum(abs(byte(a, i) - byte(b, i)) for i in range(4)) + c,
     "v_sad_u32": lambda a, b, c: abs(a - b) + c,
+    "v_mad_legacy_u16": lambda a, b, c: (a * b + c) & M16,
     "v_mad_u32_u16": lambda a, b, c: (a & M16) * (b & M16) + c,
     "v_mad_i32_i16": lambda a, b, c: s16(a) * s16(b) + c,
     "v_dot2_i32_i16": lambda a, b, c: s16(a) * s16(b) + s16(a >> 16) * s16(b >> 16) + c,

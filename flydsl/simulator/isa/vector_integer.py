@@ -87,6 +87,8 @@ define("v_mul_hi_i32_i24", "i32 = i32 i32", lambda b, x, y: high_half(b, mul_wid
 define("v_mad_u32_u24", "i32 = i32 i32 i32", lambda b, x, y, z: b.add(b.mul(u24(b, x), u24(b, y)), z))
 define("v_mad_i32_i24", "i32 = i32 i32 i32", lambda b, x, y, z: b.add(b.mul(i24(b, x), i24(b, y)), z))
 define("v_mad_u16 v_mad_i16", "i16~ = i16 i16 i16", lambda b, x, y, z: b.add(b.mul(x, y), z))
+# The same, but the upper half becomes zero. LLVM selects this form and relies on it (its CodeGen/AMDGPU/mad.u16.ll).
+define("v_mad_legacy_u16 v_mad_legacy_i16", "i16 = i16 i16 i16", lambda b, x, y, z: b.add(b.mul(x, y), z))
 
 
 def _mad_wide(extend: str) -> Any:
