@@ -158,7 +158,7 @@ def _cell(shade: float, offset: int, is_tile_top: bool, is_tile_left: bool) -> s
     borders = [side for side, is_border in (("top", is_tile_top), ("left", is_tile_left)) if is_border]
     lines = "".join(f";border-{side}:2px solid {_BORDER}" for side in borders)
     return (
-        f'<td style="text-align:right;padding:2px 8px;background:rgba(0,114,178,{0.05 + 0.4 * max(shade, 0):.2f})'
+        f'<td style="text-align:right;padding:2px 8px;background-color:rgba(0,114,178,{0.05 + 0.4 * max(shade, 0):.2f})'
         f'{lines}">{offset}</td>'
     )
 

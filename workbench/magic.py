@@ -24,7 +24,7 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are ours; the standard one ends the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise ArgumentError(f"%%flykernel: {message}", hint="%%flykernel --help lists the options")
+        raise ArgumentError(f"%%flykernel: {message}", hint="%flykernel --help lists the options")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,13 +46,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def register_magics(shell: Any) -> None:
-    """Add `%%flykernel` to an IPython shell."""
+    """Add `%%flykernel` to an IPython shell, and `%flykernel --help`: IPython runs no cell magic on an empty cell."""
 
-    def magic(line: str, cell: str) -> None:
-        flykernel(shell, line, cell)
+    def magic(line: str, cell: str | None = None) -> None:
+        if cell is None and "--help" not in line.split():
+            raise ArgumentError("%flykernel without a cell", hint="begin the cell with %%flykernel")
+        flykernel(shell, line, cell or "")
 
     magic.__doc__ = _parser().format_help()
-    shell.register_magic_function(magic, "cell", "flykernel")
+    shell.register_magic_function(magic, "line_cell", "flykernel")
 
 
 def flykernel(shell: Any, line: str, cell: str) -> None:

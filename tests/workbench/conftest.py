@@ -101,7 +101,16 @@ def pipeline(launcher: JitFunction, tensors: tuple[torch.Tensor, ...]) -> Pipeli
 _TAGS = {"div", "span", "strong", "em", "code", "pre", "details", "summary"}
 _TAGS |= {"table", "thead", "tbody", "tr", "th", "td"}
 _ATTRIBUTES = {"style", "open", "title"}
-_STYLES = {"background-color", "border-collapse", "border-left", "cursor", "display", "font-family", "line-height"}
+_STYLES = {
+    "background-color",
+    "border-collapse",
+    "border-left",
+    "border-top",
+    "cursor",
+    "display",
+    "font-family",
+    "line-height",
+}
 _STYLES |= {"margin", "margin-left", "max-height", "min-width", "opacity", "overflow", "padding"}
 _STYLES |= {"text-align", "vertical-align", "white-space"}
 

@@ -63,6 +63,14 @@ def test_the_magic_never_shows_nothing(notebook, cell):
     assert "%%flykernel" in outcome.text
 
 
+def test_help_without_a_cell(notebook):
+    assert "--arch" in notebook.run("%flykernel --help").text
+
+
+def test_a_line_is_no_cell(notebook):
+    assert "begin the cell with %%flykernel" in str(notebook.run(f"%flykernel {RUN}").error)
+
+
 def test_help_runs_nothing(notebook):
     outcome = notebook.run(f"%%flykernel --help\n{RUN}\nran = True")
     assert outcome.error is None
