@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
-# Folders of tests that compile and run whole kernels, or start an IPython shell for each test.
-SLOW_FOLDERS = ("kernels", "workbench")
 HERE = Path(__file__).parent
+# Tests that compile and run many whole kernels, start an IPython shell for each test, or try very many layouts.
+SLOW = [
+    HERE / "kernels",
+    HERE / "workbench",
+    HERE / "compiler" / "test_layout_readings.py",
+    HERE / "layout" / "test_admission.py",
+    HERE / "layout" / "test_laws.py",
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of slow folders, which `make fast` leaves out."""
+    """Mark slow tests, which `make fast` leaves out."""
     for item in items:
-        if item.path.is_relative_to(HERE) and item.path.relative_to(HERE).parts[0] in SLOW_FOLDERS:
+        if any(item.path.is_relative_to(place) for place in SLOW):
             item.add_marker(pytest.mark.slow)
