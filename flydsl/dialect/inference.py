@@ -171,8 +171,7 @@ def stored_element(name: str) -> ir.Type:
 def infer_load(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """The element at a coordinate, which must fit the layout."""
     memref, coordinate = types
-    if memref.space == BUFFER:
-        raise LayoutError(f"an element of {memref}: buffer tensors are read and written by copies")
+    _require_addresses(memref)
     algebra.crd2idx(coordinate.value, memref.layout)
     _check_bounds(coordinate.value, memref.layout.shape, memref)
     return [stored_element(memref.element)]
@@ -189,6 +188,15 @@ def _check_bounds(coordinate: Any, shape: Any, memref: MemRefType) -> None:
         raise LayoutError(f"index {coordinate} is outside of 0 to {extent} (exclusive) in {memref}")
 
 
+def _require_addresses(kind: MemRefType | PointerType) -> None:
+    """A buffer has no address that a plain load or store could use."""
+    if kind.space == BUFFER:
+        raise LayoutError(
+            f"a load or store of {kind}: buffer tensors are read and written by copies",
+            hint="fx.copy it to a register tensor",
+        )
+
+
 def infer_store(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """No result; the value must be an element of the tensor."""
     value, memref, coordinate = types
@@ -200,6 +208,7 @@ def infer_store(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 def infer_load_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A vector of all elements of a register tensor, in the order of its memory."""
     memref = types[0]
+    _require_addresses(memref)
     size = register_elements(memref)
     if not _fills_memory(memref.layout, size):
         raise LayoutError(f"{memref} as a vector: its {size} elements do not lie one by one in memory without gaps")
@@ -226,6 +235,7 @@ def _require_same(name: str, given: Any, wanted: Any) -> None:
 
 
 def _require_elements(name: str, value: Any, pointer: PointerType) -> None:
+    _require_addresses(pointer)
     _require_same(
         name, value.element_type if isinstance(value, ir.VectorType) else value, element_type(pointer.element)
     )

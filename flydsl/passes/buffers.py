@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from mlir import ir
 
+from flydsl.arch import Arch
 from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.location import source_location
 from flydsl.dialect.types import BUFFER, fly_type
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of
+from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of, operations
 
 _BUFFER_SPACE = 8
 
@@ -21,6 +23,13 @@ def is_buffer(pointer: ir.Value) -> bool:
     """Whether a fly pointer is a buffer resource."""
     kind = fly_type(pointer.type)
     return kind is not None and kind.space == BUFFER
+
+
+def require_known_resources(module: ir.Operation, arch: Arch) -> None:
+    """Raise CompileError for buffer tensors on an architecture whose resource words are not those of CDNA."""
+    for op in operations(module):
+        if arch.wave_size != 64 and fly_name(op) == "make_ptr" and is_buffer(op.result):
+            raise CompileError(f"buffer tensors on {arch.name} are not there yet", at=source_location(op.location))
 
 
 def make_resource(op: ir.Operation) -> ir.Value:

@@ -45,6 +45,7 @@ _CONSTANT_SPACE = 4
 
 def apply(module: ir.Operation, arch: Arch) -> None:
     """Convert every function of a module."""
+    buffers.require_known_resources(module, arch)
     for function in functions(module):
         for argument in entry_block(function).arguments:
             kind = fly_type(argument.type)
