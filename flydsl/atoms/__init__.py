@@ -2,7 +2,22 @@
 
 from flydsl.atoms.buffer_copy import BufferCopy
 from flydsl.atoms.copy import CopyOp, parse_copy_op
+from flydsl.atoms.mfma import MFMA
+from flydsl.atoms.mma import MmaOp, parse_mma_op
 from flydsl.atoms.tiled_copy import TiledCopy
+from flydsl.atoms.tiled_mma import TiledMma
 from flydsl.atoms.universal_copy import UniversalCopy
+from flydsl.atoms.universal_fma import UniversalFMA
 
-__all__ = ["BufferCopy", "CopyOp", "TiledCopy", "UniversalCopy", "parse_copy_op"]
+__all__ = [
+    "MFMA",
+    "BufferCopy",
+    "CopyOp",
+    "MmaOp",
+    "TiledCopy",
+    "TiledMma",
+    "UniversalCopy",
+    "UniversalFMA",
+    "parse_copy_op",
+    "parse_mma_op",
+]

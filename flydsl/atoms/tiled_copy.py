@@ -8,6 +8,7 @@ from flydsl import layout as algebra
 from flydsl.atoms.copy import CopyOp
 from flydsl.errors import LayoutError
 from flydsl.layout import Layout, Tile
+from flydsl.layout.layout import of_modes
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,23 @@ class TiledCopy:
         modes = [*by_thread, *rests]
         return algebra.make_layout(tuple(mode.shape for mode in modes), tuple(mode.stride for mode in modes))
 
+    def retile(self, layout: Layout) -> Layout:
+        """A fragment's layout (values of an MMA call, calls...) as ((values of a call, calls), rest...) of this copy.
+
+        The fragment's values are the thread's part of the tile in the order in which an MMA holds them. Raises
+        LayoutError where the copy does not move whole calls of the MMA.
+        """
+        values = algebra.size(algebra.get(layout, 0))
+        extents = algebra.product_each(tuple(_extent(mode) for mode in self.tile.modes))
+        assert isinstance(values, int) and isinstance(extents, tuple)
+        by_element = algebra.composition(algebra.right_inverse(self.layout_tv), Layout(extents))
+        calls = algebra.recast_layout(by_element, 1, self.threads * values)
+        order = algebra.logical_product(Layout(values), algebra.right_inverse(calls))
+        by_call = algebra.zipped_divide(order, self.values_per_call)
+        modes = algebra.make_tile(values, *algebra.product_each(calls.shape))
+        held, (_, *rest) = algebra.zipped_divide(layout, modes)
+        return of_modes([algebra.composition(held, by_call), *rest])
+
     def _thread_and_value(self) -> Layout:
         """(thread, (values of a call, calls)) -> element of the tile."""
         split = algebra.make_tile(self.op.threads, self.values_per_call)
@@ -66,3 +84,7 @@ class TiledCopy:
         shape = tuple(tuple(mode.shape for mode in pair) for pair in (threads, values))
         stride = tuple(tuple(mode.stride for mode in pair) for pair in (threads, values))
         return algebra.coalesce(algebra.make_layout(shape, stride), (1, (1, 1)))
+
+
+def _extent(mode: object) -> object:
+    return algebra.size(mode) if isinstance(mode, Layout) else mode

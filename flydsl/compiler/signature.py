@@ -13,9 +13,11 @@ from typing import Any, get_args, get_origin
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.typing import Constexpr, Stream, Tensor
+from flydsl.expr.typing import Constexpr, CopyAtom, IntTuple, Layout, MmaAtom, Stream, Tensor, TiledCopy, TiledMma
 
 _MISSING = inspect.Parameter.empty
+# Values of the DSL that are known when compiling.
+_ATOMS = (CopyAtom, MmaAtom, TiledCopy, TiledMma)
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,15 @@ class Parameter:
         """Raise ArgumentError unless a compile-time argument has its type."""
         if self.constexpr_type is not None and not isinstance(value, self.constexpr_type):
             raise ArgumentError(
-                f"{self.name} is Constexpr[{self.constexpr_type.__name__}], got {value!r} ({type(value).__name__})",
+                f"{self.name} is {self._shown_type()}, got {value!r} ({type(value).__name__})",
                 at=user_location(),
             )
+
+
+    def _shown_type(self) -> str:
+        assert self.constexpr_type is not None
+        name = self.constexpr_type.__name__
+        return name if issubclass(self.constexpr_type, _ATOMS) else f"Constexpr[{name}]"
 
 
 class Signature:
@@ -67,6 +75,10 @@ class Signature:
             return Parameter(name, Constexpr, inner if isinstance(inner, type) else None, default)
         if isinstance(annotation, type) and issubclass(annotation, Tensor | Stream | Numeric):
             return Parameter(name, annotation, default=default)
+        if isinstance(annotation, type) and issubclass(annotation, _ATOMS):
+            return Parameter(name, Constexpr, annotation, default)
+        if annotation in (Layout, IntTuple):  # static or not: the argument decides
+            return Parameter(name, None, default=default)
         raise TraceError(
             f"{self.name}: parameter {name} is annotated {annotation!r}, which is no type of the DSL",
             at=self.location,

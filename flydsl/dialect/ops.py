@@ -25,9 +25,11 @@ from flydsl.dialect.types import (
     IntTupleType,
     LayoutType,
     MemRefType,
+    MmaAtomType,
     PointerType,
     SwizzleType,
     TiledCopyType,
+    TiledMmaType,
     TileType,
     fly_type,
 )
@@ -72,7 +74,8 @@ class OpSpec:
         return name if len(self.arities) == 1 else f"{name}_{arity}"
 
 
-_LAYOUT, _TUPLE, _POINTER, _TENSOR, _ATOM = LayoutType, IntTupleType, PointerType, MemRefType, CopyAtomType
+_LAYOUT, _TUPLE, _POINTER, _TENSOR = LayoutType, IntTupleType, PointerType, MemRefType
+_ATOM, _MMA = CopyAtomType, MmaAtomType
 _ANY_LAYOUT = (LayoutType, ComposedLayoutType)
 _ALGEBRAIC = (*_ANY_LAYOUT, MemRefType, IntTupleType, TileType, SwizzleType)
 
@@ -102,7 +105,7 @@ _ON_LAYOUTS_AND_TUPLES = {
     "get_1d_coord": 2, "dice": 2, "recast_layout": 1, "int_tuple_add": 2, "int_tuple_sub": 2, "int_tuple_mul": 2,
     "int_tuple_div": 2, "int_tuple_mod": 2, "int_tuple_product": 1, "int_tuple_product_each": 1,
     "int_tuple_product_like": 2, "ceil_div": 2, "shape_div": 2, "get_leaves": 1, "make_layout_like": 1,
-    "make_ordered_layout": 2, "make_identity_layout": 1, "tile_to_shape": 3,
+    "make_fragment_layout_like": 1, "make_ordered_layout": 2, "make_identity_layout": 1, "tile_to_shape": 3,
     "make_composed_layout": 3, "apply_swizzle": 2,
 }  # fmt: skip
 _LAST_IS_OPTIONAL = {"coalesce", "complement", "tile_to_shape"}
@@ -126,6 +129,8 @@ _STRUCTURE = [
 _MEMORY = [
     OpSpec("make_ptr", gives=(_POINTER,), check=inference.check_make_ptr, arities=(0, 1, 2, 3, 4)),
     OpSpec("add_offset", (_POINTER, _TUPLE), inference.infer_add_offset),
+    OpSpec("recast_iter", (_POINTER,), gives=(_POINTER,), check=inference.check_recast_iter),
+    OpSpec("get_dyn_shared", (), lambda types, attributes: [inference.DYNAMIC_SHARED]),
     OpSpec("memref.alloca", (_LAYOUT,), inference.infer_alloca),
     OpSpec("memref.load", (_TENSOR, _TUPLE), inference.infer_load),
     OpSpec("memref.store", (None, _TENSOR, _TUPLE), inference.infer_store),
@@ -137,13 +142,22 @@ _MEMORY = [
 
 _ATOMS = [
     OpSpec("make_copy_atom", gives=(_ATOM,), check=inference.check_make_copy_atom),
-    OpSpec("copy_atom_call", (_ATOM, _TENSOR, _TENSOR), inference.infer_copy_atom_call),
+    OpSpec("atom_set_value", (_ATOM, None), inference.infer_atom_set_value),
+    OpSpec("copy_atom_call", (_ATOM, _TENSOR, _TENSOR, _TENSOR), inference.infer_copy_atom_call, arities=(3, 4)),
     OpSpec("make_tiled_copy", (_ATOM, _LAYOUT, TileType), inference.infer_make_tiled_copy),
     OpSpec("tiled_copy.partition_src", (TiledCopyType, _TENSOR, _TUPLE), inference.infer_partition),
     OpSpec("tiled_copy.partition_dst", (TiledCopyType, _TENSOR, _TUPLE), inference.infer_partition),
     OpSpec("make_fragment_like", (_TENSOR,), inference.infer_make_fragment_like),
-    OpSpec("copy", (_ATOM, _TENSOR, _TENSOR), inference.infer_copy),
+    OpSpec("copy", (_ATOM, _TENSOR, _TENSOR, _TENSOR), inference.infer_copy, arities=(3, 4)),
     OpSpec("copy_atom_call_ssa", check=inference.check_copy_atom_call_ssa, arities=(2, 3)),
+    OpSpec("tiled_copy.retile", (TiledCopyType, _TENSOR), inference.infer_retile),
+    OpSpec("make_mma_atom", gives=(_MMA,), check=inference.check_make_mma_atom),
+    OpSpec("make_tiled_mma", (_MMA, _LAYOUT, TileType), inference.infer_make_tiled_mma, arities=(2, 3)),
+    OpSpec("tiled_mma.partition", (TiledMmaType, _TENSOR, _TUPLE), inference.infer_mma_partition),
+    OpSpec("mma.make_fragment", (TiledMmaType, _TENSOR), inference.infer_mma_make_fragment),
+    OpSpec("gemm", ((_MMA, TiledMmaType), *(_TENSOR,) * 4), inference.infer_gemm),
+    OpSpec("mma_atom_call", (_MMA, *(_TENSOR,) * 4), inference.infer_mma_atom_call),
+    OpSpec("mma_atom_call_ssa", (_MMA, None, None, None), inference.infer_mma_atom_call_ssa),
 ]
 
 OPS: dict[str, OpSpec] = {spec.name: spec for spec in (*_STRUCTURE, *_ALGEBRA, *_MEMORY, *_ATOMS)}

@@ -21,7 +21,7 @@ from flydsl.dialect.types import FlyType
 from flydsl.errors import CompileError, FlyError, LayoutError
 
 # Written as `fly.static : T`, without operands or function type.
-_RESULT_ONLY = ("static", "make_copy_atom")
+_RESULT_ONLY = ("static", "make_copy_atom", "make_mma_atom")
 
 _GENERIC_OP = re.compile(r'"(fly\.\w+)"\(')
 _GENERIC_RESULT_ONLY = re.compile(rf'"fly\.({"|".join(_RESULT_ONLY)})"\(\)((?: \{{[^\n]*?\}})?) : \(\) -> ')

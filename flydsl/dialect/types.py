@@ -11,6 +11,8 @@
 | MemRefType | `!fly.memref<f32, global, (?,?):(?{i64},1)>` |
 | CopyAtomType | `!fly.copy_atom<!fly.universal_copy<32>, 32>` |
 | TiledCopyType | `!fly.tiled_copy<!fly.copy_atom<...>, !fly.layout<(4,8):(1,4)>, !fly.tile<[4\\|8]>>` |
+| MmaAtomType | `!fly.mma_atom<!fly_rocdl.cdna3.mfma<16x16x4, (f32, f32) -> f32>>` |
+| TiledMmaType | `!fly.tiled_mma<!fly.mma_atom<...>, !fly.layout<(2,2,1):(1,2,0)>>`, with a `!fly.tile` where it permutes |
 
 MLIR holds each as a dynamic type with one string parameter, `!fly.layout<"(4,8):(1,4)">`; `flydsl.dialect.text`
 prints and reads the form without quotes. Both directions are cached, so a type is parsed once per context.
@@ -28,7 +30,7 @@ from typing import Any, ClassVar, TypeAlias
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.atoms import CopyOp, TiledCopy, parse_copy_op
+from flydsl.atoms import CopyOp, MmaOp, TiledCopy, TiledMma, parse_copy_op, parse_mma_op
 from flydsl.dialect.elements import element_bits
 from flydsl.errors import CompileError, FlyError
 
@@ -36,6 +38,7 @@ AnyLayout: TypeAlias = algebra.Layout | algebra.ComposedLayout
 
 # A buffer resource is an address space of its own: bounds-checked, addressed by a 32-bit offset.
 BUFFER = "#fly_rocdl.buffer_desc"
+_ALIGN = re.compile(r"align<([1-9]\d{0,6})>$")
 ADDRESS_SPACES = ("generic", "global", "shared", "register", BUFFER)
 
 
@@ -124,6 +127,11 @@ class SwizzleType(FlyType):
         return str(self.swizzle)
 
     @classmethod
+    def get(cls, bits: int, base: int, shift: int) -> SwizzleType:
+        """The type of the swizzle S<bits,base,shift>."""
+        return cls(algebra.Swizzle(bits, base, shift))
+
+    @classmethod
     def parse_body(cls, body: str) -> SwizzleType:
         return cls(_parse(body, algebra.Swizzle, "a swizzle"))
 
@@ -146,20 +154,43 @@ class TileType(FlyType):
 
 @dataclass(frozen=True)
 class PointerType(FlyType):
-    """A pointer to elements in an address space; offsets count elements."""
+    """A pointer to elements in an address space; offsets count elements.
+
+    alignment: of the address in bytes, where more is known than that it is an element's.
+    """
 
     mnemonic = "ptr"
     element: str
     space: str
+    alignment: int | None = None
 
     @property
     def body(self) -> str:
-        return f"{self.element}, {self.space}"
+        aligned = "" if self.alignment is None else f", align<{self.alignment}>"
+        return f"{self.element}, {self.space}{aligned}"
 
     @classmethod
     def parse_body(cls, body: str) -> PointerType:
-        element, space = _split(body, 2)
-        return cls(_checked_element(element), _checked_space(space))
+        element, space, *rest = split_top_level(body)
+        match = _ALIGN.match(rest[0]) if rest else None
+        if len(rest) > 1 or (rest and match is None):
+            raise CompileError(f"{body!r} is not a pointer", hint="such as f16, shared, align<16>")
+        alignment = int(match[1]) if match else None
+        if alignment is not None and alignment & (alignment - 1):
+            raise CompileError(f"an alignment of {alignment} bytes: it is a power of two")
+        return cls(_checked_element(element), _checked_space(space), alignment)
+
+    @classmethod
+    def get(cls, element: Any, space: Any, alignment: int | None = None) -> PointerType:
+        """The type of pointers to elements of an MLIR type (or its name), in an address space."""
+        name = getattr(element, "mlir_name", None) or str(element)
+        text = f"{name}, {space}" if alignment is None else f"{name}, {space}, align<{alignment}>"
+        return cls.parse_body(text)
+
+    @property
+    def known_alignment(self) -> int:
+        """The alignment of the address in bytes that can be relied on."""
+        return self.alignment or max(element_bits(self.element) // 8, 1)
 
 
 @dataclass(frozen=True)
@@ -239,8 +270,54 @@ class TiledCopyType(FlyType):
         return cls(TiledCopy(atom.op, atom.value_bits, layout.layout, tile.tile))
 
 
+@dataclass(frozen=True)
+class MmaAtomType(FlyType):
+    """A matrix instruction."""
+
+    mnemonic = "mma_atom"
+    op: MmaOp
+
+    @property
+    def body(self) -> str:
+        return str(self.op)
+
+    @classmethod
+    def parse_body(cls, body: str) -> MmaAtomType:
+        return cls(parse_mma_op(body))
+
+
+@dataclass(frozen=True)
+class TiledMmaType(FlyType):
+    """A matrix instruction repeated over the waves and values of a tile."""
+
+    mnemonic = "tiled_mma"
+    mma: TiledMma
+
+    @property
+    def atom(self) -> MmaAtomType:
+        """The instruction."""
+        return MmaAtomType(self.mma.op)
+
+    @property
+    def body(self) -> str:
+        parts: list[FlyType] = [self.atom, LayoutType(self.mma.atom_layout)]
+        if self.mma.permutation is not None:
+            parts.append(TileType(self.mma.permutation))
+        return ", ".join(map(str, parts))
+
+    @classmethod
+    def parse_body(cls, body: str) -> TiledMmaType:
+        atom, layout, *tiles = map(parse_type, split_top_level(body))
+        tile = tiles[0] if tiles else None
+        fits = isinstance(atom, MmaAtomType) and isinstance(layout, LayoutType) and isinstance(tile, TileType | None)
+        if not fits or len(tiles) > 1:
+            raise CompileError(f"{body!r}: a tiled MMA is made of an MMA atom, a layout and perhaps a tile")
+        return cls(TiledMma(atom.op, layout.layout, tile and tile.tile))
+
+
 _LAYOUTS = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, TileType)
-_TYPES = (*_LAYOUTS, PointerType, MemRefType, CopyAtomType, TiledCopyType)
+_ATOMS = (CopyAtomType, TiledCopyType, MmaAtomType, TiledMmaType)
+_TYPES = (*_LAYOUTS, PointerType, MemRefType, *_ATOMS)
 TYPES: dict[str, type[FlyType]] = {cls.mnemonic: cls for cls in _TYPES}
 
 

@@ -4,9 +4,29 @@ import flydsl.expr as fx
 """
 
 # ruff: noqa: F401, F403 - this module is the namespace `fx`
+from flydsl.dialect.types import (
+    ComposedLayoutType,
+    CopyAtomType,
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    MmaAtomType,
+    PointerType,
+    SwizzleType,
+    TiledCopyType,
+    TiledMmaType,
+    TileType,
+)
 from flydsl.expr import arith, buffer_ops, derived, gpu, math, numeric, primitive, rocdl, typing, vector
 from flydsl.expr.arith import andi, cmpf, cmpi, constant, index, index_cast, shli, sitofp, trunc_f, xori
-from flydsl.expr.derived import make_layout_tv, make_rmem_tensor, make_tiled_copy_tv
+from flydsl.expr.derived import (
+    make_layout_tv,
+    make_rmem_tensor,
+    make_tiled_copy_A,
+    make_tiled_copy_B,
+    make_tiled_copy_C,
+    make_tiled_copy_tv,
+)
 from flydsl.expr.gpu import Tuple3D, barrier, block_dim, block_id, block_idx, grid_dim, thread_id, thread_idx
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import ArithValue

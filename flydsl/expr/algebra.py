@@ -27,7 +27,7 @@ __all__ = [
     "get_leaves", "get_scalar", "get_shape", "get_stride", "group", "has_none", "idx2crd", "int_tuple_add",
     "int_tuple_div", "int_tuple_mod", "int_tuple_mul", "int_tuple_product", "int_tuple_product_each",
     "int_tuple_product_like", "int_tuple_sub", "left_inverse", "logical_divide", "logical_product",
-    "make_composed_layout", "make_coord", "make_identity_layout", "make_int_tuple", "make_layout", "make_layout_like",
+    "make_composed_layout", "make_coord", "make_fragment_layout_like", "make_identity_layout", "make_int_tuple", "make_layout", "make_layout_like",
     "make_ordered_layout", "make_shape", "make_stride", "make_tile", "prepend", "raked_product", "rank",
     "recast_layout", "right_inverse", "select", "shape_div", "size", "slice", "take", "tile_to_shape", "tiled_divide",
     "tiled_product", "zipped_divide", "zipped_product",
@@ -112,9 +112,15 @@ ceil_div = _algebra("ceil_div", 2)
 shape_div = _algebra("shape_div", 2)
 make_identity_layout = _algebra("make_identity_layout", 1)
 make_layout_like = _algebra("make_layout_like", 1)
+make_fragment_layout_like = _algebra("make_fragment_layout_like", 1)
 make_ordered_layout = _algebra("make_ordered_layout", 2)
-make_composed_layout = _algebra("make_composed_layout", 3)
+_composed_of_three = _algebra("make_composed_layout", 3)
 apply_swizzle = _algebra("apply_swizzle", 2)
+
+
+def make_composed_layout(inner: Any, offset: Any, outer: Any = None) -> Any:
+    """The function c -> inner(offset + outer(c)). With two arguments, the inner and the outer one, the offset is 0."""
+    return _composed_of_three(inner, 0, offset) if outer is None else _composed_of_three(inner, offset, outer)
 
 
 def rank(value: Any) -> int:

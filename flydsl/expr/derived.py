@@ -12,9 +12,12 @@ from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.operands import is_runtime, located
 from flydsl.expr.primitive import make_tiled_copy
-from flydsl.expr.typing import CopyAtom, Layout, Tensor, ThrCopy, TiledCopy
+from flydsl.expr.typing import CopyAtom, Layout, Tensor, ThrCopy, ThrMma, TiledCopy, TiledMma
 
-__all__ = ["ThrCopy", "make_layout_tv", "make_rmem_tensor", "make_tiled_copy", "make_tiled_copy_tv"]
+__all__ = [
+    "ThrCopy", "ThrMma", "make_layout_tv", "make_rmem_tensor", "make_tiled_copy", "make_tiled_copy_A",
+    "make_tiled_copy_B", "make_tiled_copy_C", "make_tiled_copy_tv",
+]  # fmt: skip
 
 __getattr__ = unknown_name(__name__, globals())
 
@@ -46,3 +49,25 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -
     """A tiled copy from the positions of the threads in the tile, and of one thread's values."""
     tile, layout_tv = make_layout_tv(thr_layout, val_layout)
     return make_tiled_copy(atom, layout_tv, tile)
+
+
+def make_tiled_copy_A(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+    """The tiled copy by which each thread gets its part of A of a tiled MMA."""
+    return _copy_of_operand("a", atom, tiled_mma)
+
+
+def make_tiled_copy_B(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+    """The tiled copy by which each thread gets its part of B of a tiled MMA."""
+    return _copy_of_operand("b", atom, tiled_mma)
+
+
+def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+    """The tiled copy of each thread's part of C of a tiled MMA."""
+    return _copy_of_operand("c", atom, tiled_mma)
+
+
+def _copy_of_operand(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
+    if not isinstance(tiled_mma, TiledMma):
+        raise ArgumentError(f"{tiled_mma!r} is not a tiled MMA", at=user_location(), hint="fx.make_tiled_mma(...)")
+    mma = tiled_mma.type.mma
+    return make_tiled_copy(atom, located(mma.layout_tv, operand), mma.tile_of(operand))

@@ -8,6 +8,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl import layout as algebra
+from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.dialect.ops import infer
 from flydsl.dialect.types import (
@@ -16,6 +17,7 @@ from flydsl.dialect.types import (
     IntTupleType,
     LayoutType,
     MemRefType,
+    PointerType,
     SwizzleType,
     TileType,
     fly_type,
@@ -23,7 +25,7 @@ from flydsl.dialect.types import (
 )
 from flydsl.errors import ArgumentError, FlyError
 from flydsl.expr.emit import emit_fly, require_trace
-from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
+from flydsl.expr.numeric import ArithValue, Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
 from flydsl.expr.typing import (
     ComposedLayout,
     CopyAtom,
@@ -31,10 +33,13 @@ from flydsl.expr.typing import (
     IntTuple,
     Layout,
     LayoutValue,
+    MmaAtom,
+    Pointer,
     Swizzle,
     Tensor,
     Tile,
     TiledCopy,
+    TiledMma,
 )
 
 
@@ -78,11 +83,50 @@ def as_operand(value: Any) -> ir.Value:
         parts = (value.atom, value.type.copy.layout_tv, value.type.copy.tile)
         return emit_fly("make_tiled_copy", [as_operand(part) for part in parts]).result
     if isinstance(value, CopyAtom):
-        return emit_fly("make_copy_atom", results=[value.type], attributes={"valBits": value.type.value_bits}).result
+        return _copy_atom(value)
+    if isinstance(value, TiledMma):
+        mma = value.type.mma
+        parts = [part for part in (value.atom, mma.atom_layout, mma.permutation) if part is not None]
+        return emit_fly("make_tiled_mma", [as_operand(part) for part in parts]).result
+    if isinstance(value, MmaAtom):
+        return emit_fly("make_mma_atom", results=[value.type]).result
     require_trace("a runtime tuple")
     symbols, leaves = _int_tuple(value)
     kind = IntTupleType(located(algebra.make_int_tuple, symbols))
     return emit_fly("make_int_tuple", leaves, results=[kind]).result
+
+
+def _copy_atom(atom: CopyAtom) -> ir.Value:
+    value = emit_fly("make_copy_atom", results=[atom.type], attributes={"valBits": atom.type.value_bits}).result
+    for field, number in atom.values.items():
+        value = emit_fly("atom_set_value", [value, Int32(number).ir_value()], attributes={"field": field}).result
+    return value
+
+
+def as_ir_value(value: Any) -> ir.Value:
+    """A value of the DSL as MLIR's; a Python number becomes a constant."""
+    if isinstance(value, ir.Value):
+        return value
+    if isinstance(value, FlyValue):
+        return value.value
+    number = as_numeric(value)
+    if isinstance(number, ArithValue):
+        return number.ir_value()
+    raise ArgumentError(f"{value!r} is not a value of the DSL", at=user_location())
+
+
+def element_name(element: Any) -> str:
+    """An element type, given as `fx.Float32` or as an MLIR type, by its MLIR name."""
+    if isinstance(element, type) and issubclass(element, Numeric):
+        return element.mlir_name
+    if isinstance(element, ir.Type):
+        return str(element)
+    raise ArgumentError(f"{element!r} is not an element type", at=user_location(), hint="such as fx.Float32")
+
+
+def ir_type_of(kind: Any) -> ir.Type:
+    """A type of the DSL as MLIR's."""
+    return kind if isinstance(kind, ir.Type) else element_type(element_name(kind))
 
 
 def _int_tuple(value: Any) -> tuple[Any, list[ir.Value]]:
@@ -112,6 +156,8 @@ def wrap(value: ir.Value) -> Any:
         return Tensor(value)
     if isinstance(kind, LayoutType | ComposedLayoutType):
         return LayoutValue(value)
+    if isinstance(kind, PointerType):
+        return Pointer(value)
     if isinstance(kind, IntTupleType):
         return IntTuple(value) if isinstance(kind.value, tuple) else wrap_scalar(emit_fly("get_scalar", [value]).result)
     raise ArgumentError(f"a value of type {value.type} has no form in the DSL", at=user_location())

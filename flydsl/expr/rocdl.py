@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl import atoms
-from flydsl.atoms import CopyOp
+from flydsl.atoms import CopyOp, MmaOp
 from flydsl.dialect.location import user_location
+from flydsl.dialect.elements import is_float
 from flydsl.dialect.types import BUFFER, PointerType
 from flydsl.errors import ArgumentError
 from flydsl.expr import primitive
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import Int16, Int32, Int64
-from flydsl.expr.operands import located
+from flydsl.expr.numeric import Float64, Int8, Int16, Int32, Int64
+from flydsl.expr.operands import element_name, located
 from flydsl.expr.typing import Tensor
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "BufferCopy32b",
     "BufferCopy64b",
     "BufferCopy128b",
+    "MFMA",
     "make_buffer_tensor",
 ]
 
@@ -45,7 +47,7 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True) -> Tensor:
         raise ArgumentError(f"make_buffer_tensor of {kind}: it must lie in global memory", at=user_location())
     size = Int64(_MAX_BYTES) if max_size else Int64(primitive.cosize(tensor.layout)) * (kind.element_bits // 8)
     operands = [
-        primitive.get_iter(tensor),
+        primitive.get_iter(tensor).value,
         Int16(0).ir_value(),
         size.ir_value(),
         Int32(atoms.BufferCopy.resource_flags).ir_value(),
@@ -73,3 +75,16 @@ BufferCopy16b = _width(16)
 BufferCopy32b = _width(32)
 BufferCopy64b = _width(64)
 BufferCopy128b = _width(128)
+
+
+def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, elem_ty_b: Any = None) -> MmaOp:
+    """A matrix instruction of CDNA on a tile of m x n x k.
+
+    elem_ty_ab: the element type of A and B; elem_ty_b: of B, where it is another one (fp8 with bf8).
+    elem_ty_acc: of C and D, by default f32, for i8 i32, for f64 f64.
+    Raises ArgumentError for a combination that no architecture has; the compilation is refused where the target lacks it.
+    """
+    a = element_name(elem_ty_ab)
+    b = a if elem_ty_b is None else element_name(elem_ty_b)
+    acc = {"i8": "i32", "f64": "f64"}.get(a, "f32") if elem_ty_acc is None else element_name(elem_ty_acc)
+    return located(atoms.MFMA, m, n, k, a, b, acc)

@@ -9,14 +9,13 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
+from flydsl.dialect.inference import register_elements
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import (
     ComposedLayoutType,
-    CopyAtomType,
     IntTupleType,
     LayoutType,
     MemRefType,
-    TiledCopyType,
     fly_type,
 )
 from flydsl.errors import ArgumentError, TraceError
@@ -56,6 +55,7 @@ from flydsl.expr.vector import Vector
 from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
 
 __all__ = [
+    "AddressSpace",
     "BFloat16",
     "Boolean",
     "ComposedLayout",
@@ -84,14 +84,18 @@ __all__ = [
     "IntTuple",
     "Layout",
     "LayoutValue",
+    "MmaAtom",
     "Numeric",
+    "Pointer",
     "Stream",
     "Swizzle",
     "T",
     "Tensor",
     "ThrCopy",
+    "ThrMma",
     "Tile",
     "TiledCopy",
+    "TiledMma",
     "Types",
     "Uint8",
     "Uint16",
@@ -181,6 +185,12 @@ class LayoutValue(FlyValue):
 
         return primitive.get_stride(self)
 
+    def __getitem__(self, mode: Any) -> Any:
+        """One mode of the layout; of a coordinate such as `layout[None, 3]` the layout that is left."""
+        from flydsl.expr import primitive
+
+        return primitive.slice(self, mode) if isinstance(mode, tuple) else primitive.get(self, mode)
+
     def __call__(self, *coordinate: Any) -> Any:
         from flydsl.expr import primitive
 
@@ -196,8 +206,8 @@ class Tensor(FlyValue):
 
     type: MemRefType
 
-    def __init__(self, value: ir.Value) -> None:
-        self.value = value
+    def __init__(self, value: ir.Value | Tensor) -> None:
+        self.value = value.value if isinstance(value, Tensor) else value
 
     @property
     def dtype(self) -> Scalar:
@@ -225,17 +235,37 @@ class Tensor(FlyValue):
 
         return primitive.get_stride(self.layout)
 
+    @property
+    def iterator(self) -> Pointer:
+        """The pointer to the first element."""
+        from flydsl.expr import primitive
+
+        return primitive.get_iter(self)
+
+    @property
+    def memspace(self) -> str:
+        """The address space: `global`, `shared`, `register` or a buffer's."""
+        return self.type.space
+
     def load(self) -> Vector:
         """All elements of a register tensor as a vector."""
         from flydsl.expr import primitive
 
         return primitive.memref_load_vec(self)
 
+    load_vec = load
+
     def store(self, vector: Any) -> None:
         """Write a vector to a register tensor."""
         from flydsl.expr import primitive
 
         primitive.memref_store_vec(vector, self)
+
+    store_vec = store
+
+    def fill(self, value: Any) -> None:
+        """Set every element of a register tensor to one number."""
+        self.store(Vector.filled([register_elements(self.type)], value, self.dtype))
 
     def __getitem__(self, coordinate: Any) -> Any:
         from flydsl.expr import primitive
@@ -263,72 +293,6 @@ class Tensor(FlyValue):
         primitive.memref_store(value, self, coordinate)
 
 
-class CopyAtom:
-    """A copy instruction for elements of a given width: `fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)`."""
-
-    def __init__(self, atom_type: CopyAtomType) -> None:
-        self.type = atom_type
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CopyAtom) and other.type == self.type
-
-    def __hash__(self) -> int:
-        return hash(self.type)
-
-    def __repr__(self) -> str:
-        return f"CopyAtom({self.type})"
-
-
-class TiledCopy:
-    """A copy instruction repeated over the threads and values of a tile: `fx.make_tiled_copy(...)`."""
-
-    def __init__(self, copy_type: TiledCopyType) -> None:
-        self.type = copy_type
-
-    @property
-    def atom(self) -> CopyAtom:
-        """The instruction."""
-        return CopyAtom(self.type.atom)
-
-    def get_slice(self, thread: Any) -> ThrCopy:
-        """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
-        return ThrCopy(self, thread)
-
-    thr_slice = get_slice
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TiledCopy) and other.type == self.type
-
-    def __hash__(self) -> int:
-        return hash(self.type)
-
-    def __repr__(self) -> str:
-        return f"TiledCopy({self.type})"
-
-
-class ThrCopy:
-    """One thread's part of a tiled copy."""
-
-    def __init__(self, tiled_copy: TiledCopy, thread: Any) -> None:
-        self.tiled_copy = tiled_copy
-        self.thread = thread
-
-    def partition_S(self, source: Tensor) -> Tensor:
-        """What the thread reads: ((values of a call, calls), tiles along mode 0, tiles along mode 1, ...)."""
-        from flydsl.expr import primitive
-
-        return primitive.tiled_copy_partition_src(self.tiled_copy, source, self.thread)
-
-    def partition_D(self, target: Tensor) -> Tensor:
-        """What the thread writes, in the same form."""
-        from flydsl.expr import primitive
-
-        return primitive.tiled_copy_partition_dst(self.tiled_copy, target, self.thread)
-
-    def __repr__(self) -> str:
-        return f"ThrCopy({self.tiled_copy.type}, {self.thread!r})"
-
-
 class Types:
     """MLIR types by their short names: `T.f32`, `T.bf16`, `T.i32`, `T.index`."""
 
@@ -341,5 +305,8 @@ class Types:
 
 T = Types()
 
+# Classes that need the ones above.
+from flydsl.expr.atoms import CopyAtom, MmaAtom, ThrCopy, ThrMma, TiledCopy, TiledMma  # noqa: E402
+from flydsl.expr.pointer import AddressSpace, Pointer  # noqa: E402
 
 __getattr__ = unknown_name(__name__, globals())

@@ -14,7 +14,12 @@ and strides: ints make layouts of numbers, `Dynamic` leaves the types of traced 
 from flydsl.layout.coalesce import coalesce
 from flydsl.layout.complement import complement
 from flydsl.layout.composition import composition
-from flydsl.layout.construct import make_identity_layout, make_layout_like, make_ordered_layout
+from flydsl.layout.construct import (
+    make_fragment_layout_like,
+    make_identity_layout,
+    make_layout_like,
+    make_ordered_layout,
+)
 from flydsl.layout.coordinate import dice, get_1d_coord, get_flat_coord, idx2crd, slice, slice_and_offset
 from flydsl.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
 from flydsl.layout.explain import Explanation, Step, explain
@@ -111,6 +116,7 @@ __all__ = [
     "logical_product",
     "make_composed_layout",
     "make_coord",
+    "make_fragment_layout_like",
     "make_identity_layout",
     "make_int_tuple",
     "make_layout",

@@ -83,6 +83,24 @@ def make_layout_like(layout: Layout) -> Layout:
     return _contiguous(like.shape, list(map(_stride_order, leaves(like.stride))))
 
 
+@operation
+def make_fragment_layout_like(layout: Layout) -> Layout:
+    """The contiguous layout in which a thread keeps its part of a tensor in registers.
+
+    Mode 0 (what one instruction takes) comes first, its leftmost leaf fastest; the others follow in the order of their
+    strides. Modes of stride 0 keep it and take no room.
+
+    >>> make_fragment_layout_like(Layout(((4, 2), 2, 3), ((1, 4), 240, 8)))
+    ((4,2),2,3):((1,4),24,8)
+    """
+    like = as_layout(layout)
+    order = list(map(_stride_order, leaves(like.stride)))
+    if type(like.shape) is tuple and len(like.shape) > 1:
+        first = [rank and (False, i - len(order)) for i, rank in enumerate(order[: len(list(leaves(like.shape[0])))])]
+        order[: len(first)] = first
+    return _contiguous(like.shape, order)
+
+
 def _stride_order(stride: Any) -> tuple[bool, int] | None:
     if isinstance(stride, Basis):
         raise Inadmissible(f"the stride {stride} has no size to order by")

@@ -91,8 +91,12 @@ class Layout(_OpenLayout, Value):
         """The index at a coordinate: `layout(i, j)` or `layout((i, j))`, or `layout(n)` to count coordinates."""
         return crd2idx(coord[0] if len(coord) == 1 else coord, self)
 
-    def __getitem__(self, mode: int) -> Layout:
-        """One mode of the layout."""
+    def __getitem__(self, mode: Any) -> Any:
+        """One mode of the layout; of a coordinate such as `layout[None, 3]` the layout that is left, as by `slice`."""
+        if isinstance(mode, tuple):
+            from flydsl.layout.coordinate import slice
+
+            return slice(self, mode)
         return modes_of(self)[mode]
 
     def __len__(self) -> int:
@@ -225,12 +229,14 @@ AnyLayout: TypeAlias = Layout | ComposedLayout
 
 
 @operation
-def make_composed_layout(inner: Swizzle | Layout, offset: Leaf, outer: Layout) -> ComposedLayout:
-    """The function c -> inner(offset + outer(c)).
+def make_composed_layout(inner: Swizzle | Layout, offset: Any, outer: Layout | None = None) -> ComposedLayout:
+    """The function c -> inner(offset + outer(c)). With two arguments, the inner and the outer one, the offset is 0.
 
-    >>> make_composed_layout(Swizzle(3, 3, 3), 0, make_layout((8, 64), (64, 1)))
+    >>> make_composed_layout(Swizzle(3, 3, 3), make_layout((8, 64), (64, 1)))
     S<3,3,3> o 0 o (8,64):(64,1)
     """
+    if outer is None:
+        offset, outer = 0, offset
     if not isinstance(inner, (Swizzle, Layout)):
         raise Inadmissible(f"the inner function must be a swizzle or a layout, not {shown(inner)}")
     if type(offset) is not int and not isinstance(offset, Dynamic):

@@ -40,21 +40,33 @@ def make_resource(op: ir.Operation) -> ir.Value:
     return create("rocdl.make.buffer.rsrc", list(op.operands), [resource], op.location).result
 
 
-def load(view: ir.Value, bits: int, vector: ir.Type, at: ir.Location) -> ir.Value:
+def load(atom: ir.Value, view: ir.Value, vector: ir.Type, at: ir.Location) -> ir.Value:
     """Load one call's vector from a view of a buffer tensor."""
-    transfer = _transfer_type(bits)
-    resource, offset = _address(view, at)
-    zero = constant(0, 32, at)
-    value = create("rocdl.raw.ptr.buffer.load", [resource, offset, zero, zero], [transfer], at).result
+    transfer = _transfer_type(fly_type(atom.type).op.bits)
+    operands = [*_address(view, at), _scalar_offset(atom, view, at), constant(0, 32, at)]
+    value = create("rocdl.raw.ptr.buffer.load", operands, [transfer], at).result
     return create("llvm.bitcast", [value], [vector], at).result
 
 
-def store(value: ir.Value, view: ir.Value, bits: int, at: ir.Location) -> None:
+def store(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> None:
     """Store one call's vector to a view of a buffer tensor."""
-    resource, offset = _address(view, at)
-    zero = constant(0, 32, at)
-    moved = create("llvm.bitcast", [value], [_transfer_type(bits)], at).result
-    create("rocdl.raw.ptr.buffer.store", [moved, resource, offset, zero, zero], [], at)
+    transfer = _transfer_type(fly_type(atom.type).op.bits)
+    moved = create("llvm.bitcast", [value], [transfer], at).result
+    operands = [moved, *_address(view, at), _scalar_offset(atom, view, at), constant(0, 32, at)]
+    create("rocdl.raw.ptr.buffer.store", operands, [], at)
+
+
+def _scalar_offset(atom: ir.Value, view: ir.Value, at: ir.Location) -> ir.Value:
+    """The offset in bytes that all lanes add: the value `soffset` of the atom, in elements."""
+    op = defining_op(atom)
+    if op is None or fly_name(op) != "atom_set_value":
+        return constant(0, 32, at)
+    return _bytes(op.operands[1], fly_type(view.type).element, at)
+
+
+def _bytes(elements: ir.Value, element: str, at: ir.Location) -> ir.Value:
+    scale = constant(element_bits(element) // 8, 32, at)
+    return create("arith.muli", [elements, scale], [scale.type], at).result
 
 
 def _transfer_type(bits: int) -> ir.Type:
@@ -67,16 +79,13 @@ def _transfer_type(bits: int) -> ir.Type:
 def _address(view: ir.Value, at: ir.Location) -> tuple[ir.Value, ir.Value]:
     """The resource under a view, and the view's offset in bytes."""
     pointer = operand_of(view, "make_view")
-    element_bytes = element_bits(fly_type(view.type).element) // 8
     offset: ir.Value | None = None
-    while (op := defining_op(pointer)) is not None and fly_name(op) == "add_offset":
+    while (op := defining_op(pointer)) is not None and fly_name(op) in ("add_offset", "recast_iter"):
         pointer = op.operands[0]
-        step = _elements(op.operands[1], at)
-        offset = step if offset is None else create("arith.addi", [offset, step], [step.type], at).result
-    if offset is None:
-        return pointer, constant(0, 32, at)
-    scale = constant(element_bytes, 32, at)
-    return pointer, create("arith.muli", [offset, scale], [scale.type], at).result
+        if fly_name(op) == "add_offset":
+            step = _bytes(_elements(op.operands[1], at), fly_type(op.result.type).element, at)
+            offset = step if offset is None else create("arith.addi", [offset, step], [step.type], at).result
+    return pointer, constant(0, 32, at) if offset is None else offset
 
 
 def _elements(offset: ir.Value, at: ir.Location) -> ir.Value:

@@ -18,7 +18,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import BUFFER, PointerType, fly_type
 from flydsl.errors import CompileError
-from flydsl.passes import buffers
+from flydsl.passes import buffers, matrix
 from flydsl.passes.rewriting import (
     constant,
     create,
@@ -41,11 +41,13 @@ _HIDDEN = {
     "block_dim": {"x": (12, 16), "y": (14, 16), "z": (16, 16)},
 }
 _CONSTANT_SPACE = 4
+_DYNAMIC_SHARED = "__dynamic_shared_memory"
 
 
 def apply(module: ir.Operation, arch: Arch) -> None:
     """Convert every function of a module."""
     buffers.require_known_resources(module, arch)
+    matrix.require_supported(module, arch)
     for function in functions(module):
         for argument in entry_block(function).arguments:
             kind = fly_type(argument.type)
@@ -81,6 +83,8 @@ def llvm_pointer(space: int) -> ir.Type:
 def _convert_body(function: ir.Operation) -> None:
     dead: list[ir.Operation] = []
     for op in operations(function):
+        _note_alignment(op)
+    for op in operations(function):
         operation = fly_name(op)
         with ir.InsertionPoint(op):
             if operation:
@@ -91,6 +95,21 @@ def _convert_body(function: ir.Operation) -> None:
                 dead.append(op)
     for op in reversed(dead):
         op.erase()
+
+
+def _note_alignment(op: ir.Operation) -> None:
+    """Put what a pointer's type says about the address on the operation that uses it, before the type is gone."""
+    operation = fly_name(op)
+    if operation == "ptr.load":
+        pointer = op.operands[0]
+    elif operation == "ptr.store":
+        pointer = op.operands[1]
+    elif operation == "copy_atom_call_ssa":
+        pointer = operand_of(op.operands[-1], "make_view")
+    else:
+        return
+    alignment = fly_type(pointer.type).known_alignment
+    op.attributes["alignment"] = ir.IntegerAttr.get(element_type("i64"), alignment)
 
 
 def _convert(op: ir.Operation, operation: str) -> None:
@@ -138,30 +157,57 @@ def _add_offset(op: ir.Operation) -> None:
     _replace(op, create("llvm.getelementptr", [pointer, index], [pointer.type], op.location, attributes).result)
 
 
+def _recast_iter(op: ir.Operation) -> None:
+    if fly_type(op.result.type).space != BUFFER:
+        _replace(op, op.operands[0])
+
+
+def _get_dyn_shared(op: ir.Operation) -> None:
+    """The address of an array of unknown size, which the launch places behind all static shared memory."""
+    module = enclosing_function(op).parent
+    names = {str(ir.StringAttr(o.attributes["sym_name"]).value) for o in module.regions[0].blocks[0].operations if "sym_name" in o.attributes}
+    kind = fly_type(op.result.type)
+    if _DYNAMIC_SHARED not in names:
+        attributes = {
+            "sym_name": ir.StringAttr.get(_DYNAMIC_SHARED),
+            "global_type": ir.TypeAttr.get(ir.Type.parse("!llvm.array<0 x i8>")),
+            "linkage": ir.Attribute.parse("#llvm.linkage<external>"),
+            "addr_space": ir.IntegerAttr.get(element_type("i32"), ADDRESS_SPACES[kind.space]),
+            "alignment": ir.IntegerAttr.get(element_type("i64"), kind.known_alignment),
+            "dso_local": ir.UnitAttr.get(),
+            "visibility_": ir.IntegerAttr.get(element_type("i64"), 0),
+        }
+        with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
+            ir.Operation.create("llvm.mlir.global", [], [], attributes, regions=1, loc=op.location)
+    symbol = {"global_name": ir.FlatSymbolRefAttr.get(_DYNAMIC_SHARED)}
+    _replace(op, create("llvm.mlir.addressof", [], [pointer_type(PointerType("i8", "shared"))], op.location, symbol).result)
+
+
 def _ptr_load(op: ir.Operation) -> None:
-    _replace(op, _load(op.operands[0], op.result.type, op.location))
+    _replace(op, _load(op, op.operands[0]))
 
 
 def _ptr_store(op: ir.Operation) -> None:
     value, pointer = op.operands
-    _store(value, pointer, op.location)
+    _store(op, value, pointer)
 
 
 def _copy_atom_call_ssa(op: ir.Operation) -> None:
-    kind = fly_type(op.operands[0].type)
-    if isinstance(kind.op, BufferCopy):
-        _buffer_copy(op, kind.op.bits)
+    atom, *operands = op.operands
+    if isinstance(fly_type(atom.type).op, BufferCopy):
+        if len(op.results):
+            _replace(op, buffers.load(atom, operands[0], op.result.type, op.location))
+        else:
+            buffers.store(atom, operands[0], operands[1], op.location)
     elif len(op.results):
-        _replace(op, _load(operand_of(op.operands[1], "make_view"), op.result.type, op.location))
+        _replace(op, _load(op, operand_of(operands[0], "make_view")))
     else:
-        _store(op.operands[1], operand_of(op.operands[2], "make_view"), op.location)
+        _store(op, operands[0], operand_of(operands[1], "make_view"))
 
 
-def _buffer_copy(op: ir.Operation, bits: int) -> None:
-    if len(op.results):
-        _replace(op, buffers.load(op.operands[1], bits, op.result.type, op.location))
-    else:
-        buffers.store(op.operands[1], op.operands[2], bits, op.location)
+def _mma_atom_call_ssa(op: ir.Operation) -> None:
+    atom, *operands = op.operands
+    _replace(op, matrix.multiply(fly_type(atom.type).op, operands, op.location))
 
 
 def _replace(op: ir.Operation, value: ir.Value) -> None:
@@ -181,21 +227,16 @@ def storage_type(kind: ir.Type) -> ir.Type:
     return ir.VectorType.get(kind.shape, element) if _is_vector(kind) else element
 
 
-def _alignment(kind: ir.Type) -> ir.Attribute:
-    """Elements are aligned to their own size: a slice of a tensor may begin at any of them."""
-    element = kind.element_type if _is_vector(kind) else kind
-    return ir.IntegerAttr.get(element_type("i64"), max(element_bits(str(element)) // 8, 1))
+def _load(op: ir.Operation, pointer: ir.Value) -> ir.Value:
+    """What a load, with its result type and alignment, reads at a pointer."""
+    storage = storage_type(op.result.type)
+    value = create("llvm.load", [pointer], [storage], op.location, {"alignment": op.attributes["alignment"]}).result
+    return _cast(value, op.result.type, op.location)
 
 
-def _load(pointer: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
-    storage = storage_type(kind)
-    value = create("llvm.load", [pointer], [storage], at, {"alignment": _alignment(storage)}).result
-    return _cast(value, kind, at)
-
-
-def _store(value: ir.Value, pointer: ir.Value, at: ir.Location) -> None:
-    storage = storage_type(value.type)
-    create("llvm.store", [_cast(value, storage, at), pointer], [], at, {"alignment": _alignment(storage)})
+def _store(op: ir.Operation, value: ir.Value, pointer: ir.Value) -> None:
+    stored = _cast(value, storage_type(value.type), op.location)
+    create("llvm.store", [stored, pointer], [], op.location, {"alignment": op.attributes["alignment"]})
 
 
 def _cast(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
@@ -249,10 +290,15 @@ _CONVERSIONS: dict[str, Callable[[ir.Operation], None]] = {
     "make_int_tuple": _nothing,
     "make_layout": _nothing,
     "make_copy_atom": _nothing,
+    "atom_set_value": _nothing,
+    "make_mma_atom": _nothing,
     "make_view": _nothing,
     "make_ptr": _make_ptr,
     "add_offset": _add_offset,
     "ptr.load": _ptr_load,
     "ptr.store": _ptr_store,
+    "recast_iter": _recast_iter,
+    "get_dyn_shared": _get_dyn_shared,
     "copy_atom_call_ssa": _copy_atom_call_ssa,
+    "mma_atom_call_ssa": _mma_atom_call_ssa,
 }

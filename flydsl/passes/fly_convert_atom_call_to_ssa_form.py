@@ -1,4 +1,4 @@
-"""fly-convert-atom-call-to-ssa-form: copies from and to registers become loads and stores of vector values.
+"""fly-convert-atom-call-to-ssa-form: copies and matrix instructions work on values instead of registers' memory.
 
     fly.copy_atom_call(%atom, %global, %register)
       %v = fly.copy_atom_call_ssa(%atom, %global) : (...) -> vector<1xf32>
@@ -6,6 +6,10 @@
     fly.copy_atom_call(%atom, %register, %global)
       %v = fly.ptr.load(%register_ptr)
       fly.copy_atom_call_ssa(%atom, %v, %global)
+
+    fly.mma_atom_call(%atom, %d, %a, %b, %c)
+      %r = fly.mma_atom_call_ssa(%atom, %a_value, %b_value, %c_value)
+      fly.ptr.store(%r, %d_ptr)
 
 A copy between two memories loads and then stores.
 """
@@ -16,6 +20,7 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_type
+from flydsl.dialect.inference import mma_value_type
 from flydsl.dialect.types import fly_type
 from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, operand_of, operations
 
@@ -23,16 +28,28 @@ name = "fly-convert-atom-call-to-ssa-form"
 
 
 def apply(module: ir.Operation, arch: Arch) -> None:
-    """Rewrite every copy_atom_call of a module."""
+    """Rewrite every copy_atom_call and mma_atom_call of a module."""
     for op in operations(module):
-        if fly_name(op) == "copy_atom_call":
+        rewrite = _REWRITES.get(fly_name(op))
+        if rewrite is not None:
             with ir.InsertionPoint(op):
-                _rewrite(op)
+                rewrite(op)
             op.erase()
     erase_dead(module)
 
 
-def _rewrite(op: ir.Operation) -> None:
+def _mma(op: ir.Operation) -> None:
+    atom, target, *operands = op.operands
+    mma = fly_type(atom.type).op
+    values = [
+        create_fly("ptr.load", [_pointer(view)], op.location, results=[mma_value_type(mma, operand)]).result
+        for operand, view in zip("abc", operands, strict=True)
+    ]
+    result = create_fly("mma_atom_call_ssa", [atom, *values], op.location).result
+    create_fly("ptr.store", [result, _pointer(target)], op.location)
+
+
+def _copy(op: ir.Operation) -> None:
     atom, source, target = op.operands
     kind = fly_type(atom.type)
     vector = ir.VectorType.get([kind.op.bits // kind.value_bits], element_type(fly_type(source.type).element))
@@ -53,3 +70,6 @@ def _in_registers(view: ir.Value) -> bool:
 def _pointer(view: ir.Value) -> ir.Value:
     """The pointer under a view that fly-layout-lowering made."""
     return operand_of(view, "make_view")
+
+
+_REWRITES = {"copy_atom_call": _copy, "mma_atom_call": _mma}

@@ -11,8 +11,10 @@ left over are pointers, and views with static layouts at the copies:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from mlir import ir
@@ -20,7 +22,17 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.inference import algebra_value, call_of, mode_arguments, partitioned, register_elements
+from flydsl.dialect.inference import (
+    algebra_value,
+    call_of,
+    gemm_extents,
+    gemm_modes,
+    mma_partitioned,
+    mode_arguments,
+    on_plain_layout,
+    partitioned,
+    register_elements,
+)
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, attributes_of
 from flydsl.dialect.types import (
@@ -30,6 +42,7 @@ from flydsl.dialect.types import (
     LayoutType,
     MemRefType,
     SwizzleType,
+    TiledMmaType,
     TileType,
     dynamic_leaves,
     erase_values,
@@ -145,7 +158,10 @@ class _Lowering:
 
     def get_iter(self, op: ir.Operation) -> None:
         tensor = self.of(op.operands[0])
-        op.result.replace_all_uses_with(self._address(tensor, 0))
+        address = self._address(tensor, 0)
+        if address.type != op.result.type:  # more is known about its alignment
+            address = create_fly("recast_iter", [address], op.location, results=[fly_type(op.result.type)]).result
+        op.result.replace_all_uses_with(address)
 
     def get_scalar(self, op: ir.Operation) -> None:
         leaf = self.of(op.operands[0])
@@ -190,26 +206,88 @@ class _Lowering:
         layout, offset = partitioned(fly_type(copy.type).copy, self.of(thread), parts.layout)
         self.meaning[op.result] = _Tensor(parts.kind, parts.pointer, parts.offset + offset, layout)
 
+    def retile(self, op: ir.Operation) -> None:
+        copy, fragment = op.operands
+        parts = self.of(fragment)
+        layout = on_plain_layout(fly_type(copy.type).copy.retile, parts.layout)
+        self.meaning[op.result] = _Tensor(parts.kind, parts.pointer, parts.offset, layout)
+
+    def mma_partition(self, op: ir.Operation) -> None:
+        mma, tensor, thread = op.operands
+        parts = self.of(tensor)
+        operand = attributes_of(op)["operand"]
+        layout, offset = mma_partitioned(fly_type(mma.type).mma, operand, self.of(thread), parts.layout)
+        self.meaning[op.result] = _Tensor(parts.kind, parts.pointer, parts.offset + offset, layout)
+
+    def gemm(self, op: ir.Operation) -> None:
+        """One mma_atom_call for each instruction, in the order of the attribute."""
+        mma, *fragments = op.operands
+        kind = fly_type(mma.type)
+        atom = mma
+        if isinstance(kind, TiledMmaType):
+            atom = create_fly("make_mma_atom", [], op.location, results=[kind.atom]).result
+        tensors = [self.of(fragment) for fragment in fragments]
+        extents = gemm_extents([tensor.layout for tensor in tensors], [str(tensor.kind) for tensor in tensors])
+        views: dict[Any, ir.Value] = {}
+
+        def view(i: int, mode_1: int, mode_2: int) -> ir.Value:
+            key = (fragments[i], mode_1, mode_2)
+            if key not in views:
+                views[key] = self._call_view(tensors[i], gemm_modes(tensors[i].layout), (None, mode_1, mode_2))
+            return views[key]
+
+        for m, n, k in _traversal(extents, attributes_of(op).get("order", "KMN")):
+            operands = [view(0, m, n), view(1, m, k), view(2, n, k), view(3, m, n)]
+            create_fly("mma_atom_call", [atom, *operands], op.location)
+        op.erase()
+
     def copy(self, op: ir.Operation) -> None:
-        """One copy_atom_call for each call that the tensors take."""
-        atom, *tensors = op.operands
-        parts = [self.of(tensor) for tensor in tensors]
-        calls = [call_of(fly_type(atom.type), tensor.layout) for tensor in parts]
-        for i in range(_known(algebra.size(algebra.get(erase_values(calls[0]), 1)))):
-            slices = [algebra.slice_and_offset((None, i), call) for call in calls]
-            views = [
-                self._view(_Tensor(tensor.kind, tensor.pointer, tensor.offset + offset, layout))
-                for tensor, (layout, offset) in zip(parts, slices, strict=True)
-            ]
-            create_fly("copy_atom_call", [atom, *views], op.location)
+        """One copy_atom_call for each call that the tensors take, where there are predicates each in an scf.if."""
+        atom, source, target, *predicates = op.operands
+        tensors = [self.of(source), self.of(target)]
+        kind = fly_type(atom.type)
+        calls = [call_of(kind, tensor.layout) for tensor in tensors]
+        count = _known(algebra.size(algebra.get(erase_values(calls[0]), 1)))
+        for i in range(count):
+            with self._guard(predicates, i, count):
+                views = [
+                    self._call_view(tensor, call, (None, i)) for tensor, call in zip(tensors, calls, strict=True)
+                ]
+                create_fly("copy_atom_call", [atom, *views], op.location)
         op.erase()
 
     def copy_atom_call(self, op: ir.Operation) -> None:
         """Each tensor becomes a view of what one call moves; its layout is no longer of interest to anyone."""
-        atom, *tensors = op.operands
-        views = [self._view(self.of(tensor)) for tensor in tensors]
-        create_fly("copy_atom_call", [atom, *views], op.location)
+        atom, source, target, *predicates = op.operands
+        with self._guard(predicates, 0, 1):
+            create_fly("copy_atom_call", [atom, self._view(self.of(source)), self._view(self.of(target))], op.location)
         op.erase()
+
+    def mma_atom_call(self, op: ir.Operation) -> None:
+        atom, *tensors = op.operands
+        create_fly("mma_atom_call", [atom, *(self._view(self.of(tensor)) for tensor in tensors)], op.location)
+        op.erase()
+
+    @contextmanager
+    def _guard(self, predicates: list[ir.Value], i: int, count: int) -> Iterator[None]:
+        """Put what is created under the predicate of call `i` of `count`, if there is one."""
+        if not predicates:
+            yield
+            return
+        at = ir.Location.current
+        memref = self.of(predicates[0])
+        size = _known(algebra.size(memref.layout))
+        address = self._address(memref, algebra.crd2idx(i * size // count, memref.layout))
+        condition = create_fly("ptr.load", [address], at, results=[element_type("i1")]).result
+        branch = ir.Operation.create("scf.if", [], [condition], regions=2, loc=at)
+        with ir.InsertionPoint(ir.Block.create_at_start(branch.regions[0], [])):
+            yield
+            ir.Operation.create("scf.yield", loc=at)
+
+    def _call_view(self, tensor: _Tensor, layout: AnyLayout, coordinate: tuple[int | None, ...]) -> ir.Value:
+        """What one call takes of a tensor whose layout is given by calls."""
+        part, offset = algebra.slice_and_offset(coordinate, layout)
+        return self._view(_Tensor(tensor.kind, tensor.pointer, tensor.offset + offset, part))
 
     def _element_address(self, tensor: ir.Value, coordinate: ir.Value) -> ir.Value:
         parts = self.of(tensor)
@@ -238,6 +316,16 @@ class _Lowering:
         return create_fly("make_view", [self._address(tensor, first), static], at).result
 
 
+def _traversal(extents: tuple[int, int, int], order: str) -> Iterator[tuple[int, int, int]]:
+    """The calls (m, n, k) of a product, in an order such as KMN or KMN_SERPENTINE."""
+    loops, _, turning = order.partition("_")
+    outer, middle, inner = (range(extents["MNK".index(mode)]) for mode in loops)
+    for turn, (x, y) in enumerate(product(outer, middle)):
+        for z in reversed(inner) if turning and turn % 2 else inner:
+            at = dict(zip(loops, (x, y, z), strict=True))
+            yield at["M"], at["N"], at["K"]
+
+
 def _known(size: int | algebra.Dynamic) -> int:
     assert isinstance(size, int), "inference has refused tensors of unknown size"
     return size
@@ -263,6 +351,11 @@ _LOWERINGS: dict[str, Callable[[_Lowering, ir.Operation], None]] = {
     "make_fragment_like": _Lowering.memref_alloca,
     "tiled_copy.partition_src": _Lowering.partition,
     "tiled_copy.partition_dst": _Lowering.partition,
+    "tiled_copy.retile": _Lowering.retile,
+    "tiled_mma.partition": _Lowering.mma_partition,
+    "mma.make_fragment": _Lowering.memref_alloca,
+    "gemm": _Lowering.gemm,
+    "mma_atom_call": _Lowering.mma_atom_call,
     "copy": _Lowering.copy,
     "copy_atom_call": _Lowering.copy_atom_call,
 }

@@ -15,9 +15,12 @@ from flydsl.errors import CompileError
 
 FUNCTIONS = ("gpu.func", "func.func")
 # Fly operations that are there for what they do to memory, not for a result.
-_EFFECTS = {"memref.store", "memref.store_vec", "ptr.store", "copy", "copy_atom_call", "copy_atom_call_ssa"}
+_EFFECTS = {
+    "memref.store", "memref.store_vec", "ptr.store", "copy", "copy_atom_call", "copy_atom_call_ssa", "gemm",
+    "mma_atom_call",
+}  # fmt: skip
 _READS = {"memref.load", "memref.load_vec", "ptr.load"}
-_ALLOCATIONS = {"memref.alloca", "make_fragment_like", "make_ptr"}
+_ALLOCATIONS = {"memref.alloca", "make_fragment_like", "mma.make_fragment", "make_ptr"}
 
 
 def fly_name(op: ir.Operation) -> str:

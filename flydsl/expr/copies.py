@@ -1,0 +1,171 @@
+"""Copy instructions, and copies of tensors made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl import atoms
+from flydsl import layout as algebra
+from flydsl.atoms import CopyOp
+from flydsl.dialect.elements import element_bits
+from flydsl.dialect.location import user_location
+from flydsl.dialect.types import CopyAtomType, TiledCopyType
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import emit_fly
+from flydsl.expr.memory import memref_alloca, memref_store, require_tensor
+from flydsl.expr.numeric import Boolean, numeric_class
+from flydsl.expr.operands import as_operand, element_name, is_runtime, located
+from flydsl.expr.typing import CopyAtom, Layout, Tensor, Tile, TiledCopy
+
+__all__ = [
+    "UniversalCopy", "UniversalCopy8b", "UniversalCopy16b", "UniversalCopy32b", "UniversalCopy64b", "UniversalCopy128b",
+    "atom_set_value", "copy", "copy_atom_call", "make_copy_atom", "make_fragment_like", "make_tiled_copy",
+    "tiled_copy_partition_dst", "tiled_copy_partition_src", "tiled_copy_retile",
+]  # fmt: skip
+
+
+def UniversalCopy(bits: int) -> CopyOp:
+    """A copy of `bits` contiguous bits (8 to 128) by one thread: a plain load, store or register move."""
+    return located(atoms.UniversalCopy, bits)
+
+
+def UniversalCopy8b() -> CopyOp:
+    """A copy of 8 bits by one thread."""
+    return UniversalCopy(8)
+
+
+def UniversalCopy16b() -> CopyOp:
+    """A copy of 16 bits by one thread."""
+    return UniversalCopy(16)
+
+
+def UniversalCopy32b() -> CopyOp:
+    """A copy of 32 bits by one thread."""
+    return UniversalCopy(32)
+
+
+def UniversalCopy64b() -> CopyOp:
+    """A copy of 64 bits by one thread."""
+    return UniversalCopy(64)
+
+
+def UniversalCopy128b() -> CopyOp:
+    """A copy of 128 bits by one thread."""
+    return UniversalCopy(128)
+
+
+def make_copy_atom(op: CopyOp, element: Any) -> CopyAtom:
+    """A copy instruction for elements of a type.
+
+    op: `UniversalCopy32b()`, ...
+    element: a scalar type, or the element's width in bits.
+    """
+    if not isinstance(op, CopyOp):
+        hint = "call it: fx.UniversalCopy32b()" if callable(op) else None
+        raise ArgumentError(f"make_copy_atom takes a copy instruction, not {op!r}", at=user_location(), hint=hint)
+    bits = element if isinstance(element, int) else element_bits(element_name(element))
+    if bits <= 0 or op.bits % bits:
+        raise ArgumentError(
+            f"{op} moves {op.bits} bits, which is not a whole number of {bits}-bit elements", at=user_location()
+        )
+    return CopyAtom(CopyAtomType(op, bits))
+
+
+def copy_atom_call(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None) -> None:
+    """One execution of a copy instruction by the calling thread.
+
+    source, target: tensors of exactly the atom's bits, side by side in memory. pred: a Boolean, or a tensor of one;
+    where it is false nothing is read or written. Raises LayoutError where the tensors do not fit.
+    """
+    _emit_copy("copy_atom_call", atom, source, target, pred)
+
+
+def copy(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None, **values: Any) -> None:
+    """Copy a thread's part of a tensor, with as many executions of the instruction as it takes.
+
+    source, target: tensors of one shape, each call's values side by side.
+    pred: Booleans in registers, one for each call, or for all calls of mode 0; where one is false nothing is read or
+    written, and the target keeps its value.
+    values: `soffset=`, for a buffer copy: elements to add to the address of the buffer, best the same in all threads.
+    Raises LayoutError where the tensors do not fit.
+    """
+    if not isinstance(atom, CopyAtom):
+        raise ArgumentError(f"copy takes a copy atom first, not {atom!r}", at=user_location())
+    _emit_copy("copy", atom.set_value(values), source, target, pred)
+
+
+def _emit_copy(operation: str, atom: CopyAtom, source: Any, target: Any, pred: Any) -> None:
+    if not isinstance(atom, CopyAtom):
+        raise ArgumentError(f"{operation} takes a copy atom first, not {atom!r}", at=user_location())
+    tensors = [require_tensor(operation, tensor) for tensor in (source, target)]
+    if pred is not None:
+        tensors.append(pred if isinstance(pred, Tensor) else _in_register(pred))
+    emit_fly(operation, [as_operand(atom), *(tensor.value for tensor in tensors)])
+
+
+def _in_register(condition: Any) -> Tensor:
+    """A Boolean as a register tensor of one element."""
+    tensor = memref_alloca(algebra.Layout(1, 0), Boolean)
+    memref_store(Boolean(condition), tensor, 0)
+    return tensor
+
+
+def atom_set_value(atom: CopyAtom, field: str, value: Any) -> CopyAtom:
+    """A copy atom whose calls use a value: `soffset` of a buffer copy, elements to add to the address."""
+    return atom.set_value({field: value})
+
+
+def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tile: Any) -> TiledCopy:
+    """A copy instruction repeated over a tile.
+
+    layout_tv: (thread, value) -> element of the tile, leftmost mode fastest, as `make_layout_tv` gives it.
+    tile: the tile's extents, a tuple or a Tile. Both are known when compiling.
+    """
+    if not isinstance(atom, CopyAtom):
+        raise ArgumentError(f"make_tiled_copy takes a copy atom first, not {atom!r}", at=user_location())
+    if not isinstance(layout_tv, Layout) or is_runtime(tile):
+        raise ArgumentError(
+            f"make_tiled_copy of {layout_tv!r} and {tile!r}: layout and tile are known when compiling",
+            at=user_location(),
+        )
+    extents = tile if isinstance(tile, tuple | list) else (tile,)
+    modes = tile if isinstance(tile, Tile) else located(algebra.make_tile, *extents)
+    return TiledCopy(TiledCopyType(located(atoms.TiledCopy, atom.type.op, atom.type.value_bits, layout_tv, modes)))
+
+
+def tiled_copy_partition_src(copy: TiledCopy, source: Any, thread: Any) -> Tensor:
+    """The part of a tensor that a thread reads."""
+    return _partition("partition_src", copy, source, thread)
+
+
+def tiled_copy_partition_dst(copy: TiledCopy, target: Any, thread: Any) -> Tensor:
+    """The part of a tensor that a thread writes."""
+    return _partition("partition_dst", copy, target, thread)
+
+
+def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Tensor:
+    if not isinstance(copy, TiledCopy):
+        raise ArgumentError(f"{operation} takes a tiled copy first, not {copy!r}", at=user_location())
+    value = require_tensor(operation, tensor).value
+    return Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)
+
+
+def tiled_copy_retile(copy: TiledCopy, fragment: Any) -> Tensor:
+    """A fragment of a tiled MMA, over the same registers, in the form that a tiled copy moves."""
+    if not isinstance(copy, TiledCopy):
+        raise ArgumentError(f"retile takes a tiled copy first, not {copy!r}", at=user_location())
+    return Tensor(emit_fly("tiled_copy.retile", [as_operand(copy), require_tensor("retile", fragment).value]).result)
+
+
+def make_fragment_like(tensor: Any, dtype: Any = None) -> Tensor:
+    """A register tensor of the shape of a tensor or static layout; its contents are undefined until written.
+
+    dtype: the element type, by default the tensor's.
+    """
+    if isinstance(tensor, Layout):
+        if dtype is None:
+            raise ArgumentError("make_fragment_like of a layout takes an element type too", at=user_location())
+        return memref_alloca(located(algebra.make_fragment_layout_like, tensor), numeric_class(element_name(dtype)))
+    attributes = {} if dtype is None else {"element": element_name(dtype)}
+    value = require_tensor("make_fragment_like", tensor).value
+    return Tensor(emit_fly("make_fragment_like", [value], attributes=attributes).result)

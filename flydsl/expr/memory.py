@@ -1,0 +1,176 @@
+"""Tensors and pointers: their parts, and loads and stores through them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import user_location
+from flydsl.dialect.types import PointerType, fly_type, is_static
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import emit_fly
+from flydsl.expr.numeric import ArithValue, Numeric, numeric_class, require_numeric
+from flydsl.expr.operands import as_ir_value, as_operand, element_name, ir_type_of, located
+from flydsl.expr.pointer import Pointer
+from flydsl.expr.typing import IntTuple, LayoutValue, Tensor
+from flydsl.expr.vector import Vector
+
+__all__ = [
+    "add_offset", "get_dyn_shared", "get_iter", "get_layout", "make_ptr", "make_view", "memref_alloca", "memref_load",
+    "memref_load_vec", "memref_store", "memref_store_vec", "ptr_load", "ptr_store", "recast_iter",
+]  # fmt: skip
+
+
+def require_tensor(what: str, value: Any) -> Tensor:
+    """`value` as a tensor. Raises ArgumentError for anything else."""
+    if isinstance(value, Tensor):
+        return value
+    raise ArgumentError(f"{what} takes a tensor, not {value!r}", at=user_location())
+
+
+def get_layout(tensor: Any) -> Any:
+    """The layout of a tensor."""
+    kind = require_tensor("get_layout", tensor).type
+    if is_static(kind.layout):
+        return kind.layout
+    return LayoutValue(emit_fly("get_layout", [tensor.value]).result)
+
+
+def get_iter(tensor: Any) -> Pointer:
+    """The pointer to a tensor's first element."""
+    return Pointer(emit_fly("get_iter", [require_tensor("get_iter", tensor).value]).result)
+
+
+def make_view(pointer: Any, layout: Any) -> Tensor:
+    """The memory at `pointer` seen through `layout`."""
+    return Tensor(emit_fly("make_view", [_require_pointer("make_view", pointer), as_operand(layout)]).result)
+
+
+def add_offset(pointer: Any, offset: Any) -> Pointer:
+    """`pointer` moved by `offset` elements."""
+    return Pointer(emit_fly("add_offset", [_require_pointer("add_offset", pointer), as_operand(offset)]).result)
+
+
+def recast_iter(result_type: Any, pointer: Any) -> Pointer:
+    """The same address as a pointer to other elements.
+
+    result_type: an element type, which keeps what is known about the alignment, or a `PointerType`, whose alignment
+    is the author's promise: `fx.PointerType.get(fx.Float16, fx.AddressSpace.Shared, 16)`.
+    """
+    source = _require_pointer("recast_iter", pointer)
+    kind = fly_type(source.type)
+    if not isinstance(result_type, PointerType):
+        result_type = located(PointerType, element_name(result_type), kind.space, kind.alignment)
+    return Pointer(emit_fly("recast_iter", [source], results=[result_type]).result)
+
+
+def get_dyn_shared(dtype: Any = None) -> Pointer:
+    """The start of the kernel's dynamic shared memory, of as many bytes as its launch says (`smem=`).
+
+    dtype: the element type; without one it is a pointer to bytes.
+    """
+    start = Pointer(emit_fly("get_dyn_shared").result)
+    return start if dtype is None else recast_iter(dtype, start)
+
+
+def make_ptr(result_type: PointerType, args: Any = (), *, dict_attrs: Any = None) -> Pointer:
+    """A pointer from its parts.
+
+    A buffer resource (`#fly_rocdl.buffer_desc`) is made of a pointer, a stride (i16), a size in bytes (i64) and flags
+    (i32); registers of nothing, with the number of elements in `dict_attrs={"allocSize": n}`.
+    """
+    operands = [as_ir_value(part) for part in args]
+    attributes = {}
+    if dict_attrs is not None:
+        sizes = {name: ir.IntegerAttr.get(element_type("i64"), value) for name, value in dict_attrs.items()}
+        attributes["dictAttrs"] = ir.DictAttr.get(sizes)
+    return Pointer(emit_fly("make_ptr", operands, results=[result_type], attributes=attributes).result)
+
+
+def ptr_load(pointer: Any, result_type: Any = None) -> Any:
+    """The element at a pointer; a vector of them where `result_type` is a vector type."""
+    source = _require_pointer("ptr_load", pointer)
+    dtype = numeric_class(fly_type(source.type).element)
+    kind = dtype.ir_type if result_type is None else ir_type_of(result_type)
+    value = emit_fly("ptr.load", [source], results=[kind]).result
+    return Vector(value, dtype) if isinstance(kind, ir.VectorType) else dtype.of(value)
+
+
+def ptr_store(value: Any, pointer: Any) -> None:
+    """Write an element, or a vector of elements, at a pointer; a Python number takes the pointer's type."""
+    target = _require_pointer("ptr_store", pointer)
+    dtype = numeric_class(fly_type(target.type).element)
+    stored = value if isinstance(value, ArithValue | ir.Value) else dtype(value)
+    emit_fly("ptr.store", [as_ir_value(stored), target])
+
+
+def _require_pointer(what: str, value: Any) -> ir.Value:
+    given = value.value if isinstance(value, Pointer) else value
+    if isinstance(given, ir.Value) and isinstance(fly_type(given.type), PointerType):
+        return given
+    raise ArgumentError(f"{what} takes a pointer, not {value!r}", at=user_location(), hint="fx.get_iter(tensor) is one")
+
+
+def memref_alloca(layout: Any, dtype: type[Numeric]) -> Tensor:
+    """A tensor in registers. layout: static; dtype: the element type."""
+    element = require_numeric("memref_alloca", dtype).mlir_name
+    return Tensor(emit_fly("memref.alloca", [as_operand(layout)], attributes={"element": element}).result)
+
+
+def _check_coordinate(what: str, tensor: Tensor, coordinate: Any) -> None:
+    if isinstance(coordinate, IntTuple):
+        return
+    given = len(coordinate) if isinstance(coordinate, tuple | list) else 1
+    expected = algebra.rank(tensor.type.layout)
+    if given not in (1, expected):
+        raise ArgumentError(
+            f"{what} with {given} indices of a tensor with {expected} modes, {tensor.type}", at=user_location()
+        )
+
+
+def memref_load(tensor: Any, coordinate: Any) -> Any:
+    """The element at a coordinate: one integer per mode, or one index into all of them, leftmost mode fastest."""
+    _check_coordinate("a load", require_tensor("memref_load", tensor), coordinate)
+    return tensor.dtype.of(emit_fly("memref.load", [tensor.value, as_operand(_unwrapped(coordinate))]).result)
+
+
+def memref_store(value: Any, tensor: Any, coordinate: Any) -> None:
+    """Write one element; a Python number takes the tensor's type."""
+    _check_coordinate("a store", require_tensor("memref_store", tensor), coordinate)
+    element = _as_element(value, tensor)
+    emit_fly("memref.store", [element, tensor.value, as_operand(_unwrapped(coordinate))])
+
+
+def _unwrapped(coordinate: Any) -> Any:
+    """A coordinate of one integer without its brackets: it indexes the whole tensor."""
+    return coordinate[0] if isinstance(coordinate, tuple | list) and len(coordinate) == 1 else coordinate
+
+
+def _as_element(value: Any, tensor: Tensor) -> ir.Value:
+    if isinstance(value, ArithValue | ir.Value):
+        operand = value if isinstance(value, ir.Value) else value.ir_value()
+        if operand.type != tensor.dtype.ir_type:
+            raise ArgumentError(
+                f"a store of {operand.type} to a tensor of {tensor.type.element}",
+                at=user_location(),
+                hint=f"convert it with .to(fx.{tensor.dtype.__name__})",
+            )
+        return operand
+    return tensor.dtype(value).ir_value()
+
+
+def memref_load_vec(tensor: Any) -> Vector:
+    """All elements of a register tensor, in the order of its memory, as a vector."""
+    return Vector(emit_fly("memref.load_vec", [require_tensor("memref_load_vec", tensor).value]).result, tensor.dtype)
+
+
+def memref_store_vec(vector: Any, tensor: Any) -> None:
+    """Write a vector to a register tensor of the same size and type."""
+    memref = require_tensor("memref_store_vec", tensor)
+    value = vector.ir_value() if isinstance(vector, ArithValue) else vector
+    if not isinstance(value, ir.Value):
+        raise ArgumentError(f"memref_store_vec takes a vector, not {vector!r}", at=user_location())
+    emit_fly("memref.store_vec", [value, memref.value])

@@ -1,0 +1,139 @@
+"""Matrix instructions, and products of tensors made of them."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from flydsl import atoms
+from flydsl import layout as algebra
+from flydsl.atoms import MmaOp
+from flydsl.dialect.inference import TRAVERSAL_ORDERS
+from flydsl.dialect.location import user_location
+from flydsl.dialect.types import MmaAtomType, TiledMmaType
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import emit_fly
+from flydsl.expr.memory import require_tensor
+from flydsl.expr.operands import as_operand, element_name, is_runtime, located
+from flydsl.expr.typing import Layout, MmaAtom, Tensor, Tile, TiledMma
+
+__all__ = [
+    "GemmTraversalOrder", "MmaOperand", "UniversalFMA", "gemm", "make_mma_atom", "make_tiled_mma", "mma_atom_call",
+    "mma_make_fragment", "tiled_mma_partition", "tiled_mma_partition_shape",
+]  # fmt: skip
+
+
+class MmaOperand(str, Enum):
+    """An operand of a matrix instruction: D = A B^T + C."""
+
+    A = "a"
+    B = "b"
+    C = "c"
+    D = "d"
+
+
+# The loops of a gemm over its calls, outermost first. SERPENTINE: the innermost loop turns around each time, so that
+# the operand that it ends with is used again at once.
+GemmTraversalOrder = Enum("GemmTraversalOrder", {order: order for order in TRAVERSAL_ORDERS}, type=str)  # type: ignore[misc]
+
+
+def UniversalFMA(element: Any) -> MmaOp:
+    """The multiply-add of one thread on single elements of a type."""
+    return located(atoms.UniversalFMA, element_name(element))
+
+
+def make_mma_atom(op: MmaOp) -> MmaAtom:
+    """A matrix instruction. op: `fx.rocdl.MFMA(16, 16, 16, fx.Float16)`, `fx.UniversalFMA(fx.Float32)`, ..."""
+    if not isinstance(op, MmaOp):
+        hint = "such as fx.rocdl.MFMA(16, 16, 16, fx.Float16)"
+        raise ArgumentError(f"make_mma_atom takes a matrix instruction, not {op!r}", at=user_location(), hint=hint)
+    return MmaAtom(MmaAtomType(op))
+
+
+def make_tiled_mma(atom: MmaAtom, atom_layout: Any = None, permutation: Any = None) -> TiledMma:
+    """A matrix instruction repeated over waves and values.
+
+    atom_layout: (M, N, K) position of an instruction in the tile -> number of the wave that executes it; by default
+    one wave. A layout of fewer modes has one instruction along the others.
+    permutation: a tile (M, N, K): how the elements of each mode are numbered before they are dealt out, None for a
+    mode that stays as it is.
+    """
+    if not isinstance(atom, MmaAtom):
+        raise ArgumentError(f"make_tiled_mma takes an MMA atom first, not {atom!r}", at=user_location())
+    if is_runtime((atom_layout, permutation)):
+        raise ArgumentError("make_tiled_mma takes layouts that are known when compiling", at=user_location())
+    layout = Layout((1, 1, 1)) if atom_layout is None else atom_layout
+    if not isinstance(layout, Layout):
+        layout = located(algebra.make_layout, layout)
+    while algebra.rank(layout) < 3:
+        layout = algebra.append(layout, Layout(1, 0))
+    tile = permutation
+    if permutation is not None and not isinstance(permutation, Tile):
+        tile = located(algebra.make_tile, *permutation)
+    return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)))
+
+
+def tiled_mma_partition(operand: Any, tiled_mma: TiledMma, tensor: Any, thread: Any) -> Tensor:
+    """The part of an operand that a thread multiplies: (values of a call, calls along its two modes, other modes)."""
+    value = require_tensor("partition", tensor).value
+    operands = [as_operand(_require_tiled("partition", tiled_mma)), value, as_operand(thread)]
+    return Tensor(emit_fly("tiled_mma.partition", operands, attributes={"operand": _operand(operand)}).result)
+
+
+def tiled_mma_partition_shape(operand: Any, tiled_mma: TiledMma, shape: Any) -> Any:
+    """The shape of a thread's part of an operand of a static shape."""
+    mma = _require_tiled("partition_shape", tiled_mma).type.mma
+    parts = located(mma.partition, _operand(operand), located(algebra.make_layout, shape))
+    return tuple(mode.shape for mode in list(parts)[1:])
+
+
+def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages: int | None = None) -> Tensor:
+    """Registers for a thread's part of an operand, of the instruction's element type.
+
+    tensor: the tile that the block multiplies, not partitioned yet. stages: how many of them, in a last mode.
+    """
+    operands = [
+        as_operand(_require_tiled("make_fragment", tiled_mma)),
+        require_tensor("make_fragment", tensor).value,
+    ]
+    attributes: dict[str, Any] = {"operand": _operand(operand)}
+    if stages is not None:
+        attributes["stages"] = stages
+    return Tensor(emit_fly("mma.make_fragment", operands, attributes=attributes).result)
+
+
+def gemm(mma: MmaAtom | TiledMma, d: Any, a: Any, b: Any, c: Any, *, traversal_order: Any = None) -> None:
+    """D = A B^T + C on fragments, with as many executions of the instruction as it takes.
+
+    d, c: (values, M, N); a: (values, M, K); b: (values, N, K), in registers; modes M, N, K may be missing.
+    traversal_order: of the calls, outermost loop first, `fx.GemmTraversalOrder.KNM` for example; by default KMN.
+    Raises LayoutError where the fragments do not fit the instruction or each other.
+    """
+    if not isinstance(mma, MmaAtom | TiledMma):
+        raise ArgumentError(f"gemm takes an MMA atom or a tiled MMA first, not {mma!r}", at=user_location())
+    attributes = {} if traversal_order is None else {"order": _order(traversal_order)}
+    tensors = [require_tensor("gemm", tensor).value for tensor in (d, a, b, c)]
+    emit_fly("gemm", [as_operand(mma), *tensors], attributes=attributes)
+
+
+def mma_atom_call(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any) -> None:
+    """One execution of a matrix instruction on fragments of exactly its values: D = A B^T + C."""
+    if not isinstance(atom, MmaAtom):
+        raise ArgumentError(f"mma_atom_call takes an MMA atom first, not {atom!r}", at=user_location())
+    tensors = [require_tensor("mma_atom_call", tensor).value for tensor in (d, a, b, c)]
+    emit_fly("mma_atom_call", [as_operand(atom), *tensors])
+
+
+def _require_tiled(what: str, value: Any) -> TiledMma:
+    if isinstance(value, TiledMma):
+        return value
+    raise ArgumentError(f"{what} takes a tiled MMA, not {value!r}", at=user_location(), hint="fx.make_tiled_mma(...)")
+
+
+def _operand(operand: Any) -> str:
+    name = operand.value if isinstance(operand, MmaOperand) else operand
+    return "c" if name == "d" else str(name)
+
+
+def _order(order: Any) -> str:
+    return order.value if isinstance(order, Enum) else str(order)

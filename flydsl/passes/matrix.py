@@ -1,0 +1,66 @@
+"""Matrix instructions: `fly.mma_atom_call_ssa` as ROCDL operations.
+
+Operands go into the registers that `rocdl.mfma.*` takes: fp8 and i8 values packed into integers of 32 or 64 bits, bf16 of
+the instructions up to CDNA 3 as 16-bit integers, all others as they are.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from flydsl.arch import Arch
+from flydsl.atoms import MFMA, MmaOp, UniversalFMA
+from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.inference import mma_value_type
+from flydsl.dialect.location import source_location
+from flydsl.dialect.types import fly_type
+from flydsl.errors import CompileError
+from flydsl.passes.rewriting import constant, create, fly_name, operations
+
+
+def require_supported(module: ir.Operation, arch: Arch) -> None:
+    """Raise CompileError for a matrix instruction that the architecture does not have."""
+    for op in operations(module):
+        if fly_name(op) != "mma_atom_call_ssa":
+            continue
+        mma = fly_type(op.operands[0].type).op
+        if isinstance(mma, MFMA) and arch.name not in mma.instruction.archs:
+            raise CompileError(
+                f"{arch.name} has no {mma}",
+                at=source_location(op.location),
+                hint=f"it is an instruction of {', '.join(mma.instruction.archs)}",
+            )
+
+
+def multiply(mma: MmaOp, operands: list[ir.Value], at: ir.Location) -> ir.Value:
+    """One execution of a matrix instruction on values of A, B and C."""
+    if isinstance(mma, UniversalFMA):
+        return create("math.fma", operands, [operands[2].type], at).result
+    assert isinstance(mma, MFMA), f"no lowering of {mma}"
+    a, b = (
+        create("llvm.bitcast", [value], [_register_type(mma, value.type)], at).result
+        if value.type != _register_type(mma, value.type)
+        else value
+        for value in operands[:2]
+    )
+    zeros = [constant(0, 32, at)] * 3  # no broadcast or rotation of blocks
+    result = mma_value_type(mma, "c")
+    return create(f"rocdl.mfma.{mma.instruction.mnemonic}", [a, b, operands[2], *zeros], [result], at).result
+
+
+def _register_type(mma: MFMA, kind: ir.Type) -> ir.Type:
+    """The type in which the instruction takes what a thread holds of A or B."""
+    if not isinstance(kind, ir.VectorType):
+        return kind
+    (values,) = kind.shape
+    bits = element_bits(str(kind.element_type))
+    if bits == 8:
+        return _integers(values * 8)
+    if mma.a == "bf16" and mma.instruction.mnemonic.endswith(".1k"):
+        return ir.VectorType.get([values], element_type("i16"))
+    return kind
+
+
+def _integers(bits: int) -> ir.Type:
+    """32 or 64 bits as one integer, more as a vector of dwords."""
+    return element_type(f"i{bits}") if bits <= 64 else ir.VectorType.get([bits // 32], element_type("i32"))
