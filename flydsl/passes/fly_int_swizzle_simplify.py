@@ -1,17 +1,117 @@
-"""fly-int-swizzle-simplify: shorten the shift-and-xor sequences that swizzled layouts leave behind.
+"""fly-int-swizzle-simplify: constants move out of swizzles, so that many addresses share one.
 
-The pass changes nothing: a swizzle is `x ^ ((x & mask) >> shift)`, three operations, of which the layout algebra has
-dropped those that what divides `x` shows to be 0, and LLVM those that known bits show.
+A swizzle is `x ^ ((x & mask) >> shift)`. It reads and changes bits below the end of the mask only, so what is added
+above them can as well be added afterwards:
+
+    %x = arith.addi %base, 2048            %x = %base
+    %s = x ^ ((x & 448) >> 3)       ->     %y = x ^ ((x & 448) >> 3)
+                                           %s = arith.addi %y, 2048
+
+Shared memory instructions take such a constant as their offset; the swizzles that are left are all the same one.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from mlir import ir
 
 from flydsl.arch import Arch
+from flydsl.dialect.elements import element_bits
+from flydsl.passes.rewriting import constant, create, defining_op, operations
 
 name = "fly-int-swizzle-simplify"
 
 
 def apply(module: ir.Operation, arch: Arch) -> None:
-    """Nothing is left to simplify."""
+    """Simplify every swizzle of a module."""
+    shared: dict[tuple[ir.Block, ir.Value, int, _Shape], ir.Value] = {}
+    for op in operations(module):
+        swizzle = _swizzle(op)
+        if swizzle is not None:
+            _move_constant(op, swizzle, shared)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The mask and shift of a swizzle."""
+
+    mask: int
+    shift: int
+    downward: bool
+
+
+@dataclass(frozen=True)
+class _Swizzle:
+    shape: _Shape
+    index: ir.Value
+
+
+def _swizzle(op: ir.Operation) -> _Swizzle | None:
+    """The swizzle that an operation completes, if it does."""
+    if op.name != "arith.xori":
+        return None
+    for index, moved in (op.operands, reversed(list(op.operands))):
+        shift = defining_op(moved)
+        if shift is None or shift.name not in ("arith.shrsi", "arith.shli"):
+            continue
+        masked, amount = defining_op(shift.operands[0]), _constant(shift.operands[1])
+        if masked is None or masked.name != "arith.andi" or amount is None:
+            continue
+        mask = _constant(masked.operands[1])
+        if masked.operands[0] == index and mask is not None and mask > 0:
+            return _Swizzle(_Shape(mask, amount, shift.name == "arith.shrsi"), index)
+    return None
+
+
+def _move_constant(op: ir.Operation, swizzle: _Swizzle, shared: dict[tuple[ir.Block, ir.Value, int, _Shape], ir.Value]) -> None:
+    base, added = _split(swizzle.index)
+    shape = swizzle.shape
+    reach = shape.mask if shape.downward else shape.mask << shape.shift
+    below = added % (1 << reach.bit_length())
+    if added == below and added == 0:
+        return
+    at, bits = op.location, element_bits(str(op.result.type))
+    with ir.InsertionPoint(op):
+        key = (op.block, base, below, shape)
+        if key not in shared:
+            shared[key] = _swizzled(_plus(base, below, at), shape, bits, at)
+        op.result.replace_all_uses_with(_plus(shared[key], added - below, at))
+    op.erase()
+
+
+def _swizzled(index: ir.Value, shape: _Shape, bits: int, at: ir.Location) -> ir.Value:
+    masked = create("arith.andi", [index, constant(shape.mask, bits, at)], [index.type], at).result
+    shift = "arith.shrsi" if shape.downward else "arith.shli"
+    moved = create(shift, [masked, constant(shape.shift, bits, at)], [index.type], at).result
+    return create("arith.xori", [index, moved], [index.type], at).result
+
+
+def _plus(value: ir.Value, number: int, at: ir.Location) -> ir.Value:
+    if number == 0:
+        return value
+    bits = element_bits(str(value.type))
+    return create("arith.addi", [value, constant(number, bits, at)], [value.type], at).result
+
+
+def _split(value: ir.Value) -> tuple[ir.Value, int]:
+    """A sum as what is known at run time only, and the constants that are added to it."""
+    op, added = defining_op(value), 0
+    while op is not None and op.name == "arith.addi":
+        for here, there in ((0, 1), (1, 0)):
+            number = _constant(op.operands[there])
+            if number is not None:
+                value, added = op.operands[here], added + number
+                break
+        else:
+            break
+        op = defining_op(value)
+    return value, added
+
+
+def _constant(value: ir.Value) -> int | None:
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
