@@ -41,7 +41,6 @@ class Parameter:
                 at=user_location(),
             )
 
-
     def _shown_type(self) -> str:
         assert self.constexpr_type is not None
         name = self.constexpr_type.__name__

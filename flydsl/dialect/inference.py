@@ -462,7 +462,9 @@ def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> lis
         return [fragment]
     if stages < 1:
         raise LayoutError(f"a fragment of {stages} stages")
-    return [fragment.with_layout(algebra.append(fragment.layout, algebra.Layout(stages, algebra.cosize(fragment.layout))))]
+    return [
+        fragment.with_layout(algebra.append(fragment.layout, algebra.Layout(stages, algebra.cosize(fragment.layout))))
+    ]
 
 
 def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[Any]:

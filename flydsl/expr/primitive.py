@@ -23,6 +23,7 @@ from flydsl.expr.typing import T
 
 __all__ = ["T", "const_expr", "range_constexpr", "static", *_algebra, *_copies, *_memory, *_mma]
 
+
 def range_constexpr(*arguments: Any) -> range:
     """A range that is unrolled: the loop body is traced once per value. Its bounds are known when compiling."""
     try:

@@ -15,8 +15,13 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.types import BUFFER, fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of, operations
+from flydsl.passes.uniform import split_sum
 
 _BUFFER_SPACE = 8
+# The size of a resource without a bound: the largest that its 32-bit field holds.
+UNBOUNDED_BYTES = 0xFFFFFFFF
+# What the offset field of an instruction holds.
+_LARGEST_OFFSET_BYTES = 4095
 
 
 def is_buffer(pointer: ir.Value) -> bool:
@@ -43,7 +48,7 @@ def make_resource(op: ir.Operation) -> ir.Value:
 def load(atom: ir.Value, view: ir.Value, vector: ir.Type, at: ir.Location) -> ir.Value:
     """Load one call's vector from a view of a buffer tensor."""
     transfer = _transfer_type(fly_type(atom.type).op.bits)
-    operands = [*_address(view, at), _scalar_offset(atom, view, at), constant(0, 32, at)]
+    operands = [*_address(atom, view, at), constant(0, 32, at)]
     value = create("rocdl.raw.ptr.buffer.load", operands, [transfer], at).result
     return create("llvm.bitcast", [value], [vector], at).result
 
@@ -52,21 +57,8 @@ def store(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> N
     """Store one call's vector to a view of a buffer tensor."""
     transfer = _transfer_type(fly_type(atom.type).op.bits)
     moved = create("llvm.bitcast", [value], [transfer], at).result
-    operands = [moved, *_address(view, at), _scalar_offset(atom, view, at), constant(0, 32, at)]
+    operands = [moved, *_address(atom, view, at), constant(0, 32, at)]
     create("rocdl.raw.ptr.buffer.store", operands, [], at)
-
-
-def _scalar_offset(atom: ir.Value, view: ir.Value, at: ir.Location) -> ir.Value:
-    """The offset in bytes that all lanes add: the value `soffset` of the atom, in elements."""
-    op = defining_op(atom)
-    if op is None or fly_name(op) != "atom_set_value":
-        return constant(0, 32, at)
-    return _bytes(op.operands[1], fly_type(view.type).element, at)
-
-
-def _bytes(elements: ir.Value, element: str, at: ir.Location) -> ir.Value:
-    scale = constant(element_bits(element) // 8, 32, at)
-    return create("arith.muli", [elements, scale], [scale.type], at).result
 
 
 def _transfer_type(bits: int) -> ir.Type:
@@ -76,16 +68,53 @@ def _transfer_type(bits: int) -> ir.Type:
     return ir.VectorType.get([bits // 32], element_type("i32"))
 
 
-def _address(view: ir.Value, at: ir.Location) -> tuple[ir.Value, ir.Value]:
-    """The resource under a view, and the view's offset in bytes."""
+def _address(atom: ir.Value, view: ir.Value, at: ir.Location) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The resource under a view, and its offsets in bytes: one for each lane, and one that all lanes add.
+
+    The second one is the value `soffset` of the atom. Where the resource has no bound, the part of the address that
+    all lanes share goes there, too; where it has one, the hardware subtracts that offset from the bound, which is not
+    safe for an offset beyond it (CDNA 3 ISA, "Range Checking").
+    """
     pointer = operand_of(view, "make_view")
-    offset: ir.Value | None = None
+    shared, own = _soffset(atom, view, at), []
     while (op := defining_op(pointer)) is not None and fly_name(op) in ("add_offset", "recast_iter"):
         pointer = op.operands[0]
         if fly_name(op) == "add_offset":
-            step = _bytes(_elements(op.operands[1], at), fly_type(op.result.type).element, at)
-            offset = step if offset is None else create("arith.addi", [offset, step], [step.type], at).result
-    return pointer, constant(0, 32, at) if offset is None else offset
+            own.append((_elements(op.operands[1], at), fly_type(op.result.type).element))
+    if _unbounded(pointer):
+        parts = [
+            (split_sum(value, _LARGEST_OFFSET_BYTES * 8 // element_bits(element), at), element)
+            for value, element in own
+        ]
+        shared += [(uniform, element) for (uniform, _), element in parts if uniform is not None]
+        own = [(divergent, element) for (_, divergent), element in parts if divergent is not None]
+    return pointer, _total(own, at), _total(shared, at)
+
+
+def _soffset(atom: ir.Value, view: ir.Value, at: ir.Location) -> list[tuple[ir.Value, str]]:
+    op = defining_op(atom)
+    if op is None or fly_name(op) != "atom_set_value":
+        return []
+    return [(op.operands[1], fly_type(view.type).element)]
+
+
+def _unbounded(resource: ir.Value) -> bool:
+    """Whether a resource has the largest size that there is."""
+    op = defining_op(resource)
+    if op is None or op.name != "rocdl.make.buffer.rsrc":
+        return False
+    size = defining_op(op.operands[2])
+    return size is not None and size.name == "arith.constant" and size.attributes["value"].value == UNBOUNDED_BYTES
+
+
+def _total(offsets: list[tuple[ir.Value, str]], at: ir.Location) -> ir.Value:
+    """The sum in bytes of offsets that count elements of a type."""
+    total: ir.Value | None = None
+    for elements, element in offsets:
+        scale = constant(element_bits(element) // 8, 32, at)
+        step = create("arith.muli", [elements, scale], [scale.type], at).result
+        total = step if total is None else create("arith.addi", [total, step], [step.type], at).result
+    return constant(0, 32, at) if total is None else total
 
 
 def _elements(offset: ir.Value, at: ir.Location) -> ir.Value:

@@ -165,7 +165,11 @@ def _recast_iter(op: ir.Operation) -> None:
 def _get_dyn_shared(op: ir.Operation) -> None:
     """The address of an array of unknown size, which the launch places behind all static shared memory."""
     module = enclosing_function(op).parent
-    names = {str(ir.StringAttr(o.attributes["sym_name"]).value) for o in module.regions[0].blocks[0].operations if "sym_name" in o.attributes}
+    names = {
+        str(ir.StringAttr(o.attributes["sym_name"]).value)
+        for o in module.regions[0].blocks[0].operations
+        if "sym_name" in o.attributes
+    }
     kind = fly_type(op.result.type)
     if _DYNAMIC_SHARED not in names:
         attributes = {
@@ -180,7 +184,9 @@ def _get_dyn_shared(op: ir.Operation) -> None:
         with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
             ir.Operation.create("llvm.mlir.global", [], [], attributes, regions=1, loc=op.location)
     symbol = {"global_name": ir.FlatSymbolRefAttr.get(_DYNAMIC_SHARED)}
-    _replace(op, create("llvm.mlir.addressof", [], [pointer_type(PointerType("i8", "shared"))], op.location, symbol).result)
+    _replace(
+        op, create("llvm.mlir.addressof", [], [pointer_type(PointerType("i8", "shared"))], op.location, symbol).result
+    )
 
 
 def _ptr_load(op: ir.Operation) -> None:

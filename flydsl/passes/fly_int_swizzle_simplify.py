@@ -18,7 +18,7 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_bits
-from flydsl.passes.rewriting import constant, create, defining_op, operations
+from flydsl.passes.rewriting import constant, constant_of, create, defining_op, operations
 
 name = "fly-int-swizzle-simplify"
 
@@ -55,16 +55,18 @@ def _swizzle(op: ir.Operation) -> _Swizzle | None:
         shift = defining_op(moved)
         if shift is None or shift.name not in ("arith.shrsi", "arith.shli"):
             continue
-        masked, amount = defining_op(shift.operands[0]), _constant(shift.operands[1])
+        masked, amount = defining_op(shift.operands[0]), constant_of(shift.operands[1])
         if masked is None or masked.name != "arith.andi" or amount is None:
             continue
-        mask = _constant(masked.operands[1])
+        mask = constant_of(masked.operands[1])
         if masked.operands[0] == index and mask is not None and mask > 0:
             return _Swizzle(_Shape(mask, amount, shift.name == "arith.shrsi"), index)
     return None
 
 
-def _move_constant(op: ir.Operation, swizzle: _Swizzle, shared: dict[tuple[ir.Block, ir.Value, int, _Shape], ir.Value]) -> None:
+def _move_constant(
+    op: ir.Operation, swizzle: _Swizzle, shared: dict[tuple[ir.Block, ir.Value, int, _Shape], ir.Value]
+) -> None:
     base, added = _split(swizzle.index)
     shape = swizzle.shape
     reach = shape.mask if shape.downward else shape.mask << shape.shift
@@ -99,7 +101,7 @@ def _split(value: ir.Value) -> tuple[ir.Value, int]:
     op, added = defining_op(value), 0
     while op is not None and op.name == "arith.addi":
         for here, there in ((0, 1), (1, 0)):
-            number = _constant(op.operands[there])
+            number = constant_of(op.operands[there])
             if number is not None:
                 value, added = op.operands[here], added + number
                 break
@@ -107,11 +109,3 @@ def _split(value: ir.Value) -> tuple[ir.Value, int]:
             break
         op = defining_op(value)
     return value, added
-
-
-def _constant(value: ir.Value) -> int | None:
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant":
-        return None
-    attribute = op.attributes["value"]
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None

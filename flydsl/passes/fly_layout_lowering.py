@@ -250,9 +250,7 @@ class _Lowering:
         count = _known(algebra.size(algebra.get(erase_values(calls[0]), 1)))
         for i in range(count):
             with self._guard(predicates, i, count):
-                views = [
-                    self._call_view(tensor, call, (None, i)) for tensor, call in zip(tensors, calls, strict=True)
-                ]
+                views = [self._call_view(tensor, call, (None, i)) for tensor, call in zip(tensors, calls, strict=True)]
                 create_fly("copy_atom_call", [atom, *views], op.location)
         op.erase()
 

@@ -142,6 +142,15 @@ def constant(value: int, bits: int, at: ir.Location) -> ir.Value:
     return create("arith.constant", [], [kind], at, {"value": ir.IntegerAttr.get(kind, value)}).result
 
 
+def constant_of(value: ir.Value) -> int | None:
+    """The integer that an `arith.constant` makes a value, or None."""
+    op = defining_op(value)
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    return int(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None
+
+
 def erase_dead(root: ir.Operation) -> None:
     """Remove fly operations whose results nobody uses, users before what they used."""
     for op in reversed(operations(root)):
