@@ -146,11 +146,11 @@ class MFMA(MmaOp):
     def elements(self) -> tuple[str, str, str]:
         return (self.a, self.b, self.c)
 
-    @property
+    @cached_property
     def layout_tv_a(self) -> Layout:
         return self._operand_layout(self.m)
 
-    @property
+    @cached_property
     def layout_tv_b(self) -> Layout:
         return self._operand_layout(self.n)
 
@@ -162,7 +162,7 @@ class MFMA(MmaOp):
         threads = _modes((rows, 1), (self.blocks, rows), (groups, values * height))
         return _layout(threads, [(values, height)])
 
-    @property
+    @cached_property
     def layout_tv_c(self) -> Layout:
         height = self.m * self.blocks
         groups = _WAVE // self.n

@@ -67,7 +67,7 @@ class TiledCopy:
         """
         values = algebra.size(algebra.get(layout, 0))
         extents = algebra.product_each(tuple(_extent(mode) for mode in self.tile.modes))
-        assert isinstance(values, int) and isinstance(extents, tuple)
+        assert isinstance(values, int)
         by_element = algebra.composition(algebra.right_inverse(self.layout_tv), Layout(extents))
         calls = algebra.recast_layout(by_element, 1, self.threads * values)
         order = algebra.logical_product(Layout(values), algebra.right_inverse(calls))

@@ -7,6 +7,7 @@ build IR in from two Python threads, so compilation holds `lock`.
 
 from __future__ import annotations
 
+import importlib
 import threading
 from functools import cache
 
@@ -22,6 +23,8 @@ lock = threading.RLock()
 @cache
 def context() -> ir.Context:
     """The context; made at the first call."""
+    # Where the bindings find the module `fly`. Mypy would take their own module for the whole of `mlir`.
+    importlib.import_module("mlir._mlir_libs._mlir").globals.append_dialect_search_prefix("flydsl.dialect")
     ctx = ir.Context()
     ctx.enable_multithreading(False)
     with ctx, ir.Location.unknown():

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.dialect import inference
+from flydsl.dialect import atom_inference, inference
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import Attributes, Check, Infer, infer_algebra
 from flydsl.dialect.location import mlir_location, user_location
@@ -141,23 +142,23 @@ _MEMORY = [
 ]
 
 _ATOMS = [
-    OpSpec("make_copy_atom", gives=(_ATOM,), check=inference.check_make_copy_atom),
-    OpSpec("atom_set_value", (_ATOM, None), inference.infer_atom_set_value),
-    OpSpec("copy_atom_call", (_ATOM, _TENSOR, _TENSOR, _TENSOR), inference.infer_copy_atom_call, arities=(3, 4)),
-    OpSpec("make_tiled_copy", (_ATOM, _LAYOUT, TileType), inference.infer_make_tiled_copy),
-    OpSpec("tiled_copy.partition_src", (TiledCopyType, _TENSOR, _TUPLE), inference.infer_partition),
-    OpSpec("tiled_copy.partition_dst", (TiledCopyType, _TENSOR, _TUPLE), inference.infer_partition),
-    OpSpec("make_fragment_like", (_TENSOR,), inference.infer_make_fragment_like),
-    OpSpec("copy", (_ATOM, _TENSOR, _TENSOR, _TENSOR), inference.infer_copy, arities=(3, 4)),
-    OpSpec("copy_atom_call_ssa", check=inference.check_copy_atom_call_ssa, arities=(2, 3)),
-    OpSpec("tiled_copy.retile", (TiledCopyType, _TENSOR), inference.infer_retile),
-    OpSpec("make_mma_atom", gives=(_MMA,), check=inference.check_make_mma_atom),
-    OpSpec("make_tiled_mma", (_MMA, _LAYOUT, TileType), inference.infer_make_tiled_mma, arities=(2, 3)),
-    OpSpec("tiled_mma.partition", (TiledMmaType, _TENSOR, _TUPLE), inference.infer_mma_partition),
-    OpSpec("mma.make_fragment", (TiledMmaType, _TENSOR), inference.infer_mma_make_fragment),
-    OpSpec("gemm", ((_MMA, TiledMmaType), *(_TENSOR,) * 4), inference.infer_gemm),
-    OpSpec("mma_atom_call", (_MMA, *(_TENSOR,) * 4), inference.infer_mma_atom_call),
-    OpSpec("mma_atom_call_ssa", (_MMA, None, None, None), inference.infer_mma_atom_call_ssa),
+    OpSpec("make_copy_atom", gives=(_ATOM,), check=atom_inference.check_make_copy_atom),
+    OpSpec("atom_set_value", (_ATOM, None), atom_inference.infer_atom_set_value),
+    OpSpec("copy_atom_call", (_ATOM, _TENSOR, _TENSOR, _TENSOR), atom_inference.infer_copy_atom_call, arities=(3, 4)),
+    OpSpec("make_tiled_copy", (_ATOM, _LAYOUT, TileType), atom_inference.infer_make_tiled_copy),
+    OpSpec("tiled_copy.partition_src", (TiledCopyType, _TENSOR, _TUPLE), atom_inference.infer_partition),
+    OpSpec("tiled_copy.partition_dst", (TiledCopyType, _TENSOR, _TUPLE), atom_inference.infer_partition),
+    OpSpec("make_fragment_like", (_TENSOR,), atom_inference.infer_make_fragment_like),
+    OpSpec("copy", (_ATOM, _TENSOR, _TENSOR, _TENSOR), atom_inference.infer_copy, arities=(3, 4)),
+    OpSpec("copy_atom_call_ssa", check=atom_inference.check_copy_atom_call_ssa, arities=(2, 3)),
+    OpSpec("tiled_copy.retile", (TiledCopyType, _TENSOR), atom_inference.infer_retile),
+    OpSpec("make_mma_atom", gives=(_MMA,), check=atom_inference.check_make_mma_atom),
+    OpSpec("make_tiled_mma", (_MMA, _LAYOUT, TileType), atom_inference.infer_make_tiled_mma, arities=(2, 3)),
+    OpSpec("tiled_mma.partition", (TiledMmaType, _TENSOR, _TUPLE), atom_inference.infer_mma_partition),
+    OpSpec("mma.make_fragment", (TiledMmaType, _TENSOR), atom_inference.infer_mma_make_fragment),
+    OpSpec("gemm", ((_MMA, TiledMmaType), *(_TENSOR,) * 4), atom_inference.infer_gemm),
+    OpSpec("mma_atom_call", (_MMA, *(_TENSOR,) * 4), atom_inference.infer_mma_atom_call),
+    OpSpec("mma_atom_call_ssa", (_MMA, None, None, None), atom_inference.infer_mma_atom_call_ssa),
 ]
 
 OPS: dict[str, OpSpec] = {spec.name: spec for spec in (*_STRUCTURE, *_ALGEBRA, *_MEMORY, *_ATOMS)}
@@ -168,13 +169,24 @@ OPS_BY_MLIR_NAME: dict[str, OpSpec] = {
 
 def infer(name: str, operands: Sequence[ir.Value], attributes: Attributes | None = None) -> list[Any]:
     """Result types of `fly.name` on these operands. Raises LayoutError where the operands do not fit."""
+    given = tuple([value.type for value in operands])
+    return _infer(name, given, tuple([(key, _hashable(value)) for key, value in (attributes or {}).items()]))
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@cache
+def _infer(name: str, given: tuple[ir.Type, ...], attributes: tuple[tuple[str, Any], ...]) -> list[Any]:
+    """`infer` on types, which say all that it needs: programs repeat the same few again and again."""
     spec = OPS[name]
     if spec.infer is None:
         raise FlyError(f"fly.{name} states its result type; it cannot be inferred")
-    types = [fly_type(value.type) or value.type for value in operands]
+    types = [fly_type(kind) or kind for kind in given]
     spec.mlir_name(len(types))
     _check_kinds(name, "operand", types, spec.takes)
-    return spec.infer(types, attributes or {})
+    return spec.infer(types, dict(attributes))
 
 
 def _check_kinds(name: str, role: str, types: Sequence[Any], kinds: Sequence[Kind]) -> None:

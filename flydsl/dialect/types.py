@@ -12,7 +12,7 @@
 | CopyAtomType | `!fly.copy_atom<!fly.universal_copy<32>, 32>` |
 | TiledCopyType | `!fly.tiled_copy<!fly.copy_atom<...>, !fly.layout<(4,8):(1,4)>, !fly.tile<[4\\|8]>>` |
 | MmaAtomType | `!fly.mma_atom<!fly_rocdl.cdna3.mfma<16x16x4, (f32, f32) -> f32>>` |
-| TiledMmaType | `!fly.tiled_mma<!fly.mma_atom<...>, !fly.layout<(2,2,1):(1,2,0)>>`, with a `!fly.tile` where it permutes |
+| TiledMmaType | `!fly.tiled_mma<!fly.mma_atom<...>, !fly.layout<(2,2,1):(1,2,0)>>`, a `!fly.tile` where it permutes |
 
 MLIR holds each as a dynamic type with one string parameter, `!fly.layout<"(4,8):(1,4)">`; `flydsl.dialect.text`
 prints and reads the form without quotes. Both directions are cached, so a type is parsed once per context.
@@ -308,11 +308,11 @@ class TiledMmaType(FlyType):
     @classmethod
     def parse_body(cls, body: str) -> TiledMmaType:
         atom, layout, *tiles = map(parse_type, split_top_level(body))
-        tile = tiles[0] if tiles else None
-        fits = isinstance(atom, MmaAtomType) and isinstance(layout, LayoutType) and isinstance(tile, TileType | None)
-        if not fits or len(tiles) > 1:
-            raise CompileError(f"{body!r}: a tiled MMA is made of an MMA atom, a layout and perhaps a tile")
-        return cls(TiledMma(atom.op, layout.layout, tile and tile.tile))
+        if isinstance(atom, MmaAtomType) and isinstance(layout, LayoutType) and len(tiles) < 2:
+            tile = tiles[0] if tiles else None
+            if isinstance(tile, TileType | None):
+                return cls(TiledMma(atom.op, layout.layout, None if tile is None else tile.tile))
+        raise CompileError(f"{body!r}: a tiled MMA is made of an MMA atom, a layout and perhaps a tile")
 
 
 _LAYOUTS = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, TileType)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, FlyType, MmaAtomType, TiledCopyType, TiledMmaType
 from flydsl.errors import ArgumentError

@@ -8,7 +8,7 @@ from typing import Any
 from flydsl import atoms
 from flydsl import layout as algebra
 from flydsl.atoms import MmaOp
-from flydsl.dialect.inference import TRAVERSAL_ORDERS
+from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
 from flydsl.errors import ArgumentError

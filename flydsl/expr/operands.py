@@ -86,8 +86,8 @@ def as_operand(value: Any) -> ir.Value:
         return _copy_atom(value)
     if isinstance(value, TiledMma):
         mma = value.type.mma
-        parts = [part for part in (value.atom, mma.atom_layout, mma.permutation) if part is not None]
-        return emit_fly("make_tiled_mma", [as_operand(part) for part in parts]).result
+        given = (value.atom, mma.atom_layout, mma.permutation)
+        return emit_fly("make_tiled_mma", [as_operand(part) for part in given if part is not None]).result
     if isinstance(value, MmaAtom):
         return emit_fly("make_mma_atom", results=[value.type]).result
     require_trace("a runtime tuple")

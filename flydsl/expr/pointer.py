@@ -8,8 +8,8 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.types import BUFFER, PointerType
-from flydsl.expr.numeric import Numeric, numeric_class
-from flydsl.expr.typing import FlyValue
+from flydsl.expr.numeric import numeric_class
+from flydsl.expr.typing import FlyValue, Scalar
 
 
 class AddressSpace(str, Enum):
@@ -34,7 +34,7 @@ class Pointer(FlyValue):
         self.value = value
 
     @property
-    def dtype(self) -> type[Numeric]:
+    def dtype(self) -> Scalar:
         """The scalar type of the elements."""
         return numeric_class(self.type.element)
 

@@ -7,24 +7,23 @@ from typing import Any
 from flydsl import atoms
 from flydsl.atoms import CopyOp, MmaOp
 from flydsl.dialect.location import user_location
-from flydsl.dialect.elements import is_float
 from flydsl.dialect.types import BUFFER, PointerType
 from flydsl.errors import ArgumentError
 from flydsl.expr import primitive
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import Float64, Int8, Int16, Int32, Int64
+from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.operands import element_name, located
 from flydsl.expr.typing import Tensor
 
 __all__ = [
+    "MFMA",
     "BufferCopy",
     "BufferCopy8b",
     "BufferCopy16b",
     "BufferCopy32b",
     "BufferCopy64b",
     "BufferCopy128b",
-    "MFMA",
     "make_buffer_tensor",
 ]
 
@@ -82,7 +81,8 @@ def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, el
 
     elem_ty_ab: the element type of A and B; elem_ty_b: of B, where it is another one (fp8 with bf8).
     elem_ty_acc: of C and D, by default f32, for i8 i32, for f64 f64.
-    Raises ArgumentError for a combination that no architecture has; the compilation is refused where the target lacks it.
+    Raises ArgumentError for a combination that no architecture has; compiling raises CompileError where the target
+    lacks it.
     """
     a = element_name(elem_ty_ab)
     b = a if elem_ty_b is None else element_name(elem_ty_b)

@@ -12,7 +12,7 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.atoms import BufferCopy
-from flydsl.dialect.elements import element_bits, element_type, is_float
+from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
@@ -30,6 +30,7 @@ from flydsl.passes.rewriting import (
     operations,
     update_function_type,
 )
+from flydsl.passes.storage import convert_storage, storage_type
 
 name = "convert-fly-to-rocdl"
 
@@ -48,6 +49,8 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     """Convert every function of a module."""
     buffers.require_known_resources(module, arch)
     matrix.require_supported(module, arch)
+    for op in operations(module):
+        _note_alignment(op)
     for function in functions(module):
         for argument in entry_block(function).arguments:
             kind = fly_type(argument.type)
@@ -82,8 +85,6 @@ def llvm_pointer(space: int) -> ir.Type:
 
 def _convert_body(function: ir.Operation) -> None:
     dead: list[ir.Operation] = []
-    for op in operations(function):
-        _note_alignment(op)
     for op in operations(function):
         operation = fly_name(op)
         with ir.InsertionPoint(op):
@@ -220,41 +221,16 @@ def _replace(op: ir.Operation, value: ir.Value) -> None:
     op.result.replace_all_uses_with(value)
 
 
-def _is_vector(kind: ir.Type) -> bool:
-    return isinstance(kind, ir.VectorType)
-
-
-def storage_type(kind: ir.Type) -> ir.Type:
-    """The type in memory: LLVM knows no float below 16 bits and no index, and a Boolean takes a byte."""
-    element = kind.element_type if _is_vector(kind) else kind
-    name, bits = str(element), element_bits(str(element))
-    if bits == 1 or name == "index" or (bits < 16 and is_float(name)):
-        element = element_type(f"i{max(bits, 8)}")
-    return ir.VectorType.get(kind.shape, element) if _is_vector(kind) else element
-
-
 def _load(op: ir.Operation, pointer: ir.Value) -> ir.Value:
     """What a load, with its result type and alignment, reads at a pointer."""
     storage = storage_type(op.result.type)
     value = create("llvm.load", [pointer], [storage], op.location, {"alignment": op.attributes["alignment"]}).result
-    return _cast(value, op.result.type, op.location)
+    return convert_storage(value, op.result.type, op.location)
 
 
 def _store(op: ir.Operation, value: ir.Value, pointer: ir.Value) -> None:
-    stored = _cast(value, storage_type(value.type), op.location)
+    stored = convert_storage(value, storage_type(value.type), op.location)
     create("llvm.store", [stored, pointer], [], op.location, {"alignment": op.attributes["alignment"]})
-
-
-def _cast(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
-    """Between a type and its form in memory."""
-    if value.type == kind:
-        return value
-    source, target = (t.element_type if _is_vector(t) else t for t in (value.type, kind))
-    widths = [element_bits(str(t)) for t in (source, target)]
-    if "index" in (str(source), str(target)):
-        return create("arith.index_cast", [value], [kind], at).result
-    name = "bitcast" if widths[0] == widths[1] else "extui" if widths[0] < widths[1] else "trunci"
-    return create(f"arith.{name}", [value], [kind], at).result
 
 
 # --- dimensions ------------------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.arch import Arch
+from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.inference import mma_value_type
 from flydsl.dialect.types import fly_type
 from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, operand_of, operations
 

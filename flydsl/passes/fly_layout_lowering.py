@@ -21,18 +21,16 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.arch import Arch
-from flydsl.dialect.elements import element_type
-from flydsl.dialect.inference import (
-    algebra_value,
+from flydsl.dialect.atom_inference import (
     call_of,
     gemm_extents,
     gemm_modes,
     mma_partitioned,
-    mode_arguments,
     on_plain_layout,
     partitioned,
-    register_elements,
 )
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.inference import algebra_value, mode_arguments, register_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, attributes_of
 from flydsl.dialect.types import (

@@ -13,8 +13,9 @@ Others stay memory: convert-fly-to-rocdl makes them private allocas, which LLVM 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 
 from mlir import ir
 
@@ -36,12 +37,13 @@ _CARRIES = ("scf.for", "scf.if", "scf.while")
 def apply(module: ir.Operation, arch: Arch) -> None:
     """Promote every register tensor of a module that can be."""
     for function in functions(module):
-        promotion = _Promotion()
+        # An operation's hash changes with its operands, so it is a key only until the first change.
+        pieces_of: dict[ir.Operation, tuple[int, list[_Piece]]] = {}
         for op in operations(function):
             if _is_register_tensor(op):
-                promotion.add(op, function)
-        if promotion.pieces_of:
-            promotion.run(entry_block(function), {})
+                pieces_of.update(_divided(op, _accesses(op, function)))
+        if pieces_of:
+            _promote(_plan(entry_block(function), pieces_of), {})
     erase_dead(module)
 
 
@@ -56,8 +58,12 @@ class _Access:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Elements `offset` to `offset + size` of a register tensor, which no access divides."""
+    """Elements `offset` to `offset + size` of a register tensor, which no access divides.
 
+    home: the operation that the register tensor is made directly inside of.
+    """
+
+    home: ir.Operation
     element: str
     offset: int
     size: int
@@ -75,8 +81,8 @@ def _is_register_tensor(op: ir.Operation) -> bool:
     return fly_name(op) == "make_ptr" and fly_type(op.result.type).space == "register"
 
 
-def _accesses(op: ir.Operation, function: ir.Operation) -> list[_Access] | None:
-    """Every access of a register tensor, or None where one is out of this pass's reach."""
+def _accesses(op: ir.Operation, function: ir.Operation) -> list[_Access]:
+    """Every access of a register tensor; none where one is out of this pass's reach."""
     found: list[_Access] = []
     pending: list[tuple[ir.Value, int]] = [(op.result, 0)]
     while pending:
@@ -90,7 +96,7 @@ def _accesses(op: ir.Operation, function: ir.Operation) -> list[_Access] | None:
                 found.append(_Access(user, offset, _count(user)))
                 _check_bounds(found[-1], allocated_elements(attributes_of(op)))
             else:
-                return None
+                return []
     return found
 
 
@@ -131,96 +137,107 @@ def _count(op: ir.Operation) -> int:
     return int(kind.shape[0]) if isinstance(kind, ir.VectorType) else 1
 
 
-@dataclass
-class _Promotion:
-    """The promotion of one function's register tensors.
+def _divided(op: ir.Operation, accesses: list[_Access]) -> Iterator[tuple[ir.Operation, tuple[int, list[_Piece]]]]:
+    """Each access with its offset and the pieces of the register tensor that it covers."""
+    element = fly_type(op.result.type).element
+    cuts = sorted({cut for access in accesses for cut in (access.offset, access.offset + access.count)})
+    pieces = [_Piece(op.parent.operation, element, start, end - start) for start, end in pairwise(cuts)]
+    for access in accesses:
+        end = access.offset + access.count
+        yield access.op, (access.offset, [piece for piece in pieces if access.offset <= piece.offset < end])
 
-    pieces_of: each access -> the pieces that it covers, and where it begins.
-    stored_in: a control flow operation -> the pieces that something inside of it stores.
+
+@dataclass(frozen=True)
+class _Step:
+    """What there is to do at one operation: an access to some pieces, or control flow with steps inside.
+
+    stored: the pieces that the step, or a step inside of it, stores; without those of tensors that are made inside.
     """
 
-    pieces_of: dict[ir.Operation, tuple[int, list[_Piece]]] = field(default_factory=dict)
-    stored_in: dict[ir.Operation, dict[_Piece, None]] = field(default_factory=dict)
+    op: ir.Operation
+    stored: tuple[_Piece, ...]
+    offset: int = 0
+    pieces: tuple[_Piece, ...] = ()
+    inside: tuple[list[_Step], ...] | None = None
 
-    def add(self, op: ir.Operation, function: ir.Operation) -> None:
-        """Promote a register tensor, if it can be."""
-        accesses = _accesses(op, function)
-        if not accesses:
-            return
-        element = fly_type(op.result.type).element
-        cuts = sorted({cut for access in accesses for cut in (access.offset, access.offset + access.count)})
-        pieces = [_Piece(element, start, end - start) for start, end in zip(cuts, cuts[1:], strict=False)]
-        home = op.parent.operation
-        for access in accesses:
-            end = access.offset + access.count
-            covered = [piece for piece in pieces if access.offset <= piece.offset < end]
-            self.pieces_of[access.op] = (access.offset, covered)
-            if fly_name(access.op) == "ptr.store":
-                parent = access.op.parent.operation
-                while parent != home:
-                    self.stored_in.setdefault(parent, {}).update(dict.fromkeys(covered))
-                    parent = parent.parent.operation
 
-    def run(self, block: ir.Block, state: _State) -> None:
-        """Replace the accesses of a block; `state` becomes that at its end."""
-        for view in list(block.operations):
-            op = view.operation
-            if op in self.pieces_of:
-                self._access(op, state)
-            elif op.name in _CARRIES:
-                self._control_flow(op, state)
+def _plan(block: ir.Block, pieces_of: dict[ir.Operation, tuple[int, list[_Piece]]]) -> list[_Step]:
+    """The steps of a block, before anything changes."""
+    steps = []
+    for view in block.operations:
+        op = view.operation
+        if op in pieces_of:
+            offset, pieces = pieces_of[op]
+            steps.append(_Step(op, tuple(pieces) if fly_name(op) == "ptr.store" else (), offset, tuple(pieces)))
+        elif op.name in _CARRIES:
+            inside = tuple(_plan(inner, pieces_of) for region in op.regions for inner in region.blocks)
+            stored = (piece for plan in inside for step in plan for piece in step.stored)
+            changed = dict.fromkeys(piece for piece in stored if piece.home != op)
+            if any(inside):
+                steps.append(_Step(op, tuple(changed), inside=inside))
+    return steps
 
-    def _access(self, op: ir.Operation, state: _State) -> None:
-        offset, pieces = self.pieces_of[op]
-        with ir.InsertionPoint(op):
-            if fly_name(op) == "ptr.store":
-                for piece in pieces:
-                    state[piece] = _part(op.operands[0], piece.offset - offset, piece, op.location)
-            else:
-                values = [_now(piece, state, op.location) for piece in pieces]
-                op.result.replace_all_uses_with(_joined(values, op.result.type, op.location))
-        op.erase()
 
-    def _control_flow(self, op: ir.Operation, state: _State) -> None:
-        carried = list(self.stored_in.get(op, ()))
-        if carried:
-            op = self._widened(op, carried, state)
-        blocks = [list(region.blocks)[0] for region in op.regions if len(region.blocks)]
-        if op.name == "scf.if":
-            for block in blocks:
-                inner = dict(state)
-                self.run(block, inner)
-                _pass_on(block, [_now(piece, inner, op.location, before=_last(block)) for piece in carried])
+def _promote(steps: list[_Step], state: _State) -> None:
+    """Carry out the steps of a block; `state` becomes that at its end."""
+    for step in steps:
+        if step.inside is None:
+            _promote_access(step, state)
         else:
-            inner = dict(state)
-            for block in blocks:  # of a while loop, first the condition and then the body
-                inner.update(zip(carried, _last_of(block.arguments, len(carried)), strict=True))
-                self.run(block, inner)
-                _pass_on(block, [inner[piece] for piece in carried])
-        state.update(zip(carried, _last_of(op.results, len(carried)), strict=True))
+            _promote_inside(step, step.inside, state)
 
-    def _widened(self, op: ir.Operation, carried: list[_Piece], state: _State) -> ir.Operation:
-        """The operation again with further results, and operands where it is a loop, for the carried pieces."""
-        at = op.location
-        with ir.InsertionPoint(op):
-            started = [_now(piece, state, at) for piece in carried] if op.name != "scf.if" else []
-            operands = [*op.operands, *started]
-            types = [*(result.type for result in op.results), *(piece.type for piece in carried)]
-            attributes = {key: op.attributes[key] for key in op.attributes}
-            new = ir.Operation.create(op.name, types, operands, attributes, regions=len(op.regions), loc=at)
-        for old_region, new_region in zip(op.regions, new.regions, strict=True):
-            for block in list(old_region.blocks):
-                block.append_to(new_region)
-            if not len(new_region.blocks):  # an scf.if without else
-                with ir.InsertionPoint(ir.Block.create_at_start(new_region, [])):
-                    ir.Operation.create("scf.yield", loc=at)
-            if op.name != "scf.if":
-                for piece in carried:
-                    list(new_region.blocks)[0].add_argument(piece.type, at)
-        for old, result in zip(op.results, list(new.results)[: len(op.results)], strict=True):
-            old.replace_all_uses_with(result)
-        op.erase()
-        return new
+
+def _promote_access(step: _Step, state: _State) -> None:
+    op, at = step.op, step.op.location
+    with ir.InsertionPoint(op):
+        if step.stored:
+            for piece in step.pieces:
+                state[piece] = _part(op.operands[0], piece.offset - step.offset, piece, at)
+        else:
+            values = [_now(piece, state, at) for piece in step.pieces]
+            op.result.replace_all_uses_with(_joined(values, op.result.type, at))
+    op.erase()
+
+
+def _promote_inside(step: _Step, inside: tuple[list[_Step], ...], state: _State) -> None:
+    """Promote in a loop or branch, which then carries or yields the pieces that it stores."""
+    carried = list(step.stored)
+    op = _widened(step.op, carried, state) if carried else step.op
+    blocks = [next(iter(region.blocks)) for region in op.regions if len(region.blocks)]
+    plans = [*inside, *([[]] * (len(blocks) - len(inside)))]  # an else that was added has no steps
+    inner = dict(state)
+    for plan, block in zip(plans, blocks, strict=True):
+        if op.name == "scf.if":
+            inner = dict(state)
+        else:  # of a while loop, first the condition and then the body
+            inner.update(zip(carried, _last_of(block.arguments, len(carried)), strict=True))
+        _promote(plan, inner)
+        _pass_on(block, [_now(piece, inner, op.location, before=_last(block)) for piece in carried])
+    state.update(zip(carried, _last_of(op.results, len(carried)), strict=True))
+
+
+def _widened(op: ir.Operation, carried: list[_Piece], state: _State) -> ir.Operation:
+    """A loop or branch again, with further results, and operands where it is a loop, for the carried pieces."""
+    at, branches = op.location, op.name == "scf.if"
+    with ir.InsertionPoint(op):
+        started = [] if branches else [_now(piece, state, at) for piece in carried]
+        types = [*(result.type for result in op.results), *(piece.type for piece in carried)]
+        attributes = {key: op.attributes[key] for key in op.attributes}
+        operands = [*op.operands, *started]
+        new = ir.Operation.create(op.name, types, operands, attributes, regions=len(op.regions), loc=at)
+    for old_region, new_region in zip(op.regions, new.regions, strict=True):
+        for block in list(old_region.blocks):
+            block.append_to(new_region)
+        if not len(new_region.blocks):  # an scf.if without else
+            with ir.InsertionPoint(ir.Block.create_at_start(new_region, [])):
+                ir.Operation.create("scf.yield", loc=at)
+        if not branches:
+            for piece in carried:
+                next(iter(new_region.blocks)).add_argument(piece.type, at)
+    for old, result in zip(op.results, list(new.results)[: len(op.results)], strict=True):
+        old.replace_all_uses_with(result)
+    op.erase()
+    return new
 
 
 def _last_of(values: Iterable[ir.Value], count: int) -> list[ir.Value]:

@@ -1,7 +1,7 @@
 """Matrix instructions: `fly.mma_atom_call_ssa` as ROCDL operations.
 
-Operands go into the registers that `rocdl.mfma.*` takes: fp8 and i8 values packed into integers of 32 or 64 bits, bf16 of
-the instructions up to CDNA 3 as 16-bit integers, all others as they are.
+Operands go into the registers that `rocdl.mfma.*` takes: fp8 and i8 values packed into integers of 32 or 64 bits, bf16
+of the instructions up to CDNA 3 as 16-bit integers, all others as they are.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.atoms import MFMA, MmaOp, UniversalFMA
+from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.elements import element_bits, element_type
-from flydsl.dialect.inference import mma_value_type
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, fly_name, operations
+from flydsl.passes.storage import storage_type
 
 
 def require_supported(module: ir.Operation, arch: Arch) -> None:
@@ -37,15 +38,21 @@ def multiply(mma: MmaOp, operands: list[ir.Value], at: ir.Location) -> ir.Value:
     if isinstance(mma, UniversalFMA):
         return create("math.fma", operands, [operands[2].type], at).result
     assert isinstance(mma, MFMA), f"no lowering of {mma}"
-    a, b = (
-        create("llvm.bitcast", [value], [_register_type(mma, value.type)], at).result
-        if value.type != _register_type(mma, value.type)
-        else value
-        for value in operands[:2]
-    )
+    a, b = (_in_registers(mma, value, at) for value in operands[:2])
     zeros = [constant(0, 32, at)] * 3  # no broadcast or rotation of blocks
     result = mma_value_type(mma, "c")
     return create(f"rocdl.mfma.{mma.instruction.mnemonic}", [a, b, operands[2], *zeros], [result], at).result
+
+
+def _in_registers(mma: MFMA, value: ir.Value, at: ir.Location) -> ir.Value:
+    """What a thread holds of A or B, in the type in which the instruction takes it."""
+    kind = _register_type(mma, value.type)
+    if kind == value.type:
+        return value
+    storage = storage_type(value.type)
+    if storage != value.type:  # LLVM has no type for fp8 values
+        value = create("arith.bitcast", [value], [storage], at).result
+    return create("llvm.bitcast", [value], [kind], at).result
 
 
 def _register_type(mma: MFMA, kind: ir.Type) -> ir.Type:

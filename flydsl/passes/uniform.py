@@ -20,8 +20,8 @@ _NONNEGATIVE_SOURCES = ("gpu.block_id", "gpu.thread_id", "gpu.grid_dim", "gpu.bl
 _NONNEGATIVE_ON_NONNEGATIVE = tuple(
     f"arith.{name}"
     for name in (
-        "addi", "muli", "divsi", "divui", "ceildivsi", "remsi", "remui", "shrsi", "shrui", "shli", "xori", "ori", "extsi",
-        "extui", "trunci", "index_cast", "index_castui", "minsi", "maxsi",
+        "addi", "muli", "divsi", "divui", "ceildivsi", "remsi", "remui", "shrsi", "shrui", "shli", "xori", "ori",
+        "extsi", "extui", "trunci", "index_cast", "index_castui", "minsi", "maxsi",
     )
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import CompileError, FlyError, LayoutError
+from flydsl.errors import LayoutError
 from tests.kernels import examples
 
 
@@ -127,37 +127,3 @@ def test_a_buffer_copy_needs_a_buffer_tensor() -> None:
 def test_the_atom_must_be_for_the_element_type() -> None:
     with pytest.raises(LayoutError, match="32-bit values"):
         launch(torch.randn(24, 120).half(), torch.randn(24, 120).half(), 15, fx.rocdl.BufferCopy128b())
-
-
-def test_predicates_are_not_there_yet() -> None:
-    with pytest.raises(FlyError, match="not there yet"):
-        fx.copy(fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32), None, None, pred=True)
-
-
-@pytest.mark.parametrize("access", ["element", "vector", "store"])
-def test_a_buffer_tensor_has_no_plain_loads_and_stores(access: str) -> None:
-    """There is no pointer to give MLIR, which would end the process."""
-
-    @flyc.kernel
-    def kernel(A: fx.Tensor):
-        tile = fx.zipped_divide(fx.rocdl.make_buffer_tensor(A), fx.make_tile(4))[None, fx.block_idx.x]
-        if access == "element":
-            A[0] = tile[1]
-        elif access == "vector":
-            A[0] = tile.load()[1]
-        else:
-            tile.store(fx.Vector.filled([4], 1.0, fx.Float32))
-
-    @flyc.jit
-    def run(A: fx.Tensor):
-        kernel(A).launch(grid=2, block=1)
-
-    with pytest.raises(LayoutError, match="by copies"):
-        run(torch.zeros(8))
-
-
-@pytest.mark.parametrize("arch", ["gfx1201", "gfx1250"])
-def test_buffer_tensors_are_refused_where_resources_differ(arch: str) -> None:
-    A = torch.randn(24, 120)
-    with pytest.raises(CompileError, match="not there yet"):
-        _ = examples.tiledCopy.lower(A, A, arch=arch).artifact

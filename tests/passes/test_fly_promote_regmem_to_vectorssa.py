@@ -1,4 +1,4 @@
-"""Register tensors become vector values where every access is static and in one block."""
+"""Register tensors become vector values where every access is static."""
 
 from __future__ import annotations
 
@@ -35,39 +35,109 @@ def test_a_stored_vector_is_what_is_loaded(check: Callable[..., str]) -> None:
     )
 
 
-def test_parts_are_inserted_and_extracted(check: Callable[..., str]) -> None:
+def test_a_load_joins_the_parts_that_stores_have_made(check: Callable[..., str]) -> None:
     check(
         f"""
-        // CHECK: ub.poison : vector<4xf32>
-        // CHECK: vector.insert %arg0, %{{}}
-        // CHECK: vector.insert_strided_slice %arg1
-        // CHECK: vector.extract_strided_slice
+        // CHECK: vector.broadcast %arg0 : f32 to vector<1xf32>
+        // CHECK: vector.extract_strided_slice %arg1
+        // CHECK: vector.insert_strided_slice
+        // CHECK: vector.insert_strided_slice
         // CHECK-NOT: fly.
-        func.func @f(%x: f32, %v: vector<2xf32>) -> vector<2xf32> {{
+        func.func @f(%x: f32, %v: vector<3xf32>) -> vector<4xf32> {{
           {REGISTERS}
           fly.ptr.store(%x, %p) : (f32, !fly.ptr<f32, register>) -> ()
-          {at(2)}
-          fly.ptr.store(%v, %q) : (vector<2xf32>, !fly.ptr<f32, register>) -> ()
-          %w = fly.ptr.load(%p) : (!fly.ptr<f32, register>) -> vector<2xf32>
-          return %w : vector<2xf32>
-        }}""".replace("%{}", "%"),
+          {at(1)}
+          fly.ptr.store(%v, %q) : (vector<3xf32>, !fly.ptr<f32, register>) -> ()
+          %y = fly.ptr.load(%q) : (!fly.ptr<f32, register>) -> f32
+          fly.ptr.store(%y, %q) : (f32, !fly.ptr<f32, register>) -> ()
+          %w = fly.ptr.load(%p) : (!fly.ptr<f32, register>) -> vector<4xf32>
+          return %w : vector<4xf32>
+        }}""",
         PASS,
     )
 
 
-def test_an_access_in_a_loop_keeps_the_memory(check: Callable[..., str]) -> None:
+def test_a_loop_carries_what_it_stores(check: Callable[..., str]) -> None:
     check(
         f"""
-        // CHECK: fly.make_ptr
         // CHECK: scf.for
-        // CHECK: fly.ptr.store
-        func.func @f(%x: f32, %n: index) {{
+        // CHECK: iter_args(
+        // CHECK: -> (vector<4xf32>)
+        // CHECK: arith.addf
+        // CHECK: scf.yield
+        // CHECK: return %
+        // CHECK-NOT: fly.
+        func.func @f(%v: vector<4xf32>, %n: index) -> vector<4xf32> {{
           %zero = arith.constant 0 : index
           %one = arith.constant 1 : index
           {REGISTERS}
+          fly.ptr.store(%v, %p) : (vector<4xf32>, !fly.ptr<f32, register>) -> ()
           scf.for %i = %zero to %n step %one {{
-            fly.ptr.store(%x, %p) : (f32, !fly.ptr<f32, register>) -> ()
+            %a = fly.ptr.load(%p) : (!fly.ptr<f32, register>) -> vector<4xf32>
+            %b = arith.addf %a, %a : vector<4xf32>
+            fly.ptr.store(%b, %p) : (vector<4xf32>, !fly.ptr<f32, register>) -> ()
           }}
+          %w = fly.ptr.load(%p) : (!fly.ptr<f32, register>) -> vector<4xf32>
+          return %w : vector<4xf32>
+        }}""",
+        PASS,
+    )
+
+
+def test_a_branch_yields_what_either_side_stores(check: Callable[..., str]) -> None:
+    check(
+        f"""
+        // CHECK: scf.if %arg1 -> (vector<4xf32>)
+        // CHECK: scf.yield %arg0 : vector<4xf32>
+        // CHECK: }} else {{
+        // CHECK: scf.yield
+        // CHECK-NOT: fly.
+        func.func @f(%v: vector<4xf32>, %c: i1) -> vector<4xf32> {{
+          {REGISTERS}
+          scf.if %c {{
+            fly.ptr.store(%v, %p) : (vector<4xf32>, !fly.ptr<f32, register>) -> ()
+          }}
+          %w = fly.ptr.load(%p) : (!fly.ptr<f32, register>) -> vector<4xf32>
+          return %w : vector<4xf32>
+        }}""",
+        PASS,
+    )
+
+
+def test_a_while_loop_carries_what_either_part_stores(check: Callable[..., str]) -> None:
+    check(
+        f"""
+        // CHECK: scf.while
+        // CHECK: scf.condition
+        // CHECK: vector<4xf32>
+        // CHECK: scf.yield
+        // CHECK-NOT: fly.
+        func.func @f(%v: vector<4xf32>, %c: i1) -> vector<4xf32> {{
+          {REGISTERS}
+          fly.ptr.store(%v, %p) : (vector<4xf32>, !fly.ptr<f32, register>) -> ()
+          scf.while : () -> () {{
+            scf.condition(%c)
+          }} do {{
+            fly.ptr.store(%v, %p) : (vector<4xf32>, !fly.ptr<f32, register>) -> ()
+            scf.yield
+          }}
+          %w = fly.ptr.load(%p) : (!fly.ptr<f32, register>) -> vector<4xf32>
+          return %w : vector<4xf32>
+        }}""",
+        PASS,
+    )
+
+
+def test_an_access_at_a_runtime_offset_keeps_the_memory(check: Callable[..., str]) -> None:
+    check(
+        f"""
+        // CHECK: fly.make_ptr
+        // CHECK: fly.ptr.store
+        func.func @f(%x: f32, %n: i32) {{
+          {REGISTERS}
+          %i = fly.make_int_tuple(%n) : (i32) -> !fly.int_tuple<?>
+          %q = fly.add_offset(%p, %i) : (!fly.ptr<f32, register>, !fly.int_tuple<?>) -> !fly.ptr<f32, register>
+          fly.ptr.store(%x, %q) : (f32, !fly.ptr<f32, register>) -> ()
           return
         }}""",
         PASS,

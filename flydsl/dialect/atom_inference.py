@@ -1,0 +1,343 @@
+"""What the operations on copy and matrix instructions give on operand types, and which operands they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.atoms import BufferCopy, MmaOp, TiledCopy, TiledMma
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, require_same
+from flydsl.dialect.types import (
+    BUFFER,
+    AnyLayout,
+    CopyAtomType,
+    LayoutType,
+    MemRefType,
+    TiledCopyType,
+    TiledMmaType,
+    is_static,
+)
+from flydsl.errors import LayoutError
+from flydsl.layout.leaf import divides
+
+
+def infer_atom_set_value(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A copy atom with a value that its calls use: `soffset`, elements to add to the address of a buffer."""
+    atom, value = types
+    field = attributes.get("field")
+    if field != "soffset" or not isinstance(atom.op, BufferCopy):
+        raise LayoutError(f"{atom} has no value {field!r} to set", hint="a buffer copy has soffset")
+    require_same("atom_set_value", value, element_type("i32"))
+    return [atom]
+
+
+def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result. Raises LayoutError unless one call of the atom moves exactly the source into the destination."""
+    atom, source, target, *predicates = types
+    values = atom.op.bits // atom.value_bits
+    for role, memref in (("source", source), ("destination", target)):
+        where = f"copy_atom_call: {atom} and its {role} {memref}"
+        if memref.element_bits != atom.value_bits:
+            raise LayoutError(
+                f"{where}: the atom copies {atom.value_bits}-bit values, the tensor's are {memref.element}"
+            )
+        count = algebra.size(memref.layout)
+        if count != values:
+            raise LayoutError(
+                f"{where}: the atom moves {values} values, the tensor has {count}",
+                hint=f"partition the tensor so that each thread's piece is {values} values, or take another atom",
+            )
+        if values > 1 and not _contiguous(memref.layout, values):
+            raise LayoutError(
+                f"{where}: an atom of {values} values needs them side by side in memory, the layout is {memref.layout}",
+                hint="take the atom of one value, or partition along the mode of stride 1",
+            )
+    if source.element != target.element:
+        raise LayoutError(f"copy_atom_call from {source} to {target}: the element types differ")
+    _check_spaces(atom, source, target)
+    for predicate in predicates:
+        _check_predicates(predicate, {1})
+    return []
+
+
+def _check_predicates(memref: MemRefType, counts: set[int]) -> None:
+    """One Boolean for each call of a copy, in memory that can be read at once."""
+    size = algebra.size(memref.layout)
+    if memref.element != "i1" or memref.space == BUFFER or size not in counts:
+        raise LayoutError(
+            f"pred={memref} of a copy of {' or '.join(map(str, sorted(counts)))} calls",
+            hint="a predicate is a register tensor of fx.Boolean with one element for each call",
+        )
+
+
+def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) -> None:
+    """A buffer copy moves between a buffer tensor and registers; other copies cannot address a buffer."""
+    buffers = [memref.space == BUFFER for memref in (source, target)]
+    if isinstance(atom.op, BufferCopy) and {source.space, target.space} != {BUFFER, "register"}:
+        raise LayoutError(
+            f"{atom} from {source} to {target}: it copies between a buffer tensor and registers",
+            hint="make the buffer tensor with fx.rocdl.make_buffer_tensor(tensor)",
+        )
+    if any(buffers) and not isinstance(atom.op, BufferCopy):
+        raise LayoutError(
+            f"{atom} from {source} to {target}: it cannot address a buffer tensor",
+            hint="take fx.rocdl.BufferCopy32b() or another width",
+        )
+
+
+def _contiguous(layout: AnyLayout, values: int) -> bool:
+    """Whether the values of a layout lie side by side.
+
+    A swizzle moves blocks of 2**base elements; values of an aligned part of one stay together.
+    """
+    if isinstance(layout, algebra.ComposedLayout):
+        block = 1 << layout.inner.base if isinstance(layout.inner, algebra.Swizzle) else 1
+        return divides(values, block) and divides(values, layout.offset) and _contiguous(layout.outer, values)
+    merged = algebra.coalesce(layout)
+    return algebra.rank(merged) == 1 and all(stride == 1 for stride in algebra.get_leaves((merged.stride,)))
+
+
+def infer_make_tiled_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A tiled copy; the values of one thread must be a whole number of the atom's."""
+    atom, layout, tile = types
+    return [TiledCopyType(TiledCopy(atom.op, atom.value_bits, layout.layout, tile.tile))]
+
+
+def partitioned(copy: TiledCopy, thread: Any, layout: AnyLayout) -> tuple[AnyLayout, Any]:
+    """One thread's part of a layout, ((values of a call, calls), rest...), and the offset of its first element."""
+    parts = on_plain_layout(copy.partition, layout)
+    return algebra.slice_and_offset((thread, *[None] * (algebra.rank(parts) - 1)), parts)
+
+
+def infer_partition(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The part of a tensor that a thread copies."""
+    copy, memref, thread = types
+    infer_get_scalar([thread], attributes)
+    if memref.element_bits != copy.copy.value_bits:
+        raise LayoutError(
+            f"partition of {memref}: the copy {copy.atom} is of {copy.copy.value_bits}-bit values",
+            hint="make the copy atom for the tensor's element type",
+        )
+    return [memref.with_layout(partitioned(copy.copy, thread.value, memref.layout)[0])]
+
+
+def infer_make_fragment_like(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A register tensor of the same shape, compact: mode 0 first, the others in the order of the tensor's strides."""
+    memref = types[0]
+    return _fragment("make_fragment_like", memref.layout, attributes.get("element", memref.element))
+
+
+def _fragment(operation: str, layout: AnyLayout, element: str) -> list[Any]:
+    plain = layout.outer if isinstance(layout, algebra.ComposedLayout) else layout
+    if not is_static(plain.shape):
+        raise LayoutError(f"{operation} of {layout}: registers need a shape known when compiling")
+    return infer_alloca([LayoutType(algebra.make_fragment_layout_like(plain))], {"element": element})
+
+
+def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result. Raises LayoutError unless both tensors have one shape, of whole calls of the atom."""
+    atom, source, target, *predicates = types
+    sizes = [algebra.size(memref.layout) for memref in (source, target)]
+    if not is_static(tuple(sizes)) or sizes[0] != sizes[1]:
+        raise LayoutError(
+            f"copy from {source} to {target}: {sizes[0]} and {sizes[1]} elements",
+            hint="partition both with the same tiled copy",
+        )
+    calls = [memref.with_layout(algebra.get(call_of(atom, memref.layout), 0)) for memref in (source, target)]
+    for predicate in predicates:
+        _check_predicates(predicate, set(predicate_counts(atom, source.layout)))
+    return infer_copy_atom_call([atom, *calls], attributes)
+
+
+def predicate_counts(atom: CopyAtomType, layout: AnyLayout) -> tuple[int, int]:
+    """How many predicates a copy takes: one for each call, or one for all calls of mode 0."""
+    total, in_mode_0 = (known_size(part) * atom.value_bits // atom.op.bits for part in (layout, algebra.get(layout, 0)))
+    return total, total // max(in_mode_0, 1)
+
+
+def known_size(layout: AnyLayout) -> int:
+    """The size of a layout of which inference has found that it is known when compiling."""
+    size = algebra.size(layout)
+    assert isinstance(size, int)
+    return size
+
+
+def call_of(atom: CopyAtomType, layout: AnyLayout) -> AnyLayout:
+    """A layout as (values of one call of the atom, calls). Raises LayoutError where they do not come out even."""
+    return algebra.logical_divide(layout, atom.op.bits // atom.value_bits)
+
+
+def on_plain_layout(function: Callable[[algebra.Layout], algebra.Layout], layout: AnyLayout) -> AnyLayout:
+    """Apply a rearrangement of coordinates to a layout, or to the outer part of a composed one."""
+    if isinstance(layout, algebra.ComposedLayout):
+        return algebra.make_composed_layout(layout.inner, layout.offset, function(layout.outer))
+    return function(layout)
+
+
+def infer_retile(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A fragment in the form that a tiled copy moves, over the same registers."""
+    copy, memref = types
+    if memref.element_bits != copy.copy.value_bits:
+        raise LayoutError(f"retile of {memref}: the copy {copy.atom} is of {copy.copy.value_bits}-bit values")
+    return [memref.with_layout(on_plain_layout(copy.copy.retile, memref.layout))]
+
+
+# --- matrix instructions ---------------------------------------------------------------------------------------------
+
+
+def infer_make_tiled_mma(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A tiled MMA; its atoms must tile it."""
+    atom, layout, *tiles = types
+    return [TiledMmaType(TiledMma(atom.op, layout.layout, tiles[0].tile if tiles else None))]
+
+
+def _operand_id(attributes: Attributes) -> str:
+    operand = attributes.get("operand")
+    if operand not in ("a", "b", "c"):
+        raise LayoutError(f"operand {operand!r} of an MMA", hint="operands: a, b, c")
+    return str(operand)
+
+
+def mma_partitioned(mma: TiledMma, operand: str, thread: Any, layout: AnyLayout) -> tuple[AnyLayout, Any]:
+    """One thread's part of an operand's layout, (values, calls...), and the offset of its first element."""
+    parts = on_plain_layout(lambda plain: mma.partition(operand, plain), layout)
+    return algebra.slice_and_offset((thread, *[None] * (algebra.rank(parts) - 1)), parts)
+
+
+def infer_mma_partition(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The part of an operand that a thread multiplies."""
+    mma, memref, thread = types
+    infer_get_scalar([thread], attributes)
+    return [memref.with_layout(mma_partitioned(mma.mma, _operand_id(attributes), thread.value, memref.layout)[0])]
+
+
+def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """Registers for the part of an operand that a thread multiplies, of the instruction's element type.
+
+    With the attribute `stages` they are there as many times, in a last mode.
+    """
+    mma, memref = types
+    operand = _operand_id(attributes)
+    part = mma_partitioned(mma.mma, operand, 0, memref.layout)[0]
+    (fragment,) = _fragment("make_fragment", part, mma.mma.op.element_of(operand))
+    stages = attributes.get("stages")
+    if stages is None:
+        return [fragment]
+    if stages < 1:
+        raise LayoutError(f"a fragment of {stages} stages")
+    return [
+        fragment.with_layout(algebra.append(fragment.layout, algebra.Layout(stages, algebra.cosize(fragment.layout))))
+    ]
+
+
+def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result. Raises LayoutError unless one call of the atom multiplies exactly these fragments."""
+    atom, *fragments = types
+    for role, operand, memref in zip("DABC", "cabc", fragments, strict=True):
+        where = f"{atom} and its operand {role}, {memref}"
+        wanted = atom.op.element_of(operand)
+        if memref.element != wanted:
+            raise LayoutError(
+                f"{where}: the instruction takes {wanted}, not {memref.element}",
+                hint="make the fragment with make_fragment_A, _B or _C, and convert values before they go into it",
+            )
+        if memref.space != "register":
+            raise LayoutError(f"{where}: a matrix instruction multiplies registers", hint="copy it to a fragment")
+        values = known_size(algebra.get(atom.op.layout_tv(operand), 1))
+        count = algebra.size(memref.layout)
+        if count != values:
+            raise LayoutError(
+                f"{where}: a thread holds {values} values of it, in {atom.op.layout_tv(operand)}; this has {count}",
+                hint="make the fragment with make_fragment_A, _B or _C",
+            )
+        if values > 1 and not _contiguous(memref.layout, values):
+            raise LayoutError(f"{where}: its {values} values do not lie side by side, in {memref.layout}")
+    return []
+
+
+def infer_gemm(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result. Raises LayoutError unless D and C are (values, M, N), A is (values, M, K) and B is (values, N, K).
+
+    Modes M, N and K may be missing together, or K alone.
+    """
+    mma, *fragments = types
+    atom = mma.atom if isinstance(mma, TiledMmaType) else mma
+    gemm_extents([memref.layout for memref in fragments], [str(memref) for memref in fragments])
+    calls = [memref.with_layout(algebra.get(gemm_modes(memref.layout), 0)) for memref in fragments]
+    if attributes.get("order", "KMN") not in TRAVERSAL_ORDERS:
+        raise LayoutError(f"a gemm in the order {attributes['order']!r}", hint=f"orders: {', '.join(TRAVERSAL_ORDERS)}")
+    return infer_mma_atom_call([atom, *calls], attributes)
+
+
+# Outermost mode first; in a serpentine order the innermost loop turns around each time.
+TRAVERSAL_ORDERS = tuple(
+    order + turning for turning in ("", "_SERPENTINE") for order in ("KMN", "KNM", "MKN", "MNK", "NKM", "NMK")
+)
+
+
+def gemm_modes(layout: AnyLayout) -> AnyLayout:
+    """A fragment's layout with its three modes, those that are missing of extent 1."""
+    if isinstance(layout, algebra.Layout) and not isinstance(layout.shape, tuple):
+        layout = algebra.make_layout((layout.shape,), (layout.stride,))
+    while algebra.rank(layout) < 3:
+        layout = algebra.append(layout, algebra.Layout(1, 0))
+    return layout
+
+
+def gemm_extents(layouts: Sequence[AnyLayout], shown: Sequence[str]) -> tuple[int, int, int]:
+    """The numbers of calls along M, N and K. Raises LayoutError where D, A, B and C disagree about them."""
+    if any(algebra.rank(layout) > 3 for layout in layouts):
+        raise LayoutError(f"gemm of D {shown[0]}, A {shown[1]}, B {shown[2]}, C {shown[3]}: a fragment has 3 modes")
+    d, a, b, c = ([known_size(algebra.get(gemm_modes(layout), mode)) for mode in (1, 2)] for layout in layouts)
+    if not (d == c and a[0] == c[0] and b[0] == c[1] and a[1] == b[1]):
+        raise LayoutError(
+            f"gemm of D {shown[0]}, A {shown[1]}, B {shown[2]}, C {shown[3]}: they do not fit together",
+            hint="shapes: D and C (values, M, N), A (values, M, K), B (values, N, K)",
+        )
+    return a[0], b[0], a[1]
+
+
+def infer_mma_atom_call_ssa(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The result of a matrix instruction on values."""
+    atom, *operands = types
+    for operand, given in zip("abc", operands, strict=True):
+        require_same(f"operand {operand} of mma_atom_call_ssa", given, mma_value_type(atom.op, operand))
+    return [mma_value_type(atom.op, "c")]
+
+
+@cache
+def mma_value_type(op: MmaOp, operand: str) -> ir.Type:
+    """What a thread holds of an operand: a vector, or a scalar where it is one value."""
+    values = algebra.size(algebra.get(op.layout_tv(operand), 1))
+    element = element_type(op.element_of(operand))
+    return element if values == 1 else ir.VectorType.get([values], element)
+
+
+# --- operations that state their result ------------------------------------------------------------------------------
+
+
+def check_make_copy_atom(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """The attribute repeats the width that the type states."""
+    (result,) = results
+    if attributes.get("valBits") != result.value_bits:
+        raise LayoutError(f"make_copy_atom of {result} with valBits = {attributes.get('valBits')}")
+
+
+def check_make_mma_atom(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """The type says it all."""
+
+
+def check_copy_atom_call_ssa(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """A load `(atom, source) -> vector` or a store `(atom, vector, destination)`."""
+    atom = types[0]
+    memref = types[-1]
+    vector = results[0] if results else types[1]
+    if not isinstance(atom, CopyAtomType) or not isinstance(memref, MemRefType) or len(types) + len(results) != 3:
+        raise LayoutError(f"copy_atom_call_ssa of {', '.join(map(str, types))}")
+    values = atom.op.bits // atom.value_bits
+    require_same("copy_atom_call_ssa", vector, ir.VectorType.get([values], element_type(memref.element)))
