@@ -7,7 +7,7 @@ import pytest
 from flydsl import layout as algebra
 from flydsl.atoms import MFMA, BufferCopy, TiledCopy, TiledMma
 from flydsl.errors import LayoutError
-from flydsl.layout import Layout, make_tile, parse
+from flydsl.layout import Layout, make_tile
 
 WAVES_2X2 = TiledMma(MFMA(16, 16, 4, "f32", "f32", "f32"), Layout((2, 2, 1), (1, 2, 0)))
 PERMUTED = TiledMma(
