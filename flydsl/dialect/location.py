@@ -21,11 +21,17 @@ _locations: dict[tuple[str, CodeType, int], SourceLocation] = {}
 _mlir_locations: dict[SourceLocation, ir.Location] = {}
 
 
-def user_location() -> SourceLocation | None:
-    """The innermost place outside this package on the Python stack."""
+def user_frame() -> FrameType | None:
+    """The innermost frame outside this package on the Python stack."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
+    return frame
+
+
+def user_location() -> SourceLocation | None:
+    """The innermost place outside this package on the Python stack."""
+    frame = user_frame()
     if frame is None:
         return None
     key = (frame.f_code.co_filename, frame.f_code, frame.f_lasti)

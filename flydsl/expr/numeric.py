@@ -233,7 +233,8 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         raise TraceError(
             f"a runtime {type(self).__name__} cannot decide a Python branch: its value is known on the device only",
             at=user_location(),
-            hint="select with `condition.select(a, b)`; `if` on runtime values is not there yet",
+            hint="in kernels, launchers and the functions in them, `if`, `while`, `and`, `or` and `not` are traced; a "
+            "helper function elsewhere needs @flyc.jit above it for that",
         )
 
     def __index__(self) -> int:

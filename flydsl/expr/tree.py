@@ -1,72 +1,162 @@
-"""Values of a program as a flat list of SSA values, and back: what crosses the edge of a loop."""
+"""Values taken apart into leaves that are one SSA value each: what crosses the edge of a loop or branch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from mlir import ir
 
-from flydsl.expr.numeric import Numeric, as_numeric
+from flydsl.expr.numeric import Numeric, as_numeric, is_python_number
 from flydsl.expr.typing import FlyValue
 from flydsl.expr.vector import Vector
+
+Container = list | tuple | dict | SimpleNamespace
 
 
 @dataclass(frozen=True)
 class Tree:
     """A value taken apart.
 
-    leaves: scalars, vectors and fly values, each one SSA value.
-    structure: in words, what two values must have in common to be alike, apart from the leaves' types.
-    rebuild: the value again, from other SSA values.
+    leaves: Python numbers, scalars, vectors and fly values, each one SSA value in the program.
+    structure: what two values must have in common to be alike, apart from the leaves' types.
+    rebuild: the value again, from other leaves.
     """
 
     leaves: list[Any]
-    structure: str
-    rebuild: Callable[[Sequence[ir.Value]], Any]
+    structure: Any
+    rebuild: Callable[[Sequence[Any]], Any]
+
+
+class Opaque:
+    """A Python object that is no value of the program: equal to one that is the same, or says that it is."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Opaque) or type(other.value) is not type(self.value):
+            return False
+        return other.value is self.value or (other.value == self.value) is True
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def flatten(value: Any) -> Tree:
-    """Take a value apart. Tuples and lists are nested; what is no runtime value is part of the structure.
+    """Take a value apart: numbers, vectors and fly values are leaves, containers are nested.
 
-    >>> flatten((1, [2.0, "x"])).structure
-    "(scalar, [scalar, 'x'])"
+    >>> flatten((1, [2.0, {"x": 3}])).leaves
+    [1, 2.0, 3]
     """
-    if isinstance(value, tuple | list):
-        return _sequence(value)
-    if isinstance(value, bool | int | float):
-        value = as_numeric(value)
-    if isinstance(value, Numeric):
-        return Tree([value], "scalar", lambda values: value.dtype.of(values[0]))
-    if isinstance(value, Vector):
-        return Tree([value], "vector", lambda values: Vector(values[0], value.dtype))
-    if isinstance(value, FlyValue):
-        kind = type(value)
-        return Tree([value], kind.__name__, lambda values: kind(values[0]))  # type: ignore[call-arg]
-    return Tree([], repr(value), lambda values: value)
+    if is_leaf(value):
+        return Tree([value], "leaf", lambda leaves: leaves[0])
+    if not isinstance(value, Container):
+        return Tree([], Opaque(value), lambda leaves: value)
+    keys, items = parts(value)
+    trees = [flatten(item) for item in items]
+
+    def rebuild(leaves: Sequence[Any]) -> Any:
+        remaining: Iterator[Any] = iter(leaves)
+        return with_parts(value, [tree.rebuild([next(remaining) for _ in tree.leaves]) for tree in trees])
+
+    structure = (type(value), keys, [tree.structure for tree in trees])
+    return Tree([leaf for tree in trees for leaf in tree.leaves], structure, rebuild)
 
 
-def _sequence(value: tuple[Any, ...] | list[Any]) -> Tree:
-    parts = [flatten(item) for item in value]
-    opening, closing = "()" if isinstance(value, tuple) else "[]"
+def is_leaf(value: Any) -> bool:
+    """Whether a value is one SSA value in the program."""
+    return is_python_number(value) or isinstance(value, Numeric | Vector | FlyValue | ir.Value)
 
-    def rebuild(values: Sequence[ir.Value]) -> Any:
-        items, position = [], 0
-        for part in parts:
-            items.append(part.rebuild(values[position : position + len(part.leaves)]))
-            position += len(part.leaves)
-        return tuple(items) if isinstance(value, tuple) else items
 
-    structure = f"{opening}{', '.join(part.structure for part in parts)}{closing}"
-    return Tree([leaf for part in parts for leaf in part.leaves], structure, rebuild)
+def parts(container: Container) -> tuple[Any, list[Any]]:
+    """What tells a container's parts apart (a length, or keys), and the parts."""
+    if isinstance(container, dict):
+        return list(container), list(container.values())
+    if isinstance(container, SimpleNamespace):
+        return list(vars(container)), list(vars(container).values())
+    return len(container), list(container)
+
+
+def with_parts(container: Container, items: list[Any]) -> Any:
+    """A new container like another with other parts."""
+    if isinstance(container, dict):
+        return dict(zip(container, items, strict=True))
+    if isinstance(container, SimpleNamespace):
+        return SimpleNamespace(**dict(zip(vars(container), items, strict=True)))
+    if hasattr(container, "_fields"):
+        return type(container)(*items)  # a named tuple
+    return tuple(items) if isinstance(container, tuple) else items
+
+
+def write_into(container: Any, new: Any) -> Any:
+    """Give a container the leaves of another of its structure, in place where it is mutable; returns it."""
+    if not isinstance(container, Container):
+        return new
+    keys, old_items = parts(container)
+    items = [write_into(old, item) for old, item in zip(old_items, parts(new)[1], strict=True)]
+    if isinstance(container, list):
+        container[:] = items
+    elif isinstance(container, dict | SimpleNamespace):
+        target = container if isinstance(container, dict) else vars(container)
+        target.update(zip(keys, items, strict=True))
+    else:
+        return with_parts(container, items)
+    return container
+
+
+# --- leaves ----------------------------------------------------------------------------------------------------------
+
+
+def typed(leaf: Any) -> Any:
+    """A leaf as the DSL shows it: a Python number or a bare `ir.Value` gets its type."""
+    return leaf if isinstance(leaf, FlyValue) else as_numeric(leaf)
 
 
 def leaf_value(leaf: Any) -> ir.Value:
-    """The SSA value of a leaf; a static scalar becomes a constant."""
+    """The SSA value of a typed leaf; a static scalar becomes a constant."""
     return leaf.value if isinstance(leaf, FlyValue) else leaf.ir_value()
 
 
 def leaf_type(leaf: Any) -> ir.Type:
-    """The MLIR type of a leaf."""
+    """The MLIR type of a typed leaf."""
     return leaf.dtype.ir_type if isinstance(leaf, Numeric) else leaf.value.type
+
+
+def leaf_like(leaf: Any, value: ir.Value) -> Any:
+    """A leaf of the same type as a typed one that holds another SSA value."""
+    if isinstance(leaf, Numeric):
+        return leaf.dtype.of(value)
+    return Vector(value, leaf.dtype) if isinstance(leaf, Vector) else type(leaf)(value)
+
+
+def is_same_leaf(a: Any, b: Any) -> bool:
+    """Whether two typed leaves of one type are the same value."""
+    if isinstance(a, Numeric) and isinstance(b, Numeric) and (a.is_static or b.is_static):
+        return a.is_static and b.is_static and repr(a.value) == repr(b.value)  # repr tells -0.0 from 0.0
+    return bool(a.value == b.value)
+
+
+def describe(value: Any) -> str:
+    """A value's type in words: `i32`, `vector<4xf32>`, `(i32, [f32])`, `None`.
+
+    >>> describe((1, [2.0], None))
+    '(i32, [f32], None)'
+    """
+    if is_leaf(value):
+        leaf = typed(value)
+        return repr(leaf) if isinstance(leaf, FlyValue) else _type_text(leaf)
+    if not isinstance(value, Container):
+        return repr(value)
+    keys, items = parts(value)
+    texts = [describe(item) for item in items]
+    if isinstance(keys, list):
+        return f"{{{', '.join(f'{key}: {text}' for key, text in zip(keys, texts, strict=True))}}}"
+    return f"({', '.join(texts)})" if isinstance(value, tuple) else f"[{', '.join(texts)}]"
+
+
+def _type_text(leaf: Any) -> str:
+    if isinstance(leaf, Vector):
+        return str(leaf.value.type)
+    return leaf.dtype.mlir_name if leaf.dtype.signed or leaf.dtype.width == 1 else f"u{leaf.dtype.mlir_name}"

@@ -9,7 +9,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import ArithValue, Index, Numeric, as_numeric, numeric_class, require_numeric
@@ -101,6 +101,13 @@ class Vector(ArithValue):
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def __bool__(self) -> bool:
+        raise TraceError(
+            f"{self!r} as a condition: it has one truth value per element",
+            at=user_location(),
+            hint="choose per element with condition.select(a, b), or reduce it to one value",
+        )
 
     def __iter__(self) -> Iterator[Any]:
         return (self[position] for position in range(len(self)))

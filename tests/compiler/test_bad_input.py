@@ -283,19 +283,40 @@ def trace(body: Callable[..., Any]) -> None:
 
 def breaks(A: fx.Tensor, n: fx.Int32):
     for _ in range(n):
-        break  # here
+        with open(__file__):
+            break  # here
 
 
 def continues(A: fx.Tensor, n: fx.Int32):
     for _ in range(n):
-        for _ in range_constexpr(2):
-            continue
-        continue  # here
+        if n > 3:
+            with open(__file__):
+                continue  # here
+        A[0] = 1.0
 
 
 def returns(A: fx.Tensor, n: fx.Int32):
     for _ in range(n):
-        return  # here
+        if n > 3:
+            return  # here
+
+
+def returns_values_of_two_types(A: fx.Tensor, n: fx.Int32):
+    def helper() -> Any:
+        if n > 3:  # here
+            return n
+        return A[0]
+
+    A[0] = helper()
+
+
+def returns_a_value_on_one_way(A: fx.Tensor, n: fx.Int32):
+    def helper() -> Any:
+        if n > 3:  # here
+            return A[0]
+        return None
+
+    A[0] = helper()
 
 
 def yields(A: fx.Tensor, n: fx.Int32):
@@ -303,9 +324,25 @@ def yields(A: fx.Tensor, n: fx.Int32):
         yield n  # here
 
 
-def deletes(A: fx.Tensor, n: fx.Int32):
-    for i in range(n):
-        del i  # here
+def yields_too_early(A: fx.Tensor, n: fx.Int32):
+    for _, (x,) in range(0, n, 1, init=[A[0]]):
+        yield [x]  # here
+        A[0] = x
+
+
+def yields_nothing(A: fx.Tensor, n: fx.Int32):
+    for _, (x,) in range(0, n, 1, init=[A[0]]):  # here
+        A[0] = x
+
+
+def yields_another_type(A: fx.Tensor, n: fx.Int32):
+    for i, _ in range(0, n, 1, init=[A[0]]):  # here
+        yield [i]
+
+
+def asks_range_for_more(A: fx.Tensor, n: fx.Int32):
+    for _ in range(n, unroll=2):  # here
+        pass
 
 
 def has_else(A: fx.Tensor, n: fx.Int32):
@@ -327,18 +364,115 @@ def changes_structure(A: fx.Tensor, n: fx.Int32):
         x = (*x, 2)
 
 
-def branches(A: fx.Tensor, n: fx.Int32):
+def while_else(A: fx.Tensor, n: fx.Int32):
+    while n > 3:
+        n = n - 1
+    else:
+        A[0] = 1.0  # here
+
+
+def changes_type_in_a_branch(A: fx.Tensor, n: fx.Int32):
+    x = A[0]
     if n > 3:  # here
+        x = n
+    A[0] = x
+
+
+def differs_between_branches(A: fx.Tensor, n: fx.Int32):
+    if n > 3:  # here
+        A[1] = 1.0
+        x = fx.Float32(1)
+    else:
+        x = fx.Float16(1)
+    A[0] = x
+
+
+def differs_in_length(A: fx.Tensor, n: fx.Int32):
+    x = [A[0]]
+    if n > 3:  # here
+        x.append(A[1])
+    A[0] = x[0]
+
+
+def assigns_in_one_branch(A: fx.Tensor, n: fx.Int32):
+    if n > 3:
+        x = A[1]
+    A[0] = x + 1.0  # here
+
+
+def stores_what_one_branch_assigns(A: fx.Tensor, n: fx.Int32):
+    if n > 3:
+        x = A[1]
+    A[0] = x  # here
+
+
+def layouts_of_two_branches(A: fx.Tensor, n: fx.Int32):
+    if n > 3:
+        A[1] = 1.0
+        layout = fx.make_layout(4, 1)
+    else:
+        layout = fx.make_layout(8, 1)
+    A[0] = layout(1)  # here
+
+
+def changes_type_in_a_while(A: fx.Tensor, n: fx.Int32):
+    x = A[0]
+    while n > 3:  # here
+        x = n
+        n = n - 1
+    A[0] = x
+
+
+class Counter:
+    """Hides a runtime value where the source does not show it."""
+
+    value: Any = None
+
+    @classmethod
+    def read(cls) -> Any:
+        return cls.value
+
+
+def hides_a_runtime_condition(A: fx.Tensor, n: fx.Int32):
+    k, Counter.value = 1, n
+    while k < Counter.read():  # here
+        k += 1
+
+
+def changes_an_object_out_of_sight(A: fx.Tensor, n: fx.Int32):
+    found = []
+    for i in range(n):  # here
+        found.append(A[i])
+    A[0] = found[0]
+
+
+def changes_an_object_in_an_expression(A: fx.Tensor, n: fx.Int32):
+    found = [A[0]]
+    A[0] = found.pop() if n > 3 else A[1]  # here
+
+
+def chooses_between_types(A: fx.Tensor, n: fx.Int32):
+    A[0] = A[1] if n > 3 else n  # here
+
+
+def decides_with_a_vector(A: fx.Tensor, n: fx.Int32):
+    r = fx.make_rmem_tensor(4, fx.Float32)
+    if r.load() > 0:  # here
         A[0] = 1.0
 
 
-def loops_while(A: fx.Tensor, n: fx.Int32):
-    while n > 3:  # here
-        n = n - 1
+def vector_as_a_truth_value(A: fx.Tensor, n: fx.Int32):
+    r = fx.make_rmem_tensor(4, fx.Float32)
+    bool(r.load())  # here
 
 
-def chooses(A: fx.Tensor, n: fx.Int32):
-    A[0] = 1.0 if n else 2.0  # here
+def asserts(A: fx.Tensor, n: fx.Int32):
+    [x for x in (1, 2) if n > x]  # here
+
+
+def calls_const_expr(A: fx.Tensor, n: fx.Int32):
+    if fx.const_expr(n > 3):  # here
+        A[0] = 1.0
 
 
 def indexes(A: fx.Tensor, n: fx.Int32):
@@ -370,16 +504,34 @@ def unrolls_a_runtime_count(A: fx.Tensor, n: fx.Int32):
     ("body", "says"),
     [
         (breaks, "`break` in a runtime loop"),
-        (continues, "`continue` in a runtime loop"),
-        (returns, "`return` in a runtime loop"),
+        (continues, "`continue` in a runtime `if`"),
+        (returns, "`return` in a runtime `if`"),
         (yields, "`yield` in a runtime loop"),
-        (deletes, "`delete` in a runtime loop"),
+        (returns_values_of_two_types, "what is returned is i32 in one branch of a runtime `if` and f32 in the other"),
+        (returns_a_value_on_one_way, "what is returned is f32 in one branch of a runtime `if` and None in the other"),
+        (yields_too_early, "`yield` in a runtime loop"),
+        (yields_nothing, "yields nothing"),
+        (yields_another_type, "'init' is [f32] before the loop and [i32]"),
+        (asks_range_for_more, "range with unroll="),
+        (while_else, "`else` on a `while`"),
+        (changes_type_in_a_branch, "'x' is i32 in one branch of a runtime `if` and f32 in the other"),
+        (differs_between_branches, "'x' is f32 in one branch of a runtime `if` and f16 in the other"),
+        (differs_in_length, "'x' is [f32, f32] in one branch of a runtime `if` and [f32] in the other"),
+        (assigns_in_one_branch, "'x' is assigned in one branch of a runtime `if` only"),
+        (stores_what_one_branch_assigns, "'x' is assigned in one branch of a runtime `if` only"),
+        (layouts_of_two_branches, "'layout' is 4:1 in one branch of a runtime `if` and 8:1 in the other"),
+        (changes_type_in_a_while, "'x' is f32 before the loop and i32"),
+        (hides_a_runtime_condition, "is a runtime value, but nothing that it names is"),
+        (changes_an_object_out_of_sight, "found is changed inside a runtime loop"),
+        (changes_an_object_in_an_expression, "found is changed inside an expression"),
+        (chooses_between_types, "f32 where the condition holds and i32 where it does not"),
+        (decides_with_a_vector, "as a condition: it has one truth value per element"),
+        (vector_as_a_truth_value, "as a condition: it has one truth value per element"),
+        (asserts, "cannot decide a Python branch"),
+        (calls_const_expr, "const_expr of a runtime value"),
         (has_else, "`else` on a runtime loop"),
         (changes_type, "'x' is i32 before the loop and f32"),
         (changes_structure, "'x' is"),
-        (branches, "cannot decide a Python branch"),
-        (loops_while, "cannot decide a Python branch"),
-        (chooses, "cannot decide a Python branch"),
         (indexes, "is not a Python integer"),
         (counts_down, "step -1"),
         (counts_floats, "integers"),
@@ -439,6 +591,6 @@ def test_the_users_own_errors_keep_type_and_line(body: Callable[..., Any], error
 
 def test_our_errors_have_short_tracebacks() -> None:
     with pytest.raises(TraceError) as info:
-        trace(branches)
-    assert frames(info.value)[1:] == ["trace", "__call__", "traced", "branches"]
+        trace(indexes)
+    assert frames(info.value)[1:] == ["trace", "__call__", "traced", "indexes"]
     assert info.value.__context__ is None or info.value.__suppress_context__

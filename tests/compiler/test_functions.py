@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -250,7 +251,7 @@ def test_in_notebook_cells(shell: Any, capsys: pytest.CaptureFixture[str]) -> No
     assert len(shown) < 8
     assert any("row_sum(A, B, 'x')" in line for line in shown)
     assert isinstance(run(SOURCE.replace("+ A[i]", "+ oops") + "\nimport torch\nrow_sum(A, B, 10)"), NameError)
-    text = capsys.readouterr().out
+    text = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert "total = total + oops" in text
     assert "jit_function.py" not in text.replace("skipping", "")
     assert len(text.splitlines()) < 60

@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from flydsl.compiler.rewrite.for_loop import ForLoops
+from flydsl.compiler.rewrite.rewriter import Rewriter
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow import RUNTIME
 from flydsl.utils import env
@@ -29,11 +29,13 @@ def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
     Raises TraceError, with the place, for statements that cannot be traced, and where the source is not to be had.
     """
     code = function.__code__
-    if not _may_loop(code):
+    if _is_rewritten(code) or not (_may_loop(code) or _may_branch(code)):
         return function
     definition = _parse(function)
+    if definition is None:
+        return function
     before = ast.unparse(definition) if env.flag("FLYDSL_DEBUG_AST_DIFF") else None
-    rewriter = ForLoops(code.co_filename)
+    rewriter = Rewriter(code.co_filename)
     rewriter.visit(definition)
     if not rewriter.changed:
         return function
@@ -42,20 +44,39 @@ def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
     return _rebuilt(function, definition)
 
 
+def _is_rewritten(code: types.CodeType) -> bool:
+    """Whether a function stands inside one that has been rewritten, and with it."""
+    return any(name in RUNTIME for name in code.co_freevars)
+
+
 def _may_loop(code: types.CodeType) -> bool:
-    """Whether a function, or one nested in it, names `range`: nothing else is rewritten yet."""
-    return "range" in code.co_names or any(
-        _may_loop(const) for const in code.co_consts if isinstance(const, types.CodeType)
-    )
+    """Whether a function, or one nested in it, names `range`: such a loop is a runtime one."""
+    return "range" in code.co_names or any(map(_may_loop, _nested(code)))
 
 
-def _parse(function: Callable[..., Any]) -> ast.FunctionDef:
-    """The function's definition, with positions as in its file and without decorators."""
+def _may_branch(code: types.CodeType) -> bool:
+    """Whether a function, or one nested in it, asks for the truth of something."""
+    asks = any("_IF_" in i.opname or i.opname == "UNARY_NOT" for i in dis.get_instructions(code))
+    return asks or any(map(_may_branch, _nested(code)))
+
+
+def _nested(code: types.CodeType) -> list[types.CodeType]:
+    return [const for const in code.co_consts if isinstance(const, types.CodeType)]
+
+
+def _parse(function: Callable[..., Any]) -> ast.FunctionDef | None:
+    """The function's definition, with positions as in its file and without decorators.
+
+    None where there is none to be had and the function has no loops: its branches may all be known when compiling, and
+    one that is not is an error when it runs.
+    """
     code = function.__code__
     at = SourceLocation(code.co_filename, code.co_firstlineno)
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError):
+        if not _may_loop(code):
+            return None
         raise TraceError(
             f"the source of {function.__name__} is not to be had, and its loops must be rewritten",
             at=at,
@@ -71,6 +92,8 @@ def _parse(function: Callable[..., Any]) -> ast.FunctionDef:
         (node for node in ast.walk(tree) if isinstance(node, ast.stmt) and not isinstance(node, ast.If)), None
     )
     if not isinstance(definition, ast.FunctionDef):
+        if not _may_loop(code):
+            return None
         raise TraceError(f"{function.__name__} has a loop, so it must be written with def", at=at)
     definition.decorator_list = []
     if not _is_source_of(code, definition):

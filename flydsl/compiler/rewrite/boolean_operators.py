@@ -1,0 +1,41 @@
+"""`and`, `or`, `not` and chained comparisons: operands after the first become functions."""
+
+from __future__ import annotations
+
+import ast
+
+from flydsl.compiler.rewrite.template import expression, tuple_text
+
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
+def operation(node: ast.BoolOp) -> ast.expr:
+    """The expression for `and` or `or`."""
+    function = "__fly_and__" if isinstance(node.op, ast.And) else "__fly_or__"
+    rest = range(1, len(node.values))
+    thunks = ", ".join(f"lambda: __VALUE_{i}" for i in rest)
+    values = {f"VALUE_{i}": value for i, value in enumerate(node.values)}
+    return expression(f"{function}(__VALUE_0, {thunks})", node, **values)
+
+
+def negation(node: ast.UnaryOp) -> ast.expr:
+    """The expression for `not`."""
+    return expression("__fly_not__(__VALUE)", node, VALUE=node.operand)
+
+
+def comparison(node: ast.Compare) -> ast.expr:
+    """The expression for a comparison of more than two values."""
+    links = [f"(lambda a, b: a {_COMPARISONS[type(op)]} b, lambda: __VALUE_{i})" for i, op in enumerate(node.ops)]
+    values = {f"VALUE_{i}": value for i, value in enumerate(node.comparators)}
+    return expression(f"__fly_compare__(__FIRST, *{tuple_text(links)})", node, FIRST=node.left, **values)

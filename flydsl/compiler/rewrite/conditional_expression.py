@@ -1,0 +1,18 @@
+"""`a if c else b`: the sides become functions, of which the runtime calls what it needs."""
+
+from __future__ import annotations
+
+import ast
+
+from flydsl.compiler.rewrite.template import expression
+
+
+def rewritten(node: ast.IfExp) -> ast.expr:
+    """The expression for one whose parts are rewritten already."""
+    return expression(
+        "__fly_choose__(__TEST, lambda: __THEN, lambda: __OTHERWISE)",
+        node,
+        TEST=node.test,
+        THEN=node.body,
+        OTHERWISE=node.orelse,
+    )

@@ -1,0 +1,124 @@
+"""`return`, `break` and `continue` under an `if`: what follows becomes the other branch.
+
+    if n <= i:              if n <= i:
+        return                  __fly_returned = None
+    A[i] = 0                else:
+                                A[i] = 0
+                            return __fly_returned
+
+That is the same program, and one that can be traced where the condition is a runtime value. Where both branches may
+go on, a flag says whether one has left. An exit inside `try`, `with` or, for `return`, a loop stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from flydsl.compiler.rewrite.names import in_function
+from flydsl.compiler.rewrite.template import expression, statements
+from flydsl.expr.control_flow.if_statement import RETURNED
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.While
+Exit = type[ast.Return] | type[ast.Continue] | type[ast.Break]
+
+
+def with_one_return(function: Function) -> None:
+    """Let a function with a `return` under an `if` end in one return statement."""
+    if not any(isinstance(node, ast.If) and _leaves(node, ast.Return) for node in function.body):
+        return
+    function.body = [
+        *statements(f"{RETURNED} = __fly_unset__", function.body[0]),
+        *_tail(function.body, ast.Return, (), function.body[-1]),
+        *statements(f"return {RETURNED}", function.body[-1]),
+    ]
+
+
+def without_continue(body: list[ast.stmt]) -> list[ast.stmt]:
+    """A loop's body where no `continue` stands under an `if`."""
+    return _tail(body, ast.Continue, ())
+
+
+def without_break(loop: Loop) -> tuple[str | None, list[ast.expr]]:
+    """Let a loop's body set a flag where it would break: the flag's name, or None where it stays as it is.
+
+    Also the conditions on which it is set.
+    """
+    if not any(isinstance(node, ast.If) and _leaves(node, ast.Break) for node in loop.body):
+        return None, []
+    flag = f"__fly_broken_{loop.lineno}_{loop.col_offset}"
+    conditions = [node.test for node in in_function(loop.body) if isinstance(node, ast.If) and _leaves(node, ast.Break)]
+    loop.body = _tail(loop.body, ast.Break, (flag,))
+    return flag, conditions
+
+
+def stopping_python_loop(loop: ast.For, flag: str) -> list[ast.stmt]:
+    """A loop that Python runs and whose body sets a flag, which may turn out to be a runtime value."""
+    assign = ast.copy_location(ast.Assign(targets=[loop.target], value=_name("__fly_item", loop.target)), loop)
+    loop.target = ast.copy_location(ast.Name("__fly_item", ast.Store()), loop.target)
+    loop.body = statements(
+        f"if not {flag}:\n    __BODY\nif {flag} is True:\n    break", loop.iter, BODY=[assign, *loop.body]
+    )
+    return [*statements(f"{flag} = False", loop.iter), loop]
+
+
+def _name(name: str, at: ast.AST) -> ast.expr:
+    return expression(name, at)
+
+
+def _tail(body: Sequence[ast.stmt], kind: Exit, flags: tuple[str, ...], last: ast.stmt | None = None) -> list[ast.stmt]:
+    """Statements that end a function or an iteration, without exits under `if`.
+
+    flags: what an exit sets. last: the last statement of a function that returns None behind them.
+    """
+    made: list[ast.stmt] = []
+    for position, statement in enumerate(body):
+        if isinstance(statement, kind):
+            return [*made, *_replacement(statement, flags)]
+        if isinstance(statement, ast.If) and _leaves(statement, kind):
+            return [*made, *_branches(statement, body[position + 1 :], kind, flags, last)]
+        made.append(statement)
+    return [*made, *(statements(f"{RETURNED} = None", last) if last else [])]
+
+
+def _branches(
+    statement: ast.If, rest: Sequence[ast.stmt], kind: Exit, flags: tuple[str, ...], last: ast.stmt | None = None
+) -> list[ast.stmt]:
+    then_ends, else_ends = (not _falls_through(side, kind) for side in (statement.body, statement.orelse))
+    if rest and not (then_ends or else_ends):
+        flag = f"__fly_left_{statement.lineno}_{statement.col_offset}"
+        branch = _branches(statement, [], kind, (*flags, flag))
+        after = statements(f"if not {flag}:\n    __REST", rest[0], REST=_tail(rest, kind, flags, last))
+        return [*statements(f"{flag} = False", statement.test), *branch, *after]
+    then = _tail([*statement.body, *([] if then_ends else rest)], kind, flags, last)
+    otherwise = _tail([*statement.orelse, *([] if else_ends else rest)], kind, flags, last)
+    return [ast.copy_location(ast.If(test=statement.test, body=then, orelse=otherwise), statement)]
+
+
+def _replacement(statement: ast.stmt, flags: tuple[str, ...]) -> list[ast.stmt]:
+    made = [made for flag in flags for made in statements(f"{flag} = True", statement)]
+    if not isinstance(statement, ast.Return):
+        return made or statements("pass", statement)
+    value = statement.value or ast.copy_location(ast.Constant(None), statement)
+    return [*statements(f"{RETURNED} = __VALUE", statement, VALUE=value), *made]
+
+
+def _falls_through(body: Sequence[ast.stmt], kind: Exit) -> bool:
+    """Whether a branch's end can be reached."""
+    return not any(
+        isinstance(statement, kind | ast.Raise)
+        or (
+            isinstance(statement, ast.If)
+            and statement.orelse
+            and not any(_falls_through(side, kind) for side in (statement.body, statement.orelse))
+        )
+        for statement in body
+    )
+
+
+def _leaves(node: ast.AST, kind: Exit) -> bool:
+    """Whether an `if` statement has such an exit in its branches, and not inside another statement there."""
+    if isinstance(node, kind):
+        return True
+    return isinstance(node, ast.If) and any(_leaves(child, kind) for child in (*node.body, *node.orelse))

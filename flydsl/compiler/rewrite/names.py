@@ -1,0 +1,96 @@
+"""Which names a piece of source assigns, changes and reads."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def assigned(statements: Sequence[ast.AST]) -> list[str]:
+    """Names that the statements bind or delete in their own scope, in order of appearance."""
+    names: dict[str, None] = {}
+
+    def look(node: ast.AST) -> None:
+        names.update(dict.fromkeys(_bound(node)))
+        if isinstance(node, _COMPREHENSIONS):
+            names.update(dict.fromkeys(n.target.id for n in ast.walk(node) if isinstance(n, ast.NamedExpr)))
+        elif not isinstance(node, SCOPES):
+            for child in ast.iter_child_nodes(node):
+                look(child)
+
+    for statement in statements:
+        look(statement)
+    return list(names)
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, ast.alias):
+        yield node.asname or node.name.partition(".")[0]
+    elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
+        yield node.name
+    elif isinstance(node, ast.MatchMapping) and node.rest:
+        yield node.rest
+    elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        yield node.name
+
+
+def changed(statements: Sequence[ast.AST]) -> list[str]:
+    """Names of which the statements, or functions in them, assign elements or attributes: `x[i] = v`, `x.a.b += v`."""
+    names: dict[str, None] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                names.update(dict.fromkeys(_root(node)))
+    return list(names)
+
+
+def _root(node: ast.expr) -> Iterator[str]:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    if isinstance(node, ast.Name):
+        yield node.id
+
+
+def read(nodes: Sequence[ast.expr]) -> list[str]:
+    """Names that expressions read."""
+    inner = (n for node in nodes for n in ast.walk(node))
+    return list(dict.fromkeys(n.id for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)))
+
+
+def shared(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[list[str], list[str]]:
+    """The variables of a function that functions inside of it assign, and those of which they assign elements.
+
+    A call of such a function changes them wherever the call stands.
+    """
+    assigns: dict[str, None] = {}
+    changes: dict[str, None] = {}
+    local = _variables(function)
+    for node in ast.walk(function):
+        if node is function or not isinstance(node, FUNCTIONS):
+            continue
+        outer = [name for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names]
+        assigns.update(dict.fromkeys(name for name in outer if name in local))
+        own = _variables(node)
+        changes.update(dict.fromkeys(name for name in changed(node.body) if name in local and name not in own))
+    return list(assigns), list(changes)
+
+
+def _variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Parameters and assigned names of a function, without those that it declares to be another's."""
+    arguments = [n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg)]
+    foreign = {name for n in in_function(function.body) if isinstance(n, ast.Nonlocal | ast.Global) for name in n.names}
+    return {*arguments, *assigned(function.body)} - foreign
+
+
+def in_function(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """What stands in statements, without what stands in functions and classes there."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, SCOPES):
+            yield from in_function(list(ast.iter_child_nodes(node)))

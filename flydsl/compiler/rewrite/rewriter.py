@@ -1,0 +1,228 @@
+"""The walk over a function: every statement and expression that may depend on a runtime value is rewritten.
+
+Whether it does shows when the function runs. With values that are known when compiling, what takes its place does what
+Python would do.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from flydsl.compiler.rewrite import boolean_operators, conditional_expression, for_loop, if_statement, while_loop
+from flydsl.compiler.rewrite.early_exit import stopping_python_loop, with_one_return, without_break, without_continue
+from flydsl.compiler.rewrite.names import assigned, changed, in_function, read, shared
+from flydsl.compiler.rewrite.template import expression, statements
+from flydsl.errors import SourceLocation, TraceError
+
+_HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is plain Python"
+
+
+@dataclass
+class _Scope:
+    """A function. assigns, changes: its variables that functions inside of it assign, and of which they assign
+    elements. open: the statements around the current one, outermost first: a handle's name, or None for a loop that
+    stays Python's.
+    """
+
+    assigns: list[str]
+    changes: list[str]
+    open: list[_Open] = field(default_factory=list)
+
+
+@dataclass
+class _Open:
+    """A statement that is being rewritten. handle: its handle's name, or None where it stays as it is."""
+
+    handle: str | None
+    is_loop: bool
+
+
+class Rewriter(ast.NodeTransformer):
+    """Rewrites one function and the functions inside of it. changed: whether anything was."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.changed = False
+        self._count = 0
+        self._scopes: list[_Scope] = []
+
+    # --- scopes ------------------------------------------------------------------------------------------------------
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self._scopes.append(_Scope(*shared(node)))
+        with_one_return(node)
+        node.body = self._statements(node.body)
+        self._scopes.pop()
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    # --- statements --------------------------------------------------------------------------------------------------
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        if _is_const_expr(node.test):
+            return self.generic_visit(node)
+        names = self._assigned([node])
+        handle = self._new("if")
+        node.test = self.visit(node.test)
+        node.body, node.orelse = self._inside(_Open(handle, False), node.body, node.orelse)
+        return if_statement.rewritten(node, handle, names)
+
+    def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
+        if not for_loop.is_range(node.iter):
+            return self._python_loop(node)
+        self._check_range(node)
+        node.body = without_continue(node.body)
+        flag, _ = without_break(node)
+        names = self._assigned([ast.Assign(targets=[node.target], value=node.iter), *node.body])
+        containers = self._changed(node.body)
+        handle = self._new("for")
+        node.iter = self.visit(node.iter)
+        (node.body,) = self._inside(_Open(handle, True), node.body)
+        return for_loop.rewritten(node, handle, names, containers, flag)
+
+    def visit_While(self, node: ast.While) -> ast.AST | list[ast.stmt]:
+        if node.orelse:
+            self._refuse(node.orelse[0], "`else` on a `while` loop", "write it after the loop")
+        node.body = without_continue(node.body)
+        flag, conditions = without_break(node)
+        if not flag and (_is_const_expr(node.test) or isinstance(node.test, ast.Constant)):
+            return self._python_loop(node)
+        decides = read([node.test, *conditions])
+        first: list[ast.stmt] = []
+        if flag:
+            first = statements(f"{flag} = False", node.test)
+            node.test = expression(f"not {flag} and __TEST", node.test, TEST=node.test)
+        names, containers = self._assigned([node.test, *node.body]), self._changed([node.test, *node.body])
+        handle = self._new("while")
+        (node.body,) = self._inside(_Open(handle, True), node.body)
+        node.test = self.visit(node.test)
+        return [*first, *while_loop.rewritten(node, handle, names, containers, decides)]
+
+    def _python_loop(self, node: ast.For | ast.While) -> ast.AST | list[ast.stmt]:
+        node.body = without_continue(node.body)
+        made: list[ast.stmt] = [node]
+        if isinstance(node, ast.For) and not node.orelse:
+            flag, _ = without_break(node)
+            made = stopping_python_loop(node, flag) if flag else made
+        self._scopes[-1].open.append(_Open(None, True))
+        self.generic_visit(node)
+        self._scopes[-1].open.pop()
+        return made
+
+    def _inside(self, opened: _Open, *bodies: list[ast.stmt]) -> list[list[ast.stmt]]:
+        self._scopes[-1].open.append(opened)
+        made = [self._statements(body) for body in bodies]
+        self._scopes[-1].open.pop()
+        return made
+
+    def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for statement in body:
+            result = self.visit(statement)
+            made += result if isinstance(result, list) else [result]
+        return made
+
+    # --- ways out ----------------------------------------------------------------------------------------------------
+
+    def visit_Return(self, node: ast.Return) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        return self._escape(node, "return", self._scopes[-1].open)
+
+    def visit_Break(self, node: ast.Break) -> ast.AST | list[ast.stmt]:
+        return self._escape(node, "break", self._open_in_loop())
+
+    def visit_Continue(self, node: ast.Continue) -> ast.AST | list[ast.stmt]:
+        return self._escape(node, "continue", self._open_in_loop())
+
+    def _open_in_loop(self) -> list[_Open]:
+        """The statements that `break` and `continue` leave."""
+        opened = self._scopes[-1].open
+        innermost = max((i for i, statement in enumerate(opened) if statement.is_loop), default=0)
+        return opened[innermost:]
+
+    def _escape(self, node: ast.stmt, what: str, left: list[_Open]) -> ast.AST | list[ast.stmt]:
+        handles = [statement.handle for statement in left if statement.handle]
+        if not handles:
+            return node
+        return [*statements(f"__fly_escape__({what!r}, {', '.join(reversed(handles))})", node), node]
+
+    # --- expressions -------------------------------------------------------------------------------------------------
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        if _is_const_expr(node.test) or _binds(node.body, node.orelse):
+            return node
+        self.changed = True
+        return conditional_expression.rewritten(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        if _binds(*node.values[1:]):
+            return node
+        self.changed = True
+        return boolean_operators.operation(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        self.changed = True
+        return boolean_operators.negation(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) == 1 or _binds(*node.comparators):
+            return node
+        self.changed = True
+        return boolean_operators.comparison(node)
+
+    # --- what the walk knows -----------------------------------------------------------------------------------------
+
+    def _new(self, word: str) -> str:
+        self.changed = True
+        self._count += 1
+        return f"__fly_{word}_{self._count}"
+
+    def _assigned(self, nodes: Sequence[ast.AST]) -> list[str]:
+        return list(dict.fromkeys([*assigned(nodes), *self._scopes[-1].assigns]))
+
+    def _changed(self, nodes: Sequence[ast.AST]) -> list[str]:
+        return list(dict.fromkeys([*changed(nodes), *self._scopes[-1].changes]))
+
+    def _check_range(self, node: ast.For) -> None:
+        if node.orelse:
+            self._refuse(node.orelse[0], "`else` on a runtime loop")
+        call = node.iter
+        assert isinstance(call, ast.Call)
+        if any(isinstance(argument, ast.Starred) for argument in call.args) or not all(k.arg for k in call.keywords):
+            self._refuse(call, "range with starred arguments")
+        allowed = for_loop.final_yield(node.body) if any(k.arg == "init" for k in call.keywords) else None
+        for inner in in_function(node.body):
+            if isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await) and inner is not allowed:
+                hint = "for i, state in range(..., init=[...]): yields the next state, at the end of its body"
+                self._refuse(inner, f"`{type(inner).__name__.lower()}` in a runtime loop", hint)
+
+    def _refuse(self, node: ast.AST, what: str, hint: str = _HINT) -> None:
+        at = SourceLocation(self.file, node.lineno, node.col_offset, node.end_col_offset)  # type: ignore[attr-defined]
+        raise TraceError(f"{what} cannot be traced", at=at, hint=hint)
+
+
+def _is_const_expr(node: ast.expr) -> bool:
+    """Whether an expression says itself that it is known when compiling."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+    return name == "const_expr"
+
+
+def _binds(*nodes: ast.expr) -> bool:
+    """Whether an expression does what a function cannot do for the one around it: assign a name, yield, await."""
+    kinds = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
+    return any(isinstance(inner, kinds) for node in nodes for inner in ast.walk(node))

@@ -1,0 +1,27 @@
+"""Control flow on runtime values: what rewritten source calls, one module per statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.expr.control_flow.boolean_operators import all_of, any_of, comparison, negation
+from flydsl.expr.control_flow.conditional_expression import conditional_expression
+from flydsl.expr.control_flow.construct import escape
+from flydsl.expr.control_flow.for_loop import ForLoop
+from flydsl.expr.control_flow.if_statement import IfStatement
+from flydsl.expr.control_flow.undefined import UNSET
+from flydsl.expr.control_flow.while_loop import WhileLoop
+
+# The names under which rewritten functions see them, through their closure.
+RUNTIME: dict[str, Any] = {
+    "__fly_if__": IfStatement,
+    "__fly_for__": ForLoop,
+    "__fly_while__": WhileLoop,
+    "__fly_choose__": conditional_expression,
+    "__fly_and__": all_of,
+    "__fly_or__": any_of,
+    "__fly_not__": negation,
+    "__fly_compare__": comparison,
+    "__fly_escape__": escape,
+    "__fly_unset__": UNSET,
+}

@@ -1,0 +1,85 @@
+"""`and`, `or`, `not` and chained comparisons: an operand is evaluated once, and only if those before it ask for it.
+
+Python decides by itself about values that are known when compiling. A runtime `a and b` is `b if a else a`; where a
+and b are of different types it is their truth, a Boolean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from flydsl.dialect.location import user_location
+from flydsl.expr.control_flow.condition import as_condition
+from flydsl.expr.control_flow.conditional_expression import chosen, traced
+from flydsl.expr.control_flow.containers import Reachable, caller_variables
+from flydsl.expr.numeric import Boolean, Numeric, as_numeric
+from flydsl.expr.tree import is_leaf
+
+Thunk = Callable[[], Any]
+
+
+def all_of(first: Any, *rest: Thunk) -> Any:
+    """`first and rest[0]() and ...`."""
+    return _chain(first, rest, stops_at=False)
+
+
+def any_of(first: Any, *rest: Thunk) -> Any:
+    """`first or rest[0]() or ...`."""
+    return _chain(first, rest, stops_at=True)
+
+
+def _chain(value: Any, rest: Sequence[Thunk], stops_at: bool, objects: Reachable | None = None) -> Any:
+    for position, thunk in enumerate(rest):
+        decided = as_condition(value)
+        if isinstance(decided, Boolean):
+            objects = objects or Reachable(caller_variables())
+            others = partial(_rest, rest[position:], stops_at, objects)
+            return _runtime(value, decided, others, stops_at, objects)
+        if decided is stops_at:
+            return value
+        value = thunk()
+    return value
+
+
+def _rest(thunks: Sequence[Thunk], stops_at: bool, objects: Reachable) -> Any:
+    return _chain(thunks[0](), thunks[1:], stops_at, objects)
+
+
+def _runtime(value: Any, decided: Boolean, others: Thunk, stops_at: bool, objects: Reachable) -> Any:
+    """The value where its truth is `stops_at`, else the others'."""
+    at = user_location()
+
+    def alike() -> Any:
+        other = others()
+        return other if _is_of_type(other, value) else as_condition(other)
+
+    go_on = traced(alike, objects, at)
+    stop = traced(lambda: value if _is_of_type(go_on[1], value) else stops_at, objects, at)
+    return chosen(decided, stop, go_on, at) if stops_at else chosen(decided, go_on, stop, at)
+
+
+def _is_of_type(other: Any, value: Any) -> bool:
+    """Whether the result of an operator can be either value."""
+    if not is_leaf(other):
+        return False
+    return isinstance(value, Numeric) and as_numeric(other).dtype is value.dtype
+
+
+def negation(value: Any) -> Any:
+    """`not value`."""
+    decided = as_condition(value)
+    return ~decided if isinstance(decided, Boolean) else not decided
+
+
+def comparison(first: Any, *rest: tuple[Callable[[Any, Any], Any], Thunk]) -> Any:
+    """`first < a < b`: `first < a and a < b`, with a evaluated once."""
+
+    def link(left: Any, position: int) -> Any:
+        compare, thunk = rest[position]
+        right = thunk()
+        result = compare(left, right)
+        return result if position + 1 == len(rest) else all_of(result, lambda: link(right, position + 1))
+
+    return link(first, 0)

@@ -1,0 +1,124 @@
+"""What a loop carries from iteration to iteration: the leaves of the values that its body changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flydsl.errors import SourceLocation, TraceError
+from flydsl.expr.control_flow.joining import Mismatch, matched
+from flydsl.expr.control_flow.region import TracedRegion
+from flydsl.expr.control_flow.undefined import Undefined, assigned_in_loop
+from flydsl.expr.tree import Tree, flatten, is_same_leaf, leaf_value, typed, write_into
+from flydsl.expr.typing import FlyValue
+
+
+class Slot:
+    """One value that a loop may change: a name's, or with `in_place` what a container holds."""
+
+    def __init__(self, label: str, before: Any, in_place: bool = False) -> None:
+        self.label = label
+        self.before = before
+        self.in_place = in_place
+        self.tree: Tree = flatten(before)
+        self.initial = [typed(leaf) for leaf in self.tree.leaves]
+
+    @property
+    def is_undefined(self) -> bool:
+        """Whether it has no value before the loop; it has none after it either."""
+        return isinstance(self.before, Undefined)
+
+    def value(self, leaves: Sequence[Any]) -> Any:
+        """The value with other leaves; a container that changes in place is changed."""
+        made = self.tree.rebuild(leaves)
+        return write_into(self.before, made) if self.in_place else made
+
+    def mismatch(self, found: Mismatch, at: SourceLocation | None) -> TraceError:
+        """The error for a value that is another type after an iteration."""
+        return TraceError(
+            f"{self.label!r} is {found.a} before the loop and {found.b} after an iteration",
+            at=at,
+            hint=f"give it its final type before the loop, such as {self.label} = fx.Float32(0), or convert it back; "
+            "another value gets another name, and range_constexpr unrolls and lets values change",
+        )
+
+
+@dataclass
+class Entered:
+    """A region's view of the slots. arguments: for each slot the stand-ins for its leaves."""
+
+    region: TracedRegion
+    slots: list[Slot]
+    arguments: list[list[Any]]
+
+    @staticmethod
+    def make(region: TracedRegion, slots: list[Slot]) -> Entered:
+        """Stand-ins for all slots."""
+        return Entered(region, slots, [[region.argument(leaf) for leaf in slot.initial] for slot in slots])
+
+    def values(self) -> list[Any]:
+        """The slots' values inside the region."""
+        return [slot.value(leaves) for slot, leaves in zip(self.slots, self.arguments, strict=True)]
+
+    def given_back(self, values: Sequence[Any], at: SourceLocation | None) -> list[list[Any] | None]:
+        """For each slot the leaves of its value at the end of the region; None for one that has no value any more.
+
+        Raises TraceError for a value that has changed its type or shape.
+        """
+        return [self._given_back(i, value, at) for i, value in enumerate(values)]
+
+    def _given_back(self, i: int, value: Any, at: SourceLocation | None) -> list[Any] | None:
+        slot = self.slots[i]
+        if slot.is_undefined:
+            return None
+        try:
+            return matched(slot.tree, slot.before, value)
+        except Mismatch as found:
+            if self._is_read(i):
+                raise slot.mismatch(found, at) from None
+            return None
+
+    def _is_read(self, i: int) -> bool:
+        """Whether an iteration reads the value that a slot had before: a view of memory may be a new one each time."""
+        arguments = self.arguments[i]
+        views = bool(arguments) and all(isinstance(argument, FlyValue) for argument in arguments)
+        return not views or any(self.region.is_used(argument) for argument in arguments)
+
+    def settle(self, kept: set[tuple[int, int]]) -> None:
+        """Put the value before the loop where a stand-in is that no iteration changes. kept: (slot, leaf) of others."""
+        for i, (slot, arguments) in enumerate(zip(self.slots, self.arguments, strict=True)):
+            for j, (leaf, argument) in enumerate(zip(slot.initial, arguments, strict=True)):
+                if (i, j) not in kept and self.region.is_used(argument):
+                    self.region.replace(argument, leaf_value(leaf))
+
+
+def changes(entered: Entered, after: Sequence[list[Any] | None]) -> set[tuple[int, int]]:
+    """The leaves, as (slot, leaf), that a region gives back other than it took them in."""
+    return {
+        (i, j)
+        for i, leaves in enumerate(after)
+        for j, leaf in enumerate(leaves or ())
+        if not is_same_leaf(entered.arguments[i][j], leaf)
+    }
+
+
+def after_loop(
+    slots: Sequence[Slot],
+    given_back: Sequence[list[Any] | None],
+    values: Sequence[Any],
+    result: Callable[[int, int], Any],
+) -> list[Any]:
+    """The slots' values after a loop.
+
+    given_back, values: each slot's leaves and value after an iteration. result: a leaf (slot, leaf) after the loop.
+    """
+    found = []
+    for i, (slot, leaves, value) in enumerate(zip(slots, given_back, values, strict=True)):
+        if leaves is not None:
+            found.append(slot.value([result(i, j) for j in range(len(leaves))]))
+        elif isinstance(value, Undefined):
+            found.append(slot.before)
+        else:
+            found.append(assigned_in_loop(slot.label, slot.before))
+    return found

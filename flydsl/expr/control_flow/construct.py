@@ -1,0 +1,101 @@
+"""What branches and loops have in common: the names that they assign, and where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace, TracebackType
+from typing import Any
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import TraceError
+from flydsl.expr.control_flow.containers import Reachable
+from flydsl.expr.control_flow.region import TracedRegion
+from flydsl.expr.control_flow.undefined import unassigned
+
+Thunks = Sequence[Callable[[], Any]]
+
+
+class Construct:
+    """A branch or loop of the user's source; `with` it, its code runs.
+
+    names, thunks: the names that it assigns, and how to read each one's value. runtime: whether it is traced as an
+    operation; else it is the Python that it looks like.
+    """
+
+    word = "construct"
+    runtime = False
+
+    def __init__(self, names: Sequence[str], thunks: Thunks) -> None:
+        self._names = names
+        self._thunks = thunks
+        self._at = user_location()
+        self._region: TracedRegion | None = None
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):  # type: ignore[no-untyped-def]
+        if self._region is not None:
+            self._region.close()
+
+    def _open(self) -> TracedRegion:
+        """Begin a region."""
+        self._region = TracedRegion(self._at)
+        self._region.open()
+        return self._region
+
+    def _close(self) -> None:
+        assert self._region is not None
+        self._region.close()
+
+    def _require_unchanged(self, objects: Reachable) -> None:
+        """Raise TraceError where a body that is traced once has changed a Python object."""
+        for key in objects.changed(objects.contents()):
+            path = objects.paths[key]
+            raise TraceError(
+                f"{path} is changed inside a runtime {self.word}, other than by {path}[...] = value there",
+                at=self._at,
+                hint="a Python object changes once, when the loop is traced, and not in each iteration: assign in the "
+                "loop itself, keep what changes in a register tensor, or unroll with range_constexpr",
+            )
+
+    def _values(self) -> list[Any]:
+        """What the names hold now."""
+        return [value_of(name, thunk) for name, thunk in zip(self._names, self._thunks, strict=True)]
+
+
+def value_of(name: str, thunk: Callable[[], Any]) -> Any:
+    """What a name holds, or Undefined."""
+    try:
+        return thunk()
+    except NameError:
+        return unassigned(name)
+
+
+def changed_containers(names: Sequence[str], containers: Sequence[str], thunks: Thunks) -> list[tuple[str, Any]]:
+    """Those of the names whose elements or attributes a loop assigns that hold a Python container, once each."""
+    found: dict[int, tuple[str, Any]] = {}
+    for name, thunk in zip(containers, thunks, strict=True):
+        value = value_of(name, thunk)
+        if isinstance(value, list | dict | SimpleNamespace) and name not in names:
+            found.setdefault(id(value), (name, value))
+    return list(found.values())
+
+
+def escape(what: str, *constructs: Construct) -> None:
+    """Raise TraceError for a `return` or `break` out of constructs of which one is a runtime one."""
+    for construct in constructs:
+        if construct.runtime:
+            raise TraceError(
+                f"`{what}` in a runtime {construct.word} cannot be traced",
+                at=user_location(),
+                hint=_HINTS[what],
+            )
+
+
+_HINTS = {
+    "return": "put what follows into the other branch, or compute the result in a name and return it at the end",
+    "break": "make the condition part of the loop: while condition and not done: ...",
+    "continue": "put the rest of the body under the opposite condition",
+    "yield": "a runtime loop yields at the end of its body, and only with range(..., init=[...])",
+}

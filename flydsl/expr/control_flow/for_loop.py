@@ -1,0 +1,213 @@
+"""`for i in range(...)`: an `scf.for` that carries what its body changes.
+
+A rewritten loop reads:
+
+    with __fly_for__(range, (n,), {}, ("i", "total"), (lambda: i, lambda: total), (), (), None) as loop:
+        for __fly_item in loop:
+            if loop.runtime:
+                (i, total) = loop.carried()
+            i = __fly_item
+            total = total + A[i]
+            if loop.end():
+                break
+        if loop.runtime:
+            (i, total) = loop.results()
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.location import mlir_location, user_location
+from flydsl.errors import TraceError
+from flydsl.expr.control_flow.carried import Entered, Slot, after_loop, changes
+from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
+from flydsl.expr.control_flow.containers import Reachable, caller_variables
+from flydsl.expr.control_flow.region import TracedRegion
+from flydsl.expr.emit import require_trace
+from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric
+from flydsl.expr.tree import leaf_like, leaf_type, leaf_value
+
+
+class ForLoop(Construct):
+    """A loop over `iterable(*arguments, **options)`: a runtime one where `iterable` is Python's range.
+
+    containers, container_thunks: names of which the body assigns elements or attributes.
+    stop: the one of the names whose truth ends the loop.
+    With `init=[...]` an item is the index and the values that the last iteration has yielded.
+    """
+
+    word = "loop"
+
+    def __init__(
+        self,
+        iterable: Callable[..., Any],
+        arguments: Sequence[Any],
+        options: Mapping[str, Any],
+        names: Sequence[str],
+        thunks: Thunks,
+        containers: Sequence[str],
+        container_thunks: Thunks,
+        stop: str | None,
+    ) -> None:
+        super().__init__(names, thunks)
+        self.runtime = iterable is builtins.range
+        self._stop = None if stop is None else names.index(stop)
+        if not self.runtime:
+            self._items = iterable(*arguments, **options)
+            return
+        require_trace("range over runtime values")
+        self._bounds = _bounds(arguments)
+        self._objects = Reachable(caller_variables())
+        self._slots = [Slot(name, value) for name, value in zip(names, self._values(), strict=True)]
+        self._in_place = changed_containers(names, containers, container_thunks)
+        self._slots += [Slot(name, value, in_place=True) for name, value in self._in_place]
+        for _, value in self._in_place:
+            self._objects.forget(value)
+        self._init = _initial_state(options)
+        self._slots += [] if self._init is None else [Slot("init", self._init)]
+        self._yielded: list[Any] | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """The items; of a runtime loop one that stands for all."""
+        if not self.runtime:
+            yield from self._items
+            return
+        region = self._open()
+        self._item = region.argument(self._bounds[0])
+        self._entered = Entered.make(region, self._slots)
+        self._inside = self._entered.values()
+        yield self._item if self._init is None else (self._item, self._inside[-1])
+
+    def carried(self) -> tuple[Any, ...]:
+        """The names' values at the start of an iteration."""
+        return tuple(self._inside[: len(self._names)])
+
+    def carry(self, values: Any) -> None:
+        """Take what an iteration yields, in a loop with `init=[...]`."""
+        if self._init is None:
+            raise TraceError(
+                "`yield` in a runtime loop without init",
+                at=user_location(),
+                hint="for i, state in range(..., init=[...]): yields the next state at the end of its body",
+            )
+        self._yielded = list(values) if isinstance(values, list | tuple) else [values]
+
+    def end(self) -> bool:
+        """Whether this was the last iteration; of a runtime loop it is the only one that is traced."""
+        if self.runtime:
+            after = self._after_iteration()
+            self._close()
+            self._require_unchanged(self._objects)
+            self._make_loop(after)
+        return self.runtime or (self._stop is not None and bool(self._values()[self._stop]))
+
+    def _after_iteration(self) -> list[Any]:
+        after = [*self._values(), *(value for _, value in self._in_place)]
+        if self._init is None:
+            return after
+        if self._yielded is None:
+            raise TraceError("a loop with init=[...] yields nothing", at=self._at, hint="end its body with yield [...]")
+        return [*after, self._yielded]
+
+    def _make_loop(self, after: list[Any]) -> None:
+        entered = self._entered
+        given_back = entered.given_back(after, self._at)
+        kept = changes(entered, given_back)
+        entered.settle(kept)
+        order = sorted(kept)
+        initial = [self._slots[i].initial[j] for i, j in order]
+        inside = [entered.arguments[i][j] for i, j in order]
+        outputs = [(given_back[i] or [])[j] for i, j in order]
+        if self._stop is None or (self._stop, 0) not in kept:
+            values = self._scf_for(initial, inside, outputs)
+        else:
+            values = self._scf_while(initial, inside, outputs, order.index((self._stop, 0)))
+        results = {at: leaf_like(leaf, value) for at, leaf, value in zip(order, initial, values, strict=True)}
+        self._after = after_loop(
+            self._slots, given_back, after, lambda i, j: results.get((i, j), self._slots[i].tree.leaves[j])
+        )
+
+    def _scf_for(self, initial: list[Any], inside: list[Any], outputs: list[Any]) -> list[ir.Value]:
+        operands = [leaf_value(leaf) for leaf in (*self._bounds, *initial)]
+        kinds = [leaf_type(leaf) for leaf in initial]
+        loop = ir.Operation.create("scf.for", kinds, operands, regions=1, loc=mlir_location(self._at))
+        self._entered.region.terminate("scf.yield", outputs)
+        self._entered.region.move_into(loop.regions[0], [self._item, *inside])
+        return list(loop.results)
+
+    def _scf_while(self, initial: list[Any], inside: list[Any], outputs: list[Any], stop: int) -> list[ir.Value]:
+        """The loop with a `break`: it goes on while the item is below the bound and the flag is not set."""
+        lower, upper, step = (bound.dtype.of(bound.ir_value()) for bound in self._bounds)
+        condition = TracedRegion(self._at)
+        item, *carried = [condition.argument(leaf) for leaf in (lower, *initial)]
+        condition.open()
+        goes_on = (item < upper) & ~carried[stop]
+        condition.close()
+        body = self._entered.region
+        body.open()
+        following = self._item + step
+        body.close()
+        operands = [leaf_value(leaf) for leaf in (lower, *initial)]
+        kinds = [operand.type for operand in operands]
+        loop = ir.Operation.create("scf.while", kinds, operands, regions=2, loc=mlir_location(self._at))
+        condition.terminate("scf.condition", [goes_on, item, *carried])
+        body.terminate("scf.yield", [following, *outputs])
+        condition.move_into(loop.regions[0], [item, *carried])
+        body.move_into(loop.regions[1], [self._item, *inside])
+        return list(loop.results)[1:]
+
+    def results(self) -> tuple[Any, ...]:
+        """The names' values after the loop."""
+        return tuple(self._after[: len(self._names)])
+
+    def final_state(self) -> Any:
+        """What the last iteration has yielded: a list, or the value itself where it is one."""
+        state = self._after[-1]
+        return state[0] if len(state) == 1 else state
+
+
+def _initial_state(options: Mapping[str, Any]) -> list[Any] | None:
+    others = sorted(set(options) - {"init"})
+    if others:
+        raise TraceError(
+            f"range with {others[0]}= is not there yet", at=user_location(), hint="range takes bounds, a step and init="
+        )
+    init = options.get("init")
+    if init is not None and not isinstance(init, list | tuple):
+        raise TraceError(f"range with init={init!r}", at=user_location(), hint="init is a list: init=[value]")
+    return None if init is None else list(init)
+
+
+def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
+    """Lower bound, upper bound and step of a range, in one integer type.
+
+    A runtime loop counts upward. A static step that does not is refused; with a runtime one the loop runs zero times.
+    """
+    if not 1 <= len(arguments) <= 3:
+        raise TraceError(f"range expects 1 to 3 arguments, got {len(arguments)}", at=user_location())
+    numbers = [as_numeric(argument) for argument in arguments]
+    for number in numbers:
+        if not isinstance(number, Numeric) or number.is_float:
+            raise TraceError(f"range of {number!r}: its arguments are integers", at=user_location())
+    lower, upper = (Int32(0), numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
+    step = numbers[2] if len(numbers) == 3 else Int32(1)
+    if step.is_static and int(step) <= 0:
+        raise TraceError(
+            f"range with step {int(step)}: a runtime loop counts upward",
+            at=user_location(),
+            hint="count upward and subtract inside the loop",
+        )
+    dtypes = [number.dtype for number in numbers]
+    # The loop compares signed numbers; those of 32 bits without a sign need one more.
+    wide = any(dtype.width + (not dtype.signed) > 32 for dtype in dtypes)
+    dtype = Index if Index in dtypes else Int64 if wide else Int32
+    lower, upper, step = dtype(lower), dtype(upper), dtype(step)
+    if not step.is_static:
+        # With a step that does not count upward the device would loop for ever.
+        upper = (step > 0).select(upper, lower)
+    return lower, upper, step

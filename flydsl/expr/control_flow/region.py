@@ -1,0 +1,88 @@
+"""Tracing into a region before the operation that it belongs to exists.
+
+What a branch or loop gives back is known when its body has been traced, so the body is traced into the region of a
+scratch operation and moved. What it takes in stands there as placeholders, which become block arguments or, where the
+body leaves a value as it is, the value itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.location import mlir_location
+from flydsl.errors import SourceLocation
+from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
+
+
+class TracedRegion:
+    """One region with one block. Operations go to it between `open` and `close`."""
+
+    def __init__(self, at: SourceLocation | None) -> None:
+        self._location = mlir_location(at)
+        self._scratch = ir.Operation.create("scf.execute_region", regions=1, loc=self._location)
+        self._block = ir.Block.create_at_start(self._scratch.regions[0], [])
+        self._insertion: ir.InsertionPoint | None = None
+        self._placeholders: list[ir.Operation] = []
+
+    def open(self) -> None:
+        """Let operations go to the end of this region."""
+        self._insertion = ir.InsertionPoint(self._block)
+        self._insertion.__enter__()
+
+    def close(self) -> None:
+        """Let operations go where they went before; nothing where it is closed."""
+        if self._insertion is not None:
+            self._insertion.__exit__(None, None, None)
+            self._insertion = None
+
+    @property
+    def operations(self) -> list[ir.Operation]:
+        """What has been traced."""
+        return [view.operation for view in self._block.operations]
+
+    def argument(self, leaf: Any) -> Any:
+        """A stand-in for a value that comes in, of the type of a typed leaf."""
+        made = ir.Operation.create("builtin.unrealized_conversion_cast", results=[leaf_type(leaf)], loc=self._location)
+        self._placeholders.append(made)
+        return leaf_like(leaf, made.result)
+
+    def is_used(self, argument: Any) -> bool:
+        """Whether an operation takes a stand-in."""
+        return any(True for _ in argument.value.uses)
+
+    def replace(self, argument: Any, value: ir.Value) -> None:
+        """Put a value where a stand-in is."""
+        argument.value.replace_all_uses_with(value)
+
+    def anything_like(self, value: Any) -> Any:
+        """A value of the structure and types of another, which nobody will look at."""
+        tree = flatten(value)
+        with ir.InsertionPoint(self._block):
+            return tree.rebuild([self._poison(typed(leaf)) for leaf in tree.leaves])
+
+    def _poison(self, leaf: Any) -> Any:
+        return leaf_like(leaf, ir.Operation.create("ub.poison", results=[leaf_type(leaf)], loc=self._location).result)
+
+    def terminate(self, operation: str, operands: Sequence[Any]) -> None:
+        """End the region with an operation on typed leaves, which may be constants."""
+        with ir.InsertionPoint(self._block):
+            values = [leaf_value(leaf) for leaf in operands]
+            ir.Operation.create(operation, operands=values, loc=self._location)
+
+    def inline(self) -> None:
+        """Put what has been traced where the region stands."""
+        for op in self.operations:
+            op.move_before(self._scratch)
+        self._scratch.erase()
+
+    def move_into(self, region: ir.Region, arguments: Sequence[Any] = ()) -> None:
+        """Become the region of an operation. arguments: the stand-ins that become its arguments; the others go."""
+        for argument in arguments:
+            argument.value.replace_all_uses_with(self._block.add_argument(leaf_type(argument), self._location))
+        for made in self._placeholders:
+            made.erase()  # a Python object that still holds one gets an error when it uses it
+        self._block.append_to(region)
+        self._scratch.erase()

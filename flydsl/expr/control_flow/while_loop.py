@@ -1,0 +1,163 @@
+"""`while`: an `scf.while` that carries what its condition and body change.
+
+A rewritten loop reads:
+
+    with __fly_while__(("n",), (lambda: n,), (), (), (lambda: n,)) as loop:
+        if loop.runtime:
+            (n,) = loop.before()
+        while loop.test(n > 1):
+            if loop.runtime:
+                (n,) = loop.after()
+            n = n // 2
+            if loop.end():
+                break
+        if loop.runtime:
+            (n,) = loop.results()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import FunctionType, ModuleType
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.location import mlir_location, user_location
+from flydsl.errors import TraceError
+from flydsl.expr.control_flow.carried import Entered, Slot, after_loop, changes
+from flydsl.expr.control_flow.condition import as_condition
+from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers, value_of
+from flydsl.expr.control_flow.containers import Reachable, caller_variables, content
+from flydsl.expr.control_flow.undefined import Undefined
+from flydsl.expr.numeric import Boolean, is_python_number
+from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
+
+
+class WhileLoop(Construct):
+    """A loop on a condition; a runtime one where the condition names a value of the program.
+
+    containers, container_thunks: names of which the loop assigns elements or attributes.
+    read: how to read each name in the condition.
+    """
+
+    word = "loop"
+
+    def __init__(
+        self, names: Sequence[str], thunks: Thunks, containers: Sequence[str], container_thunks: Thunks, read: Thunks
+    ) -> None:
+        super().__init__(names, thunks)
+        self.runtime = any(_is_of_program(value_of("", thunk)) for thunk in read)
+        if not self.runtime:
+            return
+        self._objects = Reachable(caller_variables())
+        self._slots = [Slot(name, value) for name, value in zip(names, self._values(), strict=True)]
+        self._in_place = changed_containers(names, containers, container_thunks)
+        self._slots += [Slot(name, value, in_place=True) for name, value in self._in_place]
+        for _, value in self._in_place:
+            self._objects.forget(value)
+
+    def before(self) -> tuple[Any, ...]:
+        """The names' values where the condition is evaluated."""
+        self._condition = Entered.make(self._open(), self._slots)
+        return tuple(self._condition.values()[: len(self._names)])
+
+    def test(self, condition: Any) -> bool:
+        """Whether the body runs. Of a runtime loop it is traced once."""
+        decided = as_condition(condition)
+        if not self.runtime:
+            if isinstance(decided, Boolean):
+                raise TraceError(
+                    "the condition of `while` is a runtime value, but nothing that it names is",
+                    at=user_location(),
+                    hint="start with a value of the DSL, such as i = fx.Int32(0), and compare that",
+                )
+            return decided
+        self._decided = Boolean(decided)
+        self._close()
+        self._tested = self._current()
+        self._leaves_tested = self._condition.given_back(self._tested, self._at)
+        self._local = [
+            flatten(value if slot.is_undefined and not isinstance(value, Undefined) else None)
+            for slot, value in zip(self._slots, self._tested, strict=True)
+        ]
+        self._body = Entered.make(self._open(), self._slots)
+        self._local_arguments = [[self._body.region.argument(typed(x)) for x in tree.leaves] for tree in self._local]
+        return True
+
+    def after(self) -> tuple[Any, ...]:
+        """The names' values at the start of the body: what the condition has left."""
+        values = self._body.values()
+        for i, (tree, arguments) in enumerate(zip(self._local, self._local_arguments, strict=True)):
+            if arguments:
+                values[i] = tree.rebuild(arguments)
+        return tuple(values[: len(self._names)])
+
+    def end(self) -> bool:
+        """Make the loop when its body has been traced; whether it is a runtime one."""
+        if self.runtime:
+            after = self._current()
+            self._close()
+            self._require_unchanged(self._objects)
+            self._make_loop(after)
+        return self.runtime
+
+    def _current(self) -> list[Any]:
+        return [*self._values(), *(value for _, value in self._in_place)]
+
+    def _make_loop(self, after: list[Any]) -> None:
+        condition, body = self._condition, self._body
+        given_back = body.given_back(after, self._at)
+        kept = changes(condition, self._leaves_tested) | changes(body, given_back)
+        condition.settle(kept)
+        body.settle(kept)
+        order = sorted(kept)
+        initial = [self._slots[i].initial[j] for i, j in order]
+        tested = [(self._leaves_tested[i] or [])[j] for i, j in order]
+        local = [typed(leaf) for tree in self._local for leaf in tree.leaves]
+        operands = [leaf_value(leaf) for leaf in initial]
+        kinds = [leaf_type(leaf) for leaf in (*tested, *local)]
+        loop = ir.Operation.create("scf.while", kinds, operands, regions=2, loc=mlir_location(self._at))
+        condition.region.terminate("scf.condition", [self._decided, *tested, *local])
+        body.region.terminate("scf.yield", [(given_back[i] or [])[j] for i, j in order])
+        condition.region.move_into(loop.regions[0], [condition.arguments[i][j] for i, j in order])
+        carried = [body.arguments[i][j] for i, j in order]
+        locals_ = [argument for arguments in self._local_arguments for argument in arguments]
+        body.region.move_into(loop.regions[1], [*carried, *locals_])
+        results = [leaf_like(leaf, value) for leaf, value in zip((*tested, *local), loop.results, strict=True)]
+        self._after = self._values_after(
+            dict(zip(order, results, strict=False)), results[len(order) :], given_back, after
+        )
+
+    def _values_after(
+        self,
+        results: dict[tuple[int, int], Any],
+        local: list[Any],
+        given_back: list[list[Any] | None],
+        after: list[Any],
+    ) -> list[Any]:
+        values = after_loop(
+            self._slots, given_back, after, lambda i, j: results.get((i, j), self._slots[i].tree.leaves[j])
+        )
+        remaining = iter(local)
+        for i, tree in enumerate(self._local):
+            if tree.leaves:
+                values[i] = tree.rebuild([next(remaining) for _ in tree.leaves])
+        return values
+
+    def results(self) -> tuple[Any, ...]:
+        """The names' values after the loop."""
+        return tuple(self._after[: len(self._names)])
+
+
+def _is_of_program(value: Any) -> bool:
+    """Whether what a condition names is, or leads to, a value of the program."""
+    if isinstance(value, ModuleType):
+        return value.__name__.partition(".")[0] == "flydsl"
+    if isinstance(value, FunctionType):
+        return any(_holds_value(content(cell)) for cell in value.__closure__ or ())
+    return _holds_value(value)
+
+
+def _holds_value(value: Any) -> bool:
+    return not all(map(is_python_number, flatten(value).leaves))

@@ -1,0 +1,348 @@
+"""Control flow on runtime integers computes what plain Python computes: each body also runs as it is, on lists."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.compiler.rewrite import rewrite
+from flydsl.expr import const_expr, range_constexpr
+
+# Every body takes a list of N numbers to read, one to write, and two numbers.
+N = 16
+
+
+def collatz(A: Any, B: Any, a: Any, b: Any):
+    n, steps = a * a + 1, 0
+    while n != 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+            B[1] = n
+        steps += 1
+    B[0] = steps
+
+
+def guards(A: Any, B: Any, a: Any, b: Any):
+    if a < 0:
+        return
+    if b < 0:
+        B[1] = 5
+        return
+    if b == 3:
+        B[2] = 1
+    B[0] = a + b
+
+
+def elif_chain(A: Any, B: Any, a: Any, b: Any):
+    x = 0
+    if a < 2:
+        x = 1
+    elif a < 4:
+        x = b
+    elif a == 5 and b > 2:
+        x = 3
+    else:
+        x = 4
+        only_here = 5
+        B[1] = only_here
+    B[0] = x
+
+
+def guarded_loads(A: Any, B: Any, a: Any, b: Any):
+    """The simulator refuses a load outside of A."""
+    total = 0
+    for i in range(-10, 30):
+        if 0 <= i < N and A[i] > 2:
+            total += A[i]
+        if not (0 <= i < N) or A[i] == 0:
+            total += 100
+    B[0] = total
+    B[1] = A[a] if 0 <= a < N else -1
+
+
+def list_elements(A: Any, B: Any, a: Any, b: Any):
+    accs = [0, 0, 0]
+    for i in range(a):
+        for j in range_constexpr(3):
+            if (i + j) % 2 == 0:
+                accs[j] = accs[j] + A[i]
+            else:
+                accs[j] += 1
+    for j in range_constexpr(3):
+        B[j] = accs[j]
+
+
+def aliases(A: Any, B: Any, a: Any, b: Any):
+    accs = [0, 0]
+    other = accs
+
+    def bump(j: Any, value: Any) -> None:
+        accs[j] = accs[j] + value
+
+    for i in range(a):
+        bump(0, i)
+        other[1] = other[1] + accs[0]
+    if b > 2:
+        bump(1, 5)
+    B[0] = accs[0]
+    B[1] = other[1]
+
+
+def objects(A: Any, B: Any, a: Any, b: Any):
+    state = SimpleNamespace(total=0, pair={"x": 0, "y": a})
+    for i in range(b):
+        state.total = state.total + i
+        state.pair["x"] += state.pair["y"]
+        if i > 2:
+            state.pair["y"] += 1
+    B[0] = state.total
+    B[1] = state.pair["x"]
+    B[2] = state.pair["y"]
+
+
+def nonlocals(A: Any, B: Any, a: Any, b: Any):
+    total = 0
+
+    def add(value: Any) -> None:
+        nonlocal total
+        total = total + value
+
+    for i in range(a):
+        add(i)
+        if i > b:
+            add(10)
+    B[0] = total
+
+
+def closures_see_carried_values(A: Any, B: Any, a: Any, b: Any):
+    total = 0
+
+    def twice() -> Any:
+        return total * 2
+
+    for i in range(a):
+        total = twice() + i
+    if b > 3:
+        total = twice()
+    B[0] = twice()
+
+
+def expressions(A: Any, B: Any, a: Any, b: Any):
+    B[0] = a if a > b else b
+    B[1] = a and b
+    B[2] = a or b
+    B[3] = 1 if not a else 2
+    B[4] = (a > 2 and b > 2 and A[3] > 0) + 0
+    B[5] = (a > 2 or b > 2 or a == b) + 0
+    B[6] = 1 if a > 0 else (2 if b > 0 else 3)
+    B[7] = (-1 < a <= b < 9) + 0
+    B[8] = (1 < 2 < a) + 0
+    B[9] = (None or a) + ((3 and b) if const_expr(True) else 0)
+
+
+def continues(A: Any, B: Any, a: Any, b: Any):
+    total = 0
+    for i in range(a):
+        if i == b:
+            continue
+        if i % 3 == 0:
+            total += 1
+        else:
+            if i > 7:
+                continue
+            total += 3
+        total += 10
+    k = 0
+    while k < a:
+        k += 1
+        if k == 2:
+            continue
+        total += k
+    for j in range_constexpr(4):
+        if A[j] == b:
+            continue
+        if j == 2:
+            continue
+        total += 1000
+    B[0] = total
+
+
+def breaks(A: Any, B: Any, a: Any, b: Any):
+    total, i = 0, 77
+    for i in range(1, a, 2):
+        if A[i] == b:
+            break
+        total += 1
+        if total > 3:
+            B[3] = 1
+            break
+        if total == 2:
+            continue
+        total += A[i]
+    B[0] = total
+    B[1] = i
+    for j in range_constexpr(5):
+        if j == 4:
+            break
+        if A[j] > a:
+            break
+        B[2] = B[2] + 1
+    k = a * 0
+    while True:
+        k += 1
+        if k > b:
+            break
+        if k == 7:
+            break
+    B[4] = k
+    while k > 0:
+        k -= 1
+        for _ in range(3):
+            if k == 4:
+                break
+            B[5] = B[5] + 1
+
+
+def returns_from_helpers(A: Any, B: Any, a: Any, b: Any):
+    def simple(x: Any, y: Any) -> Any:
+        if x < y:
+            return x * 2
+        if x == y:
+            return 7
+        return y - 1
+
+    def partial(x: Any, y: Any) -> Any:
+        if x > 0:
+            if y > 2:
+                return 10
+            x = x + 1
+        elif x == -1:
+            y = y * 2
+            if y == 4:
+                return 3
+        if y == 0:
+            return x
+        return x * y
+
+    def known(x: Any) -> Any:
+        if N == 3:
+            return 0
+        for j in range_constexpr(4):
+            if j == 2:
+                return x + j
+        return 99
+
+    B[0] = simple(a, b)
+    B[1] = simple(b, a)
+    B[2] = partial(a, b)
+    B[3] = known(a)
+
+
+def nested_loops(A: Any, B: Any, a: Any, b: Any):
+    i, total = 0, 0
+    while i < a:
+        j = 0
+        while j < i and total < 50:
+            total = total + j
+            j += 1
+        for k in range(j):
+            if k > b:
+                total += A[k]
+        i += 1
+    B[0] = total
+    B[1] = i
+
+
+def known_conditions(A: Any, B: Any, a: Any, b: Any):
+    k = 1
+    while k < 8:
+        B[k] = a + k
+        k *= 2
+    while True:
+        k -= 1
+        if k < 5:
+            break
+    B[k] = 9
+    if k == 4:
+        shape = (2, 3)
+        B[5] = 1
+    else:
+        shape = None
+    for m in range_constexpr(*shape):
+        B[m] = 5
+
+
+def assigns_in_a_condition(A: Any, B: Any, a: Any, b: Any):
+    i, total = a - a, 0
+    while (value := A[i]) < 6 and i < 10:
+        total += value
+        i += 1
+    if (doubled := a * 2) > b:
+        total += doubled
+    B[0] = total
+    B[1] = value
+    B[2] = i
+
+
+def names_of_one_branch(A: Any, B: Any, a: Any, b: Any):
+    if a > 0:
+        first = 5
+        B[0] = first
+    for i in range(a):
+        second = i
+        B[1] = second
+        del second
+    third = 1 if b > 0 else 2
+    if b > 1:
+        fourth = third
+        B[3] = 1
+    else:
+        fourth = 8
+    B[2] = fourth
+
+
+def unlucky_names(A: Any, B: Any, a: Any, b: Any):
+    TEST = BODY = 0
+    for VALUE in range(a):
+        if b < VALUE:
+            TEST = TEST + 1
+        else:
+            BODY += 2
+    B[0] = TEST
+    B[1] = BODY
+
+
+BODIES = [
+    collatz, guards, elif_chain, guarded_loads, list_elements, aliases, objects, nonlocals, closures_see_carried_values,
+    expressions, continues, breaks, returns_from_helpers, nested_loops, known_conditions, assigns_in_a_condition,
+    names_of_one_branch, unlucky_names,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)
+def test_runtime_control_flow_is_pythons(body: Callable[..., None]) -> None:
+    def typed(A: fx.Tensor, B: fx.Tensor, a: fx.Int32, b: fx.Int32):
+        rewrite(body)(A, B, a, b)
+
+    kernel = flyc.kernel(typed)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, B: fx.Tensor, a: fx.Int32, b: fx.Int32):
+        kernel(A, B, a, b).launch(grid=1, block=1)
+
+    A = (torch.arange(N) * 3 % 7).to(torch.int32)
+    choose = random.Random(body.__name__)
+    for a, b in [(choose.randrange(-3, 13), choose.randrange(-3, 13)) for _ in range(12)]:
+        B, expected = torch.zeros(N, dtype=torch.int32), [0] * N
+        launch(A, B, a, b)
+        body(A.tolist(), expected, a, b)
+        assert B.tolist() == expected, (a, b)
