@@ -24,6 +24,7 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import mlir_location, source_location
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.expr.control_flow.region import remove_stand_ins
 from flydsl.expr.typing import Stream
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def trace(
         token = _current.set(state)
         try:
             extra_stream = _trace_launcher(state, rewrite(function), signature, keys, values)
+            remove_stand_ins(module.operation)
         finally:
             _current.reset(token)
         return Traced(module, symbol(function.__name__), tuple(state.kernels), extra_stream)

@@ -83,9 +83,20 @@ def llvm_pointer(space: int) -> ir.Type:
     return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
 
 
+def _convert_pointers_of(op: ir.Operation) -> None:
+    """Pointers that a loop or branch takes in or gives back."""
+    arguments = (argument for region in op.regions for block in region.blocks for argument in block.arguments)
+    for value in (*op.results, *arguments):
+        kind = fly_type(value.type)
+        if isinstance(kind, PointerType):
+            value.set_type(pointer_type(kind))
+
+
 def _convert_body(function: ir.Operation) -> None:
     dead: list[ir.Operation] = []
     for op in operations(function):
+        if not fly_name(op):
+            _convert_pointers_of(op)
         operation = fly_name(op)
         with ir.InsertionPoint(op):
             if operation:

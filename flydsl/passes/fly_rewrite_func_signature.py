@@ -1,15 +1,17 @@
-"""fly-rewrite-func-signature: tensors, layouts and int tuples at function boundaries become plain values.
+"""fly-rewrite-func-signature: tensors, layouts and int tuples become plain values at the edges of functions and loops.
 
 A tensor parameter becomes its pointer and, where its layout has dynamic leaves, one packed struct with them:
 
     gpu.func @k(%a: !fly.memref<f32, global, (?,?):(?{i64},1)>)
     gpu.func @k(%a: !fly.ptr<f32, global>, %l: !llvm.struct<packed (struct<packed (i32, i32)>, struct<packed (i64)>)>)
 
-The body rebuilds the tensor from them, and every launch passes them.
+The body rebuilds the tensor from them, and every launch passes them. The same goes for what `scf` operations take in
+and give back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -17,7 +19,17 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.arch import Arch
-from flydsl.dialect.types import FlyType, IntTupleType, LayoutType, MemRefType, dynamic_leaves, fly_type, is_static
+from flydsl.dialect.location import source_location
+from flydsl.dialect.types import (
+    BUFFER,
+    FlyType,
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    dynamic_leaves,
+    fly_type,
+    is_static,
+)
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create, create_fly, entry_block, functions, operations, update_function_type
 
@@ -29,9 +41,11 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     parts: dict[ir.Value, list[ir.Value]] = {}
     for function in functions(module):
         _rewrite_function(function, parts)
-    for op in operations(module):
-        if op.name == "gpu.launch_func":
-            _rewrite_launch(op, parts)
+    launches = [op for op in operations(module) if op.name == "gpu.launch_func"]
+    for op in [op for op in operations(module) if op.name in _CONTROL_FLOW]:
+        _rewrite_control_flow(op, parts)
+    for op in launches:
+        _rewrite_launch(op, parts)
 
 
 def packed_type(kind: FlyType) -> ir.Type | None:
@@ -128,6 +142,80 @@ def _rebuild_tuple(kind: IntTupleType, packed: ir.Value | None, position: list[i
         attribute = {"position": ir.DenseI64ArrayAttr.get([*position, i])}
         leaves.append(create("llvm.extractvalue", [packed], [_parse_type(f"i{leaf.width}")], at, attribute).result)
     return create_fly("make_int_tuple", leaves, at, results=[kind]).result
+
+
+# --- loops and branches ----------------------------------------------------------------------------------------------
+
+_CONTROL_FLOW = ("scf.for", "scf.if", "scf.while")
+
+
+def _rewrite_control_flow(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:
+    """Make an `scf` operation whose operands, arguments and results are plain, with the same regions."""
+    edges = [
+        *op.operands,
+        *op.results,
+        *(a for region in op.regions for block in region.blocks for a in block.arguments),
+    ]
+    if not any(_split_type(value.type) for value in edges):
+        return
+    _require_no_buffers(op, edges)
+    at = op.location
+    with ir.InsertionPoint(op):
+        operands = [part for value in op.operands for part in _plain_values(value, parts, at)]
+        types = [t for result in op.results for t in _plain_types(_split_type(result.type), result.type)]
+        attributes = {attribute: op.attributes[attribute] for attribute in op.attributes}
+        new = ir.Operation.create(op.name, types, operands, attributes, regions=len(op.regions), loc=at)
+        remaining = iter(new.results)
+        for result in op.results:
+            result.replace_all_uses_with(_joined(result, remaining, parts, at))
+    for old_region, new_region in zip(op.regions, new.regions, strict=True):
+        for block in list(old_region.blocks):
+            block.append_to(new_region)
+    op.erase()
+    for region in new.regions:
+        for block in region.blocks:
+            _rewrite_block(block, parts)
+
+
+def _rewrite_block(block: ir.Block, parts: dict[ir.Value, list[ir.Value]]) -> None:
+    old = list(block.arguments)
+    with ir.InsertionPoint.at_block_begin(block):
+        for argument in old:
+            kinds = _plain_types(_split_type(argument.type), argument.type)
+            new = iter([block.add_argument(kind, argument.location) for kind in kinds])
+            argument.replace_all_uses_with(_joined(argument, new, parts, argument.location))
+    for _ in old:
+        block.erase_argument(0)
+    end = block.operations[len(block.operations) - 1].operation
+    with ir.InsertionPoint(end):
+        operands = [part for value in end.operands for part in _plain_values(value, parts, end.location)]
+        create(end.name, operands, [], end.location)
+    end.erase()
+
+
+def _joined(
+    value: ir.Value, plain: Iterator[ir.Value], parts: dict[ir.Value, list[ir.Value]], at: ir.Location
+) -> ir.Value:
+    """What takes the place of a value, made from as many plain ones as it has parts."""
+    kind = _split_type(value.type)
+    if kind is None:
+        return next(plain)
+    taken = [next(plain) for _ in _plain_types(kind, value.type)]
+    made = _rebuild(kind, taken, at)
+    parts[made] = taken
+    return made
+
+
+def _require_no_buffers(op: ir.Operation, edges: Sequence[ir.Value]) -> None:
+    """Raise CompileError for a buffer tensor: its offset is added in each instruction, not to its pointer."""
+    for value in edges:
+        kind = fly_type(value.type)
+        if isinstance(kind, MemRefType) and kind.pointer.space == BUFFER:
+            raise CompileError(
+                f"a buffer tensor, {kind}, that is another one in each iteration or branch is not there yet",
+                at=source_location(op.location),
+                hint="compute its coordinates there, and slice the tensor where it is used",
+            )
 
 
 # --- launches --------------------------------------------------------------------------------------------------------

@@ -93,6 +93,18 @@ def aliases(A: Any, B: Any, a: Any, b: Any):
         other[1] = other[1] + accs[0]
     if b > 2:
         bump(1, 5)
+    flags = [0, 0]
+
+    def note(limit: Any) -> None:
+        if b > limit:
+            flags[0] = 1
+        else:
+            flags[1] = 1
+
+    note(3)
+    note(6)
+    B[2] = flags[0]
+    B[3] = flags[1]
     B[0] = accs[0]
     B[1] = other[1]
 

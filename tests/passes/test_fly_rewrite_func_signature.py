@@ -104,3 +104,33 @@ def test_a_swizzled_tensor_is_no_argument_yet(check: Callable[..., str]) -> None
             }""",
             PASS,
         )
+
+
+def test_loops_and_branches_carry_plain_values(check: Callable[..., str]) -> None:
+    check(
+        """
+        gpu.module @k {
+          gpu.func @f(%a: !fly.memref<f32, global, ?:1>, %n: i32, %c: i1) kernel {
+            %one = arith.constant 1 : i32
+            // CHECK: scf.for
+            // CHECK: -> (!fly.ptr<f32, global>, !llvm.struct<packed (struct<packed (i32)>, struct<packed ()>)>, i32)
+            // CHECK: fly.make_view
+            // CHECK: scf.if
+            // CHECK: -> (!fly.ptr<f32, global>, !llvm.struct<packed (
+            // CHECK: scf.yield
+            // CHECK-NOT: -> (!fly.memref
+            %r:2 = scf.for %i = %one to %n step %one iter_args(%x = %a, %k = %n) -> (!fly.memref<f32, global, ?:1>, i32) : i32 {
+              %y = scf.if %c -> (!fly.memref<f32, global, ?:1>) {
+                scf.yield %x : !fly.memref<f32, global, ?:1>
+              } else {
+                scf.yield %a : !fly.memref<f32, global, ?:1>
+              }
+              scf.yield %y, %k : !fly.memref<f32, global, ?:1>, i32
+            }
+            %z = fly.make_int_tuple(%r#1) : (i32) -> !fly.int_tuple<?>
+            %v = fly.memref.load(%r#0, %z) : (!fly.memref<f32, global, ?:1>, !fly.int_tuple<?>) -> f32
+            gpu.return
+          }
+        }""",  # noqa: E501
+        PASS,
+    )

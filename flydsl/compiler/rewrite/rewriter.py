@@ -68,11 +68,11 @@ class Rewriter(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         if _is_const_expr(node.test):
             return self.generic_visit(node)
-        names = self._assigned([node])
+        names, containers = self._assigned([node]), self._changed([node])
         handle = self._new("if")
         node.test = self.visit(node.test)
         node.body, node.orelse = self._inside(_Open(handle, False), node.body, node.orelse)
-        return if_statement.rewritten(node, handle, names)
+        return if_statement.rewritten(node, handle, names, containers)
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
         if not for_loop.is_range(node.iter):

@@ -13,7 +13,7 @@ from typing import Any
 from flydsl.dialect.location import user_location
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.conditional_expression import chosen, traced
-from flydsl.expr.control_flow.containers import Reachable, caller_variables
+from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.numeric import Boolean, Numeric, as_numeric
 from flydsl.expr.tree import is_leaf
 
@@ -34,7 +34,7 @@ def _chain(value: Any, rest: Sequence[Thunk], stops_at: bool, objects: Reachable
     for position, thunk in enumerate(rest):
         decided = as_condition(value)
         if isinstance(decided, Boolean):
-            objects = objects or Reachable(caller_variables())
+            objects = objects or Reachable.from_here()
             others = partial(_rest, rest[position:], stops_at, objects)
             return _runtime(value, decided, others, stops_at, objects)
         if decided is stops_at:

@@ -13,7 +13,7 @@ from mlir import ir
 from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.condition import as_condition
-from flydsl.expr.control_flow.containers import Reachable, caller_variables
+from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.if_statement import scf_if
 from flydsl.expr.control_flow.joining import Join, Mismatch
 from flydsl.expr.control_flow.region import TracedRegion
@@ -33,7 +33,7 @@ def conditional_expression(condition: Any, then: Thunk, otherwise: Thunk) -> Any
     if not isinstance(decided, Boolean):
         return then() if decided else otherwise()
     at = user_location()
-    objects = Reachable(caller_variables())
+    objects = Reachable.from_here()
     sides = traced(then, objects, at), traced(otherwise, objects, at)
     return chosen(decided, *sides, at)
 

@@ -3,6 +3,8 @@
 A body is traced once, whatever number of times the device runs it, so a change that it makes to a Python object is not
 what the program does, unless the change becomes a value of the branch or loop. Names are easy: the source says which
 ones are assigned. An object can be changed through any reference to it; so all that a function can reach are compared.
+Objects from outside of the function are the host's, which may count and note what is traced: of those only changes that
+put values of the program into them, or take them out, matter.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.location import user_frame
-from flydsl.expr.tree import is_leaf
+from flydsl.expr.numeric import is_python_number
+from flydsl.expr.tree import flatten, is_leaf
 
 # Objects of these packages do not change while they are traced, or are not ours to look into.
 _FOREIGN = {"flydsl", "mlir", "torch", "numpy", "builtins", "types", "typing", "functools", "ast"}
@@ -25,15 +28,31 @@ _LARGEST = 4096
 class Reachable:
     """The mutable objects that the variables of a function lead to, with their contents.
 
+    own, outer: the function's own variables, and those of the functions around it.
     paths: for each object how a user would write it, `accs` or `state.accs`.
     """
 
-    def __init__(self, variables: dict[str, Any]) -> None:
+    def __init__(self, own: dict[str, Any], outer: dict[str, Any]) -> None:
         self.objects: dict[int, Any] = {}
         self.paths: dict[int, str] = {}
-        for name, value in variables.items():
+        for name, value in own.items():
+            self._visit(value, name, _DEPTH)
+        self._own = set(self.objects)
+        for name, value in outer.items():
             self._visit(value, name, _DEPTH)
         self.before = self.contents()
+
+    @staticmethod
+    def from_here() -> Reachable:
+        """What the user's function that is running can reach."""
+        frame = user_frame()
+        if frame is None:
+            return Reachable({}, {})
+        free = frame.f_code.co_freevars
+        variables = {name: value for name, value in frame.f_locals.items() if not name.startswith("__fly_")}
+        functions = {name for name, value in variables.items() if isinstance(value, FunctionType)}
+        outer = {name for name in variables if name in free or name in functions}
+        return Reachable({n: v for n, v in variables.items() if n not in outer}, {n: variables[n] for n in outer})
 
     def _visit(self, value: Any, path: str, depth: int) -> None:
         if not depth or is_leaf(value):
@@ -57,28 +76,46 @@ class Reachable:
         """A copy of what each object holds now."""
         return {key: _copy(value) for key, value in self.objects.items()}
 
-    def restore(self, contents: dict[int, Any]) -> None:
-        """Give the objects these contents."""
-        for key, content in contents.items():
-            write(self.objects[key], content)
+    def restore(self, keys: list[int]) -> None:
+        """Give objects back the contents that they had."""
+        for key in keys:
+            write(self.objects[key], self.before[key])
 
     def changed(self, *others: dict[int, Any]) -> list[int]:
         """The objects whose contents differ between what they were and one of `others`."""
-        return [key for key, old in self.before.items() if any(not _is_same(old, other[key]) for other in others)]
+        return [key for key in self.before if any(self._differs(key, other[key]) for other in others)]
+
+    def _differs(self, key: int, new: Any) -> bool:
+        old, new = _parts(self.before[key]), _parts(new)
+        absent = object()
+        different = [
+            (old.get(place, absent), new.get(place, absent))
+            for place in {**old, **new}
+            if old.get(place, absent) is not new.get(place, absent)
+        ]
+        return bool(different) if key in self._own else any(map(holds_value, (x for pair in different for x in pair)))
+
+    def claim(self, value: Any) -> None:
+        """Take an object, and what it holds, for the function's own."""
+        self._own.update(Reachable({"": value}, {}).objects)
 
     def forget(self, value: Any) -> None:
         """Take an object, and what it holds, out of the comparison."""
-        inside = Reachable({"": value})
-        for key in inside.objects:
+        for key in Reachable({"": value}, {}).objects:
             self.objects.pop(key, None)
             self.before.pop(key, None)
 
 
-def caller_variables() -> dict[str, Any]:
-    """The variables of the user's function that is running, without the ones that rewriting has put there."""
-    frame = user_frame()
-    variables = {} if frame is None else frame.f_locals
-    return {name: value for name, value in variables.items() if not name.startswith("__fly_")}
+def _parts(contents: Any) -> dict[Any, Any]:
+    """A copy of contents by place."""
+    if isinstance(contents, set):
+        return {id(item): item for item in contents}
+    return dict(enumerate(contents)) if isinstance(contents, list) else contents
+
+
+def holds_value(value: Any) -> bool:
+    """Whether a value is, or contains, one of the program."""
+    return not all(map(is_python_number, flatten(value).leaves))
 
 
 def write(target: Any, content: Any) -> None:
@@ -113,15 +150,6 @@ def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, list | dict | set) else dict(vars(value))
-
-
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two copies of contents hold the same objects."""
-    if isinstance(a, set):
-        return set(map(id, a)) == set(map(id, b))
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(a[key] is b[key] for key in a)
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
 
 
 def content(cell: Any) -> Any:

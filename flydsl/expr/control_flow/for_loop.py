@@ -26,7 +26,7 @@ from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow.carried import Entered, Slot, after_loop, changes
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
-from flydsl.expr.control_flow.containers import Reachable, caller_variables
+from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.emit import require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric
@@ -62,7 +62,7 @@ class ForLoop(Construct):
             return
         require_trace("range over runtime values")
         self._bounds = _bounds(arguments)
-        self._objects = Reachable(caller_variables())
+        self._objects = Reachable.from_here()
         self._slots = [Slot(name, value) for name, value in zip(names, self._values(), strict=True)]
         self._in_place = changed_containers(names, containers, container_thunks)
         self._slots += [Slot(name, value, in_place=True) for name, value in self._in_place]

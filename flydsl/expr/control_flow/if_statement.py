@@ -2,7 +2,7 @@
 
 A rewritten `if` reads:
 
-    with __fly_if__(condition, ("x",), (lambda: x,)) as branch:
+    with __fly_if__(condition, ("x",), (lambda: x,), (), ()) as branch:
         if branch.then():
             x = 1
         if branch.otherwise():
@@ -21,8 +21,8 @@ from mlir import ir
 from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.condition import as_condition
-from flydsl.expr.control_flow.construct import Construct, Thunks
-from flydsl.expr.control_flow.containers import Reachable, caller_variables, write
+from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
+from flydsl.expr.control_flow.containers import Reachable, write
 from flydsl.expr.control_flow.joining import Join, Mismatch
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import UNSET, Undefined, assigned_in_one_branch
@@ -33,16 +33,23 @@ Rebuild = Callable[[Sequence[Any]], Any]
 
 
 class IfStatement(Construct):
-    """A branch on a condition that is a Python truth value or a runtime one."""
+    """A branch on a condition that is a Python truth value or a runtime one.
+
+    containers, container_thunks: names of which a branch assigns elements or attributes.
+    """
 
     word = "`if`"
 
-    def __init__(self, condition: Any, names: Sequence[str], thunks: Thunks) -> None:
+    def __init__(
+        self, condition: Any, names: Sequence[str], thunks: Thunks, containers: Sequence[str], container_thunks: Thunks
+    ) -> None:
         super().__init__(names, thunks)
         self._condition = as_condition(condition)
         self.runtime = isinstance(self._condition, Boolean)
         if self.runtime:
-            self._objects = Reachable(caller_variables())
+            self._objects = Reachable.from_here()
+            for _, value in changed_containers(names, containers, container_thunks):
+                self._objects.claim(value)
             self._before = self._values()
 
     def then(self) -> bool:
@@ -58,7 +65,7 @@ class IfStatement(Construct):
         self._close()
         self._after_then = self._values()
         self._objects_after_then = self._objects.contents()
-        self._objects.restore(self._objects.before)
+        self._objects.restore(self._objects.changed(self._objects_after_then))
         self._else = self._open()
         return True
 

@@ -12,9 +12,11 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.dialect.location import mlir_location
-from flydsl.errors import SourceLocation
+from flydsl.dialect.location import mlir_location, source_location
+from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
+
+_STAND_IN = "builtin.unrealized_conversion_cast"
 
 
 class TracedRegion:
@@ -25,7 +27,6 @@ class TracedRegion:
         self._scratch = ir.Operation.create("scf.execute_region", regions=1, loc=self._location)
         self._block = ir.Block.create_at_start(self._scratch.regions[0], [])
         self._insertion: ir.InsertionPoint | None = None
-        self._placeholders: list[ir.Operation] = []
 
     def open(self) -> None:
         """Let operations go to the end of this region."""
@@ -45,8 +46,8 @@ class TracedRegion:
 
     def argument(self, leaf: Any) -> Any:
         """A stand-in for a value that comes in, of the type of a typed leaf."""
-        made = ir.Operation.create("builtin.unrealized_conversion_cast", results=[leaf_type(leaf)], loc=self._location)
-        self._placeholders.append(made)
+        with ir.InsertionPoint.at_block_begin(self._block):
+            made = ir.Operation.create(_STAND_IN, results=[leaf_type(leaf)], loc=self._location)
         return leaf_like(leaf, made.result)
 
     def is_used(self, argument: Any) -> bool:
@@ -79,10 +80,28 @@ class TracedRegion:
         self._scratch.erase()
 
     def move_into(self, region: ir.Region, arguments: Sequence[Any] = ()) -> None:
-        """Become the region of an operation. arguments: the stand-ins that become its arguments; the others go."""
+        """Become the region of an operation. arguments: the stand-ins that become its arguments; others have no use."""
         for argument in arguments:
             argument.value.replace_all_uses_with(self._block.add_argument(leaf_type(argument), self._location))
-        for made in self._placeholders:
-            made.erase()  # a Python object that still holds one gets an error when it uses it
         self._block.append_to(region)
         self._scratch.erase()
+
+
+def remove_stand_ins(root: ir.Operation) -> None:
+    """Remove what has stood for values in regions, when all is traced: until then a Python object may still hold one.
+
+    Raises TraceError where such an object has brought one out of its loop.
+    """
+    for region in root.regions:
+        for block in region.blocks:
+            for op in [view.operation for view in block.operations]:
+                if op.name == _STAND_IN and not len(op.operands):
+                    for use in op.result.uses:
+                        raise TraceError(
+                            "a value that a loop carries is used outside of it",
+                            at=source_location(use.owner.location),
+                            hint="a Python object outside of the function has kept it: assign it to a name instead",
+                        )
+                    op.erase()
+                else:
+                    remove_stand_ins(op)

@@ -28,9 +28,9 @@ from flydsl.errors import TraceError
 from flydsl.expr.control_flow.carried import Entered, Slot, after_loop, changes
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers, value_of
-from flydsl.expr.control_flow.containers import Reachable, caller_variables, content
+from flydsl.expr.control_flow.containers import Reachable, content, holds_value
 from flydsl.expr.control_flow.undefined import Undefined
-from flydsl.expr.numeric import Boolean, is_python_number
+from flydsl.expr.numeric import Boolean
 from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
 
 
@@ -50,7 +50,7 @@ class WhileLoop(Construct):
         self.runtime = any(_is_of_program(value_of("", thunk)) for thunk in read)
         if not self.runtime:
             return
-        self._objects = Reachable(caller_variables())
+        self._objects = Reachable.from_here()
         self._slots = [Slot(name, value) for name, value in zip(names, self._values(), strict=True)]
         self._in_place = changed_containers(names, containers, container_thunks)
         self._slots += [Slot(name, value, in_place=True) for name, value in self._in_place]
@@ -155,9 +155,5 @@ def _is_of_program(value: Any) -> bool:
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] == "flydsl"
     if isinstance(value, FunctionType):
-        return any(_holds_value(content(cell)) for cell in value.__closure__ or ())
-    return _holds_value(value)
-
-
-def _holds_value(value: Any) -> bool:
-    return not all(map(is_python_number, flatten(value).leaves))
+        return any(holds_value(content(cell)) for cell in value.__closure__ or ())
+    return holds_value(value)
