@@ -14,6 +14,7 @@ from flydsl.compiler.signature import Parameter
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
+from flydsl.expr.control_flow.region import regions_closed
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import ArithValue, Boolean, Index, Int32, Numeric, as_numeric, numeric_class
 from flydsl.expr.typing import Constexpr, FlyValue, Stream, Tensor
@@ -71,7 +72,7 @@ class KernelFunction(DecoratedFunction):
         ]
         state.in_kernel = True
         try:
-            with ir.InsertionPoint(launcher.block):
+            with ir.InsertionPoint(launcher.block), regions_closed():
                 result = self.signature.call(rewrite(self.function), inside)
                 ir.Operation.create("gpu.return", loc=ir.Location.unknown())
         finally:

@@ -24,7 +24,7 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import mlir_location, source_location
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.errors import SourceLocation, TraceError
-from flydsl.expr.control_flow.region import remove_stand_ins
+from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.typing import Stream
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _trace_launcher(
         {"llvm.emit_c_interface": ir.UnitAttr.get()},
     )
     arguments = list(block.arguments)
-    with ir.InsertionPoint(block):
+    with ir.InsertionPoint(block), regions_closed():
         incoming = iter(arguments)
         inside = [
             value if isinstance(key, tuple) else traced_value(key, next(incoming))

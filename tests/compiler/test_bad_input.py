@@ -466,6 +466,28 @@ def vector_as_a_truth_value(A: fx.Tensor, n: fx.Int32):
     bool(r.load())  # here
 
 
+def catches_an_exception(A: fx.Tensor, n: fx.Int32):
+    try:
+        if n > 3:  # here
+            A[0] = 1.0
+            raise KeyError
+    except KeyError:
+        A[1] = 1.0
+
+
+def catches_an_exception_inside(A: fx.Tensor, n: fx.Int32):
+    for i in range(n):
+        try:
+            A[i] = {}["missing"] if n > 4 else 1.0
+        except KeyError:
+            A[1] = 2.0
+        try:
+            if n > 3:  # here
+                raise KeyError
+        except KeyError:
+            A[1] = 1.0
+
+
 def asserts(A: fx.Tensor, n: fx.Int32):
     [x for x in (1, 2) if n > x]  # here
 
@@ -527,6 +549,8 @@ def unrolls_a_runtime_count(A: fx.Tensor, n: fx.Int32):
         (chooses_between_types, "f32 where the condition holds and i32 where it does not"),
         (decides_with_a_vector, "as a condition: it has one truth value per element"),
         (vector_as_a_truth_value, "as a condition: it has one truth value per element"),
+        (catches_an_exception, "left by an exception"),
+        (catches_an_exception_inside, "left by an exception"),
         (asserts, "cannot decide a Python branch"),
         (calls_const_expr, "const_expr of a runtime value"),
         (has_else, "`else` on a runtime loop"),

@@ -28,23 +28,22 @@ def rewritten(node: ast.For, handle: str, names: list[str], containers: list[str
     assert isinstance(call, ast.Call)
     body = list(node.body)
     result = _take_yield(body, handle)
-    targets = tuple_text(names)
+    targets = f"{tuple_text(names)} = " if names else ""
     source = (
-        f"with __fly_for__(__FUNCTION, __ARGUMENTS, __OPTIONS, {names_text(names)}, {thunks_text(names)}, "
-        f"{names_text(containers)}, {thunks_text(containers)}, {flag!r}) as {handle}:\n"
-        f"    for __fly_item in {handle}:\n"
-        f"        if {handle}.runtime:\n"
-        f"            {targets} = {handle}.carried()\n"
-        f"        __TARGET = __fly_item\n"
-        f"        __BODY\n"
-        f"        if {handle}.end():\n"
-        f"            break\n"
+        f"{handle} = __fly_for__(__FUNCTION, __ARGUMENTS, __OPTIONS, {names_text(names)}, {thunks_text(names)}, "
+        f"{names_text(containers)}, {thunks_text(containers)}, {flag!r})\n"
+        f"for __fly_item in {handle}:\n"
         f"    if {handle}.runtime:\n"
-        f"        {targets} = {handle}.results()\n"
-        f"        __RESULT"
+        f"        {targets}{handle}.carried()\n"
+        f"    __TARGET = __fly_item\n"
+        f"    __BODY\n"
+        f"    if {handle}.end():\n"
+        f"        break\n"
+        f"if {handle}.runtime:\n"
+        f"    {targets}{handle}.results()\n"
+        f"    __RESULT"
     )
-    source = source if names else source.replace(f"{targets} = ", "")
-    made = statements(
+    loop = statements(
         source,
         node.iter,
         FUNCTION=call.func,
@@ -54,9 +53,7 @@ def rewritten(node: ast.For, handle: str, names: list[str], containers: list[str
         BODY=body,
         RESULT=result,
     )
-    loop = made[0].body[0]  # type: ignore[attr-defined]
-    loop.orelse = node.orelse
-    return [*statements(f"{flag} = False", node.iter), *made] if flag else made
+    return [*statements(f"{flag} = False", node.iter), *loop] if flag else loop
 
 
 def _options(call: ast.Call) -> ast.expr:

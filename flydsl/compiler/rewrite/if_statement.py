@@ -11,16 +11,16 @@ def rewritten(node: ast.If, handle: str, names: list[str], containers: list[str]
     """The statements for an `if` whose parts are rewritten already."""
     targets = f"{tuple_text(names)} = " if names else ""
     return statements(
-        f"with __fly_if__(__TEST, {names_text(names)}, {thunks_text(names)}, {names_text(containers)}, "
-        f"{thunks_text(containers)}) as {handle}:\n"
-        f"    if {handle}.then():\n"
-        f"        __BODY\n"
-        f"    if {handle}.otherwise():\n"
-        f"        if {handle}.runtime:\n"
-        f"            {targets}{handle}.restored()\n"
-        f"        __ORELSE\n"
+        f"{handle} = __fly_if__(__TEST, {names_text(names)}, {thunks_text(names)}, {names_text(containers)}, "
+        f"{thunks_text(containers)})\n"
+        f"if {handle}.then():\n"
+        f"    __BODY\n"
+        f"if {handle}.otherwise():\n"
         f"    if {handle}.runtime:\n"
-        f"        {targets}{handle}.merged()",
+        f"        {targets}{handle}.restored()\n"
+        f"    __ORELSE\n"
+        f"if {handle}.runtime:\n"
+        f"    {targets}{handle}.merged()",
         node.test,
         TEST=node.test,
         BODY=node.body,

@@ -16,7 +16,7 @@ from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.if_statement import scf_if
 from flydsl.expr.control_flow.joining import Join, Mismatch
-from flydsl.expr.control_flow.region import TracedRegion
+from flydsl.expr.control_flow.region import TracedRegion, regions_closed
 from flydsl.expr.numeric import Boolean
 from flydsl.expr.tree import leaf_like, leaf_value
 from flydsl.expr.typing import FlyValue
@@ -41,10 +41,9 @@ def conditional_expression(condition: Any, then: Thunk, otherwise: Thunk) -> Any
 def traced(thunk: Thunk, objects: Reachable, at: SourceLocation | None) -> tuple[TracedRegion, Any]:
     """A region with what a function does, and its value."""
     region = TracedRegion(at)
-    region.open()
-    try:
+    with regions_closed():
+        region.open()
         value = thunk()
-    finally:
         region.close()
     for key in objects.changed(objects.contents()):
         raise TraceError(

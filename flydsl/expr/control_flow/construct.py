@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace, TracebackType
+from types import SimpleNamespace
 from typing import Any
 
 from flydsl.dialect.location import user_location
@@ -16,7 +16,7 @@ Thunks = Sequence[Callable[[], Any]]
 
 
 class Construct:
-    """A branch or loop of the user's source; `with` it, its code runs.
+    """A branch or loop of the user's source.
 
     names, thunks: the names that it assigns, and how to read each one's value. runtime: whether it is traced as an
     operation; else it is the Python that it looks like.
@@ -30,13 +30,6 @@ class Construct:
         self._thunks = thunks
         self._at = user_location()
         self._region: TracedRegion | None = None
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):  # type: ignore[no-untyped-def]
-        if self._region is not None:
-            self._region.close()
 
     def _open(self) -> TracedRegion:
         """Begin a region."""

@@ -2,16 +2,16 @@
 
 A rewritten loop reads:
 
-    with __fly_for__(range, (n,), {}, ("i", "total"), (lambda: i, lambda: total), (), (), None) as loop:
-        for __fly_item in loop:
-            if loop.runtime:
-                (i, total) = loop.carried()
-            i = __fly_item
-            total = total + A[i]
-            if loop.end():
-                break
+    loop = __fly_for__(range, (n,), {}, ("i", "total"), (lambda: i, lambda: total), (), (), None)
+    for __fly_item in loop:
         if loop.runtime:
-            (i, total) = loop.results()
+            (i, total) = loop.carried()
+        i = __fly_item
+        total = total + A[i]
+        if loop.end():
+            break
+    if loop.runtime:
+        (i, total) = loop.results()
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 A rewritten `if` reads:
 
-    with __fly_if__(condition, ("x",), (lambda: x,), (), ()) as branch:
-        if branch.then():
-            x = 1
-        if branch.otherwise():
-            (x,) = branch.restored()
-            x = 2
-        (x,) = branch.merged()
+    branch = __fly_if__(condition, ("x",), (lambda: x,), (), ())
+    if branch.then():
+        x = 1
+    if branch.otherwise():
+        (x,) = branch.restored()
+        x = 2
+    (x,) = branch.merged()
 """
 
 from __future__ import annotations

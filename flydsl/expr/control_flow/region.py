@@ -7,7 +7,8 @@ body leaves a value as it is, the value itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from mlir import ir
@@ -16,6 +17,8 @@ from flydsl.dialect.location import mlir_location, source_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
 
+# Regions that operations go to, innermost last. One thread traces at a time.
+_open: list[TracedRegion] = []
 _STAND_IN = "builtin.unrealized_conversion_cast"
 
 
@@ -23,21 +26,21 @@ class TracedRegion:
     """One region with one block. Operations go to it between `open` and `close`."""
 
     def __init__(self, at: SourceLocation | None) -> None:
+        self.at = at
         self._location = mlir_location(at)
         self._scratch = ir.Operation.create("scf.execute_region", regions=1, loc=self._location)
         self._block = ir.Block.create_at_start(self._scratch.regions[0], [])
-        self._insertion: ir.InsertionPoint | None = None
+        self._insertion = ir.InsertionPoint(self._block)
 
     def open(self) -> None:
         """Let operations go to the end of this region."""
-        self._insertion = ir.InsertionPoint(self._block)
         self._insertion.__enter__()
+        _open.append(self)
 
     def close(self) -> None:
-        """Let operations go where they went before; nothing where it is closed."""
-        if self._insertion is not None:
-            self._insertion.__exit__(None, None, None)
-            self._insertion = None
+        """Let operations go where they went before."""
+        _require_innermost(self)
+        _open.pop()._insertion.__exit__(None, None, None)
 
     @property
     def operations(self) -> list[ir.Operation]:
@@ -85,6 +88,29 @@ class TracedRegion:
             argument.value.replace_all_uses_with(self._block.add_argument(leaf_type(argument), self._location))
         self._block.append_to(region)
         self._scratch.erase()
+
+
+@contextmanager
+def regions_closed() -> Iterator[None]:
+    """Close, at the end of the `with` block, the regions that an error has left open in it."""
+    outer = _open[-1] if _open else None
+    try:
+        yield
+        _require_innermost(outer)
+    finally:
+        while _open and _open[-1] is not outer:
+            _open.pop()._insertion.__exit__(None, None, None)
+
+
+def _require_innermost(region: TracedRegion | None) -> None:
+    """Raise TraceError where a region inside of this one has not come to its end."""
+    innermost = _open[-1] if _open else None
+    if innermost is not None and innermost is not region:
+        raise TraceError(
+            "a runtime branch or loop was left by an exception that has been caught",
+            at=innermost.at,
+            hint="put `try` inside of it, or unroll it: exceptions happen when it is traced, not on the device",
+        )
 
 
 def remove_stand_ins(root: ir.Operation) -> None:

@@ -2,17 +2,17 @@
 
 A rewritten loop reads:
 
-    with __fly_while__(("n",), (lambda: n,), (), (), (lambda: n,)) as loop:
+    loop = __fly_while__(("n",), (lambda: n,), (), (), (lambda: n,))
+    if loop.runtime:
+        (n,) = loop.before()
+    while loop.test(n > 1):
         if loop.runtime:
-            (n,) = loop.before()
-        while loop.test(n > 1):
-            if loop.runtime:
-                (n,) = loop.after()
-            n = n // 2
-            if loop.end():
-                break
-        if loop.runtime:
-            (n,) = loop.results()
+            (n,) = loop.after()
+        n = n // 2
+        if loop.end():
+            break
+    if loop.runtime:
+        (n,) = loop.results()
 """
 
 from __future__ import annotations
