@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +125,19 @@ def test_functions_without_runtime_control_flow_stay_themselves() -> None:
         return [x + 1 for x in range_constexpr(3)]
 
     assert rewrite(plain) is plain
+
+
+def test_long_chains_of_elif() -> None:
+    """Python allows twenty statements with a block of their own inside of each other, and any number of branches."""
+    cases = "".join(f"    elif n == {i}:\n        A[0] = {i}\n" for i in range(2, 40))
+    body = f"def chain(A, n):\n    if n == 1:\n        A[0] = 1\n{cases}"
+    file = "<a chain of elif>"
+    linecache.cache[file] = (len(body), None, body.splitlines(True), file)
+    namespace: dict[str, Any] = {}
+    exec(compile(body, file, "exec"), namespace)
+    A = [0]
+    rewrite(namespace["chain"])(A, 37)
+    assert A == [37]
 
 
 def test_the_users_function_is_left_alone() -> None:

@@ -10,6 +10,7 @@ import ast
 import builtins
 import difflib
 import dis
+import functools
 import inspect
 import re
 import sys
@@ -29,19 +30,30 @@ def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
     Raises TraceError, with the place, for statements that cannot be traced, and where the source is not to be had.
     """
     code = function.__code__
-    if _is_rewritten(code) or not (_may_loop(code) or _may_branch(code)):
+    if _is_rewritten(code):
         return function
-    definition = _parse(function)
+    show = env.flag("FLYDSL_DEBUG_AST_DIFF")
+    made = (_rewritten.__wrapped__ if show else _rewritten)(code.co_filename, code, show)
+    return function if made is None else _with_code(function, made)
+
+
+# Code objects of two files are equal where their code is, so the file is part of the key.
+@functools.lru_cache(maxsize=1024)
+def _rewritten(file: str, code: types.CodeType, show: bool) -> types.CodeType | None:
+    """Rewritten code; None where there is nothing to rewrite. show: whether to print what has changed."""
+    if not (_may_loop(code) or _may_branch(code)):
+        return None
+    definition = _parse(code)
     if definition is None:
-        return function
-    before = ast.unparse(definition) if env.flag("FLYDSL_DEBUG_AST_DIFF") else None
-    rewriter = Rewriter(code.co_filename)
+        return None
+    before = ast.unparse(definition) if show else None
+    rewriter = Rewriter(file)
     rewriter.visit(definition)
     if not rewriter.changed:
-        return function
+        return None
     if before is not None:
         _print_diff(before, ast.unparse(definition), definition.name)
-    return _rebuilt(function, definition)
+    return _compiled(definition, code, [*code.co_freevars, *RUNTIME])
 
 
 def _is_rewritten(code: types.CodeType) -> bool:
@@ -64,13 +76,12 @@ def _nested(code: types.CodeType) -> list[types.CodeType]:
     return [const for const in code.co_consts if isinstance(const, types.CodeType)]
 
 
-def _parse(function: Callable[..., Any]) -> ast.FunctionDef | None:
-    """The function's definition, with positions as in its file and without decorators.
+def _parse(code: types.CodeType) -> ast.FunctionDef | None:
+    """A function's definition, with positions as in its file and without decorators.
 
     None where there is none to be had and the function has no loops: its branches may all be known when compiling, and
     one that is not is an error when it runs.
     """
-    code = function.__code__
     at = SourceLocation(code.co_filename, code.co_firstlineno)
     try:
         lines, first = inspect.getsourcelines(code)
@@ -78,7 +89,7 @@ def _parse(function: Callable[..., Any]) -> ast.FunctionDef | None:
         if not _may_loop(code):
             return None
         raise TraceError(
-            f"the source of {function.__name__} is not to be had, and its loops must be rewritten",
+            f"the source of {code.co_name} is not to be had, and its loops must be rewritten",
             at=at,
             hint="define it in a file or a notebook cell",
         ) from None
@@ -94,11 +105,11 @@ def _parse(function: Callable[..., Any]) -> ast.FunctionDef | None:
     if not isinstance(definition, ast.FunctionDef):
         if not _may_loop(code):
             return None
-        raise TraceError(f"{function.__name__} has a loop, so it must be written with def", at=at)
+        raise TraceError(f"{code.co_name} has a loop, so it must be written with def", at=at)
     definition.decorator_list = []
     if not _is_source_of(code, definition):
         raise TraceError(
-            f"the source of {function.__name__} has changed since it was loaded",
+            f"the source of {code.co_name} has changed since it was loaded",
             at=at,
             hint="reload its module, or restart the kernel of the notebook",
         )
@@ -127,17 +138,15 @@ def _unqualified(const: Any) -> str:
     return repr(const).rpartition("<locals>.")[2]
 
 
-def _rebuilt(function: Callable[..., Any], definition: ast.FunctionDef) -> Callable[..., Any]:
-    """Compile a rewritten definition and give it the original's globals, closure cells and defaults."""
-    code = function.__code__
-    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+def _with_code(function: Callable[..., Any], code: types.CodeType) -> Callable[..., Any]:
+    """A function with rewritten code and the original's globals, closure cells and defaults."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells |= {name: types.CellType(value) for name, value in RUNTIME.items()}
-    inner = _compiled(definition, code, list(cells))
-    closure = tuple(cells[name] for name in inner.co_freevars)
-    rebuilt = types.FunctionType(inner, function.__globals__, function.__name__, function.__defaults__, closure)
-    rebuilt.__kwdefaults__ = function.__kwdefaults__
-    rebuilt.__qualname__ = function.__qualname__
-    return rebuilt
+    closure = tuple(cells[name] for name in code.co_freevars)
+    made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__ = function.__qualname__
+    return made
 
 
 def _compiled(definition: ast.FunctionDef, code: types.CodeType, free: list[str]) -> types.CodeType:
