@@ -70,18 +70,18 @@ def shared(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[list[str],
     """
     assigns: dict[str, None] = {}
     changes: dict[str, None] = {}
-    local = _variables(function)
+    local = variables(function)
     for node in ast.walk(function):
         if node is function or not isinstance(node, FUNCTIONS):
             continue
         outer = [name for n in ast.walk(node) if isinstance(n, ast.Nonlocal) for name in n.names]
         assigns.update(dict.fromkeys(name for name in outer if name in local))
-        own = _variables(node)
+        own = variables(node)
         changes.update(dict.fromkeys(name for name in changed(node.body) if name in local and name not in own))
     return list(assigns), list(changes)
 
 
-def _variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+def variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """Parameters and assigned names of a function, without those that it declares to be another's."""
     arguments = [n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg)]
     foreign = {name for n in in_function(function.body) if isinstance(n, ast.Nonlocal | ast.Global) for name in n.names}

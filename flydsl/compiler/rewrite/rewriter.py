@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from flydsl.compiler.rewrite import boolean_operators, conditional_expression, for_loop, if_statement, while_loop
 from flydsl.compiler.rewrite.early_exit import stopping_python_loop, with_one_return, without_break, without_continue
-from flydsl.compiler.rewrite.names import assigned, changed, in_function, read, shared
+from flydsl.compiler.rewrite.names import assigned, changed, in_function, read, shared, variables
 from flydsl.compiler.rewrite.template import expression, statements
 from flydsl.errors import SourceLocation, TraceError
 
@@ -51,10 +51,17 @@ class Rewriter(ast.NodeTransformer):
     # --- scopes ------------------------------------------------------------------------------------------------------
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self._scopes.append(_Scope(*shared(node)))
+        assigns, changes = shared(node)
+        outer = self._scopes[-1] if self._scopes else _Scope([], [])
+        own = variables(node)
+        inherited = [name for name in outer.assigns if name not in own]
+        self._scopes.append(_Scope([*assigns, *inherited], [*changes, *outer.changes]))
+        count = self._count
         with_one_return(node)
         node.body = self._statements(node.body)
         self._scopes.pop()
+        if self._count > count and inherited:  # its branches and loops now assign them
+            node.body.insert(0, ast.copy_location(ast.Nonlocal(names=inherited), node.body[0]))
         return node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:

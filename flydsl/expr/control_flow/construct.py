@@ -46,7 +46,7 @@ class Construct:
         for key in objects.changed(objects.contents()):
             path = objects.paths[key]
             raise TraceError(
-                f"{path} is changed inside a runtime {self.word}, other than by {path}[...] = value there",
+                f"{path} is changed inside a runtime {self.word}, other than by an assignment that stands there",
                 at=self._at,
                 hint="a Python object changes once, when the loop is traced, and not in each iteration: assign in the "
                 "loop itself, keep what changes in a register tensor, or unroll with range_constexpr",

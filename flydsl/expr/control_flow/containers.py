@@ -1,6 +1,6 @@
 """Lists, dicts and objects that the code in a branch or loop may change in place.
 
-A body is traced once, whatever number of times the device runs it, so a change that it makes to a Python object is not
+A variable that a function inside of it assigns is such an object too. A body is traced once, whatever number of times the device runs it, so a change that it makes to a Python object is not
 what the program does, unless the change becomes a value of the branch or loop. Names are easy: the source says which
 ones are assigned. An object can be changed through any reference to it; so all that a function can reach are compared.
 Objects from outside of the function are the host's, which may count and note what is traced: of those only changes that
@@ -9,8 +9,8 @@ put values of the program into them, or take them out, matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import FunctionType, SimpleNamespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CellType, FunctionType, SimpleNamespace
 from typing import Any
 
 from mlir import ir
@@ -57,20 +57,19 @@ class Reachable:
     def _visit(self, value: Any, path: str, depth: int) -> None:
         if not depth or is_leaf(value):
             return
+        inner: Iterable[tuple[str, Any]]
         if isinstance(value, FunctionType):
-            for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
-                self._visit(content(cell), name, depth - 1)
+            inner = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        elif isinstance(value, tuple):
+            inner = ((f"{path}[{i}]", item) for i, item in enumerate(value))
+        elif id(value) in self.objects or not _is_mutable(value):
             return
-        if isinstance(value, tuple):
-            for i, item in enumerate(value):
-                self._visit(item, f"{path}[{i}]", depth - 1)
-            return
-        if id(value) in self.objects or not _is_mutable(value):
-            return
-        self.objects[id(value)] = value
-        self.paths[id(value)] = path
-        for inner, item in _items(value, path):
-            self._visit(item, inner, depth - 1)
+        else:
+            self.objects[id(value)] = value
+            self.paths[id(value)] = path
+            inner = _items(value, path)
+        for place, item in inner:
+            self._visit(item, place, depth - 1)
 
     def contents(self) -> dict[int, Any]:
         """A copy of what each object holds now."""
@@ -102,8 +101,17 @@ class Reachable:
     def forget(self, value: Any) -> None:
         """Take an object, and what it holds, out of the comparison."""
         for key in Reachable({"": value}, {}).objects:
-            self.objects.pop(key, None)
-            self.before.pop(key, None)
+            self._drop(key)
+
+    def forget_variables(self, thunks: Sequence[Callable[[], Any]]) -> None:
+        """Take the variables that functions read out of the comparison, though not what they hold."""
+        for thunk in thunks:
+            for cell in getattr(thunk, "__closure__", None) or ():
+                self._drop(id(cell))
+
+    def _drop(self, key: int) -> None:
+        self.objects.pop(key, None)
+        self.before.pop(key, None)
 
 
 def _parts(contents: Any) -> dict[Any, Any]:
@@ -122,6 +130,9 @@ def write(target: Any, content: Any) -> None:
     """Replace what an object holds, in place."""
     if isinstance(target, list):
         target[:] = content
+    elif isinstance(target, CellType):
+        for value in content:
+            target.cell_contents = value
     elif isinstance(target, dict | set):
         target.clear()
         target.update(content)
@@ -131,6 +142,8 @@ def write(target: Any, content: Any) -> None:
 
 
 def _is_mutable(value: Any) -> bool:
+    if isinstance(value, CellType):
+        return True
     if isinstance(value, list | dict | set):
         return len(value) <= _LARGEST
     if isinstance(value, type | ir.Operation) or not hasattr(value, "__dict__"):
@@ -143,18 +156,22 @@ def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         return ((f"{path}[{i}]", item) for i, item in enumerate(value))
     if isinstance(value, dict):
         return ((f"{path}[{key!r}]", item) for key, item in value.items())
+    if isinstance(value, CellType):
+        return ((path, item) for item in content(value))
     if isinstance(value, set):
         return iter(())
     return ((f"{path}.{name}", item) for name, item in list(vars(value).items()))
 
 
 def _copy(value: Any) -> Any:
+    if isinstance(value, CellType):
+        return content(value)
     return value.copy() if isinstance(value, list | dict | set) else dict(vars(value))
 
 
-def content(cell: Any) -> Any:
-    """What a closure's cell holds; None where it holds nothing yet."""
+def content(cell: CellType) -> list[Any]:
+    """What the cell of a closure's variable holds: nothing where that is not assigned yet."""
     try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
+        return [cell.cell_contents]
+    except ValueError:
+        return []

@@ -48,6 +48,7 @@ class IfStatement(Construct):
         self.runtime = isinstance(self._condition, Boolean)
         if self.runtime:
             self._objects = Reachable.from_here()
+            self._objects.forget_variables(thunks)
             for _, value in changed_containers(names, containers, container_thunks):
                 self._objects.claim(value)
             self._before = self._values()

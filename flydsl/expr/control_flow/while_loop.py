@@ -51,6 +51,7 @@ class WhileLoop(Construct):
         if not self.runtime:
             return
         self._objects = Reachable.from_here()
+        self._objects.forget_variables(thunks)
         self._slots = [Slot(name, value) for name, value in zip(names, self._values(), strict=True)]
         self._in_place = changed_containers(names, containers, container_thunks)
         self._slots += [Slot(name, value, in_place=True) for name, value in self._in_place]
