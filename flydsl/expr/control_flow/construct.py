@@ -8,7 +8,6 @@ from typing import Any
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import TraceError
-from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import unassigned
 
@@ -40,17 +39,6 @@ class Construct:
     def _close(self) -> None:
         assert self._region is not None
         self._region.close()
-
-    def _require_unchanged(self, objects: Reachable) -> None:
-        """Raise TraceError where a body that is traced once has changed a Python object."""
-        for key in objects.changed(objects.contents()):
-            path = objects.paths[key]
-            raise TraceError(
-                f"{path} is changed inside a runtime {self.word}, other than by an assignment that stands there",
-                at=self._at,
-                hint="a Python object changes once, when the loop is traced, and not in each iteration: assign in the "
-                "loop itself, keep what changes in a register tensor, or unroll with range_constexpr",
-            )
 
     def _values(self) -> list[Any]:
         """What the names hold now."""

@@ -1,10 +1,10 @@
-"""Lists, dicts and objects that the code in a branch or loop may change in place.
+"""Lists, dicts, objects and variables that the code in a branch or loop may change from wherever it is.
 
-A variable that a function inside of it assigns is such an object too. A body is traced once, whatever number of times the device runs it, so a change that it makes to a Python object is not
-what the program does, unless the change becomes a value of the branch or loop. Names are easy: the source says which
-ones are assigned. An object can be changed through any reference to it; so all that a function can reach are compared.
-Objects from outside of the function are the host's, which may count and note what is traced: of those only changes that
-put values of the program into them, or take them out, matter.
+A body is traced once, whatever number of times the device runs it, so a change that it makes to a Python object is not
+what the program does, unless the change becomes a value of the branch or loop. For the names that it assigns the source
+says so. An object can be changed through any reference to it, and a variable by a function inside of its own; so all
+that a function can reach are compared. Objects from outside of the function are the host's, which may count and note
+what is traced: of those only changes that put values of the program into them, or take them out, matter.
 """
 
 from __future__ import annotations

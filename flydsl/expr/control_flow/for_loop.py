@@ -24,24 +24,21 @@ from mlir import ir
 
 from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import TraceError
-from flydsl.expr.control_flow.carried import Entered, Slot, after_loop, changes
-from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
-from flydsl.expr.control_flow.containers import Reachable
+from flydsl.expr.control_flow.carried import Entered, Slot, changes
+from flydsl.expr.control_flow.construct import Thunks
+from flydsl.expr.control_flow.loop import Loop
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.emit import require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric
 from flydsl.expr.tree import leaf_like, leaf_type, leaf_value
 
 
-class ForLoop(Construct):
+class ForLoop(Loop):
     """A loop over `iterable(*arguments, **options)`: a runtime one where `iterable` is Python's range.
 
-    containers, container_thunks: names of which the body assigns elements or attributes.
     stop: the one of the names whose truth ends the loop.
     With `init=[...]` an item is the index and the values that the last iteration has yielded.
     """
-
-    word = "loop"
 
     def __init__(
         self,
@@ -54,7 +51,7 @@ class ForLoop(Construct):
         container_thunks: Thunks,
         stop: str | None,
     ) -> None:
-        super().__init__(names, thunks)
+        super().__init__(names, thunks, containers, container_thunks)
         self.runtime = iterable is builtins.range
         self._stop = None if stop is None else names.index(stop)
         if not self.runtime:
@@ -62,16 +59,10 @@ class ForLoop(Construct):
             return
         require_trace("range over runtime values")
         self._bounds = _bounds(arguments)
-        self._objects = Reachable.from_here()
-        self._objects.forget_variables(thunks)
-        self._slots = [Slot(name, value) for name, value in zip(names, self._values(), strict=True)]
-        self._in_place = changed_containers(names, containers, container_thunks)
-        self._slots += [Slot(name, value, in_place=True) for name, value in self._in_place]
-        for _, value in self._in_place:
-            self._objects.forget(value)
         self._init = _initial_state(options)
-        self._slots += [] if self._init is None else [Slot("init", self._init)]
         self._yielded: list[Any] | None = None
+        self._begin()
+        self._slots += [] if self._init is None else [Slot("init", self._init)]
 
     def __iter__(self) -> Iterator[Any]:
         """The items; of a runtime loop one that stands for all."""
@@ -103,12 +94,12 @@ class ForLoop(Construct):
         if self.runtime:
             after = self._after_iteration()
             self._close()
-            self._require_unchanged(self._objects)
+            self._require_unchanged()
             self._make_loop(after)
         return self.runtime or (self._stop is not None and bool(self._values()[self._stop]))
 
     def _after_iteration(self) -> list[Any]:
-        after = [*self._values(), *(value for _, value in self._in_place)]
+        after = self._current()
         if self._init is None:
             return after
         if self._yielded is None:
@@ -119,52 +110,50 @@ class ForLoop(Construct):
         entered = self._entered
         given_back = entered.given_back(after, self._at)
         kept = changes(entered, given_back)
-        entered.settle(kept)
         order = sorted(kept)
         initial = [self._slots[i].initial[j] for i, j in order]
         inside = [entered.arguments[i][j] for i, j in order]
         outputs = [(given_back[i] or [])[j] for i, j in order]
         if self._stop is None or (self._stop, 0) not in kept:
-            values = self._scf_for(initial, inside, outputs)
+            entered.region.terminate("scf.yield", outputs)
+            entered.settle(kept)
+            values = self._scf_for(initial, inside)
         else:
-            values = self._scf_while(initial, inside, outputs, order.index((self._stop, 0)))
-        results = {at: leaf_like(leaf, value) for at, leaf, value in zip(order, initial, values, strict=True)}
-        self._after = after_loop(
-            self._slots, given_back, after, lambda i, j: results.get((i, j), self._slots[i].tree.leaves[j])
-        )
+            entered.region.terminate("scf.yield", [self._next_item(), *outputs])
+            entered.settle(kept)
+            values = self._scf_while(initial, inside, order.index((self._stop, 0)))
+        results = [leaf_like(leaf, value) for leaf, value in zip(initial, values, strict=True)]
+        self._finish(given_back, after, dict(zip(order, results, strict=True)))
 
-    def _scf_for(self, initial: list[Any], inside: list[Any], outputs: list[Any]) -> list[ir.Value]:
+    def _scf_for(self, initial: list[Any], inside: list[Any]) -> list[ir.Value]:
         operands = [leaf_value(leaf) for leaf in (*self._bounds, *initial)]
         kinds = [leaf_type(leaf) for leaf in initial]
         loop = ir.Operation.create("scf.for", kinds, operands, regions=1, loc=mlir_location(self._at))
-        self._entered.region.terminate("scf.yield", outputs)
         self._entered.region.move_into(loop.regions[0], [self._item, *inside])
         return list(loop.results)
 
-    def _scf_while(self, initial: list[Any], inside: list[Any], outputs: list[Any], stop: int) -> list[ir.Value]:
+    def _next_item(self) -> Any:
+        region = self._entered.region
+        region.open()
+        following = self._item + self._bounds[2]
+        region.close()
+        return following
+
+    def _scf_while(self, initial: list[Any], inside: list[Any], stop: int) -> list[ir.Value]:
         """The loop with a `break`: it goes on while the item is below the bound and the flag is not set."""
-        lower, upper, step = (bound.dtype.of(bound.ir_value()) for bound in self._bounds)
+        lower, upper, _ = self._bounds
         condition = TracedRegion(self._at)
         item, *carried = [condition.argument(leaf) for leaf in (lower, *initial)]
         condition.open()
         goes_on = (item < upper) & ~carried[stop]
         condition.close()
-        body = self._entered.region
-        body.open()
-        following = self._item + step
-        body.close()
+        condition.terminate("scf.condition", [goes_on, item, *carried])
         operands = [leaf_value(leaf) for leaf in (lower, *initial)]
         kinds = [operand.type for operand in operands]
         loop = ir.Operation.create("scf.while", kinds, operands, regions=2, loc=mlir_location(self._at))
-        condition.terminate("scf.condition", [goes_on, item, *carried])
-        body.terminate("scf.yield", [following, *outputs])
         condition.move_into(loop.regions[0], [item, *carried])
-        body.move_into(loop.regions[1], [self._item, *inside])
+        self._entered.region.move_into(loop.regions[1], [self._item, *inside])
         return list(loop.results)[1:]
-
-    def results(self) -> tuple[Any, ...]:
-        """The names' values after the loop."""
-        return tuple(self._after[: len(self._names)])
 
     def final_state(self) -> Any:
         """What the last iteration has yielded: a list, or the value itself where it is one."""

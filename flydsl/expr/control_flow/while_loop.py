@@ -17,7 +17,8 @@ A rewritten loop reads:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -25,38 +26,29 @@ from mlir import ir
 
 from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import TraceError
-from flydsl.expr.control_flow.carried import Entered, Slot, after_loop, changes
+from flydsl.expr.control_flow.carried import Entered, changes
 from flydsl.expr.control_flow.condition import as_condition
-from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers, value_of
-from flydsl.expr.control_flow.containers import Reachable, content, holds_value
+from flydsl.expr.control_flow.construct import Thunks, value_of
+from flydsl.expr.control_flow.containers import content, holds_value
+from flydsl.expr.control_flow.loop import Loop
 from flydsl.expr.control_flow.undefined import Undefined
 from flydsl.expr.numeric import Boolean
 from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
 
 
-class WhileLoop(Construct):
+class WhileLoop(Loop):
     """A loop on a condition; a runtime one where the condition names a value of the program.
 
-    containers, container_thunks: names of which the loop assigns elements or attributes.
     read: how to read each name in the condition.
     """
-
-    word = "loop"
 
     def __init__(
         self, names: Sequence[str], thunks: Thunks, containers: Sequence[str], container_thunks: Thunks, read: Thunks
     ) -> None:
-        super().__init__(names, thunks)
+        super().__init__(names, thunks, containers, container_thunks)
         self.runtime = any(_is_of_program(value_of("", thunk)) for thunk in read)
-        if not self.runtime:
-            return
-        self._objects = Reachable.from_here()
-        self._objects.forget_variables(thunks)
-        self._slots = [Slot(name, value) for name, value in zip(names, self._values(), strict=True)]
-        self._in_place = changed_containers(names, containers, container_thunks)
-        self._slots += [Slot(name, value, in_place=True) for name, value in self._in_place]
-        for _, value in self._in_place:
-            self._objects.forget(value)
+        if self.runtime:
+            self._begin()
 
     def before(self) -> tuple[Any, ...]:
         """The names' values where the condition is evaluated."""
@@ -99,56 +91,50 @@ class WhileLoop(Construct):
         if self.runtime:
             after = self._current()
             self._close()
-            self._require_unchanged(self._objects)
+            self._require_unchanged()
             self._make_loop(after)
         return self.runtime
-
-    def _current(self) -> list[Any]:
-        return [*self._values(), *(value for _, value in self._in_place)]
 
     def _make_loop(self, after: list[Any]) -> None:
         condition, body = self._condition, self._body
         given_back = body.given_back(after, self._at)
         kept = changes(condition, self._leaves_tested) | changes(body, given_back)
-        condition.settle(kept)
-        body.settle(kept)
         order = sorted(kept)
         initial = [self._slots[i].initial[j] for i, j in order]
-        tested = [(self._leaves_tested[i] or [])[j] for i, j in order]
+        tested = [self._leaf(self._leaves_tested, i, j) for i, j in order]
+        outputs = [self._leaf(given_back, i, j) for i, j in order]
         local = [typed(leaf) for tree in self._local for leaf in tree.leaves]
+        condition.region.terminate("scf.condition", [self._decided, *tested, *local])
+        body.region.terminate("scf.yield", outputs)
+        condition.settle(kept)
+        body.settle(kept)
         operands = [leaf_value(leaf) for leaf in initial]
         kinds = [leaf_type(leaf) for leaf in (*tested, *local)]
         loop = ir.Operation.create("scf.while", kinds, operands, regions=2, loc=mlir_location(self._at))
-        condition.region.terminate("scf.condition", [self._decided, *tested, *local])
-        body.region.terminate("scf.yield", [(given_back[i] or [])[j] for i, j in order])
         condition.region.move_into(loop.regions[0], [condition.arguments[i][j] for i, j in order])
         carried = [body.arguments[i][j] for i, j in order]
-        locals_ = [argument for arguments in self._local_arguments for argument in arguments]
-        body.region.move_into(loop.regions[1], [*carried, *locals_])
+        body.region.move_into(loop.regions[1], [*carried, *chain(*self._local_arguments)])
         results = [leaf_like(leaf, value) for leaf, value in zip((*tested, *local), loop.results, strict=True)]
-        self._after = self._values_after(
-            dict(zip(order, results, strict=False)), results[len(order) :], given_back, after
-        )
+        self._finish(given_back, after, dict(zip(order, results, strict=False)))
+        self._finish_local(iter(results[len(order) :]))
 
-    def _values_after(
-        self,
-        results: dict[tuple[int, int], Any],
-        local: list[Any],
-        given_back: list[list[Any] | None],
-        after: list[Any],
-    ) -> list[Any]:
-        values = after_loop(
-            self._slots, given_back, after, lambda i, j: results.get((i, j), self._slots[i].tree.leaves[j])
-        )
-        remaining = iter(local)
+    def _leaf(self, leaves: Sequence[list[Any] | None], i: int, j: int) -> Any:
+        """A leaf that changes in one of the regions, at the end of either."""
+        found = leaves[i]
+        if found is None:
+            slot = self._slots[i]
+            raise TraceError(
+                f"{slot.label!r} is {slot.before!r} before the loop and something of another type in it",
+                at=self._at,
+                hint=f"give the value inside the loop another name than {slot.label}",
+            )
+        return found[j]
+
+    def _finish_local(self, results: Iterator[Any]) -> None:
+        """Values of names that the condition is the first to assign; it has been evaluated at least once."""
         for i, tree in enumerate(self._local):
             if tree.leaves:
-                values[i] = tree.rebuild([next(remaining) for _ in tree.leaves])
-        return values
-
-    def results(self) -> tuple[Any, ...]:
-        """The names' values after the loop."""
-        return tuple(self._after[: len(self._names)])
+                self._after[i] = tree.rebuild([next(results) for _ in tree.leaves])
 
 
 def _is_of_program(value: Any) -> bool:

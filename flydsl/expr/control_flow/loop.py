@@ -1,0 +1,62 @@
+"""What `for` and `while` have in common: the values that iterations hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flydsl.errors import TraceError
+from flydsl.expr.control_flow.carried import Slot, after_loop
+from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
+from flydsl.expr.control_flow.containers import Reachable
+
+
+class Loop(Construct):
+    """A loop of the user's source.
+
+    containers, container_thunks: names of which the body assigns elements or attributes.
+    """
+
+    word = "loop"
+
+    def __init__(
+        self, names: Sequence[str], thunks: Thunks, containers: Sequence[str], container_thunks: Thunks
+    ) -> None:
+        super().__init__(names, thunks)
+        self._containers = containers
+        self._container_thunks = container_thunks
+        self._after: list[Any] = []
+
+    def _begin(self) -> None:
+        """Note what the names and containers hold before a runtime loop."""
+        self._objects = Reachable.from_here()
+        self._objects.forget_variables(self._thunks)
+        self._in_place = changed_containers(self._names, self._containers, self._container_thunks)
+        self._slots = [Slot(name, value) for name, value in zip(self._names, self._values(), strict=True)]
+        for name, value in self._in_place:
+            self._slots.append(Slot(name, value, in_place=True))
+            self._objects.forget(value)
+
+    def _current(self) -> list[Any]:
+        """What the slots hold now."""
+        return [*self._values(), *(value for _, value in self._in_place)]
+
+    def _require_unchanged(self) -> None:
+        """Raise TraceError where the body has changed a Python object that no iteration hands on."""
+        for key in self._objects.changed(self._objects.contents()):
+            path = self._objects.paths[key]
+            raise TraceError(
+                f"{path} is changed inside a runtime {self.word}, other than by an assignment that stands there",
+                at=self._at,
+                hint="a Python object changes once, when the loop is traced, and not in each iteration: assign in the "
+                "loop itself, keep what changes in a register tensor, or unroll with range_constexpr",
+            )
+
+    def _finish(self, given_back: Sequence[list[Any] | None], values: Sequence[Any], results: dict[Any, Any]) -> None:
+        """Note the slots' values after the loop. results: the leaves that it gives, by (slot, leaf)."""
+        leaves = [slot.tree.leaves for slot in self._slots]
+        self._after = after_loop(self._slots, given_back, values, lambda i, j: results.get((i, j), leaves[i][j]))
+
+    def results(self) -> tuple[Any, ...]:
+        """The names' values after the loop."""
+        return tuple(self._after[: len(self._names)])
