@@ -12,6 +12,7 @@ SLOW = [
     HERE / "kernels",
     HERE / "workbench",
     HERE / "compiler" / "test_layout_readings.py",
+    HERE / "compiler" / "test_random_programs.py",
     HERE / "layout" / "test_admission.py",
     HERE / "layout" / "test_laws.py",
 ]
