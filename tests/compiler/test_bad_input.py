@@ -358,6 +358,13 @@ def changes_type(A: fx.Tensor, n: fx.Int32):
         x = x + 1.5
 
 
+def becomes_another_type(A: fx.Tensor, n: fx.Int32):
+    x = 1
+    for i in range(n):
+        x = A[i]
+    A[0] = x + 1.0  # here
+
+
 def changes_structure(A: fx.Tensor, n: fx.Int32):
     x = (1,)
     for _ in range(n):  # here
@@ -555,6 +562,7 @@ def unrolls_a_runtime_count(A: fx.Tensor, n: fx.Int32):
         (calls_const_expr, "const_expr of a runtime value"),
         (has_else, "`else` on a runtime loop"),
         (changes_type, "'x' is i32 before the loop and f32"),
+        (becomes_another_type, "'x' is i32 before a runtime loop and f32 after an iteration"),
         (changes_structure, "'x' is"),
         (indexes, "is not a Python integer"),
         (counts_down, "step -1"),

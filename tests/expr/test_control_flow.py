@@ -322,6 +322,24 @@ def test_a_tensor_made_anew_in_each_iteration_works() -> None:
     assert torch.equal(out, a.sum(0))
 
 
+def test_a_name_may_be_something_else_inside_a_loop() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, B: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
+        for i in range_constexpr(3):
+            Out[i] = A[i]
+        row = fx.slice(A, (None,))
+        for i in range(fx.Index(n)):
+            row = fx.logical_divide(A, fx.make_layout(4, 1))
+            for k in range_constexpr(2):
+                Out[3] = Out[3] + row[(k, 0)] + A[i]
+        for k in range_constexpr(2):
+            Out[4] = Out[4] + k
+
+    a, out = torch.arange(8.0), torch.zeros(5)
+    run(kernel, a, a, out, 3)
+    assert out.tolist() == [0, 1, 2, 3 * (0 + 1) + 0 + 2 * (1 + 2), 1]
+
+
 def test_ids_outside_a_kernel_say_so() -> None:
     with pytest.raises(TraceError, match=r"gpu.thread_id outside a kernel"):
         _ = fx.thread_idx.x

@@ -10,6 +10,7 @@ from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.joining import Mismatch, matched
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import Undefined, assigned_in_loop
+from flydsl.expr.numeric import Numeric, is_python_number
 from flydsl.expr.tree import Tree, flatten, is_same_leaf, leaf_value, typed, write_into
 from flydsl.expr.typing import FlyValue
 
@@ -80,10 +81,15 @@ class Entered:
             return None
 
     def _is_read(self, i: int) -> bool:
-        """Whether an iteration reads the value that a slot had before: a view of memory may be a new one each time."""
-        arguments = self.arguments[i]
-        views = bool(arguments) and all(isinstance(argument, FlyValue) for argument in arguments)
-        return not views or any(self.region.is_used(argument) for argument in arguments)
+        """Whether an iteration may read the value that a slot had before.
+
+        A view of memory may be a new one each time, and the name of a Python number that of something else.
+        """
+        slot, arguments = self.slots[i], self.arguments[i]
+        replaceable = bool(arguments) and (
+            is_python_number(slot.before) or all(isinstance(argument, FlyValue) for argument in arguments)
+        )
+        return not replaceable or any(self.region.is_used(argument) for argument in arguments)
 
     def settle(self, kept: set[tuple[int, int]]) -> None:
         """Put the value before the loop where a stand-in is that no iteration changes. kept: (slot, leaf) of others."""
@@ -99,8 +105,15 @@ def changes(entered: Entered, after: Sequence[list[Any] | None]) -> set[tuple[in
         (i, j)
         for i, leaves in enumerate(after)
         for j, leaf in enumerate(leaves or ())
-        if not is_same_leaf(entered.arguments[i][j], leaf)
+        if not is_same_leaf(entered.arguments[i][j], leaf) and not _stays(entered, i, j, leaf)
     }
+
+
+def _stays(entered: Entered, i: int, j: int, leaf: Any) -> bool:
+    """Whether a leaf is the constant after an iteration that it is before, and no iteration reads it."""
+    before = entered.slots[i].initial[j]
+    constant = isinstance(before, Numeric) and before.is_static and is_same_leaf(before, leaf)
+    return constant and not entered.region.is_used(entered.arguments[i][j])
 
 
 def after_loop(
@@ -120,5 +133,5 @@ def after_loop(
         elif isinstance(value, Undefined):
             found.append(slot.before)
         else:
-            found.append(assigned_in_loop(slot.label, slot.before))
+            found.append(assigned_in_loop(slot.label, slot.before, value))
     return found

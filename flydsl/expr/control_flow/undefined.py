@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import TraceError
+from flydsl.expr.tree import describe
 
 
 class Undefined:
@@ -49,15 +50,18 @@ def unassigned(name: str) -> Undefined:
     return Undefined(f"{name!r} has no value here: it is not assigned before", f"assign {name} first")
 
 
-def assigned_in_loop(name: str, before: Any) -> Undefined:
-    """A name that a runtime loop, which may run zero times, assigns without carrying it. before: its value there."""
+def assigned_in_loop(name: str, before: Any, after: Any) -> Undefined:
+    """A name that a runtime loop, which may run zero times, assigns without carrying it.
+
+    before, after: its values before the loop and after an iteration.
+    """
     if isinstance(before, Undefined):
         return Undefined(
             f"{name!r} is first assigned inside a runtime loop, so it has no value outside of it",
             f"assign {name} before the loop",
         )
     return Undefined(
-        f"{name!r} is {before!r} before a runtime loop that assigns it something of another type",
+        f"{name!r} is {describe(before)} before a runtime loop and {describe(after)} after an iteration",
         f"give the value inside the loop another name than {name}",
     )
 
