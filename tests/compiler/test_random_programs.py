@@ -16,7 +16,7 @@ from flydsl.compiler.rewrite import rewrite
 from flydsl.expr import range_constexpr
 
 PROGRAM = """\
-def program(A, B, a, b):
+def program(A, B, R, a, b):
     x = 0
     y = a
     z = 1
@@ -35,6 +35,8 @@ def program(A, B, a, b):
     B[2] = z
     for j in range_constexpr(3):
         B[3 + j] = L[j]
+    for j in range_constexpr(2):
+        B[6 + j] = R[j]
 """
 
 
@@ -44,6 +46,8 @@ class Writer:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.count = 0
+        # A register tensor stays memory where a position in it is a runtime value.
+        self.register = "R[1]" if seed % 2 else "R[a & 1]"
 
     def program(self) -> str:
         helper = self.block(["p", "q"], 2, 2, "return {} & 63")
@@ -52,7 +56,7 @@ class Writer:
 
     def number(self, names: list[str], depth: int = 2) -> str:
         leaf = self.random.choice(
-            [*names, str(self.random.randrange(-3, 9)), "a", "b", f"L[{self.random.randrange(3)}]"]
+            [*names, str(self.random.randrange(-3, 9)), "a", "b", f"L[{self.random.randrange(3)}]", self.register]
         )
         forms = [
             lambda: leaf,
@@ -89,7 +93,8 @@ class Writer:
         if kind == "leave" and leave is not None:
             return [f"if {self.truth(names)}:", "    " + leave.format(self.number(names))]
         if kind == "element":
-            return [f"L[{self.random.randrange(3)}] = {self.number(names)} & 63"]
+            place = self.random.choice([f"L[{self.random.randrange(3)}]", "R[0]", "R[1]", self.register])
+            return [f"{place} = {self.number(names)} & 63"]
         if kind == "call":
             return [f"bump({self.number(names)} & 63)"]
         if kind in ("assign", "leave") or not depth:
@@ -120,7 +125,10 @@ def test_random_programs(seed: int) -> None:
     program = compiled(Writer(seed).program(), seed)
 
     def typed(A: fx.Tensor, B: fx.Tensor, a: fx.Int32, b: fx.Int32):
-        rewrite(program)(A, B, a, b)
+        R = fx.make_rmem_tensor(2, fx.Int32)
+        R[0] = 3
+        R[1] = 7
+        rewrite(program)(A, B, R, a, b)
 
     kernel = flyc.kernel(typed)
 
@@ -133,5 +141,5 @@ def test_random_programs(seed: int) -> None:
     for a, b in [(choose.randrange(-4, 9), choose.randrange(-4, 9)) for _ in range(4)]:
         B, expected = torch.zeros(8, dtype=torch.int32), [0] * 8
         launch(A, B, a, b)
-        program(A.tolist(), expected, a, b)
+        program(A.tolist(), expected, [3, 7], a, b)
         assert B.tolist() == expected, (a, b)
