@@ -217,7 +217,10 @@ def _smem_bytes(smem: Any, state: CompilationContext) -> Any:
         raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location())
     limit = state.arch.lds_bytes_per_workgroup
     if number.is_static and not 0 <= int(number) <= limit:
-        raise LaunchError(f"smem={int(number)} bytes; {state.arch.name} has {limit} per workgroup", at=user_location())
+        over = f": {int(number) - limit} bytes too many" if int(number) > limit else ""
+        raise LaunchError(
+            f"smem={int(number)} bytes; {state.arch.name} has {limit} per workgroup{over}", at=user_location()
+        )
     return Int32(number)
 
 

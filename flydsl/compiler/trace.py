@@ -19,6 +19,7 @@ from mlir import ir
 from flydsl.arch import Arch
 from flydsl.compiler.jit_argument import ir_types, traced_value
 from flydsl.compiler.rewrite import rewrite
+from flydsl.compiler.shared_memory import check_shared_memory
 from flydsl.compiler.signature import Signature
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import mlir_location, source_location
@@ -158,6 +159,7 @@ def _trace_launcher(
         result = signature.call(function, inside)
         _check_end(state, function.__name__, result, signature.location)
         _check_runs_on_host(block)
+        check_shared_memory(state.gpu_module_body, block, state.arch)
         ir.Operation.create("func.return", loc=ir.Location.unknown())
     return extra_stream
 

@@ -27,7 +27,18 @@ from flydsl.expr.derived import (
     make_tiled_copy_C,
     make_tiled_copy_tv,
 )
-from flydsl.expr.gpu import Tuple3D, barrier, block_dim, block_id, block_idx, grid_dim, thread_id, thread_idx
+from flydsl.expr.gpu import (
+    Tuple3D,
+    barrier,
+    block_dim,
+    block_id,
+    block_idx,
+    grid_dim,
+    lds_space,
+    smem_space,
+    thread_id,
+    thread_idx,
+)
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import ArithValue
 from flydsl.expr.primitive import *

@@ -1,5 +1,188 @@
-"""Buffer loads and stores through a resource descriptor. None is there yet; using one says so."""
+"""Global memory through a buffer resource: bounds checked by the hardware, lanes masked without a branch.
 
+    rsrc = buffer_ops.create_buffer_resource(A, max_size=False)
+    data = buffer_ops.buffer_load(rsrc, row * columns + column, vec_width=4, dtype=fx.Float16, mask=row < rows)
+    buffer_ops.buffer_store(data, rsrc, offset)
+
+Offsets count elements of what is loaded or stored, not bytes; `offset_is_bytes=True` says otherwise, and
+`soffset_bytes` is in bytes always. Beyond the resource's size loads give 0 and stores do nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from flydsl import atoms
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr import primitive
+from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
+from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
+from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, llvm_pointer, operand, value_of
+from flydsl.expr.rocdl.raw_buffer import make_buffer_rsrc, raw_ptr_buffer_load, raw_ptr_buffer_store
+from flydsl.expr.typing import Tensor
+
+__all__ = [
+    "BufferResourceDescriptor", "buffer_load", "buffer_store", "create_buffer_resource",
+    "create_buffer_resource_from_addr", "create_llvm_ptr", "extract_base_index", "get_element_ptr",
+]  # fmt: skip
+
+# A masked lane's offset. Even the last of the 16 bytes that an instruction moves is addressed without a carry, and a
+# resource made here is never larger, so the lane is always out of range.
+MASKED_OFFSET = 0xFFFF_FFF0
+MAX_BYTES = MASKED_OFFSET
+_BUFFER_SPACE = 8
+
+
+def create_buffer_resource(
+    tensor: Any, stride: int = 0, max_size: bool = True, *, num_records_bytes: Any = None, base_byte_offset: Any = None
+) -> ir.Value:
+    """A buffer resource, `!llvm.ptr<8>`, that begins at a tensor's first element.
+
+    tensor: in global memory. stride: 0; structured buffers are not there yet.
+    max_size: leave the size open, at 4 GiB - 16 bytes. False: the tensor's own, from its first to its last element.
+    num_records_bytes: the size in bytes, instead; an integer or a runtime value.
+    base_byte_offset: move the beginning by so many bytes, the same in all lanes.
+    """
+    if not isinstance(tensor, Tensor) or tensor.type.space != "global":
+        shown = tensor.type if isinstance(tensor, Tensor) else repr(tensor)
+        raise ArgumentError(f"create_buffer_resource takes a tensor in global memory, not {shown}", at=user_location())
+    if stride != 0:
+        raise ArgumentError(f"create_buffer_resource with stride={stride!r} is not there yet", at=user_location())
+    pointer = llvm_pointer("create_buffer_resource", tensor, 1)
+    if base_byte_offset is not None:
+        pointer = get_element_ptr(pointer, base_byte_offset)
+    if num_records_bytes is None and not max_size:
+        num_records_bytes = Int64(primitive.cosize(tensor.layout)) * tensor.type.element_bits // 8
+    return _resource(pointer, num_records_bytes)
+
+
+def create_buffer_resource_from_addr(addr_i64: Any, *, num_records_bytes: Any = None) -> ir.Value:
+    """A buffer resource that begins at a raw 64-bit device address, which is the same in all lanes."""
+    return _resource(create_llvm_ptr(addr_i64, 1), num_records_bytes)
+
+
+def _resource(pointer: ir.Value, num_records_bytes: Any) -> ir.Value:
+    size = Int64(MAX_BYTES) if num_records_bytes is None else _clamped_size(num_records_bytes)
+    return make_buffer_rsrc(pointer, 0, size, atoms.BufferCopy.resource_flags)
+
+
+def _clamped_size(num_records_bytes: Any) -> Any:
+    """A size as the resource's field takes it: 0 for a negative one, at most MAX_BYTES."""
+    size = as_numeric(num_records_bytes)
+    if size.is_float:
+        raise ArgumentError(f"num_records_bytes={num_records_bytes!r}: an integer, in bytes", at=user_location())
+    size = Int64(size)
+    if size.is_static:
+        return Int64(min(max(int(size), 0), MAX_BYTES))
+    return (size < 0).select(Int64(0), (size > MAX_BYTES).select(Int64(MAX_BYTES), size))
+
+
+def buffer_load(
+    rsrc: Any,
+    offset: Any,
+    vec_width: int = 4,
+    dtype: Any = None,
+    mask: Any = None,
+    cache_modifier: int = 0,
+    soffset_bytes: Any = None,
+    *,
+    offset_is_bytes: bool = False,
+) -> Any:
+    """Load `vec_width` elements of type `dtype` (by default f32): a scalar for 1, else a vector.
+
+    offset: of the first element, in elements. mask: a Boolean; lanes where it does not hold get 0 and access nothing.
+    cache_modifier: the instruction's cache policy, a constant. soffset_bytes: added to the offset, the same in all
+    lanes and not part of the bounds check.
+    """
+    element = Float32.ir_type if dtype is None else ir_type("the dtype of buffer_load", dtype)
+    count = immediate("the vec_width of buffer_load", vec_width, 1, 16)
+    kind = element if count == 1 else ir.VectorType.get([count], element)
+    place = _byte_offset("buffer_load", offset, element, mask, offset_is_bytes)
+    return raw_ptr_buffer_load(kind, rsrc, place, 0 if soffset_bytes is None else soffset_bytes, cache_modifier)
+
+
+def buffer_store(
+    data: Any,
+    rsrc: Any,
+    offset: Any,
+    mask: Any = None,
+    cache_modifier: int = 0,
+    *,
+    soffset_bytes: Any = None,
+    offset_is_bytes: bool = False,
+) -> None:
+    """Store a scalar or vector; its type decides how many bytes. See `buffer_load`."""
+    value = value_of("the data of buffer_store", data)
+    element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
+    place = _byte_offset("buffer_store", offset, element, mask, offset_is_bytes)
+    raw_ptr_buffer_store(data, rsrc, place, 0 if soffset_bytes is None else soffset_bytes, cache_modifier)
+
+
+def _byte_offset(name: str, offset: Any, element: ir.Type, mask: Any, is_bytes: bool) -> Any:
+    place = as_numeric(offset)
+    if getattr(place, "is_float", True):
+        raise ArgumentError(f"the offset of {name}: an integer, not {offset!r}", at=user_location())
+    if bits_of(element) < 8:
+        raise ArgumentError(f"{name} of {element}: elements of at least 8 bits", at=user_location())
+    place = Int32(place) if is_bytes else Int32(place) * (bits_of(element) // 8)
+    if mask is None:
+        return place
+    return Boolean.of(operand(f"the mask of {name}", mask, Boolean)).select(place, Int32(MASKED_OFFSET))
+
+
+# --- addresses -------------------------------------------------------------------------------------------------------
+
+
+def extract_base_index(tensor: Any, address_space: int = 0) -> Any:
+    """The address of a tensor's first element, as an Index. address_space: LLVM's number of the tensor's memory."""
+    space = address_space or {"global": 1, "shared": 3}.get(getattr(tensor.type, "space", ""), 1)
+    pointer = llvm_pointer("extract_base_index", tensor, space)
+    bits = "i32" if space == 3 else "i64"
+    address = emit("llvm.ptrtoint", [pointer], [element_type(bits)]).result
+    return Index.of(emit("arith.index_castui", [address], [Index.ir_type]).result)
+
+
+def create_llvm_ptr(address: Any, address_space: int = 1) -> ir.Value:
+    """An address as an LLVM pointer. address_space: LLVM's number: 1 global memory, 3 LDS (addresses of 32 bits)."""
+    space = immediate("the address_space of create_llvm_ptr", address_space, 0, _BUFFER_SPACE)
+    number = operand("the address of create_llvm_ptr", Int32(address) if space == 3 else Int64(address),
+                     Int32 if space == 3 else Int64)  # fmt: skip
+    kind = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+    return emit("llvm.inttoptr", [number], [kind]).result
+
+
+def get_element_ptr(
+    base_ptr: ir.Value, byte_offset: Any = None, static_byte_offset: int = 0, elem_type: Any = None
+) -> ir.Value:
+    """An LLVM pointer moved by `byte_offset` + `static_byte_offset` elements of `elem_type`, by default bytes."""
+    if not isinstance(base_ptr, ir.Value) or not str(base_ptr.type).startswith("!llvm.ptr"):
+        raise ArgumentError(f"get_element_ptr takes an LLVM pointer, not {base_ptr!r}", at=user_location())
+    element = element_type("i8") if elem_type is None else ir_type("elem_type of get_element_ptr", elem_type)
+    offset = as_numeric(0 if byte_offset is None else byte_offset) + static_byte_offset
+    attributes = {
+        "elem_type": ir.TypeAttr.get(element),
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([-(2**31)]),
+    }
+    return emit("llvm.getelementptr", [base_ptr, Int64(offset).ir_value()], [base_ptr.type], attributes).result
+
+
+class BufferResourceDescriptor:
+    """A buffer resource as an object: `.rsrc` is the value that loads and stores take."""
+
+    def __init__(self, rsrc: ir.Value) -> None:
+        self.rsrc = llvm_pointer("BufferResourceDescriptor", rsrc, _BUFFER_SPACE)
+
+    @classmethod
+    def from_memref(
+        cls, tensor: Any, stride: int = 0, max_size: bool = True, *, num_records_bytes: Any = None
+    ) -> BufferResourceDescriptor:
+        """See `create_buffer_resource`."""
+        return cls(create_buffer_resource(tensor, stride, max_size, num_records_bytes=num_records_bytes))
+
 
 __getattr__ = unknown_name(__name__, globals())

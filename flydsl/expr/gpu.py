@@ -1,4 +1,4 @@
-"""Where a thread is: block and thread ids and dimensions, and the workgroup barrier."""
+"""Where a thread is: block and thread ids and dimensions; barrier, shuffles, and the space of shared memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ def _id(operation: str, dimension: str) -> ir.Value:
     return emit(f"gpu.{operation}", results=[element_type("index")], attributes={"dimension": attribute}).result
 
 
-__all__ = ["barrier", "block_dim", "block_id", "block_idx", "grid_dim", "thread_id", "thread_idx"]
+__all__ = [
+    "barrier", "block_dim", "block_id", "block_idx", "grid_dim", "lds_space", "shuffle", "shuffle_down", "shuffle_idx",
+    "shuffle_up", "shuffle_xor", "smem_space", "thread_id", "thread_idx",
+]  # fmt: skip
+
+# LLVM's AMDGPU address space of LDS.
+_LDS_ADDRESS_SPACE = 3
 
 
 class Tuple3D:
@@ -81,5 +87,46 @@ def barrier() -> None:
     """Wait until every thread of the block has come here; LDS writes before it are seen after it."""
     emit("gpu.barrier")
 
+
+def shuffle(value: Any, offset: Any, width: Any, mode: str = "xor") -> Any:
+    """The value of another lane of the wave; see `flydsl.expr.shuffle.shuffle`.
+
+    width: lanes of a group, a power of two, known when compiling. mode: "xor", "up", "down" or "idx".
+    """
+    from flydsl.expr.shuffle import shuffle as move
+
+    return move(value, offset, width, mode)
+
+
+def shuffle_xor(value: Any, offset: Any, width: Any) -> Any:
+    """The value of lane ^ offset, within groups of `width` lanes."""
+    return shuffle(value, offset, width, "xor")
+
+
+def shuffle_up(value: Any, offset: Any, width: Any) -> Any:
+    """The value of lane - offset; a group's first `offset` lanes keep their own."""
+    return shuffle(value, offset, width, "up")
+
+
+def shuffle_down(value: Any, offset: Any, width: Any) -> Any:
+    """The value of lane + offset; a group's last `offset` lanes keep their own."""
+    return shuffle(value, offset, width, "down")
+
+
+def shuffle_idx(value: Any, lane: Any, width: Any) -> Any:
+    """The value of the group's lane number `lane`."""
+    return shuffle(value, lane, width, "idx")
+
+
+def smem_space(int: bool = False) -> Any:
+    """The address space of shared memory (LDS): an attribute for memref types, or with int=True LLVM's number, 3."""
+    if int:
+        return _LDS_ADDRESS_SPACE
+    from flydsl.dialect.context import context
+
+    return ir.Attribute.parse("#gpu.address_space<workgroup>", context())
+
+
+lds_space = smem_space
 
 __getattr__ = unknown_name(__name__, globals())

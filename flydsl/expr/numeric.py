@@ -145,6 +145,30 @@ class ArithValue:
 
         return arith.select(self, true_value, false_value)
 
+    def shuffle_xor(self, offset: Any, width: Any) -> Any:
+        """This value in lane ^ offset, within groups of `width` lanes of the wave."""
+        from flydsl.expr import gpu
+
+        return gpu.shuffle(self, offset, width, "xor")
+
+    def shuffle_up(self, offset: Any, width: Any) -> Any:
+        """This value in lane - offset; the first `offset` lanes of a group keep their own."""
+        from flydsl.expr import gpu
+
+        return gpu.shuffle(self, offset, width, "up")
+
+    def shuffle_down(self, offset: Any, width: Any) -> Any:
+        """This value in lane + offset; the last `offset` lanes of a group keep their own."""
+        from flydsl.expr import gpu
+
+        return gpu.shuffle(self, offset, width, "down")
+
+    def shuffle_idx(self, lane: Any, width: Any) -> Any:
+        """This value in the group's lane number `lane`."""
+        from flydsl.expr import gpu
+
+        return gpu.shuffle(self, lane, width, "idx")
+
 
 class NumericMeta(type):
     """Lets a scalar type print as its name and convert from the MLIR spelling."""

@@ -53,6 +53,7 @@ class HostLauncher:
         self.lock = threading.RLock()
         self._loaded: LoadedCode = device.load(code)
         self._arch = code.arch
+        self._static_lds_bytes = {kernel.name: kernel.resources.lds_bytes for kernel in code.kernels}
         self._launch_sites = launch_sites
         self._kernels = list(launch_sites)
         self._handles = {name.encode(): i + 1 for i, name in enumerate(self._kernels)}
@@ -136,8 +137,10 @@ class HostLauncher:
             raise LaunchError(
                 f"{kernel}: grid {grid} of blocks {block}: a dimension has at most {_MAX_GRID_THREADS} threads"
             )
-        if not 0 <= lds_bytes <= self._arch.lds_bytes_per_workgroup:
+        static, available = self._static_lds_bytes[kernel], self._arch.lds_bytes_per_workgroup
+        if not 0 <= lds_bytes <= available - static:
+            beside = f" beside {static} static ones" if static else ""
+            over = f": {lds_bytes + static - available} bytes too many" if lds_bytes > 0 else ""
             raise LaunchError(
-                f"{kernel}: smem={lds_bytes} bytes; {self._arch.name} has {self._arch.lds_bytes_per_workgroup}"
-                " per workgroup"
+                f"{kernel}: smem={lds_bytes} bytes{beside}; {self._arch.name} has {available} per workgroup{over}"
             )

@@ -1,4 +1,4 @@
-"""Operations of AMD GPUs: buffer tensors and the copies that go through them."""
+"""Buffer tensors, and the copies that go through them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from flydsl.dialect.types import BUFFER, PointerType
 from flydsl.errors import ArgumentError
 from flydsl.expr import primitive
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.operands import element_name, located
 from flydsl.expr.typing import Tensor
@@ -26,8 +25,6 @@ __all__ = [
     "BufferCopy128b",
     "make_buffer_tensor",
 ]
-
-__getattr__ = unknown_name(__name__, globals())
 
 # The largest size that the resource's 32-bit field holds: no bound.
 _MAX_BYTES = 0xFFFFFFFF

@@ -1,0 +1,11 @@
+"""Groups of architectures that have an instruction, for what is not on all of them. Source: LLVM, AMDGPU.td."""
+
+from __future__ import annotations
+
+CDNA = ("gfx90a", "gfx942", "gfx950")
+FROM_CDNA3 = ("gfx942", "gfx950")
+CDNA4 = ("gfx950",)
+RDNA4 = ("gfx1201",)
+GFX1250 = ("gfx1250",)
+GFX12 = (*RDNA4, *GFX1250)
+WAVE64 = CDNA

@@ -1,0 +1,89 @@
+"""What the kernels of a traced module use of the LDS: every storage is there, and all of it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+from flydsl.arch import Arch
+from flydsl.dialect.elements import element_bits
+from flydsl.dialect.location import source_location
+from flydsl.errors import LaunchError, TraceError
+
+
+def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -> None:
+    """Raise TraceError for storage that nobody made, LaunchError for a launch that needs more than a workgroup has.
+
+    module_body: of the GPU module. launcher: the host function's entry block. Dynamic memory whose size is a runtime
+    value is checked when it is launched.
+    """
+    storages = {_name(op): _size_bytes(op) for op in module_body.operations if op.operation.name == "memref.global"}
+    functions = {_name(op): op.operation for op in module_body.operations if op.operation.name == "gpu.func"}
+    for launch in _operations(launcher, "gpu.launch_func"):
+        kernel = str(launch.attributes["kernel"]).rsplit("@", 1)[-1].strip('"')
+        static = sum(storages[name] for name in _used(functions[kernel], storages))
+        _check_capacity(kernel, static, _dynamic_bytes(launch), arch, launch.location)
+
+
+def _check_capacity(kernel: str, static: int, dynamic: int, arch: Arch, at: ir.Location) -> None:
+    limit = arch.lds_bytes_per_workgroup
+    if static + dynamic > limit:
+        raise LaunchError(
+            f"{kernel} needs {static + dynamic} bytes of LDS ({static} static, {dynamic} from smem=): "
+            f"{static + dynamic - limit} bytes more than the {limit} that a workgroup has on {arch.name}",
+            at=source_location(at),
+        )
+
+
+def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
+    """The storages that a kernel touches."""
+    used = set()
+    for block in function.regions[0].blocks:
+        for op in _operations(block, "memref.get_global"):
+            name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+            if name not in storages:
+                raise TraceError(
+                    f"LDS storage {name!r} is used and not there",
+                    at=source_location(op.location),
+                    hint="call allocator.finalize() in the launcher, inside of "
+                    "`with ir.InsertionPoint(CompilationContext.get_current().gpu_module_body):`",
+                )
+            used.add(name)
+    return used
+
+
+def _operations(block: ir.Block, name: str) -> Iterator[ir.Operation]:
+    for op in block.operations:
+        if op.operation.name == name:
+            yield op.operation
+        for region in op.regions:
+            for inner in region.blocks:
+                yield from _operations(inner, name)
+
+
+def _name(op: ir.OpView) -> str:
+    return ir.StringAttr(op.attributes["sym_name"]).value
+
+
+def _size_bytes(storage: ir.OpView) -> int:
+    kind = ir.MemRefType(ir.TypeAttr(storage.attributes["type"]).value)
+    elements = 1
+    for extent in kind.shape:
+        elements *= extent
+    return elements * element_bits(str(kind.element_type)) // 8
+
+
+# Operands of gpu.launch_func before the dynamic shared memory: dependencies, grid, block, cluster sizes.
+_SEGMENTS_BEFORE_SMEM = 10
+
+
+def _dynamic_bytes(launch: ir.Operation) -> int:
+    """The launch's smem where it is known when compiling, else 0."""
+    segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
+    operand = launch.operands[sum(segments[:_SEGMENTS_BEFORE_SMEM])]
+    if not segments[_SEGMENTS_BEFORE_SMEM] or isinstance(operand.owner, ir.Block):
+        return 0
+    if operand.owner.name != "arith.constant":
+        return 0
+    return ir.IntegerAttr(operand.owner.attributes["value"]).value

@@ -1,0 +1,27 @@
+"""Operations of AMD GPUs, one module per family; all are names of this package.
+
+Results of ROCDL operations have their type as first argument, `rocdl.exp2(T.f32, x)`; where the operands decide it,
+it may be left out. An instruction that the target lacks, or an operand of the wrong type, is an error at the line of
+the call.
+"""
+
+from __future__ import annotations
+
+from flydsl.expr.names import unknown_name
+from flydsl.expr.numeric import Int16, Int32, Int64
+from flydsl.expr.rocdl import buffer_tensor, convert, hardware_math, ids, lane, lds, mfma, raw_buffer, scheduling
+from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
+from flydsl.expr.rocdl.convert import *  # noqa: F403
+from flydsl.expr.rocdl.hardware_math import *  # noqa: F403
+from flydsl.expr.rocdl.ids import *  # noqa: F403
+from flydsl.expr.rocdl.lane import *  # noqa: F403
+from flydsl.expr.rocdl.lds import *  # noqa: F403
+from flydsl.expr.rocdl.mfma import *  # noqa: F403
+from flydsl.expr.rocdl.raw_buffer import *  # noqa: F403
+from flydsl.expr.rocdl.scheduling import *  # noqa: F403
+
+_FAMILIES = (buffer_tensor, convert, hardware_math, ids, lane, lds, mfma, raw_buffer, scheduling)
+
+__all__ = ["Int16", "Int32", "Int64", *(name for family in _FAMILIES for name in family.__all__)]
+
+__getattr__ = unknown_name(__name__, globals())

@@ -1,0 +1,126 @@
+"""Conversion instructions between f32 and packed formats.
+
+fp8 and bf8 are the target's own: E4M3FNUZ and E5M2FNUZ on gfx942, the OCP formats E4M3FN and E5M2 after it. Four of
+them share an i32; `word_sel` names the half, `byte_sel` the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlir import ir
+
+from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.numeric import Float32, Int32
+from flydsl.expr.rocdl.intrinsic import (
+    as_type,
+    call,
+    i32_attribute,
+    immediate,
+    ir_type,
+    operand,
+    require_target,
+    result_type_first,
+)
+
+__all__ = [
+    "cvt_f32_bf8", "cvt_f32_fp8", "cvt_pk_bf8_f32", "cvt_pk_f32_bf8", "cvt_pk_f32_fp8", "cvt_pk_fp8_f32",
+    "cvt_pkrtz", "cvt_sr_bf8_f32", "cvt_sr_fp8_f32",
+]  # fmt: skip
+
+_ARCHS = (*FROM_CDNA3, *GFX12)
+
+
+def _check(name: str, res: Any, kind: ir.Type) -> ir.Type:
+    require_target(name, _ARCHS)
+    if res is not None and ir_type(name, res) != kind:
+        raise ArgumentError(f"{name}: the result is {kind}, not {ir_type(name, res)}", at=user_location())
+    return kind
+
+
+def _word(name: str, word_sel: Any) -> dict[str, ir.Attribute]:
+    return {"wordSel": ir.BoolAttr.get(bool(immediate(f"word_sel of {name}", word_sel, 0, 1)))}
+
+
+def _byte(name: str, byte_sel: Any) -> dict[str, ir.Attribute]:
+    return {"byteSel": i32_attribute(immediate(f"byte_sel of {name}", byte_sel, 0, 3))}
+
+
+def _floats(name: str, *values: Any) -> list[ir.Value]:
+    return [operand(name, value, Float32) for value in values]
+
+
+def _packed(name: str, value: Any) -> ir.Value:
+    """Four bytes: an i32, or a vector of as many bits."""
+    return operand(name, value, Int32) if isinstance(value, int) else as_type(name, value, Int32.ir_type)
+
+
+def _named(name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _unpack(fmt: str) -> Callable[..., Any]:
+    name = f"cvt_f32_{fmt}"
+
+    @result_type_first
+    def convert(res: Any, src_a: Any, byte_sel: Any) -> Any:
+        kind = _check(name, res, Float32.ir_type)
+        return call(name.replace("_", "."), [_packed(name, src_a)], kind, _byte(name, byte_sel))
+
+    return _named(name, convert, f"One {fmt} number, byte `byte_sel` of an i32, as f32.")
+
+
+def _unpack_pair(fmt: str) -> Callable[..., Any]:
+    name = f"cvt_pk_f32_{fmt}"
+
+    @result_type_first
+    def convert(res: Any, src: Any, word_sel: Any) -> Any:
+        kind = _check(name, res, ir.VectorType.get([2], Float32.ir_type))
+        return call(name.replace("_", "."), [_packed(name, src)], kind, _word(name, word_sel))
+
+    return _named(name, convert, f"Two {fmt} numbers, half `word_sel` of an i32, as a vector of f32.")
+
+
+def _pack_pair(fmt: str) -> Callable[..., Any]:
+    name = f"cvt_pk_{fmt}_f32"
+
+    @result_type_first
+    def convert(res: Any, src_a: Any, src_b: Any, old: Any, word_sel: Any) -> Any:
+        kind = _check(name, res, Int32.ir_type)
+        operands = [*_floats(name, src_a, src_b), _packed(name, old)]
+        return call(name.replace("_", "."), operands, kind, _word(name, word_sel))
+
+    return _named(name, convert, f"`old` with half `word_sel` replaced by two f32 rounded to {fmt}.")
+
+
+def _pack_stochastic(fmt: str) -> Callable[..., Any]:
+    name = f"cvt_sr_{fmt}_f32"
+
+    @result_type_first
+    def convert(res: Any, src_a: Any, src_b: Any, old: Any, byte_sel: Any) -> Any:
+        kind = _check(name, res, Int32.ir_type)
+        operands = [*_floats(name, src_a), operand(name, src_b, Int32), _packed(name, old)]
+        return call(name.replace("_", "."), operands, kind, _byte(name, byte_sel))
+
+    return _named(name, convert, f"`old` with byte `byte_sel` replaced by f32 `src_a`, rounded to {fmt} at random by "
+                  "the bits of `src_b`.")  # fmt: skip
+
+
+cvt_f32_fp8, cvt_f32_bf8 = _unpack("fp8"), _unpack("bf8")
+cvt_pk_f32_fp8, cvt_pk_f32_bf8 = _unpack_pair("fp8"), _unpack_pair("bf8")
+cvt_pk_fp8_f32, cvt_pk_bf8_f32 = _pack_pair("fp8"), _pack_pair("bf8")
+cvt_sr_fp8_f32, cvt_sr_bf8_f32 = _pack_stochastic("fp8"), _pack_stochastic("bf8")
+
+
+@result_type_first
+def cvt_pkrtz(res: Any, src_a: Any, src_b: Any) -> Any:
+    """Two f32 as a vector of f16, rounded towards zero."""
+    kind = ir.VectorType.get([2], ir.F16Type.get())
+    if res is not None and ir_type("cvt_pkrtz", res) != kind:
+        raise ArgumentError(f"cvt_pkrtz: the result is {kind}, not {ir_type('cvt_pkrtz', res)}", at=user_location())
+    return call("cvt.pkrtz", _floats("cvt_pkrtz", src_a, src_b), kind)

@@ -1,0 +1,49 @@
+"""Where a thread is, as 32-bit registers: workgroup and work-item ids, and the wave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flydsl.expr import gpu
+from flydsl.expr.numeric import Int32
+from flydsl.expr.rocdl.intrinsic import call, result_type_first
+
+__all__ = [
+    "wave_id", "wavefrontsize", "workgroup_id_x", "workgroup_id_y", "workgroup_id_z", "workitem_id_x",
+    "workitem_id_y", "workitem_id_z",
+]  # fmt: skip
+
+
+def _id(values: gpu.Tuple3D, axis: str, meaning: str) -> Callable[..., Any]:
+    @result_type_first
+    def read(res: Any = None) -> Any:
+        return getattr(values, axis)
+
+    read.__doc__ = f"The {meaning} along {axis}, Int32."
+    return read
+
+
+workitem_id_x = _id(gpu.thread_idx, "x", "thread's number in its workgroup")
+workitem_id_y = _id(gpu.thread_idx, "y", "thread's number in its workgroup")
+workitem_id_z = _id(gpu.thread_idx, "z", "thread's number in its workgroup")
+workgroup_id_x = _id(gpu.block_idx, "x", "workgroup's number in the grid")
+workgroup_id_y = _id(gpu.block_idx, "y", "workgroup's number in the grid")
+workgroup_id_z = _id(gpu.block_idx, "z", "workgroup's number in the grid")
+
+
+@result_type_first
+def wavefrontsize(res: Any = None) -> Any:
+    """Lanes of a wave, Int32; known when machine code is made."""
+    return call("wavefrontsize", [], Int32.ir_type)
+
+
+@result_type_first
+def wave_id(res: Any = None) -> Any:
+    """The wave's number in its workgroup, Int32, the same in all its lanes."""
+    x, y, z = gpu.thread_idx
+    width, height, _ = gpu.block_dim
+    thread = x + width * (y + height * z)
+    from flydsl.expr.rocdl.lane import readfirstlane
+
+    return readfirstlane(thread // wavefrontsize())

@@ -1,0 +1,229 @@
+"""What the wrappers of ROCDL operations have in common: results, operands, immediates and the target.
+
+The result type is a wrapper's first parameter, `rocdl.readfirstlane(T.i32, x)`. Where the operands decide it, or there
+is a usual one, it may be left out: `rocdl.readfirstlane(x)`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from mlir import ir
+
+from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.location import user_location
+from flydsl.dialect.types import BUFFER, PointerType, fly_type
+from flydsl.errors import ArchError, ArgumentError
+from flydsl.expr.emit import emit, require_trace
+from flydsl.expr.numeric import ArithValue, Index, Integer, Numeric, as_numeric, is_python_number, numeric_class
+from flydsl.expr.target import target_name
+from flydsl.expr.typing import Tensor
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def result_type_first(function: Callable[_P, _R]) -> Callable[..., _R]:
+    """Let calls leave out the first parameter, `res`: it is then None."""
+
+    parameters = inspect.signature(function)
+
+    @wraps(function)
+    def with_or_without(*arguments: Any, **named: Any) -> _R:
+        if "res" not in named and not (arguments and (arguments[0] is None or is_type(arguments[0]))):
+            arguments = (None, *arguments)
+        try:
+            bound = parameters.bind(*arguments, **named)
+        except TypeError as error:
+            shown = ", ".join(parameters.parameters)
+            raise ArgumentError(f"{function.__name__}({shown}): {error}", at=user_location()) from None
+        return function(*bound.args, **bound.kwargs)
+
+    return with_or_without
+
+
+def is_type(value: Any) -> bool:
+    """Whether a value names a type: an MLIR type or a scalar type of the DSL."""
+    return isinstance(value, ir.Type) or (isinstance(value, type) and issubclass(value, Numeric))
+
+
+def ir_type(what: str, kind: Any) -> ir.Type:
+    """The MLIR type that a value names."""
+    if isinstance(kind, ir.Type):
+        return kind
+    if is_type(kind) and hasattr(kind, "mlir_name"):
+        return kind.ir_type
+    raise ArgumentError(f"{what}: {kind!r} is not a type", at=user_location(), hint="such as T.i32 or fx.Int32")
+
+
+def require_target(what: str, archs: Sequence[str]) -> None:
+    """Raise ArchError where the kernel is compiled for a target that lacks an instruction."""
+    require_trace(what)
+    target = target_name()
+    if target is not None and target not in archs:
+        raise ArchError(f"{what}: {target} does not have it", at=user_location(), hint=f"it is for {', '.join(archs)}")
+
+
+def value_of(what: str, value: Any) -> ir.Value:
+    """Any value of the DSL as an `ir.Value`; a Python number as Int32, Float32 or Boolean."""
+    if isinstance(value, ir.Value):
+        return value
+    if isinstance(value, ArithValue) or is_python_number(value):
+        return as_numeric(value).ir_value()
+    raise ArgumentError(f"{what}: {value!r} is not a value of the program", at=user_location())
+
+
+def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
+    """A value as an operand of exactly the given type.
+
+    A Python number becomes a constant of it, an Index a truncated integer; any other difference is an ArgumentError.
+    """
+    wanted = kind if isinstance(kind, ir.Type) else kind.ir_type
+    if is_python_number(value) and not isinstance(wanted, ir.VectorType):
+        return numeric_class(wanted)(value).ir_value()
+    given = value_of(what, value)
+    if given.type == wanted:
+        return given
+    scalar = None if isinstance(wanted, ir.VectorType) else numeric_class(wanted)
+    if scalar is not None and issubclass(scalar, Integer) and given.type == Index.ir_type:
+        return scalar(given).ir_value()
+    raise ArgumentError(f"{what}: it takes {wanted}, not {given.type}", at=user_location())
+
+
+def immediate(what: str, value: Any, low: int, high: int) -> int:
+    """An integer that becomes part of the instruction: known when compiling, and from `low` to `high`."""
+    number = _known_integer(value)
+    if number is None:
+        raise ArgumentError(
+            f"{what}: {value!r} is part of the instruction and must be known when compiling", at=user_location()
+        )
+    if not low <= number <= high:
+        raise ArgumentError(f"{what}: {number} is outside of {low} to {high}", at=user_location())
+    return number
+
+
+def _known_integer(value: Any) -> int | None:
+    if isinstance(value, Numeric) and value.is_static and not value.is_float:
+        return int(value)
+    if isinstance(value, Numeric):
+        value = value.value
+    if isinstance(value, ir.Value):
+        return _constant_value(value)
+    return value.__index__() if hasattr(value, "__index__") else None
+
+
+def _constant_value(value: ir.Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name not in ("arith.constant", "llvm.mlir.constant"):
+        return None
+    attribute = owner.attributes["value"]
+    return ir.IntegerAttr(attribute).value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def bits_of(kind: ir.Type) -> int:
+    """Width in bits of a scalar or vector type."""
+    if isinstance(kind, ir.VectorType):
+        count = 1
+        for extent in kind.shape:
+            count *= extent
+        return count * element_bits(str(kind.element_type))
+    return element_bits(str(kind))
+
+
+def bitcast(value: ir.Value, kind: ir.Type) -> ir.Value:
+    """The same bits as another scalar or one-dimensional vector type of the same width."""
+    if value.type == kind:
+        return value
+    source, target = (isinstance(t, ir.VectorType) for t in (value.type, kind))
+    if not source and not target:
+        return emit("arith.bitcast", [value], [kind]).result
+    if not source:
+        value = emit("vector.broadcast", [value], [ir.VectorType.get([1], value.type)]).result
+    shape = kind if target else ir.VectorType.get([1], kind)
+    if value.type != shape:
+        value = emit("vector.bitcast", [value], [shape]).result
+    if target:
+        return value
+    position = {"static_position": ir.DenseI64ArrayAttr.get([0])}
+    return emit("vector.extract", [value], [kind], position).result
+
+
+def as_type(what: str, value: Any, kind: ir.Type) -> ir.Value:
+    """A value as one of type `kind`, whose bits it may hold in another form: 8 fp8 numbers as an i64."""
+    given = value_of(what, value)
+    if given.type == kind:
+        return given
+    if not _has_bits(given.type) or bits_of(given.type) != bits_of(kind):
+        raise ArgumentError(f"{what}: it takes {kind}, not {given.type}", at=user_location())
+    return bitcast(given, kind)
+
+
+def _has_bits(kind: ir.Type) -> bool:
+    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    return isinstance(element, ir.IntegerType | ir.FloatType)
+
+
+def wrap(value: ir.Value) -> Any:
+    """A result as a value of the DSL; a pointer or a structure stays an `ir.Value`."""
+    return as_numeric(value) if _has_bits(value.type) or value.type == Index.ir_type else value
+
+
+def call(
+    name: str,
+    operands: Sequence[ir.Value],
+    result: ir.Type | None = None,
+    attributes: Mapping[str, ir.Attribute] | None = None,
+) -> Any:
+    """Emit `rocdl.name`; its result as a value of the DSL, or None where it has none."""
+    op = emit(f"rocdl.{name}", operands, [] if result is None else [result], attributes)
+    return None if result is None else wrap(op.result)
+
+
+def call_intrinsic(name: str, operands: Sequence[ir.Value], result: ir.Type) -> ir.Value:
+    """Call an LLVM intrinsic that has no operation in ROCDL."""
+    attributes = {
+        "intrin": ir.StringAttr.get(name),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+    }
+    return emit("llvm.call_intrinsic", operands, [result], attributes).result
+
+
+def i32_attribute(value: int) -> ir.Attribute:
+    """An integer attribute of 32 bits."""
+    return ir.IntegerAttr.get(element_type("i32"), value)
+
+
+def i16_attribute(value: int) -> ir.Attribute:
+    """An integer attribute of 16 bits."""
+    return ir.IntegerAttr.get(element_type("i16"), value)
+
+
+def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
+    """A tensor, a pointer of the DSL or an LLVM pointer as `!llvm.ptr<space>`.
+
+    A fly pointer is converted where convert-fly-to-rocdl gives it its LLVM form.
+    """
+    from flydsl.expr import primitive
+
+    if hasattr(value, "llvm_pointer") and space == _LDS:
+        return value.llvm_pointer()
+    if isinstance(value, Tensor):
+        value = primitive.get_iter(value)
+    wanted = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+    given = getattr(value, "value", value)
+    if isinstance(given, ir.Value) and given.type == wanted:
+        return given
+    kind = fly_type(given.type) if isinstance(given, ir.Value) else None
+    if not isinstance(kind, PointerType) or _SPACES.get(kind.space) != space:
+        shown = given.type if isinstance(given, ir.Value) else repr(value)
+        raise ArgumentError(f"{what}: it takes a tensor or pointer in {_NAMES[space]}, not {shown}", at=user_location())
+    return emit("builtin.unrealized_conversion_cast", [given], [wanted]).result
+
+
+_LDS = 3
+_SPACES = {"generic": 0, "global": 1, "shared": _LDS, BUFFER: 8}
+_NAMES = {0: "generic memory", 1: "global memory", 3: "LDS", 8: "a buffer resource"}

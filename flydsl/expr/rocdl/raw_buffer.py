@@ -1,0 +1,161 @@
+"""Loads, stores and atomics through a buffer resource, as the hardware has them: offsets are in bytes.
+
+rsrc: a resource (`make_buffer_rsrc`, `buffer_ops.create_buffer_resource`). offset: bytes, per lane. soffset: bytes,
+the same in all lanes, not part of the bounds check. aux: cache policy, part of the instruction (bit 0 sc0, bit 1 nt,
+bit 4 sc1 on CDNA 3). Beyond the resource's size loads give 0, and stores and atomics do nothing.
+
+`buffer_ops` is the convenient form: offsets in elements, masks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlir import ir
+
+from flydsl.atoms.instruction_sets import CDNA
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import emit
+from flydsl.expr.numeric import Int16, Int32, Int64
+from flydsl.expr.rocdl.intrinsic import (
+    bitcast,
+    bits_of,
+    call,
+    immediate,
+    ir_type,
+    llvm_pointer,
+    operand,
+    require_target,
+    result_type_first,
+    value_of,
+    wrap,
+)
+
+__all__ = [
+    "make_buffer_rsrc", "raw_ptr_buffer_atomic_cmpswap", "raw_ptr_buffer_atomic_fadd", "raw_ptr_buffer_atomic_fmax",
+    "raw_ptr_buffer_atomic_smax", "raw_ptr_buffer_atomic_umin", "raw_ptr_buffer_load", "raw_ptr_buffer_load_lds",
+    "raw_ptr_buffer_store",
+]  # fmt: skip
+
+_GENERIC, _GLOBAL, _LDS, _BUFFER = 0, 1, 3, 8
+_WIDTHS = (8, 16, 32, 64, 96, 128)
+_AUX_MAX = 0x1F
+
+
+@result_type_first
+def make_buffer_rsrc(res: Any, base: Any, stride: Any, num_records: Any, flags: Any) -> ir.Value:
+    """A buffer resource, `!llvm.ptr<8>`.
+
+    base: a tensor in global memory, or its pointer; the same in all lanes. stride: bytes, 16 bits, 0 for raw buffers.
+    num_records: size in bytes where stride is 0. flags: word 3 of the resource.
+    """
+    kind = ir.Type.parse(f"!llvm.ptr<{_BUFFER}>")
+    if res is not None and ir_type("make_buffer_rsrc", res) != kind:
+        raise ArgumentError(f"make_buffer_rsrc gives {kind}, not {res}", at=user_location())
+    generic = isinstance(base, ir.Value) and str(base.type) == "!llvm.ptr"
+    operands = [
+        base if generic else llvm_pointer("the base of make_buffer_rsrc", base, _GLOBAL),
+        operand("the stride of make_buffer_rsrc", stride, Int16),
+        _size(num_records),
+        operand("the flags of make_buffer_rsrc", flags, Int32),
+    ]
+    return emit("rocdl.make.buffer.rsrc", operands, [kind]).result
+
+
+def _size(num_records: Any) -> ir.Value:
+    given = num_records if isinstance(num_records, int) else value_of("num_records of make_buffer_rsrc", num_records)
+    if isinstance(given, ir.Value) and given.type == Int32.ir_type:
+        return emit("arith.extui", [given], [Int64.ir_type]).result
+    return operand("num_records of make_buffer_rsrc", given, Int64)
+
+
+def _place(name: str, rsrc: Any, offset: Any, soffset: Any, aux: Any) -> list[ir.Value]:
+    return [
+        llvm_pointer(f"the resource of {name}", rsrc, _BUFFER),
+        operand(f"the offset of {name}", offset, Int32),
+        operand(f"the soffset of {name}", soffset, Int32),
+        Int32(immediate(f"aux of {name}", aux, 0, _AUX_MAX)).ir_value(),
+    ]
+
+
+def transfer_type(name: str, kind: ir.Type) -> ir.Type:
+    """What an instruction moves for a value of type `kind`: 32-bit words, or a part of one."""
+    bits = bits_of(kind)
+    if bits not in _WIDTHS:
+        widths = ", ".join(map(str, _WIDTHS))
+        raise ArgumentError(f"{name} of {kind}: {bits} bits; an instruction moves {widths}", at=user_location())
+    return element_type(f"i{bits}") if bits <= 32 else ir.VectorType.get([bits // 32], element_type("i32"))
+
+
+@result_type_first
+def raw_ptr_buffer_load(res: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux: Any = 0) -> Any:
+    """Load a scalar or vector of type `res`, 8 to 128 bits; an i32 where `res` is left out."""
+    name = "raw_ptr_buffer_load"
+    kind = Int32.ir_type if res is None else ir_type(name, res)
+    moved = transfer_type(name, kind)
+    op = emit("rocdl.raw.ptr.buffer.load", _place(name, rsrc, offset, soffset, aux), [moved])
+    return wrap(bitcast(op.result, kind))
+
+
+def raw_ptr_buffer_store(vdata: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux: Any = 0) -> None:
+    """Store a scalar or vector of 8 to 128 bits."""
+    name = "raw_ptr_buffer_store"
+    value = value_of(f"the data of {name}", vdata)
+    moved = bitcast(value, transfer_type(name, value.type))
+    call("raw.ptr.buffer.store", [moved, *_place(name, rsrc, offset, soffset, aux)])
+
+
+def raw_ptr_buffer_load_lds(
+    rsrc: Any, lds_ptr: Any, size: Any, voffset: Any, soffset: Any = 0, offset: Any = 0, aux: Any = 0
+) -> None:
+    """Load straight into LDS: lane i's `size` bytes (1, 2 or 4) go to `lds_ptr` + size * i; the pointer is uniform."""
+    name = "raw_ptr_buffer_load_lds"
+    require_target(name, CDNA)
+    number = immediate(f"the size of {name}", size, 1, 4)
+    if number == 3:
+        raise ArgumentError(f"the size of {name}: 1, 2 or 4 bytes, not {number}", at=user_location())
+    resource, lane_offset, scalar_offset, policy = _place(name, rsrc, voffset, soffset, aux)
+    static = Int32(immediate(f"the offset of {name}", offset, 0, 0xFFF)).ir_value()
+    target = llvm_pointer(f"the target of {name}", lds_ptr, _LDS)
+    call(
+        "raw.ptr.buffer.load.lds",
+        [resource, target, Int32(number).ir_value(), lane_offset, scalar_offset, static, policy],
+    )
+
+
+def _atomic(operation: str, meaning: str, types: tuple[str, ...], archs: tuple[str, ...] = ()) -> Callable[..., None]:
+    name = f"raw_ptr_buffer_atomic_{operation}"
+
+    def atomic(vdata: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux: Any = 0) -> None:
+        if archs:
+            require_target(name, archs)
+        value = value_of(f"the data of {name}", vdata)
+        if str(value.type) not in types:
+            raise ArgumentError(f"{name} takes {', '.join(types)}, not {value.type}", at=user_location())
+        call(f"raw.ptr.buffer.atomic.{operation}", [value, *_place(name, rsrc, offset, soffset, aux)])
+
+    atomic.__name__ = atomic.__qualname__ = name
+    atomic.__doc__ = f"{meaning}, atomically. vdata: {', '.join(types)}. Nothing is returned."
+    return atomic
+
+
+raw_ptr_buffer_atomic_fadd = _atomic("fadd", "Add to memory", ("f32", "vector<2xf16>", "vector<2xbf16>"))
+raw_ptr_buffer_atomic_fmax = _atomic("fmax", "Keep the larger number", ("f64",), CDNA)
+raw_ptr_buffer_atomic_smax = _atomic("smax", "Keep the larger signed integer", ("i32", "i64"))
+raw_ptr_buffer_atomic_umin = _atomic("umin", "Keep the smaller unsigned integer", ("i32", "i64"))
+
+
+@result_type_first
+def raw_ptr_buffer_atomic_cmpswap(
+    res: Any, src: Any, cmp: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux: Any = 0
+) -> Any:
+    """Where memory holds `cmp`, put `src` there, atomically; what memory held. i32 or i64."""
+    name = "raw_ptr_buffer_atomic_cmpswap"
+    value = value_of(name, src)
+    if str(value.type) not in ("i32", "i64") or (res is not None and ir_type(name, res) != value.type):
+        raise ArgumentError(f"{name} takes and gives i32 or i64, not {value.type}", at=user_location())
+    operands = [value, operand(name, cmp, value.type), *_place(name, rsrc, offset, soffset, aux)]
+    return call("raw.ptr.buffer.atomic.cmpswap", operands, value.type)

@@ -1,0 +1,125 @@
+"""What the compiler's scheduler and the wave's own issue order are told: barriers, priorities and waits.
+
+`sched_group_barrier` asks for an order of kinds of instructions: a sequence of calls is a pipeline, "2 LDS reads, then
+4 matrix instructions, ...", that the scheduler fills with the instructions of the block. Source: LLVM, AMDGPUUsage,
+"llvm.amdgcn.sched.group.barrier".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250
+from flydsl.expr.rocdl.intrinsic import call, i16_attribute, i32_attribute, immediate, require_target
+
+MASK_MFMA = 0x008
+MASK_VMEM_READ = 0x020
+MASK_DS_READ = 0x100
+MASK_DS_WRITE = 0x200
+_MASK_ALL = 0x7FF
+_COUNT_MAX = 0x7FFF_FFFF
+
+
+def sched_barrier(mask: int = 0) -> None:
+    """Keep the scheduler from moving instructions across this point, apart from the kinds in `mask`. 0: all stay."""
+    call("sched.barrier", [], attributes={"mask": i32_attribute(immediate("sched_barrier", mask, 0, _MASK_ALL))})
+
+
+def sched_group_barrier(mask: int, size: int, group_id: int = 0) -> None:
+    """The next `size` instructions of the kinds in `mask` come next.
+
+    mask: 0x1 all ALU, 0x2 VALU, 0x4 SALU, 0x8 MFMA, 0x10 all VMEM, 0x20 VMEM read, 0x40 VMEM write, 0x80 all DS,
+    0x100 DS read, 0x200 DS write, 0x400 transcendental. group_id: groups of different ids are independent.
+    """
+    attributes = {
+        "mask": i32_attribute(immediate("the mask of sched_group_barrier", mask, 0, _MASK_ALL)),
+        "size": i32_attribute(immediate("the size of sched_group_barrier", size, 0, _COUNT_MAX)),
+        "groupId": i32_attribute(immediate("the group_id of sched_group_barrier", group_id, 0, _COUNT_MAX)),
+    }
+    call("sched.group.barrier", [], attributes=attributes)
+
+
+def sched_mfma(cnt: int) -> None:
+    """The next `cnt` matrix instructions come next in the schedule."""
+    sched_group_barrier(MASK_MFMA, cnt)
+
+
+def sched_vmem(cnt: int) -> None:
+    """The next `cnt` reads of global memory come next in the schedule."""
+    sched_group_barrier(MASK_VMEM_READ, cnt)
+
+
+def sched_dsrd(cnt: int) -> None:
+    """The next `cnt` reads of LDS come next in the schedule."""
+    sched_group_barrier(MASK_DS_READ, cnt)
+
+
+def sched_dswr(cnt: int) -> None:
+    """The next `cnt` writes to LDS come next in the schedule."""
+    sched_group_barrier(MASK_DS_WRITE, cnt)
+
+
+def iglp_opt(variant: int) -> None:
+    """Let LLVM interleave the block's instructions by a strategy. 0, 1: for small GEMMs; 2, 3: for attention."""
+    call("iglp.opt", [], attributes={"variant": i32_attribute(immediate("iglp_opt", variant, 0, 3))})
+
+
+def barrier() -> None:
+    """The workgroup barrier, with a fence for LDS and global memory around it: the same as `gpu.barrier`."""
+    call("barrier", [])
+
+
+def s_barrier() -> None:
+    """The bare workgroup barrier instruction: no memory operation is waited for. Safe code uses `gpu.barrier`."""
+    call("s.barrier", [])
+
+
+def s_setprio(priority: int) -> None:
+    """The wave's priority among those of its SIMD, 0 to 3."""
+    call("s.setprio", [], attributes={"priority": i16_attribute(immediate("s_setprio", priority, 0, 3))})
+
+
+def s_nop(count: int) -> None:
+    """Wait for `count` + 1 cycles, at most 16."""
+    call("s.nop", [], attributes={"count": i16_attribute(immediate("s_nop", count, 0, 15))})
+
+
+def s_sleep(count: int) -> None:
+    """Sleep for about 64 * `count` cycles, count at most 127."""
+    call("s.sleep", [], attributes={"count": i32_attribute(immediate("s_sleep", count, 0, 127))})
+
+
+def s_waitcnt(bitfield: int) -> None:
+    """Wait until counters are low enough. bitfield: as the instruction encodes it.
+
+    On CDNA: vmcnt bits 0 to 3 and 14 to 15, expcnt 4 to 6, lgkmcnt 8 to 11; all ones means no wait.
+    """
+    require_target("s_waitcnt", CDNA)
+    call("s.waitcnt", [], attributes={"bitfield": i32_attribute(immediate("s_waitcnt", bitfield, 0, 0xFFFF))})
+
+
+def _wait(counter: str, meaning: str, archs: tuple[str, ...]) -> Callable[[int], None]:
+    name = f"s_wait_{counter}"
+
+    def wait(count: int) -> None:
+        require_target(name, archs)
+        call(f"s.wait.{counter}", [], attributes={"count": i16_attribute(immediate(name, count, 0, 0x3F))})
+
+    wait.__name__ = wait.__qualname__ = name
+    wait.__doc__ = f"Wait until at most `count` {meaning} are under way. {', '.join(archs)}."
+    return wait
+
+
+s_wait_loadcnt: Any = _wait("loadcnt", "loads", GFX12)
+s_wait_storecnt: Any = _wait("storecnt", "stores", GFX12)
+s_wait_dscnt: Any = _wait("dscnt", "LDS operations", GFX12)
+s_wait_expcnt: Any = _wait("expcnt", "exports", GFX12)
+s_wait_asynccnt: Any = _wait("asynccnt", "asynchronous copies", GFX1250)
+s_wait_tensorcnt: Any = _wait("tensorcnt", "tensor copies", GFX1250)
+
+__all__ = [
+    "barrier", "iglp_opt", "s_barrier", "s_nop", "s_setprio", "s_sleep", "s_wait_asynccnt", "s_wait_dscnt",
+    "s_wait_expcnt", "s_wait_loadcnt", "s_wait_storecnt", "s_wait_tensorcnt", "s_waitcnt", "sched_barrier",
+    "sched_dsrd", "sched_dswr", "sched_group_barrier", "sched_mfma", "sched_vmem",
+]  # fmt: skip

@@ -1,0 +1,128 @@
+"""Values from other lanes of a wave, of any type: what the compiler makes of `shuffle_xor` and its kin.
+
+A value is cut into 32-bit words, which move one by one. Where the distance is known when compiling, the cheapest
+instruction that does it is taken: DPP (in the VALU, no LDS unit) or ds_swizzle (no address register); else ds_bpermute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import emit
+from flydsl.expr.numeric import Index, Int32, as_numeric
+from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, operand, value_of, wrap
+from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, update_dpp
+from flydsl.expr.vector import Vector
+
+MODES = ("xor", "up", "down", "idx")
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+_LANE_BYTES = 4
+
+# Distances of an exclusive or that DPP reaches within a row of 16 lanes (ISA, "DPP_CTRL"): quad_perm, row_half_mirror,
+# row_ror:8, row_mirror.
+_DPP_XOR = {1: 0xB1, 2: 0x4E, 3: 0x1B, 7: 0x141, 8: 0x128, 15: 0x140}
+_ROW_SHL_4, _ROW_SHR_4, _EVEN_BANKS, _ODD_BANKS = 0x104, 0x114, 0x5, 0xA
+_SWIZZLE_LANES = 32
+_SWIZZLE_ALL = 0x1F
+
+_Move = Callable[[Any], Any]
+
+
+def shuffle(value: Any, offset: Any, width: Any, mode: str) -> Any:
+    """The value of another lane.
+
+    value: a scalar or one-dimensional vector. width: lanes of a group, a power of two, known when compiling; lanes
+    exchange within their group only.
+    mode: "xor": of lane ^ offset; "up": of lane - offset; "down": of lane + offset; "idx": of lane `offset` of the
+    group. Where that is outside of the group, the lane's own value. What an inactive lane holds is not defined.
+    """
+    if mode not in MODES:
+        raise ArgumentError(f"shuffle mode {mode!r}", at=user_location(), hint=f"modes: {', '.join(MODES)}")
+    lanes = immediate("the width of shuffle", width, 1, _WIDTHS[-1])
+    if lanes not in _WIDTHS:
+        raise ArgumentError(f"shuffle within groups of {lanes} lanes: a power of two", at=user_location())
+    given = value_of("shuffle", value)
+    result = _from_words(list(map(_mover(offset, lanes, mode), _words(given))), given.type)
+    return Vector(result, value.dtype) if isinstance(value, Vector) else _like(value, result)
+
+
+def _like(value: Any, result: ir.Value) -> Any:
+    """The result as a scalar of the value's type, with its sign."""
+    number = as_numeric(value)
+    return wrap(result) if isinstance(number, Vector) else number.dtype.of(result)
+
+
+def _mover(offset: Any, lanes: int, mode: str) -> _Move:
+    """What moves a 32-bit word."""
+    distance = as_numeric(offset)
+    if mode == "xor" and getattr(distance, "is_static", False):
+        return _static_xor(immediate("the offset of shuffle", offset, 0, _WIDTHS[-1] - 1), lanes)
+    place = Int32.of(operand("the offset of shuffle", offset, Int32))
+    source = _source_lane(place, lanes, mode)
+    index = source * _LANE_BYTES
+    return lambda word: ds_bpermute(index, word)
+
+
+def _static_xor(distance: int, lanes: int) -> _Move:
+    if distance == 0 or distance >= lanes:
+        return lambda word: word
+    if distance in _DPP_XOR:
+        return lambda word: update_dpp(word, word, _DPP_XOR[distance], 0xF, 0xF, True)
+    if distance == 4:
+        return _exchange_banks
+    if distance < _SWIZZLE_LANES:
+        return lambda word: ds_swizzle(word, distance << 10 | _SWIZZLE_ALL)
+    index = (lane_id() ^ distance) * _LANE_BYTES
+    return lambda word: ds_bpermute(index, word)
+
+
+def _exchange_banks(word: Any) -> Any:
+    """lane ^ 4 as two moves of DPP: every second group of four lanes reads to the left, the others to the right."""
+    partly = update_dpp(word, word, _ROW_SHL_4, 0xF, _EVEN_BANKS, False)
+    return update_dpp(partly, word, _ROW_SHR_4, 0xF, _ODD_BANKS, False)
+
+
+def _source_lane(offset: Any, lanes: int, mode: str) -> Any:
+    """The lane to read, which is the reading one where the group has no such lane."""
+    lane = lane_id()
+    within, first = lane & (lanes - 1), lane & -lanes
+    if mode == "idx":
+        return first | (offset & (lanes - 1))
+    source = {"xor": lambda: within ^ offset, "up": lambda: within - offset, "down": lambda: within + offset}[mode]()
+    inside = (source >= 0) & (source < lanes)
+    return inside.select(first | source, lane)
+
+
+def _words(value: ir.Value) -> list[Any]:
+    """The bits of a value as Int32, lowest first; narrow ones are padded with zeros."""
+    kind = value.type
+    if kind == Index.ir_type:
+        return _words(emit("arith.index_cast", [value], [element_type("i64")]).result)
+    if isinstance(kind, ir.VectorType) and len(kind.shape) != 1:
+        raise ArgumentError(f"shuffle of {kind}: a scalar or a vector of one dimension", at=user_location())
+    bits = bits_of(kind)
+    if bits < 32:
+        narrow = bitcast(value, element_type(f"i{bits}"))
+        return [Int32.of(emit("arith.extui", [narrow], [Int32.ir_type]).result)]
+    if bits % 32:
+        raise ArgumentError(f"shuffle of {kind}: {bits} bits are not whole 32-bit words", at=user_location())
+    if bits == 32:
+        return [Int32.of(bitcast(value, Int32.ir_type))]
+    return list(Vector(bitcast(value, ir.VectorType.get([bits // 32], Int32.ir_type))))
+
+
+def _from_words(words: list[Any], kind: ir.Type) -> ir.Value:
+    """The inverse of `_words`."""
+    if kind == Index.ir_type:
+        return emit("arith.index_cast", [_from_words(words, element_type("i64"))], [kind]).result
+    bits = bits_of(kind)
+    if bits < 32:
+        narrow = emit("arith.trunci", [words[0].ir_value()], [element_type(f"i{bits}")]).result
+        return bitcast(narrow, kind)
+    return bitcast(words[0].ir_value() if bits == 32 else Vector.from_elements(words).ir_value(), kind)
