@@ -149,11 +149,11 @@ class SmemPtr:
                 f"a {what} with {len(given)} indices of LDS with {len(self._extents)} dimensions, {self!r}",
                 at=user_location(),
             )
-        for index, extent in zip(given, self._extents, strict=True):
-            number = as_numeric(index)
-            if getattr(number, "is_static", False) and not 0 <= int(number) < extent:
-                raise ArgumentError(f"a {what} at {int(number)} of LDS with extent {extent}", at=user_location())
-        return [get_index_value(index) for index in given]
+        values = [get_index_value(index) for index in given]
+        for index, extent in zip(map(as_numeric, given), self._extents, strict=True):
+            if index.is_static and not 0 <= int(index) < extent:
+                raise ArgumentError(f"a {what} at {int(index)} of LDS with extent {extent}", at=user_location())
+        return values
 
     def _element(self, value: Any) -> ir.Value:
         if not isinstance(value, ArithValue | ir.Value):

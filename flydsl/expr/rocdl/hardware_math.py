@@ -15,7 +15,16 @@ from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Float32
-from flydsl.expr.rocdl.intrinsic import call, ir_type, operand, require_target, result_type_first, value_of
+from flydsl.expr.rocdl.intrinsic import (
+    call,
+    call_intrinsic,
+    ir_type,
+    operand,
+    require_target,
+    result_type_first,
+    value_of,
+    wrap,
+)
 
 __all__ = ["cos", "exp", "exp2", "fmed3", "log", "rcp", "rsq", "sin", "sqrt", "tanh"]
 
@@ -48,11 +57,17 @@ def _function(name: str, meaning: str, types: tuple[str, ...], archs: tuple[str,
 exp2 = _function("exp2", "2 to the power of arg (v_exp_f32).", ("f32",))
 log = _function("log", "The logarithm to base 2 (v_log_f32): the instruction, not the natural logarithm.", ("f32",))
 rcp = _function("rcp", "1 / arg (v_rcp).", ("f16", "f32", "f64"))
-rsq = _function("rsq", "1 / sqrt(arg) (v_rsq).", ("f16", "f32", "f64"))
 sqrt = _function("sqrt", "The square root (v_sqrt).", ("f16", "f32", "f64"))
 sin = _function("sin", "sin(2 pi arg) (v_sin): the argument counts turns.", ("f16", "f32"))
 cos = _function("cos", "cos(2 pi arg) (v_cos): the argument counts turns.", ("f16", "f32"))
 tanh = _function("tanh", "The hyperbolic tangent (v_tanh).", ("f16", "f32"), GFX1250)
+
+
+@result_type_first
+def rsq(res: Any, arg: Any) -> Any:
+    """1 / sqrt(arg) (v_rsq). arg and result: f16, f32, f64."""
+    value = _argument("rsq", res, arg, ("f16", "f32", "f64"))
+    return wrap(call_intrinsic("llvm.amdgcn.rsq", [value], value.type))
 
 
 @result_type_first

@@ -39,7 +39,7 @@ def result_type_first(function: Callable[_P, _R]) -> Callable[..., _R]:
             bound = parameters.bind(*arguments, **named)
         except TypeError as error:
             shown = ", ".join(parameters.parameters)
-            raise ArgumentError(f"{function.__name__}({shown}): {error}", at=user_location()) from None
+            raise ArgumentError(f"{with_or_without.__name__}({shown}): {error}", at=user_location()) from None
         return function(*bound.args, **bound.kwargs)
 
     return with_or_without
@@ -96,6 +96,8 @@ def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
 def immediate(what: str, value: Any, low: int, high: int) -> int:
     """An integer that becomes part of the instruction: known when compiling, and from `low` to `high`."""
     number = _known_integer(value)
+    if number is None and is_python_number(value):
+        raise ArgumentError(f"{what}: {value!r} is not an integer", at=user_location())
     if number is None:
         raise ArgumentError(
             f"{what}: {value!r} is part of the instruction and must be known when compiling", at=user_location()
@@ -220,10 +222,15 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
     kind = fly_type(given.type) if isinstance(given, ir.Value) else None
     if not isinstance(kind, PointerType) or _SPACES.get(kind.space) != space:
         shown = given.type if isinstance(given, ir.Value) else repr(value)
-        raise ArgumentError(f"{what}: it takes a tensor or pointer in {_NAMES[space]}, not {shown}", at=user_location())
+        raise ArgumentError(f"{what}: it takes {_NAMES[space]}, not {shown}", at=user_location())
     return emit("builtin.unrealized_conversion_cast", [given], [wanted]).result
 
 
 _LDS = 3
 _SPACES = {"generic": 0, "global": 1, "shared": _LDS, BUFFER: 8}
-_NAMES = {0: "generic memory", 1: "global memory", 3: "LDS", 8: "a buffer resource"}
+_NAMES = {
+    0: "a pointer to generic memory",
+    1: "a tensor or pointer in global memory",
+    3: "a tensor or pointer in LDS",
+    8: "a buffer resource",
+}
