@@ -178,7 +178,9 @@ def _check_end(state: CompilationContext, name: str, result: Any, at: SourceLoca
 
 
 # A launcher has neither a thread nor the device's memory: compiled for the host, these would end the process.
-_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func)|rocdl\.|fly\.(memref_|ptr_|copy|make_fragment_like)")
+_ON_DEVICE_ONLY = re.compile(
+    r"gpu\.(?!launch_func)|rocdl\.|llvm\.|memref\.|fly\.(memref_|ptr_|copy|make_fragment_like)"
+)
 
 
 def _check_runs_on_host(block: ir.Block) -> None:

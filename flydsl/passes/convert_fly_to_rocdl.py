@@ -106,7 +106,19 @@ def _convert_body(function: ir.Operation) -> None:
                 op.result.replace_all_uses_with(_dimension(op, function))
                 dead.append(op)
     for op in reversed(dead):
-        op.erase()
+        _erase(op)
+
+
+def _erase(op: ir.Operation) -> None:
+    """Remove a converted operation. MLIR ends the process where one that is still used is erased."""
+    for result in op.results:
+        user = next(iter(result.uses), None)
+        if user is not None:
+            raise CompileError(
+                f"{fly_type(result.type) or result.type} has no form that {user.owner.name} could use",
+                at=source_location(user.owner.location),
+            )
+    op.erase()
 
 
 def _note_alignment(op: ir.Operation) -> None:

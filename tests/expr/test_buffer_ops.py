@@ -11,7 +11,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, SimulatorError
-from flydsl.expr import buffer_ops
+from flydsl.expr import buffer_ops, rocdl
 from flydsl.expr.typing import T
 
 LANES = 64
@@ -133,6 +133,25 @@ def test_other_addressing() -> None:
     starts = [0, 2, 3, 3, 1, 0]
     assert torch.equal(out[:6], torch.stack([a[s : s + LANES] for s in starts]))
     assert (out[6] == 2).all()
+
+
+def test_resources_of_parts_and_of_buffer_tensors() -> None:
+    def part_of_buffer_tensor(A: Any, Out: Any, lane: Any, n: Any) -> None:
+        whole = rocdl.make_buffer_tensor(A)
+        buffer_ops.buffer_load(fx.slice(whole, (n, None)), lane, 1)
+
+    a = torch.arange(3.0 * LANES).reshape(3, LANES)
+    with pytest.raises(ArgumentError, match="a part of a buffer tensor has no resource of its own"):
+        run(part_of_buffer_tensor, a, torch.zeros(2, LANES), 1)
+
+    def without_part(A: Any, Out: Any, lane: Any, n: Any) -> None:
+        row = buffer_ops.create_buffer_resource(fx.slice(A, (n, None)), max_size=False)
+        Out[0, lane] = buffer_ops.buffer_load(row, lane + 1, 1)
+        Out[1, lane] = buffer_ops.buffer_load(rocdl.make_buffer_tensor(A), lane, 1)
+
+    out = run(without_part, a, torch.zeros(2, LANES), 1)
+    assert torch.equal(out[0], torch.cat([a[1, 1:], torch.zeros(1)]))
+    assert torch.equal(out[1], a[0])
 
 
 def test_one_instruction_each() -> None:

@@ -273,7 +273,7 @@ def test_dynamic_memory_of_a_size_known_at_run_time() -> None:
     a, out = torch.ones(64), torch.zeros(64)
     launch(a, out, 32 * KIB)
     assert torch.equal(out, a)
-    with pytest.raises(LaunchError, match="smem=32772 bytes beside 32768 static ones; .* 4 bytes too many") as info:
+    with pytest.raises(LaunchError, match=r"smem=32772 bytes beside 32768 static ones; .* 4 bytes too many") as info:
         launch(a, out, 32 * KIB + 4)
     assert info.value.at is not None
     assert info.value.at.file == __file__

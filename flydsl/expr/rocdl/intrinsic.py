@@ -15,6 +15,7 @@ from mlir import ir
 
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import user_location
+from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.dialect.types import BUFFER, PointerType, fly_type
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr.emit import emit, require_trace
@@ -214,6 +215,8 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
     if hasattr(value, "llvm_pointer") and space == _LDS:
         return value.llvm_pointer()
     if isinstance(value, Tensor):
+        if space == _BUFFER:
+            _require_whole(what, value)
         value = primitive.get_iter(value)
     wanted = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
     given = getattr(value, "value", value)
@@ -226,8 +229,27 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
     return emit("builtin.unrealized_conversion_cast", [given], [wanted]).result
 
 
-_LDS = 3
-_SPACES = {"generic": 0, "global": 1, "shared": _LDS, BUFFER: 8}
+def _require_whole(what: str, tensor: Tensor) -> None:
+    """A part of a buffer tensor has the resource of the whole: its offset goes into each instruction."""
+    view = _made_by(tensor.value, "make_view")
+    if view is None or _made_by(view.operands[0], "make_ptr") is None:
+        raise ArgumentError(
+            f"{what}: a part of a buffer tensor has no resource of its own",
+            at=user_location(),
+            hint="pass the tensor that make_buffer_tensor returned, and add the offset",
+        )
+
+
+def _made_by(value: ir.Value, operation: str) -> ir.Operation | None:
+    """The fly operation whose result a value is, if it is of that name."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    spec = OPS_BY_MLIR_NAME.get(value.owner.name)
+    return value.owner if spec is not None and spec.name == operation else None
+
+
+_LDS, _BUFFER = 3, 8
+_SPACES = {"generic": 0, "global": 1, "shared": _LDS, BUFFER: _BUFFER}
 _NAMES = {
     0: "a pointer to generic memory",
     1: "a tensor or pointer in global memory",
