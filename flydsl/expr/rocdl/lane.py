@@ -27,8 +27,8 @@ from flydsl.expr.rocdl.intrinsic import (
 )
 
 __all__ = [
-    "ballot", "ds_bpermute", "ds_permute", "ds_swizzle", "lane_id", "mbcnt_hi", "mbcnt_lo", "permlane16_swap",
-    "permlane32_swap", "permlanex16", "readfirstlane", "readlane", "update_dpp",
+    "ballot", "ds_bpermute", "ds_permute", "ds_swizzle", "lane_id", "mbcnt_hi", "mbcnt_lo", "perm_b32",
+    "permlane16_swap", "permlane32_swap", "permlanex16", "readfirstlane", "readlane", "update_dpp",
 ]  # fmt: skip
 
 
@@ -131,6 +131,16 @@ def ds_swizzle(res: Any, src: Any, offset: Any) -> Any:
     kind = _same_type("ds_swizzle", res, value)
     pattern = Int32(immediate("the offset of ds_swizzle", offset, 0, 0xFFFF)).ir_value()
     return _typed(call("ds_swizzle", [bitcast(value, Int32.ir_type), pattern], Int32.ir_type).ir_value(), kind)
+
+
+@result_type_first
+def perm_b32(res: Any, src0: Any, src1: Any, selector: Any) -> Any:
+    """Choose four bytes (v_perm_b32): each byte of `selector` names one, 0 to 3 of src1 and 4 to 7 of src0.
+
+    12 is the byte 0, 13 and above 0xFF; 8 to 11 are a sign (ISA, V_PERM_B32). Nothing moves between lanes.
+    """
+    values = [operand("perm_b32", value, Int32) for value in (src0, src1, selector)]
+    return _typed(call_intrinsic("llvm.amdgcn.perm", values, Int32.ir_type), _same_type("perm_b32", res, values[0]))
 
 
 @result_type_first

@@ -1,19 +1,40 @@
-"""LDS accesses of one instruction."""
+"""LDS accesses of one instruction: wide and transposing reads, and loads from global memory straight into LDS."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mlir import ir
 
+from flydsl.atoms.instruction_sets import CDNA4, FROM_CDNA3
 from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Int32
-from flydsl.expr.rocdl.intrinsic import as_type, llvm_pointer, operand, wrap
+from flydsl.expr.rocdl.intrinsic import (
+    as_type,
+    bitcast,
+    bits_of,
+    call,
+    i32_attribute,
+    immediate,
+    ir_type,
+    llvm_pointer,
+    operand,
+    require_target,
+    result_type_first,
+    wrap,
+)
+from flydsl.expr.target import target_name
 
-__all__ = ["ds_read_b128", "ds_write_b128"]
+__all__ = [
+    "ds_read_b128", "ds_read_tr4_b64", "ds_read_tr6_b96", "ds_read_tr8_b64", "ds_read_tr16_b64", "ds_write_b128",
+    "global_load_lds", "load_to_lds",
+]  # fmt: skip
 
-_LDS_SPACE = 3
+_GLOBAL_SPACE, _LDS_SPACE = 1, 3
 _B128_ALIGNMENT_BYTES = 16
 
 
@@ -45,3 +66,65 @@ def _address(name: str, pointer: Any, offset: Any) -> ir.Value:
     }
     step = operand(f"the offset of {name}", offset, Int32)
     return emit("llvm.getelementptr", [base, step], [base.type], attributes).result
+
+
+# --- transposing reads of CDNA 4 -------------------------------------------------------------------------------------
+
+
+def _transposing(element_bits: int, bits: int) -> Callable[..., Any]:
+    name = f"ds_read_tr{element_bits}_b{bits}"
+
+    @result_type_first
+    def read(res: Any, ptr: Any) -> Any:
+        require_target(name, CDNA4)
+        words = ir.VectorType.get([bits // 32], Int32.ir_type)
+        kind = words if res is None else ir_type(name, res)
+        if bits_of(kind) != bits:
+            raise ArgumentError(f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}", at=user_location())
+        moved = ir.VectorType.get([4], element_type("i16")) if element_bits == 16 else words
+        address = llvm_pointer(f"the address of {name}", ptr, _LDS_SPACE)
+        return wrap(bitcast(call(f"ds.read.tr{element_bits}.b{bits}", [address], moved).ir_value(), kind))
+
+    read.__name__ = read.__qualname__ = name
+    read.__doc__ = (
+        f"Read {bits} bits per lane of a matrix of {element_bits}-bit elements, with rows and columns of blocks of 16 "
+        f"lanes exchanged. res: a type of {bits} bits. CDNA 4."
+    )
+    return read
+
+
+ds_read_tr16_b64 = _transposing(16, 64)
+ds_read_tr8_b64 = _transposing(8, 64)
+ds_read_tr6_b96 = _transposing(6, 96)
+ds_read_tr4_b64 = _transposing(4, 64)
+
+
+# --- global memory to LDS --------------------------------------------------------------------------------------------
+
+
+def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, aux: Any = 0) -> None:
+    """Load straight into LDS: each lane's `size` bytes at `global_ptr`, side by side from `lds_ptr` on.
+
+    global_ptr: per lane. lds_ptr: the same in all lanes. size: 1, 2 or 4 bytes, on CDNA 4 also 12 or 16.
+    offset: bytes added to both, aux: cache policy; constants. A barrier alone does not wait for it: `s_waitcnt` does.
+    """
+    name = "global_load_lds"
+    require_target(name, FROM_CDNA3)
+    number = immediate(f"the size of {name}", size, 1, 16)
+    sizes = (1, 2, 4, 12, 16) if target_name() in CDNA4 else (1, 2, 4)
+    if number not in sizes:
+        shown = ", ".join(map(str, sizes))
+        raise ArgumentError(f"{name} of {number} bytes: {target_name()} has {shown}", at=user_location())
+    addresses = [
+        llvm_pointer(f"the source of {name}", global_ptr, _GLOBAL_SPACE),
+        llvm_pointer(f"the target of {name}", lds_ptr, _LDS_SPACE),
+    ]
+    attributes = {
+        "size": i32_attribute(number),
+        "offset": i32_attribute(immediate(f"the offset of {name}", offset, -4096, 4095)),
+        "aux": i32_attribute(immediate(f"aux of {name}", aux, 0, 0x1F)),
+    }
+    call("global.load.lds", addresses, attributes=attributes)
+
+
+load_to_lds = global_load_lds

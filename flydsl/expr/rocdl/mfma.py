@@ -117,8 +117,18 @@ def _described(function: Callable[..., Any], name: str, text: str) -> Callable[.
     return function
 
 
+def _spread(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The form with a trailing underscore in its name: the operands one by one, not in a list."""
+
+    def instruction(res: Any, *operands: Any) -> Any:
+        return function(res, operands)
+
+    return _described(instruction, f"{name}_", f"The operands of `{name}`, not in a list.")
+
+
 FUNCTIONS = {i.name: _named(i) for i in MATRIX_INTRINSICS.values()} | {
     name: _scaled(name) for name in SCALED_MATRIX_INTRINSICS
 }
+FUNCTIONS |= {f"{name}_": _spread(name, function) for name, function in FUNCTIONS.items()}
 __all__ = list(FUNCTIONS)
 globals().update(FUNCTIONS)

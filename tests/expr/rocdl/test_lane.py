@@ -86,7 +86,14 @@ def test_data_parallel_primitives(wave: Run) -> None:
     assert torch.equal(got[3], torch.where(chosen, LANE ^ 15, -1).int())
 
 
-def test_wave_number(wave: Run, compiled: Callable[..., str]) -> None:
+def test_chosen_bytes(wave: Run) -> None:
+    a = torch.randint(-(2**31), 2**31, (LANES,), generator=torch.Generator().manual_seed(0), dtype=torch.int32)
+    got = wave(lambda lane, A: [rocdl.perm_b32(A[lane], 0x44332211, 0x0C000706)], a, dtype=torch.int32)
+    chosen = a.view(torch.uint8).reshape(LANES, 4).int()
+    assert torch.equal(got[0], chosen[:, 2] | chosen[:, 3] << 8 | 0x11 << 16)
+
+
+def test_wave_number(wave: Run) -> None:
     assert wave(lambda lane: [rocdl.wave_id(), rocdl.wavefrontsize()], dtype=torch.int32)[:, 5].tolist() == [0, 64]
 
 
