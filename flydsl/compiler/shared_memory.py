@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.dialect.elements import element_bits
 from flydsl.dialect.location import source_location
 from flydsl.errors import LaunchError, TraceError
+
+# Operations that make a storage, and those that use one -> the attribute with its type, or with its name. Storages are
+# arrays of bytes: memref<128xi8, ...>, !llvm.array<128 x i8>.
+_STORAGES = {"memref.global": "type", "llvm.mlir.global": "global_type"}
+_USES = {"memref.get_global": "name", "llvm.mlir.addressof": "global_name"}
+_BYTES = re.compile(r"<(\d+) ?x ?i8\b")
 
 
 def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -> None:
@@ -18,7 +24,7 @@ def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -
     module_body: of the GPU module. launcher: the host function's entry block. Dynamic memory whose size is a runtime
     value is checked when it is launched.
     """
-    storages = {_name(op): _size_bytes(op) for op in module_body.operations if op.operation.name == "memref.global"}
+    storages = {_name(op): _size_bytes(op) for op in module_body.operations if op.operation.name in _STORAGES}
     functions = {_name(op): op.operation for op in module_body.operations if op.operation.name == "gpu.func"}
     for launch in _operations(launcher, "gpu.launch_func"):
         kernel = str(launch.attributes["kernel"]).rsplit("@", 1)[-1].strip('"')
@@ -40,8 +46,8 @@ def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
     """The storages that a kernel touches."""
     used = set()
     for block in function.regions[0].blocks:
-        for op in _operations(block, "memref.get_global"):
-            name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+        for op in _operations(block, *_USES):
+            name = ir.FlatSymbolRefAttr(op.attributes[_USES[op.name]]).value
             if name not in storages:
                 raise TraceError(
                     f"LDS storage {name!r} is used and not there",
@@ -53,13 +59,13 @@ def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
     return used
 
 
-def _operations(block: ir.Block, name: str) -> Iterator[ir.Operation]:
+def _operations(block: ir.Block, *names: str) -> Iterator[ir.Operation]:
     for op in block.operations:
-        if op.operation.name == name:
+        if op.operation.name in names:
             yield op.operation
         for region in op.regions:
             for inner in region.blocks:
-                yield from _operations(inner, name)
+                yield from _operations(inner, *names)
 
 
 def _name(op: ir.OpView) -> str:
@@ -67,11 +73,7 @@ def _name(op: ir.OpView) -> str:
 
 
 def _size_bytes(storage: ir.OpView) -> int:
-    kind = ir.MemRefType(ir.TypeAttr(storage.attributes["type"]).value)
-    elements = 1
-    for extent in kind.shape:
-        elements *= extent
-    return elements * element_bits(str(kind.element_type)) // 8
+    return int(_BYTES.search(str(storage.attributes[_STORAGES[storage.operation.name]]))[1])  # type: ignore[index]
 
 
 # Operands of gpu.launch_func before the dynamic shared memory: dependencies, grid, block, cluster sizes.

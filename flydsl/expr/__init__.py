@@ -42,6 +42,8 @@ from flydsl.expr.gpu import (
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import ArithValue
 from flydsl.expr.primitive import *
+from flydsl.expr.shared_allocator import SharedAllocator, Storage
+from flydsl.expr.struct import Align, Array, is_composite_type, is_struct_type, struct, union
 from flydsl.expr.typing import *
 
 __getattr__ = unknown_name(__name__, globals())

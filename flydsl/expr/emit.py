@@ -31,6 +31,7 @@ def emit(
     operands: Sequence[ir.Value] = (),
     results: Sequence[ir.Type] = (),
     attributes: Mapping[str, ir.Attribute] | None = None,
+    regions: int = 0,
 ) -> ir.Operation:
     """Create an upstream operation at the insertion point, with the user's line as its location."""
     require_trace(name)
@@ -39,6 +40,7 @@ def emit(
         results=list(results),
         operands=list(operands),
         attributes=dict(attributes or {}),
+        regions=regions,
         loc=mlir_location(user_location()),
     )
 

@@ -13,6 +13,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Index, Int32
+from flydsl.expr.shared_allocator import SharedAllocator
 
 _DIMENSIONS = ("x", "y", "z")
 
@@ -26,7 +27,7 @@ def _id(operation: str, dimension: str) -> ir.Value:
 
 
 __all__ = [
-    "barrier", "block_dim", "block_id", "block_idx", "grid_dim", "lds_space", "shuffle", "shuffle_down", "shuffle_idx",
+    "SharedAllocator", "barrier", "block_dim", "block_id", "block_idx", "grid_dim", "lds_space", "shuffle", "shuffle_down", "shuffle_idx",
     "shuffle_up", "shuffle_xor", "smem_space", "thread_id", "thread_idx",
 ]  # fmt: skip
 

@@ -53,6 +53,14 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
         "flydsl.expr.gpu": """
             SharedAllocator barrier block_dim block_id block_idx grid_dim lds_space smem_space thread_id thread_idx
         """,
+        "flydsl.expr.struct": """
+            Align Arena Array Storage Struct Union is_composite_type is_specializable_struct_type is_struct_type struct
+            union
+        """,
+        "flydsl.utils.smem_allocator": """
+            SmemAllocator SmemPtr check_smem_capacity get_index_value get_mlir_type_align get_mlir_type_size
+            get_op_result_or_value lds_space
+        """,
         "flydsl.expr.arith": """
             ArithValue andi cmpf cmpi constant constant_vector index index_cast int_to_fp shli sitofp trunc_f unwrap
             xori

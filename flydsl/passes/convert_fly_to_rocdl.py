@@ -105,6 +105,9 @@ def _convert_body(function: ir.Operation) -> None:
             elif op.name in ("gpu.block_dim", "gpu.grid_dim"):
                 op.result.replace_all_uses_with(_dimension(op, function))
                 dead.append(op)
+            elif op.name == "builtin.unrealized_conversion_cast" and fly_type(op.results[0].type) is not None:
+                op.results[0].replace_all_uses_with(op.operands[0])  # an LLVM pointer seen as one of the DSL
+                dead.append(op)
     for op in reversed(dead):
         _erase(op)
 

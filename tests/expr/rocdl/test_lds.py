@@ -80,5 +80,5 @@ def test_transposing_reads(name: str, kind: str, mnemonic: str, compiled: Callab
     assert mnemonic in compiled(body, "gfx950")
     with pytest.raises(ArchError, match=f"{name}: gfx942 does not have it"):
         compiled(body)
-    with pytest.raises(ArgumentError, match="f64 has 64|f32 has 32"):
+    with pytest.raises(ArgumentError, match=r"f64 has 64|f32 has 32"):
         compiled(lambda A: getattr(rocdl, name)(T.f64 if "96" in name else T.f32, part()), "gfx950")

@@ -1,0 +1,164 @@
+"""Shared memory of structured types, allocated inside of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError, FlyError, LaunchError, TraceError
+from flydsl.expr import gpu, rocdl
+from flydsl.expr.struct import align_of, size_of
+
+LANES = 64
+
+
+@fx.struct
+class Inner:
+    tag: fx.Int8
+    value: fx.Float64
+
+
+@fx.struct
+class Tiles:
+    a: fx.Array[fx.Float16, 3 * LANES, 16]
+    flag: fx.Int32
+    inner: Inner
+
+
+@fx.union
+class Either:
+    floats: fx.Array[fx.Float32, LANES, 16]
+    halves: fx.Array[fx.Float16, 2 * LANES]
+    one: fx.Float64
+
+
+def run(
+    body: Callable[[Any, Any, Any], None], a: torch.Tensor, out: torch.Tensor, grid: int = 1, smem: int = 0
+) -> torch.Tensor:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        body(A, Out, fx.thread_idx.x)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=grid, block=LANES, smem=smem)
+
+    launch(a, out)
+    return out
+
+
+def test_layout_is_that_of_c() -> None:
+    assert {name: place[0] for name, place in Tiles.dsl_fields.places.items()} == {"a": 0, "flag": 384, "inner": 392}
+    assert (size_of(Inner), align_of(Inner)) == (16, 8)
+    assert (size_of(Tiles), align_of(Tiles)) == (416, 16)
+    assert (size_of(Either), align_of(Either)) == (256, 16)
+    assert (size_of(fx.Align[fx.Int32, 64]), align_of(fx.Align[fx.Int32, 64])) == (64, 64)
+    assert fx.Array[fx.Float16, 8] is fx.Array[fx.Float16, 8, 2]
+    assert [fx.is_struct_type(t) for t in (Tiles, Either, fx.Int32)] == [True, False, False]
+    assert [fx.is_composite_type(t) for t in (Tiles, Either, fx.Int32)] == [True, True, False]
+
+
+def test_fields() -> None:
+    def body(A: Any, Out: Any, lane: Any) -> None:
+        storage = fx.SharedAllocator().allocate(Tiles)
+        tiles = storage.peek()
+        a = tiles.a.view(fx.make_layout((3, LANES), (1, 3)))
+        for j in range(3):
+            a[j, lane] = A[lane].to(fx.Float16) + float(j)
+        storage.flag.poke(7)
+        storage.inner.value.poke(0.25)
+        storage.inner.tag.poke(-3)
+        gpu.barrier()
+        for j in range(3):
+            Out[j, lane] = a[j, 63 - lane].to(fx.Float32)
+        Out[3, lane] = tiles.flag.to(fx.Float32) + tiles.inner.value.to(fx.Float32) + tiles.inner.tag.to(fx.Float32)
+
+    a = torch.arange(1.0, 1 + LANES)
+    out = run(body, a, torch.zeros(4, LANES))
+    assert torch.equal(out[:3], torch.stack([a.flip(0) + j for j in range(3)]))
+    assert (out[3] == 4.25).all()
+
+
+def test_a_union_is_one_piece_of_memory() -> None:
+    """Floats written, read as pairs of halves: the upper one of 1.0 is what bf16 would be, 0x3F80."""
+
+    def body(A: Any, Out: Any, lane: Any) -> None:
+        storage = fx.SharedAllocator().allocate(Either)
+        floats = storage.floats.peek().view(fx.make_layout(LANES, 1))
+        halves = storage.halves.peek().view(fx.make_layout((2, LANES), (1, 2)))
+        floats[lane] = A[lane]
+        gpu.barrier()
+        for j in range(2):
+            Out[j, lane] = halves[j, lane]
+
+    a = torch.randn(LANES, generator=torch.Generator().manual_seed(0))
+    out = run(body, a, torch.zeros(2, LANES, dtype=torch.float16))
+    assert torch.equal(out.view(torch.int16), a.view(torch.int16).reshape(LANES, 2).T)
+
+
+def test_bytes_and_pointers() -> None:
+    def body(A: Any, Out: Any, lane: Any) -> None:
+        numbers = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 4 * LANES, 16]).peek()
+        other = fx.SharedAllocator(base_alignment=64).allocate(16 * LANES).peek()
+        rocdl.ds_write_b128(numbers.ptr, lane * 16, fx.Vector.from_elements([A[lane] + float(j) for j in range(4)]))
+        gpu.barrier()
+        rocdl.ds_write_b128(other.ptr, lane * 16, rocdl.ds_read_b128(numbers.ptr, (63 - lane) * 16))
+        moved = fx.make_view(fx.add_offset(numbers.ptr, lane * 4), fx.make_layout(4, 1))
+        got = rocdl.ds_read_b128(other.ptr, lane * 16).bitcast(fx.Float32)
+        for j in range(4):
+            Out[j, lane] = got[j] + moved[j] * 100.0
+
+    a = torch.arange(LANES).float()
+    out = run(body, a, torch.zeros(4, LANES))
+    assert torch.equal(out, torch.stack([a.flip(0) + j + (a + j) * 100 for j in range(4)]))
+
+
+def test_capacity() -> None:
+    def body(A: Any, Out: Any, lane: Any) -> None:
+        for _ in range(2):
+            fx.SharedAllocator().allocate(fx.Array[fx.Float32, 8 * 1024]).peek().view(fx.make_layout(1, 1))[0] = A[0]
+        Out[lane] = 1.0
+
+    run(body, torch.zeros(1), torch.zeros(LANES))
+    with pytest.raises(LaunchError, match=r"needs 65540 bytes of LDS \(65536 static, 4 from smem=\): 4 bytes more"):
+        run(body, torch.zeros(1), torch.zeros(LANES), smem=4)
+
+
+def test_misuse_of_types() -> None:
+    for make, says in [
+        (lambda: fx.Array[fx.Float16], "a type, a size"),
+        (lambda: fx.Array[fx.Float16, 0], "0 elements"),
+        (lambda: fx.Array[fx.Float16, 4, 24], "24 bytes: a power of two"),
+        (lambda: fx.Array["f16", 4], "'f16': a scalar type"),
+        (lambda: fx.Array[fx.Int4, 4], "4 bits are not whole bytes"),
+        (lambda: fx.struct(type("Empty", (), {})), "no annotated fields"),
+        (lambda: fx.struct(type("Bad", (), {"__annotations__": {"peek": fx.Int32}})), "cannot have this name"),
+        (lambda: fx.struct(type("Bad", (), {"__annotations__": {"x": int}})), "a scalar type"),
+    ]:
+        with pytest.raises(ArgumentError, match=says):
+            make()
+    with pytest.raises(TraceError, match="a value of Tiles is not there yet"):
+        Tiles(1, 2)
+    with pytest.raises(TraceError, match="outside a kernel"):
+        fx.SharedAllocator()
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "says"),
+    [
+        (lambda: fx.SharedAllocator(static=False), FlyError, "static=False.* is not there yet"),
+        (lambda: fx.SharedAllocator().allocate("x"), ArgumentError, "a type or a number of bytes"),
+        (lambda: fx.SharedAllocator().allocate(0), ArgumentError, "0 elements"),
+        (lambda: fx.SharedAllocator().allocate(Tiles).b, AttributeError, "no field 'b'; it has a, flag, inner"),
+        (lambda: fx.SharedAllocator().allocate(Tiles).a.poke(1), TraceError, "it is for numbers"),
+        (lambda: fx.SharedAllocator().allocate(fx.Int32).poke(1.5), ArgumentError, "1.5"),
+    ],
+)
+def test_misuse_in_a_kernel(use: Callable[[], Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        run(lambda A, Out, lane: use(), torch.zeros(1), torch.zeros(LANES))
