@@ -27,8 +27,8 @@ def _id(operation: str, dimension: str) -> ir.Value:
 
 
 __all__ = [
-    "SharedAllocator", "barrier", "block_dim", "block_id", "block_idx", "grid_dim", "lds_space", "shuffle", "shuffle_down", "shuffle_idx",
-    "shuffle_up", "shuffle_xor", "smem_space", "thread_id", "thread_idx",
+    "SharedAllocator", "barrier", "block_dim", "block_id", "block_idx", "grid_dim", "lds_space", "shuffle",
+    "shuffle_down", "shuffle_idx", "shuffle_up", "shuffle_xor", "smem_space", "thread_id", "thread_idx",
 ]  # fmt: skip
 
 # LLVM's AMDGPU address space of LDS.
