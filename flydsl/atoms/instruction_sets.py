@@ -8,4 +8,4 @@ CDNA4 = ("gfx950",)
 RDNA4 = ("gfx1201",)
 GFX1250 = ("gfx1250",)
 GFX12 = (*RDNA4, *GFX1250)
-WAVE64 = CDNA
+WAVE32 = GFX12  # waves of 32 lanes, unless a kernel asks for 64

@@ -97,7 +97,7 @@ def buffer_load(
 
     offset: of the first element, in elements. mask: a Boolean; lanes where it does not hold get 0 and access nothing.
     cache_modifier: the instruction's cache policy, a constant. soffset_bytes: added to the offset, the same in all
-    lanes and not part of the bounds check.
+    lanes, and at most the resource's size: see `flydsl.expr.rocdl.raw_buffer`.
     """
     element = Float32.ir_type if dtype is None else ir_type("the dtype of buffer_load", dtype)
     count = immediate("the vec_width of buffer_load", vec_width, 1, 16)

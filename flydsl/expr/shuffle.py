@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl.atoms.instruction_sets import WAVE32
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
@@ -18,10 +19,11 @@ from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Index, Int32, as_numeric
 from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, operand, value_of, wrap
 from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, update_dpp
+from flydsl.expr.target import target_name
 from flydsl.expr.vector import Vector
 
 MODES = ("xor", "up", "down", "idx")
-_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+_WAVE64_LANES, _WAVE32_LANES = 64, 32
 _LANE_BYTES = 4
 
 # Distances of an exclusive or that DPP reaches within a row of 16 lanes (ISA, "DPP_CTRL"): quad_perm, row_half_mirror,
@@ -44,8 +46,9 @@ def shuffle(value: Any, offset: Any, width: Any, mode: str) -> Any:
     """
     if mode not in MODES:
         raise ArgumentError(f"shuffle mode {mode!r}", at=user_location(), hint=f"modes: {', '.join(MODES)}")
-    lanes = immediate("the width of shuffle", width, 1, _WIDTHS[-1])
-    if lanes not in _WIDTHS:
+    largest = _WAVE32_LANES if target_name() in WAVE32 else _WAVE64_LANES
+    lanes = immediate("the width of shuffle", width, 1, largest)
+    if lanes & (lanes - 1):
         raise ArgumentError(f"shuffle within groups of {lanes} lanes: a power of two", at=user_location())
     given = value_of("shuffle", value)
     result = _from_words(list(map(_mover(offset, lanes, mode), _words(given))), given.type)
@@ -62,7 +65,7 @@ def _mover(offset: Any, lanes: int, mode: str) -> _Move:
     """What moves a 32-bit word."""
     distance = as_numeric(offset)
     if mode == "xor" and getattr(distance, "is_static", False):
-        return _static_xor(immediate("the offset of shuffle", offset, 0, _WIDTHS[-1] - 1), lanes)
+        return _static_xor(immediate("the offset of shuffle", offset, 0, _WAVE64_LANES - 1), lanes)
     place = Int32.of(operand("the offset of shuffle", offset, Int32))
     source = _source_lane(place, lanes, mode)
     index = source * _LANE_BYTES

@@ -1,4 +1,4 @@
-"""Matrix instructions called by name: `rocdl.mfma_f32_16x16x16f16(T.f32x4, [a, b, c, cbsz, abid, blgp])`.
+"""Matrix instructions called by name: `rocdl.mfma_f32_16x16x16f16(res, [a, b, c, cbsz, abid, blgp])`.
 
 Every lane passes its part of the matrices. Operands may hold their elements in any form of the right width, so 8 fp8
 numbers do for the i64 that the instruction takes. The three trailing numbers are part of the instruction, and 0 where

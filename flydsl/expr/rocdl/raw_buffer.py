@@ -1,8 +1,11 @@
 """Loads, stores and atomics through a buffer resource, as the hardware has them: offsets are in bytes.
 
 rsrc: a resource (`make_buffer_rsrc`, `buffer_ops.create_buffer_resource`). offset: bytes, per lane. soffset: bytes,
-the same in all lanes, not part of the bounds check. aux: cache policy, part of the instruction (bit 0 sc0, bit 1 nt,
-bit 4 sc1 on CDNA 3). Beyond the resource's size loads give 0, and stores and atomics do nothing.
+the same in all lanes. aux: cache policy, part of the instruction (bit 0 sc0, bit 1 nt, bit 4 sc1 on CDNA 3).
+
+Beyond the resource's size loads give 0, and stores and atomics do nothing. The hardware compares `offset` with the size
+less `soffset`, without a sign: a `soffset` larger than the size makes everything in bounds (CDNA 3 ISA, "Range
+Checking").
 
 `buffer_ops` is the convenient form: offsets in elements, masks.
 """

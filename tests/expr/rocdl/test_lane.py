@@ -109,6 +109,25 @@ def test_swaps_of_cdna4(compiled: Callable[..., str]) -> None:
         compiled(body, "gfx942")
 
 
+def test_other_row_of_gfx12(compiled: Callable[..., str]) -> None:
+    def body(A: Any) -> None:
+        A[fx.thread_idx.x] = rocdl.permlanex16(T.i32, 0, fx.thread_idx.x, 0x76543210, -1).to(fx.Float32)
+
+    assert "v_permlanex16_b32" in compiled(body, "gfx1201")
+
+
+def test_waves_of_32_lanes(compiled: Callable[..., str]) -> None:
+    def sum_of(width: int) -> Callable[[Any], None]:
+        def body(A: Any) -> None:
+            A[fx.thread_idx.x] = A[fx.thread_idx.x].shuffle_xor(16, width).shuffle_up(3, 32)
+
+        return body
+
+    assert "ds_bpermute_b32" in compiled(sum_of(32), "gfx1201")
+    with pytest.raises(ArgumentError, match="the width of shuffle: 64 is outside of 1 to 32"):
+        compiled(sum_of(64), "gfx1201")
+
+
 def fx_extract(structure: Any) -> Any:
     """The first member of an LLVM structure."""
     from mlir.dialects import llvm

@@ -29,7 +29,15 @@ def test_instructions(compiled: Callable[..., str]) -> None:
     isa = compiled(body)
     for text in ("s_setprio 3", "s_nop 7", "s_sleep 2", "s_waitcnt vmcnt(0)"):
         assert text in isa
-    assert compiled(lambda A: rocdl.s_wait_dscnt(3), "gfx1201").count("s_wait_dscnt 0x3") == 1
+
+
+@pytest.mark.parametrize(
+    ("counter", "arch"),
+    [(c, "gfx1201") for c in ("loadcnt", "storecnt", "dscnt", "expcnt")]
+    + [(c, "gfx1250") for c in ("asynccnt", "tensorcnt")],
+)
+def test_counters_of_gfx12(counter: str, arch: str, compiled: Callable[..., str]) -> None:
+    assert f"s_wait_{counter} 0x3" in compiled(lambda A: getattr(rocdl, f"s_wait_{counter}")(3), arch)
 
 
 def order(isa: str) -> str:
