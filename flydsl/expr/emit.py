@@ -35,6 +35,7 @@ def emit(
 ) -> ir.Operation:
     """Create an upstream operation at the insertion point, with the user's line as its location."""
     require_trace(name)
+    _require_registered(name)
     return ir.Operation.create(
         name,
         results=list(results),
@@ -43,6 +44,18 @@ def emit(
         regions=regions,
         loc=mlir_location(user_location()),
     )
+
+
+_registered: set[str] = set()
+
+
+def _require_registered(name: str) -> None:
+    """Raise TraceError for an operation that MLIR has not: its translation to LLVM IR would end the process."""
+    if name in _registered:
+        return
+    if not ir.Context.current.is_registered_operation(name):
+        raise TraceError(f"this version of MLIR has no operation {name}", at=user_location())
+    _registered.add(name)
 
 
 def emit_fly(
