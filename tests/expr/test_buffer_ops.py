@@ -41,6 +41,7 @@ def run(body: Callable[..., None], a: torch.Tensor, out: torch.Tensor, n: int = 
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_copies_of_elements(dtype: torch.dtype) -> None:
     """Offsets count elements, of any width."""

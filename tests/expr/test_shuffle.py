@@ -24,10 +24,10 @@ def source(mode: str, offset: int, width: int) -> torch.Tensor:
     return torch.where((moved[mode] >= 0) & (moved[mode] < width), first + moved[mode], LANE)
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["constant", "runtime"])
+@pytest.mark.parametrize("known", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["constant", "runtime"])
 @pytest.mark.parametrize("mode", ["xor", "up", "down", "idx"])
 def test_distances_and_groups(mode: str, known: bool, elementwise: Callable[..., torch.Tensor]) -> None:
-    cases = [(offset, width) for width in (64, 32, 8, 1) for offset in (0, 1, 2, 3, 4, 7, 8, 13, 15, 16, 32, 63)]
+    cases = [(offset, width) for width in (64, 16, 1) for offset in (0, 1, 2, 3, 4, 7, 8, 13, 15, 16, 32, 63)]
 
     def moved(a: Any, b: Any) -> list[Any]:
         zero = 0 if known else b.to(fx.Int32)
@@ -39,6 +39,7 @@ def test_distances_and_groups(mode: str, known: bool, elementwise: Callable[...,
         assert torch.equal(row, a[source(mode, offset, width)]), (offset, width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_types(dtype: torch.dtype, elementwise: Callable[..., torch.Tensor]) -> None:
     random = torch.Generator().manual_seed(0)

@@ -80,6 +80,7 @@ def test_parts_follow_one_another_at_their_alignment() -> None:
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.int64,
                                    torch.float8_e4m3fnuz], ids=str)  # fmt: skip
 def test_transpose(dtype: torch.dtype) -> None:
@@ -245,6 +246,8 @@ def use(*parts: tuple[SmemAllocator, Any]) -> Callable[..., None]:
     return body
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_storages_and_dynamic_memory_together() -> None:
     allocators = [SmemAllocator(None, global_sym_name=f"smem{i}") for i in range(2)]
     parts = [(allocator, allocator.allocate_array(T.f32, 8 * KIB)) for allocator in allocators]

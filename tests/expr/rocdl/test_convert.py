@@ -45,6 +45,7 @@ def test_unpack(fmt: str, wave: Callable[..., torch.Tensor]) -> None:
     assert torch.equal(got[4:], numbers.float().T)
 
 
+@pytest.mark.slow
 def test_round_at_random(wave: Callable[..., torch.Tensor]) -> None:
     """0 as the random number truncates, all ones round away from zero."""
 
@@ -58,6 +59,7 @@ def test_round_at_random(wave: Callable[..., torch.Tensor]) -> None:
     assert (up >= exact).all()
 
 
+@pytest.mark.slow
 def test_round_to_zero_in_halves(wave: Callable[..., torch.Tensor]) -> None:
     got = wave(lambda lane, A: [*rocdl.cvt_pkrtz(None, A[0, lane], A[1, lane])], PAIRS, dtype=torch.float16)
     assert (got.float().abs() <= PAIRS.abs()).all()

@@ -28,6 +28,7 @@ CASES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 X = torch.linspace(0.05, 6.0, 64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_f32(name: str, wave: Callable[..., torch.Tensor]) -> None:
     def body(lane: Any, A: Any) -> list[Any]:
@@ -38,6 +39,7 @@ def test_f32(name: str, wave: Callable[..., torch.Tensor]) -> None:
     torch.testing.assert_close(got, torch.stack([expected, expected]), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [(name, torch.float16) for name in ("rcp", "rsq", "sqrt", "sin", "cos")]

@@ -60,6 +60,7 @@ def test_sizes_of_each_target(compiled: Callable[..., str]) -> None:
         compiled(body, "gfx1201")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "mnemonic"),
     [

@@ -61,6 +61,7 @@ def atomics(dtype: torch.dtype, body: Callable[[Any, Any, Any], None]) -> torch.
     return a
 
 
+@pytest.mark.slow
 def test_atomics() -> None:
     def add(rsrc: Any, lane: Any, A: Any) -> None:
         rocdl.raw_ptr_buffer_atomic_fadd(1.5, rsrc, lane % 8 * 4, 0, 0)

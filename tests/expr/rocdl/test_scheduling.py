@@ -31,6 +31,7 @@ def test_instructions(compiled: Callable[..., str]) -> None:
         assert text in isa
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("counter", "arch"),
     [(c, "gfx1201") for c in ("loadcnt", "storecnt", "dscnt", "expcnt")]
@@ -45,6 +46,7 @@ def order(isa: str) -> str:
     return "".join("r" if found == "ds_read" else "m" for found in re.findall(r"ds_read|v_mfma", isa))
 
 
+@pytest.mark.slow
 def test_groups_decide_the_order(compiled: Callable[..., str]) -> None:
     """Four reads and four independent matrix instructions: as a pipeline of groups asks for them."""
     allocator = SmemAllocator(None, global_sym_name="scheduled")
