@@ -21,6 +21,7 @@ from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr import primitive
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.numeric import Uint8
+from flydsl.expr.pointer import Pointer
 from flydsl.expr.struct import Align, Array, align_of, fields_of, is_composite_type, size_of
 from flydsl.expr.typing import Tensor
 
@@ -33,9 +34,19 @@ class _Place:
     """Where a part of a storage is."""
 
     symbol: str
+    storage_align: int
     offset: int
 
-    def pointer(self, element: str) -> ir.Value:
+    def moved(self, offset: int) -> _Place:
+        """The place `offset` bytes further."""
+        return _Place(self.symbol, self.storage_align, self.offset + offset)
+
+    @property
+    def align(self) -> int:
+        """What the address is a multiple of, in bytes."""
+        return min(self.storage_align, self.offset & -self.offset) if self.offset else self.storage_align
+
+    def pointer(self, element: str) -> Pointer:
         """A pointer to elements of a type."""
         name = {"global_name": ir.FlatSymbolRefAttr.get(self.symbol)}
         space = ir.Type.parse(f"!llvm.ptr<{_LDS_SPACE}>")
@@ -46,8 +57,8 @@ class _Place:
                 "rawConstantIndices": ir.DenseI32ArrayAttr.get([self.offset]),
             }
             base = emit("llvm.getelementptr", [base], [space], attributes).result
-        kind = PointerType(element, "shared")
-        return emit("builtin.unrealized_conversion_cast", [base], [kind.ir]).result
+        kind = PointerType(element, "shared", self.align)
+        return Pointer(emit("builtin.unrealized_conversion_cast", [base], [kind.ir]).result)
 
 
 class ArrayInMemory:
@@ -57,7 +68,7 @@ class ArrayInMemory:
         self._kind, self._place = kind, place
 
     @property
-    def ptr(self) -> ir.Value:
+    def ptr(self) -> Pointer:
         return self._place.pointer(self._kind.dtype.mlir_name)
 
     def view(self, layout: Any) -> Tensor:
@@ -81,7 +92,7 @@ class Storage:
             hint = f"; it has {', '.join(known)}" if known else ""
             raise AttributeError(f"{self!r} has no field {name!r}{hint}")
         offset, kind = fields_of(self._kind).places[name]
-        return Storage(kind, _Place(self._place.symbol, self._place.offset + offset))
+        return Storage(kind, self._place.moved(offset))
 
     def peek(self) -> Any:
         """What is there: a number as it is now, an array as a place with `.ptr` and `.view`, a struct as its fields.
@@ -153,7 +164,7 @@ class SharedAllocator:
         }
         with ir.InsertionPoint(self._body):
             emit("llvm.mlir.global", attributes=attributes, regions=1)
-        return Storage(kind, _Place(symbol, 0))
+        return Storage(kind, _Place(symbol, align_of(kind), 0))
 
 
 def _gpu_module_body() -> ir.Block:

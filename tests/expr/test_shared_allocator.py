@@ -10,7 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError, FlyError, LaunchError, TraceError
+from flydsl.errors import ArgumentError, FlyError, LaunchError, SimulatorError, TraceError
 from flydsl.expr import gpu, rocdl
 from flydsl.expr.struct import align_of, size_of
 
@@ -162,3 +162,28 @@ def test_misuse_of_types() -> None:
 def test_misuse_in_a_kernel(use: Callable[[], Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         run(lambda A, Out, lane: use(), torch.zeros(1), torch.zeros(LANES))
+
+
+def test_beside_dynamic_memory() -> None:
+    """The launch's memory lies behind the static one; an access beyond what was launched is found."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        lane = fx.thread_idx.x
+        static = fx.SharedAllocator().allocate(fx.Array[fx.Float32, LANES]).peek().view(fx.make_layout(LANES, 1))
+        dynamic = fx.make_view(fx.get_dyn_shared(fx.Float32), fx.make_layout(LANES, 1))
+        static[lane], dynamic[lane] = A[lane], A[lane] * 2.0
+        gpu.barrier()
+        Out[lane] = static[63 - lane] + dynamic[63 - lane]
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
+        kernel(A, Out).launch(grid=1, block=LANES, smem=n)
+
+    a, out = torch.arange(LANES).float(), torch.zeros(LANES)
+    launch(a, out, 4 * LANES)
+    assert torch.equal(out, 3 * a.flip(0))
+    with pytest.raises(SimulatorError, match="outside of LDS"):
+        launch(a, out, 4 * LANES - 4)
+    with pytest.raises(LaunchError, match="static ones; gfx942 has 65536 per workgroup: .* bytes too many"):
+        launch(a, out, 65536)
