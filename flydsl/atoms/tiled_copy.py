@@ -53,7 +53,10 @@ class TiledCopy:
 
         Raises LayoutError where the tile does not divide the layout.
         """
-        tiles, rest = algebra.zipped_divide(layout, self.tile)
+        try:
+            tiles, rest = algebra.zipped_divide(layout, self.tile)
+        except LayoutError as error:
+            raise LayoutError(f"a copy in tiles of {self.tile} does not fit {layout}: {error.message}") from None
         by_thread = algebra.composition(tiles, self._thread_and_value())
         rests = list(rest) if isinstance(rest.shape, tuple) else [rest]
         modes = [*by_thread, *rests]
@@ -66,8 +69,14 @@ class TiledCopy:
         LayoutError where the copy does not move whole calls of the MMA.
         """
         values = algebra.size(algebra.get(layout, 0))
+        held = algebra.size(algebra.get(self.layout_tv, 1))
+        if not isinstance(values, int) or not isinstance(held, int) or held % values:
+            raise LayoutError(
+                f"a thread holds {held} values of this copy, in {self.layout_tv}, which are no whole number of the "
+                f"{values} in mode 0 of the fragment {layout}",
+                hint="retile a fragment of the tiled MMA that the copy was made from",
+            )
         extents = algebra.product_each(tuple(_extent(mode) for mode in self.tile.modes))
-        assert isinstance(values, int)
         by_element = algebra.composition(algebra.right_inverse(self.layout_tv), Layout(extents))
         calls = algebra.recast_layout(by_element, 1, self.threads * values)
         order = algebra.logical_product(Layout(values), algebra.right_inverse(calls))

@@ -11,6 +11,7 @@ from flydsl.atoms.mma import MmaOp
 from flydsl.errors import LayoutError
 from flydsl.layout import Layout, Tile
 from flydsl.layout.layout import modes_of, of_modes
+from flydsl.layout.text import to_text
 
 # Operand -> the modes of (M, N, K) that it has.
 _MODES = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}
@@ -89,7 +90,14 @@ class TiledMma:
         if algebra.rank(layout) < 2:
             raise LayoutError(f"operand {operand} of a tiled MMA has two modes; {layout} has {algebra.rank(layout)}")
         modes = modes_of(layout)
-        threads, values, rests = self._by_thread(operand, of_modes(modes[:2]))
+        try:
+            threads, values, rests = self._by_thread(operand, of_modes(modes[:2]))
+        except LayoutError as error:
+            tile = to_text(tuple(self.tile_size_mnk[mode] for mode in _MODES[operand]))
+            raise LayoutError(
+                f"operand {operand.upper()} of a tiled MMA has tiles of {tile}, which do not fit {layout}: "
+                f"{error.message}"
+            ) from None
         return of_modes([threads, values, *rests, *modes[2:]])
 
     def layout_tv(self, operand: str) -> Layout:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +24,8 @@ from flydsl.expr.typing import FlyValue, IntTuple, LayoutValue, Tile
 
 __all__ = [
     "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "cosize",
-    "crd2idx", "depth", "dice", "flat_divide", "flat_product", "get", "get_", "get_1d_coord", "get_flat_coord",
-    "get_leaves", "get_scalar", "get_shape", "get_stride", "group", "has_none", "idx2crd", "int_tuple_add",
+    "crd2idx", "depth", "dice", "elem_less", "equal", "flat_divide", "flat_product", "get", "get_", "get_1d_coord",
+    "get_flat_coord", "get_leaves", "get_scalar", "get_shape", "get_stride", "group", "has_none", "idx2crd", "int_tuple_add",
     "int_tuple_div", "int_tuple_mod", "int_tuple_mul", "int_tuple_product", "int_tuple_product_each",
     "int_tuple_product_like", "int_tuple_sub", "left_inverse", "logical_divide", "logical_product",
     "make_composed_layout", "make_coord", "make_fragment_layout_like", "make_identity_layout",
@@ -122,6 +123,34 @@ apply_swizzle = _algebra("apply_swizzle", 2)
 def make_composed_layout(inner: Any, offset: Any, outer: Any = None) -> Any:
     """The function c -> inner(offset + outer(c)). With two arguments, the inner and the outer one, the offset is 0."""
     return _composed_of_three(inner, 0, offset) if outer is None else _composed_of_three(inner, offset, outer)
+
+
+def elem_less(lhs: Any, rhs: Any) -> Any:
+    """Whether each part of a coordinate is less than the same part of another, such as the extents of a tensor.
+
+    Known at once where all parts are; else a runtime Boolean.
+
+    >>> elem_less((3, 7), (4, 8)), elem_less((3, 8), (4, 8))
+    (True, False)
+    """
+    return _all_parts("elem_less", operator.lt, lhs, rhs)
+
+
+def equal(lhs: Any, rhs: Any) -> Any:
+    """Whether two coordinates or tuples of integers are equal, part by part."""
+    return _all_parts("equal", operator.eq, lhs, rhs)
+
+
+def _all_parts(what: str, compare: Callable[[Any, Any], Any], lhs: Any, rhs: Any) -> Any:
+    if isinstance(lhs, _TUPLES) or isinstance(rhs, _TUPLES):
+        if not (isinstance(lhs, _TUPLES) and isinstance(rhs, _TUPLES) and len(lhs) == len(rhs)):
+            raise ArgumentError(f"{what} of {lhs} and {rhs}: they are not of one shape", at=user_location())
+        parts = [_all_parts(what, compare, a, b) for a, b in zip(lhs, rhs, strict=True)]
+        return functools.reduce(operator.and_, parts, True)
+    return compare(lhs, rhs)
+
+
+_TUPLES = (tuple, list, IntTuple)
 
 
 def rank(value: Any) -> int:

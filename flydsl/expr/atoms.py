@@ -89,13 +89,13 @@ class ThrCopy:
         self.tiled_copy = tiled_copy
         self.thr_idx = thread
 
-    def partition_S(self, source: Tensor) -> Tensor:
+    def partition_S(self, source: Any) -> Any:
         """What the thread reads: ((values of a call, calls), tiles along mode 0, tiles along mode 1, ...)."""
         from flydsl.expr import primitive
 
         return primitive.tiled_copy_partition_src(self.tiled_copy, source, self.thr_idx)
 
-    def partition_D(self, target: Tensor) -> Tensor:
+    def partition_D(self, target: Any) -> Any:
         """What the thread writes, in the same form."""
         from flydsl.expr import primitive
 
@@ -191,15 +191,15 @@ class ThrMma:
         self.tiled_mma = tiled_mma
         self.thr_idx = thread
 
-    def partition_A(self, tensor: Tensor) -> Tensor:
+    def partition_A(self, tensor: Any) -> Any:
         """What the thread multiplies of A (M, K, ...): (values of a call, calls along M, along K, ...)."""
         return self._partition("a", tensor)
 
-    def partition_B(self, tensor: Tensor) -> Tensor:
+    def partition_B(self, tensor: Any) -> Any:
         """What the thread multiplies of B (N, K, ...)."""
         return self._partition("b", tensor)
 
-    def partition_C(self, tensor: Tensor) -> Tensor:
+    def partition_C(self, tensor: Any) -> Any:
         """What the thread accumulates of C (M, N, ...)."""
         return self._partition("c", tensor)
 
@@ -218,7 +218,7 @@ class ThrMma:
         """Registers for the thread's part of C, of the type in which the instruction accumulates."""
         return self._make_fragment("c", tensor, stages)
 
-    def _partition(self, operand: str, tensor: Tensor) -> Tensor:
+    def _partition(self, operand: str, tensor: Any) -> Any:
         from flydsl.expr import primitive
 
         return primitive.tiled_mma_partition(operand, self.tiled_mma, tensor, self.thr_idx)

@@ -11,6 +11,7 @@ from flydsl.dialect.elements import element_bits
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.errors import ArgumentError
+from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import memref_alloca, memref_store, require_tensor
 from flydsl.expr.numeric import Boolean, numeric_class
@@ -133,19 +134,21 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tile: Any) -> TiledCopy:
     return TiledCopy(TiledCopyType(located(atoms.TiledCopy, atom.type.op, atom.type.value_bits, layout_tv, modes)))
 
 
-def tiled_copy_partition_src(copy: TiledCopy, source: Any, thread: Any) -> Tensor:
-    """The part of a tensor that a thread reads."""
+def tiled_copy_partition_src(copy: TiledCopy, source: Any, thread: Any) -> Any:
+    """The part of a tensor, or coordinate tensor, that a thread reads."""
     return _partition("partition_src", copy, source, thread)
 
 
-def tiled_copy_partition_dst(copy: TiledCopy, target: Any, thread: Any) -> Tensor:
-    """The part of a tensor that a thread writes."""
+def tiled_copy_partition_dst(copy: TiledCopy, target: Any, thread: Any) -> Any:
+    """The part of a tensor, or coordinate tensor, that a thread writes."""
     return _partition("partition_dst", copy, target, thread)
 
 
-def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Tensor:
+def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any:
     if not isinstance(copy, TiledCopy):
         raise ArgumentError(f"{operation} takes a tiled copy first, not {copy!r}", at=user_location())
+    if isinstance(tensor, CoordTensor):
+        return tensor.by_thread(located(copy.type.copy.partition, tensor.layout), thread)
     value = require_tensor(operation, tensor).value
     return Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)
 

@@ -12,6 +12,7 @@ from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
 from flydsl.errors import ArgumentError
+from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import require_tensor
 from flydsl.expr.operands import as_operand, element_name, is_runtime, located
@@ -73,8 +74,14 @@ def make_tiled_mma(atom: MmaAtom, atom_layout: Any = None, permutation: Any = No
     return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)))
 
 
-def tiled_mma_partition(operand: Any, tiled_mma: TiledMma, tensor: Any, thread: Any) -> Tensor:
-    """The part of an operand that a thread multiplies: (values of a call, calls along its two modes, other modes)."""
+def tiled_mma_partition(operand: Any, tiled_mma: TiledMma, tensor: Any, thread: Any) -> Any:
+    """The part of an operand that a thread multiplies: (values of a call, calls along its two modes, other modes).
+
+    tensor: a tensor, or the coordinate tensor of one.
+    """
+    if isinstance(tensor, CoordTensor):
+        mma = _require_tiled("partition", tiled_mma).type.mma
+        return tensor.by_thread(located(mma.partition, _operand(operand), tensor.layout), thread)
     value = require_tensor("partition", tensor).value
     operands = [as_operand(_require_tiled("partition", tiled_mma)), value, as_operand(thread)]
     return Tensor(emit_fly("tiled_mma.partition", operands, attributes={"operand": _operand(operand)}).result)

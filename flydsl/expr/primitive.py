@@ -12,6 +12,8 @@ from flydsl.dialect.types import FlyType
 from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr.algebra import *
 from flydsl.expr.algebra import __all__ as _algebra
+from flydsl.expr.coord_tensor import *
+from flydsl.expr.coord_tensor import __all__ as _coord_tensor
 from flydsl.expr.copies import *
 from flydsl.expr.copies import __all__ as _copies
 from flydsl.expr.memory import *
@@ -21,7 +23,7 @@ from flydsl.expr.mma import __all__ as _mma
 from flydsl.expr.operands import is_runtime
 from flydsl.expr.typing import T
 
-__all__ = ["T", "const_expr", "range_constexpr", "static", *_algebra, *_copies, *_memory, *_mma]
+__all__ = ["T", "const_expr", "range_constexpr", "static", *_algebra, *_coord_tensor, *_copies, *_memory, *_mma]
 
 
 def range_constexpr(*arguments: Any) -> range:

@@ -1,0 +1,73 @@
+"""Coordinate tensors: tiles and partitions of coordinates, from which predicates are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl import layout as algebra
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.algebra import crd2idx, has_none
+from flydsl.expr.operands import located
+from flydsl.layout import Layout
+from flydsl.layout.layout import of_modes
+
+__all__ = ["CoordTensor", "make_identity_tensor"]
+
+
+class CoordTensor:
+    """A tensor whose element at a coordinate is a coordinate of another one; nothing is stored.
+
+    origin: the coordinate of the first element, a tuple of ints and runtime integers.
+    layout: a static layout with basis strides, as of `make_identity_layout`.
+
+    Partition it like the tensor that it describes, and compare its elements with the extents:
+
+        coordinates = thr_copy.partition_S(fx.make_identity_tensor((64, 8)))
+        inside = fx.elem_less(coordinates[0, i, j], (m, k))
+    """
+
+    def __init__(self, origin: tuple[Any, ...], layout: Layout) -> None:
+        self.origin = origin
+        self.layout = layout
+
+    @property
+    def shape(self) -> Any:
+        """Its shape, that of the tensor that it describes."""
+        return algebra.get_shape(self.layout)
+
+    def __getitem__(self, coordinate: Any) -> Any:
+        """The coordinate at a coordinate, a tuple; with None in a mode the coordinate tensor that is left."""
+        if not has_none(coordinate):
+            return self._moved(crd2idx(coordinate, self.layout))
+        given = coordinate if isinstance(coordinate, tuple) else (coordinate,)
+        if any(isinstance(part, tuple) for part in given):
+            raise ArgumentError(f"{coordinate!r} indexes a coordinate tensor: integers and None", at=user_location())
+        fixed = tuple(0 if part is None else part for part in given)
+        kept = located(algebra.slice, self.layout, tuple(None if part is None else 0 for part in given))
+        return CoordTensor(self._moved(crd2idx(fixed, self.layout)), kept)
+
+    def by_thread(self, parts: Layout, thread: Any) -> CoordTensor:
+        """The part of one thread of its layout, given as (thread, modes of the part...)."""
+        by_thread, *rest = parts
+        return CoordTensor(self._moved(crd2idx(thread, by_thread)), of_modes(rest))
+
+    def _moved(self, step: Any) -> tuple[Any, ...]:
+        """The origin moved by a coordinate, whose last parts may be missing."""
+        parts = () if isinstance(step, int) else tuple(step)
+        return tuple(start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin))
+
+    def __repr__(self) -> str:
+        return f"CoordTensor({self.origin}, {self.layout})"
+
+
+def make_identity_tensor(shape: Any) -> CoordTensor:
+    """The coordinate tensor of a static shape: at each coordinate that coordinate.
+
+    >>> make_identity_tensor((4, 8))[3, 5]
+    (3, 5)
+    """
+    layout = located(algebra.make_identity_layout, shape)
+    if any(isinstance(extent, tuple) for extent in algebra.get_shape(layout)):
+        raise ArgumentError(f"a coordinate tensor of {shape}: its modes are flat", at=user_location())
+    return CoordTensor((0,) * algebra.rank(layout), layout)
