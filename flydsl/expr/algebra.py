@@ -24,14 +24,14 @@ from flydsl.expr.typing import FlyValue, IntTuple, LayoutValue, Tile
 
 __all__ = [
     "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "cosize",
-    "crd2idx", "depth", "dice", "elem_less", "equal", "flat_divide", "flat_product", "get", "get_", "get_1d_coord",
-    "get_flat_coord", "get_leaves", "get_scalar", "get_shape", "get_stride", "group", "has_none", "idx2crd", "int_tuple_add",
-    "int_tuple_div", "int_tuple_mod", "int_tuple_mul", "int_tuple_product", "int_tuple_product_each",
-    "int_tuple_product_like", "int_tuple_sub", "left_inverse", "logical_divide", "logical_product",
-    "make_composed_layout", "make_coord", "make_fragment_layout_like", "make_identity_layout",
-    "make_int_tuple", "make_layout", "make_layout_like",
-    "make_ordered_layout", "make_shape", "make_stride", "make_tile", "prepend", "raked_product", "rank",
-    "recast_layout", "right_inverse", "select", "shape_div", "size", "slice", "take", "tile_to_shape", "tiled_divide",
+    "crd2idx", "depth", "dice", "elem_less", "equal", "flat_divide", "flat_product", "get", "get_",
+    "get_1d_coord", "get_flat_coord", "get_leaves", "get_scalar", "get_shape", "get_stride", "group",
+    "has_none", "idx2crd", "int_tuple_add", "int_tuple_div", "int_tuple_mod", "int_tuple_mul",
+    "int_tuple_product", "int_tuple_product_each", "int_tuple_product_like", "int_tuple_sub", "left_inverse",
+    "logical_divide", "logical_product", "make_composed_layout", "make_coord", "make_fragment_layout_like",
+    "make_identity_layout", "make_int_tuple", "make_layout", "make_layout_like", "make_ordered_layout",
+    "make_shape", "make_stride", "make_tile", "prepend", "raked_product", "rank", "recast_layout",
+    "right_inverse", "select", "shape_div", "size", "slice", "take", "tile_to_shape", "tiled_divide",
     "tiled_product", "zipped_divide", "zipped_product",
 ]  # fmt: skip
 
