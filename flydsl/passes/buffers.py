@@ -15,6 +15,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.types import BUFFER, fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of, operations
+from flydsl.passes.storage import convert_storage, storage_type
 from flydsl.passes.uniform import split_sum
 
 _BUFFER_SPACE = 8
@@ -50,13 +51,15 @@ def load(atom: ir.Value, view: ir.Value, vector: ir.Type, at: ir.Location) -> ir
     transfer = _transfer_type(fly_type(atom.type).op.bits)
     operands = [*_address(atom, view, at), constant(0, 32, at)]
     value = create("rocdl.raw.ptr.buffer.load", operands, [transfer], at).result
-    return create("llvm.bitcast", [value], [vector], at).result
+    stored = create("llvm.bitcast", [value], [storage_type(vector)], at).result
+    return convert_storage(stored, vector, at)
 
 
 def store(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> None:
     """Store one call's vector to a view of a buffer tensor."""
     transfer = _transfer_type(fly_type(atom.type).op.bits)
-    moved = create("llvm.bitcast", [value], [transfer], at).result
+    stored = convert_storage(value, storage_type(value.type), at)
+    moved = create("llvm.bitcast", [stored], [transfer], at).result
     operands = [moved, *_address(atom, view, at), constant(0, 32, at)]
     create("rocdl.raw.ptr.buffer.store", operands, [], at)
 
