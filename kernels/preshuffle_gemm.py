@@ -222,6 +222,7 @@ def gemm_kernel(
     for k in range_constexpr(2 * pairs + 1, tiles):
         step((k - 1) % 2, k, last=k == tiles - 1)
     multiply((tiles - 1) % 2)
+    interleave()
 
     result = fx.make_fragment_like(frag_c, fx.Float16)
     result.store(frag_c.load().to(fx.Float16))
