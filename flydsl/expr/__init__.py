@@ -39,6 +39,7 @@ from flydsl.expr.gpu import (
     thread_id,
     thread_idx,
 )
+from flydsl.expr.math import *
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import ArithValue
 from flydsl.expr.primitive import *

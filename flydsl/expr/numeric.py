@@ -37,10 +37,10 @@ class ArithValue:
         raise NotImplementedError(f"{type(self).__name__} has no IR value")
 
     def _binary(self, operation: str, other: Any, reflected: bool = False) -> Any:
-        from flydsl.expr import arith
+        from flydsl.expr import operators
 
         left, right = (other, self) if reflected else (self, other)
-        return arith.binary(operation, left, right)
+        return operators.binary(operation, left, right)
 
     def __add__(self, other: Any) -> Any:
         return self._binary("add", other)
@@ -77,6 +77,12 @@ class ArithValue:
 
     def __rmod__(self, other: Any) -> Any:
         return self._binary("mod", other, True)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._binary("pow", other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._binary("pow", other, True)
 
     def __and__(self, other: Any) -> Any:
         return self._binary("and", other)
@@ -129,12 +135,37 @@ class ArithValue:
     __hash__ = object.__hash__
 
     def __neg__(self) -> Any:
-        from flydsl.expr import arith
+        from flydsl.expr import operators
 
-        return arith.negate(self)
+        return operators.negate(self)
 
     def __pos__(self) -> Any:
         return self
+
+    def __abs__(self) -> Any:
+        from flydsl.expr import operators
+
+        return operators.absolute(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        from flydsl.expr import operators
+
+        return operators.rounded(self, "roundeven", digits)
+
+    def __floor__(self) -> Any:
+        from flydsl.expr import operators
+
+        return operators.rounded(self, "floor")
+
+    def __ceil__(self) -> Any:
+        from flydsl.expr import operators
+
+        return operators.rounded(self, "ceil")
+
+    def __trunc__(self) -> Any:
+        from flydsl.expr import operators
+
+        return operators.rounded(self, "trunc")
 
     def __invert__(self) -> Any:
         return self._binary("xor", True if self.dtype is Boolean else -1)
@@ -564,9 +595,9 @@ def _constant(value: Any) -> Numeric:
 def _converted(value: Numeric, target: type[Numeric]) -> Any:
     """The payload of `value` as `target` holds it: a Python number or an `ir.Value`."""
     if not value.is_static:
-        from flydsl.expr import arith
+        from flydsl.expr.conversions import convert
 
-        return arith.convert(value, target)
+        return convert(value, target)
     number = value.value
     if target is Boolean or target.is_float:
         return target._checked(number)

@@ -61,10 +61,10 @@ class Vector(ArithValue):
 
     def to(self, dtype: type[Numeric]) -> Vector:
         """Convert every element to another scalar type."""
-        from flydsl.expr import arith
+        from flydsl.expr.conversions import convert
 
         target = require_numeric("to", dtype)
-        return self if target is self.dtype else Vector(arith.convert(self, target), target)
+        return self if target is self.dtype else Vector(convert(self, target), target)
 
     def bitcast(self, dtype: type[Numeric]) -> Vector:
         """The same bits as elements of another width; the last dimension grows or shrinks."""

@@ -1,7 +1,8 @@
 """convert-fly-to-rocdl: pointers, register memory and atoms become LLVM and ROCDL operations.
 
-After it no fly operation or type is left. It also lowers `gpu.block_dim` and `gpu.grid_dim`, for which upstream calls
-a device library: to constants where the launch is static, else to loads from the hidden kernel arguments.
+After it no fly operation or type is left. It also lowers what upstream would call a device library for: `math`
+operations (`math_functions`), and `gpu.block_dim` and `gpu.grid_dim`, to constants where the launch is static, else to
+loads from the hidden kernel arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import BUFFER, PointerType, fly_type
 from flydsl.errors import CompileError
-from flydsl.passes import buffers, matrix
+from flydsl.passes import buffers, math_functions, matrix
 from flydsl.passes.rewriting import (
     constant,
     create,
@@ -58,6 +59,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
                 argument.set_type(pointer_type(kind))
         update_function_type(function)
         _convert_body(function)
+        math_functions.expand(function)
     _require_no_fly_types(module)
 
 

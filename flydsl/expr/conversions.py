@@ -1,0 +1,128 @@
+"""Conversions between scalar types, of runtime scalars and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.elements import ARITHMETIC_FLOATS
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.elementwise import element_of, raw, wrap
+from flydsl.expr.emit import emit
+from flydsl.expr.numeric import ArithValue, Boolean, Float32, Index, Int64, Numeric, numeric_class
+
+
+def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
+    """Convert a runtime scalar or vector to another scalar type, rounding to nearest even.
+
+    Integers to Boolean compare with zero; float to integer truncates toward zero. Raises ArgumentError for floats
+    below 16 bits.
+    """
+    source, operand = value.dtype, value.ir_value()
+    if source.ir_type == target.ir_type:
+        return operand
+    for dtype in (source, target):
+        if dtype.is_float and dtype.mlir_name not in ARITHMETIC_FLOATS:
+            raise ArgumentError(
+                f"conversion of runtime values from {source.__name__} to {target.__name__} is not there yet",
+                at=user_location(),
+                hint=f"{dtype.__name__} values can be loaded, stored and bitcast",
+            )
+    if target is Boolean:
+        return (value != 0).ir_value()
+    if (middle := _stepping_stone(source, target)) is not None:
+        return convert(wrap(convert(value, middle), middle), target)
+    if Index in (source, target):
+        return _cast("index_cast" if source.signed else "index_castui", operand, target.ir_type)
+    return _cast(_cast_name(source, target), operand, target.ir_type)
+
+
+def _stepping_stone(source: type[Numeric], target: type[Numeric]) -> type[Numeric] | None:
+    """The type to go through where MLIR has no direct cast."""
+    if source.is_float and target.is_float:
+        return Float32 if source.width == target.width else None
+    return Int64 if Index in (source, target) and (source.is_float or target.is_float) else None
+
+
+def _cast_name(source: type[Numeric], target: type[Numeric]) -> str:
+    if source.is_float and target.is_float:
+        return "extf" if source.width < target.width else "truncf"
+    if source.is_float:
+        return "fptosi" if target.signed else "fptoui"
+    if target.is_float:
+        return "sitofp" if source.signed else "uitofp"
+    if source.width > target.width:
+        return "trunci"
+    return "extsi" if source.signed else "extui"
+
+
+def _cast(name: str, operand: ir.Value, element: ir.Type) -> ir.Value:
+    result = ir.VectorType.get(operand.type.shape, element) if isinstance(operand.type, ir.VectorType) else element
+    return emit(f"arith.{name}", [operand], [result]).result
+
+
+# Cast -> (from a float, to a float, how the width changes: 1 wider, -1 narrower, None either way).
+_CASTS = {
+    "extf": (True, True, 1), "truncf": (True, True, -1), "extsi": (False, False, 1), "extui": (False, False, 1),
+    "trunci": (False, False, -1), "sitofp": (False, True, None), "uitofp": (False, True, None),
+    "fptosi": (True, False, None), "fptoui": (True, False, None),
+}  # fmt: skip
+
+
+def _check_cast(name: str, source: ir.Type, target: ir.Type) -> None:
+    """Raise ArgumentError unless MLIR and LLVM have this cast between two scalar types."""
+    types = (numeric_class(source), numeric_class(target))
+    widths = [dtype.width for dtype in types]
+    indices = [dtype is Index for dtype in types]
+    if name == "index_cast":
+        good = indices[0] != indices[1] and not any(dtype.is_float for dtype in types)
+    elif name == "bitcast":
+        good = widths[0] == widths[1] and not any(indices)
+    else:
+        from_float, to_float, change = _CASTS[name]
+        grows = (widths[1] > widths[0]) - (widths[1] < widths[0])
+        good = [dtype.is_float for dtype in types] == [from_float, to_float] and change in (None, grows)
+        good = good and not any(indices)
+        good = good and all(not t.is_float or t.mlir_name in ARITHMETIC_FLOATS for t in types)
+    if not good:
+        raise ArgumentError(f"no arith.{name} from {source} to {target}", at=user_location())
+
+
+def _cast_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
+    def function(result_type: Any, value: Any) -> Any:
+        if isinstance(value, type | ir.Type) and not isinstance(result_type, type | ir.Type):
+            result_type, value = value, result_type
+        operand = raw(value)
+        element, dtype = _result_type(name, result_type)
+        _check_cast(name, element_of(operand), element)
+        return wrap(_cast(name, operand, element), dtype)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`arith.{name}(result_type, value)`: {summary}. The two arguments may come in either order."
+    return function
+
+
+def _result_type(name: str, given: Any) -> tuple[ir.Type, type[Numeric] | None]:
+    """A cast's result element as an MLIR type, and as a scalar type where that was given."""
+    if isinstance(given, ir.Type):
+        return (given.element_type if isinstance(given, ir.VectorType) else given), None
+    if isinstance(given, type) and issubclass(given, Numeric):
+        return given.ir_type, given
+    raise ArgumentError(f"arith.{name}: {given!r} is not a type", at=user_location(), hint="such as fx.Int32")
+
+
+extf = _cast_function("extf", "to a wider float")
+truncf = _cast_function("truncf", "to a narrower float")
+trunc_f = truncf
+extsi = _cast_function("extsi", "sign extension")
+extui = _cast_function("extui", "zero extension")
+trunci = _cast_function("trunci", "the low bits")
+sitofp = _cast_function("sitofp", "signed integer to float")
+uitofp = _cast_function("uitofp", "unsigned integer to float")
+fptosi = _cast_function("fptosi", "float to signed integer, toward zero")
+fptoui = _cast_function("fptoui", "float to unsigned integer, toward zero")
+index_cast = _cast_function("index_cast", "between index and a fixed-width integer")
+bitcast = _cast_function("bitcast", "the same bits as another type")

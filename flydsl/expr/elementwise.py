@@ -1,0 +1,158 @@
+"""What every operation on scalars and vectors shares: operands as `ir.Value`s of one type, results as Python values."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.elements import ARITHMETIC_FLOATS
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import emit
+from flydsl.expr.numeric import ArithValue, Boolean, Integer, Numeric, as_numeric, is_python_number, wrap_scalar
+
+
+def raw(value: Any) -> ir.Value:
+    """A scalar or vector, or a Python number, as an `ir.Value`."""
+    return value if isinstance(value, ir.Value) else as_numeric(value).ir_value()
+
+
+def wrap(value: ir.Value, dtype: type[Numeric] | None = None) -> Any:
+    """Wrap a result. dtype: the operand's type, kept where the MLIR type does not tell signed from unsigned."""
+    from flydsl.expr.vector import Vector
+
+    keeps = dtype is not None and dtype.ir_type == element_of(value)
+    if isinstance(value.type, ir.VectorType):
+        return Vector(value, dtype if keeps else None)
+    return dtype.of(value) if dtype is not None and keeps else wrap_scalar(value)
+
+
+def element_of(value: ir.Value) -> ir.Type:
+    """The type of a scalar, or of a vector's elements."""
+    return value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
+
+
+def check_kind(name: str, value: ir.Value, wants_float: bool) -> None:
+    """Raise ArgumentError unless the elements are floats with arithmetic, or integers."""
+    element = element_of(value)
+    if wants_float and isinstance(element, ir.FloatType) and str(element) not in ARITHMETIC_FLOATS:
+        raise ArgumentError(
+            f"{name} of {value.type}: {element} is a format to store, without arithmetic", at=user_location()
+        )
+    if isinstance(element, ir.FloatType) != wants_float:
+        raise ArgumentError(
+            f"{name} takes {'floats' if wants_float else 'integers'}, not {value.type}",
+            at=user_location(),
+            hint="the operators + - * / choose the operation by the operand types",
+        )
+
+
+def beside(value: Any, other: Any) -> Any:
+    """A Python number takes the other operand's type."""
+    if not is_python_number(value):
+        return value
+    if not isinstance(other, ArithValue):
+        return as_numeric(value)
+    return like(other.dtype(value), other.dtype, other)
+
+
+def check_operands(name: str, lhs: ir.Value, rhs: ir.Value, wants_float: bool) -> None:
+    """Raise ArgumentError unless two operands are of one type, of floats or of integers."""
+    if lhs.type != rhs.type:
+        raise ArgumentError(
+            f"{name} of {lhs.type} and {rhs.type}: the types differ",
+            at=user_location(),
+            hint="convert one of them, for example with .to(fx.Float32)",
+        )
+    check_kind(name, lhs, wants_float)
+
+
+def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None) -> Any:
+    """Emit `arith.<name>` on two operands of one type; a Python number takes the other's type."""
+    left, right = wrapped(left), wrapped(right)
+    number = static_integer(right)
+    left, right = beside(left, right), beside(right, left)
+    lhs, rhs = raw(left), raw(right)
+    check_operands(f"arith.{name}", lhs, rhs, name.endswith("f"))
+    if number is not None:
+        divides = name.startswith(("div", "rem", "floordiv", "ceildiv"))
+        check_right(f"arith.{name}", divides, name in ("shli", "shrsi", "shrui"), left.dtype, number)
+    return wrap(emit(f"arith.{name}", [lhs, rhs], [lhs.type], fastmath_attribute(fastmath)).result, dtype_of(left))
+
+
+def is_operand(value: Any) -> bool:
+    """Whether an operator takes this value."""
+    return isinstance(value, ArithValue | ir.Value) or is_python_number(value)
+
+
+def wrapped(value: Any) -> Any:
+    """A bare `ir.Value` as a DSL value; anything else as it is."""
+    return wrap(value) if isinstance(value, ir.Value) else value
+
+
+def static_integer(value: Any) -> int | None:
+    """An integer that is known while tracing; None for anything else."""
+    if isinstance(value, Numeric) and value.is_static:
+        value = value.value
+    return int(value) if isinstance(value, Integral) else None
+
+
+def check_right(symbol: str, divides: bool, shifts: bool, dtype: type[Numeric], number: int) -> None:
+    """Raise ArgumentError for a known right operand without a result: zero in a division, a shift by too much."""
+    if divides and number == 0:
+        raise ArgumentError(f"{symbol} of a {dtype.__name__} by zero", at=user_location())
+    if shifts and not 0 <= number < dtype.width:
+        raise ArgumentError(
+            f"{symbol} of a {dtype.__name__} by {number}: it has {dtype.width} bits",
+            at=user_location(),
+            hint=f"shift by 0 to {dtype.width - 1}",
+        )
+
+
+def like(value: Any, dtype: type[Numeric], other: Any) -> Any:
+    """`value` as `dtype`; a scalar beside a vector becomes a vector."""
+    from flydsl.expr.vector import Vector
+
+    if isinstance(value, Vector):
+        return value.to(dtype)
+    if isinstance(value, Integral) and issubclass(dtype, Integer) and dtype is not Boolean:
+        value = dtype.wrapped(int(value))
+    scalar = value if isinstance(value, Numeric) and value.dtype is dtype else dtype(value)
+    return Vector.filled(other.shape, scalar, dtype) if isinstance(other, Vector) else scalar
+
+
+def dtype_of(value: Any) -> type[Numeric] | None:
+    """The scalar type of a DSL value; None for a bare `ir.Value`."""
+    return value.dtype if isinstance(value, ArithValue) else None
+
+
+def type_like(value: ir.Value, dtype: type[Numeric]) -> ir.Type:
+    """The type of a value's shape with elements of a scalar type."""
+    if isinstance(value.type, ir.VectorType):
+        return ir.VectorType.get(value.type.shape, dtype.ir_type)
+    return dtype.ir_type
+
+
+FASTMATH_FLAGS = ("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast")
+
+
+def fastmath_attribute(fastmath: Any) -> dict[str, ir.Attribute]:
+    """The attributes for fastmath flags: None, "fast", "nnan,contract", a list of names, or MLIR's own enumeration."""
+    if fastmath is None:
+        return {}
+    if isinstance(fastmath, ir.Attribute):
+        return {"fastmath": fastmath}
+    words = (
+        fastmath if isinstance(fastmath, tuple | list | set | frozenset) else str(fastmath).replace("|", ",").split(",")
+    )
+    names = [str(word).strip() for word in words]
+    unknown = [name for name in names if name not in FASTMATH_FLAGS]
+    if unknown or not names:
+        raise ArgumentError(
+            f"fastmath={fastmath!r}",
+            at=user_location(),
+            hint=f"flags, with commas between: {', '.join(FASTMATH_FLAGS)}",
+        )
+    return {"fastmath": ir.Attribute.parse(f"#arith.fastmath<{','.join(names)}>")}

@@ -1,0 +1,178 @@
+"""What Python's operators on scalars and vectors emit.
+
+Operands may differ in type. They meet in a common one: float wins over integer, the wider over the narrower, `Index`
+over a fixed-width integer, and of two widths alike the unsigned, as in C; a Python number takes the other operand's
+type. Division follows Python: `//` rounds down, `%` has the sign of the divisor, `/` of integers is a float division.
+`//` of floats is the rounded quotient, rounded down; floats have no `%`. `**` of floats is `math.powf` or, by an
+integer, `math.fpowi`; of integers `math.ipowi`.
+
+As in C and on the hardware, some things have no defined result where they happen with runtime values: integer division
+by zero, a shift by the width or more, and reading registers that nobody has written or that lie past the tensor. With
+values known when compiling they are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr import arith, math
+from flydsl.expr.elementwise import emit_binary, is_operand, like, static_integer, wrapped
+from flydsl.expr.numeric import ArithValue, Boolean, Numeric, as_numeric, is_python_number
+from flydsl.expr.promotion import SYMBOLS, check_numbers, common_type
+
+# Operator -> the operation for floats, signed and unsigned integers.
+_OPERATIONS = {
+    "add": ("addf", "addi", "addi"),
+    "sub": ("subf", "subi", "subi"),
+    "mul": ("mulf", "muli", "muli"),
+    "div": ("divf", None, None),
+    "floordiv": (None, "floordivsi", "divui"),
+    "mod": (None, "remsi", "remui"),
+    "and": (None, "andi", "andi"),
+    "or": (None, "ori", "ori"),
+    "xor": (None, "xori", "xori"),
+    "shl": (None, "shli", "shli"),
+    "shr": (None, "shrsi", "shrui"),
+}
+# MLIR's predicate numbers: floats (ordered, but `!=` is true for NaN), signed and unsigned integers.
+_CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
+_CMPI_SIGNED = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
+_CMPI_UNSIGNED = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}
+
+_PYTHON: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "shl": lambda a, b: a << b,
+    "shr": lambda a, b: a >> b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+def binary(operation: str, left: Any, right: Any) -> Any:
+    """`left <operation> right` for an operator's operands."""
+    if not is_operand(left) or not is_operand(right):
+        return _no_operand(operation, left, right)
+    left, right = wrapped(left), wrapped(right)
+    if operation == "pow":
+        return _power(left, right)
+    dtype = common_type(operation, left, right)
+    number = check_numbers(operation, dtype, left, right)
+    left, right = like(left, dtype, right), like(right, dtype, left)
+    if isinstance(left, Numeric) and isinstance(right, Numeric) and left.is_static and right.is_static:
+        folded = _fold(operation, dtype, left.value, right.value)
+        if folded is not None:
+            return folded
+    if operation in _CMPF:
+        return _compare(operation, dtype, left, right)
+    if operation in ("floordiv", "mod") and dtype.signed and not dtype.is_float:
+        return _signed_division(operation, left, right, number)
+    if operation == "floordiv" and dtype.is_float:
+        return math.floor(arith.divf(left, right))
+    name = _OPERATIONS[operation][0 if dtype.is_float else 1 if dtype.signed else 2]
+    if name is None:
+        hint = "x - fx.floor(x / y) * y" if operation == "mod" else None
+        raise ArgumentError(f"{dtype.__name__} has no operator {SYMBOLS[operation]}", at=user_location(), hint=hint)
+    return emit_binary(name, left, right)
+
+
+def _power(left: Any, right: Any) -> Any:
+    """`left ** right`; a Python integer as the exponent stays one."""
+    if not isinstance(left, ArithValue):
+        left = as_numeric(left)
+    exponent = right if isinstance(right, ArithValue) else as_numeric(right)
+    if left.dtype.is_float and not exponent.dtype.is_float:
+        return math.fpowi(left, right if is_python_number(right) else exponent)
+    dtype = common_type("pow", left, right)
+    check_numbers("pow", dtype, left, right)
+    number = static_integer(right)
+    if not dtype.is_float and number is not None and number < 0:
+        raise ArgumentError(
+            f"an integer to the power of {number}", at=user_location(), hint="convert it first: .to(fx.Float32)"
+        )
+    left, right = like(left, dtype, right), like(right, dtype, left)
+    if dtype.is_float:
+        return math.powf(left, right)
+    if isinstance(left, Numeric) and left.is_static and number is not None:
+        return dtype(dtype.wrapped(pow(int(left.value), number, 1 << dtype.width)))  # type: ignore[attr-defined]
+    return math.ipowi(left, right)
+
+
+def absolute(value: Any) -> Any:
+    """`abs(value)`; of the smallest signed integer, itself."""
+    if isinstance(value, Numeric) and value.is_static:
+        return -value if value.value < 0 else value
+    if value.dtype.is_float:
+        return math.absf(value)
+    return math.absi(value) if value.dtype.signed else value
+
+
+def rounded(value: Any, function: str, digits: int | None = None) -> Any:
+    """A float rounded to an integer of its own type by a function of `math`; an integer as it is."""
+    if digits is not None:
+        raise ArgumentError("round() of a traced value to digits", at=user_location(), hint="scale, round, scale back")
+    return getattr(math, function)(value) if value.dtype.is_float else value
+
+
+def _no_operand(operation: str, left: Any, right: Any) -> Any:
+    """What Python itself defines cannot take over the operator, and equality with it is identity."""
+    other = right if isinstance(left, ArithValue) else left
+    if type(other).__module__ == "builtins" and operation not in ("eq", "ne"):
+        raise ArgumentError(f"{left!r} {SYMBOLS[operation]} {right!r}: {other!r} is not a number", at=user_location())
+    return NotImplemented
+
+
+def _fold(operation: str, dtype: type[Numeric], left: Any, right: Any) -> Any:
+    """The result for two Python integers, or None where it is left to the program."""
+    if dtype.is_float or operation not in _PYTHON:
+        return None
+    result = _PYTHON[operation](left, right)
+    if operation in _CMPF:
+        return Boolean(result)
+    return dtype(result) if dtype is Boolean else dtype(dtype.wrapped(result))  # type: ignore[attr-defined]
+
+
+def _compare(operation: str, dtype: type[Numeric], left: ArithValue, right: ArithValue) -> Any:
+    if dtype.is_float:
+        return arith.cmpf(_CMPF[operation], left, right)
+    return arith.cmpi((_CMPI_SIGNED if dtype.signed else _CMPI_UNSIGNED)[operation], left, right)
+
+
+def _signed_division(operation: str, left: Any, right: Any, divisor: int | None) -> Any:
+    """Python's `//` and `%`. A constant power of two takes one shift or mask, which round down as Python does.
+
+    divisor: the right operand where it is known. By -1 the machine's division of the smallest integer is undefined;
+    the negation wraps.
+    """
+    floor = operation == "floordiv"
+    if divisor == 1:
+        return left if floor else emit_binary("xori", left, left)
+    if divisor == -1:
+        return negate(left) if floor else emit_binary("xori", left, left)
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        return arith.shrsi(left, divisor.bit_length() - 1) if floor else arith.andi(left, divisor - 1)
+    if floor:
+        return arith.floordivsi(left, right)
+    remainder = arith.remsi(left, right)
+    wrong_sign = (remainder != 0) & ((remainder ^ right) < 0)
+    return arith.select(wrong_sign, arith.addi(remainder, right), remainder)
+
+
+def negate(value: Any) -> Any:
+    """`-value`."""
+    if value.dtype.is_float and not (isinstance(value, Numeric) and value.is_static):
+        return arith.negf(value)
+    return value.dtype(-value.value) if value.dtype.is_float else binary("sub", 0, value)

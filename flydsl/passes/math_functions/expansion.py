@@ -1,0 +1,141 @@
+"""Which operation of the `math` dialect becomes what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+
+from flydsl.dialect.location import source_location
+from flydsl.errors import CompileError
+from flydsl.passes.math_functions import error_functions, exponential, powers, trigonometric
+from flydsl.passes.math_functions.values import Value, approximate
+from flydsl.passes.rewriting import create, operations
+
+# Exact, and selected by LLVM for f16, f32 and f64: operation -> intrinsic.
+_EXACT = {
+    "absf": "fabs", "ceil": "ceil", "floor": "floor", "trunc": "trunc", "round": "round", "roundeven": "roundeven",
+    "fma": "fma", "copysign": "copysign",
+}  # fmt: skip
+# Within 2 ulp in f32, and with `afn` among the fastmath flags the bare instruction.
+_NATIVE = {"exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt"}
+_FORMULAS: dict[str, Callable[..., Value]] = {
+    "acos": trigonometric.acos, "asin": trigonometric.asin, "atan": trigonometric.atan, "atan2": trigonometric.atan2,
+    "cos": trigonometric.cos, "sin": trigonometric.sin, "tan": trigonometric.tan,
+    "acosh": exponential.acosh, "asinh": exponential.asinh, "atanh": exponential.atanh, "cbrt": exponential.cbrt,
+    "cosh": exponential.cosh, "expm1": exponential.expm1, "log1p": exponential.log1p, "rsqrt": exponential.rsqrt,
+    "sinh": exponential.sinh, "tanh": exponential.tanh,
+    "erf": error_functions.erf, "erfc": error_functions.erfc,
+    "powf": powers.powf, "fpowi": powers.fpowi,
+}  # fmt: skip
+_SMALLEST_NORMAL = {"f64": 2.0**-1022, "f32": 2.0**-126, "f16": 2.0**-14, "bf16": 2.0**-126}
+_CLASSES: dict[str, Callable[[Value], Value]] = {
+    "isnan": lambda x: x.differs(x),
+    "isinf": lambda x: x.abs().equals(float("inf")),
+    "isfinite": lambda x: x.abs() < float("inf"),
+    "isnormal": lambda x: (x.abs() >= _SMALLEST_NORMAL[str(x.element)]) & (x.abs() < float("inf")),
+}
+_INTEGERS: dict[str, Callable[..., Value]] = {
+    "absi": lambda x: (x < 0).choose(-x, x),
+    "ctpop": lambda x: x.llvm("ctpop"),
+    "ctlz": lambda x: _count_zeros("ctlz", x),
+    "cttz": lambda x: _count_zeros("cttz", x),
+    "ipowi": powers.ipowi,
+}
+
+_F64 = {*_EXACT, *_CLASSES, "sqrt", "rsqrt", "clampf"}
+
+
+def expand(function: ir.Operation) -> None:
+    """Replace every `math` operation in a function."""
+    for op in operations(function):
+        if op.name.startswith("math."):
+            with ir.InsertionPoint(op):
+                results = _expand(op)
+            for old, new in zip(op.results, results, strict=True):
+                old.replace_all_uses_with(new)
+            op.erase()
+
+
+def _expand(op: ir.Operation) -> list[ir.Value]:
+    """The values that take the place of an operation's results; vectors are handled in one dimension."""
+    kinds = [result.type for result in op.results]
+    operands = [Value(_flattened(operand, op.location), op.location) for operand in op.operands]
+    results = _compute(op, op.name.removeprefix("math."), operands)
+    return [_shaped(value.value, kind, op.location) for value, kind in zip(results, kinds, strict=True)]
+
+
+def _flattened(value: ir.Value, at: ir.Location) -> ir.Value:
+    kind = value.type
+    if not isinstance(kind, ir.VectorType) or kind.rank == 1:
+        return value
+    count = 1
+    for extent in kind.shape:
+        count *= extent
+    return create("vector.shape_cast", [value], [ir.VectorType.get([count], kind.element_type)], at).result
+
+
+def _shaped(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
+    return value if value.type == kind else create("vector.shape_cast", [value], [kind], at).result
+
+
+def _compute(op: ir.Operation, name: str, operands: Sequence[Value]) -> list[Value]:
+    x = operands[0]
+    if name in _INTEGERS:
+        return [_INTEGERS[name](*operands)]
+    element = str(x.element)
+    if element == "f64" and not _has_f64(name, operands):
+        hint = "convert it: .to(fx.Float32)"
+        raise CompileError(f"math.{name} of f64 is not there yet", at=source_location(op.location), hint=hint)
+    if element == "bf16" or (element == "f16" and name not in _EXACT and name not in _CLASSES):
+        operands = [v.to_float("f32") if v.is_float else v for v in operands]
+    results = _compute_float(op, name, operands)
+    if name in _CLASSES:
+        return results
+    return [result.to_float(element) for result in results]
+
+
+def _has_f64(name: str, operands: Sequence[Value]) -> bool:
+    return name in _F64 or (name == "fpowi" and powers.is_unrolled(operands[1]))
+
+
+def _compute_float(op: ir.Operation, name: str, operands: Sequence[Value]) -> list[Value]:
+    flags = str(op.attributes["fastmath"]) if "fastmath" in op.attributes else ""
+    approximately = "afn" in flags or "<fast>" in flags
+    x = operands[0]
+    if name in _EXACT:
+        return [x.llvm(_EXACT[name], *operands[1:])]
+    if name in _CLASSES:
+        return [_CLASSES[name](x)]
+    if name == "clampf":
+        return [x.llvm("maximum", operands[1]).llvm("minimum", operands[2])]
+    if approximately and str(x.element) == "f32" and name in _APPROXIMATIONS:
+        return [_APPROXIMATIONS[name](*operands)]
+    if name in _NATIVE:
+        return [x.llvm(_NATIVE[name])]
+    if name == "sincos":
+        return list(trigonometric.sincos(x))
+    if name == "rsqrt" and str(x.element) == "f64":
+        return [1.0 / x.llvm("sqrt")]
+    if name not in _FORMULAS:
+        raise CompileError(f"{op.name} is not there yet", at=source_location(op.location))
+    return [_FORMULAS[name](*operands)]
+
+
+def _approximately(name: str, *operands: Value) -> Value:
+    """An intrinsic with leave to take the bare instruction."""
+    flags = ir.Attribute.parse("#llvm.fastmath<afn>")
+    return operands[0].llvm(name, *operands[1:], fastmathFlags=flags)
+
+
+_APPROXIMATIONS: dict[str, Callable[..., Value]] = {
+    **{name: lambda x, name=name: _approximately(name, x) for name in (*_NATIVE, "sin", "cos")},
+    "tan": lambda x: _approximately("sin", x) * approximate("rcp", _approximately("cos", x)),
+    "rsqrt": lambda x: approximate("rsq", x),
+    "powf": lambda x, y: _approximately("exp2", y * _approximately("log2", x)),
+}
+
+
+def _count_zeros(name: str, x: Value) -> Value:
+    """The count for 0 is the width."""
+    return x.op(f"llvm.intr.{name}", is_zero_poison=ir.BoolAttr.get(False))

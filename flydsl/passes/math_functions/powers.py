@@ -1,0 +1,118 @@
+"""Powers: of f32 by logarithm and exponential in f64, whose 53 bits leave one rounding; of integers by squaring."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from flydsl.dialect.elements import element_type
+from flydsl.passes.math_functions import coefficients
+from flydsl.passes.math_functions.values import Value
+from flydsl.passes.rewriting import constant, create
+
+_INFINITY = float("inf")
+# Up to this exponent a known power is a product of at most three factors, faster and as exact.
+_LARGEST_UNROLLED = 4
+
+
+def powf(x: Value, y: Value) -> Value:
+    """x to the power of y, within 1 ulp; special values as in C."""
+    wide = y.to_float("f64")
+    halved = wide * 0.5
+    whole = wide.equals(wide.llvm("trunc"))
+    even = halved.equals(halved.llvm("trunc"))
+    return _power(x, wide, whole, whole & (even ^ even.constant(1)))
+
+
+def fpowi(x: Value, n: Value) -> Value:
+    """x to the power of a signed integer, within 1 ulp."""
+    known = known_exponent(n)
+    if known is not None and is_unrolled(n):
+        power = _product(x, abs(known))
+        return power if known >= 0 else 1.0 / power
+    wide = n.op("arith.sitofp", kind=n.like("f64"))
+    always = n.equals(n)
+    return _power(x, wide, always, (n & 1).differs(0))
+
+
+def is_unrolled(n: Value) -> bool:
+    """Whether an exponent is known and so small that the power is a few products."""
+    known = known_exponent(n)
+    return known is not None and abs(known) <= _LARGEST_UNROLLED
+
+
+def known_exponent(n: Value) -> int | None:
+    """The value of an integer constant, or of a vector of equal ones; None for anything else."""
+    maker = n.value.owner
+    if isinstance(maker, ir.Block) or maker.operation.name != "arith.constant":
+        return None
+    attribute = maker.operation.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    return int(ir.IntegerAttr(attribute).value)
+
+
+def _product(x: Value, n: int) -> Value:
+    if n == 0:
+        return x.constant(1)
+    half = _product(x, n // 2) if n > 1 else None
+    if half is None:
+        return x
+    return half * half * x if n % 2 else half * half
+
+
+def _power(x: Value, y: Value, whole: Value, odd: Value) -> Value:
+    """x to the power of y, which is f64; whole, odd: whether y is an integer, and an odd one."""
+    a = x.abs()
+    exponent = (y * _log2(a.to_float("f64"))).clamp(-300.0, 300.0)
+    magnitude = _exp2(exponent).to_float("f32")
+    negative = x.bits() < 0
+    result = (negative & odd).choose(-magnitude, magnitude)
+    undefined = (x < 0.0) & whole.op("arith.xori", whole.constant(1)) & (a < _INFINITY)
+    result = undefined.choose(float("nan"), result)
+    result = (x.equals(x) & y.equals(y)).choose(result, x + y.to_float("f32"))
+    # 1 whatever the other is, NaN too; and (-1)^(+-inf).
+    one = y.equals(0.0) | x.equals(1.0) | (a.equals(1.0) & y.abs().equals(_INFINITY))
+    return one.choose(1.0, result)
+
+
+def _log2(x: Value) -> Value:
+    """log2 of a normal f64 to 2^-35 of itself, of 0 and infinity."""
+    bits = x.bits()
+    # The exponent that leaves a mantissa between sqrt(1/2), whose bits these are, and sqrt(2).
+    shifted = bits - 0x3FE6A09E667F3BCD
+    n = shifted.op("arith.shrsi", 52)
+    mantissa = (bits - (n << 52)).op("arith.bitcast", kind=x.value.type)
+    f = mantissa - 1.0
+    result = f.fma(f.polynomial(coefficients.LOG2), n.op("arith.trunci", kind=x.like("i32")).to_float("f64"))
+    result = x.equals(_INFINITY).choose(x, result)
+    return x.equals(0.0).choose(-_INFINITY, result)
+
+
+def _exp2(x: Value) -> Value:
+    """2^x of an f64 to 2^-29 of itself."""
+    n = x.nearest()
+    return (x - n).polynomial(coefficients.EXP2).ldexp(n.to_int())
+
+
+def ipowi(x: Value, n: Value) -> Value:
+    """An integer to the power of a signed integer, modulo 2^width; a negative power is rounded toward zero."""
+    known = known_exponent(n)
+    if known is not None and 0 <= known <= _LARGEST_UNROLLED:
+        return _product(x, known)
+    inverse = x.equals(1).choose(1, x.equals(-1).choose((n & 1).differs(0).choose(x, x.constant(1)), x.constant(0)))
+    return (n < 0).choose(inverse, _by_squaring(x, n))
+
+
+def _by_squaring(x: Value, n: Value) -> Value:
+    """One loop iteration per bit of the exponent."""
+    bounds = [constant(bound, 32, x.at) for bound in (0, x.width, 1)]
+    start = [x.constant(1).value, x.value, n.value]
+    loop = ir.Operation.create("scf.for", [value.type for value in start], [*bounds, *start], regions=1, loc=x.at)
+    block = loop.regions[0].blocks.append(element_type("i32"), *(v.type for v in start), arg_locs=[x.at] * 4)
+    with ir.InsertionPoint(block):
+        power, base, left = (Value(argument, x.at) for argument in list(block.arguments)[1:])
+        power = (left & 1).differs(0).choose(power * base, power)
+        create("scf.yield", [power.value, (base * base).value, (left >> 1).value], [], x.at)
+    return Value(loop.results[0], x.at)

@@ -1,0 +1,162 @@
+"""Trigonometric functions of f32 and their inverses.
+
+The argument is reduced in f64, where two multiply-adds are exact enough for any argument below 2^30. Larger ones take
+a branch: the product with 1 / (2 pi) in parts, each exact, of which only the fractions count.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from flydsl.dialect.elements import element_type
+from flydsl.passes.math_functions import coefficients
+from flydsl.passes.math_functions.values import Value, approximate
+from flydsl.passes.rewriting import create
+
+_PI = 3.141592653589793
+# pi and pi / 2 as f32, and what these lack.
+_PI_HIGH, _PI_LOW = 3.1415927410125732, -8.742278000372485e-08
+_HALF_PI_HIGH, _HALF_PI_LOW = 1.5707963705062866, -4.3711390001862426e-08
+_LARGE = 2.0**30
+
+
+def sincos(x: Value) -> tuple[Value, Value]:
+    """(sin(x), cos(x)), each within 2 ulp, for every finite x; NaN for an infinite one."""
+    r, quadrant = _reduce(x)
+    z = r * r
+    sine = (r * z).fma(z.polynomial(coefficients.SIN), r)
+    cosine = (z * z).fma(z.polynomial(coefficients.COS), z.fma(-0.5, 1.0))
+    swapped = (quadrant & 1).differs(0)
+    # The sign bits: sin is negative in quadrants 2 and 3, cos in 1 and 2.
+    sine_sign, cosine_sign = (quadrant & 2) << 30, ((quadrant + 1) & 2) << 30
+    sine, cosine = swapped.choose(cosine, sine), swapped.choose(sine, cosine)
+    return x.equals(0.0).choose(x, _flip(sine, sine_sign)), _flip(cosine, cosine_sign)
+
+
+def sin(x: Value) -> Value:
+    """Within 2 ulp."""
+    return sincos(x)[0]
+
+
+def cos(x: Value) -> Value:
+    """Within 2 ulp."""
+    return sincos(x)[1]
+
+
+def tan(x: Value) -> Value:
+    """Within 4 ulp."""
+    sine, cosine = sincos(x)
+    return sine / cosine
+
+
+def _flip(x: Value, sign_bit: Value) -> Value:
+    return (x.bits() ^ sign_bit).op("arith.bitcast", kind=x.value.type)
+
+
+def _reduce(x: Value) -> tuple[Value, Value]:
+    """(r, q) with x = q pi / 2 + r + a multiple of 2 pi and |r| at most little over pi / 4; q is an i32."""
+    large = x.abs() >= _LARGE
+    wide = x.to_float("f64")
+    types = [wide.value.type, x.like("i32")]
+    branch = ir.Operation.create("scf.if", types, [_any(large)], regions=2, loc=x.at)
+    for region, reduction in zip(branch.regions, (_reduce_large, _reduce_small), strict=True):
+        with ir.InsertionPoint(region.blocks.append()):
+            create("scf.yield", [value.value for value in reduction(wide)], [], x.at)
+    r, quadrant = (Value(result, x.at) for result in branch.results)
+    return r.to_float("f32"), quadrant
+
+
+def _any(condition: Value) -> ir.Value:
+    """Whether a truth value holds for one element."""
+    if not isinstance(condition.value.type, ir.VectorType):
+        return condition.value
+    kind = {"kind": ir.Attribute.parse("#vector.kind<or>")}
+    return create("vector.reduction", [condition.value], [element_type("i1")], condition.at, kind).result
+
+
+def _reduce_small(x: Value) -> tuple[Value, Value]:
+    high, low = coefficients.HALF_PI
+    n = (x * (2 / _PI)).nearest()
+    return n.fma(-low, n.fma(-high, x)), n.to_int()
+
+
+def _reduce_large(x: Value) -> tuple[Value, Value]:
+    """For every argument: an element of a vector may be small."""
+    parts = _parts_that_count(x)
+    turns = [_fraction(x * part) for part in parts[:2]] + [x * part for part in parts[2:]]
+    # Within +-8 but for an infinite argument, whose NaN has no integer.
+    n = (4.0 * (turns[0] + turns[1] + turns[2])).nearest().clamp(-8.0, 8.0)
+    # In this order each difference is exact where much cancels.
+    rest = (n.fma(-0.25, turns[0]) + turns[1]) + (turns[2] + turns[3])
+    return rest * (2 * _PI), n.to_int()
+
+
+def _parts_that_count(x: Value) -> list[Value]:
+    """Four consecutive parts of 1 / (2 pi): those before them give whole turns, those after them nothing."""
+    parts = [x.constant(part) for part in coefficients.TURN]
+    selected, a = parts[:4], x.abs()
+    for group in (1, 2, 3):
+        beyond = a >= 2.0 ** (54 + 29 * (group - 1))
+        selected = [beyond.choose(part, old) for part, old in zip(parts[group : group + 4], selected, strict=True)]
+    return selected
+
+
+def _fraction(x: Value) -> Value:
+    """What is left of the nearest integer, exact."""
+    return x - x.nearest()
+
+
+def atan(x: Value) -> Value:
+    """Within 3 ulp."""
+    a = x.abs()
+    inverted = a > 1.0
+    p = _atan_small(inverted.choose(approximate("rcp", a), a))
+    return inverted.choose(_HALF_PI_HIGH - (p - _HALF_PI_LOW), p).copysign(x)
+
+
+def _atan_small(x: Value) -> Value:
+    """atan(x) for 0 <= x <= 1."""
+    z = x * x
+    return (x * z).fma(z.polynomial(coefficients.ATAN), x)
+
+
+def atan2(y: Value, x: Value) -> Value:
+    """The angle of the point (x, y), within 4 ulp; zeros and infinities as in C."""
+    a, b = y.abs(), x.abs()
+    steep = a > b
+    large, small = steep.choose(a, b), steep.choose(b, a)
+    ratio = small / large
+    ratio = large.equals(0.0).choose(0.0, small.equals(float("inf")).choose(1.0, ratio))
+    p = _atan_small(ratio)
+    p = steep.choose(_HALF_PI_HIGH - (p - _HALF_PI_LOW), p)
+    left = x.bits() < 0
+    angle = left.choose(_PI_HIGH - (p - _PI_LOW), p).copysign(y)
+    ordered = x.equals(x) & y.equals(y)
+    return ordered.choose(angle, x + y)
+
+
+def _asin_small(x: Value) -> Value:
+    """asin(x) for |x| <= 1/2."""
+    z = x * x
+    return (x * z).fma(z.polynomial(coefficients.ASIN), x)
+
+
+def _asin_of_root(a: Value) -> Value:
+    """asin(sqrt((1 - a) / 2)), half of acos(a), for a >= 1/2."""
+    return _asin_small(((1.0 - a) * 0.5).llvm("sqrt"))
+
+
+def asin(x: Value) -> Value:
+    """Within 3 ulp."""
+    a = x.abs()
+    large = _HALF_PI_HIGH - (2.0 * _asin_of_root(a) - _HALF_PI_LOW)
+    return (a <= 0.5).choose(_asin_small(a), large).copysign(x)
+
+
+def acos(x: Value) -> Value:
+    """Within 3 ulp."""
+    a = x.abs()
+    middle = _HALF_PI_HIGH - (_asin_small(x) - _HALF_PI_LOW)
+    outer = 2.0 * _asin_of_root(a)
+    outer = (x < 0.0).choose(_PI_HIGH - (outer - _PI_LOW), outer)
+    return (a <= 0.5).choose(middle, outer)

@@ -1,0 +1,218 @@
+"""Values with operators, so that the formulas of the math functions read as formulas.
+
+Every operation exists on scalars and on vectors alike; a Python number takes the other operand's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlir import ir
+
+from flydsl.dialect.elements import element_type
+from flydsl.passes.rewriting import create
+
+_ORDERED = {"==": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "!=": 13}
+_INTEGER = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
+
+
+class Value:
+    """An `ir.Value` of float or integer type; the location is that of the operation that is being expanded."""
+
+    __slots__ = ("at", "value")
+
+    def __init__(self, value: ir.Value, at: ir.Location) -> None:
+        self.value = value
+        self.at = at
+
+    @property
+    def element(self) -> ir.Type:
+        kind = self.value.type
+        return kind.element_type if isinstance(kind, ir.VectorType) else kind
+
+    @property
+    def is_float(self) -> bool:
+        return isinstance(self.element, ir.FloatType)
+
+    @property
+    def width(self) -> int:
+        """Bits of an element."""
+        return int(self.element.width)
+
+    def like(self, element: str) -> ir.Type:
+        """The type with these elements and this value's shape."""
+        kind = self.value.type
+        made = element_type(element)
+        return ir.VectorType.get(kind.shape, made) if isinstance(kind, ir.VectorType) else made
+
+    def constant(self, number: float | int) -> Value:
+        """A constant of this value's type."""
+        kind, element = self.value.type, self.element
+        if self.is_float:
+            attribute: ir.Attribute = ir.FloatAttr.get(element, number)
+        else:
+            attribute = ir.IntegerAttr.get(element, number)
+        if isinstance(kind, ir.VectorType):
+            attribute = ir.DenseElementsAttr.get_splat(kind, attribute)
+        return Value(create("arith.constant", [], [kind], self.at, {"value": attribute}).result, self.at)
+
+    def _lift(self, other: Value | float) -> Value:
+        return other if isinstance(other, Value) else self.constant(other)
+
+    def op(self, name: str, *others: Value | float, kind: ir.Type | None = None, **attributes: ir.Attribute) -> Value:
+        """An upstream operation on this value and others of its type."""
+        operands = [self.value, *(self._lift(other).value for other in others)]
+        return Value(create(name, operands, [kind or self.value.type], self.at, attributes).result, self.at)
+
+    def llvm(self, name: str, *others: Value | float, **attributes: ir.Attribute) -> Value:
+        """An LLVM intrinsic such as `fma`. By a call: the operations of some are not legal before the LLVM dialect."""
+        call: dict[str, ir.Attribute] = {
+            "intrin": ir.StringAttr.get(f"llvm.{name}"),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(others), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        }
+        return self.op("llvm.call_intrinsic", *others, **call, **attributes)
+
+    def _arith(self, name: str, left: Value | float, right: Value | float) -> Value:
+        return self._lift(left).op(f"arith.{name}{'f' if self.is_float else 'i'}", self._lift(right))
+
+    def __add__(self, other: Value | float) -> Value:
+        return self._arith("add", self, other)
+
+    def __radd__(self, other: float) -> Value:
+        return self._arith("add", other, self)
+
+    def __sub__(self, other: Value | float) -> Value:
+        return self._arith("sub", self, other)
+
+    def __rsub__(self, other: float) -> Value:
+        return self._arith("sub", other, self)
+
+    def __mul__(self, other: Value | float) -> Value:
+        return self._arith("mul", self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Value | float) -> Value:
+        return self._arith("div", self, other)
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self._arith("div", other, self)
+
+    def __neg__(self) -> Value:
+        return self.op("arith.negf") if self.is_float else 0 - self
+
+    def __and__(self, other: Value | int) -> Value:
+        return self.op("arith.andi", other)
+
+    def __or__(self, other: Value | int) -> Value:
+        return self.op("arith.ori", other)
+
+    def __xor__(self, other: Value | int) -> Value:
+        return self.op("arith.xori", other)
+
+    def __lshift__(self, other: Value | int) -> Value:
+        return self.op("arith.shli", other)
+
+    def __rshift__(self, other: Value | int) -> Value:
+        """Logical: zeros come in from the left."""
+        return self.op("arith.shrui", other)
+
+    def compare(self, relation: str, other: Value | float) -> Value:
+        """A truth value; with a NaN only `!=` holds. Integers are signed."""
+        table, name = (_ORDERED, "arith.cmpf") if self.is_float else (_INTEGER, "arith.cmpi")
+        predicate = ir.IntegerAttr.get(element_type("i64"), table[relation])
+        return self.op(name, other, kind=self.like("i1"), predicate=predicate)
+
+    def __lt__(self, other: Value | float) -> Value:
+        return self.compare("<", other)
+
+    def __le__(self, other: Value | float) -> Value:
+        return self.compare("<=", other)
+
+    def __gt__(self, other: Value | float) -> Value:
+        return self.compare(">", other)
+
+    def __ge__(self, other: Value | float) -> Value:
+        return self.compare(">=", other)
+
+    def equals(self, other: Value | float) -> Value:
+        """A truth value: whether the two are equal."""
+        return self.compare("==", other)
+
+    def differs(self, other: Value | float) -> Value:
+        """A truth value: whether the two differ, or one is a NaN."""
+        return self.compare("!=", other)
+
+    def choose(self, true: Value | float, false: Value | float) -> Value:
+        """For a truth value: `true` where it holds, else `false`. One of them is a Value."""
+        typed = true if isinstance(true, Value) else false
+        assert isinstance(typed, Value)
+        operands = [self.value, typed._lift(true).value, typed._lift(false).value]
+        return Value(create("arith.select", operands, [typed.value.type], self.at).result, self.at)
+
+    def abs(self) -> Value:
+        """The magnitude of a float."""
+        return self.llvm("fabs")
+
+    def fma(self, factor: Value | float, summand: Value | float) -> Value:
+        """self * factor + summand with one rounding."""
+        return self.llvm("fma", factor, summand)
+
+    def nearest(self) -> Value:
+        """The nearest integer as a float, ties to even."""
+        return self.llvm("roundeven")
+
+    def copysign(self, sign: Value) -> Value:
+        """This magnitude with the other's sign."""
+        return self.llvm("copysign", sign)
+
+    def clamp(self, low: float, high: float) -> Value:
+        """Within [low, high]; a NaN may become either."""
+        return self.llvm("maxnum", low).llvm("minnum", high)
+
+    def ldexp(self, exponent: Value) -> Value:
+        """self * 2^exponent with one rounding; exponent is an i32."""
+        return self.llvm("ldexp", exponent)
+
+    def bits(self) -> Value:
+        """A float's bits as an integer."""
+        return self.op("arith.bitcast", kind=self.like(f"i{self.width}"))
+
+    def to_float(self, element: str) -> Value:
+        """A float as another float type, or a signed integer as a float."""
+        kind = self.like(element)
+        if kind == self.value.type:
+            return self
+        if not self.is_float:
+            return self.op("arith.sitofp", kind=kind)
+        return self.op("arith.extf" if element_type(element).width > self.width else "arith.truncf", kind=kind)
+
+    def to_int(self, element: str = "i32") -> Value:
+        """A float as a signed integer, toward zero."""
+        return self.op("arith.fptosi", kind=self.like(element))
+
+    def polynomial(self, coefficients: Sequence[float]) -> Value:
+        """A polynomial in this value by Horner's rule; coefficients: lowest power first."""
+        total = self.constant(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            total = total.fma(self, coefficient)
+        return total
+
+
+def approximate(name: str, x: Value) -> Value:
+    """A hardware approximation of 1 ulp that LLVM has for scalars only: `rsq`, `rcp`."""
+    return elementwise(lambda scalar: scalar.llvm(f"amdgcn.{name}"), x)
+
+
+def elementwise(function: Callable[[Value], Value], x: Value) -> Value:
+    """Apply a function of scalars to a scalar, or to each element of a one-dimensional vector."""
+    kind = x.value.type
+    if not isinstance(kind, ir.VectorType):
+        return function(x)
+    results = []
+    for i in range(kind.shape[0]):
+        position = {"static_position": ir.DenseI64ArrayAttr.get([i])}
+        element = create("vector.extract", [x.value], [kind.element_type], x.at, position).result
+        results.append(function(Value(element, x.at)).value)
+    return Value(create("vector.from_elements", results, [kind], x.at).result, x.at)
