@@ -32,6 +32,7 @@ class Arch:
     lds_granule_bytes: what the hardware rounds a workgroup's LDS up to.
     lds_banks: None where not known. lds_phases: "read_b128" -> groups of lanes that compete; what is not in it is not
     known (see `lds_banks`).
+    float8_conversions: 8-bit floats, by their MLIR names, that the compiler converts with instructions.
 
     Source: LLVM's AMDGPUBaseInfo.cpp and AMDGPUSubtarget.cpp, compared with the backend's own occupancy.
     """
@@ -50,6 +51,7 @@ class Arch:
     lds_banks: int | None
     lds_phases: Mapping[str, Phases] = field(hash=False)
     max_workgroup_size: int = 1024
+    float8_conversions: tuple[str, ...] = ()
 
     @property
     def wave_size(self) -> int:

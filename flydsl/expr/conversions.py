@@ -10,7 +10,7 @@ from mlir import ir
 from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.elementwise import element_of, raw, wrap
+from flydsl.expr.elementwise import element_of, has_arithmetic, raw, wrap
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import ArithValue, Boolean, Float32, Index, Int64, Numeric, numeric_class
 
@@ -18,20 +18,13 @@ from flydsl.expr.numeric import ArithValue, Boolean, Float32, Index, Int64, Nume
 def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
     """Convert a runtime scalar or vector to another scalar type, rounding to nearest even.
 
-    Integers to Boolean compare with zero; float to integer truncates toward zero. Raises ArgumentError for floats
-    below 16 bits.
+    To Boolean is a comparison with zero; float to integer truncates toward zero, and has no defined result outside of
+    the integer's range. Floats below 16 bits: see `flydsl.passes.narrow_floats`.
     """
     source, operand = value.dtype, value.ir_value()
     if source.ir_type == target.ir_type:
         return operand
-    for dtype in (source, target):
-        if dtype.is_float and dtype.mlir_name not in ARITHMETIC_FLOATS:
-            raise ArgumentError(
-                f"conversion of runtime values from {source.__name__} to {target.__name__} is not there yet",
-                at=user_location(),
-                hint=f"{dtype.__name__} values can be loaded, stored and bitcast",
-            )
-    if target is Boolean:
+    if target is Boolean and has_arithmetic(source):
         return (value != 0).ir_value()
     if (middle := _stepping_stone(source, target)) is not None:
         return convert(wrap(convert(value, middle), middle), target)
@@ -41,7 +34,9 @@ def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
 
 
 def _stepping_stone(source: type[Numeric], target: type[Numeric]) -> type[Numeric] | None:
-    """The type to go through where MLIR has no direct cast."""
+    """The type to go through where MLIR, or the lowering, has no direct cast."""
+    if not has_arithmetic(source) or not has_arithmetic(target):
+        return None if Float32 in (source, target) else Float32
     if source.is_float and target.is_float:
         return Float32 if source.width == target.width else None
     return Int64 if Index in (source, target) and (source.is_float or target.is_float) else None

@@ -128,6 +128,11 @@ def dtype_of(value: Any) -> type[Numeric] | None:
     return value.dtype if isinstance(value, ArithValue) else None
 
 
+def has_arithmetic(dtype: type[Numeric]) -> bool:
+    """Whether LLVM computes with a scalar type: not with floats below 16 bits."""
+    return not dtype.is_float or dtype.mlir_name in ARITHMETIC_FLOATS
+
+
 def type_like(value: ir.Value, dtype: type[Numeric]) -> ir.Type:
     """The type of a value's shape with elements of a scalar type."""
     if isinstance(value.type, ir.VectorType):

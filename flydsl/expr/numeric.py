@@ -494,6 +494,12 @@ class Float8E5M2(Float):
     mlir_name = "f8E5M2"
 
 
+class Float8E5M2FNUZ(Float):
+    """torch.float8_e5m2fnuz, the bf8 of MI300's instructions."""
+
+    mlir_name = "f8E5M2FNUZ"
+
+
 class Float8E8M0FNU(Float):
     mlir_name = "f8E8M0FNU"
 
@@ -531,6 +537,7 @@ _BY_MLIR_NAME: dict[str, type[Numeric]] = {
         Float8E4M3FNUZ,
         Float8E4M3B11FNUZ,
         Float8E5M2,
+        Float8E5M2FNUZ,
         Float8E8M0FNU,
         Float6E2M3FN,
         Float6E3M2FN,

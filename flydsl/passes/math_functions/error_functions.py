@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flydsl.passes.math_functions import coefficients
 from flydsl.passes.math_functions.exponential import exp_hardware, reduced_expm1
-from flydsl.passes.math_functions.values import Value
+from flydsl.passes.values import Value
 
 
 def erf(x: Value) -> Value:

@@ -6,8 +6,8 @@ from mlir import ir
 
 from flydsl.dialect.elements import element_type
 from flydsl.passes.math_functions import coefficients
-from flydsl.passes.math_functions.values import Value
 from flydsl.passes.rewriting import constant, create
+from flydsl.passes.values import Value
 
 _INFINITY = float("inf")
 # Up to this exponent a known power is a product of at most three factors, faster and as exact.

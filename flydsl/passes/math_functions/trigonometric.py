@@ -10,8 +10,8 @@ from mlir import ir
 
 from flydsl.dialect.elements import element_type
 from flydsl.passes.math_functions import coefficients
-from flydsl.passes.math_functions.values import Value, approximate
 from flydsl.passes.rewriting import create
+from flydsl.passes.values import Value, approximate
 
 _PI = 3.141592653589793
 # pi and pi / 2 as f32, and what these lack.

@@ -1,10 +1,11 @@
-"""Values with operators, so that the formulas of the math functions read as formulas.
+"""Values with operators, so that the formulas of math functions and conversions read as formulas.
 
 Every operation exists on scalars and on vectors alike; a Python number takes the other operand's type.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 from mlir import ir
@@ -39,6 +40,20 @@ class Value:
         """Bits of an element."""
         return int(self.element.width)
 
+    def elements(self) -> list[Value]:
+        """The scalars of a vector, the last dimension fastest."""
+        positions = itertools.product(*map(range, self.value.type.shape))
+        attributes = [{"static_position": ir.DenseI64ArrayAttr.get(position)} for position in positions]
+        return [self.op("vector.extract", kind=self.element, **position) for position in attributes]
+
+    @staticmethod
+    def from_elements(elements: Sequence[Value], shape: Sequence[int]) -> Value:
+        """A vector of scalars, in the same order."""
+        first = elements[0]
+        kind = ir.VectorType.get(shape, first.value.type)
+        values = [element.value for element in elements]
+        return Value(create("vector.from_elements", values, [kind], first.at).result, first.at)
+
     def like(self, element: str) -> ir.Type:
         """The type with these elements and this value's shape."""
         kind = self.value.type
@@ -64,14 +79,14 @@ class Value:
         operands = [self.value, *(self._lift(other).value for other in others)]
         return Value(create(name, operands, [kind or self.value.type], self.at, attributes).result, self.at)
 
-    def llvm(self, name: str, *others: Value | float, **attributes: ir.Attribute) -> Value:
+    def llvm(self, name: str, *others: Value | float, kind: ir.Type | None = None, **attributes: ir.Attribute) -> Value:
         """An LLVM intrinsic such as `fma`. By a call: the operations of some are not legal before the LLVM dialect."""
         call: dict[str, ir.Attribute] = {
             "intrin": ir.StringAttr.get(f"llvm.{name}"),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(others), 0]),
             "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
         }
-        return self.op("llvm.call_intrinsic", *others, **call, **attributes)
+        return self.op("llvm.call_intrinsic", *others, kind=kind, **call, **attributes)
 
     def _arith(self, name: str, left: Value | float, right: Value | float) -> Value:
         return self._lift(left).op(f"arith.{name}{'f' if self.is_float else 'i'}", self._lift(right))
@@ -206,13 +221,7 @@ def approximate(name: str, x: Value) -> Value:
 
 
 def elementwise(function: Callable[[Value], Value], x: Value) -> Value:
-    """Apply a function of scalars to a scalar, or to each element of a one-dimensional vector."""
-    kind = x.value.type
-    if not isinstance(kind, ir.VectorType):
+    """Apply a function of scalars to a scalar, or to each element of a vector."""
+    if not isinstance(x.value.type, ir.VectorType):
         return function(x)
-    results = []
-    for i in range(kind.shape[0]):
-        position = {"static_position": ir.DenseI64ArrayAttr.get([i])}
-        element = create("vector.extract", [x.value], [kind.element_type], x.at, position).result
-        results.append(function(Value(element, x.at)).value)
-    return Value(create("vector.from_elements", results, [kind], x.at).result, x.at)
+    return Value.from_elements([function(element) for element in x.elements()], x.value.type.shape)

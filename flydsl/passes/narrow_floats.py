@@ -1,0 +1,206 @@
+"""Conversions between f32 and floats of 8 bits and fewer: `arith.extf` and `arith.truncf` as the target can do them.
+
+Where the architecture has instructions for a format they are used, else integer arithmetic on the bits. Both round to
+the nearest, ties to even. What is too large becomes the format's infinity; in the FNUZ formats NaN, as the
+instructions give; in the others, which have no infinity, the largest number. For the 8-bit formats all of that is what
+torch 2.13 does. A NaN of a format that has none becomes its largest number. Sources: OCP 8-bit Floating Point Specification 1.0, OCP
+Microscaling Formats 1.0, and the FNUZ formats of the MI300 ISA document.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mlir import ir
+
+from flydsl.arch import Arch
+from flydsl.dialect.elements import ARITHMETIC_FLOATS, FLOAT_BITS, NARROW_FLOATS, element_type
+from flydsl.dialect.location import source_location
+from flydsl.errors import CompileError
+from flydsl.passes.rewriting import create, operations
+from flydsl.passes.values import Value
+
+_EXPONENT_ONLY = "f8E8M0FNU"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A sign bit, an exponent and mantissa_bits; bias: what the exponent is stored with."""
+
+    name: str
+    mantissa_bits: int
+    bias: int
+
+    @property
+    def bits(self) -> int:
+        return FLOAT_BITS[self.name]
+
+    @property
+    def dropped_bits(self) -> int:
+        """Mantissa bits that f32 has besides."""
+        return 23 - self.mantissa_bits
+
+    @property
+    def unsigned_zero(self) -> bool:
+        """Whether the code of -0 is the only NaN: the FNUZ formats."""
+        return self.name.endswith("FNUZ")
+
+    @property
+    def largest_code(self) -> int:
+        """The code of the largest finite number."""
+        fraction, exponent = math.frexp(NARROW_FLOATS[self.name].largest)
+        return (exponent - 1 + self.bias << self.mantissa_bits) + int((2 * fraction - 1) * (1 << self.mantissa_bits))
+
+    @property
+    def overflow_code(self) -> int:
+        """The code, without sign, that what is too large gets."""
+        if self.unsigned_zero:
+            return 1 << (self.bits - 1)
+        return self.largest_code + int(NARROW_FLOATS[self.name].infinity)
+
+
+_FORMATS = {
+    name: Format(name, mantissa_bits, bias)
+    for name, mantissa_bits, bias in [
+        ("f8E4M3", 3, 7), ("f8E4M3FN", 3, 7), ("f8E4M3FNUZ", 3, 8), ("f8E4M3B11FNUZ", 3, 11), ("f8E5M2", 2, 15),
+        ("f8E5M2FNUZ", 2, 16), ("f6E2M3FN", 3, 1), ("f6E3M2FN", 2, 3), ("f4E2M1FN", 1, 1),
+    ]
+}  # fmt: skip
+# The name that instructions have for a format.
+_INSTRUCTIONS = {"f8E4M3FNUZ": "fp8", "f8E5M2FNUZ": "bf8"}
+
+
+def expand(function: ir.Operation, arch: Arch) -> None:
+    """Replace every conversion from or to a narrow float in a function."""
+    for op in operations(function):
+        if op.name not in ("arith.extf", "arith.truncf"):
+            continue
+        x = Value(op.operands[0], op.location)
+        source, target = str(x.element), str(Value(op.result, op.location).element)
+        if source in ARITHMETIC_FLOATS and target in ARITHMETIC_FLOATS:
+            continue
+        with ir.InsertionPoint(op):
+            result = _widen(x, source, arch) if target == "f32" else _narrow(x, target, arch)
+        op.result.replace_all_uses_with(result.value)
+        op.erase()
+
+
+def _narrow(x: Value, target: str, arch: Arch) -> Value:
+    if target == _EXPONENT_ONLY:
+        raise CompileError(f"conversion to {target} is not there yet", at=source_location(x.at))
+    if target in arch.float8_conversions:
+        codes = _by_groups(x, _INSTRUCTIONS[target])
+    else:
+        codes = encode(x, _FORMATS[target])
+        codes = codes.op("arith.trunci", kind=x.like(f"i{FLOAT_BITS[target]}"))
+    return codes.op("arith.bitcast", kind=x.like(target))
+
+
+def _widen(x: Value, source: str, arch: Arch) -> Value:
+    codes = x.op("arith.bitcast", kind=x.like(f"i{FLOAT_BITS[source]}"))
+    if source in arch.float8_conversions:
+        return _from_groups(codes, _INSTRUCTIONS[source])
+    codes = codes.op("arith.extui", kind=x.like("i32"))
+    return _decode_exponent(codes) if source == _EXPONENT_ONLY else decode(codes, _FORMATS[source])
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def encode(x: Value, to: Format) -> Value:
+    """The codes of f32 numbers, as i32."""
+    a = x.abs()
+    bits, dropped = a.bits(), to.dropped_bits
+    to_even = (bits >> dropped) & 1
+    normal = ((bits + to_even + ((1 << (dropped - 1)) - 1)) >> dropped) - ((127 - to.bias) << to.mantissa_bits)
+    # Beside this number the unit in the last place is the smallest number of the format: the sum rounds to it.
+    aligner = x.constant(2.0 ** (24 - to.bias - to.mantissa_bits))
+    denormal = (a + aligner).bits() - aligner.bits()
+    code = (a < 2.0 ** (1 - to.bias)).choose(denormal, normal)
+    # NaN too, whose bits without sign are larger than those of any number.
+    too_large = code > to.largest_code
+    sign = (x.bits() >> (32 - to.bits)) & (1 << (to.bits - 1))
+    if to.unsigned_zero:
+        return too_large.choose(to.overflow_code, code.equals(0).choose(0, code | sign))
+    code = too_large.choose(to.overflow_code, code)
+    if NARROW_FLOATS[to.name].nan:
+        code = x.differs(x).choose((1 << (to.bits - 1)) - 1, code)
+    return code | sign
+
+
+def decode(code: Value, of: Format) -> Value:
+    """The f32 numbers of codes, which are i32."""
+    sign_bit = 1 << (of.bits - 1)
+    magnitude = code & (sign_bit - 1)
+    # As f32 the code has the wrong bias, which the product corrects, for denormals too.
+    small = (magnitude << of.dropped_bits).op("arith.bitcast", kind=code.like("f32"))
+    x = small * 2.0 ** (127 - of.bias)
+    signed = (x.bits() | ((code & sign_bit) << (32 - of.bits))).op("arith.bitcast", kind=code.like("f32"))
+    narrow = NARROW_FLOATS[of.name]
+    if of.unsigned_zero:
+        return code.equals(sign_bit).choose(math.nan, signed)
+    if narrow.nan:
+        signed = (magnitude > of.largest_code + int(narrow.infinity)).choose(math.nan, signed)
+    if narrow.infinity:
+        infinite = signed.constant(math.inf).copysign(signed)
+        signed = magnitude.equals(of.largest_code + 1).choose(infinite, signed)
+    return signed
+
+
+def _decode_exponent(code: Value) -> Value:
+    """2^(code - 127); 255 is NaN."""
+    x = (code << 23).op("arith.bitcast", kind=code.like("f32"))
+    x = code.equals(0).choose(2.0**-127, x)
+    return code.equals(255).choose(math.nan, x)
+
+
+# --- instructions ----------------------------------------------------------------------------------------------------
+#
+# They convert two numbers at a time, from or to one half of a register.
+
+
+def _by_groups(x: Value, name: str) -> Value:
+    """The codes of f32 numbers, as i8."""
+    if not isinstance(x.value.type, ir.VectorType):
+        return _pack(x, x, None, name).op("arith.trunci", kind=element_type("i8"))
+    shape = x.value.type.shape
+    codes: list[Value] = []
+    elements = x.elements()
+    for start in range(0, len(elements), 4):
+        group = elements[start : start + 4]
+        word = _pack(group[0], group[min(1, len(group) - 1)], None, name)
+        if len(group) > 2:
+            word = _pack(group[2], group[-1], word, name)
+        codes += [(word >> 8 * i).op("arith.trunci", kind=element_type("i8")) for i in range(len(group))]
+    return Value.from_elements(codes, shape)
+
+
+def _pack(low: Value, high: Value, word: Value | None, name: str) -> Value:
+    """The codes of two numbers in the upper half of a word, or where there is none in the lower half of a new one."""
+    old = word or low.bits().constant(0)
+    half = Value(_flag(word is not None, low.at), low.at)
+    return low.llvm(f"amdgcn.cvt.pk.{name}.f32", high, old, half, kind=element_type("i32"))
+
+
+def _from_groups(codes: Value, name: str) -> Value:
+    """The f32 numbers of codes, which are i8."""
+    if not isinstance(codes.value.type, ir.VectorType):
+        word = codes.op("arith.extui", kind=element_type("i32"))
+        return word.llvm(f"amdgcn.cvt.f32.{name}", word.constant(0), kind=element_type("f32"))
+    pair_type = ir.VectorType.get([2], element_type("f32"))
+    elements = [code.op("arith.extui", kind=element_type("i32")) for code in codes.elements()]
+    numbers: list[Value] = []
+    for start in range(0, len(elements), 4):
+        group = elements[start : start + 4]
+        word = group[0]
+        for i, element in enumerate(group[1:], 1):
+            word = word | (element << 8 * i)
+        for half in range((len(group) + 1) // 2):
+            flag = Value(_flag(bool(half), codes.at), codes.at)
+            numbers += word.llvm(f"amdgcn.cvt.pk.f32.{name}", flag, kind=pair_type).elements()
+    return Value.from_elements(numbers[: len(elements)], codes.value.type.shape)
+
+
+def _flag(value: bool, at: ir.Location) -> ir.Value:
+    return create("arith.constant", [], [element_type("i1")], at, {"value": ir.BoolAttr.get(value)}).result
