@@ -18,7 +18,21 @@ from flydsl.dialect.types import (
     TileType,
 )
 from flydsl.expr import arith, buffer_ops, derived, gpu, math, numeric, primitive, rocdl, typing, vector
-from flydsl.expr.arith import andi, cmpf, cmpi, constant, index, index_cast, shli, sitofp, trunc_f, xori
+from flydsl.expr.arith import (
+    andi,
+    cmpf,
+    cmpi,
+    constant,
+    constant_vector,
+    index,
+    index_cast,
+    int_to_fp,
+    shli,
+    sitofp,
+    trunc_f,
+    unwrap,
+    xori,
+)
 from flydsl.expr.derived import (
     make_layout_tv,
     make_rmem_tensor,

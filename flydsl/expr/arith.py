@@ -23,6 +23,7 @@ from flydsl.expr.conversions import (
     fptosi,
     fptoui,
     index_cast,
+    int_to_fp,
     sitofp,
     trunc_f,
     truncf,
@@ -30,14 +31,18 @@ from flydsl.expr.conversions import (
     uitofp,
 )
 from flydsl.expr.elementwise import (
+    FastMathFlags,
     beside,
     check_kind,
     check_operands,
     dtype_of,
     emit_binary,
+    fastmath_attribute,
     is_operand,
     like,
     raw,
+    repeated,
+    shape_of,
     wrap,
     wrapped,
 )
@@ -54,11 +59,11 @@ from flydsl.expr.numeric import (
 from flydsl.expr.promotion import check_numbers, common_type
 
 __all__ = [
-    "ArithValue", "addf", "addi", "andi", "bitcast", "ceildivsi", "ceildivui", "cmpf", "cmpi", "constant", "divf",
-    "divsi", "divui", "extf", "extsi", "extui", "floordivsi", "fptosi", "fptoui", "index", "index_cast",
-    "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui", "mulf", "muli", "negf",
-    "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp", "subf", "subi", "trunc_f", "truncf",
-    "trunci", "uitofp", "xori",
+    "ArithValue", "FastMathFlags", "addf", "addi", "andi", "bitcast", "ceildivsi", "ceildivui", "cmpf", "cmpi",
+    "constant", "constant_vector", "divf", "divsi", "divui", "extf", "extsi", "extui", "floordivsi", "fptosi", "fptoui",
+    "index", "index_cast", "int_to_fp", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
+    "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp", "subf", "subi",
+    "trunc_f", "truncf", "trunci", "uitofp", "unwrap", "xori",
 ]  # fmt: skip
 
 
@@ -66,19 +71,30 @@ def _binary_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
     def function(lhs: Any, rhs: Any) -> Any:
         return emit_binary(name, lhs, rhs)
 
+    return _named(function, name, summary)
+
+
+def _float_function(name: str, summary: str) -> Callable[..., Any]:
+    def function(lhs: Any, rhs: Any, *, fastmath: Any = None) -> Any:
+        return emit_binary(name, lhs, rhs, fastmath)
+
+    return _named(function, name, f'{summary}. fastmath: flags such as "contract" or "fast"')
+
+
+def _named(function: Callable[..., Any], name: str, summary: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`arith.{name}`: {summary}. Operands are scalars or vectors of one type."
     return function
 
 
-addf = _binary_function("addf", "floating point sum")
-subf = _binary_function("subf", "floating point difference")
-mulf = _binary_function("mulf", "floating point product")
-divf = _binary_function("divf", "floating point quotient")
-maximumf = _binary_function("maximumf", "maximum, NaN if either is")
-minimumf = _binary_function("minimumf", "minimum, NaN if either is")
-maxnumf = _binary_function("maxnumf", "maximum, the number if one is NaN")
-minnumf = _binary_function("minnumf", "minimum, the number if one is NaN")
+addf = _float_function("addf", "floating point sum")
+subf = _float_function("subf", "floating point difference")
+mulf = _float_function("mulf", "floating point product")
+divf = _float_function("divf", "floating point quotient")
+maximumf = _float_function("maximumf", "maximum, NaN if either is")
+minimumf = _float_function("minimumf", "minimum, NaN if either is")
+maxnumf = _float_function("maxnumf", "maximum, the number if one is NaN")
+minnumf = _float_function("minnumf", "minimum, the number if one is NaN")
 addi = _binary_function("addi", "sum, wrapping")
 subi = _binary_function("subi", "difference, wrapping")
 muli = _binary_function("muli", "product, wrapping")
@@ -101,11 +117,19 @@ minsi = _binary_function("minsi", "signed minimum")
 minui = _binary_function("minui", "unsigned minimum")
 
 
-def negf(operand: Any) -> Any:
+# The names of MLIR's operation classes; `.result` of what they give is the value itself.
+AddFOp, SubFOp, MulFOp, DivFOp = addf, subf, mulf, divf
+MaximumFOp, MinimumFOp, MaxNumFOp, MinNumFOp = maximumf, minimumf, maxnumf, minnumf
+AddIOp, SubIOp, MulIOp, AndIOp, OrIOp, XOrIOp, ShLIOp = addi, subi, muli, andi, ori, xori, shli
+ShRSIOp, ShRUIOp, MaxSIOp, MinSIOp, MaxUIOp, MinUIOp = shrsi, shrui, maxsi, minsi, maxui, minui
+
+
+def negf(operand: Any, fastmath: Any = None) -> Any:
     """`arith.negf`: change of sign."""
     value = raw(operand)
     check_kind("negf", value, True)
-    return wrap(emit("arith.negf", [value], [value.type]).result, dtype_of(operand))
+    result = emit("arith.negf", [value], [value.type], fastmath_attribute(fastmath)).result
+    return wrap(result, dtype_of(operand), shape_of(operand))
 
 
 def constant(value: Any, type: Any = None, index: bool = False) -> Any:
@@ -119,8 +143,31 @@ def constant(value: Any, type: Any = None, index: bool = False) -> Any:
         return Index(value)
     if type is None:
         return as_numeric(value)
+    if isinstance(type, ir.VectorType):
+        return constant_vector(value, type)
     dtype = numeric_class(type) if isinstance(type, ir.Type) else require_numeric("constant", type)
     return dtype(value)
+
+
+def constant_vector(value: Any, vector_type: Any) -> Any:
+    """A constant vector with the same number everywhere. vector_type: an MLIR vector type."""
+    from flydsl.expr.vector_value import Vector
+
+    if not isinstance(vector_type, ir.VectorType):
+        hint = "such as fx.T.vec(4, fx.T.f32)"
+        raise ArgumentError(
+            f"constant_vector: {vector_type!r} is not an MLIR vector type", at=user_location(), hint=hint
+        )
+    return Vector.filled(tuple(vector_type.shape), value, numeric_class(vector_type.element_type))
+
+
+def unwrap(value: Any, index: bool = False) -> ir.Value:
+    """The `ir.Value` of a scalar or vector. index: converted to the index type."""
+    return Index(value).ir_value() if index else raw(value)
+
+
+def _to_raw(value: Any) -> ir.Value:
+    return raw(value)
 
 
 def index(value: int) -> Any:
@@ -143,14 +190,16 @@ _CMPI_NAMES = {
 }
 
 
-def _compare_op(name: str, predicate: int, left: Any, right: Any) -> Any:
+def _compare_op(name: str, predicate: int, left: Any, right: Any, fastmath: Any = None) -> Any:
     left, right = wrapped(left), wrapped(right)
-    lhs, rhs = raw(beside(left, right)), raw(beside(right, left))
+    left, right = repeated(beside(left, right), beside(right, left))
+    lhs, rhs = raw(left), raw(right)
     check_operands(name, lhs, rhs, name == "cmpf")
     i1 = element_type("i1")
     result = ir.VectorType.get(lhs.type.shape, i1) if isinstance(lhs.type, ir.VectorType) else i1
     attribute = ir.IntegerAttr.get(element_type("i64"), predicate)
-    return wrap(emit(f"arith.{name}", [lhs, rhs], [result], {"predicate": attribute}).result)
+    attributes = {"predicate": attribute, **fastmath_attribute(fastmath)}
+    return wrap(emit(f"arith.{name}", [lhs, rhs], [result], attributes).result, shape=shape_of(left))
 
 
 def cmpi(predicate: Any, lhs: Any, rhs: Any) -> Any:
@@ -158,9 +207,9 @@ def cmpi(predicate: Any, lhs: Any, rhs: Any) -> Any:
     return _compare_op("cmpi", _predicate(predicate, _CMPI_NAMES), lhs, rhs)
 
 
-def cmpf(predicate: Any, lhs: Any, rhs: Any) -> Any:
+def cmpf(predicate: Any, lhs: Any, rhs: Any, fastmath: Any = None) -> Any:
     """`arith.cmpf`: predicate is MLIR's name (`olt`, `une`, ...) or number."""
-    return _compare_op("cmpf", _predicate(predicate, _CMPF_NAMES), lhs, rhs)
+    return _compare_op("cmpf", _predicate(predicate, _CMPF_NAMES), lhs, rhs, fastmath)
 
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Any:
@@ -168,7 +217,7 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Any:
 
     A scalar condition chooses between whole vectors, a vector condition element by element.
     """
-    from flydsl.expr.vector import Vector
+    from flydsl.expr.vector_value import Vector
 
     for value in (condition, true_value, false_value):
         if not is_operand(value):
@@ -178,14 +227,16 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Any:
     check_numbers("select", dtype, *values)
     vectors = [value for value in (*values, chooser) if isinstance(value, Vector)]
     if len({vector.shape for vector in vectors}) > 1:
-        shapes = ", ".join(str(vector.value.type) for vector in vectors)
+        shapes = ", ".join(map(repr, vectors))
         raise ArgumentError(f"select on vectors of different shapes: {shapes}", at=user_location())
     beside = vectors[0] if vectors else None
     lhs, rhs = (like(value, dtype, beside).ir_value() for value in values)
     chooser = as_numeric(chooser)
     if chooser.dtype is not Boolean:
         chooser = chooser != 0
-    return wrap(emit("arith.select", [chooser.ir_value(), lhs, rhs], [lhs.type]).result, dtype)
+    return wrap(emit("arith.select", [chooser.ir_value(), lhs, rhs], [lhs.type]).result, dtype, shape_of(*vectors))
 
+
+NegFOp, CmpIOp, CmpFOp, SelectOp = negf, cmpi, cmpf, select
 
 __getattr__ = unknown_name(__name__, globals())

@@ -10,7 +10,7 @@ from mlir import ir
 from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.elementwise import element_of, has_arithmetic, raw, wrap
+from flydsl.expr.elementwise import element_of, has_arithmetic, raw, shape_of, wrap
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import ArithValue, Boolean, Float32, Index, Int64, Numeric, numeric_class
 
@@ -93,7 +93,7 @@ def _cast_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
         operand = raw(value)
         element, dtype = _result_type(name, result_type)
         _check_cast(name, element_of(operand), element)
-        return wrap(_cast(name, operand, element), dtype)
+        return wrap(_cast(name, operand, element), dtype, shape_of(value))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`arith.{name}(result_type, value)`: {summary}. The two arguments may come in either order."
@@ -121,3 +121,8 @@ fptosi = _cast_function("fptosi", "float to signed integer, toward zero")
 fptoui = _cast_function("fptoui", "float to unsigned integer, toward zero")
 index_cast = _cast_function("index_cast", "between index and a fixed-width integer")
 bitcast = _cast_function("bitcast", "the same bits as another type")
+
+
+def int_to_fp(value: Any, signed: bool = True, result_type: Any = None) -> Any:
+    """An integer as a float. signed: how to read its bits; result_type: a scalar type or an MLIR type, Float32."""
+    return (sitofp if signed else uitofp)(Float32 if result_type is None else result_type, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Flag
 from numbers import Integral
 from typing import Any
 
@@ -19,14 +20,34 @@ def raw(value: Any) -> ir.Value:
     return value if isinstance(value, ir.Value) else as_numeric(value).ir_value()
 
 
-def wrap(value: ir.Value, dtype: type[Numeric] | None = None) -> Any:
-    """Wrap a result. dtype: the operand's type, kept where the MLIR type does not tell signed from unsigned."""
-    from flydsl.expr.vector import Vector
+def wrap(value: ir.Value, dtype: type[Numeric] | None = None, shape: Any = None) -> Any:
+    """Wrap a result.
+
+    dtype: the operand's type, kept where the MLIR type does not tell signed from unsigned. shape: the operand's.
+    """
+    from flydsl.expr.vector_value import Vector
 
     keeps = dtype is not None and dtype.ir_type == element_of(value)
     if isinstance(value.type, ir.VectorType):
-        return Vector(value, dtype if keeps else None)
+        return Vector(value, shape, dtype if keeps else None)
     return dtype.of(value) if dtype is not None and keeps else wrap_scalar(value)
+
+
+def shape_of(*values: Any) -> Any:
+    """The shape of the first Vector among operands; None where there is none."""
+    from flydsl.expr.vector_value import Vector
+
+    return next((value.shape for value in values if isinstance(value, Vector)), None)
+
+
+def repeated(left: Any, right: Any) -> tuple[Any, Any]:
+    """Two vectors repeated to a common shape; anything else, and vectors that have none, as they are."""
+    from flydsl.expr.vector_value import Vector, broadcast_shape
+
+    if not (isinstance(left, Vector) and isinstance(right, Vector)) or left.shape == right.shape:
+        return left, right
+    shape = broadcast_shape(left.shape, right.shape)
+    return (left, right) if shape is None else (left.broadcast_to(shape), right.broadcast_to(shape))
 
 
 def element_of(value: ir.Value) -> ir.Type:
@@ -73,13 +94,17 @@ def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None) -> Any:
     """Emit `arith.<name>` on two operands of one type; a Python number takes the other's type."""
     left, right = wrapped(left), wrapped(right)
     number = static_integer(right)
-    left, right = beside(left, right), beside(right, left)
+    left, right = repeated(beside(left, right), beside(right, left))
     lhs, rhs = raw(left), raw(right)
     check_operands(f"arith.{name}", lhs, rhs, name.endswith("f"))
     if number is not None:
         divides = name.startswith(("div", "rem", "floordiv", "ceildiv"))
         check_right(f"arith.{name}", divides, name in ("shli", "shrsi", "shrui"), left.dtype, number)
-    return wrap(emit(f"arith.{name}", [lhs, rhs], [lhs.type], fastmath_attribute(fastmath)).result, dtype_of(left))
+    return wrap(
+        emit(f"arith.{name}", [lhs, rhs], [lhs.type], fastmath_attribute(fastmath)).result,
+        dtype_of(left),
+        shape_of(left),
+    )
 
 
 def is_operand(value: Any) -> bool:
@@ -113,7 +138,7 @@ def check_right(symbol: str, divides: bool, shifts: bool, dtype: type[Numeric], 
 
 def like(value: Any, dtype: type[Numeric], other: Any) -> Any:
     """`value` as `dtype`; a scalar beside a vector becomes a vector."""
-    from flydsl.expr.vector import Vector
+    from flydsl.expr.vector_value import Vector
 
     if isinstance(value, Vector):
         return value.to(dtype)
@@ -140,24 +165,30 @@ def type_like(value: ir.Value, dtype: type[Numeric]) -> ir.Type:
     return dtype.ir_type
 
 
-FASTMATH_FLAGS = ("none", "reassoc", "nnan", "ninf", "nsz", "arcp", "contract", "afn", "fast")
+class FastMathFlags(Flag):
+    """What the compiler may assume of floats, or leave out, in one operation; combined with `|`."""
+
+    none = 0
+    reassoc = 1
+    nnan = 2
+    ninf = 4
+    nsz = 8
+    arcp = 16
+    contract = 32
+    afn = 64
+    fast = 127
 
 
 def fastmath_attribute(fastmath: Any) -> dict[str, ir.Attribute]:
-    """The attributes for fastmath flags: None, "fast", "nnan,contract", a list of names, or MLIR's own enumeration."""
+    """The attributes for fastmath flags: None, "fast", "nnan,contract", or FastMathFlags."""
     if fastmath is None:
         return {}
     if isinstance(fastmath, ir.Attribute):
         return {"fastmath": fastmath}
-    words = (
-        fastmath if isinstance(fastmath, tuple | list | set | frozenset) else str(fastmath).replace("|", ",").split(",")
-    )
-    names = [str(word).strip() for word in words]
-    unknown = [name for name in names if name not in FASTMATH_FLAGS]
-    if unknown or not names:
+    names = [name.strip() for name in str(fastmath).removeprefix("FastMathFlags.").replace("|", ",").split(",")]
+    known = list(FastMathFlags.__members__)
+    if any(name not in known for name in names):
         raise ArgumentError(
-            f"fastmath={fastmath!r}",
-            at=user_location(),
-            hint=f"flags, with commas between: {', '.join(FASTMATH_FLAGS)}",
+            f"fastmath={fastmath!r}", at=user_location(), hint=f"flags, with commas between: {', '.join(known)}"
         )
     return {"fastmath": ir.Attribute.parse(f"#arith.fastmath<{','.join(names)}>")}

@@ -21,7 +21,7 @@ from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.elementwise import beside, check_operands, fastmath_attribute, raw, type_like, wrap
+from flydsl.expr.elementwise import beside, check_operands, fastmath_attribute, raw, shape_of, type_like, wrap
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import ArithValue, Boolean, Float32, Int32, as_numeric, is_python_number
@@ -95,7 +95,7 @@ def _float_function(name: str, count: int, summary: str) -> Callable[..., Any]:
     def function(*values: Any, fastmath: Any = None) -> Any:
         _check_count(name, values, count)
         operands = _operands(name, values, True)
-        return wrap(_emit(name, operands, [operands[0].type], fastmath).result)
+        return wrap(_emit(name, operands, [operands[0].type], fastmath).result, shape=shape_of(*values))
 
     return _named(function, name, count, f"{summary}. Floats: scalars or vectors of one type.")
 
@@ -105,7 +105,7 @@ def _integer_function(name: str, count: int, summary: str) -> Callable[..., Any]
         _check_count(name, values, count)
         operands = _operands(name, values, False)
         dtype = next((value.dtype for value in values if isinstance(value, ArithValue)), None)
-        return wrap(_emit(name, operands, [operands[0].type]).result, dtype)
+        return wrap(_emit(name, operands, [operands[0].type]).result, dtype, shape_of(*values))
 
     return _named(function, name, count, f"{summary}. Integers: scalars or vectors of one type.")
 
@@ -114,7 +114,7 @@ def _predicate(name: str, summary: str) -> Callable[..., Any]:
     def function(*values: Any, fastmath: Any = None) -> Any:
         _check_count(name, values, 1)
         (operand,) = _operands(name, values, True)
-        return wrap(_emit(name, [operand], [type_like(operand, Boolean)], fastmath).result)
+        return wrap(_emit(name, [operand], [type_like(operand, Boolean)], fastmath).result, shape=shape_of(*values))
 
     return _named(function, name, 1, f"{summary}, as a Boolean.")
 
@@ -180,7 +180,7 @@ def sincos(x: Any, *, fastmath: Any = None) -> tuple[Any, Any]:
     """(sin(x), cos(x)) for less than two calls; 2 ulp for every argument."""
     (operand,) = _operands("sincos", (x,), True)
     sine, cosine = _emit("sincos", [operand], [operand.type] * 2, fastmath).results
-    return wrap(sine), wrap(cosine)
+    return wrap(sine, shape=shape_of(x)), wrap(cosine, shape=shape_of(x))
 
 
 def fpowi(base: Any, exponent: Any, *, fastmath: Any = None) -> Any:
@@ -191,7 +191,7 @@ def fpowi(base: Any, exponent: Any, *, fastmath: Any = None) -> Any:
     (x,) = _operands("fpowi", (base,), True)
     n = raw(beside(exponent, wrap(x).to(Int32) if is_python_number(exponent) else None))
     check_operands("math.fpowi", n, n, False)
-    return wrap(_emit("fpowi", [x, n], [x.type], fastmath).result)
+    return wrap(_emit("fpowi", [x, n], [x.type], fastmath).result, shape=shape_of(base))
 
 
 __getattr__ = unknown_name(__name__, globals())

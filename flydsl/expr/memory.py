@@ -16,7 +16,7 @@ from flydsl.expr.numeric import ArithValue, Numeric, numeric_class, require_nume
 from flydsl.expr.operands import as_ir_value, as_operand, element_name, ir_type_of, located
 from flydsl.expr.pointer import Pointer
 from flydsl.expr.typing import IntTuple, LayoutValue, Tensor
-from flydsl.expr.vector import Vector
+from flydsl.expr.vector_value import Vector
 
 __all__ = [
     "add_offset", "get_dyn_shared", "get_iter", "get_layout", "make_ptr", "make_view", "memref_alloca", "memref_load",
@@ -96,7 +96,7 @@ def ptr_load(pointer: Any, result_type: Any = None) -> Any:
     dtype = numeric_class(fly_type(source.type).element)
     kind = dtype.ir_type if result_type is None else ir_type_of(result_type)
     value = emit_fly("ptr.load", [source], results=[kind]).result
-    return Vector(value, dtype) if isinstance(kind, ir.VectorType) else dtype.of(value)
+    return Vector(value, dtype=dtype) if isinstance(kind, ir.VectorType) else dtype.of(value)
 
 
 def ptr_store(value: Any, pointer: Any) -> None:
@@ -164,7 +164,8 @@ def _as_element(value: Any, tensor: Tensor) -> ir.Value:
 
 def memref_load_vec(tensor: Any) -> Vector:
     """All elements of a register tensor, in the order of its memory, as a vector."""
-    return Vector(emit_fly("memref.load_vec", [require_tensor("memref_load_vec", tensor).value]).result, tensor.dtype)
+    value = emit_fly("memref.load_vec", [require_tensor("memref_load_vec", tensor).value]).result
+    return Vector(value, dtype=tensor.dtype)
 
 
 def memref_store_vec(vector: Any, tensor: Any) -> None:

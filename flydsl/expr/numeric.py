@@ -36,6 +36,11 @@ class ArithValue:
         """The value in the program that is being traced."""
         raise NotImplementedError(f"{type(self).__name__} has no IR value")
 
+    @property
+    def result(self) -> Any:
+        """The value itself: what MLIR's operations call their result, as in `arith.AddFOp(a, b).result`."""
+        return self
+
     def _binary(self, operation: str, other: Any, reflected: bool = False) -> Any:
         from flydsl.expr import operators
 
@@ -582,7 +587,7 @@ def as_numeric(value: Any) -> Any:
     if isinstance(value, ArithValue):
         return value
     if isinstance(value, ir.Value):
-        from flydsl.expr.vector import Vector
+        from flydsl.expr.vector_value import Vector
 
         return Vector(value) if isinstance(value.type, ir.VectorType) else wrap_scalar(value)
     if isinstance(value, bool):

@@ -52,7 +52,7 @@ def shuffle(value: Any, offset: Any, width: Any, mode: str) -> Any:
         raise ArgumentError(f"shuffle within groups of {lanes} lanes: a power of two", at=user_location())
     given = value_of("shuffle", value)
     result = _from_words(list(map(_mover(offset, lanes, mode), _words(given))), given.type)
-    return Vector(result, value.dtype) if isinstance(value, Vector) else _like(value, result)
+    return Vector(result, value.shape, value.dtype) if isinstance(value, Vector) else _like(value, result)
 
 
 def _like(value: Any, result: ir.Value) -> Any:

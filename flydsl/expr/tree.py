@@ -11,7 +11,7 @@ from mlir import ir
 
 from flydsl.expr.numeric import Numeric, as_numeric, is_python_number
 from flydsl.expr.typing import FlyValue
-from flydsl.expr.vector import Vector
+from flydsl.expr.vector_value import Vector
 
 Container = list | tuple | dict | SimpleNamespace
 
@@ -128,7 +128,7 @@ def leaf_like(leaf: Any, value: ir.Value) -> Any:
     """A leaf of the same type as a typed one that holds another SSA value."""
     if isinstance(leaf, Numeric):
         return leaf.dtype.of(value)
-    return Vector(value, leaf.dtype) if isinstance(leaf, Vector) else type(leaf)(value)
+    return Vector(value, leaf.shape, leaf.dtype) if isinstance(leaf, Vector) else type(leaf)(value)
 
 
 def is_same_leaf(a: Any, b: Any) -> bool:

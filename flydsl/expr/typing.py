@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, NoReturn, TypeVar
 
 from mlir import ir
 
 from flydsl import layout as algebra
+from flydsl.dialect.context import context
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import register_elements
 from flydsl.dialect.location import user_location
@@ -52,7 +53,7 @@ from flydsl.expr.numeric import (
     Uint128,
     numeric_class,
 )
-from flydsl.expr.vector import Vector
+from flydsl.expr.vector_value import ReductionOp, Vector, empty_like, full, full_like, ones_like, zeros_like
 from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
 
 __all__ = [
@@ -89,6 +90,7 @@ __all__ = [
     "MmaAtom",
     "Numeric",
     "Pointer",
+    "ReductionOp",
     "Stream",
     "Swizzle",
     "T",
@@ -105,6 +107,11 @@ __all__ = [
     "Uint64",
     "Uint128",
     "Vector",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones_like",
+    "zeros_like",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -295,14 +302,42 @@ class Tensor(FlyValue):
         primitive.memref_store(value, self, coordinate)
 
 
+class _VectorTypes:
+    """MLIR's VectorType, which can be made outside of a kernel too."""
+
+    @staticmethod
+    def get(shape: Sequence[int], element: ir.Type) -> ir.Type:
+        """The vector type with these extents."""
+        with context(), ir.Location.unknown():
+            return ir.VectorType.get(list(shape), element)
+
+
 class Types:
-    """MLIR types by their short names: `T.f32`, `T.bf16`, `T.i32`, `T.index`."""
+    """MLIR types by their short names: `T.f32`, `T.bf16`, `T.i32`, `T.index`.
+
+    Vectors are `T.f16x8` or `T.vec(8, T.f16)`. `T.VectorType` is MLIR's class: `T.VectorType.get([64], T.f32)`.
+    """
+
+    VectorType = _VectorTypes
+
+    def vec(self, count: int, element: Any) -> ir.Type:
+        """A vector type. element: an MLIR type or a scalar type."""
+        kind = element.ir_type if isinstance(element, type) and issubclass(element, Numeric) else element
+        if not isinstance(kind, ir.Type) or not isinstance(count, int) or count < 1:
+            raise ArgumentError(f"T.vec({count!r}, {element!r})", at=user_location(), hint="such as T.vec(4, T.f32)")
+        return _VectorTypes.get([count], kind)
 
     def __getattr__(self, name: str) -> ir.Type:
+        element, by, count = name.partition("x")
         try:
-            return element_type(name)
+            kind = element_type(element)
         except ArgumentError as error:
             raise AttributeError(f"T.{name}: {error.message}") from None
+        if not by:
+            return kind
+        if not count.isdecimal():
+            raise AttributeError(f"T.{name}: a vector type is T.{element}x4")
+        return self.vec(int(count), kind)
 
 
 T = Types()

@@ -1,8 +1,11 @@
-"""Vectors of scalars held in registers: `fx.Vector`."""
+"""The vector operations of MLIR by name; the methods of `Vector` do the same and are shorter.
+
+Result types are MLIR vector types, `fx.T.vec(4, fx.T.f32)`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -12,116 +15,131 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import ArithValue, Index, Numeric, as_numeric, numeric_class, require_numeric
+from flydsl.expr.numeric import Index, as_numeric, numeric_class
+from flydsl.expr.vector_value import (
+    ReductionOp,
+    Vector,
+    as_vector,
+    empty_like,
+    full,
+    full_like,
+    ones_like,
+    zeros_like,
+)
+
+__all__ = [
+    "ReductionOp", "Vector", "bitcast", "broadcast", "empty_like", "extract", "extractelement", "fma",
+    "from_elements", "full", "full_like", "insert", "insertelement", "load", "load_op", "ones_like", "reduction",
+    "shape_cast", "shuffle", "store", "to_elements", "zeros_like",
+]  # fmt: skip
 
 
-class Vector(ArithValue):
-    """A vector value; operators work element by element, scalars are repeated.
-
-    value: an `ir.Value` of vector type.
-    dtype: the element type; by default the one that the MLIR type names (integers signed).
-    """
-
-    def __init__(self, value: ir.Value, dtype: type[Numeric] | None = None) -> None:
-        if not isinstance(value.type, ir.VectorType):
-            raise ArgumentError(f"a Vector needs a vector value, not {value.type}", at=user_location())
-        self.value = value
-        self.dtype = dtype or numeric_class(value.type.element_type)
-        if self.dtype.ir_type != value.type.element_type:
-            raise ArgumentError(f"{value.type} is not a vector of {self.dtype.__name__}", at=user_location())
-
-    @classmethod
-    def from_elements(cls, elements: Sequence[Any], dtype: type[Numeric] | None = None) -> Vector:
-        """A vector of the given scalars, converted to `dtype` (by default the first one's type)."""
-        if not isinstance(elements, tuple | list) or not elements:
-            raise ArgumentError(f"a Vector of {elements!r}: it takes a list of scalars", at=user_location())
-        element = as_numeric(elements[0]).dtype if dtype is None else require_numeric("from_elements", dtype)
-        values = [element(item).ir_value() for item in elements]
-        result = vector_type([len(values)], element)
-        return cls(emit("vector.from_elements", values, [result]).result, element)
-
-    @classmethod
-    def filled(cls, shape: Sequence[int], value: Any, dtype: type[Numeric]) -> Vector:
-        """A vector with the same scalar everywhere."""
-        result = vector_type(shape, dtype)
-        return cls(emit("vector.broadcast", [dtype(value).ir_value()], [result]).result, dtype)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Extent of each dimension."""
-        return tuple(self.value.type.shape)
-
-    @property
-    def numel(self) -> int:
-        """Number of elements."""
-        return prod(self.shape)
-
-    def ir_value(self) -> ir.Value:
-        return self.value
-
-    def to(self, dtype: type[Numeric]) -> Vector:
-        """Convert every element to another scalar type."""
-        from flydsl.expr.conversions import convert
-
-        target = require_numeric("to", dtype)
-        return self if target is self.dtype else Vector(convert(self, target), target)
-
-    def bitcast(self, dtype: type[Numeric]) -> Vector:
-        """The same bits as elements of another width; the last dimension grows or shrinks."""
-        target = require_numeric("bitcast", dtype)
-        bits = self.shape[-1] * self.dtype.width
-        if Index in (self.dtype, target) or bits % target.width:
-            raise ArgumentError(
-                f"bitcast of {self.value.type} to {target.__name__}",
-                at=user_location(),
-                hint="an index has no bits of its own"
-                if Index in (self.dtype, target)
-                else f"{bits} bits are not a multiple of {target.width}",
-            )
-        result = vector_type([*self.shape[:-1], bits // target.width], target)
-        return Vector(emit("vector.bitcast", [self.value], [result]).result, target)
-
-    def __getitem__(self, position: Any) -> Any:
-        """One element of a one-dimensional vector, at a static or a runtime position."""
-        if len(self.shape) != 1:
-            raise ArgumentError(f"an element of {self.value.type}: it has {len(self.shape)} modes", at=user_location())
-        number = as_numeric(position)
-        if not isinstance(number, Numeric) or number.is_float:
-            raise ArgumentError(f"{position!r} as the position in a vector", at=user_location())
-        operands, static = [], ir.ShapedType.get_dynamic_size()
-        if number.is_static:
-            if not -self.numel <= int(number) < self.numel:
-                raise ArgumentError(f"element {int(number)} of a vector of {self.numel}", at=user_location())
-            static = int(number) % self.numel
-        else:
-            operands = [Index(number).ir_value()]
-        attributes = {"static_position": ir.DenseI64ArrayAttr.get([static])}
-        value = emit("vector.extract", [self.value, *operands], [self.dtype.ir_type], attributes).result
-        return self.dtype.of(value)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __bool__(self) -> bool:
-        raise TraceError(
-            f"{self!r} as a condition: it has one truth value per element",
-            at=user_location(),
-            hint="choose per element with condition.select(a, b), or reduce it to one value",
-        )
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[position] for position in range(len(self)))
-
-    def __repr__(self) -> str:
-        return f"Vector({self.value.type})"
+def _result(name: str, result_type: Any) -> ir.VectorType:
+    if isinstance(result_type, ir.VectorType):
+        return result_type
+    hint = "such as fx.T.vec(4, fx.T.f32)"
+    raise ArgumentError(f"vector.{name}: {result_type!r} is not an MLIR vector type", at=user_location(), hint=hint)
 
 
-def vector_type(shape: Sequence[int], dtype: type[Numeric]) -> ir.Type:
-    """The MLIR vector type. Raises ArgumentError for an empty one, which LLVM does not have."""
-    extents = list(shape)
-    if not extents or min(extents) < 1:
-        raise ArgumentError(f"a vector of shape {tuple(extents)}", at=user_location(), hint="extents are at least 1")
-    return ir.VectorType.get(extents, dtype.ir_type)
+def from_elements(result_type: Any, elements: Sequence[Any]) -> Vector:
+    """A vector of scalars, converted to the type's elements."""
+    kind = _result("from_elements", result_type)
+    if prod(kind.shape) != len(elements):
+        raise ArgumentError(f"{len(elements)} elements for a {kind}", at=user_location())
+    return Vector.from_elements(list(elements), numeric_class(kind.element_type)).reshape(tuple(kind.shape))
 
+
+def broadcast(result_type: Any, source: Any) -> Vector:
+    """A scalar, or a vector with extents of 1, repeated."""
+    kind = _result("broadcast", result_type)
+    if isinstance(source, Vector):
+        return source.broadcast_to(tuple(kind.shape))
+    return Vector.filled(tuple(kind.shape), source, numeric_class(kind.element_type))
+
+
+def bitcast(result_type: Any, source: Any) -> Vector:
+    """The same bits as elements of another width."""
+    kind = _result("bitcast", result_type)
+    cast = as_vector("bitcast", source).bitcast(numeric_class(kind.element_type))
+    return cast.reshape(tuple(kind.shape))
+
+
+def shape_cast(result_type: Any, source: Any) -> Vector:
+    """The same elements with other extents."""
+    return as_vector("shape_cast", source).reshape(tuple(_result("shape_cast", result_type).shape))
+
+
+def extract(vector: Any, static_position: Any = None, dynamic_position: Any = None) -> Any:
+    """The element at a position. static_position: Python integers; dynamic_position: runtime ones instead of them."""
+    position = [*(static_position or ()), *(dynamic_position or ())]
+    return as_vector("extract", vector)[tuple(position)]
+
+
+def extractelement(vector: Any, position: Any) -> Any:
+    """The element at a static or runtime position."""
+    return as_vector("extractelement", vector)[position]
+
+
+def insertelement(vector: Any, value: Any, position: Any) -> Vector:
+    """The vector with another element at a static or runtime position."""
+    whole = as_vector("insertelement", vector)
+    number = as_numeric(position)
+    static, operands = ir.ShapedType.get_dynamic_size(), []
+    if number.is_static:
+        static = int(number)
+        if not 0 <= static < whole.numel:
+            raise ArgumentError(f"element {static} of a vector of {whole.numel}", at=user_location())
+    else:
+        operands = [Index(number).ir_value()]
+    attributes = {"static_position": ir.DenseI64ArrayAttr.get([static])}
+    values = [whole.dtype(value).ir_value(), whole.value, *operands]
+    return Vector(emit("vector.insert", values, [whole.value.type], attributes).result, whole.shape, whole.dtype)
+
+
+def insert(value: Any, vector: Any, position: Any) -> Vector:
+    """`insertelement` with MLIR's order of operands. position: an integer, or a list of one."""
+    return insertelement(vector, value, position[0] if isinstance(position, tuple | list) else position)
+
+
+def shuffle(first: Any, second: Any, mask: Sequence[int]) -> Vector:
+    """Elements of two vectors by their numbers; those of the second are counted on."""
+    return as_vector("shuffle", first).shuffle(second, mask)
+
+
+def to_elements(vector: Any) -> list[Any]:
+    """The scalars of a vector."""
+    whole = as_vector("to_elements", vector)
+    return [whole[position] for position in range(whole.numel)]
+
+
+def reduction(result_type: Any, kind: Any, vector: Any, acc: Any = None, fastmath: Any = None) -> Any:
+    """All elements combined. kind: "add", "mul", "minsi", "maximumf", ..., or MLIR's CombiningKind."""
+    name = str(kind).removeprefix("#vector.kind<").removesuffix(">").lower()
+    for suffix in ("imumf", "numf", "si", "ui"):
+        name = name.removesuffix(suffix) if name.startswith(("max", "min")) else name
+    whole = as_vector("reduction", vector)
+    if result_type is not None and result_type != whole.dtype.ir_type:
+        raise ArgumentError(f"vector.reduction of {whole!r} to {result_type}", at=user_location())
+    return whole.reduce(name, acc, fastmath=fastmath)
+
+
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c with one rounding."""
+    from flydsl.expr import math
+
+    return math.fma(a, b, c)
+
+
+def store(value: Any, memref: Any, indices: Sequence[Any]) -> None:
+    """Write a vector's elements side by side to a tensor, from the one at `indices` on."""
+    as_vector("store", value).store(memref, indices)
+
+
+def load(result_type: Any, memref: Any, indices: Sequence[Any]) -> Vector:
+    """Read elements that lie side by side in a tensor, from the one at `indices` on."""
+    return Vector.load(_result("load", result_type), memref, indices)
+
+
+load_op = load
 
 __getattr__ = unknown_name(__name__, globals())

@@ -1,7 +1,7 @@
 """convert-fly-to-rocdl: pointers, register memory and atoms become LLVM and ROCDL operations.
 
 After it no fly operation or type is left. It also lowers what upstream has no instructions or only a device library
-for: `math` operations (`math_functions`), conversions of floats below 16 bits (`narrow_floats`), and `gpu.block_dim` and
+for: `math` operations (`math_functions`), conversions of floats below 16 bits (`narrow_floats`), `gpu.block_dim` and
 `gpu.grid_dim`, to constants where the launch is static, else to loads from the hidden kernel arguments.
 """
 

@@ -3,8 +3,9 @@
 Where the architecture has instructions for a format they are used, else integer arithmetic on the bits. Both round to
 the nearest, ties to even. What is too large becomes the format's infinity; in the FNUZ formats NaN, as the
 instructions give; in the others, which have no infinity, the largest number. For the 8-bit formats all of that is what
-torch 2.13 does. A NaN of a format that has none becomes its largest number. Sources: OCP 8-bit Floating Point Specification 1.0, OCP
-Microscaling Formats 1.0, and the FNUZ formats of the MI300 ISA document.
+torch 2.13 does. A NaN becomes the largest number of a format that has none.
+
+Sources: OCP 8-bit Floating Point Specification 1.0, OCP Microscaling Formats 1.0, and the MI300 ISA document.
 """
 
 from __future__ import annotations

@@ -1,0 +1,105 @@
+"""Loads and stores of vectors from and to tensors, and memory that is an MLIR memref."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr import primitive
+from flydsl.expr.emit import emit
+from flydsl.expr.numeric import Index, numeric_class
+from flydsl.expr.typing import Tensor
+from flydsl.expr.vector_value import Vector
+
+_WIDEST_COPY_BITS = 128
+
+
+def load(result_type: Any, memref: Any, indices: Sequence[Any]) -> Vector:
+    """Read a vector. result_type: an MLIR vector type."""
+    if not isinstance(result_type, ir.VectorType):
+        raise ArgumentError(f"load of {result_type!r}: it takes an MLIR vector type", at=user_location())
+    if not isinstance(memref, Tensor):
+        operands = [_memref(memref), *_positions(indices)]
+        return Vector(emit("vector.load", operands, [result_type]).result)
+    dtype = numeric_class(result_type.element_type)
+    if dtype.ir_type != memref.dtype.ir_type:
+        raise ArgumentError(f"load of {result_type} from a tensor of {memref.type.element}", at=user_location())
+    count = result_type.shape[0]
+    registers = primitive.memref_alloca(algebra.make_layout(count, 1), memref.dtype)
+    for atom, registers_part, tensor_part in _parts(registers, memref, indices, count):
+        primitive.copy_atom_call(atom, tensor_part, registers_part)
+    return registers.load()
+
+
+def store(vector: Vector, memref: Any, indices: Sequence[Any], alignment: int | None) -> None:
+    """Write a vector."""
+    if not isinstance(memref, Tensor):
+        attributes = {} if alignment is None else {"alignment": ir.IntegerAttr.get(element_type("i64"), alignment)}
+        emit("vector.store", [vector.value, _memref(memref), *_positions(indices)], [], attributes)
+        return
+    if vector.dtype.ir_type != memref.dtype.ir_type:
+        raise ArgumentError(
+            f"a store of {vector.value.type} to a tensor of {memref.type.element}",
+            at=user_location(),
+            hint=f"convert it with .to(fx.{memref.dtype.__name__})",
+        )
+    registers = primitive.memref_alloca(algebra.make_layout(vector.numel, 1), memref.dtype)
+    registers.store(vector)
+    for atom, registers_part, tensor_part in _parts(registers, memref, indices, vector.numel):
+        primitive.copy_atom_call(atom, registers_part, tensor_part)
+
+
+def _memref(memref: Any) -> ir.Value:
+    if isinstance(memref, ir.Value) and isinstance(memref.type, ir.MemRefType):
+        return memref
+    raise ArgumentError(f"a vector in {memref!r}: it takes a tensor", at=user_location())
+
+
+def _positions(indices: Sequence[Any]) -> list[ir.Value]:
+    return [Index(index).ir_value() for index in indices]
+
+
+def _parts(registers: Tensor, tensor: Tensor, indices: Sequence[Any], count: int) -> list[tuple[Any, Tensor, Tensor]]:
+    """(copy atom, part of the registers, part of the tensor) for each copy that a vector takes."""
+    _require_contiguous(tensor)
+    coordinate = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
+    start = primitive.add_offset(
+        primitive.get_iter(tensor),
+        primitive.crd2idx(coordinate if len(coordinate) > 1 else coordinate[0], tensor.layout),
+    )
+    source = primitive.get_iter(registers)
+    parts, done, width = [], 0, tensor.dtype.width
+    while done < count:
+        size = _copy_size(count - done, width)
+        layout = algebra.make_layout(size, 1)
+        pieces = [primitive.make_view(primitive.add_offset(p, done) if done else p, layout) for p in (source, start)]
+        atom = primitive.make_copy_atom(primitive.UniversalCopy(size * width), tensor.dtype)
+        parts.append((atom, *pieces))
+        done += size
+    return parts  # type: ignore[return-value]
+
+
+def _copy_size(left: int, width: int) -> int:
+    """Elements of the widest copy of at most `left` elements."""
+    size = 1
+    while size * 2 <= left and size * 2 * width <= _WIDEST_COPY_BITS:
+        size *= 2
+    return size
+
+
+def _require_contiguous(tensor: Tensor) -> None:
+    layout = tensor.type.layout
+    stride = layout.stride if isinstance(layout, algebra.Layout) else None
+    last = stride[-1] if isinstance(stride, tuple) else stride
+    if not (isinstance(last, int) and last == 1):
+        raise ArgumentError(
+            f"a vector in {tensor!r}: the stride of its last mode is {last}, not 1",
+            at=user_location(),
+            hint="copy with fx.copy and a tiled copy",
+        )

@@ -1,0 +1,344 @@
+"""Vectors of scalars held in registers: `fx.Vector`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from math import prod
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError, TraceError
+from flydsl.expr.emit import emit
+from flydsl.expr.numeric import (
+    ArithValue,
+    Index,
+    Numeric,
+    as_numeric,
+    is_python_number,
+    numeric_class,
+    require_numeric,
+)
+
+
+class ReductionOp(Enum):
+    """How `Vector.reduce` combines elements; the names as strings do too."""
+
+    ADD = "add"
+    MUL = "mul"
+    MAX = "max"
+    MIN = "min"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+
+
+class Vector(ArithValue):
+    """A vector value; operators work element by element, scalars and dimensions of extent 1 are repeated.
+
+    value: an `ir.Value` of vector type, or a Vector.
+    shape: the extents, the last dimension fastest; by default those of the type. The program has one dimension.
+    dtype: the element type; by default the one that the MLIR type names (integers signed).
+    """
+
+    def __init__(self, value: ir.Value | Vector, shape: Any = None, dtype: type[Numeric] | None = None) -> None:
+        if isinstance(value, Vector):
+            shape, dtype, value = shape or value.shape, dtype or value.dtype, value.value
+        if not isinstance(value.type, ir.VectorType):
+            raise ArgumentError(f"a Vector needs a vector value, not {value.type}", at=user_location())
+        self.shape: tuple[int, ...] = _extents(tuple(value.type.shape) if shape is None else shape)
+        self.dtype = numeric_class(value.type.element_type) if dtype is None else require_numeric("Vector", dtype)
+        if prod(self.shape) != prod(value.type.shape) or self.dtype.ir_type != value.type.element_type:
+            raise ArgumentError(
+                f"{value.type} is not a vector of shape {self.shape} of {self.dtype.__name__}", at=user_location()
+            )
+        if value.type.rank != 1:
+            value = emit("vector.shape_cast", [value], [vector_type(self.shape, self.dtype)]).result
+        self.value = value
+
+    @classmethod
+    def from_elements(cls, elements: Sequence[Any], dtype: type[Numeric] | None = None) -> Vector:
+        """A vector of the given scalars, converted to `dtype` (by default the first one's type)."""
+        if not isinstance(elements, tuple | list) or not elements:
+            raise ArgumentError(f"a Vector of {elements!r}: it takes a list of scalars", at=user_location())
+        element = as_numeric(elements[0]).dtype if dtype is None else require_numeric("from_elements", dtype)
+        values = [element(item).ir_value() for item in elements]
+        result = vector_type([len(values)], element)
+        return cls(emit("vector.from_elements", values, [result]).result, dtype=element)
+
+    @classmethod
+    def filled(cls, shape: Any, value: Any, dtype: type[Numeric]) -> Vector:
+        """A vector with the same scalar everywhere. shape: extents, or the extent of one dimension."""
+        element = require_numeric("filled", dtype)
+        result = vector_type(_extents(shape), element)
+        return cls(emit("vector.broadcast", [element(value).ir_value()], [result]).result, shape, element)
+
+    @classmethod
+    def filled_like(cls, template: Vector, value: Any, dtype: type[Numeric] | None = None) -> Vector:
+        """A vector of another's shape, and by default type, with the same scalar everywhere."""
+        return cls.filled(template.shape, value, dtype or template.dtype)
+
+    @classmethod
+    def zeros_like(cls, template: Vector, dtype: type[Numeric] | None = None) -> Vector:
+        """A vector of zeros of another's shape, and by default type."""
+        return cls.filled_like(template, 0, dtype)
+
+    @classmethod
+    def load(cls, result_type: ir.Type, memref: Any, indices: Sequence[Any]) -> Vector:
+        """Read side by side elements of a tensor, from the one at `indices` on. result_type: an MLIR vector type."""
+        from flydsl.expr.vector_memory import load
+
+        return load(result_type, memref, indices)
+
+    def store(self, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> None:
+        """Write the elements side by side to a tensor, from the one at `indices` on; the last mode has stride 1.
+
+        alignment: in bytes, for memory that is an MLIR memref; a tensor's elements are aligned to their own size.
+        """
+        from flydsl.expr.vector_memory import store
+
+        store(self, memref, indices, alignment)
+
+    @property
+    def element_type(self) -> type[Numeric]:
+        """The scalar type of the elements."""
+        return self.dtype
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    def ir_value(self) -> ir.Value:
+        return self.value
+
+    def to(self, dtype: type[Numeric]) -> Vector:
+        """Convert every element to another scalar type."""
+        from flydsl.expr.conversions import convert
+
+        target = require_numeric("to", dtype)
+        return self if target is self.dtype else Vector(convert(self, target), self.shape, target)
+
+    def bitcast(self, dtype: type[Numeric]) -> Vector:
+        """The same bits as elements of another width. Of another number of elements it has one dimension."""
+        target = require_numeric("bitcast", dtype)
+        bits = self.numel * self.dtype.width
+        if Index in (self.dtype, target) or bits % target.width:
+            raise ArgumentError(
+                f"bitcast of {self.value.type} to {target.__name__}",
+                at=user_location(),
+                hint="an index has no bits of its own"
+                if Index in (self.dtype, target)
+                else f"{bits} bits are not a multiple of {target.width}",
+            )
+        result = vector_type([bits // target.width], target)
+        shape = self.shape if target.width == self.dtype.width else None
+        return Vector(emit("vector.bitcast", [self.value], [result]).result, shape, target)
+
+    def reshape(self, shape: Any) -> Vector:
+        """The same elements in the same order with other extents."""
+        if prod(_extents(shape)) != self.numel:
+            raise ArgumentError(f"{self!r} has not the elements of shape {_extents(shape)}", at=user_location())
+        return Vector(self.value, shape, self.dtype)
+
+    def broadcast_to(self, shape: Any) -> Vector:
+        """Dimensions of extent 1, and missing ones in front, repeated."""
+        target = _extents(shape)
+        if target == self.shape:
+            return self
+        if broadcast_shape(self.shape, target) != target:
+            raise ArgumentError(f"{self!r} cannot be repeated to shape {target}", at=user_location())
+        padded = (1,) * (len(target) - len(self.shape)) + self.shape
+        axes = [[0] * n if extent == 1 else list(range(n)) for extent, n in zip(padded, target, strict=True)]
+        return self._pick(_positions(padded, axes), target)
+
+    def shuffle(self, other: Any, mask: Sequence[int]) -> Vector:
+        """Elements of this vector and `other`, which is counted on: mask names the position of each."""
+        second = as_vector("shuffle", other)
+        total = self.numel + second.numel
+        if second.dtype is not self.dtype or any(not 0 <= int(i) < total for i in mask) or not len(mask):
+            raise ArgumentError(f"shuffle of {self!r} and {other!r} by {list(mask)!r}", at=user_location())
+        attributes = {"mask": ir.DenseI64ArrayAttr.get([int(i) for i in mask])}
+        result = vector_type([len(mask)], self.dtype)
+        return Vector(emit("vector.shuffle", [self.value, second.value], [result], attributes).result, dtype=self.dtype)
+
+    def reduce(self, op: ReductionOp | str, init_val: Any = None, *, fastmath: Any = None) -> Any:
+        """All elements combined to one scalar.
+
+        op: a ReductionOp, or its name. Maximum and minimum of floats are NaN where an element is.
+        init_val: a scalar that is combined with the result.
+        fastmath: with "reassoc" floats may be combined in any order, which is faster; else it is from the first on.
+        """
+        from flydsl.expr.elementwise import fastmath_attribute
+
+        attributes = {"kind": ir.Attribute.parse(f"#vector.kind<{_combining_kind(op, self.dtype)}>")}
+        operands = [self.value] if init_val is None else [self.value, self.dtype(init_val).ir_value()]
+        attributes.update(fastmath_attribute(fastmath))
+        return self.dtype.of(emit("vector.reduction", operands, [self.dtype.ir_type], attributes).result)
+
+    def __getitem__(self, position: Any) -> Any:
+        """An element, at a static or a runtime position; a slice, or None, keeps a dimension."""
+        if position is None:
+            return self
+        coordinate = position if isinstance(position, tuple | list) else (position,)
+        if any(part is None or isinstance(part, slice) for part in coordinate):
+            return self._slice(tuple(coordinate))
+        if len(coordinate) not in (1, len(self.shape)):
+            raise ArgumentError(
+                f"{len(coordinate)} indices of {self!r}: it has {len(self.shape)} modes", at=user_location()
+            )
+        return self._element(_flat_position(coordinate, self.shape if len(coordinate) > 1 else (self.numel,)))
+
+    def _element(self, number: Numeric) -> Any:
+        operands, static = [], ir.ShapedType.get_dynamic_size()
+        if number.is_static:
+            static = int(number)
+        else:
+            operands = [Index(number).ir_value()]
+        attributes = {"static_position": ir.DenseI64ArrayAttr.get([static])}
+        return self.dtype.of(emit("vector.extract", [self.value, *operands], [self.dtype.ir_type], attributes).result)
+
+    def _slice(self, coordinate: tuple[Any, ...]) -> Vector:
+        if len(coordinate) != len(self.shape):
+            raise ArgumentError(
+                f"{len(coordinate)} indices of {self!r}: it has {len(self.shape)} modes", at=user_location()
+            )
+        axes = [_axis(part, extent) for part, extent in zip(coordinate, self.shape, strict=True)]
+        kept = [len(a) for a, part in zip(axes, coordinate, strict=True) if part is None or isinstance(part, slice)]
+        return self._pick(_positions(self.shape, axes), kept)
+
+    def _pick(self, positions: list[int], shape: Sequence[int]) -> Vector:
+        return self.shuffle(self, positions).reshape(shape) if positions else Vector.filled(shape, 0, self.dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        raise TraceError(
+            f"{self!r} as a condition: it has one truth value per element",
+            at=user_location(),
+            hint="choose per element with condition.select(a, b), or reduce it to one value",
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        if len(self.shape) != 1:
+            rest = (None,) * (len(self.shape) - 1)
+            return (self[(i,) + rest] for i in range(len(self)))  # noqa: RUF005 - needs Python 3.11
+        return (self[position] for position in range(len(self)))
+
+    def __repr__(self) -> str:
+        shape = f", shape {self.shape}" if len(self.shape) != 1 else ""
+        return f"Vector({self.value.type}{shape})"
+
+
+def full(shape: Any, fill_value: Any, dtype: type[Numeric]) -> Vector:
+    """A vector with the same scalar everywhere."""
+    return Vector.filled(shape, fill_value, dtype)
+
+
+def full_like(a: Vector, fill_value: Any, dtype: type[Numeric] | None = None) -> Vector:
+    """A vector of another's shape, and by default type, with the same scalar everywhere."""
+    return Vector.filled_like(as_vector("full_like", a), fill_value, dtype)
+
+
+def zeros_like(a: Vector, dtype: type[Numeric] | None = None) -> Vector:
+    """A vector of zeros of another's shape, and by default type."""
+    return full_like(a, 0, dtype)
+
+
+def ones_like(a: Vector, dtype: type[Numeric] | None = None) -> Vector:
+    """A vector of ones of another's shape, and by default type."""
+    return full_like(a, 1, dtype)
+
+
+def empty_like(a: Vector, dtype: type[Numeric] | None = None) -> Vector:
+    """A vector of another's shape, and by default type. A value has no undefined contents: it is zeros."""
+    return full_like(a, 0, dtype)
+
+
+def vector_type(shape: Sequence[int], dtype: type[Numeric]) -> ir.Type:
+    """The MLIR vector type, of one dimension."""
+    return ir.VectorType.get([prod(shape)], dtype.ir_type)
+
+
+def as_vector(what: str, value: Any) -> Vector:
+    """A Vector, or an `ir.Value` of vector type; raises ArgumentError for anything else."""
+    if isinstance(value, ir.Value) and isinstance(value.type, ir.VectorType):
+        return Vector(value)
+    if isinstance(value, Vector):
+        return value
+    raise ArgumentError(f"{what} takes a Vector, not {value!r}", at=user_location())
+
+
+def broadcast_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shape of two vectors side by side, where extents of 1 and missing ones in front are repeated; else None.
+
+    >>> broadcast_shape((4, 1), (3,)), broadcast_shape((2,), (3,))
+    ((4, 3), None)
+    """
+    pairs = itertools.zip_longest(reversed(left), reversed(right), fillvalue=1)
+    found = [max(a, b) if 1 in (a, b) or a == b else 0 for a, b in pairs]
+    return tuple(reversed(found)) if all(found) else None
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple. Raises ArgumentError for an empty one, which LLVM does not have."""
+    extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    if not extents or not all(isinstance(n, int) and n >= 1 for n in extents):
+        raise ArgumentError(f"a vector of shape {extents}", at=user_location(), hint="extents are integers from 1 on")
+    return extents
+
+
+def _flat_position(coordinate: Sequence[Any], shape: tuple[int, ...]) -> Numeric:
+    """A coordinate's number among all elements, checked where it is known."""
+    total: Any = 0
+    for part, extent in zip(coordinate, shape, strict=True):
+        number = as_numeric(part) if is_python_number(part) or isinstance(part, ArithValue | ir.Value) else None
+        if not isinstance(number, Numeric) or number.is_float:
+            raise ArgumentError(f"{part!r} as the position in a vector", at=user_location())
+        total = total * extent + (_checked(int(number), extent) if number.is_static else number)
+    return as_numeric(total)
+
+
+def _checked(position: int, extent: int) -> int:
+    if not -extent <= position < extent:
+        raise ArgumentError(f"element {position} of a vector of {extent}", at=user_location())
+    return position % extent
+
+
+def _axis(part: Any, extent: int) -> list[int]:
+    """The positions along one dimension that an index, a slice or None stands for."""
+    try:
+        if part is None or isinstance(part, slice):
+            return list(range(extent))[part or slice(None)]
+        return [_checked(part.__index__(), extent)]
+    except (AttributeError, TypeError):
+        raise ArgumentError(f"{part!r} in a slice of a vector", at=user_location()) from None
+
+
+def _positions(shape: tuple[int, ...], axes: list[list[int]]) -> list[int]:
+    """The numbers, among all elements of a shape, of those that the axes select."""
+    found = []
+    for coordinate in itertools.product(*axes):
+        number = 0
+        for part, extent in zip(coordinate, shape, strict=True):
+            number = number * extent + part
+        found.append(number)
+    return found
+
+
+def _combining_kind(op: ReductionOp | str, dtype: type[Numeric]) -> str:
+    """MLIR's name of a reduction of elements of a type."""
+    try:
+        operation = ReductionOp(op.lower() if isinstance(op, str) else op)
+    except ValueError:
+        names = ", ".join(member.value for member in ReductionOp)
+        raise ArgumentError(f"reduce by {op!r}", at=user_location(), hint=f"there is {names}") from None
+    if dtype.is_float and operation in (ReductionOp.AND, ReductionOp.OR, ReductionOp.XOR):
+        raise ArgumentError(f"reduce by {operation.name} of {dtype.__name__}", at=user_location())
+    if operation not in (ReductionOp.MAX, ReductionOp.MIN):
+        return operation.value
+    return operation.value + ("imumf" if dtype.is_float else "si" if dtype.signed else "ui")
