@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from flydsl.compiler.signature import Parameter
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import MemRefType, dynamic_leaves
 from flydsl.errors import ArgumentError
-from flydsl.expr.numeric import Boolean, Float32, Int32, Int64, Integer, Numeric, NumericMeta, wrap_scalar
+from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Integer, Numeric, NumericMeta, wrap_scalar
 from flydsl.expr.typing import Stream, Tensor
 
 # torch's dtype names -> MLIR element types, whose integers are taken as signed.
@@ -36,7 +37,10 @@ _TORCH_ELEMENTS = {
 }  # fmt: skip
 
 # struct codes of scalar payloads by MLIR name.
-_CODES = {"i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "index": "q", "f16": "e", "f32": "f", "f64": "d"}
+_CODES = {
+    "i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "index": "q", "bf16": "H", "f16": "e", "f32": "f",
+    "f64": "d",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -261,12 +265,18 @@ def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
             f"{parameter.name} is {kind.__name__}, got {value!r}", at=user_location(), hint=f"fx.{kind.__name__}(...)"
         )
     try:
-        return (value if isinstance(value, Numeric) else kind(_python_number(kind, value))).value
+        number = (value if isinstance(value, Numeric) else kind(_python_number(kind, value))).value
+        return _bfloat16_bits(number) if kind is BFloat16 else number
     except ArgumentError as error:
         raise ArgumentError(f"{parameter.name}: {error.message}", at=user_location()) from None
     except (TypeError, ValueError):
         shown = f"{value!r} ({type(value).__name__})"[:300]
         raise ArgumentError(f"{parameter.name} is {kind.__name__}, got {shown}", at=user_location()) from None
+
+
+def _bfloat16_bits(number: float) -> int:
+    """The bits of a bf16 number, the upper half of f32's: `struct` has no code for bf16."""
+    return int(struct.unpack("<I", struct.pack("<f", number))[0]) >> 16
 
 
 def _python_number(kind: type[Numeric], value: Any) -> Any:

@@ -60,10 +60,10 @@ from flydsl.expr.promotion import check_numbers, common_type
 
 __all__ = [
     "ArithValue", "FastMathFlags", "addf", "addi", "andi", "bitcast", "ceildivsi", "ceildivui", "cmpf", "cmpi",
-    "constant", "constant_vector", "divf", "divsi", "divui", "extf", "extsi", "extui", "floordivsi", "fptosi", "fptoui",
-    "index", "index_cast", "int_to_fp", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
-    "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp", "subf", "subi",
-    "trunc_f", "truncf", "trunci", "uitofp", "unwrap", "xori",
+    "constant", "constant_vector", "divf", "divsi", "divui", "extf", "extsi", "extui", "floordivsi", "fptosi",
+    "fptoui", "index", "index_cast", "int_to_fp", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf",
+    "minsi", "minui", "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp",
+    "subf", "subi", "trunc_f", "truncf", "trunci", "uitofp", "unwrap", "xori",
 ]  # fmt: skip
 
 

@@ -61,6 +61,12 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             SmemAllocator SmemPtr check_smem_capacity get_index_value get_mlir_type_align get_mlir_type_size
             get_op_result_or_value lds_space
         """,
+        "flydsl.expr.numeric": """
+            ArithValue BFloat16 Boolean Float Float16 Float32 Float4E2M1FN Float64 Float6E2M3FN Float6E3M2FN
+            Float8E4M3 Float8E4M3B11FNUZ Float8E4M3FN Float8E4M3FNUZ Float8E5M2 Float8E8M0FNU Index Int128 Int16
+            Int32 Int4 Int64 Int8 Integer Numeric NumericMeta Uint128 Uint16 Uint32 Uint64 Uint8 arith_const
+            as_numeric fp_to_fp fp_to_int int_to_fp int_to_int is_float_type
+        """,
         "flydsl.expr.arith": """
             ArithValue andi cmpf cmpi constant constant_vector index index_cast int_to_fp shli sitofp trunc_f unwrap
             xori

@@ -18,6 +18,7 @@ from flydsl.dialect.elements import element_bits, element_type, round_float
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.emit import emit, require_trace
+from flydsl.expr.names import unknown_name
 
 
 def is_python_number(value: Any) -> bool:
@@ -294,7 +295,8 @@ class Numeric(ArithValue, metaclass=NumericMeta):
             f"a runtime {type(self).__name__} cannot decide a Python branch: its value is known on the device only",
             at=user_location(),
             hint="in kernels, launchers and the functions in them, `if`, `while`, `and`, `or` and `not` are traced; a "
-            "helper function elsewhere needs @flyc.jit above it for that",
+            "helper function elsewhere needs @flyc.jit above it for that. Python's max() and min() branch, too: "
+            "fx.arith.maximumf, maxsi, minimumf, minsi do not",
         )
 
     def __index__(self) -> int:
@@ -304,13 +306,18 @@ class Numeric(ArithValue, metaclass=NumericMeta):
             f"a runtime {type(self).__name__} is not a Python integer",
             at=user_location(),
             hint="a value that Python itself needs must be known when compiling: pass it as fx.Constexpr[int]; "
-            "a helper function that loops over a runtime range needs @flyc.jit above it",
+            "a helper function that loops over a runtime range needs @flyc.jit above it; "
+            "int(x) on the device is x.to(fx.Int32)",
         )
 
     def __float__(self) -> float:
         if self.is_static:
             return float(self.value)
-        raise TraceError(f"a runtime {type(self).__name__} is not a Python float", at=user_location())
+        raise TraceError(
+            f"a runtime {type(self).__name__} is not a Python float",
+            at=user_location(),
+            hint="convert it on the device: .to(fx.Float32); functions of Python's math module are in fx.math",
+        )
 
     def __int__(self) -> int:
         return self.__index__()
@@ -622,3 +629,6 @@ def _static_integer(number: int | float, value: Numeric, target: type[Numeric]) 
     if isinstance(number, float) and not (math.isfinite(number) and target.fits(int(number))):
         raise ArgumentError(f"{value!r} as {target.__name__}: outside of its range", at=user_location())
     return target.wrapped(int(number))
+
+
+__getattr__ = unknown_name(__name__, globals())

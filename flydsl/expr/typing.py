@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from mlir import ir
 
@@ -119,8 +119,13 @@ _T = TypeVar("_T")
 Scalar = type[Numeric]
 
 
-class Constexpr(Generic[_T]):
-    """A parameter known when compiling: `n: fx.Constexpr[int]`. Each value compiles its own kernel."""
+if TYPE_CHECKING:
+    # To a type checker the parameter is what it is in the body: a plain int.
+    Constexpr: TypeAlias = Annotated[_T, "known when compiling"]
+else:
+
+    class Constexpr(Generic[_T]):
+        """A parameter known when compiling: `n: fx.Constexpr[int]`. Each value compiles its own kernel."""
 
 
 class Stream:
@@ -279,9 +284,20 @@ class Tensor(FlyValue):
     def __getitem__(self, coordinate: Any) -> Any:
         from flydsl.expr import primitive
 
+        self._refuse_slices(coordinate)
         if primitive.has_none(coordinate):
             return primitive.slice(self, coordinate)
         return primitive.memref_load(self, coordinate)
+
+    def _refuse_slices(self, coordinate: Any) -> None:
+        parts = coordinate if isinstance(coordinate, tuple | list) else (coordinate,)
+        if any(isinstance(part, slice) for part in parts):
+            raise ArgumentError(
+                f"a range in the index of a tensor, {self!r}",
+                at=user_location(),
+                hint="None keeps a whole mode, as in t[None, j]; for a tile of one: "
+                "fx.zipped_divide(t, fx.make_tile(4))[None, i], or fx.Vector.load",
+            )
 
     def __iter__(self) -> NoReturn:
         raise TraceError(
@@ -293,6 +309,7 @@ class Tensor(FlyValue):
     def __setitem__(self, coordinate: Any, value: Any) -> None:
         from flydsl.expr import primitive
 
+        self._refuse_slices(coordinate)
         if primitive.has_none(coordinate):
             raise TraceError(
                 f"assignment to the slice {coordinate!r} of a tensor",

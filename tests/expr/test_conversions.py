@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, FlyError
 
 TYPES = {
     torch.float64: fx.Float64, torch.float32: fx.Float32, torch.float16: fx.Float16, torch.bfloat16: fx.BFloat16,
@@ -117,3 +118,46 @@ def test_vector_errors(trace: Callable[..., Any], use: Any, message: str) -> Non
         trace(lambda A, Out: use(fx.Vector.filled([4], Out[0], fx.Int32)))
     assert caught.value.at is not None
     assert caught.value.at.file == __file__
+
+
+def test_narrow_floats_as_parameters() -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor, b: fx.BFloat16, h: fx.Float16):
+        Out[0] = b.to(fx.Float32)
+        Out[1] = h.to(fx.Float32)
+
+    @flyc.jit
+    def launch(Out: fx.Tensor, b: fx.BFloat16, h: fx.Float16):
+        kernel(Out, b, h).launch(grid=1, block=1)
+
+    out = torch.zeros(2)
+    for number in (0.1, -3.0, float("inf"), 1e-3):
+        launch(out, number, number)
+        exact = torch.tensor(number)
+        assert out.tolist() == [exact.bfloat16().item(), exact.half().item()]
+
+
+def test_bfloat16_nan_stays_nan(elementwise: Callable[..., torch.Tensor]) -> None:
+    """Also where the bits that rounding drops are all that makes it a NaN."""
+    a = torch.tensor([0x7F800001, 0x7FFFFFFF, -0x7FFFFF, 0x7F7FFFFF], dtype=torch.int64).to(torch.int32)
+    (result,) = elementwise(
+        lambda x, y: [x.to(fx.BFloat16)], a.view(torch.float32), a.view(torch.float32), torch.bfloat16
+    )
+    assert result.isnan().tolist() == [True, True, True, False]
+    assert result[3] == torch.inf
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda A, Out: A[0:4, 0], "None keeps a whole mode"),
+        (lambda A, Out: max(A[0, 0], A[0, 1]), "fx.arith.maximumf"),
+        (lambda A, Out: int(A[0, 0]), "x.to"),
+        (lambda A, Out: float(A[0, 0]), "are in fx.math"),
+    ],
+)
+def test_python_functions_that_need_a_number_point_to_the_devices(
+    trace: Callable[..., Any], use: Any, message: str
+) -> None:
+    with pytest.raises(FlyError, match=message):
+        trace(use)
