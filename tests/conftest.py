@@ -15,6 +15,8 @@ SLOW = [
     HERE / "compiler" / "test_random_programs.py",
     HERE / "layout" / "test_admission.py",
     HERE / "layout" / "test_laws.py",
+    HERE / "passes" / "test_math_functions.py",
+    HERE / "passes" / "test_narrow_floats.py",
 ]
 
 
