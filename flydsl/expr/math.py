@@ -5,8 +5,8 @@ device library (`flydsl.passes.math_functions`). Results of f32 are within 4 ulp
 bf16 are f32's, rounded. Python numbers are taken as Float32, or as the type of the other operand.
 
 fastmath: flags such as "afn" or "fast". With one of these two, exp, exp2, log, log2, log10, sqrt, rsqrt, sin, cos, tan
-and powf of f32 become the bare instructions, which are less exact: sin and cos for arguments within +-256 turns, exp2
-and the like without denormals.
+and powf of f32 become the bare instructions: a few ulp, without denormals, and sin and cos less exact the larger the
+argument is.
 
 f64 is there for: absf, ceil, clampf, copysign, floor, fma, fpowi by a known exponent from -4 to 4, isfinite, isinf,
 isnan, isnormal, round, roundeven, rsqrt, sqrt, trunc. For the other functions the compiler says that it is not.

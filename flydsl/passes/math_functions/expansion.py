@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from mlir import ir
@@ -17,7 +18,7 @@ _EXACT = {
     "absf": "fabs", "ceil": "ceil", "floor": "floor", "trunc": "trunc", "round": "round", "roundeven": "roundeven",
     "fma": "fma", "copysign": "copysign",
 }  # fmt: skip
-# Within 2 ulp in f32, and with `afn` among the fastmath flags the bare instruction.
+# Within 2 ulp in f32.
 _NATIVE = {"exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt"}
 _FORMULAS: dict[str, Callable[..., Value]] = {
     "acos": trigonometric.acos, "asin": trigonometric.asin, "atan": trigonometric.atan, "atan2": trigonometric.atan2,
@@ -122,17 +123,25 @@ def _compute_float(op: ir.Operation, name: str, operands: Sequence[Value]) -> li
     return [_FORMULAS[name](*operands)]
 
 
-def _approximately(name: str, *operands: Value) -> Value:
-    """An intrinsic with leave to take the bare instruction."""
-    flags = ir.Attribute.parse("#llvm.fastmath<afn>")
-    return operands[0].llvm(name, *operands[1:], fastmathFlags=flags)
+def _turns(name: str, x: Value) -> Value:
+    """Sine or cosine by the instruction, which takes turns."""
+    turns = x * (0.5 / math.pi)
+    return approximate(name, turns - turns.llvm("floor"))
 
 
+# With leave to approximate: one instruction, with a factor where its base or unit is another.
 _APPROXIMATIONS: dict[str, Callable[..., Value]] = {
-    **{name: lambda x, name=name: _approximately(name, x) for name in (*_NATIVE, "sin", "cos")},
-    "tan": lambda x: _approximately("sin", x) * approximate("rcp", _approximately("cos", x)),
+    "exp": lambda x: approximate("exp2", x * math.log2(math.e)),
+    "exp2": lambda x: approximate("exp2", x),
+    "log": lambda x: approximate("log", x) * math.log(2),
+    "log2": lambda x: approximate("log", x),
+    "log10": lambda x: approximate("log", x) * math.log10(2),
+    "sqrt": lambda x: approximate("sqrt", x),
     "rsqrt": lambda x: approximate("rsq", x),
-    "powf": lambda x, y: _approximately("exp2", y * _approximately("log2", x)),
+    "sin": lambda x: _turns("sin", x),
+    "cos": lambda x: _turns("cos", x),
+    "tan": lambda x: _turns("sin", x) * approximate("rcp", _turns("cos", x)),
+    "powf": lambda x, y: approximate("exp2", y * approximate("log", x)),
 }
 
 
