@@ -242,7 +242,9 @@ def columns_inside(to_c: fx.ThrCopy, limit: Any) -> fx.Tensor:
 
 
 @flyc.jit
-def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, plan: fx.Constexpr[Plan], stream: fx.Stream = fx.Stream(None)):
+def launch(
+    A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, plan: fx.Constexpr[Plan], stream: fx.Stream = fx.Stream(None)
+) -> None:
     """C = A B^T. B: what `shuffle` gives, as one mode."""
     shuffled = fx.make_view(fx.get_iter(B), plan.layout_of_b())
     rows = fx.get_scalar(C.shape[0])

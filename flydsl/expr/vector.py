@@ -12,7 +12,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Index, as_numeric, numeric_class

@@ -44,6 +44,8 @@ class Vector(ArithValue):
     dtype: the element type; by default the one that the MLIR type names (integers signed).
     """
 
+    value: ir.Value
+
     def __init__(self, value: ir.Value | Vector, shape: Any = None, dtype: type[Numeric] | None = None) -> None:
         if isinstance(value, Vector):
             shape, dtype, value = shape or value.shape, dtype or value.dtype, value.value

@@ -185,5 +185,5 @@ def test_beside_dynamic_memory() -> None:
     assert torch.equal(out, 3 * a.flip(0))
     with pytest.raises(SimulatorError, match="outside of LDS"):
         launch(a, out, 4 * LANES - 4)
-    with pytest.raises(LaunchError, match="static ones; gfx942 has 65536 per workgroup: .* bytes too many"):
+    with pytest.raises(LaunchError, match=r"static ones; gfx942 has 65536 per workgroup: .* bytes too many"):
         launch(a, out, 65536)
