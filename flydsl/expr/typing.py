@@ -345,16 +345,12 @@ class Types:
         return _VectorTypes.get([count], kind)
 
     def __getattr__(self, name: str) -> ir.Type:
-        element, by, count = name.partition("x")
+        vector = re.fullmatch(r"(\w+)x(\d+)", name)
         try:
-            kind = element_type(element)
+            kind = element_type(vector[1] if vector else name)
         except ArgumentError as error:
             raise AttributeError(f"T.{name}: {error.message}") from None
-        if not by:
-            return kind
-        if not count.isdecimal():
-            raise AttributeError(f"T.{name}: a vector type is T.{element}x4")
-        return self.vec(int(count), kind)
+        return self.vec(int(vector[2]), kind) if vector else kind
 
 
 T = Types()
