@@ -131,7 +131,7 @@ def test_types_by_name() -> None:
     assert fx.Float16.ir_type == fx.T.f16
     with pytest.raises(AttributeError, match=r"T\.f33"):
         _ = fx.T.f33
-    with pytest.raises(AttributeError, match=r"T\.f32x4"):
+    with pytest.raises(AttributeError, match=r"T\.f32xy"):
         _ = fx.T.f32xy
 
 

@@ -161,7 +161,7 @@ def test_a_view_for_the_vector_dialect() -> None:
         lds, lane = tile(allocator.get_base()), fx.thread_idx.x
         lds.store(A[lane], [lane])
         gpu.barrier()
-        kind = fx.vector.vector_type([4], fx.Float32)
+        kind = fx.T.vec(4, fx.Float32)
         loaded = fx.Vector(vector.load(kind, lds.get(), [fx.Index(lane // 4 * 4).ir_value()]))
         Out[lane] = loaded[0] + loaded[1] + loaded[2] + loaded[3]
 
