@@ -19,6 +19,13 @@ def flush_denormals(x: Array) -> Array:
     return np.where(np.abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
 
 
+def quiet(x: Array) -> Array:
+    """NaNs with their quiet bit set."""
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    bit = unsigned.type(1 << (np.finfo(x.dtype).nmant - 1))
+    return np.where(np.isnan(x), (np.ascontiguousarray(x).view(unsigned) | bit).view(x.dtype), x)
+
+
 def to_integer(x: Array, low: int, high: int) -> Array:
     """x towards zero and saturated to [low, high] (at most 32 bits wide), NaN to 0, as i64."""
     wide = np.where(np.isnan(x), 0.0, x.astype(np.float64))
@@ -68,7 +75,8 @@ def _fma_to_odd(x: Array, y: Array, z: Array) -> Array:
 
 def _fma_f64(x: Array, y: Array, z: Array) -> Array:
     x, y, z = (np.ascontiguousarray(v) for v in np.broadcast_arrays(x, y, z))
-    result = np.asarray(x * y + z)
+    # An infinite z would meet the infinity of a product that overflows.
+    result = np.where(np.isinf(z) & np.isfinite(x) & np.isfinite(y), z, x * y + z)
     high, low = _product(x, y)
     upper, upper_error = two_sum(z, low)
     total, total_error = two_sum(high, upper)

@@ -6,6 +6,7 @@ from flydsl.simulator.isa import (
     control,
     convert,
     cross_lane,
+    cube,
     division,
     flat,
     lds,
@@ -15,6 +16,7 @@ from flydsl.simulator.isa import (
     scalar,
     scalar_memory,
     transcendental,
+    vector_bytes,
     vector_float,
     vector_integer,
 )
@@ -27,6 +29,7 @@ __all__ = [
     "control",
     "convert",
     "cross_lane",
+    "cube",
     "division",
     "flat",
     "lds",
@@ -36,6 +39,7 @@ __all__ = [
     "scalar",
     "scalar_memory",
     "transcendental",
+    "vector_bytes",
     "vector_float",
     "vector_integer",
 ]

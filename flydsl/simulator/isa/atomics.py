@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flydsl.simulator.builder import Builder, Value
-from flydsl.simulator.isa.common import minimum
+from flydsl.simulator.isa.common import flush_denormals, minimum
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,8 @@ def _float_extreme(predicate: str) -> Any:
 
 def _add_flushed(b: Builder, old: Value, x: Value) -> Value:
     """The f32 adder of global memory knows no denormals, whatever the wave's mode."""
-
-    def flushed(v: Value) -> Value:
-        is_small = b.fcmp("olt", b.fabs(v), b.const("f32", 2.0**-126))
-        return b.select(is_small, b.fmul(v, b.const("f32", 0.0)), v)
-
-    return flushed(b.fadd(flushed(old), flushed(x)))
+    old, x = (flush_denormals(b, v, 2.0**-126) for v in (old, x))
+    return flush_denormals(b, b.fadd(old, x), 2.0**-126)
 
 
 def _packed_add(type_: str) -> Any:

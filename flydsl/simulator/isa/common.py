@@ -42,6 +42,17 @@ def nonzero(b: Builder, x: Value, type_: str) -> Value:
     return b.icmp("ne", x, b.const(type_, 0))
 
 
+def field(b: Builder, x: Value, position: int, bits: int) -> Value:
+    """The `position`-th unsigned field of so many bits of a dword."""
+    return b.and_(b.lshr(x, b.const("i32", position * bits)), b.const("i32", (1 << bits) - 1))
+
+
+def flush_denormals(b: Builder, x: Value, smallest_normal: float) -> Value:
+    """An f32 below `smallest_normal` in magnitude becomes a zero of its sign, whatever the wave's mode."""
+    small = b.fcmp("olt", b.fabs(x), b.const("f32", smallest_normal))
+    return b.select(small, b.bitcast(b.and_(b.bitcast(x, "i32"), b.const("i32", 0x80000000)), "f32"), x)
+
+
 def u24(b: Builder, x: Value) -> Value:
     return b.and_(x, b.const("i32", 0xFFFFFF))
 
@@ -63,13 +74,16 @@ def high_half(b: Builder, x: Value) -> Value:
 
 def saturating(b: Builder, operation: str, x: Value, y: Value, type_: str, *, signed: bool) -> Value:
     """x + y or x - y (operation "add" or "sub"), saturated to the type's range: integer clamp."""
-    bits = int(type_[1:])
-    wide = {16: "i32", 32: "i64"}[bits]
     extend = b.sext if signed else b.zext
-    result = getattr(b, operation)(extend(x, wide), extend(y, wide))
+    return saturated(b, getattr(b, operation)(extend(x, "i64"), extend(y, "i64")), type_, signed=signed)
+
+
+def saturated(b: Builder, wide: Value, type_: str, *, signed: bool) -> Value:
+    """A (signed) i64 clamped to the range of a narrower type."""
+    bits = int(type_[1:])
     low = -(1 << (bits - 1)) if signed else 0
     high = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
-    low_value, high_value = b.const(wide, low), b.const(wide, high)
-    clamped = b.select(b.icmp("slt", result, low_value), low_value, result)
+    low_value, high_value = b.const("i64", low), b.const("i64", high)
+    clamped = b.select(b.icmp("slt", wide, low_value), low_value, wide)
     clamped = b.select(b.icmp("sgt", clamped, high_value), high_value, clamped)
     return b.trunc(clamped, type_)

@@ -72,6 +72,55 @@ for _letter, _signed in (("i", True), ("u", False)):
 define("v_cvt_pk_bf16_f32", "i32 = f32 f32", lambda b, x, y: pack_halves(b, round_to_bf16(b, x), round_to_bf16(b, y)))
 
 
+def _normalized(type_: str, *, signed: bool) -> Any:
+    """[-1, 1] as -32767 to 32767, or [0, 1] as 0 to 65535, to the nearest even; NaN as 0."""
+    low, high = (-32767, 32767) if signed else (0, 65535)
+
+    def evaluate(b: Builder, x: Value) -> Value:
+        single = b.fpext(x, "f32") if type_ == "f16" else x
+        scaled = b.fmul(b.fpext(single, "f64"), b.const("f64", float(high)))  # exact
+        whole = b.fptosi(b.roundeven(scaled), "i32")
+        whole = b.select(b.icmp("slt", whole, b.const("i32", low)), b.const("i32", low), whole)
+        return b.trunc(b.select(b.icmp("sgt", whole, b.const("i32", high)), b.const("i32", high), whole), "i16")
+
+    return evaluate
+
+
+def _pair_of(convert: Any) -> Any:
+    return lambda b, x, y: pack_halves(b, convert(b, x), convert(b, y))
+
+
+for _letter, _signed in (("i", True), ("u", False)):
+    for _type in ("f16", "f32"):
+        define(
+            f"v_cvt_pknorm_{_letter}16_{_type}",
+            f"i32 = {_type} {_type}",
+            _pair_of(_normalized(_type, signed=_signed)),
+        )
+    define(f"v_cvt_norm_{_letter}16_f16", "i16 = f16", _normalized("f16", signed=_signed))
+
+
+def _insert_byte(b: Builder, x: Value, position: Value, old: Value) -> Value:
+    """x towards zero, saturated to 8 bits, as byte `position` of a dword."""
+    value, largest = b.fptoui(x, "i32"), b.const("i32", 0xFF)
+    value = b.select(b.icmp("ugt", value, largest), largest, value)
+    at = b.mul(b.and_(position, b.const("i32", 3)), b.const("i32", 8))
+    return b.or_(b.and_(old, b.not_(b.shl(largest, at))), b.shl(value, at))
+
+
+define("v_cvt_pk_u8_f32", "i32 = f32 i32 i32", _insert_byte)
+define("v_cvt_pkaccum_u8_f32", "i32 = f32 i32 dst", _insert_byte)
+
+
+def _offset_from_i4(b: Builder, x: Value) -> Value:
+    """The lowest four bits, signed, in sixteenths."""
+    up = b.const("i32", 28)
+    return b.fmul(b.sitofp(b.ashr(b.shl(x, up), up), "f32"), b.const("f32", 1 / 16))
+
+
+define("v_cvt_off_f32_i4", "f32 = i32", _offset_from_i4)
+
+
 # --- 8-bit floats of gfx942: no infinities, no negative zero ("FNUZ"); 0x80 is the only NaN
 
 

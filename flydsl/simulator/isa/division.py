@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.table import define
+from flydsl.simulator.isa.vector_float import quiet
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,17 @@ def _div_scale(b: Builder, f: _Format, x: Value, d: Value, n: Value) -> tuple[Va
 
     (Where both are denormal, the document scales d up, which would overflow: d is so large. It must go down.)
     """
+    x, d, n = b.canonicalize(x), b.canonicalize(d), b.canonicalize(n)
     exponent_d, exponent_n = f.exponent(b, d), f.exponent(b, n)
-    zero = f.number(b, 0.0)
+    zero, infinity = f.number(b, 0.0), f.number(b, float("inf"))
+    finite = b.and_(b.fcmp("olt", b.fabs(d), infinity), b.fcmp("olt", b.fabs(n), infinity))
     invalid = b.or_(b.fcmp("oeq", d, zero), b.fcmp("oeq", n, zero))
     far_apart = b.icmp("sge", b.sub(exponent_n, exponent_d), b.const("i32", f.far_apart))
     denormal_d = b.icmp("eq", exponent_d, b.const("i32", 0))
     # 1 / d is denormal for |d| > 2**(bias - 1): its exponent is the largest, or the one below and the mantissa not 0.
     limit = f.number(b, 2.0 ** (f.bias - 1))
-    denormal_reciprocal = b.fcmp("ogt", b.fabs(d), limit)
-    denormal_quotient = _quotient_is_denormal(b, f, d, n, exponent_d, exponent_n)
+    denormal_reciprocal = b.and_(finite, b.fcmp("ogt", b.fabs(d), limit))
+    denormal_quotient = b.and_(finite, _quotient_is_denormal(b, f, d, n))
     tiny = b.icmp("ule", exponent_n, b.const("i32", f.tiny_numerator))
     up, down = (b.ldexp(x, b.const("i32", s)) for s in (f.scale, -f.scale))
     is_d, is_n = b.fcmp("oeq", x, d), b.fcmp("oeq", x, n)
@@ -72,11 +75,10 @@ def _div_scale(b: Builder, f: _Format, x: Value, d: Value, n: Value) -> tuple[Va
     return result, b.and_(b.not_(invalid), b.or_(far_apart, late))
 
 
-def _quotient_is_denormal(b: Builder, f: _Format, d: Value, n: Value, exponent_d: Value, exponent_n: Value) -> Value:
-    """|n / d| < 2**(1 - bias) by comparing mantissas where the exponents alone do not tell."""
-    integer = "i" + f.type_[1:]
-    mantissa = b.const(integer, (1 << f.mantissa_bits) - 1)
-    smaller = b.icmp("ult", b.and_(b.bitcast(n, integer), mantissa), b.and_(b.bitcast(d, integer), mantissa))
+def _quotient_is_denormal(b: Builder, f: _Format, d: Value, n: Value) -> Value:
+    """0 < |n / d| < 2**(1 - bias), by exponents, and by mantissas where the exponents alone do not tell."""
+    (mantissa_d, exponent_d), (mantissa_n, exponent_n) = b.frexp(b.fabs(d)), b.frexp(b.fabs(n))
+    smaller = b.fcmp("olt", mantissa_n, mantissa_d)
     exponent = b.sub(b.sub(exponent_n, exponent_d), b.zext(smaller, "i32"))
     return b.icmp("slt", exponent, b.const("i32", 1 - f.bias))
 
@@ -102,6 +104,7 @@ def _div_fixup(b: Builder, type_: str, quotient: Value, d: Value, n: Value, f: _
     zero, infinity = b.const(type_, 0.0), b.const(type_, float("inf"))
     zero_d, zero_n = b.fcmp("oeq", d, zero), b.fcmp("oeq", n, zero)
     infinite_d, infinite_n = b.fcmp("oeq", b.fabs(d), infinity), b.fcmp("oeq", b.fabs(n), infinity)
+    quotient = b.canonicalize(quotient)
     # Of a finite nonzero n and d, an iteration that overflowed leaves a NaN: the quotient is beyond the largest number.
     result = signed(b.select(b.fcmp("uno", quotient, quotient), infinity, b.fabs(quotient)))
     if f is not None:
@@ -112,8 +115,8 @@ def _div_fixup(b: Builder, type_: str, quotient: Value, d: Value, n: Value, f: _
     invalid = b.or_(b.and_(zero_d, zero_n), b.and_(infinite_d, infinite_n))
     negative_nan = b.bitcast(b.or_(b.bitcast(b.const(type_, float("nan")), integer), sign_bit), type_)
     result = b.select(invalid, negative_nan, result)
-    result = b.select(b.fcmp("uno", d, d), b.canonicalize(d), result)
-    return b.select(b.fcmp("uno", n, n), b.canonicalize(n), result)
+    result = b.select(b.fcmp("uno", d, d), quiet(b, d, type_), result)
+    return b.select(b.fcmp("uno", n, n), quiet(b, n, type_), result)
 
 
 for _format in (_F32, _F64):
@@ -130,3 +133,4 @@ for _format in (_F32, _F64):
         lambda b, q, d, n, f=_format: _div_fixup(b, f.type_, q, d, n, f),
     )
 define("v_div_fixup_f16", "f16~ = f16 f16 f16", lambda b, q, d, n: _div_fixup(b, "f16", q, d, n))
+define("v_div_fixup_legacy_f16", "f16 = f16 f16 f16", lambda b, q, d, n: _div_fixup(b, "f16", q, d, n))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.simulator.builder import Builder, Value
-from flydsl.simulator.isa.common import shift
+from flydsl.simulator.isa.common import flush_denormals, saturated, shift
 from flydsl.simulator.isa.flat import insert_half
 from flydsl.simulator.isa.table import TABLE, define
 from flydsl.simulator.isa.vector_integer import clamped
@@ -77,13 +77,14 @@ def _fields(b: Builder, x: Value, bits: int, *, signed: bool) -> list[Value]:
 
 
 def _integer_dot(bits: int, *, signed: bool) -> Any:
-    def evaluate(b: Builder, x: Value, y: Value, total: Value, modifiers: Any) -> Value:
-        if modifiers.flag("clamp"):
-            raise NotImplementedError("clamp on a dot product")
-        pairs = zip(_fields(b, x, bits, signed=signed), _fields(b, y, bits, signed=signed), strict=True)
-        for p, q in pairs:
-            total = b.add(total, b.mul(p, q))
-        return total
+    """The clamp modifier saturates the exact sum."""
+
+    def evaluate(b: Builder, x: Value, y: Value, start: Value, modifiers: Any) -> Value:
+        extend = b.sext if signed else b.zext
+        total = extend(start, "i64")
+        for p, q in zip(_fields(b, x, bits, signed=signed), _fields(b, y, bits, signed=signed), strict=True):
+            total = b.add(total, b.mul(extend(p, "i64"), extend(q, "i64")))
+        return saturated(b, total, "i32", signed=signed) if modifiers.flag("clamp") else b.trunc(total, "i32")
 
     return evaluate
 
@@ -97,18 +98,14 @@ for _letter, _signed in (("i", True), ("u", False)):
             define(f"v_dot{_count}c_{_name}", "i32 = i32 i32 dst modifiers", _integer_dot(_bits, signed=True))
 
 
-def _flushed(b: Builder, x: Value, smallest: float) -> Value:
-    """An f32 below `smallest` in magnitude becomes a zero of its sign."""
-    return b.select(b.fcmp("olt", b.fabs(x), b.const("f32", smallest)), b.fmul(x, b.const("f32", 0.0)), x)
-
-
 def _float_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], total: Value) -> Value:
     """f16 products added to an f32 one after the other, low half first. Denormals are flushed whatever the mode."""
-    total = _flushed(b, total, _SMALLEST_NORMAL["f32"])
+    smallest = _SMALLEST_NORMAL["f32"]
+    total = flush_denormals(b, total, smallest)
     for p, q in zip(x, y, strict=True):
-        p, q = (_flushed(b, b.fpext(v, "f32"), _SMALLEST_NORMAL["f16"]) for v in (p, q))
-        total = b.fma(p, q, total)
-    return _flushed(b, total, _SMALLEST_NORMAL["f32"])
+        p, q = (flush_denormals(b, b.fpext(v, "f32"), _SMALLEST_NORMAL["f16"]) for v in (p, q))
+        total = flush_denormals(b, b.fma(p, q, total), smallest)
+    return total
 
 
 define("v_dot2_f32_f16", "f32 = f16x2 f16x2 f32", _float_dot)

@@ -18,8 +18,20 @@ def is_signaling(b: Builder, x: Value, type_: str) -> Value:
     return b.and_(b.fcmp("uno", x, x), b.icmp("eq", quiet, b.const("i" + type_[1:], 0)))
 
 
+def quiet(b: Builder, x: Value, type_: str) -> Value:
+    """A NaN with its quiet bit set."""
+    integer = "i" + type_[1:]
+    return b.bitcast(b.or_(b.bitcast(x, integer), b.const(integer, _QUIET_BIT[type_])), type_)
+
+
+def flush_to_mode(b: Builder, x: Value) -> Value:
+    """x with a denormal flushed where the mode says so, and a NaN as it is."""
+    return b.select(b.fcmp("uno", x, x), x, b.canonicalize(x))
+
+
 def _extreme(type_: str, *, maximum: bool) -> Any:
-    """IEEE 754-2008 minNum and maxNum, with -0 below +0; in IEEE mode a signalling NaN wins and becomes quiet."""
+    """With -0 below +0. A NaN loses, and of two the second is taken; but in IEEE mode a signalling NaN wins, and
+    becomes quiet (ISA, V_MIN_F32)."""
     integer = "i" + type_[1:]
 
     def evaluate(b: Builder, x: Value, y: Value) -> Value:
@@ -27,23 +39,26 @@ def _extreme(type_: str, *, maximum: bool) -> Any:
         # Of equal operands only zeros can differ: and-ing their signs gives +0, or-ing them -0.
         tie = b.bitcast(b.and_(x_bits, y_bits) if maximum else b.or_(x_bits, y_bits), type_)
         better = b.fcmp("ogt" if maximum else "olt", x, y)
-        result = b.select(better, x, b.select(b.fcmp("oeq", x, y), tie, y))
-        result = b.select(b.fcmp("uno", y, y), x, b.select(b.fcmp("uno", x, x), y, result))
+        number = b.canonicalize(b.select(better, x, b.select(b.fcmp("oeq", x, y), tie, y)))
+        x, y = flush_to_mode(b, x), flush_to_mode(b, y)
+        result = b.select(b.fcmp("uno", x, x), y, b.select(b.fcmp("uno", y, y), x, number))
         if b.ieee_mode():
-            result = b.select(is_signaling(b, y, type_), y, result)
-            result = b.select(is_signaling(b, x, type_), x, result)
-        return b.canonicalize(result)
+            result = b.select(is_signaling(b, y, type_), quiet(b, y, type_), result)
+            result = b.select(is_signaling(b, x, type_), quiet(b, x, type_), result)
+        return result
 
     return evaluate
 
 
 def _median(type_: str) -> Any:
-    """The middle one of three; the minimum if any is NaN (ISA, V_MED3)."""
+    """The larger of the two that remain without the (first) largest; the minimum if any is NaN (ISA, V_MED3)."""
     low, high = _extreme(type_, maximum=False), _extreme(type_, maximum=True)
 
     def evaluate(b: Builder, x: Value, y: Value, z: Value) -> Value:
         has_nan = b.or_(b.or_(b.fcmp("uno", x, x), b.fcmp("uno", y, y)), b.fcmp("uno", z, z))
-        median = high(b, low(b, x, y), low(b, high(b, x, y), z))
+        largest = high(b, high(b, x, y), z)
+        others = b.select(b.fcmp("oeq", largest, y), high(b, x, z), high(b, x, y))
+        median = b.select(b.fcmp("oeq", largest, x), high(b, y, z), others)
         return b.select(has_nan, low(b, low(b, x, y), z), median)
 
     return evaluate
@@ -109,10 +124,12 @@ for _type in ("f16", "f32"):
 define("v_fmamk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: b.fma(x, k, y))
 define("v_fmaak_f32", "f32 = f32 f32 f32", lambda b, x, y, k: b.fma(x, y, k))
 # The multiply-adds of older generations round the product, too.
-define("v_mac_f16", "f16~ = f16 f16 dst", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
+define("v_mac_f16", "f16 = f16 f16 dst", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
 define("v_mad_f16", "f16~ = f16 f16 f16", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
-define("v_madmk_f16", "f16~ = f16 f16 f16", lambda b, x, k, y: b.fadd(b.fmul(x, k), y))
-define("v_madak_f16", "f16~ = f16 f16 f16", lambda b, x, y, k: b.fadd(b.fmul(x, y), k))
+define("v_mad_legacy_f16", "f16 = f16 f16 f16", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
+define("v_fma_legacy_f16", "f16 = f16 f16 f16", lambda b, x, y, z: b.fma(x, y, z))
+define("v_madmk_f16", "f16 = f16 f16 f16", lambda b, x, k, y: b.fadd(b.fmul(x, k), y))
+define("v_madak_f16", "f16 = f16 f16 f16", lambda b, x, y, k: b.fadd(b.fmul(x, y), k))
 
 
 def _mul_legacy(b: Builder, x: Value, y: Value) -> Value:

@@ -12,6 +12,7 @@ from flydsl.simulator.isa.common import (
     minimum,
     mul_wide,
     nonzero,
+    saturated,
     saturating,
     shift,
     u24,
@@ -84,15 +85,44 @@ define("v_mul_u32_u24", "i32 = i32 i32", lambda b, x, y: b.mul(u24(b, x), u24(b,
 define("v_mul_i32_i24", "i32 = i32 i32", lambda b, x, y: b.mul(i24(b, x), i24(b, y)))
 define("v_mul_hi_u32_u24", "i32 = i32 i32", lambda b, x, y: high_half(b, mul_wide(b, u24(b, x), u24(b, y), "zext")))
 define("v_mul_hi_i32_i24", "i32 = i32 i32", lambda b, x, y: high_half(b, mul_wide(b, i24(b, x), i24(b, y), "sext")))
-define("v_mad_u32_u24", "i32 = i32 i32 i32", lambda b, x, y, z: b.add(b.mul(u24(b, x), u24(b, y)), z))
-define("v_mad_i32_i24", "i32 = i32 i32 i32", lambda b, x, y, z: b.add(b.mul(i24(b, x), i24(b, y)), z))
-define("v_mad_u16 v_mad_i16", "i16~ = i16 i16 i16", lambda b, x, y, z: b.add(b.mul(x, y), z))
-# The same, but the upper half becomes zero. LLVM selects this form and relies on it (its CodeGen/AMDGPU/mad.u16.ll).
-define("v_mad_legacy_u16 v_mad_legacy_i16", "i16 = i16 i16 i16", lambda b, x, y, z: b.add(b.mul(x, y), z))
+
+
+def _mad(product_of: Any, type_: str, *, signed: bool) -> Any:
+    """A multiply-add that the clamp modifier makes saturating. product_of gives the product as i64."""
+    extend = "sext" if signed else "zext"
+
+    def evaluate(b: Builder, x: Value, y: Value, z: Value, modifiers: Any) -> Value:
+        total = b.add(product_of(b, x, y), getattr(b, extend)(z, "i64"))
+        return saturated(b, total, type_, signed=signed) if modifiers.flag("clamp") else b.trunc(total, type_)
+
+    return evaluate
+
+
+def _product(extend: str) -> Any:
+    return lambda b, x, y: b.mul(getattr(b, extend)(x, "i64"), getattr(b, extend)(y, "i64"))
+
+
+define(
+    "v_mad_u32_u24",
+    "i32 = i32 i32 i32 modifiers",
+    _mad(lambda b, x, y: mul_wide(b, u24(b, x), u24(b, y), "zext"), "i32", signed=False),
+)
+define(
+    "v_mad_i32_i24",
+    "i32 = i32 i32 i32 modifiers",
+    _mad(lambda b, x, y: mul_wide(b, i24(b, x), i24(b, y), "sext"), "i32", signed=True),
+)
+for _letter, _extend in (("u", "zext"), ("i", "sext")):
+    _evaluate = _mad(_product(_extend), "i16", signed=_letter == "i")
+    define(f"v_mad_{_letter}16", "i16~ = i16 i16 i16 modifiers", _evaluate)
+    # The upper half becomes zero. LLVM selects this form and relies on it (its CodeGen/AMDGPU/mad.u16.ll).
+    define(f"v_mad_legacy_{_letter}16", "i16 = i16 i16 i16 modifiers", _evaluate)
+    _evaluate = _mad(_product(_extend), "i32", signed=_letter == "i")
+    define(f"v_mad_{_letter}32_{_letter}16", "i32 = i16 i16 i32 modifiers", _evaluate)
 
 
 def _mad_wide(extend: str) -> Any:
-    """64-bit multiply-add; the mask is the carry (or, signed, the overflow) out of the addition."""
+    """64-bit multiply-add; the mask is bit 64 of the exact sum: the carry, or the sign."""
 
     def evaluate(b: Builder, x: Value, y: Value, z: Value) -> tuple[Value, Value]:
         product = mul_wide(b, x, y, extend)
@@ -100,7 +130,7 @@ def _mad_wide(extend: str) -> Any:
         if extend == "zext":
             return total, b.icmp("ult", total, product)
         overflow = b.and_(b.xor(product, total), b.xor(z, total))
-        return total, b.icmp("slt", overflow, b.const("i64", 0))
+        return total, b.icmp("slt", b.xor(total, overflow), b.const("i64", 0))
 
     return evaluate
 
@@ -108,17 +138,6 @@ def _mad_wide(extend: str) -> Any:
 define("v_mad_u64_u32", "i64 mask = i32 i32 i64", _mad_wide("zext"))
 define("v_mad_i64_i32", "i64 mask = i32 i32 i64", _mad_wide("sext"))
 
-
-def _mad_mixed(extend: str) -> Any:
-    def evaluate(b: Builder, x: Value, y: Value, z: Value) -> Value:
-        widen = getattr(b, extend)
-        return b.add(b.mul(widen(x, "i32"), widen(y, "i32")), z)
-
-    return evaluate
-
-
-define("v_mad_u32_u16", "i32 = i16 i16 i32", _mad_mixed("zext"))
-define("v_mad_i32_i16", "i32 = i16 i16 i32", _mad_mixed("sext"))
 
 # --- bits
 
@@ -166,7 +185,8 @@ def _extract(*, signed: bool) -> Any:
         five = b.const("i32", 31)
         width = b.and_(width, five)
         distance = b.and_(b.sub(b.const("i32", 32), width), five)
-        value = b.lshr(x, b.and_(offset, five))
+        # What lies beyond the top is zeros, or copies of the sign.
+        value = (b.ashr if signed else b.lshr)(x, b.and_(offset, five))
         up = b.shl(value, distance)
         field = b.ashr(up, distance) if signed else b.lshr(up, distance)
         return b.select(nonzero(b, width, "i32"), field, b.const("i32", 0))
@@ -201,77 +221,6 @@ define(
     lambda b, x: _find_first("ctlz")(b, b.select(b.icmp("slt", x, b.const("i32", 0)), b.not_(x), x)),
 )
 
-
-def _align(unit_bits: int) -> Any:
-    """The 64 bits (first : second) shifted down by a number of bits or bytes."""
-    mask = 31 if unit_bits == 1 else 3
-
-    def evaluate(b: Builder, high: Value, low: Value, amount: Value) -> Value:
-        distance = b.mul(b.and_(amount, b.const("i32", mask)), b.const("i32", unit_bits))
-        return b.trunc(b.lshr(b.join((low, high)), b.zext(distance, "i64")), "i32")
-
-    return evaluate
-
-
-define("v_alignbit_b32", "i32 = i32 i32 i32", _align(1))
-define("v_alignbyte_b32", "i32 = i32 i32 i32", _align(8))
-
-
-def _permute_bytes(b: Builder, high: Value, low: Value, selectors: Value) -> Value:
-    """Each selector byte picks one of the eight bytes (first : second), a sign, 0x00 or 0xff."""
-    bytes_ = b.join((low, high))
-    result = b.const("i32", 0)
-    for i in range(4):
-        selector = b.and_(b.lshr(selectors, b.const("i32", 8 * i)), b.const("i32", 0xFF))
-        result = b.or_(result, b.shl(_selected_byte(b, bytes_, selector), b.const("i32", 8 * i)))
-    return result
-
-
-def _selected_byte(b: Builder, bytes_: Value, selector: Value) -> Value:
-    def up_to(limit: int) -> Value:
-        return b.icmp("ule", selector, b.const("i32", limit))
-
-    def byte_at(position: Value) -> Value:
-        shifted = b.lshr(bytes_, b.zext(b.mul(position, b.const("i32", 8)), "i64"))
-        return b.and_(b.trunc(shifted, "i32"), b.const("i32", 0xFF))
-
-    plain = byte_at(b.and_(selector, b.const("i32", 7)))
-    # Selectors 8 to 11 replicate the sign of bytes 1, 3, 5 and 7.
-    odd = b.and_(b.add(b.mul(selector, b.const("i32", 2)), b.const("i32", 1)), b.const("i32", 7))
-    negative = b.icmp("uge", byte_at(odd), b.const("i32", 0x80))
-    zero, ones = b.const("i32", 0), b.const("i32", 0xFF)
-    rest = b.select(up_to(11), b.select(negative, ones, zero), b.select(up_to(12), zero, ones))
-    return b.select(up_to(7), plain, rest)
-
-
-define("v_perm_b32", "i32 = i32 i32 i32", _permute_bytes)
-
-
-def _sum_of_differences(*, masked: bool) -> Any:
-    """v_sad_u8: the sum over four bytes of |x - y|, plus the third operand; v_msad_u8 skips bytes where y is 0."""
-
-    def evaluate(b: Builder, x: Value, y: Value, total: Value) -> Value:
-        for i in range(4):
-            at, ones = b.const("i32", 8 * i), b.const("i32", 0xFF)
-            p, q = b.and_(b.lshr(x, at), ones), b.and_(b.lshr(y, at), ones)
-            difference = b.select(b.icmp("ugt", p, q), b.sub(p, q), b.sub(q, p))
-            if masked:
-                difference = b.select(nonzero(b, q, "i32"), difference, b.const("i32", 0))
-            total = b.add(total, difference)
-        return total
-
-    return evaluate
-
-
-define("v_sad_u8", "i32 = i32 i32 i32", _sum_of_differences(masked=False))
-define("v_msad_u8", "i32 = i32 i32 i32", _sum_of_differences(masked=True))
-
-
-def _sad_u32(b: Builder, x: Value, y: Value, total: Value) -> Value:
-    return b.add(b.select(b.icmp("ugt", x, y), b.sub(x, y), b.sub(y, x)), total)
-
-
-define("v_sad_u32", "i32 = i32 i32 i32", _sad_u32)
 
 # --- minimum, maximum, median
 
