@@ -23,33 +23,11 @@ WAVES = 12
 DATA = LANES * WAVES
 """How many operand tuples a vector instruction is tried on at once."""
 
+_SMALL = [0, 1, 2, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFF, 0x800000, 0xFFFFFF]
+_LARGE = [0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFF0000, 0xFFFFFFFE, 0xFFFFFFFF, 0x80018001, 0x7FFF7FFF]
 EDGES = {
     "i16": [0, 1, 2, 15, 16, 17, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0x8001, 0xFFFE, 0xFFFF],
-    # fmt: off
-    "i32": [
-        0,
-        1,
-        2,
-        31,
-        32,
-        33,
-        0x7FFF,
-        0x8000,
-        0xFFFF,
-        0x10000,
-        0x7FFFFF,
-        0x800000,
-        0xFFFFFF,
-        0x7FFFFFFF,
-        0x80000000,
-        0x80000001,
-        0xFFFF0000,
-        0xFFFFFFFE,
-        0xFFFFFFFF,
-        0x80018001,
-        0x7FFF7FFF,
-    ],
-    # fmt: on
+    "i32": [*_SMALL, *_LARGE],
     "i64": [0, 1, 63, 64, 0xFFFFFFFF, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, (1 << 64) - 2, (1 << 64) - 1],
 }
 WIDTHS = {"i3": 3, "mask": 1, "vcc": 1, "exponent": 32, "exponent16": 16, "classes": 32, "selectors": 32, "field": 32}

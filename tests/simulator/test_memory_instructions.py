@@ -186,15 +186,17 @@ def test_float_and_64_bit_atomics(run: Run) -> None:
     np.testing.assert_array_equal(after.v(8, np.uint64), np.maximum(LANE - 1, 0).astype("u8") << np.uint64(33))
 
 
-def test_f32_atomic_addition_flushes_denormals_in_global_memory_but_not_in_lds(run: Run) -> None:
+def test_f32_atomic_addition_keeps_denormals_as_the_mode_says(run: Run) -> None:
     tiny = np.float32(2.0**-130)
     data = np.full(64, tiny)
     memory, address = mapped(data)
     text = "global_atomic_add_f32 v0, v1, s[2:3]\nds_add_f32 v0, v1\nds_read_b32 v2, v0"
     vectors = {0: (4 * LANE).astype("u4"), 1: np.full(64, tiny)}
     after = run(text, v=vectors, s={2: address}, memory=memory, lds=data.tobytes())
-    assert (data == 0).all()
+    assert (data == 2 * tiny).all()
     assert (after.v(2, np.float32) == 2 * tiny).all()
+    run(text, v=vectors, s={2: address}, memory=memory, lds=data.tobytes(), mode=0x3C0)
+    assert (data == 0).all()
 
 
 def test_atomics_in_a_buffer_that_starts_between_two_of_their_words(run: Run) -> None:

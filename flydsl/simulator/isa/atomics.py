@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flydsl.simulator.builder import Builder, Value
-from flydsl.simulator.isa.common import flush_denormals, minimum
+from flydsl.simulator.isa.common import minimum
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,6 @@ def _float_extreme(predicate: str) -> Any:
     return update
 
 
-def _add_flushed(b: Builder, old: Value, x: Value) -> Value:
-    """The f32 adder of global memory knows no denormals, whatever the wave's mode."""
-    old, x = (flush_denormals(b, v, 2.0**-126) for v in (old, x))
-    return flush_denormals(b, b.fadd(old, x), 2.0**-126)
-
-
 def _packed_add(type_: str) -> Any:
     """Two 16-bit floats in one dword."""
 
@@ -131,8 +125,9 @@ for _type, _suffix in (("i32", ""), ("i64", "_x2")):
     ATOMICS["inc" + _suffix] = Atomic(_increment(_type), _type)
     ATOMICS["dec" + _suffix] = Atomic(_decrement(_type), _type)
     ATOMICS["cmpswap" + _suffix] = Atomic(_compare_swap, _type, operand_count=2)
-ATOMICS["add_f32"] = Atomic(_add_flushed, "f32")
-ATOMICS["add_f64"] = Atomic(lambda b, old, x: b.fadd(old, x), "f64")
+# Before gfx942 the f32 adder of global memory knew no denormals (LLVM, FeatureMemoryAtomicFAddF32DenormalSupport).
+for _type in ("f32", "f64"):
+    ATOMICS[f"add_{_type}"] = Atomic(lambda b, old, x: b.fadd(old, x), _type)
 ATOMICS["min_f64"] = Atomic(_float_extreme("olt"), "f64")
 ATOMICS["max_f64"] = Atomic(_float_extreme("ogt"), "f64")
 ATOMICS["pk_add_f16"] = Atomic(_packed_add("f16"), "i32")

@@ -92,9 +92,20 @@ def _define_lds_loads() -> None:
 
     def load(b: Builder, vector: Value, resource: Any, scalar: Value, modifiers: Any, m0: Value) -> None:
         at, in_range = _Place(b, vector, resource, scalar, modifiers).dword(0)
-        store_to_lds(b, b.load("global", at, 1, in_range), m0, modifiers)
+        (data,) = b.load("global", at, 1, in_range)
+        store_to_lds(b, data, m0, modifiers)
 
     define("buffer_load_dword/lds", f"= {_ADDRESS} m0", load)
+    for name, (bits, signed) in SMALL_LOADS.items():
+
+        def load_small(
+            b: Builder, vector: Value, resource: Any, scalar: Value, m: Any, m0: Value, n: int = bits, s: bool = signed
+        ) -> None:
+            place = _Place(b, vector, resource, scalar, m)
+            value = b.load_small("global", place.address, n // 8, place.in_range(0, n // 8))
+            store_to_lds(b, extend_small(b, value, n, signed=s), m0, m)
+
+        define(f"buffer_load_{name}/lds", f"= {_ADDRESS} m0", load_small)
 
 
 def _define_stores() -> None:

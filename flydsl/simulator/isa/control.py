@@ -44,5 +44,6 @@ def _swap_pc(b: Builder, address: Value) -> Value:
 
 
 define("s_swappc_b64", "i64 = i64", _swap_pc)
+define("s_call_b64", "i64 label =", lambda b: (b.next_pc(), b.const("i1", True)))
 
 define("s_memtime s_memrealtime", "i64 =", lambda b: b.clock())

@@ -72,8 +72,10 @@ def _swizzle(b: Builder, data: Value, modifiers: Any) -> Value:
 
 def _swizzle_source(b: Builder, lane: Value, pattern: int) -> Value:
     """Bit 15 set: a permutation of each four lanes. Clear: and-, or- and xor-masks on each 32 lanes."""
+    if pattern >= 0xE000:
+        return _butterfly_source(b, lane, pattern & 31)
     if pattern >= 0xC000:
-        raise NotImplementedError(f"swizzle pattern {pattern:#x}: rotation and FFT")
+        return _rotated_source(b, lane, pattern)
     if pattern & 0x8000:
         selected = b.and_(
             b.lshr(b.const("i32", pattern), b.mul(b.and_(lane, b.const("i32", 3)), b.const("i32", 2))),
@@ -83,6 +85,21 @@ def _swizzle_source(b: Builder, lane: Value, pattern: int) -> Value:
     and_mask, or_mask, xor_mask = (b.const("i32", (pattern >> shift) & 31) for shift in (0, 5, 10))
     within = b.xor(b.or_(b.and_(lane, and_mask), or_mask), xor_mask)
     return b.or_(b.and_(lane, b.const("i32", 32)), within)
+
+
+def _rotated_source(b: Builder, lane: Value, pattern: int) -> Value:
+    """Within each 32 lanes: the bits of the mask stay, the others are those of a lane further on."""
+    mask, distance = pattern & 31, (pattern >> 5) & 31
+    moved = b.add(lane, b.const("i32", -distance if pattern & 0x400 else distance))
+    within = b.or_(b.and_(lane, b.const("i32", mask)), b.and_(moved, b.const("i32", 31 & ~mask)))
+    return b.or_(b.and_(lane, b.const("i32", 32)), within)
+
+
+def _butterfly_source(b: Builder, lane: Value, mask: int) -> Value:
+    """The FFT's order: the five bits reversed, and shifted down by as many as the mask has ones, which stay."""
+    reversed_bits = b.lshr(b.bitreverse(b.and_(lane, b.const("i32", 31))), b.const("i32", 27))
+    moved = b.lshr(reversed_bits, b.const("i32", mask.bit_count()))
+    return b.or_(moved, b.and_(lane, b.const("i32", mask | 32)))
 
 
 def _swizzle_pattern(modifiers: Any) -> int:
@@ -104,6 +121,11 @@ def _swizzle_pattern(modifiers: Any) -> int:
     if mode == "BROADCAST":
         group, lane = numbers
         return lane << 5 | (0x1F & ~(group - 1))
+    if mode == "FFT":
+        return 0xE000 | numbers[0]
+    if mode == "ROTATE":
+        direction, distance = numbers
+        return 0xC000 | direction << 10 | distance << 5
     raise NotImplementedError(f"swizzle mode {mode}")
 
 

@@ -28,10 +28,10 @@ def _flat_address(b: Builder, vector: Value, modifiers: Any) -> Value:
     return b.add(vector, b.const("i64", modifiers.integer("offset")))
 
 
-def store_to_lds(b: Builder, data: tuple[Value, ...], m0: Value, modifiers: Any) -> None:
+def store_to_lds(b: Builder, data: Value, m0: Value, modifiers: Any) -> None:
     """A load straight into LDS: lane i's dword goes to M0[15:0] + offset + 4 i."""
     base = b.add(b.and_(m0, b.const("i32", 0xFFFF)), b.const("i32", modifiers.integer("offset")))
-    b.store("lds", b.add(base, b.mul(b.lane_id(), b.const("i32", 4))), data)
+    b.store("lds", b.add(base, b.mul(b.lane_id(), b.const("i32", 4))), (data,))
 
 
 def extend_small(b: Builder, value: Value, bits: int, *, signed: bool) -> Value:
@@ -126,13 +126,28 @@ def _define_atomics(space: str) -> None:
         define(f"{space}_atomic_{name}/returning", f"i32x{atomic.bits // 32} = " + sources, evaluate)
 
 
-def _load_to_lds(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, m0: Value) -> None:
-    data = b.load("global", _global_address(b, vector, scalar, modifiers), 1)
-    store_to_lds(b, data, m0, modifiers)
+def _define_loads_to_lds(space: str) -> None:
+    """Less than a dword is extended to one."""
+    words, address_of = _ADDRESSING[space]
+
+    def load(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, m0: Value) -> None:
+        (data,) = b.load(space, address_of(b, vector, scalar, modifiers), 1)
+        store_to_lds(b, data, m0, modifiers)
+
+    define(f"{space}_load_lds_dword", f"= {words} m0", load)
+    for name, (bits, signed) in SMALL_LOADS.items():
+
+        def load_small(
+            b: Builder, vector: Value, scalar: Value | None, m: Any, m0: Value, n: int = bits, s: bool = signed
+        ) -> None:
+            value = b.load_small(space, address_of(b, vector, scalar, m), n // 8)
+            store_to_lds(b, extend_small(b, value, n, signed=s), m0, m)
+
+        define(f"{space}_load_lds_{name}", f"= {words} m0", load_small)
 
 
-define("global_load_lds_dword", "= any any modifiers m0", _load_to_lds)
-
+for _space in ("global", "scratch"):
+    _define_loads_to_lds(_space)
 for _space in ("global", "scratch", "flat"):
     _define_space(_space)
 for _space in ("global", "flat"):

@@ -94,6 +94,15 @@ def _compare_store(b: Builder, old: Value, expected: Value, new: Value) -> Value
     return b.select(b.icmp("eq", old, expected), new, old)
 
 
+def _compare_store_float(b: Builder, old: Value, expected: Value, new: Value) -> Value:
+    return b.select(b.fcmp("oeq", old, expected), new, old)
+
+
+def _wrap(b: Builder, old: Value, x: Value, y: Value) -> Value:
+    """old - x, or old + y where that would be below 0."""
+    return b.select(b.icmp("uge", old, x), b.sub(old, x), b.add(old, y))
+
+
 def _lds_atomics() -> dict[str, Atomic]:
     """The names of DS instructions carry the type; "add_u32" is the atomic "add"."""
     atomics = {}
@@ -110,9 +119,9 @@ def _lds_atomics() -> dict[str, Atomic]:
         atomics[f"wrxchg_b{bits}"] = ATOMICS["swap" + suffix]
         atomics[f"mskor_b{bits}"] = Atomic(_masked_or, type_, operand_count=2)
         atomics[f"cmpst_b{bits}"] = Atomic(_compare_store, type_, operand_count=2)
-    # Unlike in global memory, denormals follow the wave's mode.
-    atomics["add_f32"] = Atomic(lambda b, old, x: b.fadd(old, x), "f32")
-    for name in ("add_f64", "min_f64", "max_f64", "pk_add_f16", "pk_add_bf16"):
+        atomics[f"cmpst_f{bits}"] = Atomic(_compare_store_float, f"f{bits}", operand_count=2)
+    atomics["wrap_b32"] = Atomic(_wrap, "i32", operand_count=2)
+    for name in ("add_f32", "add_f64", "min_f64", "max_f64", "pk_add_f16", "pk_add_bf16"):
         atomics[name] = ATOMICS[name]
     for name in ("min", "max"):
         atomics[f"{name}_f32"] = Atomic(ATOMICS[f"{name}_f64"].update, "f32")
@@ -129,12 +138,79 @@ def _define_atomics() -> None:
             *data, modifiers = operands
             return a.perform(b, "lds", _place(b, address, modifiers), tuple(d for part in data for d in part))
 
-        if operation != "wrxchg":  # an exchange without a result would be a store
+        if operation not in ("wrxchg", "wrap"):
             define(f"ds_{name}", f"= {sources}", evaluate)
         define(f"ds_{operation}_rtn_{type_name}", f"{words} = {sources}", evaluate)
+
+
+def _define_exchanges() -> None:
+    """The two-address exchange, which is two atomics, and the conditional one."""
+    for width, dwords in _WIDTHS[:2]:
+        swap = ATOMICS["swap" if dwords == 1 else "swap_x2"]
+        for stride, elements in _STRIDES:
+
+            def exchange(
+                b: Builder, address: Value, x: Any, y: Any, m: Any, a: Atomic = swap, unit: int = 4 * dwords * elements
+            ) -> Any:
+                first, second = _two_places(b, address, m, unit)
+                return (*a.perform(b, "lds", first, x), *a.perform(b, "lds", second, y))
+
+            data = f"i32x{dwords}"
+            define(f"ds_wrxchg2{stride}_rtn_{width}", f"i32x{2 * dwords} = i32 {data} {data} modifiers", exchange)
+    define("ds_condxchg32_rtn_b64", "i32x2 = i32 i32x2 modifiers", _conditional_exchange)
+
+
+def _conditional_exchange(b: Builder, address: Value, data: Any, m: Any) -> tuple[Value, Value]:
+    """Each of the two dwords of an aligned pair is replaced if the highest bit of its data is set."""
+    pair = b.and_(_place(b, address, m), b.const("i32", 0xFFF8))
+
+    def exchange(b: Builder, old: Value, x: Value) -> Value:
+        return b.select(b.icmp("slt", x, b.const("i32", 0)), b.and_(x, b.const("i32", 0x7FFFFFFF)), old)
+
+    low, high = (b.atomic("lds", _at(b, pair, 4 * i), lambda old, x: exchange(b, old, x), [data[i]]) for i in (0, 1))
+    return low, high
+
+
+def _define_m0_forms() -> None:
+    """Addresses from M0[15:0]: of consecutive dwords, one per lane, and of a counter that the whole wave shares."""
+    define(
+        "ds_read_addtid_b32",
+        "i32x1 = modifiers m0",
+        lambda b, m, m0: b.load("lds", _consecutive(b, m, m0), 1),
+    )
+    define(
+        "ds_write_addtid_b32",
+        "= i32x1 modifiers m0",
+        lambda b, data, m, m0: b.store("lds", _consecutive(b, m, m0), data),
+    )
+    define("ds_append", "i32 = modifiers m0 exec", _count_lanes(lambda b, old, count: b.add(old, count)))
+    define("ds_consume", "i32 = modifiers m0 exec", _count_lanes(lambda b, old, count: b.sub(old, count)))
+
+
+def _base(b: Builder, m: Any, m0: Value) -> Value:
+    return _place(b, b.and_(m0, b.const("i32", 0xFFFF)), m)
+
+
+def _consecutive(b: Builder, m: Any, m0: Value) -> Value:
+    return b.add(_base(b, m, m0), b.mul(b.lane_id(), b.const("i32", 4)))
+
+
+def _count_lanes(update: Any) -> Any:
+    """The first active lane adds or subtracts the number of active ones; all of them get the old value."""
+
+    def evaluate(b: Builder, m: Any, m0: Value, exec_bits: Value) -> Value:
+        lane = b.per_lane(b.lane_id())
+        is_first = b.icmp("eq", lane, b.read_first_lane(lane))
+        count = b.per_lane(b.trunc(b.ctpop(exec_bits), "i32"))
+        address = b.per_lane(_base(b, m, m0))
+        return b.read_first_lane(b.atomic("lds", address, lambda old, n: update(b, old, n), [count], is_first))
+
+    return evaluate
 
 
 _define_reads()
 _define_writes()
 _define_atomics()
+_define_exchanges()
+_define_m0_forms()
 define("ds_nop", "= ...", lambda b: None)

@@ -292,9 +292,8 @@ _QUADS_TO_BITS = (
 )
 
 for _type in ("i32", "i64"):
-    _bits = _type[1:]
     define(
-        f"s_wqm_b{_bits}",
+        f"s_wqm_b{_type[1:]}",
         f"{_type} scc = {_type}",
         _with_scc(lambda b, x, t=_type: b.mul(_nonzero_quads(b, x, t), b.const(t, 15)), _type),
     )
