@@ -1,0 +1,121 @@
+"""Hundreds of LLVM operations: compiled for gfx942 and simulated, and compiled for the host; the results are the same."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import ziglang
+
+from flydsl.simulator import Memory, Program, launch
+from tests.simulator.conftest import compile_llvm_ir
+from tests.simulator.differential import samples
+from tests.simulator.llvm_operations import (
+    BITS,
+    Operation,
+    all_operations,
+    device_module,
+    host_module,
+    lanes,
+    scalar_type,
+)
+
+pytestmark = pytest.mark.slow
+
+COUNT = 256
+OPERATIONS = {o.name: o for o in all_operations()}
+Array = np.ndarray[Any, Any]
+
+# The host's own lowering rounds twice here.
+ROUNDED_TWICE_ON_THE_HOST = {
+    "fma_f16_f16",
+    "fma_v2f16_v2f16",
+}
+
+
+def storage(type_: str, count: int) -> int:
+    return count * lanes(type_) * BITS[scalar_type(type_)] // 8
+
+
+@cache
+def program() -> Program:
+    return Program.load(*compile_llvm_ir(device_module(list(OPERATIONS.values()))))
+
+
+@pytest.fixture(scope="module")
+def host_library() -> ctypes.CDLL:
+    """Built by zig's clang, which brings the runtime that f16 needs."""
+    zig = os.path.join(os.path.dirname(ziglang.__file__), "zig")
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "host.ll"), Path(folder, "host.so")
+        source.write_text(host_module(list(OPERATIONS.values())))
+        subprocess.run([zig, "cc", "-w", "-O1", "-shared", str(source), "-o", str(target)], check=True)
+        return ctypes.CDLL(str(target))
+
+
+def inputs(operation: Operation) -> list[Array]:
+    element = scalar_type(operation.operand)
+    word = {"i8": "i16", "double": "f64", "float": "f32", "half": "f16"}.get(element, element)
+    rng = np.random.default_rng(list(operation.name.encode()))
+    dtype = f"u{BITS[element] // 8}"
+    mask = (1 << BITS[element]) - 1
+    count = COUNT * lanes(operation.operand)
+    return [np.array([x & mask for x in samples(word, rng, count)], dtype) for _ in range(3)]
+
+
+def on_the_host(library: ctypes.CDLL, operation: Operation, operands: list[Array]) -> Array:
+    result = np.zeros(storage(operation.result, COUNT), np.uint8)
+    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (*operands, result)]
+    getattr(library, f"h_{operation.name}")(*pointers, ctypes.c_int64(COUNT))
+    return result
+
+
+def on_the_simulator(operation: Operation, operands: list[Array]) -> Array:
+    result = np.zeros(storage(operation.result, COUNT), np.uint8)
+    memory = Memory()
+    addresses = [memory.map_array(a, name=n) for n, a in zip("abcr", (*operands, result), strict=True)]
+    launch(
+        program(),
+        f"k_{operation.name}",
+        grid=(1, 1, 1),
+        block=(COUNT, 1, 1),
+        kernarg=struct.pack("<4Q", *addresses),
+        memory=memory,
+    )
+    return result
+
+
+def as_elements(operation: Operation, raw: Array) -> Array:
+    element = scalar_type(operation.result)
+    dtype = {"half": np.float16, "float": np.float32, "double": np.float64}.get(element, f"u{BITS[element] // 8}")
+    return raw.view(dtype)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operation(host_library: ctypes.CDLL, name: str) -> None:
+    operation = OPERATIONS[name]
+    if name in ROUNDED_TWICE_ON_THE_HOST:
+        pytest.skip("the host rounds twice")
+    operands = inputs(operation)
+    got = as_elements(operation, on_the_simulator(operation, operands))
+    wanted = as_elements(operation, on_the_host(host_library, operation, operands))
+    equal = got.view(f"u{got.itemsize}") == wanted.view(f"u{got.itemsize}")
+    if got.dtype.kind == "f":
+        equal |= np.isnan(got) & np.isnan(wanted)
+        if "clamp" in name:  # LLVM leaves it open which of two zeros is the larger
+            equal |= (got == 0) & (wanted == 0)
+    bad = np.flatnonzero(~equal)
+    described = [f"lane {i}: {[hex(int(o[i])) for o in operands]} give {got[i]!r}, not {wanted[i]!r}" for i in bad[:5]]
+    assert bad.size == 0, "\n".join([operation.body, *described])
+
+
+def test_every_instruction_that_llvm_chose_is_known() -> None:
+    assert not [i.listed.text for i in program().unknown_instructions()]
