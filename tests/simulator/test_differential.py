@@ -7,6 +7,7 @@ import pytest
 
 from tests.simulator.differential import LANES, attempt, attempt_scalar, disagreements, run, samples
 from tests.simulator.reference import (
+    argument_reduction,
     compare,
     convert,
     division,
@@ -21,7 +22,7 @@ from tests.simulator.reference.case import Case
 from tests.simulator.reference.ieee import Mode
 
 DEFAULT, FLUSHING, NOT_IEEE = 0x3F0, 0x300, 0x1F0
-FLOATS = vector_float.CASES | division.CASES | packed.CASES | convert.CASES
+FLOATS = vector_float.CASES | division.CASES | packed.CASES | convert.CASES | argument_reduction.CASES
 INTEGERS = vector_integer.CASES | compare.CASES
 SATURATING = vector_integer.SATURATING | packed.SATURATING
 

@@ -1,4 +1,4 @@
-"""Hundreds of LLVM operations: compiled for gfx942 and simulated, and compiled for the host; the results are the same."""
+"""Hundreds of LLVM operations, compiled for gfx942 and simulated, and compiled for the host: the results agree."""
 
 from __future__ import annotations
 

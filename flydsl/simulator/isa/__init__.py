@@ -1,6 +1,7 @@
 """Semantics of the instructions, one file per family. Importing this package fills the table."""
 
 from flydsl.simulator.isa import (
+    argument_reduction,
     buffer,
     compare,
     control,
@@ -24,6 +25,7 @@ from flydsl.simulator.isa.table import TABLE
 
 __all__ = [
     "TABLE",
+    "argument_reduction",
     "buffer",
     "compare",
     "control",

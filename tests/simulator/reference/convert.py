@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tests.simulator.reference import ieee
 from tests.simulator.reference.case import M16, M32, Case, case, clamp, field, integer, s16, s32
-from tests.simulator.reference.ieee import DOWN, F16, F32, F64, NEAREST, ZERO, Format, Mode
+from tests.simulator.reference.ieee import BF16, DOWN, F16, F32, F64, NEAREST, ZERO, Format, Mode
 
 CASES: dict[str, Case] = {}
 
@@ -69,6 +69,18 @@ def towards_zero(mode: Mode, x: int) -> int:
 CASES["v_pack_b32_f16"] = integer("i32 = i16 i16", pack)
 CASES["v_cvt_pkrtz_f16_f32"] = case(
     "f16x2 = f32 f32", lambda mode, x, y: pack(towards_zero(mode, x), towards_zero(mode, y))
+)
+
+
+def nearest_bf16(mode: Mode, x: int) -> int:
+    """A NaN keeps its upper bits."""
+    if ieee.is_nan(F32, x):
+        return ieee.quiet(F32, x) >> 16
+    return ieee.convert(Mode(), F32, BF16, x)
+
+
+CASES["v_cvt_pk_bf16_f32"] = case(
+    "i32 = f32 f32", lambda mode, x, y: pack(nearest_bf16(mode, x), nearest_bf16(mode, y))
 )
 CASES["v_cvt_pk_u16_u32"] = integer("i32 = i32 i32", lambda a, b: pack(min(a, M16), min(b, M16)))
 CASES["v_cvt_pk_i16_i32"] = integer(

@@ -1,4 +1,4 @@
-"""V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP, and the reduction step V_TRIG_PREOP_F64.
+"""V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP.
 
 Two places where the CDNA3 document cannot mean what it says, and the RDNA3 document (same instructions) or arithmetic
 says otherwise; both are needed for LLVM's divisions to come out right:
