@@ -55,6 +55,13 @@ SWIZZLES: dict[str, Callable[[int], int]] = {
     "swizzle(QUAD_PERM,3,1,2,0)": lambda i: (i & ~3) | (3, 1, 2, 0)[i & 3],
     'swizzle(BITMASK_PERM,"01pip")': lambda i: (i & 32) | ((i & 0b00101 | 0b01000) | ((i ^ 0b00010) & 0b00010)),
     "0x401f": lambda i: i ^ 16,
+    # The tables of the ISA document, DS_SWIZZLE_B32.
+    "swizzle(ROTATE,0,1)": lambda i: (i & 32) | (i + 1) & 31,
+    "swizzle(ROTATE,1,5)": lambda i: (i & 32) | (i - 5) & 31,
+    "0xc021": lambda i: (i & 32) | (1, 4, 3, 6, 5, 8, 7, 10)[i & 7] - 1 + (i & 24) & 31,
+    "swizzle(FFT,31)": lambda i: i,
+    "swizzle(FFT,0)": lambda i: (i & 32) | int(f"{i & 31:05b}"[::-1], 2),
+    "swizzle(FFT,16)": lambda i: (i & 48) | int(f"{i & 15:04b}"[::-1], 2),
 }
 
 

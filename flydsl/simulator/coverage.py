@@ -1,0 +1,91 @@
+"""The table in COVERAGE.md: which instructions are simulated, from the table of semantics.
+
+`python -m flydsl.simulator.coverage` writes the file anew.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from flydsl.simulator.isa import TABLE
+
+PAGE = Path(__file__).with_name("COVERAGE.md")
+
+_FAMILIES = (
+    ("Control", r"s_(branch|cbranch|barrier|call|endpgm|getpc|setpc|swappc|sleep|trap|mem\w*time|[sg]etreg|set_gpr)"),
+    (
+        "Without effect here (waits, caches, hints)",
+        r"s_(waitcnt|nop|set|inst|icache|dcache|inc|dec|ttrace|wakeup|send)",
+    ),
+    ("Without effect here (waits, caches, hints)", r"v_nop|ds_nop|buffer_(wb|inv)"),
+    ("Scalar memory", r"s_(buffer_)?load"),
+    ("Scalar arithmetic", r"s_"),
+    ("Matrix", r"v_(mfma|smfmac)"),
+    ("Packed, mixed precision, dot products", r"v_(pk_|fma_mix|dot)"),
+    ("Comparisons", r"v_cmpx?_"),
+    ("Conversions", r"v_cvt|v_pack"),
+    ("Division and transcendental functions", r"v_(div|rcp|rsq|sqrt|exp|log|sin|cos|trig)_"),
+    ("Between lanes", r"v_(read|write|mbcnt|swap)|ds_(b?permute|swizzle)"),
+    ("Vector arithmetic, floats", r"v_\w*_f(16|32|64)$"),
+    ("Vector arithmetic, integers and bits", r"v_"),
+    ("LDS", r"ds_"),
+    ("Buffers", r"buffer_"),
+    ("Global memory", r"global_"),
+    ("Flat addresses", r"flat_"),
+    ("Scratch", r"scratch_"),
+)
+
+_INTRODUCTION = """\
+# What the simulator executes
+
+Written by `python -m flydsl.simulator.coverage` from the table of semantics in `isa/`; a test holds it current.
+
+{count} mnemonics of gfx942, in every encoding that LLVM prints for them: e32 and e64, literals and inline constants, scalar,
+vector and accumulation registers, SDWA, DPP, op_sel, neg, abs, clamp, omod, and the packed forms. An instruction, or a form
+of one, that is not here raises `UnknownInstruction` when a wave reaches it.
+
+Numerics:
+
+- Rounding and denormals follow the MODE register, which starts as the kernel descriptor says. {rounding}
+- Conversions and fused multiply-adds are rounded once. 8-bit floats are those of gfx942 (FNUZ). With MODE.FP16_OVFL,
+  conversions saturate; other f16 arithmetic in that mode, and MFMA, is refused.
+- A result that is NaN where the document does not say which one is quiet; its payload is that of the host.
+- Reciprocals, roots, exponentials, logarithms, sines and cosines are within the documented 1 ulp of the exact value (f64:
+  2**29 ulp), and usually nearer than hardware. Those of f32, except sine and cosine, flush denormals, as documented.
+- v_div_scale, v_div_fmas and v_div_fixup make LLVM's divisions come out correctly rounded.
+- MFMA: products and their sum are exact in f64 or nearly so, C is added, and the sum is rounded once; f64 is one fma per k,
+  ascending. The document says neither the order nor the precision of hardware, so the last bit may differ.
+
+Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
+(s_movrels), hardware registers other than MODE, export and image instructions.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    names = sorted({name.partition("/")[0] for name in TABLE})
+    parts = [_INTRODUCTION.format(count=len(names), rounding=_ROUNDING), "| family | mnemonics |\n| --- | --- |\n"]
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(family_of(name), []).append(name)
+    for family in dict.fromkeys(title for title, _ in _FAMILIES):
+        members = groups.get(family, [])
+        parts.append(f"| {family} ({len(members)}) | {' '.join(members)} |\n")
+    return "".join(parts)
+
+
+_ROUNDING = "All four rounding modes; denormals kept or flushed, on input and on output."
+
+
+def family_of(name: str) -> str:
+    """The heading under which a mnemonic stands.
+
+    >>> family_of("v_cmp_lt_f32"), family_of("ds_swizzle_b32")
+    ('Comparisons', 'Between lanes')
+    """
+    return next(title for title, pattern in _FAMILIES if re.match(pattern, name))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,89 @@
+"""Every instruction of the table is tested, and the page that lists them is current."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from flydsl.simulator.coverage import PAGE, page
+from flydsl.simulator.isa import TABLE
+from tests.simulator.reference import (
+    argument_reduction,
+    compare,
+    convert,
+    division,
+    matrix,
+    packed,
+    scalar,
+    transcendental,
+    vector_float,
+    vector_integer,
+)
+from tests.simulator.reference.memory import (
+    LDS_LOADS,
+    LDS_STORES,
+    LDS_UPDATES,
+    LOADS,
+    RETURNING_ONLY,
+    STORES,
+    UPDATES,
+)
+
+SPACES = ("global", "flat", "buffer")
+NO_EFFECT = set(
+    "s_waitcnt s_nop s_setprio s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol "
+    "s_incperflevel s_decperflevel s_ttracedata s_sethalt s_wakeup s_sendmsg buffer_wbl2 buffer_inv buffer_wbinvl1 "
+    "buffer_wbinvl1_vol v_nop ds_nop s_endpgm_saved".split()
+)
+"""They change no state that is simulated: there is nothing to compare. (s_endpgm_saved is s_endpgm.)"""
+
+TO_LDS = [f"{space}_load_lds_{name}" for space in ("global", "scratch") for name in ("dword", *list(LOADS)[4:8])]
+
+
+def with_a_reference() -> set[str]:
+    """The mnemonics that the differential tests go through."""
+    names: set[str] = set()
+    for family in (argument_reduction, compare, convert, division, packed, scalar, vector_float, vector_integer):
+        names |= set(family.CASES)
+    names |= set(transcendental.ESTIMATES)
+    names |= {case.mnemonic for case in (*matrix.DENSE, *matrix.SPARSE)}
+    for space in (*SPACES, "scratch"):
+        names |= {f"{space}_load_{n}" for n in LOADS} | {f"{space}_store_{n}" for n in STORES}
+    for space in SPACES:
+        names |= {f"{space}_atomic_{n}" for n in UPDATES}
+    names |= {f"ds_read_{n}" for n in LDS_LOADS} | {f"ds_write_{n}" for n in LDS_STORES}
+    names |= {f"ds_{n}" for n in LDS_UPDATES}
+    for name in LDS_UPDATES | RETURNING_ONLY:
+        operation, _, type_ = name.rpartition("_")
+        names.add(f"ds_{operation}_rtn_{type_}")
+    for bits in (32, 64):
+        for stride in ("", "st64"):
+            names |= {f"ds_{n}{stride}_b{bits}" for n in ("read2", "write2")} | {f"ds_wrxchg2{stride}_rtn_b{bits}"}
+    names |= {f"{b}load_dword{s}" for b in ("s_", "s_buffer_") for s in ("", "x2", "x4", "x8", "x16")}
+    return names | set(TO_LDS)
+
+
+@cache
+def tests_by_hand() -> str:
+    return "\n".join(p.read_text() for p in Path(__file__).parent.glob("test_*.py") if p != Path(__file__))
+
+
+@pytest.mark.parametrize("name", sorted({n.partition("/")[0] for n in TABLE} - with_a_reference() - NO_EFFECT))
+def test_what_has_no_reference_is_tested_by_hand(name: str) -> None:
+    """Control flow, movement between lanes, and modes, which no table of operands can express."""
+    assert re.search(rf"(\\n|\b){name}\b", tests_by_hand()), f"no test has {name}"
+
+
+def test_the_worklist_has_references() -> None:
+    """Nothing that compiled kernels use much is left to the tests by hand, but what moves data or control."""
+    by_hand = {n.partition("/")[0] for n in TABLE} - with_a_reference() - NO_EFFECT
+    assert not {n for n in by_hand if n.startswith(("global_", "flat_", "buffer_", "scratch_", "v_cmp", "v_mfma"))}
+    arithmetic = {n for n in by_hand if n.startswith("v_") and not re.match(r"v_(read|write|mbcnt|accvgpr)", n)}
+    assert not arithmetic
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text() == page(), "run python -m flydsl.simulator.coverage"
