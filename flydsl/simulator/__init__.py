@@ -5,10 +5,11 @@
     address = memory.map_array(array, name="A")
     launch(program, "kernel", grid=(4, 1, 1), block=(256, 1, 1), kernarg=struct.pack("<Q", address), memory=memory)
 
-How to read this package: `listing` and `program` decode, `isa/` is the table of semantics, `builder` its vocabulary,
-`memory` the address space, `launch` the command processor. The rest is the lock-step backend: `waves` is the state;
-`numpy_values` (with `exact` and `modes`), `numpy_lanes`, `numpy_matrix`, `numpy_memory` and `lockstep` together are its
-builder; `registers`, `reading` (with `dpp`) and `writing` bind an instruction to it.
+How to read this package: `listing` and `program` decode, `isa/` is the table of semantics (COVERAGE.md lists it),
+`builder` its vocabulary, `memory` the address space, `launch` the command processor. The rest is the lock-step backend:
+`waves` is the state; `numpy_values` (with `exact`, `rounding` and `modes`), `numpy_lanes`, `numpy_matrix`,
+`numpy_memory` and `lockstep` together are its builder; `registers`, `reading` (with `dpp`) and `writing` bind an
+instruction to it.
 """
 
 from flydsl.simulator.errors import (

@@ -41,21 +41,23 @@ _INTRODUCTION = """\
 
 Written by `python -m flydsl.simulator.coverage` from the table of semantics in `isa/`; a test holds it current.
 
-{count} mnemonics of gfx942, in every encoding that LLVM prints for them: e32 and e64, literals and inline constants, scalar,
-vector and accumulation registers, SDWA, DPP, op_sel, neg, abs, clamp, omod, and the packed forms. An instruction, or a form
-of one, that is not here raises `UnknownInstruction` when a wave reaches it.
+{count} mnemonics of gfx942, in every encoding that LLVM prints for them: e32 and e64, literals and inline constants,
+scalar, vector and accumulation registers, SDWA, DPP, op_sel, neg, abs, clamp, omod, and the packed forms. An
+instruction, or a form of one, that is not here raises `UnknownInstruction` when a wave reaches it.
 
 Numerics:
 
-- Rounding and denormals follow the MODE register, which starts as the kernel descriptor says. {rounding}
+- Rounding (four modes) and denormals (kept or flushed, on input and on output) follow the MODE register, which starts
+  as the kernel descriptor says.
 - Conversions and fused multiply-adds are rounded once. 8-bit floats are those of gfx942 (FNUZ). With MODE.FP16_OVFL,
   conversions saturate; other f16 arithmetic in that mode, and MFMA, is refused.
 - A result that is NaN where the document does not say which one is quiet; its payload is that of the host.
-- Reciprocals, roots, exponentials, logarithms, sines and cosines are within the documented 1 ulp of the exact value (f64:
-  2**29 ulp), and usually nearer than hardware. Those of f32, except sine and cosine, flush denormals, as documented.
+- Reciprocals, roots, exponentials, logarithms, sines and cosines are within the documented 1 ulp of the exact value
+  (f64: 2**29 ulp), and usually nearer than hardware. Those of f32, except sine and cosine, flush denormals, as
+  documented.
 - v_div_scale, v_div_fmas and v_div_fixup make LLVM's divisions come out correctly rounded.
-- MFMA: products and their sum are exact in f64 or nearly so, C is added, and the sum is rounded once; f64 is one fma per k,
-  ascending. The document says neither the order nor the precision of hardware, so the last bit may differ.
+- MFMA: products and their sum are exact in f64 or nearly so, C is added, and the sum is rounded once; f64 is one fma
+  per k, ascending. The document says neither the order nor the precision of hardware, so the last bit may differ.
 
 Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
 (s_movrels), hardware registers other than MODE, export and image instructions.
@@ -65,7 +67,7 @@ Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and at
 def page() -> str:
     """The whole page."""
     names = sorted({name.partition("/")[0] for name in TABLE})
-    parts = [_INTRODUCTION.format(count=len(names), rounding=_ROUNDING), "| family | mnemonics |\n| --- | --- |\n"]
+    parts = [_INTRODUCTION.format(count=len(names)), "| family | mnemonics |\n| --- | --- |\n"]
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(family_of(name), []).append(name)
@@ -73,9 +75,6 @@ def page() -> str:
         members = groups.get(family, [])
         parts.append(f"| {family} ({len(members)}) | {' '.join(members)} |\n")
     return "".join(parts)
-
-
-_ROUNDING = "All four rounding modes; denormals kept or flushed, on input and on output."
 
 
 def family_of(name: str) -> str:

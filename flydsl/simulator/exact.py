@@ -53,13 +53,13 @@ def fma(x: Array, y: Array, z: Array) -> Array:
     """x * y + z, rounded once to the type of the operands."""
     if x.dtype == np.float64:
         return _fma_f64(x, y, z)
-    return _fma_to_odd(x, y, z).astype(x.dtype)
+    return fma_to_odd(x, y, z).astype(x.dtype)
 
 
 def scaled_fma(x: Array, y: Array, z: Array, exponent: Array) -> Array:
     """(x * y + z) * 2**exponent, rounded once."""
     if x.dtype != np.float64:
-        return np.ldexp(_fma_to_odd(x, y, z), exponent).astype(x.dtype)
+        return np.ldexp(fma_to_odd(x, y, z), exponent).astype(x.dtype)
     result = np.asarray(np.ldexp(_fma_f64(x, y, z), exponent))
     denormal = (np.abs(result) < 2.0**-1021) & np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
     for where in zip(*np.nonzero(denormal), strict=True):
@@ -68,7 +68,7 @@ def scaled_fma(x: Array, y: Array, z: Array, exponent: Array) -> Array:
     return result
 
 
-def _fma_to_odd(x: Array, y: Array, z: Array) -> Array:
+def fma_to_odd(x: Array, y: Array, z: Array) -> Array:
     """x * y + z of narrower floats in f64, rounded to odd. The product is exact."""
     return add_to_odd(x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from flydsl.errors import SimulatorError
-from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, Trap, UnsupportedMode
+from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, Trap
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.numpy_memory import NumpyMemory
@@ -49,7 +49,6 @@ class Machine(NumpyMemory):
         self._pc = 0
         self._executed = 0  # by the running group, not yet added to its waves
         self._following: int | None = 0  # None: the group does not go on together
-        self._mode: FloatMode | None = None
         self._yielded = np.zeros(waves.count, np.bool_)
 
     def run(self) -> None:
@@ -215,28 +214,18 @@ class Machine(NumpyMemory):
         self._following = None  # the waves may have different modes now
 
     def ieee_mode(self) -> bool:
-        assert self._mode is not None
-        return self._mode.ieee
+        return self.mode.ieee
 
     def dx10_clamp(self) -> bool:
-        assert self._mode is not None
-        return self._mode.dx10_clamp
+        return self.mode.dx10_clamp
 
     def applies_output_modifiers(self, value: Array) -> bool:
         """omod works only outside of IEEE mode, and where the mode flushes denormal results."""
-        return not self.ieee_mode() and (self.flush_f32 if value.dtype == np.float32 else self.flush_f16_f64)
+        return not self.ieee_mode() and not self._denormals(value.dtype) & 2
 
     def overflow_saturates(self) -> bool:
-        assert self._mode is not None
-        return self._mode.overflow_saturates
+        return self.mode.overflow_saturates
 
     def _apply_mode(self) -> None:
-        self._mode = FloatMode(int(self.read_mode()[0, 0]))
-        if not self._mode.rounds_to_nearest:
-            raise UnsupportedMode(
-                "the simulator rounds to nearest even only; the wave's MODE register asks for another rounding",
-                at=self.program.instructions[int(self.waves.pc[self.selection][0])].location,
-            )
-        self.flush_f32 = self._mode.flushes_f32
-        self.flush_f16_f64 = self._mode.flushes_f16_f64
-        self.saturate_f16 = self._mode.overflow_saturates
+        self.mode = FloatMode(int(self.read_mode()[0, 0]))
+        self.saturate_f16 = self.mode.overflow_saturates

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator import exact
+from flydsl.simulator import exact, rounding
+from flydsl.simulator.modes import FloatMode
 
 Array = np.ndarray[Any, Any]
 
@@ -34,6 +35,7 @@ _COMPARE = {
     "gt": np.greater,
     "ge": np.greater_equal,
 }
+_NEAREST_AND_DENORMALS = 0xF0
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
@@ -50,8 +52,7 @@ class NumpyValues:
     """The part of `Builder` that has no state but the float modes."""
 
     def __init__(self) -> None:
-        self.flush_f32 = False
-        self.flush_f16_f64 = False
+        self.mode = FloatMode(_NEAREST_AND_DENORMALS)
         self.saturate_f16 = False
 
     # --- constants and conversions
@@ -79,19 +80,22 @@ class NumpyValues:
     def fpext(self, x: Array, type_: str) -> Array:
         # numpy does not make the NaNs of f16 quiet on every host.
         x = exact.quiet(x) if x.dtype == np.float16 else x
-        return self._flush(self._flush(x).astype(DTYPES[type_]))
+        return self._flush_out(self._flush_in(x).astype(DTYPES[type_]))
 
     def fptrunc(self, x: Array, type_: str) -> Array:
         if type_ == "f16":
             x = exact.quiet(x)
             x = np.where(np.isinf(x), x, np.clip(x, -65504, 65504)) if self.saturate_f16 else x
-        return self._flush(self._flush(x).astype(DTYPES[type_]))
+        target = DTYPES[type_]
+        return self._flush_out(rounding.narrowed(self._flush_in(x), target, self._rounding(target)))
 
     def sitofp(self, x: Array, type_: str) -> Array:
-        return signed(x).astype(DTYPES[type_])
+        return self.uitofp(signed(x), type_)
 
     def uitofp(self, x: Array, type_: str) -> Array:
-        return x.astype(DTYPES[type_])
+        target = DTYPES[type_]
+        result = rounding.from_integer(x, target, self._rounding(target))
+        return np.minimum(result, target.type(65504)) if target == np.float16 and self.saturate_f16 else result
 
     def fptosi(self, x: Array, type_: str) -> Array:
         bits = 8 * DTYPES[type_].itemsize
@@ -180,26 +184,28 @@ class NumpyValues:
 
     def fadd(self, x: Array, y: Array) -> Array:
         self._check_overflow_mode(x)
-        if self.flush_f32 or self.flush_f16_f64:
-            return self._flush(self._flush(x) + self._flush(y))
-        return x + y
+        if self._rounding(x.dtype) != rounding.NEAREST:
+            return self.fma(x, x.dtype.type(1), y)
+        return self._flush_out(self._flush_in(x) + self._flush_in(y))
 
     def fsub(self, x: Array, y: Array) -> Array:
         return self.fadd(x, -y)
 
     def fmul(self, x: Array, y: Array) -> Array:
         self._check_overflow_mode(x)
-        if self.flush_f32 or self.flush_f16_f64:
-            return self._flush(self._flush(x) * self._flush(y))
-        return x * y
+        if self._rounding(x.dtype) != rounding.NEAREST:
+            product_sign = np.signbit(x) ^ np.signbit(y)
+            return self.fma(x, y, np.where(product_sign, x.dtype.type(-0.0), x.dtype.type(0)))
+        return self._flush_out(self._flush_in(x) * self._flush_in(y))
 
     def fma(self, x: Array, y: Array, z: Array) -> Array:
         self._check_overflow_mode(x)
-        return self._flush(exact.fma(self._flush(x), self._flush(y), self._flush(z)))
+        x, y, z = self._flush_in(x), self._flush_in(y), self._flush_in(z)
+        return self._flush_out(rounding.fma(x, y, z, self._rounding(x.dtype)))
 
     def scaled_fma(self, x: Array, y: Array, z: Array, exponent: Array) -> Array:
-        x, y, z = self._flush(x), self._flush(y), self._flush(z)
-        return self._flush(exact.scaled_fma(x, y, z, signed(exponent)))
+        x, y, z = self._flush_in(x), self._flush_in(y), self._flush_in(z)
+        return self._flush_out(rounding.scaled_fma(x, y, z, signed(exponent), self._rounding(x.dtype)))
 
     def fneg(self, x: Array) -> Array:
         return -x
@@ -209,7 +215,7 @@ class NumpyValues:
 
     def fcmp(self, predicate: str, x: Array, y: Array) -> Array:
         """An ordered predicate ("olt") is false with a NaN, an unordered one ("ult") true."""
-        x, y = self._flush(x), self._flush(y)
+        x, y = self._flush_in(x), self._flush_in(y)
         if predicate == "uno":
             return np.isnan(x) | np.isnan(y)
         if predicate == "ord":
@@ -227,19 +233,19 @@ class NumpyValues:
 
     def canonicalize(self, x: Array) -> Array:
         """x with a signalling NaN made quiet, and denormals flushed where the mode says so."""
-        return self._flush(x * x.dtype.type(1))
+        return self._flush_out(self._flush_in(x) * x.dtype.type(1))
 
     def floor(self, x: Array) -> Array:
-        return np.floor(self._flush(x))
+        return np.floor(self._flush_in(x))
 
     def ceil(self, x: Array) -> Array:
-        return np.ceil(self._flush(x))
+        return np.ceil(self._flush_in(x))
 
     def ftrunc(self, x: Array) -> Array:
-        return np.trunc(self._flush(x))
+        return np.trunc(self._flush_in(x))
 
     def roundeven(self, x: Array) -> Array:
-        return np.rint(self._flush(x))
+        return np.rint(self._flush_in(x))
 
     def sqrt(self, x: Array) -> Array:
         return self._through_double(np.sqrt, x)
@@ -266,23 +272,30 @@ class NumpyValues:
     def ldexp(self, x: Array, exponent: Array) -> Array:
         """x times two to the (signed) exponent, rounded once."""
         bounded = np.clip(signed(exponent).astype(np.int32), -4096, 4096)
-        return self._flush(exact.ldexp(self._flush(x), bounded))
+        return self._flush_out(rounding.ldexp(self._flush_in(x), bounded, self._rounding(x.dtype)))
 
     def frexp(self, x: Array) -> tuple[Array, Array]:
         """Mantissa in [0.5, 1) and i32 exponent; for 0, infinity and NaN the value itself and 0."""
-        mantissa, exponent = np.frexp(self._flush(x))
+        mantissa, exponent = np.frexp(self._flush_in(x))
         special = ~np.isfinite(x)
         return np.where(special, x, mantissa), np.where(special, 0, exponent).astype(np.int32).view(np.uint32)
 
     def _through_double(self, function: Any, x: Array) -> Array:
         """Evaluate in f64 and round once: within 0.51 ulp for narrower types, inside what the ISA documents."""
-        return self._flush(np.asarray(function(self._flush(x).astype(np.float64))).astype(x.dtype))
+        return self._flush_out(np.asarray(function(self._flush_in(x).astype(np.float64))).astype(x.dtype))
 
     def _check_overflow_mode(self, x: Array) -> None:
         if self.saturate_f16 and x.dtype == np.float16:
             raise NotImplementedError("f16 arithmetic with MODE.FP16_OVFL")
 
-    def _flush(self, x: Array) -> Array:
-        if x.dtype == np.float32:
-            return exact.flush_denormals(x) if self.flush_f32 else x
-        return exact.flush_denormals(x) if self.flush_f16_f64 else x
+    def _rounding(self, dtype: Any) -> int:
+        return self.mode.rounding_f32 if dtype == np.float32 else self.mode.rounding_f16_f64
+
+    def _denormals(self, dtype: Any) -> int:
+        return self.mode.denormals_f32 if dtype == np.float32 else self.mode.denormals_f16_f64
+
+    def _flush_in(self, x: Array) -> Array:
+        return x if self._denormals(x.dtype) & 1 else exact.flush_denormals(x)
+
+    def _flush_out(self, x: Array) -> Array:
+        return x if self._denormals(x.dtype) & 2 else exact.flush_denormals(x)

@@ -37,9 +37,33 @@ def test_vector_instruction(name: str) -> None:
     check(name, (INTEGERS | FLOATS)[name], DEFAULT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [FLUSHING, NOT_IEEE], ids=["flushing", "not ieee"])
 @pytest.mark.parametrize("name", FLOATS)
 def test_float_modes(name: str, mode: int) -> None:
+    check(name, FLOATS[name], mode)
+
+
+# No document says that dot products obey the mode.
+ROUNDED = [
+    name
+    for name in FLOATS
+    if name.startswith(("v_add", "v_sub", "v_mul", "v_fma", "v_ldexp", "v_fract", "v_cvt_f", "v_cvt_pk", "v_pk_fma"))
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [0x3F5, 0x3FA, 0x3FF], ids=["up", "down", "to zero"])
+@pytest.mark.parametrize("name", ROUNDED)
+def test_rounding_modes(name: str, mode: int) -> None:
+    check(name, FLOATS[name], mode)
+
+
+@pytest.mark.parametrize("mode", [0x350, 0x3A0], ids=["flush results", "flush operands"])
+@pytest.mark.parametrize(
+    "name", ["v_add_f32", "v_mul_f64", "v_fma_f16", "v_max_f32", "v_cvt_f16_f32", "v_cvt_pkrtz_f16_f32"]
+)
+def test_denormals_are_kept_on_one_side(name: str, mode: int) -> None:
     check(name, FLOATS[name], mode)
 
 

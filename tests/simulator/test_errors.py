@@ -19,7 +19,6 @@ from flydsl.simulator import (
     Program,
     Trap,
     UnknownInstruction,
-    UnsupportedMode,
     launch,
 )
 from flydsl.simulator.listing import read_listing
@@ -223,11 +222,6 @@ def test_subroutine(run: Run) -> None:
         s_setpc_b64 s[30:31]
         end:"""
     assert run(text).s(0) == 43
-
-
-def test_rounding_modes_that_are_not_simulated_say_so(run: Run) -> None:
-    with pytest.raises(UnsupportedMode, match="nearest even"):
-        run("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3\nv_add_f32 v0, v0, v0")
 
 
 def test_listing_errors_name_the_line(compile_ir: Compile) -> None:

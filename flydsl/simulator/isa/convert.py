@@ -41,11 +41,19 @@ def pack_halves(b: Builder, low: Value, high: Value) -> Value:
 
 
 def _towards_zero_f16(b: Builder, x: Value) -> Value:
-    """The nearest f16, or the one below it in magnitude where that one is beyond x."""
-    nearest = b.fptrunc(x, "f16")
-    beyond = b.fcmp("ogt", b.fabs(b.fpext(nearest, "f32")), b.fabs(x))
-    bits = b.bitcast(nearest, "i16")
-    return b.select(beyond, b.sub(bits, b.const("i16", 1)), bits)
+    """Whatever the mode: the bits that an f16 does not have are cleared first, and too large a number is limited."""
+    bits = b.bitcast(x, "i32")
+    exponent = b.and_(b.lshr(bits, b.const("i32", 23)), b.const("i32", 0xFF))
+    missing = b.sub(b.const("i32", 113), exponent)  # places that a denormal f16 lacks
+    missing = b.select(b.icmp("slt", missing, b.const("i32", 0)), b.const("i32", 0), missing)
+    too_small = b.icmp("sgt", missing, b.const("i32", 10))
+    distance = b.add(b.select(too_small, b.const("i32", 10), missing), b.const("i32", 13))
+    sign = b.and_(bits, b.const("i32", 0x80000000))
+    cleared = b.select(too_small, sign, b.shl(b.lshr(bits, distance), distance))
+    limit = b.or_(sign, b.bitcast(b.const("f32", 65504.0), "i32"))
+    finite = b.fcmp("olt", b.fabs(x), b.const("f32", float("inf")))
+    limited = b.select(b.fcmp("ogt", b.fabs(x), b.const("f32", 65504.0)), limit, cleared)
+    return b.bitcast(b.fptrunc(b.select(finite, b.bitcast(limited, "f32"), x), "f16"), "i16")
 
 
 def _saturated(b: Builder, x: Value, *, signed: bool) -> Value:
@@ -167,11 +175,20 @@ def encode_float8(b: Builder, x: Value, format_: Float8) -> Value:
     half = b.const("i32", (1 << (format_.dropped_bits - 1)) - 1)
     rebias = b.const("i32", (127 - format_.bias) << format_.mantissa_bits)
     normal = b.sub(b.lshr(b.add(bits, b.add(half, lowest_kept)), dropped), rebias)
-    # Adding a number whose last place is the denormals' unit rounds to that unit; the difference counts units.
-    aligner = 2.0 ** (format_.smallest_exponent + format_.dropped_bits)
-    aligned = b.fadd(b.bitcast(bits, "f32"), b.const("f32", aligner))
-    denormal = b.sub(b.bitcast(aligned, "i32"), b.bitcast(b.const("f32", aligner), "i32"))
-    return _finish_float8(b, x, normal, denormal, format_)
+    return _finish_float8(b, x, normal, _denormal_float8(b, bits, format_), format_)
+
+
+def _denormal_float8(b: Builder, bits: Value, format_: Float8) -> Value:
+    """The code, which counts units of the last place, of an f32 magnitude below the smallest normal number."""
+    exponent = b.lshr(bits, b.const("i32", 23))
+    mantissa = b.or_(b.and_(bits, b.const("i32", 0x7FFFFF)), b.const("i32", 0x800000))
+    distance = b.sub(b.const("i32", 127 + format_.smallest_exponent + format_.dropped_bits), exponent)
+    largest = b.const("i32", 31)  # beyond that nothing is left
+    distance = b.select(b.icmp("ugt", distance, largest), largest, distance)
+    one = b.const("i32", 1)
+    lowest_kept = b.and_(b.lshr(mantissa, distance), one)
+    half = b.sub(b.shl(one, b.sub(distance, one)), one)
+    return b.lshr(b.add(mantissa, b.add(half, lowest_kept)), distance)
 
 
 def _encode_stochastically(b: Builder, x: Value, random: Value, format_: Float8) -> Value:

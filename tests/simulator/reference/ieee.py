@@ -302,9 +302,9 @@ def _extreme(mode: Mode, f: Format, x: int, y: int, *, want_larger: bool) -> int
     if mode.ieee and is_signaling(f, y):
         return quiet(f, y)
     if is_nan(f, x):
-        return y
+        return mode.flush_out(f, y)
     if is_nan(f, y):
-        return x
+        return mode.flush_out(f, x)
     if is_zero(f, x) and is_zero(f, y):
         return x & y if want_larger else x | y
     first = order(f, x) > order(f, y) if want_larger else order(f, x) < order(f, y)
