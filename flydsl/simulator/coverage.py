@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from flydsl.arch import GFX942
 from flydsl.simulator.isa import TABLE
 
 PAGE = Path(__file__).with_name("COVERAGE.md")
@@ -41,7 +42,7 @@ _INTRODUCTION = """\
 
 Written by `python -m flydsl.simulator.coverage` from the table of semantics in `isa/`; a test holds it current.
 
-{count} mnemonics of gfx942, in every encoding that LLVM prints for them: e32 and e64, literals and inline constants,
+{count} mnemonics of {arch}, in every encoding that LLVM prints for them: e32 and e64, literals and inline constants,
 scalar, vector and accumulation registers, SDWA, DPP, op_sel, neg, abs, clamp, omod, and the packed forms. An
 instruction, or a form of one, that is not here raises `UnknownInstruction` when a wave reaches it.
 
@@ -49,7 +50,7 @@ Numerics:
 
 - Rounding (four modes) and denormals (kept or flushed, on input and on output) follow the MODE register, which starts
   as the kernel descriptor says.
-- Conversions and fused multiply-adds are rounded once. 8-bit floats are those of gfx942 (FNUZ). With MODE.FP16_OVFL,
+- Conversions and fused multiply-adds are rounded once. 8-bit floats are those of {arch} (FNUZ). With MODE.FP16_OVFL,
   conversions saturate; other f16 arithmetic in that mode, and MFMA, is refused.
 - A result that is NaN where the document does not say which one is quiet; its payload is that of the host.
 - Reciprocals, roots, exponentials, logarithms, sines and cosines are within the documented 1 ulp of the exact value
@@ -67,7 +68,7 @@ Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and at
 def page() -> str:
     """The whole page."""
     names = sorted({name.partition("/")[0] for name in TABLE})
-    parts = [_INTRODUCTION.format(count=len(names)), "| family | mnemonics |\n| --- | --- |\n"]
+    parts = [_INTRODUCTION.format(count=len(names), arch=GFX942.name), "| family | mnemonics |\n| --- | --- |\n"]
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(family_of(name), []).append(name)

@@ -21,6 +21,8 @@ from tests.simulator.reference import (
 from tests.simulator.reference.case import Case
 from tests.simulator.reference.ieee import Mode
 
+pytestmark = pytest.mark.slow
+
 DEFAULT, FLUSHING, NOT_IEEE = 0x3F0, 0x300, 0x1F0
 FLOATS = vector_float.CASES | division.CASES | packed.CASES | convert.CASES | argument_reduction.CASES
 INTEGERS = vector_integer.CASES | compare.CASES
@@ -37,7 +39,6 @@ def test_vector_instruction(name: str) -> None:
     check(name, (INTEGERS | FLOATS)[name], DEFAULT)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", [FLUSHING, NOT_IEEE], ids=["flushing", "not ieee"])
 @pytest.mark.parametrize("name", FLOATS)
 def test_float_modes(name: str, mode: int) -> None:
@@ -52,7 +53,6 @@ ROUNDED = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", [0x3F5, 0x3FA, 0x3FF], ids=["up", "down", "to zero"])
 @pytest.mark.parametrize("name", ROUNDED)
 def test_rounding_modes(name: str, mode: int) -> None:

@@ -27,6 +27,8 @@ from tests.simulator.reference.memory import (
     same_float,
 )
 
+pytestmark = pytest.mark.slow
+
 SIZE = 2048
 OLD = 0xA5A55A5A
 DATA, ADDRESS, RESULT = 8, 0, 20
@@ -110,7 +112,7 @@ def loads() -> Iterator[Any]:
             yield pytest.param("lds", f"ds_read_{name}", load, id=f"lds {name}")
 
 
-@pytest.mark.parametrize(("kind", "name", "load"), loads())
+@pytest.mark.parametrize(("kind", "name", "load"), list(loads()))
 def test_load(kind: str, name: str, load: Load) -> None:
     space = Space(kind, random_bytes(name))
     rng = np.random.default_rng(1)
@@ -140,7 +142,7 @@ def data_registers(rng: np.random.Generator, count: int) -> Array:
     return rng.integers(0, 1 << 32, (count, 1, LANES), dtype=np.uint32)
 
 
-@pytest.mark.parametrize(("kind", "name", "store"), stores())
+@pytest.mark.parametrize(("kind", "name", "store"), list(stores()))
 def test_store(kind: str, name: str, store: Store) -> None:
     space = Space(kind, random_bytes(name))
     before = space.content.copy()
@@ -221,7 +223,7 @@ def atomics() -> Iterator[Any]:
         yield pytest.param("lds", f"ds_{operation}_rtn_{type_}", update, True, id=f"lds {name} returning")
 
 
-@pytest.mark.parametrize(("kind", "name", "update", "returning"), atomics())
+@pytest.mark.parametrize(("kind", "name", "update", "returning"), list(atomics()))
 def test_atomic(kind: str, name: str, update: Update, returning: bool) -> None:
     size, count = update.bits // 8, update.bits // 32
     old, *operands = operand_samples(update, name, 1 + update.operands)
