@@ -12,6 +12,7 @@ from typing import Any
 from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.common import flush_denormals
 from flydsl.simulator.isa.table import define
+from flydsl.simulator.isa.vector_float import flush_to_mode
 
 _SMALLEST_NORMAL = 2.0**-126
 
@@ -47,7 +48,8 @@ def _sine(type_: str) -> Any:
         positive = b.fcmp("ogt", turn, b.const(type_, 0.0))
         half = b.select(positive, b.const(type_, 0.5), b.const(type_, -0.5))
         beyond = b.fcmp("ogt", b.fabs(turn), b.const(type_, 0.25))
-        return b.sin_turns(b.select(beyond, b.fsub(half, turn), turn))
+        sine = b.sin_turns(b.select(beyond, b.fsub(half, turn), turn))
+        return b.select(b.fcmp("oeq", turn, b.const(type_, 0.0)), flush_to_mode(b, turn), sine)  # -0 keeps its sign
 
     return evaluate
 
