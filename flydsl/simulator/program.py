@@ -121,6 +121,7 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
     sources: tuple[Operand | None, ...] = ()
     if semantics:
         try:
+            _check_clamp(semantics, modifiers)
             results, sources = _assign(semantics, operands)
         except ValueError as error:
             semantics, problem = None, f"this form of {mnemonic} ({error})"
@@ -154,6 +155,13 @@ def _parse_operands(text: str) -> tuple[list[Operand], Modifiers]:
         operands.append(parse_operand(first))
         values.update(parse_modifier(word) for word in following)
     return operands, Modifiers(values)
+
+
+def _check_clamp(semantics: Semantics, modifiers: Modifiers) -> None:
+    """Of a float, clamp is applied to the result; what saturates an integer is for the semantics to say."""
+    whole = any(word[0] == "i" for word in semantics.results)
+    if whole and modifiers.flag("clamp") and "modifiers" not in semantics.sources:
+        raise ValueError("clamp on an integer result")
 
 
 def _assign(semantics: Semantics, operands: list[Operand]) -> tuple[tuple[Operand, ...], tuple[Operand | None, ...]]:

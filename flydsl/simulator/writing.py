@@ -41,8 +41,6 @@ def _explicit(instruction: Instruction, atom: Any, word: str, program: Program) 
         raise NotImplementedError(f"{atom} as a result")
     assert instruction.semantics is not None
     type_ = word.rstrip("~")
-    if type_[0] == "i" and instruction.modifiers.flag("clamp") and "modifiers" not in instruction.semantics.sources:
-        raise NotImplementedError("clamp on an integer result")
     ignores_exec = instruction.semantics.ignores_exec
     modifiers = instruction.modifiers
     if instruction.encoding == "sdwa" and modifiers.text("dst_sel", "DWORD") != "DWORD" and type_ != "mask":
