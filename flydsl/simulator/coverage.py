@@ -62,6 +62,7 @@ Numerics:
 
 Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
 (s_movrels), hardware registers other than MODE, export and image instructions.
+
 """
 
 

@@ -104,7 +104,7 @@ for _name, _predicate in (("min_i32", "slt"), ("min_u32", "ult"), ("max_i32", "s
 # --- bits
 
 
-def _with_scc(operation: Any, type_: str) -> Any:
+def with_scc(operation: Any, type_: str) -> Any:
     """SCC says whether the result is not zero."""
 
     def evaluate(b: Builder, *operands: Value) -> Pair:
@@ -139,7 +139,7 @@ def _save_exec(operation: Any) -> Any:
 for _name, _operation in _BITWISE.items():
     define(f"s_{_name}_saveexec_b64", "i64 scc exec = i64 exec", _save_exec(_operation))
     for _bits in (32, 64):
-        define(f"s_{_name}_b{_bits}", f"i{_bits} scc = i{_bits} i{_bits}", _with_scc(_operation, f"i{_bits}"))
+        define(f"s_{_name}_b{_bits}", f"i{_bits} scc = i{_bits} i{_bits}", with_scc(_operation, f"i{_bits}"))
 
 define("s_andn1_saveexec_b64", "i64 scc exec = i64 exec", _save_exec(lambda b, x, old: b.and_(b.not_(x), old)))
 define("s_orn1_saveexec_b64", "i64 scc exec = i64 exec", _save_exec(lambda b, x, old: b.or_(b.not_(x), old)))
@@ -161,11 +161,11 @@ define("s_andn2_wrexec_b64", "i64 scc exec = i64 exec", _write_exec(lambda b, x,
 for _bits in (32, 64):
     _type = f"i{_bits}"
     _unary = f"{_type} scc = {_type}"
-    define(f"s_not_b{_bits}", _unary, _with_scc(lambda b, x: b.not_(x), _type))
+    define(f"s_not_b{_bits}", _unary, with_scc(lambda b, x: b.not_(x), _type))
     define(f"s_brev_b{_bits}", f"{_type} = {_type}", lambda b, x: b.bitreverse(x))
-    define(f"s_lshl_b{_bits}", f"{_type} scc = {_type} i32", _with_scc(shift("shl", _type), _type))
-    define(f"s_lshr_b{_bits}", f"{_type} scc = {_type} i32", _with_scc(shift("lshr", _type), _type))
-    define(f"s_ashr_i{_bits}", f"{_type} scc = {_type} i32", _with_scc(shift("ashr", _type), _type))
+    define(f"s_lshl_b{_bits}", f"{_type} scc = {_type} i32", with_scc(shift("shl", _type), _type))
+    define(f"s_lshr_b{_bits}", f"{_type} scc = {_type} i32", with_scc(shift("lshr", _type), _type))
+    define(f"s_ashr_i{_bits}", f"{_type} scc = {_type} i32", with_scc(shift("ashr", _type), _type))
 
 
 def _count(operation: str, type_: str, *, absent: bool) -> Any:
@@ -195,8 +195,8 @@ for _bits in (32, 64):
     define(f"s_ff0_i32_b{_bits}", f"i32 = {_type}", lambda b, x, t=_type: _count("cttz", t, absent=True)(b, b.not_(x)))
     define(f"s_flbit_i32_b{_bits}", f"i32 = {_type}", _count("ctlz", _type, absent=True))
     _ones = _count("ctpop", _type, absent=False)
-    define(f"s_bcnt1_i32_b{_bits}", f"i32 scc = {_type}", _with_scc(_ones, "i32"))
-    define(f"s_bcnt0_i32_b{_bits}", f"i32 scc = {_type}", _with_scc(lambda b, x, f=_ones: f(b, b.not_(x)), "i32"))
+    define(f"s_bcnt1_i32_b{_bits}", f"i32 scc = {_type}", with_scc(_ones, "i32"))
+    define(f"s_bcnt0_i32_b{_bits}", f"i32 scc = {_type}", with_scc(lambda b, x, f=_ones: f(b, b.not_(x)), "i32"))
 define("s_flbit_i32", "i32 = i32", _sign_run("i32"))
 define("s_flbit_i32_i64", "i32 = i64", _sign_run("i64"))
 
@@ -249,8 +249,8 @@ def _extract(type_: str, *, signed: bool) -> Any:
 
 for _bits in (32, 64):
     _type = f"i{_bits}"
-    define(f"s_bfe_u{_bits}", f"{_type} scc = {_type} i32", _with_scc(_extract(_type, signed=False), _type))
-    define(f"s_bfe_i{_bits}", f"{_type} scc = {_type} i32", _with_scc(_extract(_type, signed=True), _type))
+    define(f"s_bfe_u{_bits}", f"{_type} scc = {_type} i32", with_scc(_extract(_type, signed=False), _type))
+    define(f"s_bfe_i{_bits}", f"{_type} scc = {_type} i32", with_scc(_extract(_type, signed=True), _type))
 
 
 def _pack(first_high: bool, second_high: bool) -> Any:
@@ -266,66 +266,6 @@ def _pack(first_high: bool, second_high: bool) -> Any:
 define("s_pack_ll_b32_b16", "i32 = i32 i32", _pack(False, False))
 define("s_pack_lh_b32_b16", "i32 = i32 i32", _pack(False, True))
 define("s_pack_hh_b32_b16", "i32 = i32 i32", _pack(True, True))
-
-
-_EVERY_FOURTH = 0x1111_1111_1111_1111
-
-
-def _nonzero_quads(b: Builder, x: Value, type_: str) -> Value:
-    """The lowest bit of every group of four says whether any of them is one."""
-    x = b.or_(x, b.lshr(x, b.const(type_, 1)))
-    return b.and_(b.or_(x, b.lshr(x, b.const(type_, 2))), b.const(type_, _EVERY_FOURTH >> (64 - int(type_[1:]))))
-
-
-def _gather(b: Builder, x: Value, steps: tuple[tuple[int, int], ...], type_: str) -> Value:
-    """Move bits together: each step ors x with itself shifted down, and keeps a mask."""
-    for distance, mask in steps:
-        x = b.and_(b.or_(x, b.lshr(x, b.const(type_, distance))), b.const(type_, mask))
-    return x
-
-
-_QUADS_TO_BITS = (
-    (3, 0x0303_0303_0303_0303),
-    (6, 0x000F_000F_000F_000F),
-    (12, 0x0000_00FF_0000_00FF),
-    (24, 0x0000_0000_0000_FFFF),
-)
-
-for _type in ("i32", "i64"):
-    define(
-        f"s_wqm_b{_type[1:]}",
-        f"{_type} scc = {_type}",
-        _with_scc(lambda b, x, t=_type: b.mul(_nonzero_quads(b, x, t), b.const(t, 15)), _type),
-    )
-
-
-def _quad_mask(type_: str) -> Any:
-    def evaluate(b: Builder, x: Value) -> Value:
-        quads = b.zext(_nonzero_quads(b, x, type_), "i64")
-        return b.trunc(_gather(b, quads, _QUADS_TO_BITS, "i64"), type_)
-
-    return evaluate
-
-
-define("s_quadmask_b32", "i32 scc = i32", _with_scc(_quad_mask("i32"), "i32"))
-define("s_quadmask_b64", "i64 scc = i64", _with_scc(_quad_mask("i64"), "i64"))
-
-
-def _replicate_bits(b: Builder, x: Value) -> Value:
-    """Every bit twice: the bits are spread to even places, then doubled."""
-    x = b.zext(x, "i64")
-    for distance, mask in (
-        (16, 0x0000_FFFF_0000_FFFF),
-        (8, 0x00FF_00FF_00FF_00FF),
-        (4, 0x0F0F_0F0F_0F0F_0F0F),
-        (2, 0x3333_3333_3333_3333),
-        (1, 0x5555_5555_5555_5555),
-    ):
-        x = b.and_(b.or_(x, b.shl(x, b.const("i64", distance))), b.const("i64", mask))
-    return b.mul(x, b.const("i64", 3))
-
-
-define("s_bitreplicate_b64_b32", "i64 = i32", _replicate_bits)
 
 # --- comparisons
 
