@@ -8,10 +8,9 @@ from typing import Any
 from flydsl.arch import Occupancy
 from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Pipeline, Stage
-from flydsl.layout import ComposedLayout, Layout
 from workbench.html import code, escape, title
 from workbench.isa import isa_html, isa_text
-from workbench.layouts import layout_bundle
+from workbench.layouts import SHOWN, layout_bundle
 from workbench.occupancy import (
     kernel_text,
     kernels_html,
@@ -57,7 +56,7 @@ def register_formatters(shell: Any) -> None:
     for kind, (html, text) in VIEWS.items():
         formatters["text/html"].for_type(kind, html)
         formatters["text/plain"].for_type(kind, _pretty(text))
-    for kind in (Layout, ComposedLayout):
+    for kind in SHOWN:
         shell.display_formatter.mimebundle_formatter.for_type(kind, layout_bundle)
 
 

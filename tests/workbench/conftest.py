@@ -99,8 +99,9 @@ def pipeline(launcher: JitFunction, tensors: tuple[torch.Tensor, ...]) -> Pipeli
 
 # What JupyterLab's sanitizer lets through in notebooks that are not trusted, as far as views need it.
 _TAGS = {"div", "span", "strong", "em", "code", "pre", "details", "summary"}
-_TAGS |= {"table", "thead", "tbody", "tr", "th", "td"}
-_ATTRIBUTES = {"style", "open", "title"}
+_TAGS |= {"img", "table", "thead", "tbody", "tr", "th", "td"}
+_VOID_TAGS = {"img"}
+_ATTRIBUTES = {"style", "open", "title", "alt", "src"}
 _STYLES = {
     "background-color",
     "border-collapse",
@@ -128,9 +129,11 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag in _TAGS
-        self._open.append(tag)
+        if tag not in _VOID_TAGS:
+            self._open.append(tag)
         for name, value in attrs:
             assert name in _ATTRIBUTES
+            assert name != "src" or (value or "").startswith("data:image/png;base64,")
             if name == "style":
                 self.styles.append(value or "")
                 assert {part.split(":")[0].strip() for part in (value or "").split(";")} <= _STYLES

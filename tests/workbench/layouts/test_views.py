@@ -1,0 +1,147 @@
+"""What a notebook shows of layouts and tiled copies."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError, LayoutError
+from flydsl.layout import Layout, get_shape, make_layout, parse, size
+from workbench.layouts import SHOWN, layout_bundle, thread_figure, view_of
+from workbench.layouts.static import panels_html, png
+
+
+@pytest.fixture
+def copy() -> fx.TiledCopy:
+    """Four threads, eight values each, in tiles of 4 x 8."""
+    atom = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32)
+    return fx.make_tiled_copy_tv(atom, fx.make_layout((4, 1), (1, 1)), fx.make_layout((1, 8), (1, 1)))
+
+
+def everything(copy: fx.TiledCopy) -> list[Any]:
+    layouts = [parse("((2,2),8):((8,16),1)"), parse("S<2,0,3> o 0 o (8,8):(8,1)"), Layout((32, 32))]
+    return [*layouts, copy, copy.type.copy, copy.atom, copy.get_slice(2)]
+
+
+def test_every_type_shows_a_picture_html_and_text(copy: fx.TiledCopy, read: Callable[[str], Any]) -> None:
+    assert {type(value) for value in everything(copy)} == set(SHOWN)
+    for value in everything(copy):
+        bundle = layout_bundle(value)
+        assert bundle["application/vnd.plotly.v1+json"]["data"]
+        assert read(bundle["text/html"]).text.strip()
+        assert bundle["text/plain"].startswith(repr(value))
+        assert bundle == layout_bundle(value)
+
+
+@pytest.mark.parametrize("text", ["(?,4):(4,1)", "(4,8):(1E0,1E1)"])
+def test_what_cannot_be_drawn_is_text(text: str) -> None:
+    assert layout_bundle(parse(text)) == {"text/plain": text}
+
+
+def test_a_part_of_a_thread_known_at_run_time_is_text(copy: fx.TiledCopy) -> None:
+    assert list(layout_bundle(copy.get_slice("tid"))) == ["text/plain"]
+
+
+def test_a_table_has_every_offset_and_the_tile_borders(read: Callable[[str], Any]) -> None:
+    html = view_of(parse("((2,2),4):((1,4),8)")).html()
+    assert html.count("border-top") == 4
+    cells = re.findall(r">(-?\d+)</td>", html)
+    assert sorted(map(int, cells[4:])) == sorted(parse("((2,2),4):((1,4),8)")(i) for i in range(16))
+
+
+def pixels(html: str) -> Any:
+    """The picture in a piece of HTML, as an array height x width x 4."""
+    (data,) = re.findall(r"data:image/png;base64,([\w+/=]+)", html)
+    picture = base64.b64decode(data)
+    width, height = struct.unpack(">II", picture[16:24])
+    size_bytes = struct.unpack(">I", picture[33:37])[0]
+    rows = np.frombuffer(zlib.decompress(picture[41 : 41 + size_bytes]), np.uint8).reshape(height, 1 + 4 * width)
+    assert not rows[:, 0].any()
+    return rows[:, 1:].reshape(height, width, 4)
+
+
+def test_a_large_layout_is_a_picture_that_gets_lighter_with_the_offset(read: Callable[[str], Any]) -> None:
+    html = view_of(Layout((128, 128), (128, 1))).html()
+    assert "<table" not in html
+    assert read(html)
+    squares = pixels(html)[::3, ::3]
+    assert squares.shape == (128, 128, 4)
+    light = squares[..., :3].astype(int).sum(axis=-1)
+    assert (np.diff(light[:, 0]) >= 0).all()
+    assert light[0, 0] < light[64, 64] < light[127, 127]
+
+
+def test_cells_of_nobody_are_clear_in_a_picture() -> None:
+    view = view_of(Layout((64, 64)))
+    light = np.zeros((64, 64), bool)
+    light[3, 5] = True
+    clear = pixels(panels_html(view.panels, "", color_by="offset", lit=[light]))[::6, ::6, 3] == 0
+    assert (clear == ~light).all()
+
+
+def test_png_is_what_the_standard_says() -> None:
+    picture = png(np.zeros((2, 3, 4), np.uint8))
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")
+    assert picture.endswith(b"IEND" + struct.pack(">I", zlib.crc32(b"IEND")))
+
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tensor", ["(8,24):(24,1)", "(4,8):(1,4)", "(8,16,2):(16,1,128)"])
+def test_a_copy_between_tensors_holds_every_element_once(copy: fx.TiledCopy, tensor: str) -> None:
+    layout = parse(tensor)
+    (panel,) = view_of(copy, layout).panels
+    assert panel.name == "source"
+    assert [len(held) for held in panel.holders] == [1] * size(layout)
+    parts = copy.type.copy.partition(layout)
+    for element, ((thread, value),) in enumerate(panel.holders):
+        assert parts(thread + panel.threads * value) == layout(element)
+
+
+def test_a_thread_lights_its_values_in_source_and_destination(copy: fx.TiledCopy) -> None:
+    source, destination = parse("(8,8):(8,1)"), parse("S<1,0,3> o 0 o (8,8):(1,8)")
+    figure = thread_figure(copy, source, destination, thread=1)
+    cells = [figure.data[i] for i in (0, 4)]
+    veils = [figure.data[i] for i in (3, 7)]
+    for shown, veil in zip(cells, veils, strict=True):
+        lit = np.isnan(veil.z)
+        assert lit.sum() == 16
+        assert all(("T1<br>" in shown.text[r][c]) == lit[r, c] for r in range(8) for c in range(8))
+    assert [figure.layout[axis].title.text for axis in ("xaxis", "xaxis2")] == ["<b>source</b>", "<b>destination</b>"]
+
+
+def test_a_part_of_one_thread_lights_it(copy: fx.TiledCopy) -> None:
+    bundle = layout_bundle(copy.get_slice(2))
+    assert [line for line in bundle["text/plain"].splitlines()[1:] if "T2" in line] == [
+        "T2 V0  T2 V1  T2 V2  T2 V3  T2 V4  T2 V5  T2 V6  T2 V7"
+    ]
+    assert "T1" not in bundle["text/plain"]
+    assert bundle["text/html"].count("background-color") == 8
+
+
+@pytest.mark.parametrize("thread", [-1, 4])
+def test_threads_there_are_none_of_are_refused(copy: fx.TiledCopy, thread: int) -> None:
+    with pytest.raises(ArgumentError, match="threads are 0 to 3"):
+        thread_figure(copy, thread=thread)
+
+
+def test_what_has_no_threads_is_refused(copy: fx.TiledCopy) -> None:
+    with pytest.raises(ArgumentError, match="a str is not drawn"):
+        thread_figure("copy")
+    with pytest.raises(LayoutError, match="divide"):
+        thread_figure(copy, make_layout((6, 8)))
+
+
+def test_an_atom_is_one_thread_with_the_values_of_one_call(copy: fx.TiledCopy) -> None:
+    (panel,) = view_of(copy.atom).panels
+    assert panel.holders == [[(0, value)] for value in range(4)]
+    assert get_shape(panel.layout) == 4

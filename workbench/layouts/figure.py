@@ -1,0 +1,266 @@
+"""Layouts as plotly figures: cells with their offsets or holders, lines at tile borders, everything else on hover.
+
+Every panel is four traces, in this order: its cells, the borders of inner tiles, those of outermost tiles, and what is
+lit. The live views replace their data and keep the traces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flydsl.arch import DEFAULT_ARCH, Arch
+from flydsl.layout import Layout
+from workbench.html import escape
+from workbench.layouts.coloring import coloring
+from workbench.layouts.grid import AnyLayout, Numbers
+from workbench.layouts.panel import Panel
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+TRACES_PER_PANEL = 4
+
+_CELL_PX = 36
+_LEAST_LABELLED_PX = 22
+_MAX_WIDTH_PX, _MAX_WIDTH_OF_SEVERAL_PX = 1000, 1400
+_MAX_LABELLED_CELLS = 32 * 32
+_GAP_PX, _LEFT_PX, _RIGHT_PX, _TOP_PX, _BOTTOM_PX, _LINE_PX = 70, 60, 20, 60, 20, 20
+_CHAR_PX = 6  # of a label along an axis
+_INK = "#787878"  # reads on light and on dark pages
+_BORDER = "#d55e00"
+_VEIL = "rgba(127,127,127,0.8)"
+
+
+def layout_figure(
+    layout: AnyLayout,
+    *,
+    color_by: str = "offset",
+    layout_tv: Layout | None = None,
+    element_bits: int = 32,
+    arch: Arch = DEFAULT_ARCH,
+    title: str | None = None,
+) -> Figure:
+    """A layout as a plotly figure.
+
+    color_by: "offset", "bank", and, with a `layout_tv`, "thread" or "value".
+    layout_tv: (thread, value) -> coordinate as an int, to show who holds which element.
+    element_bits: for byte addresses and banks. arch: whose LDS banks are meant.
+
+    Raises LayoutError for a layout that cannot be drawn, ArgumentError for colours there are none of, ArchError where
+    the banks of `arch` are not known and asked for.
+
+    >>> from flydsl.layout import make_layout
+    >>> layout_figure(make_layout((2, 3), (3, 1))).data[0].z.tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    panel = Panel(layout, layout_tv, element_bits=element_bits)
+    return panels_figure([panel], str(layout) if title is None else title, color_by=color_by, arch=arch)
+
+
+def panels_figure(
+    panels: Sequence[Panel],
+    title: str,
+    *,
+    color_by: str,
+    arch: Arch = DEFAULT_ARCH,
+    lit: Sequence[Numbers | None] | None = None,
+) -> Figure:
+    """Panels side by side as a plotly figure. lit: for each panel the cells to light, as booleans; None for all."""
+    from plotly import graph_objects as go
+
+    figure = go.Figure(panels_data(panels, title, color_by=color_by, arch=arch, lit=lit))
+    figure.layout.template = go.layout.Template()  # everything is said here; the standard one is 7 kB in every output
+    return figure
+
+
+def panels_data(
+    panels: Sequence[Panel],
+    title: str,
+    *,
+    color_by: str,
+    arch: Arch = DEFAULT_ARCH,
+    lit: Sequence[Numbers | None] | None = None,
+) -> dict[str, Any]:
+    """The same as plain data: the traces and the layout that plotly builds a figure from."""
+    page = _Page.of(panels)
+    lights = lit or [None] * len(panels)
+    notes = dict.fromkeys(note for panel in panels if (note := coloring(panel, color_by, arch).note))
+    top_px = _TOP_PX + _LINE_PX * (len(notes) + any(panel.name for panel in panels))
+    traces: list[dict[str, Any]] = []
+    axes: dict[str, Any] = {}
+    for i, (panel, light) in enumerate(zip(panels, lights, strict=True)):
+        own = {"xaxis": f"x{i + 1}" if i else "x", "yaxis": f"y{i + 1}" if i else "y"}
+        for trace in _traces(panel, color_by, arch, page.is_labelled, light):
+            traces.append(trace | own)
+        axes |= page.axes(i, panel)
+    heading = "<br>".join([f"<b>{escape(title)}</b>", *(f"<sub>{escape(note)}</sub>" for note in notes)])
+    layout = {
+        "title": {"text": heading, "font": {"size": 14}, "x": 0, "y": 1, "yanchor": "top", "pad": {"t": 10, "l": 10}},
+        "width": page.width_px,
+        "height": top_px + page.inner_height_px + _BOTTOM_PX,
+        "margin": {"l": _LEFT_PX, "r": _RIGHT_PX, "t": top_px, "b": _BOTTOM_PX},
+        "showlegend": False,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"color": _INK},
+        **axes,
+    }
+    return {"data": traces, "layout": layout}
+
+
+@dataclass(frozen=True)
+class _Page:
+    """Where panels go, side by side with cells of one size. widths, heights: of the panels, in cells."""
+
+    widths: tuple[int, ...]
+    heights: tuple[int, ...]
+    cell_px: float
+
+    @staticmethod
+    def of(panels: Sequence[Panel]) -> _Page:
+        widths = tuple(panel.grid.width for panel in panels)
+        heights = tuple(panel.grid.height for panel in panels)
+        most_px = _MAX_WIDTH_PX if len(panels) == 1 else _MAX_WIDTH_OF_SEVERAL_PX
+        return _Page(widths, heights, min(_CELL_PX, most_px / sum(widths)))
+
+    @property
+    def is_labelled(self) -> bool:
+        cells = sum(w * h for w, h in zip(self.widths, self.heights, strict=True))
+        return self.cell_px >= _LEAST_LABELLED_PX and cells <= _MAX_LABELLED_CELLS
+
+    @property
+    def width_px(self) -> int:
+        return _LEFT_PX + _RIGHT_PX + round(self._inner_width_px)
+
+    @property
+    def inner_height_px(self) -> int:
+        return round(max(self.heights) * self.cell_px)
+
+    @property
+    def _inner_width_px(self) -> float:
+        # A title needs room too, so that a narrow layout leaves some beside it.
+        return max(sum(self.widths) * self.cell_px + (len(self.widths) - 1) * _GAP_PX, 320)
+
+    def axes(self, index: int, panel: Panel) -> dict[str, Any]:
+        """The axes of one panel: coordinates along them, its name above."""
+        suffix = str(index + 1) if index else ""
+        start_px = sum(self.widths[:index]) * self.cell_px + index * _GAP_PX
+        end_px = start_px + self.widths[index] * self.cell_px
+        height, width = self.heights[index], self.widths[index]
+        rows, columns = panel.grid.row_names, panel.grid.column_names
+        bare = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": False}
+        x = (
+            bare
+            | self._ticks(columns, _CHAR_PX * max(map(len, columns)) + 4)
+            | {"range": [-0.5, width - 0.5], "side": "top"}
+        )
+        y = bare | self._ticks(rows, 2 * _CHAR_PX) | {"range": [height - 0.5, -0.5]}
+        domain = [min(px / self._inner_width_px, 1.0) for px in (start_px, end_px)]
+        x |= {"domain": domain, "anchor": f"y{suffix}"}
+        y |= {"domain": [1 - height / max(self.heights), 1], "anchor": f"x{suffix}"}
+        if panel.name:
+            x["title"] = {"text": f"<b>{escape(panel.name)}</b>", "standoff": 6}
+        return {f"xaxis{suffix}": x, f"yaxis{suffix}": y}
+
+    def _ticks(self, names: list[str], room_px: int) -> dict[str, Any]:
+        """Coordinates along an axis, in steps of a power of two that leave each of them room_px."""
+        step = 1
+        while step * self.cell_px < room_px:
+            step *= 2
+        places = list(range(0, len(names), step))
+        return {"tickvals": places, "ticktext": [names[i] for i in places], "tickfont": {"size": 10}, "tickangle": 0}
+
+
+def _traces(
+    panel: Panel, color_by: str, arch: Arch, is_labelled: bool, light: Numbers | None
+) -> Iterable[dict[str, Any]]:
+    borders = panel.grid.borders()
+    yield _cells(panel, color_by, arch, is_labelled)
+    for is_outer in (False, True):
+        rows = [at for at, outer in borders.rows.items() if outer == is_outer]
+        columns = [at for at, outer in borders.columns.items() if outer == is_outer]
+        yield _lines(rows, columns, panel.grid.height, panel.grid.width) | {
+            "line": {"color": _BORDER, "width": 3 if is_outer else 1.5}
+        }
+    yield _veil(light)
+
+
+def _cells(panel: Panel, color_by: str, arch: Arch, is_labelled: bool) -> dict[str, Any]:
+    shade = coloring(panel, color_by, arch)
+    offsets = panel.grid.offsets
+    has_holders = panel.layout_tv is not None
+    text = panel.holder_texts().tolist() if has_holders else offsets.tolist() if is_labelled else None
+    numbers, hover = _hover(panel, arch)
+    gap = 1 if is_labelled else 0
+    return {
+        "type": "heatmap",
+        "z": _compact(offsets if color_by == "offset" else shade.numbers),
+        "zmin": shade.low,
+        "zmax": shade.high,
+        "colorscale": shade.scale,
+        "showscale": False,
+        "customdata": numbers,
+        "hovertemplate": hover,
+        "text": text,
+        "texttemplate": "%{text}" if is_labelled else None,
+        "xgap": gap,
+        "ygap": gap,
+    }
+
+
+def _hover(panel: Panel, arch: Arch) -> tuple[Numbers, str]:
+    """The numbers of every cell that are shown on hover, and the template that puts them into words."""
+    grid = panel.grid
+    numbers = [grid.offsets, panel.byte_addresses()]
+    lines = ["offset %{customdata[0]}", f"byte %{{customdata[1]}} (elements of {panel.element_bits} bits)"]
+    if arch.lds_banks is not None:
+        lines.append(f"LDS bank %{{customdata[{len(numbers)}]}} of {arch.lds_banks} ({escape(arch.name)})")
+        numbers.append(panel.banks(arch))
+    if panel.layout_tv is not None:
+        lines.append("held as (thread T, value V) by<br>%{text}")
+    first = len(numbers)
+    coordinate = grid.coordinate_form(lambda leaf: f"%{{customdata[{first + leaf}]}}")
+    leaves = [np.broadcast_to(leaf, grid.offsets.shape) for leaf in grid.coordinate_leaves()]
+    template = "<br>".join([f"<b>{escape(panel.name)} {coordinate}</b>", *lines]) + "<extra></extra>"
+    return _compact(np.stack([*numbers, *leaves], axis=-1)), template
+
+
+def _compact(numbers: Numbers) -> Numbers:
+    """The same numbers in as few bytes as they fit: plotly saves arrays as their bytes."""
+    if numbers.dtype.kind == "f":
+        return numbers.astype(np.float32)
+    kinds = (np.uint8, np.int16, np.uint16, np.int32)
+    low, high = numbers.min(), numbers.max()
+    fitting = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
+    return numbers.astype(next(fitting, np.float64))  # JavaScript's arrays of numbers have no 64-bit integers
+
+
+def _lines(rows: Iterable[int], columns: Iterable[int], height: int, width: int) -> dict[str, Any]:
+    """Lines across a panel as one trace; the gaps in it separate them."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for y in rows:
+        xs += [-0.5, width - 0.5, None]
+        ys += [y - 0.5, y - 0.5, None]
+    for x in columns:
+        xs += [x - 0.5, x - 0.5, None]
+        ys += [-0.5, height - 0.5, None]
+    return {"type": "scatter", "x": xs, "y": ys, "mode": "lines", "hoverinfo": "skip"}
+
+
+def _veil(light: Numbers | None) -> dict[str, Any]:
+    """What covers the cells that are not lit."""
+    dark = np.zeros((0, 0)) if light is None else np.where(light, np.nan, 1.0)
+    return {
+        "type": "heatmap",
+        "z": _compact(dark) if dark.size else [],
+        "zmin": 0,
+        "zmax": 1,
+        "colorscale": [[0, _VEIL], [1, _VEIL]],
+        "showscale": False,
+        "hoverinfo": "skip",
+    }

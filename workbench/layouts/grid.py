@@ -1,0 +1,135 @@
+"""A layout spread over rows and columns.
+
+Rows are the first mode, columns all others (folded into one, leftmost fastest); a layout of rank 1 is one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, count
+from math import prod
+from operator import mul
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flydsl.errors import LayoutError
+from flydsl.layout import ComposedLayout, Layout, flatten, get_shape, idx2crd, make_layout, size
+
+AnyLayout: TypeAlias = Layout | ComposedLayout
+Numbers: TypeAlias = NDArray[Any]
+
+MAX_CELLS = 256 * 256
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The offsets of a layout over two axes.
+
+    shape: that of the layout. offsets: int64, height x width. The coordinate that counts to n is in row n % height,
+    column n // height.
+    """
+
+    shape: Any
+    offsets: Numbers
+
+    @staticmethod
+    def of(layout: AnyLayout) -> Grid:
+        """Spread a layout out. Raises LayoutError where it is too large or is no function of numbers.
+
+        >>> Grid.of(make_layout((2, 3), (3, 1))).offsets.tolist()
+        [[0, 1, 2], [3, 4, 5]]
+        """
+        cells = size(layout)
+        if not isinstance(cells, int):
+            raise LayoutError(f"{layout} has sizes known at run time only", hint="draw a layout of numbers")
+        if cells > MAX_CELLS:
+            raise LayoutError(f"{layout} has {cells} cells; at most {MAX_CELLS} are drawn", hint="draw a slice of it")
+        shape = get_shape(layout)
+        offsets = [layout(i) for i in range(cells)]
+        if any(type(offset) is not int for offset in offsets):
+            raise LayoutError(f"{layout} does not map to plain offsets")
+        return Grid(shape, np.array(offsets, np.int64).reshape(-1, prod(_leaves(_axes(shape)[0]))).T)
+
+    @property
+    def height(self) -> int:
+        return int(self.offsets.shape[0])
+
+    @property
+    def width(self) -> int:
+        return int(self.offsets.shape[1])
+
+    @cached_property
+    def row_names(self) -> list[str]:
+        """The coordinate of each row along its axis; an empty one for rank 1."""
+        rows, _ = _axes(self.shape)
+        return [""] if rows == () else _names(rows)
+
+    @cached_property
+    def column_names(self) -> list[str]:
+        """The coordinate of each column along its axis."""
+        return _names(_axes(self.shape)[1])
+
+    def coordinate(self, row: int, column: int) -> str:
+        """The nested coordinate of a cell, in the notation of the DSL."""
+        return str(idx2crd(row + self.height * column, make_layout(self.shape)))
+
+    def coordinate_form(self, leaf: Callable[[int], str]) -> str:
+        """The form of all coordinates, with `leaf(k)` in the place of the k-th leaf."""
+        numbers = count()
+
+        def form(shape: Any) -> str:
+            return f"({','.join(map(form, shape))})" if isinstance(shape, tuple) else leaf(next(numbers))
+
+        return form(self.shape)
+
+    def coordinate_leaves(self) -> list[Numbers]:
+        """For each leaf of the coordinates, left to right, its number in every cell (shapes that broadcast)."""
+        rows, columns = map(_leaves, _axes(self.shape))
+        return [n[:, None] for n in _digits(rows, self.height)] + [n[None, :] for n in _digits(columns, self.width)]
+
+    def borders(self) -> Borders:
+        """Where tiles of nested modes meet."""
+        rows, columns = map(_leaves, _axes(self.shape))
+        return Borders(_levels(rows, self.height), _levels(columns, self.width))
+
+
+@dataclass(frozen=True)
+class Borders:
+    """Positions along each axis at which a tile begins. Each maps to whether it is the border of an outermost tile."""
+
+    rows: dict[int, bool]
+    columns: dict[int, bool]
+
+
+def _axes(shape: Any) -> tuple[Any, Any]:
+    """The shapes of rows and columns; for rank 1 that of the rows is ()."""
+    if not isinstance(shape, tuple) or len(shape) == 1:
+        return (), shape[0] if isinstance(shape, tuple) else shape
+    return shape[0], shape[1] if len(shape) == 2 else tuple(shape[1:])
+
+
+def _leaves(shape: Any) -> list[int]:
+    return list(flatten(shape)) if isinstance(shape, tuple) else [shape]
+
+
+def _names(shape: Any) -> list[str]:
+    axis = make_layout(shape)
+    return [str(idx2crd(i, axis)) for i in range(prod(_leaves(shape)))]
+
+
+def _digits(extents: list[int], count: int) -> Iterator[Numbers]:
+    """The leaves of the coordinates that count to 0, 1, ..., count - 1."""
+    numbers = np.arange(count)
+    for extent in extents:
+        yield numbers % extent
+        numbers = numbers // extent
+
+
+def _levels(extents: list[int], cells: int) -> dict[int, bool]:
+    """Where each tile of an axis of these leaves begins, and whether it is an outermost one."""
+    tiles = sorted({tile for tile in accumulate(extents, mul) if 1 < tile < cells})
+    return {at: at % tiles[-1] == 0 for tile in tiles for at in range(tile, cells, tile)}

@@ -1,0 +1,116 @@
+"""What is drawn as one grid: a layout, and the threads that hold its elements as their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from flydsl.arch import Arch
+from flydsl.errors import ArchError, LayoutError
+from flydsl.layout import Layout, get_shape, size
+from workbench.layouts.grid import AnyLayout, Grid, Numbers
+
+Holder: TypeAlias = tuple[int, int]
+"""(thread, value): a thread, and as which of its values it holds an element."""
+
+_DWORD_BYTES = 4
+_MAX_NAMED_HOLDERS = 4
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A layout, with or without the threads that hold its elements.
+
+    name: what it is, "A" or "source", say; empty where it is alone.
+    layout: coordinate -> offset in elements of `element_bits` bits.
+    layout_tv: (thread, value) -> coordinate of `layout`, as the int that counts to it. Modes after the first are all
+    values.
+    """
+
+    layout: AnyLayout
+    layout_tv: Layout | None = None
+    name: str = ""
+    element_bits: int = 32
+
+    def __post_init__(self) -> None:
+        if type(self.element_bits) is not int or self.element_bits < 1:
+            raise LayoutError(f"an element is a positive number of bits wide, not {self.element_bits!r}")
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The layout over rows and columns. Raises LayoutError where it cannot be drawn."""
+        return Grid.of(self.layout)
+
+    @cached_property
+    def holders(self) -> list[list[Holder]]:
+        """Who holds each element, by the int that counts to its coordinate. Raises LayoutError for elements outside."""
+        cells = self.grid.offsets.size
+        held: list[list[Holder]] = [[] for _ in range(cells)]
+        if self.layout_tv is None:
+            return held
+        for number in range(self.threads * self.values):
+            element = self.layout_tv(number)
+            if type(element) is not int or not 0 <= element < cells:
+                raise LayoutError(
+                    f"{self.layout_tv} leads to element {element}, and {get_shape(self.layout)} has {cells} elements"
+                )
+            value, thread = divmod(number, self.threads)
+            held[element].append((thread, value))
+        return held
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are; 0 without a thread-value layout."""
+        return 0 if self.layout_tv is None else _static_size(self.layout_tv[0], self.layout_tv)
+
+    @property
+    def values(self) -> int:
+        """How many values each thread has."""
+        if self.layout_tv is None:
+            return 0
+        return _static_size(self.layout_tv, self.layout_tv) // self.threads
+
+    def byte_addresses(self) -> Numbers:
+        """The address of every cell, from that of offset 0; of an element below a byte that of its byte."""
+        return self.grid.offsets * self.element_bits // 8
+
+    def banks(self, arch: Arch) -> Numbers:
+        """The LDS bank of every cell, for a tile that begins at bank 0. Raises ArchError where banks are not known."""
+        if arch.lds_banks is None:
+            raise ArchError(f"the LDS banks of {arch.name} are not known")
+        return self.byte_addresses() // _DWORD_BYTES % arch.lds_banks
+
+    def first_holders(self) -> tuple[Numbers, Numbers]:
+        """Thread and value of every cell's first holder; NaN where nobody holds it."""
+        nobody = (np.nan, np.nan)
+        first = np.array([held[0] if held else nobody for held in self.holders], float)
+        return self._spread(first[:, 0]), self._spread(first[:, 1])
+
+    def held_by(self, thread: int) -> Numbers:
+        """Which cells a thread holds, as booleans."""
+        return self._spread(np.array([any(t == thread for t, _ in held) for held in self.holders]))
+
+    def holder_texts(self) -> Numbers:
+        """Who holds each cell, in lines for plotly: `T3<br>V1`, and `T3 V1<br>T7 V1` where there are several."""
+        return self._spread(np.array([_text(held) for held in self.holders], object))
+
+    def _spread(self, numbers: Numbers) -> Numbers:
+        return numbers.reshape(self.grid.width, self.grid.height).T
+
+
+def _static_size(layout: Layout, whole: Layout) -> int:
+    count = size(layout)
+    if not isinstance(count, int):
+        raise LayoutError(f"{whole} has sizes known at run time only", hint="draw a layout of numbers")
+    return count
+
+
+def _text(held: list[Holder]) -> str:
+    if len(held) == 1:
+        return f"T{held[0][0]}<br>V{held[0][1]}"
+    lines = [f"T{thread} V{value}" for thread, value in held[:_MAX_NAMED_HOLDERS]]
+    more = len(held) - len(lines)
+    return "<br>".join([*lines, f"+ {more} more"] if more else lines)

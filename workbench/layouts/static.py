@@ -1,0 +1,120 @@
+"""Panels without plotly and without JavaScript: a table of the cells where they are few, else a picture of them."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from flydsl.arch import DEFAULT_ARCH, Arch
+from workbench.html import code, escape, title
+from workbench.layouts.coloring import Coloring, coloring
+from workbench.layouts.grid import Borders, Numbers
+from workbench.layouts.panel import Panel
+
+_MAX_TABLE_CELLS = 16 * 32
+_PICTURE_PX = 384
+_BORDER = "#d55e00"
+_OPACITY = 0.45  # lets the page through, so that its own ink reads on the cells of light and dark pages
+
+
+def panels_html(
+    panels: Sequence[Panel],
+    heading: str,
+    *,
+    color_by: str,
+    arch: Arch = DEFAULT_ARCH,
+    lit: Sequence[Numbers | None] | None = None,
+) -> str:
+    """Panels side by side as HTML. heading: text; the rest as for `panels_figure`. Only lit cells have a colour."""
+    shades = [
+        _only(coloring(panel, color_by, arch), light)
+        for panel, light in zip(panels, lit or [None] * len(panels), strict=True)
+    ]
+    notes = "".join(title(escape(note)) for note in dict.fromkeys(shade.note for shade in shades) if note)
+    views = "".join(_view(panel, shade) for panel, shade in zip(panels, shades, strict=True))
+    return f"<div>{title(code(heading))}{notes}{views}</div>"
+
+
+def _only(shade: Coloring, light: Numbers | None) -> Coloring:
+    return shade if light is None else replace(shade, numbers=np.where(light, shade.numbers, np.nan))
+
+
+def _view(panel: Panel, shade: Coloring) -> str:
+    name = title(f"<strong>{escape(panel.name)}</strong>") if panel.name else ""
+    content = _table(panel, shade) if panel.grid.offsets.size <= _MAX_TABLE_CELLS else _picture(panel, shade)
+    return f'<div style="display:inline-block;vertical-align:top;margin:0 16px 8px 0">{name}{content}</div>'
+
+
+def panel_text(panel: Panel, light: Numbers | None = None) -> str:
+    """A panel as lines of text. light: the cells to show, as booleans; a dot stands for each other one."""
+    texts = _cell_texts(panel)
+    if light is not None:
+        texts = [[text if light[r, c] else "." for c, text in enumerate(row)] for r, row in enumerate(texts)]
+    width = max(len(text) for row in texts for text in row)
+    lines = ["  ".join(text.ljust(width) for text in row).rstrip() for row in texts]
+    return "\n".join([panel.name, *lines] if panel.name else lines)
+
+
+def _cell_texts(panel: Panel) -> list[list[str]]:
+    """What stands in each cell: who holds it, or its offset."""
+    cells = panel.grid.offsets if panel.layout_tv is None else panel.holder_texts()
+    return [[str(cell).replace("<br>", " ") for cell in row] for row in cells.tolist()]
+
+
+def _table(panel: Panel, shade: Coloring) -> str:
+    borders, colors = panel.grid.borders(), shade.rgb()
+    head = "".join(_name_cell(name) for name in ["", *panel.grid.column_names])
+    rows = (
+        f"<tr>{_name_cell(panel.grid.row_names[r])}"
+        f"{''.join(_cell(text, _fill(shade, colors, r, c), borders, r, c) for c, text in enumerate(texts))}</tr>"
+        for r, texts in enumerate(_cell_texts(panel))
+    )
+    return f'<table style="border-collapse:collapse"><tbody><tr>{head}</tr>{"".join(rows)}</tbody></table>'
+
+
+def _name_cell(name: str) -> str:
+    return f'<td style="text-align:right;padding:2px 6px;white-space:nowrap;opacity:0.6">{name}</td>'
+
+
+def _fill(shade: Coloring, colors: Numbers, row: int, column: int) -> str:
+    if np.isnan(shade.numbers[row, column]):
+        return ";opacity:0.6"
+    red, green, blue = colors[row, column].tolist()
+    return f";background-color:rgba({red},{green},{blue},{_OPACITY})"
+
+
+def _cell(text: str, fill: str, borders: Borders, row: int, column: int) -> str:
+    sides = (("top", borders.rows.get(row)), ("left", borders.columns.get(column)))
+    lines = "".join(
+        f";border-{side}:{3 if outer else 1}px solid {_BORDER}" for side, outer in sides if outer is not None
+    )
+    return f'<td style="text-align:right;padding:2px 8px;white-space:nowrap{fill}{lines}">{text}</td>'
+
+
+def _picture(panel: Panel, shade: Coloring) -> str:
+    """One square for each cell; cells that nobody holds are clear."""
+    grid = panel.grid
+    opaque = np.where(np.isnan(shade.numbers), 0, 255).astype(np.uint8)
+    scale = max(1, _PICTURE_PX // max(grid.width, grid.height))
+    # Scaled here: pages smooth what they scale, and a style that forbids it is not let through everywhere.
+    pixels = np.dstack([shade.rgb(), opaque]).repeat(scale, axis=0).repeat(scale, axis=1)
+    data = base64.b64encode(png(pixels)).decode()
+    return f'<img alt="{grid.height} by {grid.width} cells" src="data:image/png;base64,{data}">'
+
+
+def png(rgba: Numbers) -> bytes:
+    """A picture as PNG (W3C, "Portable Network Graphics Specification"). rgba: height x width x 4, uint8."""
+    height, width, _ = rgba.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), rgba.reshape(height, -1)], axis=1)  # each row unfiltered
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
