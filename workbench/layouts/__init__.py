@@ -2,8 +2,21 @@
 
 from workbench.layouts.coloring import COLOR_BY
 from workbench.layouts.display import SHOWN, layout_bundle
+from workbench.layouts.explore import EXPLORERS, explore_layout, explore_threads
 from workbench.layouts.figure import layout_figure
 from workbench.layouts.panel import Panel
 from workbench.layouts.view import View, thread_figure, view_of
 
-__all__ = ["COLOR_BY", "SHOWN", "Panel", "View", "layout_bundle", "layout_figure", "thread_figure", "view_of"]
+__all__ = [
+    "COLOR_BY",
+    "EXPLORERS",
+    "SHOWN",
+    "Panel",
+    "View",
+    "explore_layout",
+    "explore_threads",
+    "layout_bundle",
+    "layout_figure",
+    "thread_figure",
+    "view_of",
+]

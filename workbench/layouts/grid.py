@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, count
 from math import prod
 from operator import mul
@@ -37,6 +37,7 @@ class Grid:
     offsets: Numbers
 
     @staticmethod
+    @lru_cache(maxsize=16)  # a view asks for the grid of one layout several times over
     def of(layout: AnyLayout) -> Grid:
         """Spread a layout out. Raises LayoutError where it is too large or is no function of numbers.
 
@@ -52,7 +53,9 @@ class Grid:
         offsets = [layout(i) for i in range(cells)]
         if any(type(offset) is not int for offset in offsets):
             raise LayoutError(f"{layout} does not map to plain offsets")
-        return Grid(shape, np.array(offsets, np.int64).reshape(-1, prod(_leaves(_axes(shape)[0]))).T)
+        spread = np.array(offsets, np.int64).reshape(-1, prod(_leaves(_axes(shape)[0]))).T
+        spread.setflags(write=False)
+        return Grid(shape, spread)
 
     @property
     def height(self) -> int:
