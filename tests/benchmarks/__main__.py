@@ -177,6 +177,12 @@ def layout_algebra() -> list[Row]:
     return rows if ratio is None else [*rows, Row("layout, time over the fastest other, median", 1 / ratio, "", 1 / 3)]
 
 
+def layout_views() -> list[Row]:
+    from tests.benchmarks import bench_layout_views
+
+    return [Row(**result) for result in bench_layout_views.run()]
+
+
 def best_of(repeats: int, call: Callable[[], Any], number: int) -> float:
     """Seconds per call in the fastest of several repeats."""
     call()
@@ -191,7 +197,7 @@ def best_of(repeats: int, call: Callable[[], Any], number: int) -> float:
 
 def main() -> None:
     """Measure, print and write."""
-    rows = [*start_up(), *stages(), *warm_call(), *simulator(), *layout_algebra()]
+    rows = [*start_up(), *stages(), *warm_call(), *simulator(), *layout_algebra(), *layout_views()]
     print("\n".join(map(str, rows)))
     host = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
     results = {"host": host, "rows": [asdict(row) | {"met": row.met} for row in rows]}

@@ -18,6 +18,7 @@ from flydsl.errors import ArgumentError
 from workbench.layouts.grid import Numbers
 from workbench.layouts.panel import Panel
 
+CLEAR = "rgba(0,0,0,0)"
 COLOR_BY = ("offset", "bank", "thread", "value")
 
 _DISTINCT = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#999999")
@@ -27,33 +28,53 @@ _DISTINCT = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#d55e00", "
 class Coloring:
     """The colours of a panel's cells.
 
-    numbers: one per cell, NaN for no colour. low, high: the numbers of the first and the last colour. colors: as
-    "#rrggbb". is_ramp: whether colours in between exist. note: what they say.
+    numbers: one per cell, NaN for no colour (where there are steps only). colors: as "#rrggbb". low, high: the numbers
+    of the first and the last colour. is_ramp: whether there are colours in between; else number n is color n.
+    note: what they say.
     """
 
     numbers: Numbers
+    colors: tuple[str, ...]
     low: float
     high: float
-    colors: tuple[str, ...]
     is_ramp: bool
-    note: str
+    note: str = ""
+
+    @staticmethod
+    def ramp(numbers: Numbers, low: int, high: int, note: str = "") -> Coloring:
+        """Colours from dark to light."""
+        return Coloring(numbers.astype(float), _cividis(), low, max(high, low + 1), True, note)
+
+    @staticmethod
+    def steps(numbers: Numbers, note: str) -> Coloring:
+        """Colours that take turns."""
+        return Coloring(numbers % len(_DISTINCT), _DISTINCT, 0, len(_DISTINCT) - 1, False, note)
+
+    def codes(self) -> Numbers:
+        """The numbers as integers, -1 for no colour, to go with `scale`. (Messages to a page cannot carry NaN.)"""
+        return self.numbers.astype(np.int64) if self.is_ramp else np.nan_to_num(self.numbers, nan=-1).astype(np.int64)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The codes at the ends of `scale`."""
+        return (self.low, self.high) if self.is_ramp else (-1.5, self.high + 0.5)
 
     @property
     def scale(self) -> list[list[Any]]:
         """As plotly's colorscale."""
-        count = len(self.colors)
         if self.is_ramp:
-            return [[i / (count - 1), color] for i, color in enumerate(self.colors)]
-        return [[edge / count, color] for i, color in enumerate(self.colors) for edge in (i, i + 1)]
+            return [[i / (len(self.colors) - 1), color] for i, color in enumerate(self.colors)]
+        steps = (CLEAR, *self.colors)
+        return [[edge / len(steps), color] for i, color in enumerate(steps) for edge in (i, i + 1)]
 
     def rgb(self) -> Numbers:
         """The colour of every cell: height x width x 3, uint8; that of a cell without one means nothing."""
         table = np.array([[int(color[i : i + 2], 16) for i in (1, 3, 5)] for color in self.colors], float)
-        share = (np.nan_to_num(self.numbers, nan=self.low) - self.low) / (self.high - self.low)
+        numbers = np.nan_to_num(self.numbers, nan=self.low)
         if not self.is_ramp:
-            return table[np.clip(share * len(table), 0, len(table) - 1).astype(int)].astype(np.uint8)
-        places = np.linspace(0, 1, len(table))
-        return np.stack([np.interp(share, places, table[:, i]) for i in range(3)], axis=-1).round().astype(np.uint8)
+            return table[numbers.astype(int)].astype(np.uint8)
+        places = np.linspace(self.low, self.high, len(table))
+        return np.stack([np.interp(numbers, places, table[:, i]) for i in range(3)], axis=-1).round().astype(np.uint8)
 
 
 def coloring(panel: Panel, color_by: str, arch: Arch) -> Coloring:
@@ -62,12 +83,11 @@ def coloring(panel: Panel, color_by: str, arch: Arch) -> Coloring:
     Raises ArgumentError for what a panel has not got, ArchError where the banks of `arch` are not known.
     """
     if color_by == "offset":
-        offsets = panel.grid.offsets.astype(float)
-        return Coloring(offsets, offsets.min(), max(offsets.max(), offsets.min() + 1), _cividis(), True, "")
+        offsets = panel.grid.offsets
+        return Coloring.ramp(offsets, int(offsets.min()), int(offsets.max()))
     if color_by == "bank":
-        banks = panel.banks(arch).astype(float)
         note = f"coloured by LDS bank: {arch.lds_banks} banks of {arch.name}, elements of {panel.element_bits} bits"
-        return Coloring(banks, 0, (arch.lds_banks or 0) - 1, _cividis(), True, note)
+        return Coloring.ramp(panel.banks(arch), 0, (arch.lds_banks or 0) - 1, note)
     if color_by not in COLOR_BY:
         raise ArgumentError(f"cells are not coloured by {color_by!r}", hint=f"one of {', '.join(COLOR_BY)}")
     if panel.layout_tv is None:
@@ -77,8 +97,7 @@ def coloring(panel: Panel, color_by: str, arch: Arch) -> Coloring:
         )
     threads, values = panel.first_holders()
     numbers = threads if color_by == "thread" else values
-    count = len(_DISTINCT)
-    return Coloring(numbers % count, -0.5, count - 0.5, _DISTINCT, False, f"coloured by {color_by}, modulo {count}")
+    return Coloring.steps(numbers, f"coloured by {color_by}, modulo {len(_DISTINCT)}")
 
 
 @cache

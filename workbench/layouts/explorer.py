@@ -101,4 +101,5 @@ def values_html(panel: Panel, thread: int) -> str:
     if len(places) > len(rows):
         rows.append([f"… {len(places) - len(rows)} more", "", ""])
     head = (f"{escape(panel.name)} T{thread}", "coordinate", "offset")
-    return f'<div style="display:inline-block;vertical-align:top;margin:0 16px 8px 0">{table(head, rows)}</div>'
+    style = "display:inline-block;vertical-align:top;margin:0 16px 8px 0;max-height:20em;overflow:auto"
+    return f'<div style="{style}">{table(head, rows)}</div>'

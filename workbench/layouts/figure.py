@@ -15,7 +15,7 @@ import numpy as np
 from flydsl.arch import DEFAULT_ARCH, Arch
 from flydsl.layout import Layout
 from workbench.html import escape
-from workbench.layouts.coloring import coloring
+from workbench.layouts.coloring import CLEAR, coloring
 from workbench.layouts.grid import AnyLayout, Numbers
 from workbench.layouts.panel import Panel
 
@@ -26,7 +26,7 @@ TRACES_PER_PANEL = 4
 
 _CELL_PX = 36
 _LEAST_LABELLED_PX = 22
-_MAX_WIDTH_PX, _MAX_WIDTH_OF_SEVERAL_PX = 1000, 1400
+_MAX_WIDTH_PX, _MAX_WIDTH_OF_SEVERAL_PX = 900, 1400
 _MAX_LABELLED_CELLS = 32 * 32
 _GAP_PX, _LEFT_PX, _RIGHT_PX, _TOP_PX, _BOTTOM_PX, _LINE_PX = 70, 60, 20, 60, 20, 20
 _CHAR_PX = 6  # of a label along an axis
@@ -143,7 +143,7 @@ class _Page:
     @property
     def _inner_width_px(self) -> float:
         # A title needs room too, so that a narrow layout leaves some beside it.
-        return max(sum(self.widths) * self.cell_px + (len(self.widths) - 1) * _GAP_PX, 320)
+        return max(sum(self.widths) * self.cell_px + (len(self.widths) - 1) * _GAP_PX, 400)
 
     def axes(self, index: int, panel: Panel) -> dict[str, Any]:
         """The axes of one panel: coordinates along them, its name above."""
@@ -198,9 +198,9 @@ def _cells(panel: Panel, color_by: str, arch: Arch, is_labelled: bool) -> dict[s
     gap = 1 if is_labelled else 0
     return {
         "type": "heatmap",
-        "z": _compact(offsets if color_by == "offset" else shade.numbers),
-        "zmin": shade.low,
-        "zmax": shade.high,
+        "z": _compact(shade.codes()),
+        "zmin": shade.limits[0],
+        "zmax": shade.limits[1],
         "colorscale": shade.scale,
         "showscale": False,
         "customdata": numbers,
@@ -231,8 +231,6 @@ def _hover(panel: Panel, arch: Arch) -> tuple[Numbers, str]:
 
 def _compact(numbers: Numbers) -> Numbers:
     """The same numbers in as few bytes as they fit: plotly saves arrays as their bytes."""
-    if numbers.dtype.kind == "f":
-        return numbers.astype(np.float32)
     kinds = (np.uint8, np.int16, np.uint16, np.int32)
     low, high = numbers.min(), numbers.max()
     fitting = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
@@ -253,14 +251,13 @@ def _lines(rows: Iterable[int], columns: Iterable[int], height: int, width: int)
 
 
 def _veil(light: Numbers | None) -> dict[str, Any]:
-    """What covers the cells that are not lit."""
-    dark = np.zeros((0, 0)) if light is None else np.where(light, np.nan, 1.0)
+    """What covers the cells that are not lit: 1 in its cells, 0 in others."""
     return {
         "type": "heatmap",
-        "z": _compact(dark) if dark.size else [],
+        "z": [] if light is None else (~light).astype(np.uint8),
         "zmin": 0,
         "zmax": 1,
-        "colorscale": [[0, _VEIL], [1, _VEIL]],
+        "colorscale": [[0, CLEAR], [1, _VEIL]],
         "showscale": False,
         "hoverinfo": "skip",
     }

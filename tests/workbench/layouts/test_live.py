@@ -166,9 +166,9 @@ def test_colours_and_light(visualizer: Any) -> None:
     visualizer.color_by.value = "bank"
     visualizer.element_bits.value = 32
     visualizer.access.value = "read_b32"
-    assert visualizer.figure.data[0].z[0].tolist() == [float(i % 32) for i in range(64)]
+    assert visualizer.figure.data[0].z[0].tolist() == [i % 32 for i in range(64)]
     visualizer.lights_phase.value = True
-    lit = np.isnan(visualizer.figure.data[3].z)
+    lit = visualizer.figure.data[3].z == 0
     cells = LdsAccess(visualizer.current, "read_b32", 32).slowest_phase(get_arch("gfx942"))
     assert sorted(zip(*np.nonzero(lit), strict=True)) == sorted(cells)
     visualizer.lights_phase.value = False
@@ -206,7 +206,7 @@ def test_choosing_a_thread_lights_it_everywhere(copy: fx.TiledCopy, read: Callab
     for thread in (5, 0):
         explorer.thread.value = thread
         for veil, cells, part in zip(explorer.figure.data[3::4], explorer.figure.data[0::4], parts, strict=True):
-            lit = cells.customdata[np.isnan(veil.z)][:, 0].tolist()
+            lit = cells.customdata[veil.z == 0][:, 0].tolist()
             assert sorted(lit) == sorted(part(thread + 8 * value) for value in range(8))
         listed = re.findall(r"V\d+", read(explorer.values.value).text)
         assert listed == [f"V{value}" for value in range(8)] * 2
