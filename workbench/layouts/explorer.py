@@ -11,7 +11,7 @@ from flydsl.errors import ArgumentError
 from workbench.html import escape, table
 from workbench.layouts.coloring import COLOR_BY
 from workbench.layouts.figure import TRACES_PER_PANEL, panels_data
-from workbench.layouts.live import LiveView, dropdown, new_figure, redraw, slider
+from workbench.layouts.live import LiveFigure, LiveView, dropdown, slider
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panels_html
 from workbench.layouts.view import View
@@ -38,7 +38,7 @@ class ThreadExplorer(LiveView):
         known = [arch.name for arch in ARCHS if arch.lds_banks is not None]
         self.arch = dropdown("Banks of", known, DEFAULT_ARCH.name)
         self.values = widgets.HTML()
-        self.figure = new_figure(self._figure_data())
+        self._live_figure = LiveFigure(self._figure_data())
         self._list_values()
         controls = (self.lights_thread, self.thread, self.color_by, self.arch)
         wrap = widgets.Layout(flex_flow="row wrap")
@@ -53,8 +53,13 @@ class ThreadExplorer(LiveView):
         """The thread that is lit."""
         return self.thread.value if self.lights_thread.value else None
 
+    @property
+    def figure(self) -> Any:
+        """The plotly figure that is shown."""
+        return self._live_figure.widget
+
     def _on_change(self, change: Any) -> None:
-        redraw(self.figure, self._figure_data())
+        self._live_figure.redraw(self._figure_data())
         self._list_values()
 
     def _figure_data(self) -> dict[str, Any]:

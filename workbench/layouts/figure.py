@@ -162,8 +162,7 @@ class _Page:
         domain = [min(px / self._inner_width_px, 1.0) for px in (start_px, end_px)]
         x |= {"domain": domain, "anchor": f"y{suffix}"}
         y |= {"domain": [1 - height / max(self.heights), 1], "anchor": f"x{suffix}"}
-        if panel.name:
-            x["title"] = {"text": f"<b>{escape(panel.name)}</b>", "standoff": 6}
+        x["title"] = {"text": f"<b>{escape(panel.name)}</b>" if panel.name else "", "standoff": 6}
         return {f"xaxis{suffix}": x, f"yaxis{suffix}": y}
 
     def _ticks(self, names: list[str], room_px: int) -> dict[str, Any]:

@@ -23,6 +23,7 @@ AnyLayout: TypeAlias = Layout | ComposedLayout
 Numbers: TypeAlias = NDArray[Any]
 
 MAX_CELLS = 256 * 256
+_OFFSET_END = 2**44  # addresses in bits stay below 2**53, up to which a page counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +51,8 @@ class Grid:
         if cells > MAX_CELLS:
             raise LayoutError(f"{layout} has {cells} cells; at most {MAX_CELLS} are drawn", hint="draw a slice of it")
         shape = get_shape(layout)
-        offsets = [layout(i) for i in range(cells)]
-        if any(type(offset) is not int for offset in offsets):
-            raise LayoutError(f"{layout} does not map to plain offsets")
-        spread = np.array(offsets, np.int64).reshape(-1, prod(_leaves(_axes(shape)[0]))).T
+        height = prod(_leaves(_axes(shape)[0]))
+        spread = _spread(layout, height, cells // height)
         spread.setflags(write=False)
         return Grid(shape, spread)
 
@@ -106,6 +105,25 @@ class Borders:
 
     rows: dict[int, bool]
     columns: dict[int, bool]
+
+
+def _spread(layout: AnyLayout, height: int, width: int) -> Numbers:
+    """The offsets, height x width."""
+    if isinstance(layout, ComposedLayout):
+        offset, outer = layout.offset, _spread(layout.outer, height, width)
+        return _numbers(layout, [layout.inner(offset + index) for index in outer.ravel().tolist()]).reshape(outer.shape)
+    # A layout is the sum of its modes: rows and columns add up.
+    rows = _numbers(layout, [layout(row) for row in range(height)])
+    columns = _numbers(layout, [layout(column * height) for column in range(width)])
+    return rows[:, None] + columns[None, :]
+
+
+def _numbers(layout: AnyLayout, offsets: list[Any]) -> Numbers:
+    if any(type(offset) is not int for offset in offsets):
+        raise LayoutError(f"{layout} does not map to plain offsets")
+    if any(abs(offset) >= _OFFSET_END for offset in offsets):
+        raise LayoutError(f"{layout} has offsets of {_OFFSET_END} and more, which are not drawn")
+    return np.array(offsets, np.int64)
 
 
 def _axes(shape: Any) -> tuple[Any, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as widgets
+import numpy as np
 from plotly import graph_objects as go
 
 from workbench.html import escape
@@ -15,13 +16,11 @@ _STYLE = "max-width:60em;white-space:pre-wrap;border-left:4px solid #d55e00;padd
 
 
 class LiveView(widgets.VBox):
-    """Controls above a figure.
+    """Controls and a figure.
 
     What a notebook saves of it is, besides the reference to the widget, `static_html`: a page that is opened without
     the kernel still shows the picture.
     """
-
-    figure: go.FigureWidget
 
     def static_html(self) -> str:
         """What it shows now as HTML that needs no JavaScript."""
@@ -32,19 +31,32 @@ class LiveView(widgets.VBox):
         return bundle | {"text/html": self.static_html(), "text/plain": f"{type(self).__name__}()"}
 
 
-def new_figure(drawing: dict[str, Any]) -> go.FigureWidget:
-    """A live figure of what `panels_data` gives."""
-    figure = go.FigureWidget(drawing)
-    figure.layout.template = go.layout.Template()
-    return figure
+class LiveFigure:
+    """A figure that is redrawn in place. drawing: what `panels_data` gives."""
+
+    def __init__(self, drawing: dict[str, Any]) -> None:
+        self.widget = go.FigureWidget(drawing)
+        self.widget.layout.template = go.layout.Template()
+        self._drawing = drawing
+
+    def redraw(self, drawing: dict[str, Any]) -> None:
+        """Show another drawing of as many panels. Only what differs is sent to the page."""
+        shown, self._drawing = self._drawing, drawing
+        with self.widget.batch_update():
+            for trace, old, new in zip(self.widget.data, shown["data"], drawing["data"], strict=True):
+                trace.update(_changes(old, new))
+            self.widget.update_layout(_changes(shown["layout"], drawing["layout"]))
 
 
-def redraw(figure: go.FigureWidget, drawing: dict[str, Any]) -> None:
-    """Show another drawing of as many panels."""
-    with figure.batch_update():
-        for trace, new in zip(figure.data, drawing["data"], strict=True):
-            trace.update({name: value for name, value in new.items() if name != "type"})
-        figure.update_layout(drawing["layout"])
+def _changes(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The entries of `new` that are not the same in `old`."""
+    return {name: value for name, value in new.items() if not _same(old[name], value)}
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one == other)
 
 
 def dropdown(description: str, options: Sequence[Any], value: Any) -> widgets.Dropdown:

@@ -17,6 +17,7 @@ Holder: TypeAlias = tuple[int, int]
 """(thread, value): a thread, and as which of its values it holds an element."""
 
 _DWORD_BYTES = 4
+_MAX_ELEMENT_BITS = 128
 _MAX_NAMED_HOLDERS = 4
 
 
@@ -36,8 +37,8 @@ class Panel:
     element_bits: int = 32
 
     def __post_init__(self) -> None:
-        if type(self.element_bits) is not int or self.element_bits < 1:
-            raise LayoutError(f"an element is a positive number of bits wide, not {self.element_bits!r}")
+        if type(self.element_bits) is not int or not 1 <= self.element_bits <= _MAX_ELEMENT_BITS:
+            raise LayoutError(f"an element is 1 to {_MAX_ELEMENT_BITS} bits wide, not {self.element_bits!r}")
 
     @cached_property
     def grid(self) -> Grid:

@@ -18,7 +18,7 @@ from workbench.html import escape, listing, table, title
 from workbench.layouts.figure import panels_data
 from workbench.layouts.grid import AnyLayout, Grid, Numbers
 from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess, Tally, padded
-from workbench.layouts.live import Field, LiveView, Note, dropdown, new_figure, redraw, slider
+from workbench.layouts.live import Field, LiveFigure, LiveView, Note, dropdown, slider
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panels_html
 
@@ -68,7 +68,7 @@ class LayoutVisualizer(LiveView):
         self._make_controls(outer, swizzle, element_bits)
         self._drawing = self._read()
         self.current: AnyLayout = self._drawing.layout
-        self.figure = new_figure(self._figure_data())
+        self._live_figure = LiveFigure(self._figure_data())
         self._say_conflicts()
         super().__init__(self._rows())
         for control in self._controls:
@@ -129,6 +129,11 @@ class LayoutVisualizer(LiveView):
 
     # --- from controls to picture ------------------------------------------------------------------------------------
 
+    @property
+    def figure(self) -> Any:
+        """The plotly figure that is shown."""
+        return self._live_figure.widget
+
     def _on_change(self, change: Any) -> None:
         for note in self._notes:
             note.say("")
@@ -140,7 +145,7 @@ class LayoutVisualizer(LiveView):
         self.current = self._drawing.layout
         self.steps.value = "" if self._drawing.explanation is None else _steps_html(self._drawing.explanation)
         self._say_conflicts()
-        redraw(self.figure, self._figure_data())
+        self._live_figure.redraw(self._figure_data())
 
     def _read(self) -> _Drawing:
         """What the controls ask for. Raises _Wrong."""

@@ -132,9 +132,9 @@ def test_colours_there_are_none_of_are_refused(color_by: str) -> None:
         layout_figure(Layout(4, 1), color_by=color_by)
 
 
-@pytest.mark.parametrize("bits", [0, -8, 16.0, None])
+@pytest.mark.parametrize("bits", [0, -8, 16.0, None, 256])
 def test_elements_have_a_width(bits: Any) -> None:
-    with pytest.raises(LayoutError, match="positive number of bits"):
+    with pytest.raises(LayoutError, match="1 to 128 bits wide"):
         layout_figure(Layout(4, 1), element_bits=bits)
 
 
@@ -153,7 +153,13 @@ def test_a_title_is_shown_as_it_is() -> None:
     assert "<a" not in figure.layout.title.text
 
 
-def test_offsets_beyond_what_a_page_counts_in_are_exact() -> None:
+def test_offsets_beyond_what_a_page_counts_in_are_refused() -> None:
+    for layout in (Layout(4, 2**62), Layout((2, 2), (-(2**50), 1)), parse("2:1 o 1 o 2:1125899906842624")):
+        with pytest.raises(LayoutError, match="not drawn"):
+            layout_figure(layout)
+
+
+def test_large_offsets_are_exact() -> None:
     offset = 2**40
     cells = layout_figure(Layout(2, offset)).data[0]
     assert json.loads(layout_figure(Layout(2, offset)).to_json())
