@@ -4,6 +4,8 @@ from workbench.layouts.coloring import COLOR_BY
 from workbench.layouts.display import SHOWN, layout_bundle
 from workbench.layouts.explore import EXPLORERS, explore_layout, explore_threads
 from workbench.layouts.figure import layout_figure
+from workbench.layouts.lds import LdsAccess
+from workbench.layouts.padding import padded
 from workbench.layouts.panel import Panel
 from workbench.layouts.view import View, thread_figure, view_of
 
@@ -11,12 +13,14 @@ __all__ = [
     "COLOR_BY",
     "EXPLORERS",
     "SHOWN",
+    "LdsAccess",
     "Panel",
     "View",
     "explore_layout",
     "explore_threads",
     "layout_bundle",
     "layout_figure",
+    "padded",
     "thread_figure",
     "view_of",
 ]

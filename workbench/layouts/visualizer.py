@@ -14,11 +14,12 @@ from flydsl import layout as algebra
 from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
 from flydsl.errors import FlyError, LayoutError
 from flydsl.layout import ComposedLayout, Explanation, Layout, Swizzle, explain, make_layout, parse, to_text
-from workbench.html import escape, listing, table, title
+from workbench.html import escape, listing
 from workbench.layouts.figure import panels_data
 from workbench.layouts.grid import AnyLayout, Grid, Numbers
-from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess, Tally, padded
+from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess
 from workbench.layouts.live import Field, LiveFigure, LiveView, Note, dropdown, slider
+from workbench.layouts.padding import padded
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panels_html
 
@@ -195,8 +196,7 @@ class LayoutVisualizer(LiveView):
 
     def _say_conflicts(self) -> None:
         try:
-            access = self._access
-            self.conflicts.value = conflicts_html(access, [access.tally(arch) for arch in ARCHS])
+            self.conflicts.value = self._access._repr_html_()
         except FlyError as error:
             self.conflicts.value = ""
             self.access_note.say(error)
@@ -207,24 +207,6 @@ class LayoutVisualizer(LiveView):
             [self._drawing.panel], str(self.current), color_by=self.color_by.value, arch=self._arch, lit=[self._lit()]
         )
         return f"<div>{self.steps.value}{self.conflicts.value}{picture}</div>"
-
-
-def conflicts_html(access: LdsAccess, tallies: list[Tally]) -> str:
-    """What an LDS access costs on each architecture, as a table."""
-    rows = [
-        [escape(tally.arch.name), escape(tally.unknown or _verdict(tally)), "" if tally.unknown else _turns(tally)]
-        for tally in tallies
-    ]
-    head = f"{escape(access.op)}: {access.elements} elements of {access.element_bits} bits by each lane of a wave"
-    return title(head) + table(("arch", "bank conflicts", "turns"), rows)
-
-
-def _verdict(tally: Tally) -> str:
-    return "none" if tally.ways == 1 else f"{tally.ways}-way"
-
-
-def _turns(tally: Tally) -> str:
-    return f"{tally.turns}, at best {tally.phases}"
 
 
 def _steps_html(explanation: Explanation) -> str:

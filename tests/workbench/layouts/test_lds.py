@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from flydsl.arch import ARCHS, conflict_ways, get_arch
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import Layout, Swizzle, cosize, make_composed_layout, make_layout, parse, size
-from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess, padded
+from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess
+from workbench.layouts.padding import padded
 
 TILE = Layout((16, 64), (64, 1))  # rows of 128 bytes of f16
 
@@ -111,6 +112,15 @@ def test_a_row_shorter_than_a_vector_is_refused() -> None:
 
 def test_every_measured_access_can_be_asked_for() -> None:
     assert set(OPS) == {op for arch in ARCHS for op in arch.lds_phases}
+
+
+def test_an_access_shows_what_it_costs_everywhere(read: Any) -> None:
+    access = LdsAccess(TILE, "write_b128", 16, ALONG)
+    text, page = repr(access), read(access._repr_html_()).text
+    for tally in access.tallies():
+        assert f"{tally.arch.name}{tally.verdict}{tally.cost}" in page
+        assert tally.verdict in text
+    assert "gfx950 serves an LDS write_b128 is not known" in text
 
 
 # --- padding ---------------------------------------------------------------------------------------------------------
