@@ -3,11 +3,11 @@
 from workbench.layouts.coloring import COLOR_BY
 from workbench.layouts.display import SHOWN, layout_bundle
 from workbench.layouts.explore import EXPLORERS, explore_layout, explore_threads
-from workbench.layouts.figure import layout_figure
 from workbench.layouts.lds import LdsAccess
+from workbench.layouts.objects import thread_figure, thread_view, view_of
 from workbench.layouts.padding import padded
 from workbench.layouts.panel import Panel
-from workbench.layouts.view import View, thread_figure, view_of
+from workbench.layouts.view import View, layout_figure, layout_view
 
 __all__ = [
     "COLOR_BY",
@@ -20,7 +20,9 @@ __all__ = [
     "explore_threads",
     "layout_bundle",
     "layout_figure",
+    "layout_view",
     "padded",
     "thread_figure",
+    "thread_view",
     "view_of",
 ]

@@ -9,7 +9,7 @@ from flydsl import atoms
 from flydsl import expr as fx
 from flydsl.layout import ComposedLayout, Layout
 from workbench.layouts.grid import AnyLayout
-from workbench.layouts.view import view_of
+from workbench.layouts.objects import view_of
 
 if TYPE_CHECKING:
     from workbench.layouts.explorer import ThreadExplorer
@@ -27,7 +27,7 @@ def explore_layout(layout: AnyLayout, *, element_bits: int = 16) -> LayoutVisual
 
 
 def explore_threads(value: Any, *tensors: AnyLayout | None) -> ThreadExplorer:
-    """The thread explorer. tensors: as for `thread_figure`, which also says what is raised."""
+    """The thread explorer. tensors: as for `thread_view`, which also says what is raised."""
     from workbench.layouts.explorer import ThreadExplorer
 
     return ThreadExplorer(view_of(value, *tensors))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import ipywidgets as widgets
@@ -13,7 +14,6 @@ from workbench.layouts.coloring import COLOR_BY
 from workbench.layouts.figure import TRACES_PER_PANEL, panels_data
 from workbench.layouts.live import LiveFigure, LiveView, dropdown, slider
 from workbench.layouts.panel import Panel
-from workbench.layouts.static import panels_html
 from workbench.layouts.view import View
 
 _MAX_LISTED_VALUES = 64
@@ -62,14 +62,15 @@ class ThreadExplorer(LiveView):
         self._live_figure.redraw(self._figure_data())
         self._list_values()
 
+    @property
+    def shown(self) -> View:
+        """The view as the controls have it."""
+        arch = get_arch(self.arch.value)
+        return replace(self.view, color_by=self.color_by.value, thread=self.chosen, arch=arch)
+
     def _figure_data(self) -> dict[str, Any]:
-        return panels_data(
-            self.view.panels,
-            self.view.title,
-            color_by=self.color_by.value,
-            arch=get_arch(self.arch.value),
-            lit=self.view.lit(self.chosen),
-        )
+        view = self.shown
+        return panels_data(view.panels, view.title, color_by=view.color_by, arch=view.arch, lit=view.lit())
 
     def _list_values(self) -> None:
         parts = [] if self.chosen is None else [values_html(panel, self.chosen) for panel in self.view.panels]
@@ -89,10 +90,7 @@ class ThreadExplorer(LiveView):
 
     def static_html(self) -> str:
         """What it shows now as HTML that needs no JavaScript."""
-        lit = self.view.lit(self.chosen)
-        arch = get_arch(self.arch.value)
-        picture = panels_html(self.view.panels, self.view.title, color_by=self.color_by.value, arch=arch, lit=lit)
-        return f"<div>{picture}{self.values.value}</div>"
+        return f"<div>{self.shown.html()}{self.values.value}</div>"
 
 
 def values_html(panel: Panel, thread: int) -> str:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flydsl.arch import DEFAULT_ARCH, Arch
-from flydsl.layout import Layout
 from workbench.html import escape
 from workbench.layouts.coloring import CLEAR, coloring
-from workbench.layouts.grid import AnyLayout, Numbers
+from workbench.layouts.grid import Numbers
 from workbench.layouts.panel import Panel
 
 if TYPE_CHECKING:
@@ -33,32 +32,6 @@ _CHAR_PX = 6  # of a label along an axis
 _INK = "#787878"  # reads on light and on dark pages
 _BORDER = "#d55e00"
 _VEIL = "rgba(127,127,127,0.8)"
-
-
-def layout_figure(
-    layout: AnyLayout,
-    *,
-    color_by: str = "offset",
-    layout_tv: Layout | None = None,
-    element_bits: int = 32,
-    arch: Arch = DEFAULT_ARCH,
-    title: str | None = None,
-) -> Figure:
-    """A layout as a plotly figure.
-
-    color_by: "offset", "bank", and, with a `layout_tv`, "thread" or "value".
-    layout_tv: (thread, value) -> coordinate as an int, to show who holds which element.
-    element_bits: for byte addresses and banks. arch: whose LDS banks are meant.
-
-    Raises LayoutError for a layout that cannot be drawn, ArgumentError for colours there are none of, ArchError where
-    the banks of `arch` are not known and asked for.
-
-    >>> from flydsl.layout import make_layout
-    >>> layout_figure(make_layout((2, 3), (3, 1))).data[0].z.tolist()
-    [[0, 1, 2], [3, 4, 5]]
-    """
-    panel = Panel(layout, layout_tv, element_bits=element_bits)
-    return panels_figure([panel], str(layout) if title is None else title, color_by=color_by, arch=arch)
 
 
 def panels_figure(

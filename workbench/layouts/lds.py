@@ -174,7 +174,7 @@ class LdsAccess:
         if first_bit < 0 or first_bit % self.bits:
             raise self._refusal(
                 cells[0],
-                f"begins at byte {first_bit / _BYTE_BITS:g}, which is no multiple of its {self.bits // _BYTE_BITS} bytes",
+                f"begins at byte {first_bit / _BYTE_BITS:g}, no multiple of its {self.bits // _BYTE_BITS} bytes",
                 f"make the padding a multiple of {self.elements} elements",
             )
         return first_bit // _BYTE_BITS

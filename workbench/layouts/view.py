@@ -1,19 +1,14 @@
-"""What is drawn of each kind of object, as panels: layouts, and copies with who moves which element as which value.
-
-Another kind (an atom, a tiled something) is another function registered with `view_of`.
-"""
+"""A picture as a value: what a notebook shows and saves of it is a plotly figure, HTML and text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-from flydsl import atoms
-from flydsl import expr as fx
 from flydsl.arch import DEFAULT_ARCH, Arch
-from flydsl.errors import ArgumentError, LayoutError
-from flydsl.layout import ComposedLayout, Layout, Tile, get_shape, make_layout, size
+from flydsl.errors import ArgumentError
+from flydsl.layout import Layout
+from workbench.layouts.coloring import coloring
 from workbench.layouts.figure import panels_figure
 from workbench.layouts.grid import AnyLayout, Numbers
 from workbench.layouts.panel import Panel
@@ -25,121 +20,91 @@ if TYPE_CHECKING:
 _MAX_TEXT_CELLS = 16 * 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class View:
-    """What is drawn of an object. thread: the one to light, None for all."""
+    """Panels side by side, on the last line of a cell.
+
+    color_by: one of COLOR_BY. thread: the one to light, None for all. arch: whose LDS banks are meant.
+
+    Raises LayoutError for what cannot be drawn, ArgumentError for colours and threads there are none of, ArchError
+    where the banks of `arch` are not known and asked for.
+    """
 
     title: str
     panels: tuple[Panel, ...]
+    color_by: str = "offset"
     thread: int | None = None
+    arch: Arch = DEFAULT_ARCH
+
+    def __post_init__(self) -> None:
+        if self.thread is not None and not (isinstance(self.thread, int) and 0 <= self.thread < self.threads):
+            raise ArgumentError(f"there is no thread {self.thread!r}", hint=f"threads are 0 to {self.threads - 1}")
+        for panel in self.panels:
+            coloring(panel, self.color_by, self.arch)
 
     @property
     def threads(self) -> int:
         """How many threads take part."""
         return max(panel.threads for panel in self.panels)
 
-    @property
-    def color_by(self) -> str:
-        """What the colours say unless asked for something else."""
-        return "thread" if self.threads else "offset"
+    def lit(self) -> list[Numbers | None]:
+        """For each panel the cells that are lit, as booleans; None where all are."""
+        return [None if self.thread is None else panel.held_by(self.thread) for panel in self.panels]
 
-    def figure(self, *, color_by: str | None = None, thread: int | None = None, arch: Arch = DEFAULT_ARCH) -> Figure:
-        """The panels side by side as a plotly figure. thread: the one to light."""
-        lit = self.lit(self.thread if thread is None else thread)
-        return panels_figure(self.panels, self.title, color_by=color_by or self.color_by, arch=arch, lit=lit)
+    def figure(self) -> Figure:
+        """The picture as a plotly figure."""
+        return panels_figure(self.panels, self.title, color_by=self.color_by, arch=self.arch, lit=self.lit())
 
     def html(self) -> str:
-        """The panels as HTML that needs no JavaScript."""
-        return panels_html(self.panels, self.title, color_by=self.color_by, lit=self.lit(self.thread))
+        """The picture as HTML that needs no JavaScript."""
+        return panels_html(self.panels, self.title, color_by=self.color_by, arch=self.arch, lit=self.lit())
 
     def text(self) -> str:
         """Who holds what, where there are threads and it is not much."""
         return "\n".join(
             panel_text(panel, light)
-            for panel, light in zip(self.panels, self.lit(self.thread), strict=True)
+            for panel, light in zip(self.panels, self.lit(), strict=True)
             if panel.layout_tv is not None and panel.grid.offsets.size <= _MAX_TEXT_CELLS
         )
 
-    def lit(self, thread: int | None) -> list[Numbers | None]:
-        """For each panel the cells that a thread holds; for no thread, None. Raises ArgumentError where it is none."""
-        if thread is None:
-            return [None] * len(self.panels)
-        if not 0 <= thread < self.threads:
-            raise ArgumentError(f"there is no thread {thread}", hint=f"threads are 0 to {self.threads - 1}")
-        return [panel.held_by(thread) for panel in self.panels]
+    def bundle(self, text: str) -> dict[str, Any]:
+        """The picture by mime type. text: what it is of, in a line."""
+        return {
+            "application/vnd.plotly.v1+json": self.figure().to_plotly_json(),
+            "text/html": self.html(),
+            "text/plain": "\n".join(filter(None, [text, self.text()])),
+        }
+
+    def __repr__(self) -> str:
+        return f"View({self.title})"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        return self.bundle(self.title)
 
 
-def thread_figure(
-    value: Any,
-    source: AnyLayout | None = None,
-    destination: AnyLayout | None = None,
+def layout_view(
+    layout: AnyLayout,
     *,
-    color_by: str | None = None,
-    thread: int | None = None,
+    color_by: str = "offset",
+    layout_tv: Layout | None = None,
+    element_bits: int = 32,
     arch: Arch = DEFAULT_ARCH,
-) -> Figure:
-    """A copy atom, tiled copy or a thread's part of one as a plotly figure.
+    title: str | None = None,
+) -> View:
+    """A layout as a picture.
 
-    source, destination: of a tiled copy the layouts of the tensors that it copies between; without them its tile is
-    drawn. color_by: "thread", "value", "offset" or "bank". thread: the one to light.
-
-    Raises ArgumentError for what is not drawn, LayoutError where the tile does not divide a tensor.
+    color_by: "offset", "bank", and, with a `layout_tv`, "thread" or "value".
+    layout_tv: (thread, value) -> coordinate as an int, to show who holds which element.
+    element_bits: for byte addresses and banks. arch: whose LDS banks are meant. Raises what a `View` raises.
     """
-    return view_of(value, source, destination).figure(color_by=color_by, thread=thread, arch=arch)
+    panel = Panel(layout, layout_tv, element_bits=element_bits)
+    return View(str(layout) if title is None else title, (panel,), color_by, arch=arch)
 
 
-@singledispatch
-def view_of(value: Any, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
-    """What is drawn of an object; arguments and errors are those of `thread_figure`."""
-    raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="layouts, copy atoms and tiled copies are")
+def layout_figure(layout: AnyLayout, **options: Any) -> Figure:
+    """A layout as a plotly figure, to save or to change. options: those of `layout_view`.
 
-
-@view_of.register(Layout)
-@view_of.register(ComposedLayout)
-def _(value: AnyLayout, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
-    return View(str(value), (Panel(value),))
-
-
-@view_of.register
-def _(value: atoms.TiledCopy, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
-    title = f"{value.op}, {value.threads} threads"
-    if source is None and destination is None:
-        tile = make_layout(_extents(value.tile))
-        return View(title, (Panel(tile, value.layout_tv, "", value.value_bits),))
-    tensors = {"source": source, "destination": destination}
-    given = {name: layout for name, layout in tensors.items() if layout is not None}
-    return View(title, tuple(_partitioned(value, layout, name) for name, layout in given.items()))
-
-
-@view_of.register
-def _(value: fx.TiledCopy, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
-    return view_of(value.type.copy, source, destination)
-
-
-@view_of.register
-def _(value: fx.ThrCopy, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
-    if not isinstance(value.thread, int):
-        raise ArgumentError(f"the thread {value.thread!r} is known at run time only", hint="draw get_slice(0), say")
-    view = view_of(value.tiled_copy, source, destination)
-    return View(view.title, view.panels, value.thread)
-
-
-@view_of.register
-def _(value: fx.CopyAtom, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
-    op, bits = value.type.op, value.type.value_bits
-    layout_tv = make_layout((op.threads, op.bits // bits))
-    return View(str(op), (Panel(make_layout(size(layout_tv)), layout_tv, "", bits),))
-
-
-def _partitioned(copy: atoms.TiledCopy, tensor: AnyLayout, name: str) -> Panel:
-    """A tensor and the part of each thread in it."""
-    coordinates = make_layout(get_shape(tensor))  # partitioned in the place of the tensor: coordinates for offsets
-    return Panel(tensor, copy.partition(coordinates), name, copy.value_bits)
-
-
-def _extents(tile: Tile) -> tuple[int, ...]:
-    """The extents of a tile whose modes are numbers or layouts."""
-    extents = tuple(size(mode) for mode in tile.tilers if mode is not None) if isinstance(tile, Tile) else ()
-    if len(extents) != len(tile) or not all(isinstance(extent, int) for extent in extents):
-        raise LayoutError(f"the tile {tile} has no extents to draw")
-    return tuple(int(extent) for extent in extents if isinstance(extent, int))
+    >>> layout_figure(Layout((2, 3), (3, 1))).data[0].z.tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    return layout_view(layout, **options).figure()

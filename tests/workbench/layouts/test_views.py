@@ -16,7 +16,7 @@ import pytest
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import Layout, get_shape, make_layout, parse, size
-from workbench.layouts import SHOWN, layout_bundle, thread_figure, view_of
+from workbench.layouts import SHOWN, layout_bundle, layout_view, thread_figure, view_of
 from workbench.layouts.static import panels_html, png
 
 
@@ -92,6 +92,16 @@ def test_png_is_what_the_standard_says() -> None:
     picture = png(np.zeros((2, 3, 4), np.uint8))
     assert picture.startswith(b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")
     assert picture.endswith(b"IEND" + struct.pack(">I", zlib.crc32(b"IEND")))
+
+
+def test_a_view_shows_itself_and_is_checked_when_made(read: Callable[[str], Any]) -> None:
+    view = layout_view(Layout((4, 8)), color_by="bank", element_bits=64, title="<b>")
+    bundle = view._repr_mimebundle_()
+    assert bundle["text/plain"] == "<b>"
+    assert "<b>" in read(bundle["text/html"]).text
+    assert bundle["application/vnd.plotly.v1+json"]["data"]
+    with pytest.raises(ArgumentError, match="no thread to colour by"):
+        layout_view(Layout((4, 8)), color_by="thread")
 
 
 # --- threads ---------------------------------------------------------------------------------------------------------
