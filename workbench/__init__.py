@@ -25,9 +25,9 @@ def explore(value: Any, *arguments: Any, **options: Any) -> Any:
 def load_ipython_extension(shell: Any) -> None:
     """IPython's hook for `%load_ext workbench`."""
     from workbench.display import register_formatters
-    from workbench.explorers import register_methods
+    from workbench.explorers import add_methods
     from workbench.magic import register_magics
 
     register_formatters(shell)
-    register_methods()
+    add_methods()
     register_magics(shell)

@@ -25,7 +25,7 @@ def explore(value: Any, *arguments: Any, **options: Any) -> Any:
     raise ArgumentError(f"a {type(value).__name__} has no live view", hint=f"these have one: {names}")
 
 
-def register_methods() -> None:
+def add_methods() -> None:
     """Give every type that has a live view the method `explore`."""
     for kind, explorer in EXPLORERS.items():
         kind.explore = explorer  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ import workbench
 from flydsl.arch import ARCHS, get_arch
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import Layout, explain, parse
-from workbench.explorers import EXPLORERS, register_methods
+from workbench.explorers import EXPLORERS, add_methods
 from workbench.layouts import SHOWN, explore_layout, explore_threads
 from workbench.layouts.lds import LdsAccess
 from workbench.layouts.visualizer import OPERATIONS
@@ -234,7 +234,7 @@ def test_no_thread_lights_everything(copy: fx.TiledCopy) -> None:
 
 def test_whatever_shows_itself_can_be_explored(copy: fx.TiledCopy) -> None:
     assert set(SHOWN) <= set(EXPLORERS)
-    register_methods()
+    add_methods()
     for value in (Layout((4, 8)), copy, copy.get_slice(3), copy.atom, copy.type.copy):
         assert type(value.explore()) is type(workbench.explore(value))
     assert copy.get_slice(3).explore().chosen == 3
