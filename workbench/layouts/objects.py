@@ -24,22 +24,21 @@ if TYPE_CHECKING:
 
 def thread_view(
     value: Any,
-    source: AnyLayout | None = None,
-    destination: AnyLayout | None = None,
-    *,
+    *tensors: AnyLayout | None,
     color_by: str = "thread",
     thread: int | None = None,
     arch: Arch = DEFAULT_ARCH,
 ) -> View:
     """A copy atom, a tiled copy or a thread's part of one as a picture.
 
-    source, destination: of a tiled copy the layouts of the tensors that it copies between; without them its tile is
-    drawn. color_by: "thread", "value", "offset" or "bank". thread: the one to light. arch: whose LDS banks are meant.
+    tensors: of a tiled copy the layouts of source and destination, None for one that is not to be drawn; without them
+    its tile is drawn. color_by: "thread", "value", "offset" or "bank". thread: the one to light. arch: whose LDS banks
+    are meant.
 
     Raises ArgumentError for what is not drawn, LayoutError where the tile does not divide a tensor, and what a `View`
     raises.
     """
-    view = view_of(value, source, destination)
+    view = view_of(value, *tensors)
     return replace(view, color_by=color_by, thread=view.thread if thread is None else thread, arch=arch)
 
 
@@ -49,46 +48,57 @@ def thread_figure(value: Any, *tensors: AnyLayout | None, **options: Any) -> Fig
 
 
 @singledispatch
-def view_of(value: Any, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
+def view_of(value: Any, *tensors: AnyLayout | None) -> View:
     """What is drawn of an object; the tensors are those of `thread_view`. Raises ArgumentError where nothing is."""
-    raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="layouts, copy atoms and tiled copies are")
+    raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="layouts, atoms, tiled copies are")
+
+
+def named(tensors: tuple[AnyLayout | None, ...], *names: str) -> dict[str, AnyLayout]:
+    """The tensors that are given, by name. Raises ArgumentError where there are more than names."""
+    if len(tensors) > len(names):
+        what = " and ".join(names) or "none"
+        raise ArgumentError(f"{len(tensors)} tensors for a picture that has {what}")
+    return {name: layout for name, layout in zip(names, tensors, strict=False) if layout is not None}
 
 
 @view_of.register(Layout)
 @view_of.register(ComposedLayout)
-def _(value: AnyLayout, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
+def _(value: AnyLayout, *tensors: AnyLayout | None) -> View:
+    named(tensors)
     return View(str(value), (Panel(value),))
 
 
 @view_of.register
-def _(value: atoms.TiledCopy, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
-    title = f"{value.op}, {value.threads} threads"
-    if source is None and destination is None:
-        tile = make_layout(_extents(value.tile))
-        return View(title, (Panel(tile, value.layout_tv, "", value.value_bits),), "thread")
-    tensors = {"source": source, "destination": destination}
-    given = {name: layout for name, layout in tensors.items() if layout is not None}
-    return View(title, tuple(_partitioned(value, layout, name) for name, layout in given.items()), "thread")
+def _(value: atoms.TiledCopy, *tensors: AnyLayout | None) -> View:
+    given = named(tensors, "source", "destination")
+    panels = tuple(_partitioned(value, layout, name) for name, layout in given.items())
+    tile = Panel(make_layout(_extents(value.tile)), value.layout_tv, "", value.value_bits)
+    return View(f"{value.op}, {value.threads} threads", panels or (tile,), "thread")
 
 
 @view_of.register
-def _(value: fx.TiledCopy, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
-    return view_of(value.type.copy, source, destination)
+def _(value: fx.TiledCopy, *tensors: AnyLayout | None) -> View:
+    return view_of(value.type.copy, *tensors)
 
 
 @view_of.register
-def _(value: fx.ThrCopy, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
-    if not isinstance(value.thread, int):
-        raise ArgumentError(f"the thread {value.thread!r} is known at run time only", hint="draw get_slice(0), say")
-    view = view_of(value.tiled_copy, source, destination)
-    return replace(view, thread=value.thread)
+def _(value: fx.ThrCopy, *tensors: AnyLayout | None) -> View:
+    return of_thread(view_of(value.tiled_copy, *tensors), value.thread)
 
 
 @view_of.register
-def _(value: fx.CopyAtom, source: AnyLayout | None = None, destination: AnyLayout | None = None) -> View:
+def _(value: fx.CopyAtom, *tensors: AnyLayout | None) -> View:
+    named(tensors)
     op, bits = value.type.op, value.type.value_bits
     layout_tv = make_layout((op.threads, op.bits // bits))
     return View(str(op), (Panel(make_layout(size(layout_tv)), layout_tv, "", bits),), "thread")
+
+
+def of_thread(view: View, thread: Any) -> View:
+    """The same with a thread lit. Raises ArgumentError where which one is not known."""
+    if not isinstance(thread, int):
+        raise ArgumentError(f"the thread {thread!r} is known at run time only", hint="draw get_slice(0), say")
+    return replace(view, thread=thread)
 
 
 def _partitioned(copy: atoms.TiledCopy, tensor: AnyLayout, name: str) -> Panel:

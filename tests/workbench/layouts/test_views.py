@@ -148,6 +148,10 @@ def test_threads_there_are_none_of_are_refused(copy: fx.TiledCopy, thread: int) 
 def test_what_has_no_threads_is_refused(copy: fx.TiledCopy) -> None:
     with pytest.raises(ArgumentError, match="a str is not drawn"):
         thread_figure("copy")
+    with pytest.raises(ArgumentError, match="3 tensors for a picture that has source and destination"):
+        thread_figure(copy, Layout((8, 8)), Layout((8, 8)), Layout((8, 8)))
+    with pytest.raises(ArgumentError, match="1 tensors for a picture that has none"):
+        thread_figure(copy.atom, Layout((8, 8)))
     with pytest.raises(LayoutError, match="divide"):
         thread_figure(copy, make_layout((6, 8)))
 
