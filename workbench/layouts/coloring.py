@@ -47,8 +47,12 @@ class Coloring:
 
     @staticmethod
     def steps(numbers: Numbers, note: str) -> Coloring:
-        """Colours that take turns."""
-        return Coloring(numbers % len(_DISTINCT), _DISTINCT, 0, len(_DISTINCT) - 1, False, note)
+        """Colours that take turns: numbers one, or any power of two, apart differ in theirs."""
+        count = len(_DISTINCT)
+        turns, rest = 0 * numbers, numbers
+        while np.nanmax(rest, initial=0) > 0:  # the sum of the digits to the base `count`
+            turns, rest = turns + rest % count, rest // count
+        return Coloring(turns % count, _DISTINCT, 0, count - 1, False, note)
 
     def codes(self) -> Numbers:
         """The numbers as integers, -1 for no colour, to go with `scale`. (Messages to a page cannot carry NaN.)"""
@@ -97,7 +101,7 @@ def coloring(panel: Panel, color_by: str, arch: Arch) -> Coloring:
         )
     threads, values = panel.first_holders()
     numbers = threads if color_by == "thread" else values
-    return Coloring.steps(numbers, f"coloured by {color_by}, modulo {len(_DISTINCT)}")
+    return Coloring.steps(numbers, f"coloured by {color_by}; {len(_DISTINCT)} colours take turns")
 
 
 @cache

@@ -108,6 +108,12 @@ def test_threads_and_values_are_those_of_the_thread_value_layout() -> None:
             assert threads.text[row][column] == f"T{thread}<br>V{value}"
 
 
+@pytest.mark.parametrize("distance", [1, 2, 4, 8, 16, 32, 64, 128])
+def test_threads_a_power_of_two_apart_have_other_colours(distance: int) -> None:
+    threads = layout_figure(Layout(256, 1), layout_tv=Layout((256, 1), (1, 0)), color_by="thread").data[0].z[0].tolist()
+    assert [t for t in range(256 - distance) if threads[t] == threads[t + distance]] == []
+
+
 def test_an_element_of_several_threads_names_them_all() -> None:
     cells = layout_figure(Layout(4, 1), layout_tv=parse("((4,2),1):((1,0),0)"), color_by="thread").data[0]
     assert cells.text[0][1] == "T1 V0<br>T5 V0"
