@@ -127,9 +127,11 @@ def _numbers(layout: AnyLayout, offsets: list[Any]) -> Numbers:
 
 
 def _axes(shape: Any) -> tuple[Any, Any]:
-    """The shapes of rows and columns; for rank 1 that of the rows is ()."""
-    if not isinstance(shape, tuple) or len(shape) == 1:
-        return (), shape[0] if isinstance(shape, tuple) else shape
+    """The shapes of rows and columns; () for those that there are none of."""
+    if not isinstance(shape, tuple):
+        return (), shape
+    if len(shape) < 2:
+        return (), shape[0] if shape else ()
     return shape[0], shape[1] if len(shape) == 2 else tuple(shape[1:])
 
 

@@ -49,8 +49,8 @@ def _stretched(stride: object, length: int, padding: int) -> object:
 
 def is_row_major(layout: AnyLayout) -> bool:
     """Whether the elements of a row lie side by side, rather than those of a column. A layout of rank 1 is one row."""
-    first, *others = layout.outer if isinstance(layout, ComposedLayout) else layout
-    return _finest(others) <= _finest([first]) or not others
+    modes = list(layout.outer if isinstance(layout, ComposedLayout) else layout)
+    return len(modes) < 2 or _finest(modes[1:]) <= _finest(modes[:1])
 
 
 def _finest(modes: list[Layout]) -> float:
@@ -59,8 +59,10 @@ def _finest(modes: list[Layout]) -> float:
 
 
 def _strides(mode: Layout) -> list[int]:
-    """The strides of a mode's leaves that have more than one element."""
-    pairs = zip(_flat(mode.shape), _flat(mode.stride), strict=True)
+    """The strides of a mode's leaves that have more than one element. Raises LayoutError where they are no numbers."""
+    pairs = list(zip(_flat(mode.shape), _flat(mode.stride), strict=True))
+    if any(type(leaf) is not int for pair in pairs for leaf in pair):
+        raise LayoutError(f"{mode} is no layout of numbers, of which it could be said what lies side by side")
     return [stride for extent, stride in pairs if extent != 1]
 
 

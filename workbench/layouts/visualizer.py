@@ -42,11 +42,10 @@ class _Wrong(Exception):
 
 @dataclass(frozen=True)
 class _Drawing:
-    """What the controls ask for."""
+    """What the controls ask for. explanation: the steps of the operation, if there is one."""
 
-    layout: AnyLayout
-    explanation: Explanation | None
     panel: Panel
+    explanation: Explanation | None
 
 
 class LayoutVisualizer(LiveView):
@@ -56,8 +55,8 @@ class LayoutVisualizer(LiveView):
 
     The controls are attributes: fields `shape`, `stride`, `operand` (their `.text.value` is what is in them); choices
     `operation`, `color_by`, `arch`, `element_bits`, `access`, `order`; sliders `swizzle_bits`, `swizzle_base`,
-    `swizzle_shift`, `padding`; the checkbox `lights_phase`. `current` is the layout that they make. Input that leads
-    nowhere is explained under its control, and the picture stays.
+    `swizzle_shift`, `padding`; the checkbox `lights_phase`. Input that leads nowhere is explained under its control,
+    and the picture stays.
 
     Raises LayoutError for a layout that cannot be drawn.
     """
@@ -68,7 +67,6 @@ class LayoutVisualizer(LiveView):
         Grid.of(Panel(start, element_bits=element_bits).layout)  # what cannot be drawn is refused here
         self._make_controls(outer, swizzle, element_bits)
         self._drawing = self._read()
-        self.current: AnyLayout = self._drawing.layout
         self._live_figure = LiveFigure(self._figure_data())
         self._say_conflicts()
         super().__init__(self._rows())
@@ -131,6 +129,11 @@ class LayoutVisualizer(LiveView):
     # --- from controls to picture ------------------------------------------------------------------------------------
 
     @property
+    def current(self) -> AnyLayout:
+        """The layout that the controls make."""
+        return self._drawing.panel.layout
+
+    @property
     def figure(self) -> Any:
         """The plotly figure that is shown."""
         return self._live_figure.widget
@@ -143,7 +146,6 @@ class LayoutVisualizer(LiveView):
         except _Wrong as wrong:
             wrong.note.say(f"{wrong}{_STALE}")
             return
-        self.current = self._drawing.layout
         self.steps.value = "" if self._drawing.explanation is None else _steps_html(self._drawing.explanation)
         self._say_conflicts()
         self._live_figure.redraw(self._figure_data())
@@ -160,7 +162,7 @@ class LayoutVisualizer(LiveView):
         current = _tried(self.swizzle_note, lambda: self._swizzled(layout))
         panel = Panel(current, element_bits=self.element_bits.value)
         _tried(self.shape.note, lambda: panel.grid)
-        return _Drawing(current, explanation, panel)
+        return _Drawing(panel, explanation)
 
     def _swizzled(self, layout: Layout) -> AnyLayout:
         swizzle = Swizzle(self.swizzle_bits.value, self.swizzle_base.value, self.swizzle_shift.value)

@@ -25,6 +25,7 @@ TEXTS = [
     "4:-1",
     "(2,2):(0,0)",
     "1:0",
+    "():()",
 ]
 extents = st.integers(1, 4)
 modes = st.one_of(extents, st.tuples(extents, extents))

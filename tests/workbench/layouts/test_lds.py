@@ -142,3 +142,9 @@ def test_what_has_no_rows_cannot_be_padded(text: str) -> None:
     with pytest.raises(LayoutError, match=r"rows"):
         padded(parse(text), 1)
     assert padded(parse(text), 0) == make_layout(parse(text).shape, parse(text).stride)
+
+
+@pytest.mark.parametrize("text", ["(?,4):(4,1)", "(4,8):(1E0,1E1)"])
+def test_rows_of_run_time_sizes_cannot_be_padded(text: str) -> None:
+    with pytest.raises(LayoutError, match="no layout of numbers"):
+        padded(parse(text), 1)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import flydsl.expr as fx
 import flydsl.layout
@@ -150,6 +152,22 @@ def test_a_bad_operand_is_explained_under_it(visualizer: Any, operation: str, op
     assert message in visualizer.operand.note.message
     visualizer.operation.value = "none"
     assert not messages(visualizer)
+
+
+SHAPES = st.sampled_from(["(16,64)", "(4,(2,8))", "8", "(4,8,2)", "(1,1)", "()", "(?,4)", "((4))", "(4,", "*"])
+STRIDES = st.sampled_from(["", "(64,1)", "(-1,4)", "(1E0,1E1)", "(1,(4,8))", "1", "(4611686018427387904,1)", "[2|2]"])
+OPERANDS = st.sampled_from(["", "4", "[2|4]", "4:2", "*", "?", "S<2,0,3>", "S<1,0,2> o 0 o 8:1", "(1,0)", "-1", "()"])
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(SHAPES, STRIDES, st.sampled_from(("none", *OPERATIONS)), OPERANDS, st.integers(0, 5), st.integers(0, 8))
+def test_no_input_ends_in_a_traceback(
+    visualizer: Any, shape: str, stride: str, operation: str, operand: str, bits: int, padding: int
+) -> None:
+    visualizer.shape.text.value, visualizer.stride.text.value = shape, stride
+    visualizer.operation.value, visualizer.operand.text.value = operation, operand
+    visualizer.swizzle_bits.value, visualizer.padding.value = bits, padding
+    assert messages(visualizer) or shows(visualizer, visualizer.current)
 
 
 def test_swizzle_and_padding_that_lead_nowhere_are_explained(visualizer: Any) -> None:
