@@ -11,7 +11,11 @@ from flydsl.layout import ComposedLayout, Layout
 from workbench.layouts.objects import view_of
 
 # The types that show themselves.
-SHOWN: tuple[type, ...] = (Layout, ComposedLayout, atoms.TiledCopy, fx.TiledCopy, fx.ThrCopy, fx.CopyAtom)
+SHOWN: tuple[type, ...] = (
+    *(Layout, ComposedLayout),
+    *(atoms.TiledCopy, fx.TiledCopy, fx.ThrCopy, fx.CopyAtom),
+    *(atoms.MmaOp, fx.MmaAtom, atoms.TiledMma, fx.TiledMma, fx.ThrMma),
+)
 
 
 def layout_bundle(value: Any) -> dict[str, Any]:

@@ -36,8 +36,6 @@ def explore_threads(value: Any, *tensors: AnyLayout | None) -> ThreadExplorer:
 EXPLORERS: dict[type, Callable[..., Any]] = {
     Layout: explore_layout,
     ComposedLayout: explore_layout,
-    atoms.TiledCopy: explore_threads,
-    fx.TiledCopy: explore_threads,
-    fx.ThrCopy: explore_threads,
-    fx.CopyAtom: explore_threads,
+    **dict.fromkeys((atoms.TiledCopy, fx.TiledCopy, fx.ThrCopy, fx.CopyAtom), explore_threads),
+    **dict.fromkeys((atoms.MmaOp, fx.MmaAtom, atoms.TiledMma, fx.TiledMma, fx.ThrMma), explore_threads),
 }

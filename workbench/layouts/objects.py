@@ -1,6 +1,6 @@
 """What is drawn of each kind of object: of layouts their grid, of copies who moves which element as which value.
 
-Another kind (an atom, a tiled something) is another function registered with `view_of`.
+Another kind is another function registered with `view_of`, as in `matrix`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def thread_view(
     thread: int | None = None,
     arch: Arch = DEFAULT_ARCH,
 ) -> View:
-    """A copy atom, a tiled copy or a thread's part of one as a picture.
+    """An atom, a tiled copy, a tiled MMA or a thread's part of one as a picture.
 
-    tensors: of a tiled copy the layouts of source and destination, None for one that is not to be drawn; without them
-    its tile is drawn. color_by: "thread", "value", "offset" or "bank". thread: the one to light. arch: whose LDS banks
-    are meant.
+    tensors: of a tiled copy the layouts of source and destination, of a tiled MMA those of A, B and C; None for one
+    that is not to be drawn. Without them the tile is drawn. color_by: "thread", "value", "offset" or "bank". thread:
+    the one to light. arch: whose LDS banks are meant.
 
     Raises ArgumentError for what is not drawn, LayoutError where the tile does not divide a tensor, and what a `View`
     raises.
@@ -50,7 +50,7 @@ def thread_figure(value: Any, *tensors: AnyLayout | None, **options: Any) -> Fig
 @singledispatch
 def view_of(value: Any, *tensors: AnyLayout | None) -> View:
     """What is drawn of an object; the tensors are those of `thread_view`. Raises ArgumentError where nothing is."""
-    raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="layouts, atoms, tiled copies are")
+    raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="layouts, atoms, tiled copies and MMAs are")
 
 
 def named(tensors: tuple[AnyLayout | None, ...], *names: str) -> dict[str, AnyLayout]:
@@ -83,7 +83,7 @@ def _(value: fx.TiledCopy, *tensors: AnyLayout | None) -> View:
 
 @view_of.register
 def _(value: fx.ThrCopy, *tensors: AnyLayout | None) -> View:
-    return of_thread(view_of(value.tiled_copy, *tensors), value.thread)
+    return of_thread(view_of(value.tiled_copy, *tensors), value.thr_idx)
 
 
 @view_of.register

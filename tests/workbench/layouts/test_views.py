@@ -29,11 +29,14 @@ def copy() -> fx.TiledCopy:
 
 def everything(copy: fx.TiledCopy) -> list[Any]:
     layouts = [parse("((2,2),8):((8,16),1)"), parse("S<2,0,3> o 0 o (8,8):(8,1)"), Layout((32, 32))]
-    return [*layouts, copy, copy.type.copy, copy.atom, copy.get_slice(2)]
+    atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))
+    mma = fx.make_tiled_mma(atom, Layout((2, 1, 1)))
+    copies = [copy, copy.type.copy, copy.atom, copy.get_slice(2)]
+    return [*layouts, *copies, atom, atom.type.op, mma, mma.type.mma, mma.get_slice(70)]
 
 
 def test_every_type_shows_a_picture_html_and_text(copy: fx.TiledCopy, read: Callable[[str], Any]) -> None:
-    assert {type(value) for value in everything(copy)} == set(SHOWN)
+    assert {kind for value in everything(copy) for kind in SHOWN if isinstance(value, kind)} == set(SHOWN)
     for value in everything(copy):
         bundle = layout_bundle(value)
         assert bundle["application/vnd.plotly.v1+json"]["data"]
