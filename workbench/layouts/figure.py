@@ -164,8 +164,9 @@ def _traces(
 def _cells(panel: Panel, color_by: str, arch: Arch, is_labelled: bool) -> dict[str, Any]:
     shade = coloring(panel, color_by, arch)
     offsets = panel.grid.offsets
-    has_holders = panel.layout_tv is not None
-    text = panel.holder_texts().tolist() if has_holders else offsets.tolist() if is_labelled else None
+    text: Any = offsets.tolist() if is_labelled else None
+    if panel.layout_tv is not None:
+        text = [[_label(names) for names in row] for row in panel.holder_names()]
     numbers, hover = _hover(panel, arch)
     gap = 1 if is_labelled else 0
     return {
@@ -182,6 +183,11 @@ def _cells(panel: Panel, color_by: str, arch: Arch, is_labelled: bool) -> dict[s
         "xgap": gap,
         "ygap": gap,
     }
+
+
+def _label(names: list[str]) -> str:
+    """The holders of a cell in lines: one alone over two of them, thread and value."""
+    return names[0].replace(" ", "<br>") if len(names) == 1 else "<br>".join(names)
 
 
 def _hover(panel: Panel, arch: Arch) -> tuple[Numbers, str]:

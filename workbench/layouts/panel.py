@@ -94,9 +94,11 @@ class Panel:
         """Which cells a thread holds, as booleans."""
         return self._spread(np.array([any(t == thread for t, _ in held) for held in self.holders]))
 
-    def holder_texts(self) -> Numbers:
-        """Who holds each cell, in lines for plotly: `T3<br>V1`, and `T3 V1<br>T7 V1` where there are several."""
-        return self._spread(np.array([_text(held) for held in self.holders], object))
+    def holder_names(self) -> list[list[list[str]]]:
+        """Who holds each cell, row by row: `T3 V1`."""
+        grid = self.grid
+        names = [_names(held) for held in self.holders]
+        return [[names[row + grid.height * column] for column in range(grid.width)] for row in range(grid.height)]
 
     def _spread(self, numbers: Numbers) -> Numbers:
         return numbers.reshape(self.grid.width, self.grid.height).T
@@ -109,9 +111,7 @@ def _static_size(layout: Layout, whole: Layout) -> int:
     return count
 
 
-def _text(held: list[Holder]) -> str:
-    if len(held) == 1:
-        return f"T{held[0][0]}<br>V{held[0][1]}"
-    lines = [f"T{thread} V{value}" for thread, value in held[:_MAX_NAMED_HOLDERS]]
-    more = len(held) - len(lines)
-    return "<br>".join([*lines, f"+ {more} more"] if more else lines)
+def _names(held: list[Holder]) -> list[str]:
+    names = [f"T{thread} V{value}" for thread, value in held[:_MAX_NAMED_HOLDERS]]
+    more = len(held) - len(names)
+    return [*names, f"+ {more} more"] if more else names

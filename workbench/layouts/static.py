@@ -19,6 +19,7 @@ from workbench.layouts.panel import Panel
 _MAX_TABLE_CELLS = 16 * 32
 _PICTURE_PX = 384
 _BORDER = "#d55e00"
+_NO_BREAK = "\u00a0"
 _OPACITY = 0.45  # lets the page through, so that its own ink reads on the cells of light and dark pages
 
 
@@ -62,8 +63,9 @@ def panel_text(panel: Panel, light: Numbers | None = None) -> str:
 
 def _cell_texts(panel: Panel) -> list[list[str]]:
     """What stands in each cell: who holds it, or its offset."""
-    cells = panel.grid.offsets if panel.layout_tv is None else panel.holder_texts()
-    return [[str(cell).replace("<br>", " ") for cell in row] for row in cells.tolist()]
+    if panel.layout_tv is None:
+        return [[str(offset) for offset in row] for row in panel.grid.offsets.tolist()]
+    return [[", ".join(names) for names in row] for row in panel.holder_names()]
 
 
 def _table(panel: Panel, shade: Coloring) -> str:
@@ -74,11 +76,12 @@ def _table(panel: Panel, shade: Coloring) -> str:
         f"{''.join(_cell(text, _fill(shade, colors, r, c), borders, r, c) for c, text in enumerate(texts))}</tr>"
         for r, texts in enumerate(_cell_texts(panel))
     )
-    return f'<table style="border-collapse:collapse"><tbody><tr>{head}</tr>{"".join(rows)}</tbody></table>'
+    style = "border-collapse:collapse;text-align:right"  # said once: there are many cells
+    return f'<table style="{style}"><tbody><tr>{head}</tr>{"".join(rows)}</tbody></table>'
 
 
 def _name_cell(name: str) -> str:
-    return f'<td style="text-align:right;padding:2px 6px;white-space:nowrap;opacity:0.6">{name}</td>'
+    return f'<td style="padding:2px 6px;white-space:nowrap;opacity:0.6">{name}</td>'
 
 
 def _fill(shade: Coloring, colors: Numbers, row: int, column: int) -> str:
@@ -93,7 +96,7 @@ def _cell(text: str, fill: str, borders: Borders, row: int, column: int) -> str:
     lines = "".join(
         f";border-{side}:{3 if outer else 1}px solid {_BORDER}" for side, outer in sides if outer is not None
     )
-    return f'<td style="text-align:right;padding:2px 8px;white-space:nowrap{fill}{lines}">{text}</td>'
+    return f'<td style="padding:2px 8px{fill}{lines}">{text.replace(" ", _NO_BREAK)}</td>'
 
 
 def _picture(panel: Panel, shade: Coloring) -> str:

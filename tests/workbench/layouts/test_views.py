@@ -159,6 +159,12 @@ def test_what_has_no_threads_is_refused(copy: fx.TiledCopy) -> None:
         thread_figure(copy, make_layout((6, 8)))
 
 
+def test_several_holders_are_told_apart(read: Callable[[str], Any]) -> None:
+    view = layout_view(Layout(4, 1), layout_tv=parse("((4,2),1):((1,0),0)"), color_by="thread")
+    assert view.text().split("  ")[1] == "T1 V0, T5 V0"
+    assert "T1 V0, T5 V0" in read(view.html()).text.replace("\u00a0", " ")
+
+
 def test_an_atom_is_one_thread_with_the_values_of_one_call(copy: fx.TiledCopy) -> None:
     (panel,) = view_of(copy.atom).panels
     assert panel.holders == [[(0, value)] for value in range(4)]
