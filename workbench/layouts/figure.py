@@ -165,7 +165,7 @@ def _cells(panel: Panel, color_by: str, arch: Arch, is_labelled: bool) -> dict[s
     shade = coloring(panel, color_by, arch)
     offsets = panel.grid.offsets
     text: Any = offsets.tolist() if is_labelled else None
-    if panel.layout_tv is not None:
+    if panel.layout_tv is not None and (is_labelled or not panel.has_one_holder_each):
         text = [[_label(names) for names in row] for row in panel.holder_names()]
     numbers, hover = _hover(panel, arch)
     gap = 1 if is_labelled else 0
@@ -198,7 +198,10 @@ def _hover(panel: Panel, arch: Arch) -> tuple[Numbers, str]:
     if arch.lds_banks is not None:
         lines.append(f"LDS bank %{{customdata[{len(numbers)}]}} of {arch.lds_banks} ({escape(arch.name)})")
         numbers.append(panel.banks(arch))
-    if panel.layout_tv is not None:
+    if panel.has_one_holder_each:  # as numbers: texts would be most of a saved notebook
+        lines.append(f"thread %{{customdata[{len(numbers)}]}}, value %{{customdata[{len(numbers) + 1}]}}")
+        numbers += [holder.astype(np.int64) for holder in panel.first_holders()]
+    elif panel.layout_tv is not None:
         lines.append("held as (thread T, value V) by<br>%{text}")
     first = len(numbers)
     coordinate = grid.coordinate_form(lambda leaf: f"%{{customdata[{first + leaf}]}}")

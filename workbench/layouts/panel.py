@@ -62,6 +62,11 @@ class Panel:
             held[element].append((thread, value))
         return held
 
+    @cached_property
+    def has_one_holder_each(self) -> bool:
+        """Whether exactly one thread holds each element."""
+        return self.layout_tv is not None and all(len(held) == 1 for held in self.holders)
+
     @property
     def threads(self) -> int:
         """How many threads there are; 0 without a thread-value layout."""

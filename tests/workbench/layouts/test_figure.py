@@ -107,6 +107,7 @@ def test_threads_and_values_are_those_of_the_thread_value_layout() -> None:
             assert threads.z[row, column] == thread
             assert values.z[row, column] == value
             assert threads.text[row][column] == f"T{thread}<br>V{value}"
+            assert f"thread {thread}, value {value}<extra>" in hover(threads, row, column)
 
 
 @pytest.mark.parametrize("distance", [1, 2, 4, 8, 16, 32, 64, 128])
@@ -118,6 +119,7 @@ def test_threads_a_power_of_two_apart_have_other_colours(distance: int) -> None:
 def test_an_element_of_several_threads_names_them_all() -> None:
     cells = layout_figure(Layout(4, 1), layout_tv=parse("((4,2),1):((1,0),0)"), color_by="thread").data[0]
     assert cells.text[0][1] == "T1 V0<br>T5 V0"
+    assert "by<br>T1 V0<br>T5 V0<extra>" in hover(cells, 0, 1)
 
 
 def test_an_element_of_nobody_has_no_colour() -> None:
