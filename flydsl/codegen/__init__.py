@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from flydsl.codegen.code_object import CodeObject, Kernel, Resources, compile_llvm_ir
+from flydsl.codegen.code_object import CodeObject, Kernel, Resources, compile_llvm_ir, start_llvm_ir
 
-__all__ = ["CodeObject", "Kernel", "Resources", "compile_llvm_ir"]
+__all__ = ["CodeObject", "Kernel", "Resources", "compile_llvm_ir", "start_llvm_ir"]

@@ -76,7 +76,8 @@ class Kernel:
 class CodeObject:
     """A module compiled to AMD machine code.
 
-    hsaco is what the device loads. The texts are made when first asked for, from the same optimized bitcode.
+    hsaco is what the device loads.
+    listing: LLVM's assembly as it comes, with `.loc` and debug sections where the LLVM IR has line tables.
     diagnostics: LLVM's warnings and remarks, mostly empty.
     """
 
@@ -85,17 +86,13 @@ class CodeObject:
     opt_level: int
     bitcode: bytes = field(repr=False)
     hsaco: bytes = field(repr=False)
+    listing: str = field(repr=False)
     diagnostics: str = ""
 
     @cached_property
     def optimized_llvm_ir(self) -> str:
         """The LLVM IR after the optimization pipeline."""
         return llvm.disassemble(self.bitcode)
-
-    @cached_property
-    def listing(self) -> str:
-        """LLVM's assembly as it comes, with `.loc` and debug sections where the LLVM IR has line tables."""
-        return llvm.emit_assembly(self.bitcode, self.arch, self.opt_level)
 
     @cached_property
     def isa(self) -> str:
@@ -113,6 +110,29 @@ class CodeObject:
         return tuple(Kernel(self.arch, info) for info in self.contents.kernels.values())
 
 
+class Compilation:
+    """LLVM IR on its way to a code object, in another process: `start_llvm_ir` makes one."""
+
+    def __init__(self, llvm_ir: str, arch: Arch, opt_level: int, debug_info: bool) -> None:
+        if opt_level not in range(4):
+            raise CompileError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
+        self._llvm_ir, self._arch, self._opt_level, self._debug_info = llvm_ir, arch, opt_level, debug_info
+        self._compiling = llvm.Compiling(llvm_ir, arch, opt_level)
+
+    def result(self) -> CodeObject:
+        """Wait for the code object, once. Raises CompileError with LLVM's or the linker's message."""
+        made = self._compiling.result()
+        hsaco = link(made.obj, keep_debug_info=self._debug_info)
+        return CodeObject(
+            self._arch, self._llvm_ir, self._opt_level, made.bitcode, hsaco, made.listing, made.diagnostics
+        )
+
+
+def start_llvm_ir(llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False) -> Compilation:
+    """Begin to compile LLVM IR text for one architecture, and go on meanwhile; see `compile_llvm_ir`."""
+    return Compilation(llvm_ir, arch, opt_level, debug_info)
+
+
 def compile_llvm_ir(llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False) -> CodeObject:
     """Compile LLVM IR text for one architecture.
 
@@ -120,8 +140,4 @@ def compile_llvm_ir(llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info:
     change the machine code. Kernel attributes such as `amdgpu-flat-work-group-size` are taken as they stand.
     Raises CompileError with LLVM's or the linker's message; bad IR never ends the process.
     """
-    if opt_level not in range(4):
-        raise CompileError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
-    bitcode, obj, diagnostics = llvm.compile_to_object(llvm_ir, arch, opt_level)
-    hsaco = link(obj, keep_debug_info=debug_info)
-    return CodeObject(arch, llvm_ir, opt_level, bitcode, hsaco, diagnostics)
+    return start_llvm_ir(llvm_ir, arch, opt_level=opt_level, debug_info=debug_info).result()

@@ -17,7 +17,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
-from typing import IO, Any, NoReturn, TypeVar
+from typing import IO, Any, Generic, NoReturn, TypeVar
 
 from flydsl.errors import CompileError
 
@@ -34,25 +34,52 @@ class ProcessEndedError(CompileError):
         self.output = output
 
 
-def run_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> tuple[T, str]:
-    """Call `work` in a forked process: its result, which is pickled, and what was written to stderr.
+class Isolated(Generic[T]):
+    """Work that a forked process is doing. It is this process's to wait for: `result()`, once."""
+
+    def __init__(self, pid: int, result: IO[bytes], stderr: IO[bytes]) -> None:
+        self._pid = pid
+        self._result = result
+        self._stderr = stderr
+
+    def result(self) -> tuple[T, str]:
+        """The work's result, which is pickled, and what was written to stderr.
+
+        Raises ProcessEndedError when the child did not come to its end as it should.
+        """
+        with self._result, self._stderr:
+            status = _wait(self._pid)
+            self._stderr.seek(0)
+            output = self._stderr.read().decode("utf-8", "replace").strip()
+            if status != 0:
+                raise ProcessEndedError(output)
+            self._result.seek(0)
+            return pickle.load(self._result), output
+
+
+def start_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> Isolated[T]:
+    """Call `work` in a forked process, and go on meanwhile.
 
     `lock` guards the library that the work uses: held during the fork, it is the child's afterwards, so that no other
-    thread's half-done call is copied. Raises ProcessEndedError when the child does not come to its end as it should.
+    thread's half-done call is copied.
     """
     # Files, not pipes: nobody has to read while the child writes, and a third process cannot hold an end open.
-    with tempfile.TemporaryFile() as result, tempfile.TemporaryFile() as stderr:
+    result, stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - Isolated closes them
+    try:
         with lock:
             pid = _fork()
             if pid == 0:
                 _run_child(work, result, stderr)
-        status = _wait(pid)
-        stderr.seek(0)
-        output = stderr.read().decode("utf-8", "replace").strip()
-        if status != 0:
-            raise ProcessEndedError(output)
-        result.seek(0)
-        return pickle.load(result), output
+    except BaseException:
+        result.close()
+        stderr.close()
+        raise
+    return Isolated(pid, result, stderr)
+
+
+def run_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> tuple[T, str]:
+    """Call `work` in a forked process and wait: see `start_isolated` and `Isolated.result`."""
+    return start_isolated(work, lock=lock).result()
 
 
 def _fork() -> int:

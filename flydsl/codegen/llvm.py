@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import dataclass
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
 from flydsl.arch import Arch
-from flydsl.codegen.isolate import ProcessEndedError, run_isolated
+from flydsl.codegen.isolate import ProcessEndedError, start_isolated
 from flydsl.errors import CompileError, SourceLocation
 
 TRIPLE = "amdgcn-amd-amdhsa"
@@ -18,24 +19,41 @@ _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
 _PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")
 
 
-def compile_to_object(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes, str]:
-    """Run the optimization pipeline and the backend: (optimized bitcode, ELF relocatable, LLVM's warnings).
+@dataclass(frozen=True)
+class Compiled:
+    """What LLVM makes of a module: optimized bitcode, ELF relocatable, assembly text and its warnings."""
 
-    Raises CompileError with LLVM's diagnostics for IR that does not parse, verify or select.
-    """
-    lock = _binding().ffi.lib._lock  # llvmlite's own, around each of its calls; it has no public name
-    try:
-        result, diagnostics = run_isolated(lambda: _compile(llvm_ir, arch, opt_level), lock=lock)
-    except ProcessEndedError as error:
-        raise _diagnosed(error.output, llvm_ir, arch) from None
-    if isinstance(result, str):
-        raise CompileError(f"LLVM does not accept the LLVM IR: {result}")
-    bitcode, obj = result
-    return bitcode, obj, diagnostics
+    bitcode: bytes
+    obj: bytes
+    listing: str
+    diagnostics: str
+
+
+class Compiling:
+    """A module that LLVM is compiling in another process."""
+
+    def __init__(self, llvm_ir: str, arch: Arch, opt_level: int) -> None:
+        self._llvm_ir, self._arch = llvm_ir, arch
+        self._work = start_isolated(lambda: _compile(llvm_ir, arch, opt_level), lock=_lock())
+
+    def result(self) -> Compiled:
+        """Wait for it. Raises CompileError with LLVM's diagnostics for IR that does not parse, verify or select."""
+        try:
+            result, diagnostics = self._work.result()
+        except ProcessEndedError as error:
+            raise _diagnosed(error.output, self._llvm_ir, self._arch) from None
+        if isinstance(result, str):
+            raise CompileError(f"LLVM does not accept the LLVM IR: {result}")
+        return Compiled(*result, diagnostics)
+
+
+def _lock() -> Any:
+    """llvmlite's own, around each of its calls; it has no public name."""
+    return _binding().ffi.lib._lock
 
 
 def emit_assembly(bitcode: bytes, arch: Arch, opt_level: int) -> str:
-    """The assembly text of bitcode that `compile_to_object` returned, with LLVM's comments.
+    """The assembly text of optimized bitcode, with LLVM's comments.
 
     From a copy of the bitcode, because a module that has been through the backend once cannot go through it again.
     """
@@ -59,8 +77,11 @@ def _binding() -> ModuleType:
     return binding
 
 
-def _compile(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes] | str:
-    """What runs isolated; a parser's or verifier's message instead of the result where there is none."""
+def _compile(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes, str] | str:
+    """What runs isolated; a parser's or verifier's message instead of the result where there is none.
+
+    The backend runs twice, once for the object and once for the text: in two processes, as each takes as long.
+    """
     binding = _binding()
     machine = _target_machine(arch, opt_level)
     try:
@@ -72,7 +93,10 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes] | 
         return str(error).strip()
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=opt_level))
     builder.getModulePassManager().run(module, builder)
-    return module.as_bitcode(), machine.emit_object(module)
+    bitcode = module.as_bitcode()
+    listing = start_isolated(lambda: emit_assembly(bitcode, arch, opt_level), lock=_lock())
+    obj = machine.emit_object(module)
+    return bitcode, obj, listing.result()[0]
 
 
 def _target_machine(arch: Arch, opt_level: int) -> Any:

@@ -12,8 +12,9 @@ from mlir import ir
 from mlir.dialects import llvm
 from mlir.passmanager import PassManager
 
-from flydsl.codegen import CodeObject, compile_llvm_ir
+from flydsl.codegen import CodeObject, start_llvm_ir
 from flydsl.errors import CompileError
+from flydsl.runtime.device import preload
 
 if TYPE_CHECKING:
     from flydsl.compiler.stages import Compilation
@@ -44,9 +45,12 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
         # The listing needs source lines, whether or not the HSACO keeps them.
         PassManager.parse(f"builtin.module({_DEBUG_SCOPES})").run(device.operation)
     llvm_ir = llvm.translate_module_to_llvmir(device.operation)
-    return compile_llvm_ir(
-        llvm_ir, compilation.arch, opt_level=compilation.opt_level, debug_info=compilation.debug_info
-    )
+    code = start_llvm_ir(llvm_ir, compilation.arch, opt_level=compilation.opt_level, debug_info=compilation.debug_info)
+    try:
+        preload()
+    finally:
+        result = code.result()
+    return result
 
 
 def _binary(code: CodeObject) -> ir.Module:

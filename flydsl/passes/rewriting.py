@@ -52,12 +52,13 @@ def blocks(root: ir.Operation) -> Iterator[ir.Block]:
 def operations(root: ir.Operation) -> list[ir.Operation]:
     """Every operation below `root` in program order; a list, so that the program can be changed on the way."""
     found: list[ir.Operation] = []
-    for region in root.regions:
-        for block in region.blocks:
-            for view in block.operations:
-                found.append(view.operation)
-                found += operations(view.operation)
-    return found
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1:]
 
 
 def functions(module: ir.Operation) -> list[ir.Operation]:

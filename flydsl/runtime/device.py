@@ -100,6 +100,11 @@ def current_device(place: str) -> Device:
     return override if override is not None else _default_device(place)
 
 
+def preload() -> None:
+    """Import what a launch on the simulator needs, some 100 ms: there is time for it while LLVM compiles."""
+    import flydsl.runtime.simulated  # noqa: F401
+
+
 @cache
 def _default_device(place: str) -> Device:
     kind, _, index = place.partition(":")
