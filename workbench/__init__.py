@@ -2,24 +2,66 @@
 
     %load_ext workbench
 
-makes layouts, pipelines, stages, artifacts, kernels and occupancies show themselves, gives those that have a live view
-the method `.explore()`, and adds the cell magic `%%flykernel`. `workbench.explore(x)` works without loading anything.
-Everything here uses only what any user of `flydsl` can use.
+makes pipelines, stages, artifacts, kernels and layouts show themselves, gives them `.explore()`, and adds the magics
+`%%flykernel` and `%flydiff`. The same as calls: `explore`, `compare`, `find`, `export` and the figures. Everything here
+uses only what any user of `flydsl` can use.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+    from flydsl.codegen import Kernel
+    from flydsl.compiler import Pipeline
+    from workbench.search import Search
+
+__all__ = ["compare", "explore", "export", "find", "occupancy_figure"]
 
 
-def explore(value: Any, *arguments: Any, **options: Any) -> Any:
-    """The live view of a value, as a widget: see `workbench.explorers.EXPLORERS` for what has one.
+def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
+    """The live view of a pipeline, stage, artifact or kernel: an ipywidgets widget.
 
-    Raises ArgumentError for what has none, and what the view raises for a value that it cannot show.
+    A launcher is compiled for the arguments of a call; nothing is launched. Raises ArgumentError for a value that has
+    no live view.
     """
     from workbench.explorers import explore
 
-    return explore(value, *arguments, **options)
+    return explore(value, *arguments, **keywords)
+
+
+def compare(before: Any, after: Any, stage: str | int | None = None) -> Any:
+    """Compare two pipelines or artifacts (stage: only that stage of both), two stages, or two texts.
+
+    Raises ArgumentError for things that cannot be compared.
+    """
+    from workbench.comparison import compare
+
+    return compare(before, after, stage)
+
+
+def find(pipeline: Pipeline, text: str) -> Search:
+    """Search a compilation for operations whose name contains a text: where they appear, where they are gone."""
+    from workbench.search import find
+
+    return find(pipeline, text)
+
+
+def export(value: Any, path: str | Path) -> Path:
+    """Write one self-contained HTML page of a pipeline or artifact, or of several of them."""
+    from workbench.page import export
+
+    return export(value, path)
+
+
+def occupancy_figure(kernel: Kernel) -> Figure:
+    """Waves per SIMD against each resource, with the kernel's point on each curve, as a plotly figure."""
+    from workbench.occupancy_curves import occupancy_figure
+
+    return occupancy_figure(kernel)
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -29,5 +71,5 @@ def load_ipython_extension(shell: Any) -> None:
     from workbench.magic import register_magics
 
     register_formatters(shell)
-    add_methods()
     register_magics(shell)
+    add_methods()

@@ -8,10 +8,10 @@ from typing import Any
 from flydsl.arch import Occupancy
 from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Pipeline, Stage
-from workbench.html import code, escape, title
 from workbench.isa import isa_html, isa_text
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.occupancy import (
+    kernel_html,
     kernel_text,
     kernels_html,
     occupancy_html,
@@ -30,12 +30,6 @@ def artifact_html(artifact: CompiledArtifact | CodeObject) -> str:
 def artifact_text(artifact: CompiledArtifact | CodeObject) -> str:
     """The same as text."""
     return "\n\n".join([*map(kernel_text, artifact.kernels), isa_text(artifact)])
-
-
-def kernel_html(kernel: Kernel) -> str:
-    """A kernel's resources, and what its occupancy is made of."""
-    head = title(f"<strong>{code(kernel.name)}</strong> for {escape(kernel.arch.name)}")
-    return f"<div>{head}{kernels_html([kernel])}{occupancy_html(kernel.occupancy)}</div>"
 
 
 # Every type with its HTML and its text.

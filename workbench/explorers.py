@@ -1,7 +1,7 @@
 """Live views: `workbench.explore(x)`, and `x.explore()` once the extension is loaded.
 
 flydsl knows nothing of the workbench. The method is given to its classes from here, when a notebook asks for it with
-`%load_ext workbench`.
+`%load_ext workbench`. Widgets are imported when one is asked for.
 """
 
 from __future__ import annotations
@@ -9,11 +9,71 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flydsl.errors import ArgumentError
+from flydsl.codegen import Kernel
+from flydsl.compiler import CompiledArtifact, JitFunction, Pipeline, Stage
+from flydsl.errors import ArgumentError, FlyError
+from workbench.comparison import Comparison
 from workbench.layouts.explore import EXPLORERS as LAYOUT_EXPLORERS
+from workbench.levels import Level
+from workbench.usage import Usage
+
+
+def explore_launch(function: JitFunction, *arguments: Any, **keywords: Any) -> Any:
+    """Compile a launcher for arguments, launch nothing, and explore that; a failed stage is part of what is shown."""
+    pipeline = function.lower(*arguments, **keywords)
+    try:
+        pipeline.run()
+    except FlyError:
+        if not any(stage.error for stage in pipeline):
+            raise
+    return explore_pipeline(pipeline)
+
+
+def explore_pipeline(pipeline: Pipeline) -> Any:
+    """Every stage, as far as it has run."""
+    from workbench.explorer import Explorer
+
+    return Explorer(pipeline)
+
+
+def explore_artifact(artifact: CompiledArtifact) -> Any:
+    """The compilation that it comes from."""
+    return explore_pipeline(artifact.pipeline)
+
+
+def explore_stage(stage: Stage) -> Any:
+    """The module before and after."""
+    from workbench.explorer import LevelComparer
+
+    texts = {"before": stage.before, "after": stage.after if stage.state == "done" else ""}
+    forms = [Level(name, "mlir", tuple(text.splitlines()), ()) for name, text in texts.items() if text]
+    return LevelComparer(forms)
+
+
+def explore_kernel(kernel: Kernel) -> Any:
+    """Its occupancy, with other amounts."""
+    from workbench.explorer import WhatIf
+
+    return WhatIf(Usage.of(kernel), kernel.name)
+
+
+def explore_comparison(comparison: Comparison) -> Any:
+    """The same stage of both."""
+    from workbench.explorer import StageComparer
+
+    return StageComparer(comparison)
+
 
 # Every type that has a live view, and what makes it: called with the value and whatever else `explore` was given.
-EXPLORERS: dict[type, Callable[..., Any]] = {**LAYOUT_EXPLORERS}
+EXPLORERS: dict[type, Callable[..., Any]] = {
+    JitFunction: explore_launch,
+    Pipeline: explore_pipeline,
+    CompiledArtifact: explore_artifact,
+    Stage: explore_stage,
+    Kernel: explore_kernel,
+    Comparison: explore_comparison,
+    **LAYOUT_EXPLORERS,
+}
 
 
 def explore(value: Any, *arguments: Any, **options: Any) -> Any:

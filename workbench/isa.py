@@ -1,75 +1,187 @@
-"""The ISA view: the machine code's listing, kernels first."""
+"""The ISA view: each kernel's machine code with source lines, registers in use, blocks and loops, waits and the mix."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact
-from workbench.html import code, details, escape, faint, listing
+from workbench.highlight import highlight
+from workbench.html import code, details, escape, faint, listing, table, title
+from workbench.levels import place_key
+from workbench.machine_code.analysis import Analysis, analyses, source_lines
+from workbench.machine_code.instructions import MachineInstruction
+from workbench.machine_code.registers import RegisterSet, registers_of
 
-_FUNCTION = re.compile(r'\s*\.type\s+(?P<name>".*"|\S+),@function')
-_SECTION = re.compile(r"\s*\.section\b")
-_INSTRUCTION = re.compile(r"\t[a-z]")
+_MAX_LINES = 300  # of a kernel; a saved notebook stays small
+_MAX_REST_LINES = 200
+_TEXT_COLUMNS = 58
+_SHORT_WAIT = 8  # instructions: too few to hide a memory access behind
+_MARK = "background-color:rgba(240,228,66,0.3)"
 
 
-@dataclass(frozen=True)
-class Listing:
-    """An assembly listing taken apart.
+def isa_html(artifact: CompiledArtifact | CodeObject, *, registers: str = "", is_open: bool = True) -> str:
+    """Each kernel's code, then, folded, what surrounds it.
 
-    functions: name -> its lines, from the label to the end of its section. rest: every other line: directives, the
-    kernel descriptors, metadata.
+    registers: such as "v[4:7], s2": instructions that read or write any of them are marked.
     """
-
-    functions: dict[str, tuple[str, ...]]
-    rest: tuple[str, ...]
-
-    @staticmethod
-    def of(isa: str) -> Listing:
-        """Take a listing of LLVM's apart."""
-        functions: dict[str, list[str]] = {}
-        rest: list[str] = []
-        name, target = "", rest
-        for line in isa.splitlines():
-            if declaration := _FUNCTION.match(line):
-                name = declaration["name"]
-            elif name and line.startswith(f"{name}:"):
-                target = functions[name] = []
-            elif _SECTION.match(line):
-                name, target = "", rest
-            target.append(line)
-        return Listing({name: tuple(lines) for name, lines in functions.items()}, tuple(rest))
-
-
-def isa_html(artifact: CompiledArtifact | CodeObject, *, is_open: bool = True) -> str:
-    """Each function's code, then, folded, what surrounds it."""
-    parts = Listing.of(artifact.isa)
-    functions = "".join(
-        details(f"ISA of {code(name)}, {_instructions(lines)} instructions", _listing(lines), is_open=is_open)
-        for name, lines in parts.functions.items()
+    code_object = _code(artifact)
+    kernels = "".join(
+        kernel_isa_html(analysis, registers=registers, is_open=is_open) for analysis in analyses(code_object)
     )
-    return functions + details(f"Directives and metadata, {len(parts.rest)} lines", _listing(parts.rest))
+    rest = [line for line in code_object.isa.splitlines() if not line.startswith(("\ts_", "\tv_"))]
+    shown = "\n".join(highlight(line, "isa") for line in rest[:_MAX_REST_LINES])
+    left = f"\n{faint(f'{len(rest) - _MAX_REST_LINES} more lines')}" if len(rest) > _MAX_REST_LINES else ""
+    return kernels + details(f"The listing without instructions, {len(rest)} lines", listing(shown + left))
+
+
+def kernel_isa_html(
+    analysis: Analysis, *, registers: str = "", is_open: bool = True, max_lines: int = _MAX_LINES
+) -> str:
+    """One kernel."""
+    name, count = analysis.kernel.name, len(analysis.instructions)
+    notes = "".join(title(escape(note)) for note in notes_of(analysis))
+    columns = faint("registers in use (" + " ".join(_columns(analysis)) + "), instruction, line of the source")
+    lines = _lines(analysis, registers_of(registers))
+    shown = [next(lines) for _ in range(min(max_lines, count + len(analysis.blocks)))]
+    left = sum(1 for _ in lines)
+    more = faint(f"{left} more lines; the exported page and .explore() show all") if left else ""
+    content = f"{_mix_html(analysis)}{notes}{title(columns)}{listing(''.join(shown) + more)}"
+    return details(f"ISA of {code(name)}, {count} instructions", content, is_open=is_open)
 
 
 def isa_text(artifact: CompiledArtifact | CodeObject) -> str:
-    """The code of each function."""
-    return "\n\n".join("\n".join(lines) for lines in Listing.of(artifact.isa).functions.values())
+    """The code of each kernel."""
+    return "\n\n".join(map(_kernel_text, analyses(_code(artifact))))
 
 
-def _instructions(lines: Iterable[str]) -> int:
-    return sum(_INSTRUCTION.match(line) is not None for line in lines)
+def _kernel_text(analysis: Analysis) -> str:
+    lines = list(_text_lines(analysis))
+    left = len(lines) - _MAX_LINES
+    more = [f"... {left} more lines"] if left > 0 else []
+    head = f"{analysis.kernel.name}: {', '.join(_columns(analysis))} in use"
+    return "\n".join([head, *notes_of(analysis), *lines[:_MAX_LINES], *more])
 
 
-def _listing(lines: Iterable[str]) -> str:
-    return listing("\n".join(map(_line, lines)))
+def notes_of(analysis: Analysis) -> list[str]:
+    """What stands out: the most registers in use, what fewer would give, loops, short waits."""
+    return [note for note in (_peak_note(analysis), _loop_note(analysis), _wait_note(analysis)) if note]
 
 
-def _line(line: str) -> str:
-    """Comments, which name source lines, stand back; labels stand out."""
-    instruction, semicolon, comment = line.partition(";")
-    shown = escape(instruction)
-    if not line.startswith(("\t", " ", ";")):
-        shown = f"<strong>{shown}</strong>"
-    return shown + (faint(";" + escape(comment)) if semicolon else "")
+def _peak_note(analysis: Analysis) -> str:
+    allocated, peak, target = analysis.kernel.occupancy.vgprs_allocated, analysis.peak, analysis.target
+    note = f"At most {peak} vector registers are in use at once; {allocated} are allocated."
+    if target is None:
+        return note
+    waves = analysis.kernel.occupancy.waves_per_simd + 1
+    over = analysis.over_target
+    if not over:
+        return f"{note} {waves} waves per SIMD need an allocation of at most {target}: what is in use would fit."
+    lines = ", ".join(map(str, source_lines(over)))
+    return (
+        f"{note} {peak - target} fewer would give {waves} waves per SIMD: "
+        f"more than {target} are in use at {len(over)} instructions (◀), from line {lines} of the source."
+    )
+
+
+def _loop_note(analysis: Analysis) -> str:
+    heads = {head: block for block in analysis.blocks for head in block.loops}
+    if not heads:
+        return ""
+    parts = [
+        f"{analysis.blocks[head].label or 'the start'}, "
+        f"{sum(b.end - b.start for b in analysis.blocks if head in b.loops)} instructions"
+        for head in sorted(heads)
+    ]
+    return f"Loops: {'; '.join(parts)}."
+
+
+def _wait_note(analysis: Analysis) -> str:
+    short = [w for w in analysis.waits if w.distance is not None and w.distance <= _SHORT_WAIT]
+    if not analysis.waits:
+        return ""
+    return (
+        f"Waits for memory: {len(analysis.waits)}; {len(short)} of them for an access that was issued "
+        f"{_SHORT_WAIT} instructions before or later."
+    )
+
+
+def _mix_html(analysis: Analysis) -> str:
+    mix = analysis.mix()
+    rows = [["all", *(str(count) for count, _ in mix.values())]]
+    if any(inside for _, inside in mix.values()):
+        rows.append(["in loops", *(str(inside) for _, inside in mix.values())])
+    return table(("instructions", *map(escape, mix)), rows, numbers=range(1, len(mix) + 1))
+
+
+def _columns(analysis: Analysis) -> tuple[str, ...]:
+    """The register files to count: no AGPRs where there are none."""
+    return ("VGPR", "AGPR", "SGPR") if analysis.kernel.resources.agprs else ("VGPR", "SGPR")
+
+
+def _counts(analysis: Analysis, instruction: MachineInstruction) -> str:
+    pressure = analysis.pressures[instruction.index]
+    return "".join(f"{pressure.count(column[0].lower()):>4}" for column in _columns(analysis))
+
+
+def _flag(analysis: Analysis, instruction: MachineInstruction) -> str:
+    """What stands out at a line: too many registers for one more wave, or as many as nowhere else."""
+    in_use = analysis.vector_registers[instruction.index]
+    if analysis.target is not None and in_use > analysis.target:
+        return f"◀ {in_use - analysis.target} fewer"
+    return "◀ peak" if in_use == analysis.peak and analysis.target is None else ""
+
+
+def _waits_text(analysis: Analysis) -> dict[int, str]:
+    """Per wait, what for."""
+    found: dict[int, list[str]] = {}
+    for wait in analysis.waits:
+        if wait.cause is not None:
+            found.setdefault(wait.instruction.index, []).append(f"{wait.cause.mnemonic} {wait.distance} before")
+    return {index: "for " + ", ".join(causes) for index, causes in found.items()}
+
+
+def _place(instruction: MachineInstruction) -> str:
+    return "" if instruction.location is None else place_key(instruction.location)
+
+
+def _lines(analysis: Analysis, marked: RegisterSet) -> Iterator[str]:
+    waits = _waits_text(analysis)
+    for block in analysis.blocks:
+        yield f"{faint(escape(_block_head(block.label, block.loops, analysis)))}\n"
+        for instruction in analysis.instructions[block.start : block.end]:
+            text = instruction.text.replace("\t", " ")
+            padding = " " * max(_TEXT_COLUMNS - len(text), 1)
+            bars = "│" * len(block.loops)
+            remarks = "  ".join(
+                filter(None, (_place(instruction), waits.get(instruction.index, ""), _flag(analysis, instruction)))
+            )
+            use = _use(instruction, marked)
+            line = (
+                f"{_counts(analysis, instruction)} {use:<2}{bars}{highlight(f' {text}', 'isa')}"
+                f"{padding}{faint(escape(remarks))}"
+            )
+            yield f'<span style="{_MARK}">{line}</span>\n' if use else f"{line}\n"
+
+
+def _use(instruction: MachineInstruction, marked: RegisterSet) -> str:
+    """ "r" and "w" where an instruction reads or writes a marked register."""
+    reads, writes = instruction.uses
+    return ("r" if reads & marked else "") + ("w" if writes & marked else "")
+
+
+def _block_head(label: str, loops: tuple[int, ...], analysis: Analysis) -> str:
+    inside = f"  in the loop of {analysis.blocks[loops[-1]].label or 'the start'}" if loops else ""
+    return f"{label or '(falls through)'}:{inside}"
+
+
+def _text_lines(analysis: Analysis) -> Iterator[str]:
+    for block in analysis.blocks:
+        yield _block_head(block.label, block.loops, analysis)
+        for instruction in analysis.instructions[block.start : block.end]:
+            text = f"{instruction.text:<{_TEXT_COLUMNS}} {_place(instruction)}"
+            yield f"{_counts(analysis, instruction)}  {text}".rstrip()
+
+
+def _code(artifact: CompiledArtifact | CodeObject) -> CodeObject:
+    return artifact.code if isinstance(artifact, CompiledArtifact) else artifact

@@ -1,60 +1,125 @@
-"""`%%flykernel`: run a cell and show how each launch in it was compiled."""
+"""`%%flykernel`: run a cell and show how each launch in it was compiled. `%flydiff`: compare two compilations."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from IPython.display import display
 
-from flydsl.arch import ARCHS, get_arch
-from flydsl.compiler import capture_launches
-from flydsl.errors import ArgumentError
-from workbench.report import reports
+from flydsl.arch import ARCHS, Arch, get_arch
+from flydsl.compiler import Pipeline, capture_launches
+from flydsl.errors import ArgumentError, FlyError
+from workbench.comparison import compare
+from workbench.report import DEFAULT_SECTIONS, SECTIONS, Report, Shown, reports
 
 _NOTHING_LAUNCHED = (
     "%%flykernel: the cell ran and launched nothing. Call a @flyc.jit function in it to see how it was compiled."
 )
+_FIRST_STAGE = "the first stage"
 
 
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are ours; the standard one ends the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise ArgumentError(f"%%flykernel: {message}", hint="%flykernel --help lists the options")
+        raise ArgumentError(f"{self.prog}: {message}", hint=f"%{self.prog.lstrip('%')} --help lists the options")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    return argparse.HelpFormatter(prog, width=100)
+
+
+def _flykernel_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="%%flykernel",
         add_help=False,
         allow_abbrev=False,
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100),
+        formatter_class=_formatter,
         description="Run the cell and show, for every launch of a @flyc.jit function in it, the stages of the "
         "compilation, registers and occupancy, and the machine code. Launches of the same compiled code are shown "
-        "once. After an error the launches before it are shown, and the notebook stops.",
+        "once. After an error what was launched before it is shown, of a compilation that failed the stages up to "
+        "the one that did, and the notebook stops.",
     )
     known = ", ".join(arch.name for arch in ARCHS)
     parser.add_argument(
-        "--arch", metavar="ARCH", help=f"compile the launches for another target and show that: one of {known}"
+        "--arch",
+        metavar="ARCH[,ARCH]",
+        help=f"compile the launches for another target and show that, or for two and compare them: {known}",
+    )
+    parser.add_argument(
+        "--show",
+        metavar="SECTION,...",
+        default=",".join(DEFAULT_SECTIONS),
+        help=f"what to show: {', '.join(SECTIONS)}; by default {', '.join(DEFAULT_SECTIONS)}",
+    )
+    parser.add_argument("--stage", metavar="STAGE", help="show what that stage did, by a pass's name or a number")
+    parser.add_argument(
+        "--step",
+        metavar="STAGE",
+        nargs="?",
+        const=_FIRST_STAGE,
+        help="stop every launch before that stage (of --stage, or the first one, where none is named) and run nothing; "
+        "go on with .step() and .run() of what --name binds",
+    )
+    parser.add_argument(
+        "--name", metavar="NAME", help="bind the pipeline to a variable; a list of them where there are several"
+    )
+    parser.add_argument(
+        "--static", action="store_true", help="without controls: for notebooks that are saved and read, not run"
     )
     parser.add_argument("--help", action="store_true", help="show this text and run nothing")
     return parser
 
 
-def register_magics(shell: Any) -> None:
-    """Add `%%flykernel` to an IPython shell, and `%flykernel --help`: IPython runs no cell magic on an empty cell."""
+def _flydiff_parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="%flydiff",
+        add_help=False,
+        allow_abbrev=False,
+        formatter_class=_formatter,
+        description="Compare two pipelines, artifacts, stages or texts: resources and every stage of two "
+        "compilations, or the lines of two stages. Names of values and locations are no difference.",
+    )
+    parser.add_argument(
+        "before", nargs="?", help="an expression of the notebook, such as p, p[3] or 'p[\"canonicalize\"]'"
+    )
+    parser.add_argument("after", nargs="?", help="another one")
+    parser.add_argument("--stage", metavar="STAGE", help="of two pipelines, compare that stage only")
+    parser.add_argument("--help", action="store_true", help="show this text")
+    return parser
 
-    def magic(line: str, cell: str | None = None) -> None:
+
+def register_magics(shell: Any) -> None:
+    """Add `%%flykernel` and `%flydiff`, and `%flykernel --help`: IPython runs no cell magic on an empty cell."""
+
+    def cell_magic(line: str, cell: str | None = None) -> None:
         if cell is None and "--help" not in line.split():
             raise ArgumentError("%flykernel without a cell", hint="begin the cell with %%flykernel")
         flykernel(shell, line, cell or "")
 
-    magic.__doc__ = _parser().format_help()
-    shell.register_magic_function(magic, "line_cell", "flykernel")
+    def line_magic(line: str) -> None:
+        flydiff(shell, line)
+
+    cell_magic.__doc__ = _flykernel_parser().format_help()
+    line_magic.__doc__ = _flydiff_parser().format_help()
+    shell.register_magic_function(cell_magic, "line_cell", "flykernel")
+    shell.register_magic_function(line_magic, "line", "flydiff")
+
+
+def flydiff(shell: Any, line: str) -> None:
+    """Show the comparison of two expressions. Raises ArgumentError for bad options and things of no such kind."""
+    options = _flydiff_parser().parse_args(_words("%flydiff", line))
+    if options.help:
+        print(_flydiff_parser().format_help())
+        return
+    if options.before is None or options.after is None:
+        raise ArgumentError("%flydiff compares two things", hint="%flydiff --help has examples")
+    before, after = (shell.ev(text) for text in (options.before, options.after))
+    display(compare(before, after, _stage(options.stage)))
 
 
 def flykernel(shell: Any, line: str, cell: str) -> None:
@@ -63,28 +128,95 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
     Raises CellFailed, named and rendered as the cell's own error; ArgumentError and ArchError for bad options, before
     anything runs; FlyError where compiling for another target fails.
     """
-    options = _parser().parse_args(_words(line))
+    options = _flykernel_parser().parse_args(_words("%%flykernel", line))
     if options.help:
-        print(_parser().format_help())
+        print(_flykernel_parser().format_help())
         return
-    arch = get_arch(options.arch) if options.arch is not None else None
-    with capture_launches() as launches:
+    archs, shown = _archs(options.arch), Shown(_sections(options.show), _stage(options.stage))
+    _check_name(options.name)
+    with capture_launches(trace_only=options.step is not None) as launches:
         failure = _run(shell, f"# %%flykernel {line}\n{cell}")
-    shown = reports(launches, arch)
-    for report in shown:
-        display(report)
-    failure = failure or next((report.error for report in shown if report.error), None)
+    if not launches and failure is None:
+        print(_NOTHING_LAUNCHED)
+    found = [reports(launches, shown, arch) for arch in archs]
+    if options.step is not None:
+        for report in _flat(found):
+            _stop_before(report, _stage(options.stage if options.step == _FIRST_STAGE else options.step))
+    _bind(shell, options.name, _flat(found))
+    _show(found, is_static=options.static)
+    failure = failure or next((report.error for report in _flat(found) if report.error), None)
     if failure is not None:
         raise failure
-    if not launches:
-        print(_NOTHING_LAUNCHED)
 
 
-def _words(line: str) -> list[str]:
+def _show(found: list[list[Report]], *, is_static: bool) -> None:
+    """Each report; of two targets the comparison first."""
+    for reports_of_one in zip(*found, strict=True):
+        pipelines = [report.pipeline for report in reports_of_one if report.pipeline is not None]
+        if len(pipelines) == 2:
+            display(compare(*pipelines))
+        for report in reports_of_one:
+            display(report if is_static else report.explore())
+
+
+def _flat(found: list[list[Report]]) -> list[Report]:
+    """All reports, in the order in which they are shown."""
+    return [report for reports_of_one in zip(*found, strict=True) for report in reports_of_one]
+
+
+def _stop_before(report: Report, stage: str | int | None) -> None:
+    """Run a traced pipeline up to the stage before one. A stage that fails on the way is what is shown then."""
+    pipeline = report.pipeline
+    if pipeline is None:
+        return
+    until = 1 if stage is None else pipeline[stage].index
+    if until > 1:
+        try:
+            pipeline.run(until=until - 1)
+        except FlyError as error:
+            report.error = error
+
+
+def _bind(shell: Any, name: str | None, found: list[Report]) -> None:
+    pipelines = [report.pipeline for report in found if report.pipeline is not None]
+    if name is not None and pipelines:
+        value: Pipeline | list[Pipeline] = pipelines[0] if len(pipelines) == 1 else pipelines
+        shell.push({name: value})
+
+
+def _archs(text: str | None) -> Sequence[Arch | None]:
+    """The targets to show; None is the one that the cell launches for."""
+    if text is None:
+        return [None]
+    names = text.split(",")
+    if len(names) > 2:
+        raise ArgumentError(f"%%flykernel --arch {text}: {len(names)} targets", hint="one, or two to compare")
+    return [get_arch(name) for name in names]
+
+
+def _sections(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    unknown = [name for name in names if name not in SECTIONS]
+    if unknown:
+        raise ArgumentError(f"%%flykernel --show: no section {unknown[0]!r}", hint=f"they are {', '.join(SECTIONS)}")
+    return names
+
+
+def _check_name(name: str | None) -> None:
+    if name is not None and not name.isidentifier():
+        raise ArgumentError(f"%%flykernel --name {name}: not a name", hint="give one that Python takes for a variable")
+
+
+def _stage(text: str | None) -> str | int | None:
+    """A stage as a pipeline takes it: its number or a name."""
+    return int(text) if text is not None and text.isdigit() else text
+
+
+def _words(magic: str, line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError as error:
-        raise ArgumentError(f"%%flykernel {line}: {error}", hint="quotes come in pairs") from None
+        raise ArgumentError(f"{magic} {line}: {error}", hint="quotes come in pairs") from None
 
 
 class CellFailed(Exception):

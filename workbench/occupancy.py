@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flydsl.arch import Occupancy, max_vgprs
+from flydsl.arch import Occupancy
 from flydsl.codegen import Kernel, Resources
 from workbench.html import code, escape, table, title
+from workbench.occupancy_curves import occupancy_image
+from workbench.usage import RESOURCES, Usage, curve, next_steps
 
 
 def _amounts(resources: Resources) -> dict[str, str]:
@@ -33,6 +35,40 @@ def kernels_html(kernels: Sequence[Kernel]) -> str:
     return f"<div>{table(header, rows, numbers=range(1, len(header) - 2))}{advice}</div>"
 
 
+def kernel_html(kernel: Kernel) -> str:
+    """A kernel's resources, what its occupancy is made of, and the curve of each resource."""
+    head = title(f"<strong>{code(kernel.name)}</strong> for {escape(kernel.arch.name)}")
+    return f"<div>{head}{kernels_html([kernel])}{usage_html(Usage.of(kernel))}</div>"
+
+
+def usage_html(usage: Usage) -> str:
+    """The occupancy of amounts: what each resource allows, where it would allow another number, and the curves."""
+    now = usage.occupancy
+    rows = [
+        [
+            escape(resource),
+            str(usage.amount(resource)),
+            _squares(now.limits[resource], now.max_waves_per_simd),
+            "◀ limits" if now.limiter and now.limits[resource] == now.waves_per_simd else "",
+            escape(_steps_text(usage, resource)),
+        ]
+        for resource in RESOURCES
+    ]
+    head = title(f"<strong>{escape(occupancy_text(now))}</strong>")
+    header = ("resource", "amount", "allows waves per SIMD", "", "steps (amount up to: waves)")
+    advice = title(escape(advice_text(usage))) if now.limiter else ""
+    return f"<div>{head}{table(header, rows, numbers=(1,))}{advice}{occupancy_image(usage)}</div>"
+
+
+def _steps_text(usage: Usage, resource: str) -> str:
+    """Up to which amount how many waves fit. A workgroup's waves do not fall with its size, so it has no such list."""
+    steps = curve(usage, resource)
+    if resource == "workgroup" or len(steps) == 1:
+        return ""
+    ends = [start - 1 for start, _ in steps[1:]] + [usage.largest(resource)]
+    return ", ".join(f"{end}: {waves}" for end, (_, waves) in zip(ends, steps, strict=True))
+
+
 def kernel_text(kernel: Kernel) -> str:
     """One kernel as text."""
     lines = [f"{kernel.name} for {kernel.arch.name}", f"  {resources_text(kernel.resources)}"]
@@ -55,7 +91,11 @@ def occupancy_html(occupancy: Occupancy) -> str:
     """The occupancy, and what each resource alone would allow; those that limit it are marked."""
     most = occupancy.max_waves_per_simd
     rows = [
-        [escape(name), _squares(waves, most), "◀ limits" if name == occupancy.limiter else ""]
+        [
+            escape(name),
+            _squares(waves, most),
+            "◀ limits" if occupancy.limiter and waves == occupancy.waves_per_simd else "",
+        ]
         for name, waves in occupancy.limits.items()
     ]
     head = f"<strong>{escape(occupancy_text(occupancy))}</strong>"
@@ -65,18 +105,47 @@ def occupancy_html(occupancy: Occupancy) -> str:
 def occupancy_text(occupancy: Occupancy) -> str:
     """The occupancy in a line."""
     waves, most = occupancy.waves_per_simd, occupancy.max_waves_per_simd
-    reason = f"limited by {occupancy.limiter}" if occupancy.limiter else "the maximum"
+    limiters = [name for name, allowed in occupancy.limits.items() if allowed == waves]
+    reason = f"limited by {' and '.join(limiters)}" if occupancy.limiter else "the maximum"
     return f"{waves} of {most} waves per SIMD, {reason}"
 
 
 def next_wave(kernel: Kernel) -> str:
-    """With how many vector registers one more wave would fit, where they are what limits it; else empty."""
-    occupancy = kernel.occupancy
-    if occupancy.limiter != "VGPR":
+    """What would let one more wave run; empty at the maximum."""
+    return advice_text(Usage.of(kernel))
+
+
+def advice_text(usage: Usage) -> str:
+    """What would let one more wave run on a SIMD; empty at the maximum."""
+    now, steps = usage.occupancy, next_steps(usage)
+    if now.limiter is None:
         return ""
-    waves = occupancy.waves_per_simd + 1
-    most = max_vgprs(kernel.arch, waves, kernel.info.wave_size)
-    return f"{waves} waves per SIMD fit with at most {most} vector registers; {occupancy.vgprs_allocated} are allocated"
+    if not steps:
+        return "No other amount of what limits it would let more waves run."
+    more = min(_with_steps(usage, resource, amount) for resource, amount in ((s.resource, s.amount) for s in steps))
+    needs = " and ".join(_need(usage, step.resource, step.amount) for step in steps)
+    return f"{more} waves per SIMD fit with {needs}"
+
+
+def _with_steps(usage: Usage, resource: str, amount: int) -> int:
+    """What the resource alone would allow then; the others may allow less, but more than now."""
+    waves = usage.with_amount(resource, amount).occupancy.limits[resource]
+    others = [
+        allowed
+        for name, allowed in usage.occupancy.limits.items()
+        if name != resource and allowed > usage.occupancy.waves_per_simd
+    ]
+    return min([waves, *others])
+
+
+def _need(usage: Usage, resource: str, amount: int) -> str:
+    present = usage.amount(resource)
+    return {
+        "VGPR": f"at most {amount} vector registers; {present} are allocated",
+        "SGPR": f"at most {amount} scalar registers; it takes {present}",
+        "LDS": f"at most {amount} B of LDS; it takes {present} B",
+        "workgroup": f"{amount} threads in a workgroup; it has {present}",
+    }[resource]
 
 
 def _bar(occupancy: Occupancy) -> str:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import groupby
 
 from flydsl.compiler import Pipeline, Stage
-from workbench.html import code, details, escape, message, nowrap, table, title
-from workbench.ir import Diff
+from workbench.highlight import highlight
+from workbench.html import code, details, escape, faint, listing, message, nowrap, table, title
+from workbench.ir import Diff, clipped
 
 _HEADER = ("#", "stage", "phase", "state", "ms", "ops", "lines", "purpose")
-# Each stage's diff is cut off here, so that a pipeline of a large kernel does not blow up the notebook.
-_MAX_DIFF_LINES = 300
+# Texts in a pipeline's display are cut off here, so that a large kernel does not blow up the notebook.
+_MAX_DIFF_LINES = 60
+_MAX_STAGE_LINES = 600
+_MAX_INPUT_LINES = 200
 
 
 def pipeline_html(pipeline: Pipeline) -> str:
-    """The stages as a table, in which those that changed nothing stand back, and the diffs of the others, folded."""
+    """The stages as a table, those that changed nothing folded, and the diffs of the others."""
     head = f"<strong>{code(pipeline.name)}</strong> for {escape(pipeline.arch.name)}: {escape(progress(pipeline))}"
     return f"<div>{title(head)}{stages_html(pipeline)}</div>"
 
@@ -25,35 +29,51 @@ def progress(pipeline: Pipeline) -> str:
 
 
 def stages_html(pipeline: Pipeline) -> str:
-    """The table and the diffs, without a heading; what failed is below with its message."""
-    diffs = _diffs(pipeline)
-    rows = [_row(stage, diffs.get(stage.index)) for stage in pipeline]
-    unchanged = {i for i, stage in enumerate(pipeline) if stage.index in diffs and not diffs[stage.index].lines}
-    stages = table(_HEADER, rows, numbers=(0, 4), faint_rows=unchanged)
-    failures = "".join(message(str(stage.error)) for stage in pipeline if stage.error)
-    return stages + _changes_html(pipeline, diffs) + failures
+    """The table and the diffs, without a heading; what failed is below, with its message and its input."""
+    diffs = {stage.index: stage_diff(stage) for stage in pipeline if stage.state == "done"}
+    groups = _groups(pipeline, diffs)
+    rows = [_row(group, diffs.get(group[0].index)) for group in groups]
+    faint_rows = {i for i, group in enumerate(groups) if _is_unchanged(group[0], diffs)}
+    failures = "".join(_failure_html(stage) for stage in pipeline if stage.error)
+    return table(_HEADER, rows, numbers=(0, 4), faint_rows=faint_rows) + _changes_html(pipeline, diffs) + failures
 
 
-def _diffs(pipeline: Pipeline) -> dict[int, Diff]:
-    """What each stage that ran did, by the stage's number. Each module is printed once."""
-    texts = [pipeline.text_after(index) for index in range(pipeline.position + 1)]
-    return {i: Diff.between(before, after) for i, (before, after) in enumerate(pairwise(texts), start=1)}
+def stage_diff(stage: Stage) -> Diff:
+    """What a stage that ran did."""
+    return Diff.between(stage.before, stage.after, "mlir")
 
 
-def _row(stage: Stage, diff: Diff | None) -> list[str]:
-    state = f"<strong>{stage.state}</strong>" if stage.error else escape(stage.state)
-    time = "" if stage.time_ms is None else f"{stage.time_ms:.2f}"
-    ops = "" if diff is None else nowrap(f"{stage.ops_before} → {stage.ops_after}")
+def _groups(pipeline: Pipeline, diffs: dict[int, Diff]) -> list[list[Stage]]:
+    """The stages, one by one; successive ones that changed nothing together."""
+
+    def group(stage: Stage) -> object:
+        return "unchanged" if _is_unchanged(stage, diffs) else stage.index
+
+    return [list(stages) for _, stages in groupby(pipeline, key=group)]
+
+
+def _is_unchanged(stage: Stage, diffs: dict[int, Diff]) -> bool:
+    return stage.index in diffs and diffs[stage.index].is_empty
+
+
+def _row(stages: Sequence[Stage], diff: Diff | None) -> list[str]:
+    first, last = stages[0], stages[-1]
+    number = str(first.index) if first is last else nowrap(f"{first.index} to {last.index}")
+    names = "".join(f"<div>{code(label(stage))}</div>" for stage in stages)
+    state = f"<strong>{first.state}</strong>" if first.error else escape(first.state)
+    times = [stage.time_ms for stage in stages if stage.time_ms is not None]
+    time = f"{sum(times):.2f}" if times else ""
+    ops = "" if diff is None else nowrap(f"{first.ops_before} → {last.ops_after}")
     lines = "" if diff is None else nowrap(diff.summary)
-    purpose = escape(stage.summary)
-    return [str(stage.index), code(_label(stage)), escape(stage.phase), state, time, ops, lines, purpose]
+    purpose = "; ".join(dict.fromkeys(escape(stage.summary) for stage in stages))
+    return [number, names, escape(first.phase), state, time, ops, lines, purpose]
 
 
 def _changes_html(pipeline: Pipeline, diffs: dict[int, Diff]) -> str:
     changes = [
-        details(f"{stage.index} {code(_label(stage))} {diff.summary}", diff.html(max_lines=_MAX_DIFF_LINES))
+        details(f"{stage.index} {code(label(stage))} {diff.summary}", diff.html(max_lines=_MAX_DIFF_LINES))
         for stage in pipeline
-        if (diff := diffs.get(stage.index)) is not None and diff.lines
+        if (diff := diffs.get(stage.index)) is not None and not diff.is_empty
     ]
     if not changes:
         return ""
@@ -61,25 +81,43 @@ def _changes_html(pipeline: Pipeline, diffs: dict[int, Diff]) -> str:
     return details(f"What changed: {len(changes)} of {len(diffs)} stages", content)
 
 
+def _failure_html(stage: Stage) -> str:
+    shown = stage.before.splitlines()
+    return message(str(stage.error)) + details(
+        f"The input of {stage.index} {code(label(stage))}, {len(shown)} lines", text_html(shown, "mlir")
+    )
+
+
+def text_html(lines: Sequence[str], language: str, *, max_lines: int = _MAX_INPUT_LINES) -> str:
+    """A highlighted listing, cut off after max_lines and saying so."""
+    left = len(lines) - max_lines
+    more = f"\n{faint(f'{left} more lines')}" if left > 0 else ""
+    return listing("\n".join(highlight(clipped(line), language) for line in lines[:max_lines]) + more)
+
+
 def stage_html(stage: Stage) -> str:
     """One stage: what it is for, and what it changed."""
-    head = f"<strong>{stage.index} {code(_label(stage))}</strong>: {escape(stage.summary)}"
+    head = f"<strong>{stage.index} {code(label(stage))}</strong>: {escape(stage.summary)}"
     if stage.error:
-        return f"<div>{title(head)}{message(str(stage.error))}</div>"
+        return f"<div>{title(head)}{_failure_html(stage)}</div>"
     if stage.state != "done":
         return f"<div>{title(f'{head} ({escape(stage.state)})')}</div>"
-    diff = Diff.between(stage.before, stage.after)
-    counts = f"{diff.summary} lines, {stage.ops_before} → {stage.ops_after} operations" if diff.lines else diff.summary
-    return f"<div>{title(head)}{title(counts)}{diff.html() if diff.lines else ''}</div>"
+    diff = stage_diff(stage)
+    if diff.is_empty:
+        return f"<div>{title(head)}{title(diff.summary)}</div>"
+    counts = f"{diff.summary} lines, {stage.ops_before} → {stage.ops_after} operations"
+    return f"<div>{title(head)}{title(counts)}{diff.html(max_lines=_MAX_STAGE_LINES)}</div>"
 
 
 def stage_text(stage: Stage) -> str:
     """The same as text."""
-    head = f"{stage.index} {_label(stage)}: {stage.summary} ({stage.state})"
+    head = f"{stage.index} {label(stage)}: {stage.summary} ({stage.state})"
     if stage.error:
         return f"{head}\n{stage.error}"
-    return f"{head}\n{stage.diff}" if stage.state == "done" and stage.changed else head
+    changed = stage.state == "done" and not stage_diff(stage).is_empty
+    return f"{head}\n{stage_diff(stage).text()}" if changed else head
 
 
-def _label(stage: Stage) -> str:
+def label(stage: Stage) -> str:
+    """A stage's passes."""
     return ", ".join(stage.passes)

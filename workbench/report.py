@@ -1,97 +1,153 @@
-"""What `%%flykernel` shows: each compilation behind the launches of a cell, with how often it was called."""
+"""What `%%flykernel` shows of each compilation behind the launches of a cell: the sections one asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from flydsl.arch import Arch
-from flydsl.compiler import CompiledArtifact, Launch, Pipeline
+from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import FlyError
 from workbench.html import code, details, escape, message, title
 from workbench.isa import isa_html, isa_text
-from workbench.occupancy import kernel_text, kernels_html
-from workbench.pipeline import progress, stages_html
+from workbench.layout_list import layouts_html
+from workbench.occupancy import kernel_html, kernel_text, kernels_html
+from workbench.pipeline import progress, stage_html, stage_text, stages_html
+from workbench.run import run_html, value_text
 
-_MAX_VALUE_CHARS = 40
+SECTIONS = ("layout", "pipeline", "isa", "occupancy", "run")
+DEFAULT_SECTIONS = ("pipeline", "isa", "occupancy")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What to show. sections: of `SECTIONS`. stage: one to show on its own. is_folded: begin closed."""
+
+    sections: tuple[str, ...] = DEFAULT_SECTIONS
+    stage: str | int | None = None
+    is_folded: bool = False
 
 
 class Report:
     """One compilation: its stages, its kernels' resources, its machine code.
 
     launch: the first call that used it. calls: how many there were. arch: a target to compile it for instead of the
-    one that the cell launched it for. error: why that failed.
+    one that the cell launched it for. error: why that failed; the pipeline then shows how far it came, unless there
+    was nothing to compile (None).
     """
 
-    def __init__(self, launch: Launch, calls: int, arch: Arch | None = None, *, is_folded: bool = False) -> None:
+    def __init__(self, launch: Launch, calls: int, shown: Shown, arch: Arch | None = None) -> None:
+        self._launch = launch
         self._call = call_text(launch)
         self._calls = "1 call" if calls == 1 else f"{calls} calls, the first one shown"
-        self._is_folded = is_folded
+        self._shown = shown
         self.pipeline: Pipeline | None = None
-        self.artifact: CompiledArtifact | None = None
         self.error: FlyError | None = None
         if arch is None or arch == launch.pipeline.arch:
-            self.pipeline, self.artifact = launch.pipeline, launch.artifact
+            self.pipeline = launch.pipeline
             self._target = launch.pipeline.arch.name
         else:
             self._target = f"{arch.name}, compiled only; the cell launched it for {launch.pipeline.arch.name}"
             self._compile(launch, arch)
+        # Looked up here, so that an unknown name is told before anything is shown.
+        self._stage = None if shown.stage is None or self.pipeline is None else self.pipeline[shown.stage]
 
     def _compile(self, launch: Launch, arch: Arch) -> None:
         try:
             self.pipeline = launch.function.lower(*launch.arguments, arch=arch.name)
-            self.artifact = self.pipeline.artifact
+            self.pipeline.run()
         except FlyError as error:
             self.error = error
 
+    def explore(self) -> Any:
+        """The same with controls, an ipywidgets widget; where there are no widgets it shows as this report does."""
+        from workbench.explorer import Explorer
+
+        return self if self.pipeline is None else Explorer(self.pipeline, report=self)
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """What to show, of `SECTIONS`."""
+        return tuple(self._sections())
+
+    @property
+    def call(self) -> str:
+        """The call as the user would write it, and its target."""
+        return f"{self._call} for {self._target} ({self._calls})"
+
     def _repr_html_(self) -> str:
         head = title(f"<strong>{code(self._call)}</strong> for {escape(self._target)} ({escape(self._calls)})")
-        parts = [head]
-        if self.pipeline is not None:
-            summary = f"Pipeline, {escape(progress(self.pipeline))}"
-            parts.append(details(summary, stages_html(self.pipeline), is_open=not self._is_folded))
-        elif self.error is not None:
-            parts.append(message(str(self.error)))
-        if self.artifact is not None:
-            parts += [kernels_html(self.artifact.kernels), isa_html(self.artifact, is_open=not self._is_folded)]
-        return f"<div>{''.join(parts)}</div>"
+        return f"<div>{head}{''.join(self._html_parts())}</div>"
+
+    def _html_parts(self) -> list[str]:
+        if self.pipeline is None:
+            return [message(str(self.error))]
+        stage = [] if self._stage is None else [stage_html(self._stage)]
+        return [*stage, *(self._section(name) for name in self._sections())]
+
+    def _sections(self) -> list[str]:
+        """Those that there is something for; the pipeline in any case where it has not come to its end."""
+        assert self.pipeline is not None
+        if self.pipeline.finished:
+            return list(self._shown.sections)
+        return [name for name in SECTIONS if name == "pipeline" or (name == "layout" and name in self._shown.sections)]
+
+    def run_html(self) -> str:
+        """The run: what the launch was called with."""
+        return run_html(self._launch)
+
+    def _section(self, name: str) -> str:
+        pipeline = self.pipeline
+        assert pipeline is not None
+        is_open = not self._shown.is_folded
+        parts: dict[str, Callable[[], str]] = {
+            "layout": lambda: details("Layouts", layouts_html(pipeline), is_open=is_open),
+            "pipeline": lambda: details(
+                f"Pipeline, {escape(progress(pipeline))}", stages_html(pipeline), is_open=is_open
+            ),
+            "isa": lambda: kernels_html(pipeline.artifact.kernels) + isa_html(pipeline.artifact, is_open=is_open),
+            "occupancy": lambda: "".join(
+                details(f"Occupancy of {code(kernel.name)}", kernel_html(kernel))
+                for kernel in pipeline.artifact.kernels
+            ),
+            "run": lambda: details(f"Run, {escape(self._calls)}", self.run_html(), is_open=is_open),
+        }
+        return parts[name]()
 
     def __repr__(self) -> str:
-        parts = [f"{self._call} for {self._target} ({self._calls})"]
-        if self.pipeline is not None:
-            parts.append(repr(self.pipeline))
-        if self.error is not None:
-            parts.append(str(self.error))
-        if self.artifact is not None:
-            parts += [*map(kernel_text, self.artifact.kernels), isa_text(self.artifact)]
+        parts = [self.call]
+        pipeline = self.pipeline
+        if pipeline is None:
+            return "\n\n".join([*parts, str(self.error)])
+        if self._stage is not None:
+            parts.append(stage_text(self._stage))
+        if "pipeline" in self._sections():
+            parts.append(repr(pipeline))
+        parts += [str(stage.error) for stage in pipeline if stage.error]
+        if pipeline.finished:
+            parts += map(kernel_text, pipeline.artifact.kernels)
+        if pipeline.finished and "isa" in self._sections():
+            parts.append(isa_text(pipeline.artifact))
         return "\n\n".join(parts)
 
 
-def reports(launches: Sequence[Launch], arch: Arch | None = None) -> list[Report]:
+def reports(launches: Sequence[Launch], shown: Shown, arch: Arch | None = None) -> list[Report]:
     """One report per compilation, in the order of the first launches; folded where there are several."""
     groups: dict[int, list[Launch]] = {}
     for launch in launches:
-        groups.setdefault(id(launch.artifact), []).append(launch)
-    return [Report(group[0], len(group), arch, is_folded=len(groups) > 1) for group in groups.values()]
+        groups.setdefault(id(launch.pipeline), []).append(launch)
+    if len(groups) > 1:
+        shown = Shown(shown.sections, shown.stage, is_folded=True)
+    return [Report(group[0], len(group), shown, arch) for group in groups.values()]
 
 
 def call_text(launch: Launch) -> str:
     """A launch as the user would write it, with tensors as types."""
     parameters = launch.function.signature.parameters
     arguments = (
-        f"{parameter.name}={_value_text(value)}"
+        f"{parameter.name}={value_text(value)}"
         for parameter, value in zip(parameters, launch.arguments, strict=True)
         if value is not parameter.default
     )
     return f"{launch.function.signature.name}({', '.join(arguments)})"
-
-
-def _value_text(value: Any) -> str:
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        sizes = ", ".join(map(str, value.shape))
-        return f"{str(value.dtype).removeprefix('torch.')}[{sizes}]"
-    if hasattr(value, "__name__"):
-        return str(value.__name__)
-    text = repr(value)
-    # An address differs from run to run.
-    return text if len(text) <= _MAX_VALUE_CHARS and " at 0x" not in text else type(value).__name__

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flydsl.arch import get_arch
@@ -20,7 +20,7 @@ from flydsl.compiler.signature import Signature
 from flydsl.compiler.trace import is_tracing, trace
 from flydsl.compiler.user_error import show_user_code
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, FlyError
 from flydsl.runtime import device as devices
 from flydsl.utils import env
 
@@ -29,30 +29,42 @@ __all__ = ["JitFunction", "Launch", "capture_launches", "jit"]
 
 @dataclass(frozen=True)
 class Launch:
-    """A call of a launcher that `capture_launches` saw. arguments: in parameter order, defaults filled in."""
+    """A call of a launcher that `capture_launches` saw.
+
+    arguments: in parameter order, defaults filled in. pipeline: how it was compiled, up to the stage that failed.
+    """
 
     function: JitFunction
     arguments: tuple[Any, ...]
-    artifact: CompiledArtifact
+    pipeline: Pipeline
 
     @property
-    def pipeline(self) -> Pipeline:
-        """How it was compiled."""
-        return self.artifact.pipeline
+    def artifact(self) -> CompiledArtifact:
+        """What was launched. Raises CompileError where compiling failed."""
+        return self.pipeline.artifact
 
 
-_captured: ContextVar[list[Launch] | None] = ContextVar("flydsl_captured", default=None)
+@dataclass(frozen=True)
+class _Capture:
+    trace_only: bool
+    launches: list[Launch] = field(default_factory=list)
+
+
+_capture: ContextVar[_Capture | None] = ContextVar("flydsl_capture", default=None)
 
 
 @contextmanager
-def capture_launches() -> Iterator[list[Launch]]:
-    """A list that receives every launch made inside the `with` block, also one that fails on the device."""
-    launches: list[Launch] = []
-    token = _captured.set(launches)
+def capture_launches(*, trace_only: bool = False) -> Iterator[list[Launch]]:
+    """A list that receives every launch made inside the `with` block, also one whose compilation or run fails.
+
+    trace_only: stop each launch before the first stage of its pipeline; nothing is compiled or run.
+    """
+    capture = _Capture(trace_only)
+    token = _capture.set(capture)
     try:
-        yield launches
+        yield capture.launches
     finally:
-        _captured.reset(token)
+        _capture.reset(token)
 
 
 class JitFunction(DecoratedFunction):
@@ -83,10 +95,13 @@ class JitFunction(DecoratedFunction):
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         values = self.signature.bind(args, kwargs)
         keys, payloads = self._adapt(values)
+        capture = _capture.get()
+        if capture is not None and capture.trace_only:
+            capture.launches.append(Launch(self, tuple(values), self._pipeline(keys, values)))
+            return
         artifact = self._find(keys, values)
-        captured = _captured.get()
-        if captured is not None:
-            captured.append(Launch(self, tuple(values), artifact))
+        if capture is not None:
+            capture.launches.append(Launch(self, tuple(values), artifact.pipeline))
         if not env.flag("COMPILE_ONLY"):
             artifact.launch(payloads)
 
@@ -114,7 +129,14 @@ class JitFunction(DecoratedFunction):
 
     def _compile(self, key: Any, keys: tuple[Any, ...], values: list[Any]) -> CompiledArtifact:
         dependencies = Dependencies(self.function, _compile_time(keys, values))
-        artifact = self._pipeline(keys, values).artifact
+        capture = _capture.get()
+        pipeline = self._pipeline(keys, values, keep_snapshots=capture is not None)
+        try:
+            artifact = pipeline.artifact
+        except FlyError:
+            if capture is not None:
+                capture.launches.append(Launch(self, tuple(values), pipeline))
+            raise
         self._cache[key] = (dependencies, artifact)
         return artifact
 
@@ -132,11 +154,18 @@ class JitFunction(DecoratedFunction):
             show_user_code(error)
             raise error
 
-    def _pipeline(self, keys: tuple[Any, ...], values: list[Any], arch_name: str | None = None) -> Pipeline:
+    def _pipeline(
+        self,
+        keys: tuple[Any, ...],
+        values: list[Any],
+        arch_name: str | None = None,
+        *,
+        keep_snapshots: bool = True,
+    ) -> Pipeline:
         place = tensor_place(self.signature, keys)
         arch = get_arch(arch_name or devices.target_arch(place))
         traced = trace(self.function, self.signature, keys, values, arch)
-        return Pipeline(self.function.__name__, traced, arch, keys, self.signature)
+        return Pipeline(self.function.__name__, traced, arch, keys, self.signature, keep_snapshots=keep_snapshots)
 
     def __repr__(self) -> str:
         return f"<flyc.jit {self.function.__name__}({', '.join(p.name for p in self.signature.parameters)})>"

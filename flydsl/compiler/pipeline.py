@@ -5,14 +5,16 @@
     p["fly-layout-lowering"].diff
     p.artifact
 
-Running keeps one thing besides timings: a copy of the module as traced. The text of a stage is made when someone
-looks, by running the stages up to it again on that copy. So a launch that nobody looks at pays nothing for the record,
-and what is shown is what ran: the same stages on the same input.
+A pipeline that was asked for keeps a copy of the module after each stage (under a millisecond for thousands of
+operations); text is made when someone looks. One behind a launch that nobody watches keeps the module as traced only:
+what a stage made of it comes from running the stages again on that copy.
 """
 
 from __future__ import annotations
 
 import difflib
+import hashlib
+import io
 from collections.abc import Iterator
 from functools import cached_property
 from time import perf_counter
@@ -119,7 +121,16 @@ class Stage:
 class Pipeline:
     """The stages of one compilation. Index it by number or name; iterate it for the stages."""
 
-    def __init__(self, name: str, traced: Traced, arch: Arch, keys: tuple[Any, ...], signature: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        traced: Traced,
+        arch: Arch,
+        keys: tuple[Any, ...],
+        signature: Any,
+        *,
+        keep_snapshots: bool = False,
+    ) -> None:
         self.name = name
         self.arch = arch
         self.traced = traced
@@ -132,6 +143,10 @@ class Pipeline:
             traced.module.operation, arch, env.opt_level(), env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO")
         )
         self._snapshots: list[ir.Operation] = [self._origin]
+        self._keep_snapshots = keep_snapshots
+        self._bytecodes: list[bytes] = []  # digests, by stage like the snapshots
+        self._texts: dict[tuple[int, bool], str] = {}
+        self._op_counts: dict[int, int] = {}
         if env.flag("FLYDSL_DEBUG_PRINT_ORIGIN_IR"):
             print(self.origin)
 
@@ -179,6 +194,8 @@ class Pipeline:
                 stage.run(self._compilation)
                 if env.flag("FLYDSL_DEBUG_ENABLE_VERIFIER", True):
                     self._compilation.module.verify()
+                if self._keep_snapshots:
+                    self._snapshots.append(self._compilation.module.clone())
         except (FlyError, ir.MLIRError) as error:
             stage.error = _stage_error(stage, error)
             dump.dump(self)
@@ -211,20 +228,27 @@ class Pipeline:
     def text_after(self, index: int, *, locations: bool = False) -> str:
         """The module after stage `index`, 0 for the traced one."""
         with lock:
-            return to_text(self._module_after(index), locations=locations)
+            index = self._last_change(index)
+            if (index, locations) not in self._texts:
+                self._texts[index, locations] = to_text(self._module_after(index), locations=locations)
+            return self._texts[index, locations]
 
     def ops_after(self, index: int) -> int:
         """How many operations the module has after stage `index`."""
-        count = 0
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            nonlocal count
-            count += 1
-            return ir.WalkResult.ADVANCE
-
         with lock:
-            self._module_after(index).walk(visit)
-        return count
+            index = self._last_change(index)
+            if index not in self._op_counts:
+                self._op_counts[index] = _count_ops(self._module_after(index))
+            return self._op_counts[index]
+
+    def _last_change(self, index: int) -> int:
+        """The last stage up to `index` that changed the module; comparing bytecode is far quicker than printing."""
+        self._module_after(index)
+        while len(self._bytecodes) <= index:
+            self._bytecodes.append(_bytecode(self._snapshots[len(self._bytecodes)]))
+        while index > 0 and self._bytecodes[index] == self._bytecodes[index - 1]:
+            index -= 1
+        return index
 
     def _module_after(self, index: int) -> ir.Operation:
         """The module after a stage, from running it again; kept, so that each stage runs again at most once.
@@ -284,6 +308,25 @@ class Pipeline:
             shown = name if len(name) <= 46 else name[:43] + "..."
             lines.append(f"{stage.index:>2}  {shown:46} {stage.phase:5}  {stage.state:8} {time:>7}  {ops}".rstrip())
         return "\n".join(lines)
+
+
+def _bytecode(module: ir.Operation) -> bytes:
+    """A digest of a module, locations included."""
+    written = io.BytesIO()
+    module.write_bytecode(written)
+    return hashlib.sha256(written.getbuffer()).digest()
+
+
+def _count_ops(module: ir.Operation) -> int:
+    count = 0
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        nonlocal count
+        count += 1
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit)
+    return count
 
 
 def _stage_error(stage: Stage, error: FlyError | ir.MLIRError) -> FlyError:

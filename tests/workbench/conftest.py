@@ -99,7 +99,7 @@ def pipeline(launcher: JitFunction, tensors: tuple[torch.Tensor, ...]) -> Pipeli
 
 # What JupyterLab's sanitizer lets through in notebooks that are not trusted, as far as views need it.
 _TAGS = {"div", "span", "strong", "em", "code", "pre", "details", "summary"}
-_TAGS |= {"img", "table", "thead", "tbody", "tr", "th", "td"}
+_TAGS |= {"u", "img", "table", "thead", "tbody", "tr", "th", "td"}
 _VOID_TAGS = {"img"}
 _ATTRIBUTES = {"style", "open", "title", "alt", "src"}
 _STYLES = {
@@ -107,6 +107,7 @@ _STYLES = {
     "border-collapse",
     "border-left",
     "border-top",
+    "color",
     "cursor",
     "display",
     "font-family",
@@ -133,7 +134,8 @@ class Page(HTMLParser):
             self._open.append(tag)
         for name, value in attrs:
             assert name in _ATTRIBUTES
-            assert name != "src" or (value or "").startswith("data:image/png;base64,")
+            if name == "src":
+                assert (value or "").startswith(("data:image/png;base64,", "data:image/svg+xml;base64,"))
             if name == "style":
                 self.styles.append(value or "")
                 assert {part.split(":")[0].strip() for part in (value or "").split(";")} <= _STYLES

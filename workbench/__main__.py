@@ -1,0 +1,85 @@
+"""The command line: `workbench export script.py page.html`, also as `python -m workbench`."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from collections.abc import Sequence
+
+from flydsl.arch import ARCHS
+from flydsl.compiler import Launch, Pipeline, capture_launches
+from flydsl.errors import ArgumentError, FlyError
+from workbench.page import export
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status: 1 where something failed, 2 for bad arguments."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _export(options)
+    except FlyError as error:
+        print(f"workbench: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="workbench", description="Look at FlyDSL's compiler without a notebook.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    page = commands.add_parser(
+        "export",
+        help="one HTML page of a whole compilation",
+        description="Run a Python script and write one self-contained page of the compilations behind its launches: "
+        "every stage and what it changed, every level line by line, machine code, occupancy. The page opens from disk. "
+        "Where a compilation fails, the page shows how far it came.",
+    )
+    page.add_argument("script", help="a Python file that calls a @flyc.jit function")
+    page.add_argument("page", help="the HTML file to write")
+    page.add_argument("--launcher", metavar="NAME", help="only the launches of this function")
+    page.add_argument("--arch", choices=[arch.name for arch in ARCHS], help="compile for this target instead")
+    page.add_argument("arguments", nargs="*", metavar="-- ARGUMENT", help="what the script finds in sys.argv")
+    return parser
+
+
+def _export(options: argparse.Namespace) -> int:
+    launches, error = _run(options.script, options.arguments)
+    if options.launcher is not None:
+        launches = [launch for launch in launches if launch.pipeline.name == options.launcher]
+    if not launches and error is not None:
+        raise error
+    if not launches:
+        of = f" of {options.launcher}" if options.launcher else ""
+        raise ArgumentError(
+            f"{options.script} ran, and there was no launch{of} in it", hint="call a @flyc.jit function"
+        )
+    written = export(_compilations(launches, options.arch), options.page)
+    print(f"wrote {written} ({written.stat().st_size} bytes)")
+    if error is not None:
+        raise error
+    return 0
+
+
+def _run(script: str, arguments: Sequence[str]) -> tuple[list[Launch], FlyError | None]:
+    """The script's launches, and the error of flydsl's that ended it, if one did."""
+    argv, sys.argv = sys.argv, [script, *arguments]
+    error: FlyError | None = None
+    with capture_launches() as launches:
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except FlyError as raised:
+            error = raised
+        finally:
+            sys.argv = argv
+    return launches, error
+
+
+def _compilations(launches: Sequence[Launch], arch: str | None) -> list[Pipeline]:
+    """Each compilation once."""
+    found = list({id(launch.pipeline): launch for launch in launches}.values())
+    if arch is None:
+        return [launch.pipeline for launch in found]
+    return [launch.function.lower(*launch.arguments, arch=arch).run() for launch in found]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""Every form that a kernel takes on its way down, with the user's line of each line.
+
+    source → traced → stage after stage → LLVM IR → optimized LLVM IR → ISA
+
+What has the same origin (file and line of the user's source) belongs together in all of them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from flydsl.codegen import CodeObject
+from flydsl.compiler import Pipeline
+from flydsl.errors import SourceLocation
+from flydsl.simulator.listing import read_listing
+
+Places = tuple[SourceLocation | None, ...]
+
+_MLIR_ALIAS = re.compile(r"(#loc\d*) = loc\((.*)\)$")
+_MLIR_PLACE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)|(#loc\d*)')
+_MLIR_TRAILING = re.compile(r"loc\(((?:[^()\"]|\"(?:[^\"\\]|\\.)*\"|\((?:[^()\"]|\"(?:[^\"\\]|\\.)*\")*\))*)\)$")
+_MAX_ALIAS_DEPTH = 16
+
+_LLVM_DEBUG = re.compile(r",? !dbg !(\d+)")
+_LLVM_NODE = re.compile(r"!(\d+) = (?:distinct )?!(\w+)\((.*)\)$")
+_LLVM_FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|!?(\w+))')
+
+_OPERATION = re.compile(r'^\s*(?:%[\w.$-]+(?::\d+)?(?:, )?)*(?: = )?"?([a-z_][\w]*(?:\.[\w]+)*)"?')
+_INSTRUCTION = re.compile(r"\t([a-z]\w*)")
+
+
+@dataclass(frozen=True)
+class Level:
+    """One form. language: as `workbench.highlight` names it. places: per line the user's line that it comes from."""
+
+    name: str
+    language: str
+    lines: tuple[str, ...]
+    places: Places
+
+    @cached_property
+    def operations(self) -> Counter[str]:
+        """How often each operation or instruction stands here."""
+        pattern = _INSTRUCTION if self.language == "isa" else _OPERATION
+        found = (pattern.match(line) for line in self.lines)
+        return Counter(match[1] for match in found if match is not None)
+
+    def text(self) -> str:
+        """The lines as one text."""
+        return "\n".join(self.lines)
+
+
+def place_key(place: SourceLocation) -> str:
+    """What tells origins apart; shown to people, so the file is its last part."""
+    return f"{posixpath.basename(place.file_label)}:{place.line}"
+
+
+def levels(pipeline: Pipeline) -> list[Level]:
+    """The forms that a compilation has come to so far; a stage that changed nothing has none of its own."""
+    found = [mlir_level("traced", pipeline, 0)]
+    for stage in pipeline:
+        if stage.state == "done" and stage.changed and stage.phase != "C":
+            found.append(mlir_level(f"{stage.index} {', '.join(stage.passes)}", pipeline, stage.index))
+    if pipeline.finished:
+        found += code_levels(pipeline.artifact.code)
+    return [*source_levels(found), *found]
+
+
+def code_levels(code: CodeObject) -> list[Level]:
+    """LLVM IR as it comes from MLIR, the same optimized, and the machine code."""
+    return [
+        llvm_level("LLVM IR", code.llvm_ir),
+        llvm_level("LLVM IR, optimized", code.optimized_llvm_ir),
+        isa_level(code),
+    ]
+
+
+def source_levels(others: Sequence[Level]) -> list[Level]:
+    """The user's functions: of each file, the lines from the first that something comes from to the last."""
+    places: dict[str, list[SourceLocation]] = {}
+    for level in others:
+        for place in level.places:
+            if place is not None:
+                places.setdefault(place.file, []).append(place)
+    found = []
+    for file, inside in places.items():
+        first, last = min(place.line for place in inside), max(place.line for place in inside)
+        at = [SourceLocation(file, line) for line in range(first, last + 1)]
+        lines = tuple(place.source_line or "" for place in at)
+        if any(lines):
+            found.append(Level(posixpath.basename(at[0].file_label), "python", lines, tuple(at)))
+    return found
+
+
+def mlir_level(name: str, pipeline: Pipeline, index: int) -> Level:
+    """The module after a stage, 0 for the traced one."""
+    lines = pipeline.text_after(index).splitlines()
+    return Level(name, "mlir", tuple(lines), mlir_places(pipeline.text_after(index, locations=True), lines))
+
+
+def mlir_places(located: str, plain: Sequence[str]) -> Places:
+    """The places in a module's text with locations, for each line of its text without.
+
+    An operation with regions ends with its location, so the line that it begins with takes it from there.
+    """
+    aliases = {match[1]: match[2] for line in located.splitlines() if (match := _MLIR_ALIAS.match(line))}
+    lines = [line for line in located.splitlines() if not line.startswith("#loc")]
+    if len(lines) != len(plain):
+        raise ValueError(f"{len(lines)} lines with locations, {len(plain)} without")
+    places: list[SourceLocation | None] = []
+    opened: list[int] = []
+    for number, (line, short) in enumerate(zip(lines, plain, strict=True)):
+        trailing = _MLIR_TRAILING.search(line)
+        place = _mlir_place(trailing[1], aliases) if trailing else None
+        places.append(place)
+        if short.lstrip().startswith("}") and opened:
+            places[opened.pop()] = place
+        if short.endswith("{"):
+            opened.append(number)
+    return tuple(places)
+
+
+def _mlir_place(body: str, aliases: dict[str, str], depth: int = 0) -> SourceLocation | None:
+    """The first file position in a location, through aliases, fused and call-site locations."""
+    if depth > _MAX_ALIAS_DEPTH:
+        return None
+    for file, line, column, alias in _MLIR_PLACE.findall(body):
+        found = (
+            _mlir_place(aliases.get(alias, ""), aliases, depth + 1)
+            if alias
+            else _location(file, int(line), int(column) - 1)
+        )
+        if found is not None:
+            return found
+    return None
+
+
+def _location(file: str, line: int, column: int) -> SourceLocation | None:
+    # A text that was parsed without locations has those of the text itself, in a file called "-".
+    return None if file == "-" or line == 0 else SourceLocation(file, line, column if column >= 0 else None)
+
+
+def llvm_level(name: str, llvm_ir: str) -> Level:
+    """LLVM IR, its debug information as places instead of text."""
+    nodes = {
+        match[1]: (match[2], _fields(match[3])) for line in llvm_ir.splitlines() if (match := _LLVM_NODE.match(line))
+    }
+    lines, places = [], []
+    for line in llvm_ir.splitlines():
+        if line.startswith("!"):
+            continue
+        debug = _LLVM_DEBUG.search(line)
+        lines.append(_LLVM_DEBUG.sub("", line))
+        places.append(_llvm_place(debug[1], nodes) if debug else None)
+    return Level(name, "llvm", tuple(lines), tuple(places))
+
+
+def _fields(text: str) -> dict[str, str]:
+    return {name: quoted or bare for name, quoted, bare in _LLVM_FIELD.findall(text)}
+
+
+def _llvm_place(node: str, nodes: dict[str, tuple[str, dict[str, str]]]) -> SourceLocation | None:
+    kind, fields = nodes.get(node, ("", {}))
+    if kind not in ("DILocation", "DISubprogram"):
+        return None
+    _, scope = nodes.get(fields.get("scope", ""), ("", {})) if kind == "DILocation" else (kind, fields)
+    _, file = nodes.get(scope.get("file", ""), ("", {}))
+    if not file or fields.get("line", "0") == "0":
+        return None
+    path = posixpath.join(file.get("directory", ""), file.get("filename", ""))
+    return _location(path, int(fields["line"]), int(fields.get("column", "0")) - 1)
+
+
+def isa_level(code: CodeObject) -> Level:
+    """The machine code: the listing's lines, from each instruction the place that `.loc` gave it."""
+    located = iter(read_listing(code.listing).instructions)
+    lines, places = [], []
+    in_descriptor = ended = False
+    for line in code.isa.splitlines():
+        directive = line.strip()
+        in_descriptor = (in_descriptor or directive.startswith(".amdhsa_kernel")) and directive != ".end_amdhsa_kernel"
+        ended = ended or directive.startswith(".amdgpu_metadata")
+        is_instruction = _INSTRUCTION.match(line) is not None and not in_descriptor and not ended
+        instruction = next(located, None) if is_instruction else None
+        lines.append(line if instruction is None else f"\t{instruction.text}")
+        places.append(None if instruction is None else instruction.location)
+    return Level("ISA", "isa", tuple(lines), tuple(places))
