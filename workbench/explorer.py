@@ -124,18 +124,18 @@ class LevelComparer(widgets.VBox):
         self._search = widgets.Text(description="Find operation", placeholder="for example add", style=_STYLE)
         self._diff, self._found = widgets.HTML(), widgets.HTML()
         for control in (self._from, self._to):
-            control.observe(self._compare, names="value")
-        self._search.observe(self._find, names="value")
-        self._compare()
+            control.observe(self._show_diff, names="value")
+        self._search.observe(self._show_found, names="value")
+        self._show_diff()
         super().__init__([widgets.HBox([self._from, self._to, self._search]), self._found, self._diff])
 
-    def _compare(self, _change: Any = None) -> None:
+    def _show_diff(self, _change: Any = None) -> None:
         one, other = self._levels[self._from.value], self._levels[self._to.value]
         diff = Diff.between(one.text(), other.text(), other.language)
         listing = "" if diff.is_empty else diff.html(max_lines=_MAX_DIFF_LINES)
         self._diff.value = title(escape(f"{one.name} → {other.name}: {diff.summary}")) + listing
 
-    def _find(self, _change: Any = None) -> None:
+    def _show_found(self, _change: Any = None) -> None:
         text = self._search.value
         self._found.value = search(list(self._levels.values()), text)._repr_html_() if text.strip() else ""
 

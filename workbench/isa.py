@@ -10,6 +10,7 @@ from workbench.highlight import highlight
 from workbench.html import code, details, escape, faint, listing, table, title
 from workbench.levels import place_key
 from workbench.machine_code.analysis import Analysis, analyses, source_lines
+from workbench.machine_code.blocks import Block
 from workbench.machine_code.instructions import MachineInstruction
 from workbench.machine_code.registers import RegisterSet, registers_of
 
@@ -137,8 +138,8 @@ def _waits_text(analysis: Analysis) -> dict[int, str]:
     found: dict[int, list[str]] = {}
     for wait in analysis.waits:
         if wait.cause is not None:
-            found.setdefault(wait.instruction.index, []).append(f"{wait.cause.mnemonic} {wait.distance} before")
-    return {index: "for " + ", ".join(causes) for index, causes in found.items()}
+            found.setdefault(wait.instruction.index, []).append(f"{wait.cause.mnemonic}, {wait.distance} before")
+    return {index: "waits for " + ", ".join(causes) for index, causes in found.items()}
 
 
 def _place(instruction: MachineInstruction) -> str:
@@ -148,7 +149,7 @@ def _place(instruction: MachineInstruction) -> str:
 def _lines(analysis: Analysis, marked: RegisterSet) -> Iterator[str]:
     waits = _waits_text(analysis)
     for block in analysis.blocks:
-        yield f"{faint(escape(_block_head(block.label, block.loops, analysis)))}\n"
+        yield f"{faint(escape(_block_head(block, analysis)))}\n"
         for instruction in analysis.instructions[block.start : block.end]:
             text = instruction.text.replace("\t", " ")
             padding = " " * max(_TEXT_COLUMNS - len(text), 1)
@@ -170,14 +171,15 @@ def _use(instruction: MachineInstruction, marked: RegisterSet) -> str:
     return ("r" if reads & marked else "") + ("w" if writes & marked else "")
 
 
-def _block_head(label: str, loops: tuple[int, ...], analysis: Analysis) -> str:
-    inside = f"  in the loop of {analysis.blocks[loops[-1]].label or 'the start'}" if loops else ""
-    return f"{label or '(falls through)'}:{inside}"
+def _block_head(block: Block, analysis: Analysis) -> str:
+    label = block.label or ("entry" if block.start == 0 else "falls through")
+    inside = f"  in the loop of {analysis.blocks[block.loops[-1]].label or 'the entry'}" if block.loops else ""
+    return f"{label}:{inside}"
 
 
 def _text_lines(analysis: Analysis) -> Iterator[str]:
     for block in analysis.blocks:
-        yield _block_head(block.label, block.loops, analysis)
+        yield _block_head(block, analysis)
         for instruction in analysis.instructions[block.start : block.end]:
             text = f"{instruction.text:<{_TEXT_COLUMNS}} {_place(instruction)}"
             yield f"{_counts(analysis, instruction)}  {text}".rstrip()

@@ -112,11 +112,15 @@ def mlir_places(located: str, plain: Sequence[str]) -> Places:
     lines = [line for line in located.splitlines() if not line.startswith("#loc")]
     if len(lines) != len(plain):
         raise ValueError(f"{len(lines)} lines with locations, {len(plain)} without")
+    known: dict[str, SourceLocation | None] = {}  # a kernel has far fewer places than operations
     places: list[SourceLocation | None] = []
     opened: list[int] = []
     for number, (line, short) in enumerate(zip(lines, plain, strict=True)):
         trailing = _MLIR_TRAILING.search(line)
-        place = _mlir_place(trailing[1], aliases) if trailing else None
+        body = trailing[1] if trailing else ""
+        if body not in known:
+            known[body] = _mlir_place(body, aliases)
+        place = known[body]
         places.append(place)
         if short.lstrip().startswith("}") and opened:
             places[opened.pop()] = place

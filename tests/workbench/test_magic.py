@@ -147,6 +147,10 @@ def test_a_target_that_this_machine_cannot_run_is_shown_all_the_same(notebook, m
         ("--ar gfx950", "unrecognized arguments"),
         ("gfx950", "unrecognized arguments: gfx950"),
         ("--arch 'gfx950", "No closing quotation"),
+        ("--arch gfx942,gfx950,gfx90a", "3 targets"),
+        ("--arch gfx942,", "unknown architecture ''"),
+        ("--show pipeline,everything", "no section 'everything'"),
+        ("--name 1x", "1x: not a name"),
     ],
 )
 def test_bad_options_are_told_before_the_cell_runs(notebook, options, message):
@@ -231,3 +235,166 @@ def test_the_debugger_finds_the_frame_that_failed(notebook):
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     assert traceback.tb_frame.f_locals == {"inside": 0}
+
+
+# --- what to show ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("static", ["", " --static"])
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ("pipeline", "fly-layout-lowering"),
+        ("isa", "global_store_dword"),
+        ("occupancy", "steps (amount up to: waves)"),
+        ("layout", "Layouts"),
+        ("run", "first elements now"),
+    ],
+)
+def test_sections_are_shown_as_asked_for(notebook, read, sections, expected, static):
+    others = {"pipeline": "structured control flow", "isa": "instructions", "occupancy": "vector registers per lane"}
+    (shown,) = notebook.run(f"%%flykernel --show {sections}{static}\n{RUN}").shown
+    page = read(shown["text/html"]).text
+    assert expected in page
+    assert [text for name, text in others.items() if name != sections and text in page] == []
+
+
+def test_widgets_unless_static(notebook):
+    widget = "application/vnd.jupyter.widget-view+json"
+    assert widget in notebook.run(f"%%flykernel\n{RUN}").shown[0]
+    static = notebook.run(f"%%flykernel --static\n{RUN}").shown[0]
+    assert widget not in static
+    assert "text/html" in static
+
+
+def test_a_run_shows_the_results(notebook, read):
+    (shown,) = notebook.run(f"%%flykernel --show run\nA[:], B[:] = 1, 2\n{RUN}").shown
+    assert "Cfloat32[128]3, 3, 3, 3, 3, 3, 3, 3, …" in read(shown["text/html"]).text
+
+
+@pytest.mark.parametrize("stage", ["fly-layout-lowering", "3", "03_fly_layout_lowering"])
+def test_one_stage_on_its_own(notebook, read, stage):
+    (shown,) = notebook.run(f"%%flykernel --stage {stage} --show run\n{RUN}").shown
+    assert "3 fly-layout-lowering: layout algebra to integer arithmetic" in read(shown["text/html"]).text
+
+
+def test_layouts_of_the_kernel_are_drawn(notebook, read):
+    notebook.run(
+        "@flyc.kernel\ndef tiles(A: fx.Tensor):\n"
+        "    t = fx.logical_divide(A, fx.make_layout((4, 2), (2, 1)))\n    fx.slice(t, (None, fx.thread_idx.x))\n"
+        "@flyc.jit\ndef run_tiles(A: fx.Tensor):\n    tiles(A).launch(grid=1, block=1)"
+    )
+    (shown,) = notebook.run("%%flykernel --show layout --static\nrun_tiles(A)").shown
+    assert "(4,2):(2,1) cell:3" in read(shown["text/html"]).text
+
+
+# --- two targets -----------------------------------------------------------------------------------------------------
+
+
+def test_two_targets_are_compared(notebook, read):
+    outcome = notebook.run(f"%%flykernel --arch gfx942,gfx90a --static\n{RUN}")
+    assert outcome.error is None, outcome.text
+    comparison, one, other = (read(shown["text/html"]).text for shown in outcome.shown)
+    assert "launch for gfx942 → launch for gfx90a" in comparison
+    assert "for gfx942 (1 call)" in one
+    assert "for gfx90a, compiled only" in other
+
+
+# --- stopping before a stage, and names ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "done"),
+    [
+        ("--step", 0),
+        ("--step fly-layout-lowering", 2),
+        ("--stage 5 --step", 4),
+        ("--step 1", 0),
+        ("--step=5", 4),
+    ],
+)
+def test_stopping_before_a_stage(notebook, options, done):
+    outcome = notebook.run(f"%%flykernel {options} --name p\n{RUN}")
+    assert outcome.error is None, outcome.text
+    assert notebook.shell.user_ns["p"].position == done
+    assert f"{done} of 19 stages done" in outcome.shown[0]["text/plain"]
+    assert not notebook.shell.user_ns["C"].any()  # nothing ran
+    notebook.run("p.step(); k = p.artifact; k(A, B, C, 128)")
+    assert notebook.shell.user_ns["p"].finished
+    assert notebook.shell.user_ns["C"].any()
+
+
+def test_the_pipeline_gets_a_name(notebook):
+    notebook.run(f"%%flykernel --name mine\n{RUN}")
+    assert notebook.shell.user_ns["mine"].finished
+    notebook.run(f"%%flykernel --name both --arch gfx942,gfx950\n{RUN}")
+    assert [p.arch.name for p in notebook.shell.user_ns["both"]] == ["gfx942", "gfx950"]
+
+
+# --- a compilation that fails ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """A stage that fails."""
+    from flydsl.errors import CompileError
+    from flydsl.passes import fly_layout_lowering
+
+    def fail(module, arch):
+        raise CompileError("this went wrong", hint="mend it")
+
+    monkeypatch.setattr(fly_layout_lowering, "apply", fail)
+
+
+@pytest.mark.parametrize(
+    "options", ["", "--static", "--arch gfx950", "--show isa --static", "--step convert-fly-to-rocdl"]
+)
+def test_a_failed_compilation_shows_how_far_it_came(notebook, read, broken, options):
+    outcome = notebook.run(f"%%flykernel {options}\n{RUN}\nafter = True")
+    assert type(outcome.error).__name__ == "CompileError"
+    (shown,) = outcome.shown
+    page = read(shown["text/html"]).text
+    for text in (page, shown["text/plain"]):
+        assert "2 of 19 stages done" in text
+        assert "stage 3 fly-layout-lowering: this went wrong" in text
+    assert "The input of 3 fly-layout-lowering" in page
+    assert "fly.get_layout" in page or "fly.make_view" in page
+    assert "this went wrong" in outcome.text
+
+
+# --- %flydiff --------------------------------------------------------------------------------------------------------
+
+
+def test_flydiff_of_pipelines_and_stages(notebook, read):
+    notebook.run("p, q = (launch.lower(A, B, C, 128, scale).run() for scale in (2, 3))")
+    (shown,) = notebook.run("%flydiff p q").shown
+    assert "launch for gfx942 → launch for gfx942" in read(shown["text/html"]).text
+    for line in ("%flydiff p q --stage 3", "%flydiff p[3] q[3]", "%flydiff 'p[\"fly-layout-lowering\"]' q[3]"):
+        (shown,) = notebook.run(line).shown
+        assert "after 3 fly-layout-lowering" in shown["text/plain"]
+        assert "3.000000e+00 : f32" in shown["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("p", "compares two things"),
+        ("1 2", "cannot be compared"),
+        ("p q r", "unrecognized arguments: r"),
+        ("p q --stage nowhere", "no stage is called 'nowhere'"),
+        ("'p q", "No closing quotation"),
+    ],
+)
+def test_flydiff_of_nothing_that_can_be(notebook, line, message):
+    notebook.run("p, q = launch.lower(A, B, C, 128), launch.lower(A, B, C, 128)")
+    outcome = notebook.run(f"%flydiff {line}")
+    assert message in outcome.text
+    assert "Traceback" not in outcome.text
+
+
+def test_flydiff_of_a_name_that_is_not_there(notebook):
+    assert "nowhere" in notebook.run("%flydiff nowhere nowhere").text
+
+
+def test_flydiff_has_help(notebook):
+    assert "--stage" in notebook.run("%flydiff --help").text

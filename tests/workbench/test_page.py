@@ -1,0 +1,185 @@
+"""The exported page and the command that writes it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import workbench
+from flydsl.errors import ArgumentError
+from workbench.__main__ import main
+from workbench.levels import levels
+from workbench.page import page
+
+SCRIPT = """
+import sys
+import torch
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+
+@flyc.kernel
+def k(A: fx.Tensor, by: fx.Constexpr[int]):
+    i = fx.thread_idx.x
+    A[i] = A[i] * {value}
+
+@flyc.jit
+def first(A: fx.Tensor, by: fx.Constexpr[int]):
+    k(A, by).launch(grid=1, block=64)
+
+@flyc.jit
+def second(A: fx.Tensor, by: fx.Constexpr[int]):
+    k(A, by).launch(grid=1, block=64)
+
+if __name__ == "__main__":
+    A = torch.ones(64)
+    first(A, 3)
+    second(A, 3)
+    second(A, 3)
+    print("argument", sys.argv[1:], float(A[0]))
+"""
+
+
+class Reader(HTMLParser):
+    """The page's tags with their attributes, its visible text, and the JSON in it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.data: list[dict] = []
+        self._inside = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = "json" if dict(attrs).get("type") == "application/json" else tag
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "json":
+            self.data.append(json.loads(data))
+        elif self._inside not in ("script", "style"):
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def exported(launcher, tmp_path_factory):
+    import torch
+
+    pipeline = launcher.lower(torch.ones(128), torch.ones(128), torch.zeros(128), 128).run()
+    return pipeline, workbench.export(pipeline, tmp_path_factory.mktemp("page") / "out.html").read_text("utf-8")
+
+
+def test_it_fetches_nothing(exported):
+    found = Reader(exported[1])
+    addresses = [v for _, attrs in found.tags for n, v in attrs.items() if n in ("src", "href", "srcset", "action")]
+    assert addresses
+    assert not [a for a in addresses if not a.startswith("data:image/svg+xml")]
+    assert "default-src 'none'" in exported[1]
+    assert not re.search(r"https?://", re.sub(r"http://www\.w3\.org/2000/svg", "", exported[1]))
+
+
+def test_every_level_is_in_it(exported):
+    pipeline, text = exported
+    (data,) = Reader(text).data
+    forms = levels(pipeline)
+    assert [level["name"] for level in data["meta"]["levels"]] == [level.name for level in forms]
+    assert [len(content["lines"]) for content in data["contents"]] == [len(level.lines) for level in forms]
+
+
+def test_the_kernel_cannot_put_script_in_it(exported, read):
+    """Its source has a script in a comment and in its file's name."""
+    found = Reader(exported[1])
+    assert sum(tag == "script" for tag, _ in found.tags) == 2
+    assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on")]
+    for content in found.data[0]["contents"]:
+        for line in content["lines"]:
+            assert "<script" not in line
+            assert set(re.findall(r"<(\w+)", line)) <= {"span"}
+    assert '<script>alert("comment")</script>' in "".join(
+        Reader(line).text for line in found.data[0]["contents"][0]["lines"]
+    )
+
+
+def test_it_holds_everything_that_the_views_hold(exported):
+    text = Reader(exported[1]).text
+    for expected in ("fly-layout-lowering", "global_store_dword", "waves per SIMD", "Layouts", "Occupancy"):
+        assert expected in text
+
+
+def test_it_names_no_folder_of_the_machine(exported):
+    assert not re.search(r"/tmp|/kernels0/", Reader(exported[1]).text)
+    assert not re.search(r"/tmp|/kernels0/", json.dumps(Reader(exported[1]).data[0]["meta"]))
+
+
+def test_it_is_the_same_each_time_but_for_times(launcher, tensors):
+    one, other = (page([launcher.lower(*tensors, 128).run()]) for _ in range(2))
+    time = re.compile(r">\d+\.\d\d</td>")
+    assert time.search(one)
+    assert time.sub("", one) == time.sub("", other)
+
+
+def test_an_unfinished_pipeline_has_a_page(launcher, tensors):
+    pipeline = launcher.lower(*tensors, 128)
+    assert "No stage has run" in page([pipeline])
+    pipeline.run(until=2)
+    assert "2 of 19 stages done" in page([pipeline])
+
+
+def test_what_has_no_page():
+    with pytest.raises(ArgumentError, match="a int has no page"):
+        workbench.export(3, "x.html")
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def script(tmp_path: Path):
+    def write(value: str = "by") -> str:
+        path = tmp_path / "k.py"
+        path.write_text(SCRIPT.format(value=value))
+        return str(path)
+
+    return write
+
+
+def test_export_runs_the_script_and_writes_its_compilations(script, tmp_path, capsys):
+    out = tmp_path / "out.html"
+    assert main(["export", script(), str(out), "--", "x", "-y"]) == 0
+    assert "argument ['x', '-y'] 27.0" in capsys.readouterr().out
+    assert re.findall("<h1><code>(.*?)</code>", out.read_text()) == ["first", "second"]
+
+
+def test_export_of_one_launcher_for_another_target(script, tmp_path, capsys):
+    out = tmp_path / "out.html"
+    assert main(["export", script(), str(out), "--launcher", "second", "--arch", "gfx950"]) == 0
+    assert re.findall("<h1><code>(.*?)</code> for (.*?)</h1>", out.read_text()) == [("second", "gfx950")]
+    assert "wrote" in capsys.readouterr().out
+
+
+def test_export_of_a_script_that_does_not_launch(script, tmp_path, capsys):
+    assert main(["export", script(), str(tmp_path / "out.html"), "--launcher", "third"]) == 1
+    assert "there was no launch of third in it" in capsys.readouterr().err
+    assert not (tmp_path / "out.html").exists()
+
+
+def test_export_of_a_script_that_fails_to_trace(script, tmp_path, capsys):
+    assert main(["export", script("'text'"), str(tmp_path / "out.html")]) == 1
+    assert "k.py:10" in capsys.readouterr().err
+
+
+def test_the_module_is_a_command(script, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "workbench", "export", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "self-contained page" in done.stdout
