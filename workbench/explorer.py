@@ -28,7 +28,21 @@ if TYPE_CHECKING:
     from workbench.report import Report
 
 _STYLE = {"description_width": "initial"}
+_ALIGNED = {"description_width": "8em"}
+_WRAPPED = {"flex_flow": "row wrap"}
 _MAX_DIFF_LINES = 3000
+
+
+class View(widgets.HTML):
+    """A part of a static view. As wide as the page: what is wider scrolls inside of it."""
+
+    def __init__(self, content: str = "") -> None:
+        super().__init__()
+        self.show(content)
+
+    def show(self, content: str) -> None:
+        """Show other HTML."""
+        self.value = f'<div style="width:0;min-width:100%;line-height:1.4">{content}</div>'
 
 
 class Explorer(widgets.VBox):
@@ -53,7 +67,7 @@ class Explorer(widgets.VBox):
         self._tabs.titles = list(self._builders)
         self._tabs.selected_index = 0
         self._open({"new": 0})
-        head = [] if self._report is None else [widgets.HTML(title(escape(self._report.call)))]
+        head = [] if self._report is None else [View(title(escape(self._report.call)))]
         self.children = [*head, self._tabs]
 
     def _sections(self) -> dict[str, Callable[[], Any]]:
@@ -69,9 +83,9 @@ class Explorer(widgets.VBox):
                 [WhatIf(Usage.of(k), k.name) for k in self.pipeline.artifact.kernels]
             )
         if "layout" in wanted:
-            found["Layouts"] = lambda: widgets.HTML(layouts_html(self.pipeline))
+            found["Layouts"] = lambda: View(layouts_html(self.pipeline))
         if self._report is not None and "run" in wanted:
-            found["Run"] = lambda: widgets.HTML(self._report.run_html())  # type: ignore[union-attr]
+            found["Run"] = lambda: View(self._report.run_html())  # type: ignore[union-attr]
         return found
 
     def _open(self, change: Any) -> None:
@@ -86,7 +100,7 @@ class Explorer(widgets.VBox):
         rest = widgets.Button(description="Run all stages", disabled=self._is_over)
         step.on_click(lambda _: self._advance(self.pipeline.step))
         rest.on_click(lambda _: self._advance(self.pipeline.run))
-        return widgets.VBox([widgets.HBox([step, rest]), widgets.HTML(pipeline_html(self.pipeline))])
+        return widgets.VBox([widgets.HBox([step, rest]), View(pipeline_html(self.pipeline))])
 
     @property
     def _is_over(self) -> bool:
@@ -122,22 +136,22 @@ class LevelComparer(widgets.VBox):
         self._from = widgets.Dropdown(description="From", options=names, value=names[0], style=_STYLE)
         self._to = widgets.Dropdown(description="To", options=names, value=names[min(1, len(names) - 1)], style=_STYLE)
         self._search = widgets.Text(description="Find operation", placeholder="for example add", style=_STYLE)
-        self._diff, self._found = widgets.HTML(), widgets.HTML()
+        self._diff, self._found = View(), View()
         for control in (self._from, self._to):
             control.observe(self._show_diff, names="value")
         self._search.observe(self._show_found, names="value")
         self._show_diff()
-        super().__init__([widgets.HBox([self._from, self._to, self._search]), self._found, self._diff])
+        super().__init__([widgets.HBox([self._from, self._to, self._search], layout=_WRAPPED), self._found, self._diff])
 
     def _show_diff(self, _change: Any = None) -> None:
         one, other = self._levels[self._from.value], self._levels[self._to.value]
         diff = Diff.between(one.text(), other.text(), other.language)
         listing = "" if diff.is_empty else diff.html(max_lines=_MAX_DIFF_LINES)
-        self._diff.value = title(escape(f"{one.name} → {other.name}: {diff.summary}")) + listing
+        self._diff.show(title(escape(f"{one.name} → {other.name}: {diff.summary}")) + listing)
 
     def _show_found(self, _change: Any = None) -> None:
         text = self._search.value
-        self._found.value = search(list(self._levels.values()), text)._repr_html_() if text.strip() else ""
+        self._found.show(search(list(self._levels.values()), text)._repr_html_() if text.strip() else "")
 
 
 class RegisterMarker(widgets.VBox):
@@ -147,12 +161,12 @@ class RegisterMarker(widgets.VBox):
         self._pipeline = pipeline
         self._registers = widgets.Text(description="Registers", placeholder="for example v[2:3], s4", style=_STYLE)
         self._registers.observe(self._show, names="value")
-        self._isa = widgets.HTML()
+        self._isa = View()
         self._show()
         super().__init__([self._registers, self._isa])
 
     def _show(self, _change: Any = None) -> None:
-        self._isa.value = isa_html(self._pipeline.artifact, registers=self._registers.value)
+        self._isa.show(isa_html(self._pipeline.artifact, registers=self._registers.value))
 
 
 class WhatIf(widgets.VBox):
@@ -161,7 +175,7 @@ class WhatIf(widgets.VBox):
     def __init__(self, usage: Usage, name: str = "") -> None:
         self._usage = usage
         self._arch = widgets.Dropdown(
-            description="Architecture", options=[arch.name for arch in ARCHS], value=usage.arch.name, style=_STYLE
+            description="Architecture", options=[arch.name for arch in ARCHS], value=usage.arch.name, style=_ALIGNED
         )
         self._sliders = {
             "vgprs": self._slider("VGPRs", usage.vgprs, 1024),
@@ -172,16 +186,16 @@ class WhatIf(widgets.VBox):
         }
         reset = widgets.Button(description="Reset")
         reset.on_click(lambda _: self._reset())
-        self._shown = widgets.HTML()
+        self._shown = View()
         for control in (self._arch, *self._sliders.values()):
             control.observe(self._show, names="value")
         self._show()
-        head = [widgets.HTML(title(escape(name)))] if name else []
+        head = [View(title(escape(name)))] if name else []
         super().__init__([*head, widgets.HBox([self._arch, reset]), *self._sliders.values(), self._shown])
 
     def _slider(self, name: str, value: int, most: int, *, low: int = 0, step: int = 1) -> Any:
         return widgets.IntSlider(
-            description=name, value=value, min=low, max=most, step=step, style=_STYLE, layout={"width": "32em"}
+            description=name, value=value, min=low, max=most, step=step, style=_ALIGNED, layout={"width": "36em"}
         )
 
     def _reset(self) -> None:
@@ -194,9 +208,9 @@ class WhatIf(widgets.VBox):
         wave_size = self._usage.wave_size if self._usage.wave_size in arch.vgpr_files else arch.wave_size
         amounts = {name: slider.value for name, slider in self._sliders.items()}
         try:
-            self._shown.value = usage_html(replace(self._usage, arch=arch, wave_size=wave_size, **amounts))
+            self._shown.show(usage_html(replace(self._usage, arch=arch, wave_size=wave_size, **amounts)))
         except ArchError as error:
-            self._shown.value = message(str(error))
+            self._shown.show(message(str(error)))
 
 
 class StageComparer(widgets.VBox):
@@ -206,11 +220,11 @@ class StageComparer(widgets.VBox):
         self._diffs = dict(comparison.stages())
         self._stage = widgets.Dropdown(description="Stage", options=list(self._diffs), style=_STYLE)
         self._stage.observe(self._show, names="value")
-        self._diff = widgets.HTML()
+        self._diff = View()
         self._show()
-        super().__init__([widgets.HTML(comparison.kernels_html()), self._stage, self._diff])
+        super().__init__([View(comparison.kernels_html()), self._stage, self._diff])
 
     def _show(self, _change: Any = None) -> None:
         diff = self._diffs[self._stage.value]
         listing = "" if diff.is_empty else diff.html(max_lines=_MAX_DIFF_LINES)
-        self._diff.value = title(escape(diff.summary)) + listing
+        self._diff.show(title(escape(diff.summary)) + listing)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from html import escape
 
-COLORS = {"op": "#0077b6", "type": "#9160c9", "literal": "#b35c12"}
+COLORS = {"op": "#0a84c6", "type": "#9a6ad0", "literal": "#c0651a"}
 TAGS = {kind: f'<span style="color:{color}">' for kind, color in COLORS.items()} | {
     "comment": '<span style="opacity:0.6">'
 }
@@ -44,7 +44,7 @@ def highlight(line: str, language: str, tags: Mapping[str, str] = TAGS) -> str:
     """One line as HTML. language: one of `LANGUAGES`; "text" has no colours. tags: the opening `<span>` of each kind.
 
     >>> highlight("return a < 1", "python")
-    '<span style="color:#0077b6">return</span> a &lt; <span style="color:#b35c12">1</span>'
+    '<span style="color:#0a84c6">return</span> a &lt; <span style="color:#c0651a">1</span>'
     """
     pattern = _PATTERNS.get(language)
     if pattern is None:

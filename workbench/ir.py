@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property
+from functools import cached_property, lru_cache
 from html import escape
 from typing import NamedTuple
 
@@ -15,10 +15,12 @@ from workbench.alignment import ParsedLine, align, parse
 from workbench.highlight import highlight
 from workbench.html import faint, listing
 
-# Blue and orange tell apart for everyone, on light and dark pages; the sign in front says the same without colour.
+# Blue and orange tell apart for everyone, on light and dark pages; the sign in front says the same without colour. The
+# backgrounds are faint, for the text on them is coloured too; the bars beside them are not.
+_BAR = "display:block;margin-left:-4px;border-left:4px solid "
 _STYLES = {
-    "+": "display:block;background-color:rgba(0,114,178,0.22)",
-    "-": "display:block;background-color:rgba(230,159,0,0.22)",
+    "+": f"{_BAR}#0072b2;background-color:rgba(0,114,178,0.09)",
+    "-": f"{_BAR}#e69f00;background-color:rgba(230,159,0,0.09)",
     "~": "display:block;opacity:0.7",
 }
 _CONTEXT_LINES = 3
@@ -48,6 +50,7 @@ class Diff:
     language: str = "text"
 
     @staticmethod
+    @lru_cache(maxsize=64)
     def between(before: str, after: str, language: str = "text") -> Diff:
         """The diff of two texts in a language of `workbench.highlight.LANGUAGES`.
 

@@ -73,7 +73,7 @@ def occupancy_image(kernel: Kernel | Usage) -> str:
     now = usage.occupancy
     says = "; ".join(f"{r}: {usage.amount(r)} {AXES[r]} allow {now.limits[r]} waves per SIMD" for r in RESOURCES)
     content = base64.b64encode(occupancy_svg(usage).encode()).decode()
-    return f'<img alt="{escape(says)}" src="data:image/svg+xml;base64,{content}">'
+    return f'<img alt="{escape(says)}" style="max-width:100%" src="data:image/svg+xml;base64,{content}">'
 
 
 def occupancy_svg(usage: Usage) -> str:

@@ -64,7 +64,7 @@ def _row(stages: Sequence[Stage], diff: Diff | None) -> list[str]:
     times = [stage.time_ms for stage in stages if stage.time_ms is not None]
     time = f"{sum(times):.2f}" if times else ""
     ops = "" if diff is None else nowrap(f"{first.ops_before} → {last.ops_after}")
-    lines = "" if diff is None else nowrap(diff.summary)
+    lines = "" if diff is None else diff.summary
     purpose = "; ".join(dict.fromkeys(escape(stage.summary) for stage in stages))
     return [number, names, escape(first.phase), state, time, ops, lines, purpose]
 

@@ -183,6 +183,13 @@ def layout_views() -> list[Row]:
     return [Row(**result) for result in bench_layout_views.run()]
 
 
+def compilation_views() -> list[Row]:
+    """The workbench's views of a kernel of thousands of operations."""
+    from tests.benchmarks import bench_views
+
+    return [Row(name, value, unit, target) for name, value, unit, target in bench_views.run()]
+
+
 def best_of(repeats: int, call: Callable[[], Any], number: int) -> float:
     """Seconds per call in the fastest of several repeats."""
     call()
@@ -197,7 +204,7 @@ def best_of(repeats: int, call: Callable[[], Any], number: int) -> float:
 
 def main() -> None:
     """Measure, print and write."""
-    rows = [*start_up(), *stages(), *warm_call(), *simulator(), *layout_algebra(), *layout_views()]
+    rows = [*start_up(), *stages(), *warm_call(), *simulator(), *layout_algebra(), *layout_views(), *compilation_views()]
     print("\n".join(map(str, rows)))
     host = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
     results = {"host": host, "rows": [asdict(row) | {"met": row.met} for row in rows]}

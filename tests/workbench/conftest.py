@@ -114,7 +114,7 @@ _STYLES = {
     "line-height",
 }
 _STYLES |= {"margin", "margin-left", "max-height", "min-width", "opacity", "overflow", "padding"}
-_STYLES |= {"text-align", "vertical-align", "white-space"}
+_STYLES |= {"text-align", "vertical-align", "white-space", "width", "max-width"}
 
 
 @dataclass
