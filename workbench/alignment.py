@@ -67,8 +67,8 @@ def _words(line: str) -> str:
 
 def _parse_ir(lines: Sequence[str]) -> Iterator[ParsedLine]:
     function = 0
-    origins: dict[str, int] = {}
-    constants: dict[str, str] = {}
+    origins: dict[str, int] = {}  # of the current function's names: the identity of where each was first seen
+    meanings: dict[str, tuple[int, str]] = {}
     shapes: dict[str, tuple[str, bool, bool]] = {}  # few, because names are what differs from line to line
     for line in lines:
         is_label = line[:1].isdigit() and _LLVM_LABEL.match(line)
@@ -81,16 +81,17 @@ def _parse_ir(lines: Sequence[str]) -> Iterator[ParsedLine]:
         words, is_function, is_constant = known
         if is_function:
             function += 1
-            origins, constants = {}, {}
-        identity = hash((words, *[origins.get(name, position) for position, name in enumerate(names)]))
-        for position, name in enumerate(names):
-            if name not in origins:
-                origins[name] = hash((identity, position))
-        if is_constant and len(names) == 1:
-            constants[names[0]] = words
-            names = []
-        meant = [(_CONSTANTS, constants[name]) if name in constants else (function, name) for name in names]
-        yield ParsedLine(line, shape, words, tuple(meant), identity)
+            origins, meanings = {}, {}
+        sources = tuple(map(origins.get, names))
+        identity = hash((words, sources))
+        if None in sources:
+            is_constant = is_constant and len(names) == 1
+            for position, name in enumerate(names):
+                if name not in origins:
+                    origins[name] = hash((identity, position))
+                    meanings[name] = (_CONSTANTS, words) if is_constant else (function, name)
+        meant = () if is_constant else tuple(map(meanings.__getitem__, names))
+        yield ParsedLine(line, shape, words, meant, identity)
 
 
 def align(before: Sequence[ParsedLine], after: Sequence[ParsedLine]) -> list[Pair]:
