@@ -104,7 +104,7 @@ class Explorer(widgets.VBox):
 
     @property
     def _is_over(self) -> bool:
-        return self.pipeline.finished or any(stage.error for stage in self.pipeline)
+        return self.pipeline.finished or any(stage.state == "failed" for stage in self.pipeline)
 
     def _advance(self, run: Callable[[], Any]) -> None:
         with suppress(FlyError):  # the pipeline keeps the error with its stage, and shows it

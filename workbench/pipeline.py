@@ -34,7 +34,7 @@ def stages_html(pipeline: Pipeline) -> str:
     groups = _groups(pipeline, diffs)
     rows = [_row(group, diffs.get(group[0].index)) for group in groups]
     faint_rows = {i for i, group in enumerate(groups) if _is_unchanged(group[0], diffs)}
-    failures = "".join(_failure_html(stage) for stage in pipeline if stage.error)
+    failures = "".join(_failure_html(stage) for stage in pipeline if stage.state == "failed")
     return table(_HEADER, rows, numbers=(0, 4), faint_rows=faint_rows) + _changes_html(pipeline, diffs) + failures
 
 
@@ -60,7 +60,7 @@ def _row(stages: Sequence[Stage], diff: Diff | None) -> list[str]:
     first, last = stages[0], stages[-1]
     number = str(first.index) if first is last else nowrap(f"{first.index} to {last.index}")
     names = "".join(f"<div>{code(label(stage))}</div>" for stage in stages)
-    state = f"<strong>{first.state}</strong>" if first.error else escape(first.state)
+    state = f"<strong>{first.state}</strong>" if first.state == "failed" else escape(first.state)
     times = [stage.time_ms for stage in stages if stage.time_ms is not None]
     time = f"{sum(times):.2f}" if times else ""
     ops = "" if diff is None else nowrap(f"{first.ops_before} → {last.ops_after}")
@@ -83,9 +83,14 @@ def _changes_html(pipeline: Pipeline, diffs: dict[int, Diff]) -> str:
 
 def _failure_html(stage: Stage) -> str:
     shown = stage.before.splitlines()
-    return message(str(stage.error)) + details(
+    return message(_failure_text(stage)) + details(
         f"The input of {stage.index} {code(label(stage))}, {len(shown)} lines", text_html(shown, "mlir")
     )
+
+
+def _failure_text(stage: Stage) -> str:
+    """Why it failed. What is not an error of flydsl's own passes through, and only its call has the message."""
+    return str(stage.error) if stage.error else f"{label(stage)} raised an exception, which the call that ran it shows"
 
 
 def text_html(lines: Sequence[str], language: str, *, max_lines: int = _MAX_INPUT_LINES) -> str:
@@ -98,7 +103,7 @@ def text_html(lines: Sequence[str], language: str, *, max_lines: int = _MAX_INPU
 def stage_html(stage: Stage) -> str:
     """One stage: what it is for, and what it changed."""
     head = f"<strong>{stage.index} {code(label(stage))}</strong>: {escape(stage.summary)}"
-    if stage.error:
+    if stage.state == "failed":
         return f"<div>{title(head)}{_failure_html(stage)}</div>"
     if stage.state != "done":
         return f"<div>{title(f'{head} ({escape(stage.state)})')}</div>"
@@ -112,8 +117,8 @@ def stage_html(stage: Stage) -> str:
 def stage_text(stage: Stage) -> str:
     """The same as text."""
     head = f"{stage.index} {label(stage)}: {stage.summary} ({stage.state})"
-    if stage.error:
-        return f"{head}\n{stage.error}"
+    if stage.state == "failed":
+        return f"{head}\n{_failure_text(stage)}"
     changed = stage.state == "done" and not stage_diff(stage).is_empty
     return f"{head}\n{stage_diff(stage).text()}" if changed else head
 

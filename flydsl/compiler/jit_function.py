@@ -20,7 +20,7 @@ from flydsl.compiler.signature import Signature
 from flydsl.compiler.trace import is_tracing, trace
 from flydsl.compiler.user_error import show_user_code
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, FlyError
+from flydsl.errors import ArgumentError
 from flydsl.runtime import device as devices
 from flydsl.utils import env
 
@@ -133,10 +133,9 @@ class JitFunction(DecoratedFunction):
         pipeline = self._pipeline(keys, values, keep_snapshots=capture is not None)
         try:
             artifact = pipeline.artifact
-        except FlyError:
-            if capture is not None:
+        finally:
+            if capture is not None and not pipeline.finished:
                 capture.launches.append(Launch(self, tuple(values), pipeline))
-            raise
         self._cache[key] = (dependencies, artifact)
         return artifact
 

@@ -22,9 +22,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     class Counted(jit_function.Pipeline):
-        def __init__(self, name: str, *rest: Any) -> None:
+        def __init__(self, name: str, *rest: Any, **options: Any) -> None:
             names.append(name)
-            super().__init__(name, *rest)
+            super().__init__(name, *rest, **options)
 
     monkeypatch.setattr(jit_function, "Pipeline", Counted)
     return names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +110,26 @@ def test_what_a_stage_shows() -> None:
     assert "pending" in lines[5]
 
 
-def test_replay_equals_what_ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def launched() -> flyc.Pipeline:
+    """The pipeline behind a launch that nobody watched, so that it kept no copies of the module on the way."""
+
+    @flyc.jit
+    def unwatched(A: fx.Tensor):
+        double_kernel(A).launch(grid=1, block=64)
+
+    A = torch.ones(64)
+    unwatched(A)
+    with flyc.capture_launches() as launches:
+        unwatched(A)
+    return launches[0].pipeline
+
+
+@pytest.mark.parametrize("finished", [lambda: lowered().run(), launched], ids=["copies kept", "run again"])
+def test_what_is_shown_is_what_ran(
+    finished: Callable[[], flyc.Pipeline], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("FLYDSL_DEBUG_PRINT_AFTER_ALL", "1")
-    p = lowered().run()
+    p = finished()
     printed = capsys.readouterr().out.split("// -----// after ")[1:]
     assert len(printed) == len(p)
     for stage, text in zip(p, printed, strict=True):
@@ -129,6 +147,38 @@ def test_recording_makes_no_text_until_someone_looks(monkeypatch: pytest.MonkeyP
     double.lower(A).artifact(A)
     assert (A == 2).all()
     assert not replays
+
+
+@pytest.mark.parametrize("error", [CompileError("this went wrong"), ZeroDivisionError()])
+def test_a_launch_that_fails_to_compile_is_captured(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    @flyc.jit
+    def launcher(A: fx.Tensor):
+        double_kernel(A).launch(grid=1, block=64)
+
+    monkeypatch.setattr(fly_layout_lowering, "apply", fail)
+    A = torch.ones(64)
+    with flyc.capture_launches() as launches, pytest.raises(type(error)):
+        launcher(A)
+    (launch,) = launches
+    assert launch.pipeline.position == 2
+    assert launch.pipeline[3].state == "failed"
+    assert launch.pipeline[3].before
+    with pytest.raises(CompileError):
+        launch.artifact  # noqa: B018
+
+
+def test_launches_may_be_stopped_before_the_first_stage() -> None:
+    A = torch.ones(64)
+    with flyc.capture_launches(trace_only=True) as launches:
+        double(A)
+        double(A)
+    assert [launch.pipeline.position for launch in launches] == [0, 0]
+    assert (A == 1).all()
+    launches[0].artifact(A)
+    assert (A == 2).all()
 
 
 def test_a_failing_stage_keeps_its_input_and_message(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,20 @@ def test_a_failed_stage_keeps_its_input_and_its_message(failed, read):
         assert line in read(pipeline_html(failed)).text
 
 
+def test_a_stage_that_broke_says_so(pipeline, read):
+    """An exception that is not flydsl's: a mistake in a pass that someone is writing."""
+
+    def fail(compilation) -> None:
+        raise ZeroDivisionError
+
+    pipeline.stages[0] = Stage(pipeline, 1, StageSpec("failing-pass", "A", "it breaks", (fail,)))
+    with pytest.raises(ZeroDivisionError):
+        pipeline.run()
+    for text in (read(pipeline_html(pipeline)).text, read(stage_html(pipeline[1])).text, VIEWS[Stage][1](pipeline[1])):
+        assert "failing-pass raised an exception" in text
+    assert "The input of 1 failing-pass" in read(pipeline_html(pipeline)).text
+
+
 def test_a_stage_shows_every_line_that_changed(pipeline, read):
     pipeline.run()
     for stage in pipeline:
