@@ -30,8 +30,10 @@ _LLVM_DEBUG = re.compile(r",? !dbg !(\d+)")
 _LLVM_NODE = re.compile(r"!(\d+) = (?:distinct )?!(\w+)\((.*)\)$")
 _LLVM_FIELD = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|!?(\w+))')
 
-_OPERATION = re.compile(r'^\s*(?:%[\w.$-]+(?::\d+)?(?:, )?)*(?: = )?"?([a-z_][\w]*(?:\.[\w]+)*)"?')
-_INSTRUCTION = re.compile(r"\t([a-z]\w*)")
+_OPERATION = re.compile(r'^\s*(?:%[\w.$-]+(?::\d+)?(?:, )?)*(?: = )?"?([a-z_][\w]*(?:\.[\w]+)*)()"?')
+_INSTRUCTION = re.compile(r"\t([a-z]\w*)()")
+# A call counts as the intrinsic that it calls.
+_LLVM_OPERATION = re.compile(r"\s+(?:%[\w.$-]+ = )?(?:(?:tail )?call [^@]*@(llvm\.[\w.]+)|([a-z]\w*))")
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,9 @@ class Level:
     @cached_property
     def operations(self) -> Counter[str]:
         """How often each operation or instruction stands here."""
-        pattern = _INSTRUCTION if self.language == "isa" else _OPERATION
+        pattern = {"isa": _INSTRUCTION, "llvm": _LLVM_OPERATION}.get(self.language, _OPERATION)
         found = (pattern.match(line) for line in self.lines)
-        return Counter(match[1] for match in found if match is not None)
+        return Counter(match[1] or match[2] for match in found if match is not None)
 
     def text(self) -> str:
         """The lines as one text."""

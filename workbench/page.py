@@ -19,7 +19,7 @@ from workbench.machine_code.analysis import analyses
 from workbench.occupancy import kernel_html
 from workbench.pipeline import label, pipeline_html, stage_diff
 
-_MAX_DIFF_LINES = 5000
+_MAX_DIFF_LINES = 1000  # of each stage; the texts themselves are all there
 _MAX_ISA_LINES = 100_000
 
 _PAGE = """<!DOCTYPE html>

@@ -126,6 +126,9 @@ def test_an_operation_appears_and_is_gone(finished):
     assert found.names == ("fly.zipped_divide",)
     assert found.steps[0] == "in traced: appears (2)"
     assert "in 3 fly-layout-lowering: gone (there were 2)" in found.steps
+    loads = find(finished, "buffer.load")
+    assert loads.names == ("llvm.amdgcn.raw.ptr.buffer.load.v4i32", "rocdl.raw.ptr.buffer.load")
+    assert "gone" not in " ".join(loads.steps[:-1])
     assert "buffer_load_dwordx4" in find(finished, "buffer_load").names
     assert find(finished, "no.such").steps == []
     assert "no.such" in repr(find(finished, "no.such"))
