@@ -23,7 +23,7 @@ __all__ = ["compare", "explore", "export", "find", "occupancy_figure"]
 
 
 def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
-    """The live view of a pipeline, stage, artifact or kernel: an ipywidgets widget.
+    """The live view of a pipeline, stage, artifact, kernel or layout: an ipywidgets widget.
 
     A launcher is compiled for the arguments of a call; nothing is launched. Raises ArgumentError for a value that has
     no live view.

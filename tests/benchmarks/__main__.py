@@ -204,7 +204,15 @@ def best_of(repeats: int, call: Callable[[], Any], number: int) -> float:
 
 def main() -> None:
     """Measure, print and write."""
-    rows = [*start_up(), *stages(), *warm_call(), *simulator(), *layout_algebra(), *layout_views(), *compilation_views()]
+    rows = [
+        *start_up(),
+        *stages(),
+        *warm_call(),
+        *simulator(),
+        *layout_algebra(),
+        *layout_views(),
+        *compilation_views(),
+    ]
     print("\n".join(map(str, rows)))
     host = {"python": platform.python_version(), "system": platform.system(), "machine": platform.machine()}
     results = {"host": host, "rows": [asdict(row) | {"met": row.met} for row in rows]}

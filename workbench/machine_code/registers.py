@@ -30,7 +30,7 @@ _NO_RESULT = re.compile(
     r"|scheduling|version|setkill)"
     r"|v_nop|(?:buffer|tbuffer|global|flat|scratch|image|cluster|tensor)_\w*store|ds_(?:write|store|nop|gws)"
     r"|exp$|export|buffer_(?:inv|wb|gl)|global_(?:inv|wb|prefetch)|flat_prefetch|tensor_"
-    r"|global_load_lds|\w+_async_to_lds|ds_\w*barrier_arrive"
+    r"|(?:global|scratch)_load_lds|\w+_async_to_lds|ds_\w*barrier_arrive"
 )
 _ATOMIC = re.compile(r"(?:buffer|global|flat|scratch|image|cluster)_atomic")
 _LDS_ATOMIC = re.compile(
@@ -39,7 +39,7 @@ _LDS_ATOMIC = re.compile(
 _TWO_RESULTS = re.compile(r"v_(?:\w+_co_(?:ci_)?u32|div_scale|mad_(?:co_)?(?:u64_u32|i64_i32)|swap|permlane\d+_swap)")
 _READS_RESULT = re.compile(
     r"v_(?:\w*fmac|mac_|pk_fmac|dot\d+c|writelane|movreld|smfmac|swmmac|\w*_mix(?:lo|hi)|swap|permlane\d+_swap"
-    r"|cvt_pk_(?:fp8|bf8)_f32|cvt_sr_(?:fp8|bf8))"
+    r"|cvt_pk_(?:fp8|bf8)_f32|cvt_pkaccum|cvt_sr_(?:fp8|bf8))"
     r"|s_(?:cmovk?|addk|mulk|bitset[01]|fmac)_|(?:buffer|tbuffer|global|flat|scratch|ds)_\w*d16"
 )
 _RETURNS = re.compile(r"(?:^|\s)(?:sc0|glc|th:TH_ATOMIC\w*RETURN)(?:\s|$)")
