@@ -17,7 +17,7 @@ from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.numpy_memory import NumpyMemory
 from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.operands import Symbol
-from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
+from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Instruction, Program, relocated
 from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 
 Step = Callable[["Machine"], None]
@@ -57,7 +57,7 @@ class Machine(NumpyMemory):
             while True:
                 runnable = np.flatnonzero(self.waves.status == RUNNING)
                 if runnable.size == 0:
-                    if not self._release_barriers():
+                    if not self.release_barriers():
                         return
                     continue
                 self._run_group(*self._next_group(runnable))
@@ -77,7 +77,12 @@ class Machine(NumpyMemory):
         others = others[others > lowest]
         return group, int(others.min()) if others.size else len(self._steps)
 
-    def _run_group(self, group: Array, stop: int) -> None:
+    def step(self, wave: int) -> None:
+        """Execute one instruction of one wave."""
+        with np.errstate(all="ignore"):
+            self._run_group(np.array([wave]), len(self._steps), turn=1)
+
+    def _run_group(self, group: Array, stop: int, turn: int | None = None) -> None:
         """Run until the group parts, ends, waits, reaches `stop`, or has had its turn."""
         self.select_waves(group)
         waves, steps, instructions = self.waves, self._steps, self.program.instructions
@@ -87,7 +92,7 @@ class Machine(NumpyMemory):
         self._apply_mode()
         self._executed = 0
         budget = self._instruction_limit - int(waves.executed[group].max())
-        limit = min(budget, _TURN) if stop < len(steps) else budget
+        limit = min(budget, turn or (_TURN if stop < len(steps) else budget))
         while True:
             self._pc, self._following = pc, pc + 1
             self.instruction = instructions[pc]
@@ -113,15 +118,11 @@ class Machine(NumpyMemory):
             self.waves.pc[self.selection] = pc
             self._yielded[self.selection] = True
             return
-        raise InstructionLimit(
-            f"a wave executed more than {self._instruction_limit} instructions: does a loop never end?",
-            at=self.instruction.location,
-            hint="raise instruction_limit if the kernel is meant to run this long",
-        )
+        raise limit_error(self._instruction_limit, self.instruction)
 
     # --- barriers
 
-    def _release_barriers(self) -> bool:
+    def release_barriers(self) -> bool:
         """Let every workgroup pass whose waves have all arrived. False if no wave waits at all."""
         waves = self.waves
         waiting = waves.status == AT_BARRIER
@@ -194,14 +195,11 @@ class Machine(NumpyMemory):
 
     def symbol_value(self, symbol: Symbol, index: int) -> int:
         """The 32 bits that a relocation puts into the literal of instruction `index`."""
-        kind, _, half = symbol.relocation.partition("@")
-        name = f"{symbol.name}@got" if kind.startswith("gotpcrel") else symbol.name
-        if name not in self.symbols:
-            raise self.instruction.unknown(f"the symbol {symbol.name}, which the module does not define")
-        address = self.symbols[name] + symbol.addend
-        if kind.endswith("rel32"):
-            address -= CODE_BASE + INSTRUCTION_BYTES * index + 4  # where the literal stands
-        return (address >> 32 if half == "hi" else address) & 0xFFFF_FFFF
+        try:
+            return relocated(self.symbols, symbol, index)
+        except KeyError:
+            problem = f"the symbol {symbol.name}, which the module does not define"
+            raise self.instruction.unknown(problem) from None
 
     # --- float modes
 
@@ -229,3 +227,12 @@ class Machine(NumpyMemory):
     def _apply_mode(self) -> None:
         self.mode = FloatMode(int(self.read_mode()[0, 0]))
         self.saturate_f16 = self.mode.overflow_saturates
+
+
+def limit_error(instruction_limit: int, last: Instruction) -> InstructionLimit:
+    """The error for a wave that goes on after its `instruction_limit`-th instruction, which was `last`."""
+    return InstructionLimit(
+        f"a wave executed more than {instruction_limit} instructions: does a loop never end?",
+        at=last.location,
+        hint="raise instruction_limit if the kernel is meant to run this long",
+    )

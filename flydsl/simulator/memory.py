@@ -80,6 +80,10 @@ class Memory:
         copy._buffers.update(self._buffers)
         return copy
 
+    def buffers(self) -> dict[int, Buffer]:
+        """By the slot of the address space that each one has."""
+        return dict(self._buffers)
+
     def buffer_at(self, address: int) -> Buffer | None:
         """The buffer whose slot the address lies in, within the buffer or not."""
         return self._buffers.get(address >> SLOT_SHIFT)

@@ -1,4 +1,4 @@
-"""Matrix products of the lock-step backend: registers to matrices, numpy's matmul, and back."""
+"""Matrix products of the lock-step backend: registers to matrices, sums over k, and back."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ def _as_double(x: Array) -> Array:
 
 
 def _product(left: Array, right: Array, shape: MatrixShape) -> Array:
-    """In f64. Products of f32 are added in the order of k; those of narrower formats leave hardly ever anything to
-    round (their exponents would have to be 30 apart), so that the order of matmul does not show."""
-    if shape.element_bits < 32:
-        return left @ right
+    """In f64, k ascending."""
     total = left[..., :, :1] * right[..., :1, :]
     for k in range(1, shape.k):
         total = total + left[..., :, k : k + 1] * right[..., k : k + 1, :]

@@ -7,11 +7,12 @@ to nearest even, as the machine does by default; for what numpy does not have (f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from flydsl.simulator import exact, rounding
+from flydsl.simulator import elementary, exact, rounding
 from flydsl.simulator.modes import FloatMode
 
 Array = np.ndarray[Any, Any]
@@ -36,6 +37,7 @@ _COMPARE = {
     "ge": np.greater_equal,
 }
 _NEAREST_AND_DENORMALS = 0xF0
+_FLOAT_OPERATIONS = {"fadd": np.add, "fsub": np.subtract, "fmul": np.multiply, "fdiv": np.divide}
 _NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
@@ -198,6 +200,14 @@ class NumpyValues:
             return self.fma(x, y, np.where(product_sign, x.dtype.type(-0.0), x.dtype.type(0)))
         return self._flush_out(self._flush_in(x) * self._flush_in(y))
 
+    def float_op(self, operation: str, x: Array, y: Array) -> Array:
+        """fadd, fsub, fmul or fdiv, whatever the float mode."""
+        return np.asarray(_FLOAT_OPERATIONS[operation](x, y))
+
+    def float_round(self, x: Array) -> Array:
+        """roundeven, whatever the float mode."""
+        return np.rint(x)
+
     def fma(self, x: Array, y: Array, z: Array) -> Array:
         self._check_overflow_mode(x)
         x, y, z = self._flush_in(x), self._flush_in(y), self._flush_in(z)
@@ -215,7 +225,10 @@ class NumpyValues:
 
     def fcmp(self, predicate: str, x: Array, y: Array) -> Array:
         """An ordered predicate ("olt") is false with a NaN, an unordered one ("ult") true."""
-        x, y = self._flush_in(x), self._flush_in(y)
+        return self.float_compare(predicate, self._flush_in(x), self._flush_in(y))
+
+    def float_compare(self, predicate: str, x: Array, y: Array) -> Array:
+        """fcmp, whatever the float mode."""
         if predicate == "uno":
             return np.isnan(x) | np.isnan(y)
         if predicate == "ord":
@@ -257,17 +270,17 @@ class NumpyValues:
         return self._through_double(lambda v: np.where(v == 0, np.copysign(np.inf, v), 1.0 / np.sqrt(v)), x)
 
     def exp2(self, x: Array) -> Array:
-        return self._through_double(np.exp2, x)
+        return self._through_double(partial(elementary.exp2, self), x)
 
     def log2(self, x: Array) -> Array:
-        return self._through_double(np.log2, x)
+        return self._through_double(partial(elementary.log2, self), x)
 
     def sin_turns(self, x: Array) -> Array:
         """sin(2 pi x)."""
-        return self._through_double(lambda v: np.sin(2 * np.pi * v), x)
+        return self._through_double(partial(elementary.sin_turns, self), x)
 
     def cos_turns(self, x: Array) -> Array:
-        return self._through_double(lambda v: np.cos(2 * np.pi * v), x)
+        return self._through_double(partial(elementary.cos_turns, self), x)
 
     def ldexp(self, x: Array, exponent: Array) -> Array:
         """x times two to the (signed) exponent, rounded once."""

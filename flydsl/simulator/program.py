@@ -17,6 +17,7 @@ from flydsl.simulator.operands import (
     Modifiers,
     ModifierValue,
     Operand,
+    Symbol,
     parse_modifier,
     parse_operand,
     split_operands,
@@ -99,6 +100,15 @@ class Program:
     def unknown_instructions(self) -> list[Instruction]:
         """The instructions whose mnemonic or number of operands the table does not have."""
         return [i for i in self.instructions if i.semantics is None]
+
+
+def relocated(symbols: Mapping[str, int], symbol: Symbol, index: int) -> int:
+    """The 32 bits that a relocation puts into the literal of instruction `index`. KeyError for an unknown symbol."""
+    kind, _, half = symbol.relocation.partition("@")
+    address = symbols[f"{symbol.name}@got" if kind.startswith("gotpcrel") else symbol.name] + symbol.addend
+    if kind.endswith("rel32"):
+        address -= CODE_BASE + INSTRUCTION_BYTES * index + 4  # where the literal stands
+    return (address >> 32 if half == "hi" else address) & 0xFFFF_FFFF
 
 
 def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -> Instruction:

@@ -55,6 +55,8 @@ def read_plain(atom: Any, word: str, program: Program) -> Read:
     if word == "imm":
         return _constant_int(atom)
     if word == "register":
+        if not isinstance(atom, Register) or atom.file != "v":
+            raise NotImplementedError(f"{atom} as a register with an index")
         return lambda m: atom
     if word == "word":
         return _constant_text(atom)

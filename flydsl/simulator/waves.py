@@ -21,6 +21,7 @@ def row_of(register: Register) -> int:
 
 
 Array = np.ndarray[Any, Any]
+Dim3 = tuple[int, int, int]
 
 
 class Waves:

@@ -15,6 +15,9 @@
 | `FLYDSL_DEBUG_PRINT_AFTER_ALL` | 0 | print the module after each stage |
 | `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` | 0 | keep line tables in the HSACO |
 | `FLYDSL_DEBUG_ENABLE_VERIFIER` | 1 | verify the module after each stage |
+| `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
+| `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
+| `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses |
 
 Source: section 5 of the architecture guide.
 """
@@ -73,3 +76,26 @@ def opt_level() -> int:
 def dump_dir() -> Path:
     """`FLYDSL_DUMP_DIR`, with `~` expanded."""
     return Path(text("FLYDSL_DUMP_DIR") or "~/.flydsl/debug").expanduser()
+
+
+def cache_dir() -> Path:
+    """`FLYDSL_RUNTIME_CACHE_DIR`, with `~` expanded."""
+    return Path(text("FLYDSL_RUNTIME_CACHE_DIR") or "~/.flydsl/cache").expanduser()
+
+
+def simulator_backend() -> str:
+    """`FLYDSL_SIMULATOR_BACKEND`: native or lockstep."""
+    value = text("FLYDSL_SIMULATOR_BACKEND", "native")
+    if value not in {"native", "lockstep"}:
+        raise ArgumentError(f"FLYDSL_SIMULATOR_BACKEND={value!r} is neither native nor lockstep")
+    return value
+
+
+def simulator_threads() -> int | None:
+    """`FLYDSL_SIMULATOR_THREADS`, at least 1; None where it is not set."""
+    value = text("FLYDSL_SIMULATOR_THREADS")
+    if not value:
+        return None
+    if not value.isdigit() or int(value) < 1:
+        raise ArgumentError(f"FLYDSL_SIMULATOR_THREADS={value!r} is not a number of threads")
+    return int(value)

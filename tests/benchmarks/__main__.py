@@ -151,10 +151,11 @@ def warm_call() -> list[Row]:
 
 
 def simulator() -> list[Row]:
-    """A million elements on the simulator, once compiled."""
+    """A million elements on the simulator, once compiled, and the kernels of `bench_simulator`."""
     import torch
 
     from kernels.vector_add import vector_add
+    from tests.benchmarks import bench_simulator
 
     module, rows = examples(), []
     A, B, C = module.vectors(ELEMENTS, torch.float32)
@@ -163,9 +164,23 @@ def simulator() -> list[Row]:
         "kernels/vector_add": lambda: vector_add(A, B, C),
     }
     for name, call in calls.items():
-        call()
-        rows.append(Row(f"simulator, {ELEMENTS} elements f32, {name}", best_of(3, call, 1) * 1e3, "ms"))
-    return rows
+        median = median_of(15, call, lambda: C.fill_(float("nan")), lambda: torch.equal(C, A + B))
+        rows.append(Row(f"simulator, {ELEMENTS} elements f32, {name}", median * 1e3, "ms", 12))
+    return [*rows, _preshuffle_gemm(512), *(Row(*measured) for measured in bench_simulator.run())]
+
+
+def _preshuffle_gemm(n: int) -> Row:
+    """An f16 GEMM that the project compiles; whole numbers, so that its result is exact."""
+    import torch
+
+    from kernels.preshuffle_gemm import preshuffle_gemm, shuffle
+
+    A, B = (torch.randint(-3, 4, (n, n)).half() for _ in range(2))
+    shuffled, C, expected = shuffle(B), torch.empty(n, n, dtype=torch.float16), (A.float() @ B.float().T).half()
+    median = median_of(
+        15, lambda: preshuffle_gemm(A, shuffled, C), lambda: C.fill_(float("nan")), lambda: torch.equal(C, expected)
+    )
+    return Row(f"simulator, f16 GEMM {n} x {n} x {n}, preshuffle_gemm", median * 1e3, "ms", 40)
 
 
 def layout_algebra() -> list[Row]:
@@ -200,6 +215,18 @@ def best_of(repeats: int, call: Callable[[], Any], number: int) -> float:
             call()
         seconds.append((time.perf_counter() - start) / number)
     return min(seconds)
+
+
+def median_of(repeats: int, call: Callable[[], Any], poison: Callable[[], Any], is_right: Callable[[], bool]) -> float:
+    """Seconds per call, after a first one; the output is poisoned before every call and verified after it."""
+    seconds = []
+    for _ in range(repeats + 1):
+        poison()
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+        assert is_right()
+    return statistics.median(seconds[1:])
 
 
 def main() -> None:

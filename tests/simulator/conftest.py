@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,11 +18,12 @@ import ziglang
 
 from flydsl.simulator import Memory, Program
 from flydsl.simulator.listing import read_listing
-from flydsl.simulator.lockstep import Machine
 from flydsl.simulator.operands import EXEC, VCC
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
-from flydsl.simulator.registers import bind_program
 from flydsl.simulator.waves import LANES, Waves
+
+sys.path.insert(0, os.path.dirname(__file__))
+import backends
 
 Array = np.ndarray[Any, Any]
 DEFAULT_MODE = 0x3F0  # round to nearest, denormals kept, DX10_CLAMP, IEEE
@@ -69,7 +71,9 @@ def run_instructions(
     scratch_bytes: int = 0,
     end: str = "s_endpgm",
 ) -> Registers:
-    """Run instructions. `v` gives vector registers (one number per lane; 64-bit numbers fill pairs; more than 64 lanes
+    """Run instructions, in both backends, which must agree.
+
+    `v` gives vector registers (one number per lane; 64-bit numbers fill pairs; more than 64 lanes
     make more waves of one workgroup), `s` scalar ones (ints up to 64 bits)."""
     vectors = {register: np.asarray(values) for register, values in (v or {}).items()}
     wave_count = max([1, *(values.size // LANES for values in vectors.values())])
@@ -93,7 +97,7 @@ def run_instructions(
     for register, values in vectors.items():
         _set_vector(waves, register, values)
     symbols = {name: CODE_BASE + INSTRUCTION_BYTES * index for name, index in program.labels.items()}
-    Machine(program, bind_program(program), waves, memory or Memory(), symbols, 1_000_000).run()
+    backends.run_both(program, waves, memory or Memory(), symbols)
     return Registers(waves)
 
 

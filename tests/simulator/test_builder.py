@@ -11,6 +11,7 @@ import pytest
 import flydsl.simulator.isa
 from flydsl.simulator.builder import Builder
 from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.native.handler import HandlerBuilder
 
 VOCABULARY = {name for name, value in vars(Builder).items() if inspect.isfunction(value) and not name.startswith("_")}
 FAMILIES = sorted(Path(flydsl.simulator.isa.__file__).parent.glob("*.py"))
@@ -35,6 +36,7 @@ def test_semantics_use_the_vocabulary_only(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(VOCABULARY))
-def test_the_lock_step_machine_speaks_it(name: str) -> None:
+@pytest.mark.parametrize("backend", [Machine, HandlerBuilder])
+def test_the_backends_speak_it(name: str, backend: type) -> None:
     expected = list(inspect.signature(getattr(Builder, name)).parameters)
-    assert list(inspect.signature(getattr(Machine, name)).parameters) == expected
+    assert list(inspect.signature(getattr(backend, name)).parameters) == expected

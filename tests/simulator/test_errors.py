@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import launch_both as launch
 
 from flydsl.errors import LaunchError, SimulatorError
 from flydsl.simulator import (
@@ -19,7 +20,6 @@ from flydsl.simulator import (
     Program,
     Trap,
     UnknownInstruction,
-    launch,
 )
 from flydsl.simulator.listing import read_listing
 

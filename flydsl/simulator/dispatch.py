@@ -1,0 +1,205 @@
+"""What a launch gives its waves, as the command processor would: kernel arguments, constants, initial registers.
+
+(LLVM, AMDGPUUsage, "Initial Kernel Execution State".)
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from flydsl.errors import LaunchError
+from flydsl.hsaco import KernelInfo, UserSgpr
+from flydsl.simulator.memory import Memory
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
+from flydsl.simulator.operands import EXEC
+from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
+from flydsl.simulator.waves import LANES, Dim3, Waves
+
+_PAGE_BYTES = 4096
+_DYNAMIC_STACK_BYTES = 4096
+"""What a thread gets beyond the fixed size where the code object says that its stack grows."""
+
+
+@dataclass(frozen=True)
+class LaunchStatistics:
+    """What a launch executed: waves, and instructions summed over the waves."""
+
+    waves: int
+    wave_instructions: int
+
+
+@dataclass(frozen=True)
+class LdsSize:
+    """LDS of a workgroup: what the kernel declares and what the launch adds."""
+
+    static_bytes: int
+    dynamic_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        return self.static_bytes + self.dynamic_bytes
+
+
+class Dispatch:
+    """What is the same for every wave of a launch, and how a wave's registers start."""
+
+    def __init__(
+        self,
+        program: Program,
+        kernel: KernelInfo,
+        grid: Dim3,
+        block: Dim3,
+        kernarg: bytes,
+        memory: Memory,
+        lds: LdsSize,
+    ) -> None:
+        self.program, self.grid, self.block = program, grid, block
+        self._kernel = kernel
+        self.lds_bytes = lds.total_bytes
+        self.scratch_bytes = kernel.scratch_bytes + (_DYNAMIC_STACK_BYTES if kernel.uses_dynamic_stack else 0)
+        self.vgprs, self.agprs = max(kernel.vgprs, 1), kernel.agprs  # v0 is initialized in any case
+        self.entry = program.labels[kernel.name]
+        self.mode = FloatMode.of(kernel.descriptor)
+        self.memory = memory.copy()
+        self.symbols = self._map_symbols(program)
+        self._kernarg = _complete_kernarg(kernel, kernarg, _hidden_arguments(grid, block, lds))
+        kernarg_address = self._map("kernarg", "kernel arguments", self._kernarg)
+        packet = self._map("dispatch packet", "hsa_kernel_dispatch_packet_t", _packet(kernel, grid, block, lds))
+        self._user_values = {
+            "kernarg_segment_ptr": _halves(kernarg_address),
+            "dispatch_ptr": _halves(packet),
+            "queue_ptr": (0, 0),
+            "dispatch_id": (0, 0),
+            "flat_scratch_init": (0, 0),
+            "private_segment_size": (kernel.scratch_bytes,),
+        }
+
+    def _map_symbols(self, program: Program) -> dict[str, int]:
+        """The address of every symbol, and as `name@got` of its entry in the global offset table."""
+        symbols = {name: CODE_BASE + INSTRUCTION_BYTES * index for name, index in program.labels.items()}
+        if program.data_labels:
+            base = self._map("constants", "constant data of the code object", program.data)
+            symbols |= {name: base + offset for name, offset in program.data_labels.items()}
+        entries = b"".join(struct.pack("<Q", address) for address in symbols.values())
+        table = self._map("global offset table", f"{len(symbols)} symbols", entries)
+        return symbols | {f"{name}@got": table + 8 * i for i, name in enumerate(symbols)}
+
+    def _map(self, name: str, label: str, content: bytes) -> int:
+        # A page of its own: the segments are aligned more strictly than any numpy array.
+        storage = np.zeros(2 * _PAGE_BYTES + len(content), np.uint8)
+        start = -storage.ctypes.data % _PAGE_BYTES
+        data = storage[start : start + len(content)]
+        data[:] = np.frombuffer(content, np.uint8)
+        return self.memory.map_array(data, name=name, label=label, writable=False)
+
+    @property
+    def waves_per_workgroup(self) -> int:
+        return -(-self.block[0] * self.block[1] * self.block[2] // LANES)
+
+    @property
+    def workgroup_count(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    def workgroup_id_registers(self) -> tuple[int | None, int | None, int | None]:
+        """The scalar registers that hold x, y and z of the workgroup's id; None where the kernel asks for none."""
+        descriptor = self._kernel.descriptor
+        register = descriptor.user_sgpr_count
+        registers: list[int | None] = []
+        for enabled in (descriptor.workgroup_id_x, descriptor.workgroup_id_y, descriptor.workgroup_id_z):
+            registers.append(register if enabled else None)
+            register += bool(enabled)
+        return registers[0], registers[1], registers[2]
+
+    def waves(self, workgroup_ids: list[Dim3]) -> Waves:
+        """The waves of some workgroups, as they start."""
+        waves = Waves(
+            workgroup_ids,
+            self.block,
+            vgprs=self.vgprs,
+            agprs=self.agprs,
+            lds_bytes=self.lds_bytes,
+            scratch_bytes=self.scratch_bytes,
+            entry=self.entry,
+            mode=self.mode.bits,
+        )
+        self._initialize(waves)
+        return waves
+
+    def _initialize(self, waves: Waves) -> None:
+        """Set the scalar registers, EXEC and v0 of a fresh batch."""
+        descriptor = self._kernel.descriptor
+        for register in descriptor.user_sgprs:
+            values = self._user_value(register)
+            waves.sgpr[:, register.first_sgpr : register.first_sgpr + len(values)] = np.array(values, np.uint32)
+        ids = np.array(waves.workgroup_ids, np.uint32)[waves.workgroup]
+        for axis, id_register in enumerate(self.workgroup_id_registers()):
+            if id_register is not None:
+                waves.sgpr[:, id_register] = ids[:, axis]
+        self._initialize_lanes(waves)
+
+    def _user_value(self, register: UserSgpr) -> tuple[int, ...]:
+        if register.name == "kernarg_preload":
+            first = self._kernel.descriptor.kernarg_preload >> 7
+            dwords = np.frombuffer(self._kernarg[: len(self._kernarg) // 4 * 4], np.uint32)
+            return tuple(int(d) for d in dwords[first : first + register.sgpr_count])
+        if register.name not in self._user_values:
+            raise LaunchError(
+                f"kernel {self._kernel.name!r} asks for {register.name}, which the simulator does not give"
+            )
+        return self._user_values[register.name]
+
+    def _initialize_lanes(self, waves: Waves) -> None:
+        """v0 holds x, y << 10 and z << 20; the last wave of a workgroup may be partial."""
+        x, y, z = self.block
+        thread = np.arange(waves.waves_per_workgroup * LANES)
+        packed = (thread % x) | (thread // x % y) << 10 | (thread // (x * y)) << 20
+        workgroups = len(waves.workgroup_ids)
+        waves.vgpr[0] = np.tile(packed.reshape(-1, LANES), (workgroups, 1))
+        active = np.packbits((thread < x * y * z).reshape(-1, LANES), axis=1, bitorder="little")
+        waves.sgpr[:, EXEC : EXEC + 2] = np.tile(active.view(np.uint32), (workgroups, 1))
+
+
+def _halves(value: int) -> tuple[int, int]:
+    return value & 0xFFFF_FFFF, value >> 32
+
+
+def _complete_kernarg(kernel: KernelInfo, explicit: bytes, hidden: dict[str, int]) -> bytes:
+    """The kernarg segment with the hidden arguments filled in."""
+    needed = max((a.offset + a.size for a in kernel.args if not a.kind.startswith("hidden_")), default=0)
+    if len(explicit) < needed:
+        raise LaunchError(f"kernarg has {len(explicit)} bytes; the arguments of {kernel.name!r} take {needed}")
+    # The segment is 16-byte aligned and LLVM loads wide, up to the next 16 bytes beyond the last argument.
+    segment = bytearray(explicit.ljust(-(-kernel.kernarg_bytes // 16) * 16, b"\0"))
+    for argument in kernel.args:
+        if argument.kind in hidden:
+            value = hidden[argument.kind].to_bytes(argument.size, "little")
+            segment[argument.offset : argument.offset + argument.size] = value
+    return bytes(segment)
+
+
+def _hidden_arguments(grid: Dim3, block: Dim3, lds: LdsSize) -> dict[str, int]:
+    """The hidden arguments that mean something here; the others (printf, heap, queues) stay 0."""
+    hidden = {
+        "hidden_grid_dims": 3 if grid[2] * block[2] > 1 else 2 if grid[1] * block[1] > 1 else 1,
+        "hidden_dynamic_lds_size": lds.dynamic_bytes,
+        "hidden_private_base": PRIVATE_APERTURE >> 32,
+        "hidden_shared_base": SHARED_APERTURE >> 32,
+    }
+    for axis, blocks, threads in zip("xyz", grid, block, strict=True):
+        hidden[f"hidden_block_count_{axis}"] = blocks
+        hidden[f"hidden_group_size_{axis}"] = threads
+        hidden[f"hidden_remainder_{axis}"] = 0
+        hidden[f"hidden_global_offset_{axis}"] = 0
+    return hidden
+
+
+def _packet(kernel: KernelInfo, grid: Dim3, block: Dim3, lds: LdsSize) -> bytes:
+    """hsa_kernel_dispatch_packet_t (HSA Runtime Specification 1.2, section 2.6); the grid is in work-items there."""
+    work_items = [blocks * threads for blocks, threads in zip(grid, block, strict=True)]
+    return struct.pack(
+        "<HH3HH3IIIQQQQ", 0, 3, *block, 0, *work_items, kernel.scratch_bytes, lds.total_bytes, 0, 0, 0, 0
+    )

@@ -1,0 +1,20 @@
+"""The native backend: the table of semantics as machine code of the host.
+
+Every instruction is a record with the address of a handler and its numbers, and every handler ends by calling the next
+record's (threaded code). A handler belongs to a *shape*, an instruction without its numbers; it is generated from the
+same table as the lock-step machine executes, compiled by LLVM, and kept on disk for every later kernel.
+
+How to read this package: `layout` says where things lie. `shape` takes an instruction apart. `ir`, `values`, `floats`,
+`lanes`, `memory`, `matrix` and `handler` together are the builder that writes LLVM IR; `reading` and `writing` bind
+operands to it, `generate` puts a handler together. `runtime` and its parts are the functions that handlers call and the
+scheduler. `host` compiles and loads, `cache` keeps, `library` finds handlers, `bound_program` makes records.
+`group`, `launch_block` and `machine` run a launch.
+
+What native code cannot or may not do, it leaves to the lock-step machine, one instruction of one wave at a time: the
+wave returns with FALL_BACK before the instruction has had any effect, and goes on after it. That is how every error is
+found and worded, and how `v_div_fmas_f64` treats results that are denormal. The test of the table lists the entries
+that have no handler at all: none.
+
+The sign and payload of a NaN that an operation with several NaNs gives may differ from the lock-step machine's. All
+other bits are the same.
+"""

@@ -1,0 +1,59 @@
+"""From the shape of an instruction to the LLVM IR of its handler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from flydsl.simulator.native.handler import HandlerBuilder, function_text
+from flydsl.simulator.native.reading import Reader
+from flydsl.simulator.native.runtime import complete_module
+from flydsl.simulator.native.shape import Shape
+from flydsl.simulator.native.writing import Writer
+
+
+@dataclass(frozen=True)
+class Handler:
+    """LLVM IR of one function, the declarations that it needs, and whether optimizing it pays."""
+
+    text: str
+    declarations: frozenset[str]
+    has_loops: bool
+
+
+def generate(shape: Shape, name: str) -> Handler:
+    """NotImplementedError says which form has no native handler."""
+    builder = HandlerBuilder(shape.mode)
+    semantics = shape.semantics
+    if semantics.sources == ("...",):
+        semantics.evaluate(builder)
+    elif semantics.packed:
+        _packed(builder, shape)
+    else:
+        reader = Reader(builder, shape)
+        operands = [reader.read(i) for i in range(len(shape.sources))]
+        results = semantics.evaluate(builder, *operands)
+        if semantics.results:
+            values = results if len(semantics.results) > 1 else (results,)
+            Writer(builder, shape, reader.modifiers).write(values)
+    builder.finish()
+    text = function_text(name, builder.body.lines)
+    return Handler(text, frozenset(builder.body.declarations), builder.has_loops)
+
+
+def _packed(builder: HandlerBuilder, shape: Shape) -> None:
+    """VOP3P: the same computation for the low and the high halves."""
+    reader = Reader(builder, shape)
+    pairs = [reader.halves(i) for i in range(len(shape.sources))]
+    low, high = (shape.semantics.evaluate(builder, *operands) for operands in zip(*pairs, strict=True))
+    Writer(builder, shape, reader.modifiers).write_packed(low, high)
+
+
+def module_text(handlers: Iterable[Handler]) -> str:
+    """One module of several handlers."""
+    texts: list[str] = []
+    declarations: set[str] = set()
+    for handler in handlers:
+        texts.append(handler.text)
+        declarations |= handler.declarations
+    return complete_module("\n".join(texts), declarations)

@@ -1,0 +1,201 @@
+"""The handler of one shape: its control flow, and the function text around what the semantics compute."""
+
+from __future__ import annotations
+
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.ir import Value, constant
+from flydsl.simulator.native.matrix import NativeMatrix
+from flydsl.simulator.native.shape import OperandShape
+from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
+from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING
+
+_RECORD_SHIFT = layout.RECORD_BYTES.bit_length() - 1
+_CODE_SHIFT = INSTRUCTION_BYTES.bit_length() - 1
+
+
+class HandlerBuilder(NativeMatrix):
+    """The whole builder. %wave is the wave block, %record the instruction's record.
+
+    Vector results are written at the end, all of them at once: first without, then with regard to EXEC.
+    """
+
+    def __init__(self, mode: FloatMode) -> None:
+        super().__init__(mode)
+        self._rows: list[tuple[str, Value, bool]] = []
+        self._falls_back = ""  # the label of the block that leaves the instruction to the lock-step machine
+        self._leave: tuple[int, bool] | None = None  # status, and whether the pc moves on
+        self._target: str | None = None  # the record to jump to, in any case
+        self._branch: tuple[Value, int] | None = None
+
+    # --- registers
+
+    def register_pointer(self, register: OperandShape) -> str:
+        return self.wave_pointer(self.body.load("i64", self.record_pointer(layout.slot_offset(register.slot))))
+
+    def record_pointer(self, offset: int) -> str:
+        return self.body.pointer("%record", offset)
+
+    def write_row(self, pointer: str, value: Value, ignores_exec: bool = False) -> None:
+        self._rows.append((pointer, self.broadcast(value), ignores_exec))
+
+    def constant_mask(self, lanes: list[bool]) -> Value:
+        return Value(f"<{', '.join('i1 true' if lane else 'i1 false' for lane in lanes)}>", "i1", True, True)
+
+    def read_scc(self) -> Value:
+        byte = Value(self.body.load("i8", self.wave_pointer(layout.SCC)), "i8", False)
+        return self.icmp("ne", byte, constant("i8", 0))
+
+    def write_scc(self, value: Value) -> None:
+        if value.lanes:
+            raise NotImplementedError("a value per lane for SCC")
+        self.body.store(self.zext(value, "i8"), self.wave_pointer(layout.SCC))
+
+    # --- control
+
+    def next_pc(self) -> Value:
+        index = self.lshr(self._distance_from(layout.RECORDS), constant("i64", _RECORD_SHIFT))
+        after = self.shl(self.add(index, constant("i64", 1)), constant("i64", _CODE_SHIFT))
+        return self.add(after, constant("i64", CODE_BASE))
+
+    def jump(self, address: Value) -> None:
+        index = self.lshr(self.sub(address, constant("i64", CODE_BASE)), constant("i64", _CODE_SHIFT))
+        count = Value(self.body.load("i64", self.wave_pointer(layout.RECORD_COUNT)), "i64", False)
+        self.fall_back_if(self.icmp("uge", index, count).text)
+        records = self.body.load("ptr", self.wave_pointer(layout.RECORDS))
+        self._target = self.body.pointer(records, self.shl(index, constant("i64", _RECORD_SHIFT)).text)
+
+    def branch(self, condition: Value, slot: int) -> None:
+        self._branch = (condition, slot)
+
+    def barrier(self) -> None:
+        self._leave = (AT_BARRIER, True)
+
+    def end_wave(self) -> None:
+        self._leave = (ENDED, True)
+
+    def trap(self) -> None:
+        self._leave = (layout.FALL_BACK, False)
+
+    def yield_wave(self) -> None:
+        self._leave = (RUNNING, True)
+
+    def read_mode(self) -> Value:
+        return Value(self.body.load("i32", self.wave_pointer(layout.MODE)), "i32", False)
+
+    def write_mode(self, value: Value) -> None:
+        if value.lanes:
+            raise NotImplementedError("a value per lane for MODE")
+        self.body.store(value, self.wave_pointer(layout.MODE))
+        self._leave = (layout.MODE_CHANGED, True)
+
+    def clock(self) -> Value:
+        executed = Value(self.body.load("i64", self.wave_pointer(layout.EXECUTED)), "i64", False)
+        run = self.lshr(self._distance_from(layout.RUN_START), constant("i64", _RECORD_SHIFT))
+        return self.add(executed, run)
+
+    def _distance_from(self, field: int) -> Value:
+        """Bytes from a record that the wave block points to, to this one."""
+        there = self.body.load("i64", self.wave_pointer(field))
+        here = self.body.emit("ptrtoint ptr %record to i64")
+        return Value(self.body.emit(f"sub i64 {here}, {there}"), "i64", False)
+
+    def fall_back_if(self, condition: str) -> None:
+        self._falls_back = self._falls_back or self.body.label()
+        following = self.body.label()
+        self.body.do(f"br i1 {condition}, label %{self._falls_back}, label %{following}")
+        self.body.start_block(following)
+
+    def fall_back_where(self, condition: Value) -> None:
+        self.fall_back_if(self.body.emit(f"icmp ne {self.ballot(condition)}, 0"))
+
+    # --- the end of a handler
+
+    def finish(self) -> None:
+        """Write the vector results, and go on to the next handler or return."""
+        self._store_rows()
+        if self._leave is not None:
+            status, moves_on = self._leave
+            self._return(status, moves_on)
+        elif self._target is not None:
+            self._take(self._target)
+        else:
+            if self._branch is not None:
+                self._emit_branch(*self._branch)
+            self._continue_at(self.record_pointer(layout.RECORD_BYTES))
+        if self._falls_back:
+            self.body.start_block(self._falls_back)
+            self._return(layout.FALL_BACK, moves_on=False)
+
+    def _store_rows(self) -> None:
+        always = [row for row in self._rows if row[2]]
+        masked = [row for row in self._rows if not row[2]]
+        for pointer, value, _ in always:
+            self.store_row(value, pointer)
+        if not masked:
+            return
+        if self.lane_enable is not None:
+            self._store_masked(masked, self.and_(self.exec_mask(), self.lane_enable))
+            return
+        body = self.body
+        full, partial, done = body.label(), body.label(), body.label()
+        is_full = body.emit(f"icmp eq {self.exec_bits}, -1")
+        body.do(f"br i1 {is_full}, label %{full}, label %{partial}")
+        body.start_block(full)
+        for pointer, value, _ in masked:
+            self.store_row(value, pointer)
+        body.do(f"br label %{done}")
+        body.start_block(partial)
+        self._store_masked(masked, self.exec_mask())
+        body.do(f"br label %{done}")
+        body.start_block(done)
+
+    def _store_masked(self, rows: list[tuple[str, Value, bool]], mask: Value) -> None:
+        for pointer, value, _ in rows:
+            self.store_row(self.select(mask, value, self.load_row(pointer, value.type)), pointer)
+
+    def _emit_branch(self, condition: Value, slot: int) -> None:
+        if condition.lanes:
+            raise NotImplementedError("a branch on a value per lane")
+        body = self.body
+        taken, not_taken = body.label(), body.label()
+        body.do(f"br {condition}, label %{taken}, label %{not_taken}")
+        body.start_block(taken)
+        distance = body.load("i64", self.record_pointer(layout.slot_offset(slot)))
+        self._take(body.pointer("%record", distance))
+        body.start_block(not_taken)
+
+    def _take(self, target: str) -> None:
+        """A taken branch ends a straight run: account for it, and return if the wave's turn is over."""
+        body = self.body
+        run = self.lshr(self._distance_from(layout.RUN_START), constant("i64", _RECORD_SHIFT))
+        executed_pointer = self.wave_pointer(layout.EXECUTED)
+        before = Value(body.load("i64", executed_pointer), "i64", False)
+        executed = self.add(before, self.add(run, constant("i64", 1)))
+        body.store(executed, executed_pointer)
+        body.store(f"ptr {target}", self.wave_pointer(layout.RUN_START))
+        stop = body.load("i64", self.wave_pointer(layout.STOP_AT))
+        over, go = body.label(), body.label()
+        body.do(f"br i1 {body.emit(f'icmp uge {executed}, {stop}')}, label %{over}, label %{go}")
+        body.start_block(over)
+        body.store(f"ptr {target}", self.wave_pointer(layout.PC))
+        body.do("ret void")
+        body.start_block(go)
+        self._continue_at(target)
+
+    def _continue_at(self, record: str) -> None:
+        handler = self.body.load("ptr", record)
+        self.body.do(f"musttail call void {handler}(ptr %wave, ptr {record})")
+        self.body.do("ret void")
+
+    def _return(self, status: int, moves_on: bool) -> None:
+        """To the scheduler, with this instruction executed or not."""
+        steps = int(moves_on)
+        self.body.call_void("leave", "ptr %wave", "ptr %record", f"i64 {steps}", f"i32 {status}")
+        self.body.do("ret void")
+
+
+def function_text(name: str, body: list[str]) -> str:
+    """A handler as LLVM IR."""
+    lines = "\n".join(body)
+    return f"define void @{name}(ptr %wave, ptr %record) {{\nentry:\n{lines}\n}}\n"

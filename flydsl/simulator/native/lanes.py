@@ -1,0 +1,115 @@
+"""Lanes of the builder as LLVM IR: EXEC, masks, and data that moves between lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.floats import NativeFloats
+from flydsl.simulator.native.ir import Value, constant, indices, vector_type
+from flydsl.simulator.operands import EXEC
+from flydsl.simulator.waves import LANES
+
+_LANE_NUMBERS = f"<{', '.join(f'i32 {lane}' for lane in range(LANES))}>"
+
+
+class NativeLanes(NativeFloats):
+    """%wave is the wave block, %workspace the thread's workspace. EXEC is read once, when the handler begins."""
+
+    def __init__(self, mode: FloatMode) -> None:
+        super().__init__(mode)
+        self.exec_bits = Value(self.body.load("i64", self.wave_pointer(4 * EXEC)), "i64", False)
+        self._workspace: str | None = None
+        self.has_loops = False  # in the handler or in the functions that it calls
+        self.lane_enable: Value | None = None  # set by the operand of a DPP instruction
+
+    def wave_pointer(self, offset: int | str) -> str:
+        return self.body.pointer("%wave", offset)
+
+    def workspace_pointer(self, offset: int | str) -> str:
+        if self._workspace is None:
+            self._workspace = self.body.load("ptr", self.wave_pointer(layout.WORKSPACE))
+        return self.body.pointer(self._workspace, offset)
+
+    def load_row(self, pointer: str, type_: str = "i32") -> Value:
+        return Value(self.body.load(vector_type(type_), pointer, 64), type_, True)
+
+    def store_row(self, value: Value, pointer: str) -> None:
+        self.body.store(self.broadcast(value), pointer, 64)
+
+    # --- masks
+
+    def lane_id(self) -> Value:
+        return Value(_LANE_NUMBERS, "i32", True, True)
+
+    def per_lane(self, x: Value) -> Value:
+        return self.broadcast(x)
+
+    def exec_mask(self) -> Value:
+        return self.mask_bits(self.exec_bits)
+
+    def mask_bits(self, bits: Value) -> Value:
+        return Value(self.body.emit(f"bitcast {bits} to <{LANES} x i1>"), "i1", True)
+
+    def bits_of_mask(self, mask: Value) -> Value:
+        """A 64-bit scalar of one bit per lane, active or not."""
+        return Value(self.body.emit(f"bitcast {self.broadcast(mask)} to i64"), "i64", False)
+
+    def ballot(self, condition: Value) -> Value:
+        return self.and_(self.bits_of_mask(condition), self.exec_bits)
+
+    # --- movement
+
+    def read_lane(self, x: Value, lane: Value) -> Value:
+        if not x.lanes:
+            return x
+        chosen = self.and_(lane, constant(lane.type, LANES - 1))
+        return Value(self.body.emit(f"extractelement {x}, {chosen}"), x.type, False)
+
+    def read_first_lane(self, x: Value) -> Value:
+        first = self.and_(self.cttz(self.exec_bits), constant("i64", LANES - 1))  # 64 if none is active: lane 0
+        return self.read_lane(x, first)
+
+    def permute(self, x: Value, lane: Value) -> Value:
+        return self._move("permute_lanes", x, lane)
+
+    def scatter_lanes(self, x: Value, target: Value) -> Value:
+        return self._move("scatter_lanes", x, target, self.exec_bits)
+
+    def _move(self, function: str, x: Value, lane: Value, *more: Value) -> Value:
+        """Through the workspace: rows 0 and 1 hold the numbers and the lanes, row 2 the result."""
+        if x.type != "i32" or lane.type != "i32":
+            raise NotImplementedError(f"{function} of {x.type} by {lane.type}")
+        self.has_loops = True
+        rows = self.workspace_pointer(layout.DATA)
+        self.store_row(x, rows)
+        self.store_row(lane, self.body.pointer(rows, layout.ROW_BYTES))
+        self.body.call_void(function, f"ptr {rows}", *more)
+        return self.load_row(self.body.pointer(rows, 2 * layout.ROW_BYTES))
+
+    def permute_constant(self, x: Value, source: Sequence[int]) -> Value:
+        if not x.lanes:
+            return x
+        moved = self.body.emit(f"shufflevector {x}, {x.llvm_type} poison, {indices(source)}")
+        return Value(moved, x.type, True)
+
+    # --- vector registers at an index known at run time
+
+    def read_register(self, register: Any, index: Value) -> Value:
+        return self.load_row(self._indexed_row(register, index))
+
+    def write_register(self, register: Any, index: Value, value: Value) -> None:
+        self.write_row(self._indexed_row(register, index), value)
+
+    def _indexed_row(self, register: Any, index: Value) -> str:
+        """Index is an i32 below 256: within the wave block, whatever the register."""
+        offset = self.mul(self.zext(index, "i64"), constant("i64", layout.ROW_BYTES))
+        return self.body.pointer(self.register_pointer(register), offset.text)
+
+    def register_pointer(self, register: Any) -> str:
+        raise NotImplementedError
+
+    def write_row(self, pointer: str, value: Value, ignores_exec: bool = False) -> None:
+        raise NotImplementedError

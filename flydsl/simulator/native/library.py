@@ -1,0 +1,117 @@
+"""The handlers of this process, by shape: from memory, from the cache on disk, or generated and compiled."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+from flydsl.simulator.native import host
+from flydsl.simulator.native.cache import HandlerCache
+from flydsl.simulator.native.generate import Handler, generate, module_text
+from flydsl.simulator.native.runtime import complete_module
+from flydsl.simulator.native.runtime_schedule import schedule_functions
+from flydsl.simulator.native.shape import Shape
+from flydsl.utils import env
+
+_RUNTIME_FUNCTIONS = ("run", "fall_back")
+
+
+class HandlerLibrary:
+    """Addresses of handlers. One per process: see `library`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loader = host.Loader()
+        self._cache = HandlerCache(env.cache_dir() / "simulator")
+        self._basis = hashlib.sha256(f"{_source_digest()}\n{host.description()}".encode()).digest()
+        self._addresses: dict[str, int] = {}  # by key
+        self._keys: dict[Shape, str] = {}
+        self._without_handler: set[Shape] = set()
+        self._runtime = self._load_runtime()
+
+    @property
+    def run_address(self) -> int:
+        """Of `run(group block)`, see `runtime_schedule`."""
+        return self._runtime["run"]
+
+    @property
+    def fall_back_address(self) -> int:
+        """Of the handler that leaves an instruction to the lock-step machine."""
+        return self._runtime["fall_back"]
+
+    def addresses(self, shapes: Iterable[Shape]) -> dict[Shape, int]:
+        """The handler of each shape; that of a form without a native handler is `fall_back_address`."""
+        wanted = list(dict.fromkeys(shapes))
+        with self._lock:
+            missing = [s for s in wanted if s not in self._without_handler and not self._is_loaded(s)]
+            self._compile(missing)
+            return {s: self._addresses.get(self._key(s), self.fall_back_address) for s in wanted}
+
+    def _key(self, shape: Shape) -> str:
+        if shape not in self._keys:
+            self._keys[shape] = hashlib.sha256(self._basis + repr(shape).encode()).hexdigest()
+        return self._keys[shape]
+
+    def _is_loaded(self, shape: Shape) -> bool:
+        key = self._key(shape)
+        if key in self._addresses:
+            return True
+        found = self._cache.find(key)
+        if found is None:
+            return False
+        self._load(*found)
+        return True
+
+    def _load(self, obj: bytes, keys: Sequence[str]) -> None:
+        new = [key for key in keys if key not in self._addresses]
+        addresses = self._loader.load(obj, [_function_name(key) for key in new])
+        self._addresses.update({key: addresses[_function_name(key)] for key in new})
+
+    def _compile(self, shapes: Sequence[Shape]) -> None:
+        handlers: dict[bool, dict[str, Handler]] = {False: {}, True: {}}  # with loops or not: by key
+        for shape in shapes:
+            key = self._key(shape)
+            try:
+                handler = generate(shape, _function_name(key))
+            except NotImplementedError:  # the lock-step machine will say what is the matter, if it does not know either
+                self._without_handler.add(shape)
+            else:
+                handlers[handler.has_loops][key] = handler
+        for has_loops, by_key in handlers.items():
+            if by_key:
+                obj = host.compile_module(module_text(by_key.values()), optimize=has_loops)
+                self._load(obj, list(by_key))
+                self._cache.add(obj, by_key)
+
+    def _load_runtime(self) -> dict[str, int]:
+        key = hashlib.sha256(self._basis + b"runtime").hexdigest()
+        found = self._cache.find(key)
+        if found is None:
+            obj = host.compile_module(complete_module(schedule_functions()), optimize=False)
+            self._cache.add(obj, [key])
+        else:
+            obj = found[0]
+        return self._loader.load(obj, _RUNTIME_FUNCTIONS)
+
+
+def _function_name(key: str) -> str:
+    return f"handler_{key[:40]}"
+
+
+@cache
+def _source_digest() -> str:
+    """Of everything in this package: what a handler does is decided by the table and by what writes its code."""
+    folder = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@cache
+def library() -> HandlerLibrary:
+    """The library of this process."""
+    return HandlerLibrary()

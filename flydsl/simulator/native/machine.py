@@ -1,0 +1,212 @@
+"""Native execution of a launch: the shared blocks, the threads, and what native code leaves to Python."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from flydsl.errors import SimulatorError
+from flydsl.simulator.dispatch import LaunchStatistics
+from flydsl.simulator.lockstep import Machine, Step, limit_error
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.group import Group, SharedWaves
+from flydsl.simulator.native.launch_block import LaunchBlock, Work
+from flydsl.simulator.native.library import library
+from flydsl.simulator.waves import Dim3
+
+_FIRST_SLICE = 40_000
+_SLICE_SECONDS = 0.02
+_SLICE_INSTRUCTIONS = (10_000, 100_000_000)
+_PATIENCE_SLICES = 4
+"""A workgroup that runs for longer may wait for another one: then that gets a turn, too."""
+_MAX_RESIDENT_WAVES = 512
+
+
+def run(
+    work: Work, instruction_limit: int, threads: int | None, steps: Callable[[], Sequence[Step]]
+) -> LaunchStatistics:
+    """Run all workgroups to their end. `steps` gives the program of the lock-step machine, when that is needed.
+
+    Results do not depend on `threads` (default: one per core): workgroups start in order, and of several errors that
+    of the first workgroup counts.
+    """
+    execution = Execution(work, instruction_limit, steps)
+    if execution.launch.has_global_atomics:
+        threads = 1  # their order, and with it rounding, is that of the workgroups
+    execution.run(threads or _cores())
+    return execution.statistics()
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Execution:
+    """One launch: the launch block, and for each thread the groups that it executes."""
+
+    def __init__(self, work: Work, instruction_limit: int, steps: Callable[[], Sequence[Step]]) -> None:
+        self.work, self._steps, self._limit = work, steps, instruction_limit
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._errors: list[tuple[int, BaseException]] = []
+        self._executed = 0
+        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
+        self.launch = LaunchBlock(work, instruction_limit)
+
+    # --- threads
+
+    def run(self, threads: int) -> None:
+        """Run all workgroups. The calling thread works, too, and is the one that Ctrl-C interrupts."""
+        helpers: list[threading.Thread] = []
+
+        def start_helpers() -> None:
+            for _ in range(min(threads, self.launch.workgroup_count) - 1):
+                helper = threading.Thread(target=self._help, daemon=True)
+                try:
+                    helper.start()
+                except RuntimeError:  # the system has no thread to give: then with those that there are
+                    return
+                helpers.append(helper)
+
+        try:
+            self._work(start_helpers)
+            for helper in helpers:
+                while helper.is_alive():
+                    helper.join(0.05)
+        except BaseException:
+            self._stop.set()
+            for helper in helpers:
+                helper.join()
+            raise
+        if self._errors:
+            raise min(self._errors, key=lambda e: e[0])[1]
+
+    def statistics(self) -> LaunchStatistics:
+        return LaunchStatistics(self.launch.workgroup_count * self.launch.template.count, self._executed)
+
+    def _help(self) -> None:
+        """`_work` on a thread of its own, whose errors `run` raises."""
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - raised in `run`
+            self._fail(-1, error)
+
+    def _fail(self, workgroup: int, error: BaseException) -> None:
+        """Remember an error; no more workgroups start. Those that have started go on: one may fail further up."""
+        self._errors.append((workgroup, error))
+        self.launch.set(layout.LAUNCH_NEXT, self.launch.workgroup_count)
+
+    def _work(self, after_first_slice: Callable[[], None] | None = None) -> None:
+        """Execute workgroups until there are none left, in slices."""
+        groups = deque([Group(self.launch.template, self.launch)])
+        budget, executed = _FIRST_SLICE, 0
+        while groups and not self._stop.is_set():
+            group = groups[0]
+            group.set(layout.GROUP_BUDGET, budget)
+            start = time.perf_counter()
+            try:
+                finished = self._continue(group)
+            except Exception as error:  # noqa: BLE001 - raised in `run`
+                self._fail(group.workgroup, error)
+                finished = True
+            if finished:
+                executed += group.get(layout.GROUP_EXECUTED)
+                groups.popleft()
+                continue
+            budget = _adapted(budget, time.perf_counter() - start)
+            self._rotate(groups)
+            if after_first_slice:
+                after_first_slice()
+                after_first_slice = None
+        with self._lock:
+            self._executed += executed
+
+    def _rotate(self, groups: deque[Group]) -> None:
+        """Where a workgroup takes long, another one gets its turn: the one may wait for the other."""
+        group = groups[0]
+        group.slices += 1
+        if group.slices < _PATIENCE_SLICES and len(groups) == 1:
+            return
+        if group.slices >= _PATIENCE_SLICES and self.launch.template.count * (len(groups) + 1) <= _MAX_RESIDENT_WAVES:
+            groups.append(Group(self.launch.template, self.launch))
+            group.slices = 0
+        groups.rotate(-1)
+
+    def execute(self, group: Group) -> None:
+        """Execute what a group block holds, and all workgroups that have not started."""
+        group.set(layout.GROUP_BUDGET, _SLICE_INSTRUCTIONS[1])
+        while not self._continue(group):
+            group.set(layout.GROUP_BUDGET, _SLICE_INSTRUCTIONS[1])
+
+    def _continue(self, group: Group) -> bool:
+        """Run one slice of a group. True if it found no more workgroups."""
+        before = group.workgroup
+        while True:
+            reason = self._run(group.address)
+            if reason == layout.DONE:
+                return True
+            if reason == layout.SLICE_OVER:
+                if group.workgroup != before:
+                    group.slices = 0
+                return False
+            self._attend(group, reason)
+
+    # --- what native code leaves to Python
+
+    def _attend(self, group: Group, reason: int) -> None:
+        w = group.current_wave
+        if reason == layout.FALL_BACK:
+            self._step(group, w)
+        elif reason == layout.MODE_CHANGED:
+            self._resume(self._shared(group), group, w)
+        elif reason == layout.DEADLOCK:
+            self._machine(self._shared(group)).release_barriers()
+        elif reason == layout.LIMIT_REACHED:
+            self._limit_reached(group, w)
+        else:
+            raise AssertionError(f"native code returned {reason}")
+
+    def _step(self, group: Group, w: int) -> None:
+        """Execute one instruction in the lock-step machine: it has no handler, or does something wrong."""
+        waves = self._shared(group)
+        self._machine(waves).step(w)
+        if not 0 <= waves.pc[w] <= len(self.work.program.instructions):
+            raise SimulatorError(f"wave {w} jumped to an address that is no code")
+        self._resume(waves, group, w)
+
+    def _resume(self, waves: SharedWaves, group: Group, w: int) -> None:
+        """Let native code go on with a wave, whose MODE may have changed."""
+        records = self.launch.records(FloatMode(int(waves.mode[w, 0])), int(waves.pc[w]))
+        group.wave(w).set(layout.RECORDS, records.ctypes.data)
+        waves.put_back(w)
+
+    def _limit_reached(self, group: Group, w: int) -> None:
+        """Native code only looks at taken branches and where a wave returns: the last instruction may be further up."""
+        wave = group.wave(w)
+        run_start = (wave.get(layout.RUN_START) - wave.get(layout.RECORDS)) // layout.RECORD_BYTES
+        beyond = wave.get(layout.EXECUTED) - self._limit
+        last = max(group.instruction_index(w) - 1 - beyond, run_start)
+        raise limit_error(self._limit, self.work.program.instructions[last])
+
+    def _machine(self, waves: SharedWaves) -> Machine:
+        return Machine(self.work.program, self._steps(), waves, self.work.memory, self.work.symbols, self._limit)
+
+    def _shared(self, group: Group) -> SharedWaves:
+        return group.waves(_coordinates(group.workgroup, self.work.grid))
+
+
+def _coordinates(workgroup: int, grid: Dim3) -> Dim3:
+    return workgroup % grid[0], workgroup // grid[0] % grid[1], workgroup // (grid[0] * grid[1])
+
+
+def _adapted(budget: int, seconds: float) -> int:
+    """The instructions that take as long as a slice shall."""
+    low, high = _SLICE_INSTRUCTIONS
+    return min(max(int(budget * min(_SLICE_SECONDS / max(seconds, 1e-6), 4)), low), high)

@@ -1,0 +1,186 @@
+"""Matrix products of the builder as LLVM IR, in the order of accumulation that `isa.matrix` states.
+
+The elements of A and B go into the workspace in the type in which products are exact: row e is every lane's e-th
+element. There the elements of one k and one row of A (or column of B) are neighbours, so that a row of D is a sum over
+k of one number of A times a vector of B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flydsl.simulator.isa.matrix import MatrixShape
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.ir import Value, scalar_type
+from flydsl.simulator.native.memory import NativeMemory
+from flydsl.simulator.native.values import bits_of
+from flydsl.simulator.waves import LANES
+
+_ROWS_AT_ONCE = 4
+
+
+class NativeMatrix(NativeMemory):
+    """`matmul` of the builder."""
+
+    def matmul(
+        self, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], shape: MatrixShape
+    ) -> tuple[Value, ...]:
+        self.has_loops = True
+        product = _Product(self, shape)
+        product.put_elements(layout.MATRIX_A, a)
+        product.put_elements(layout.MATRIX_B, b)
+        product.put_accumulator(c)
+        if shape.result_type == "f64" or shape.m < _ROWS_AT_ONCE * 4:
+            product.emit_each_row()
+        else:
+            product.emit_loop()
+        return product.results()
+
+
+class _Product:
+    """One matrix product in the making. `type` is what it is computed in."""
+
+    def __init__(self, builder: NativeMatrix, shape: MatrixShape) -> None:
+        self._builder, self._body, self._shape = builder, builder.body, shape
+        self._type = "i32" if shape.result_type == "i32" else "f64"
+        self._bytes = bits_of(self._type) // 8
+        self._element = scalar_type(self._type)
+        self._row = f"<{shape.n} x {self._element}>"
+        self._result_row = f"<{shape.n} x {scalar_type(shape.result_type)}>"
+        self._result_bytes = bits_of(shape.result_type) // 8
+        self._a = builder.workspace_pointer(layout.MATRIX_A)
+        self._b = builder.workspace_pointer(layout.MATRIX_B)
+        self._d = builder.workspace_pointer(layout.DATA)
+
+    def put_elements(self, area: int, elements: Sequence[Value]) -> None:
+        for e, element in enumerate(elements):
+            wide = element if element.type == self._type else self._builder._convert("fpext", element, self._type)
+            self._builder.store_row(wide, self._builder.workspace_pointer(area + LANES * self._bytes * e))
+
+    def put_accumulator(self, registers: Sequence[Value]) -> None:
+        for i, value in enumerate(registers):
+            self._builder.store_row(value, self._body.pointer(self._d, LANES * self._result_bytes * i))
+
+    def results(self) -> tuple[Value, ...]:
+        type_ = "f64" if self._shape.result_type == "f64" else "i32"
+        return tuple(
+            self._builder.load_row(self._body.pointer(self._d, LANES * self._result_bytes * i), type_)
+            for i in range(self._shape.results_per_lane)
+        )
+
+    def emit_each_row(self) -> None:
+        """Straight-line code: for products of few rows, and f64, whose rows are scattered."""
+        shape = self._shape
+        for index in range(shape.results_per_lane):
+            for group in range(LANES // shape.n):
+                block, row, _ = shape.place(index, group * shape.n)
+                a = self._body.pointer(self._a, self._bytes * (block * shape.m + row))
+                b = self._body.pointer(self._b, self._bytes * block * shape.n)
+                d = self._body.pointer(self._d, self._result_bytes * (LANES * index + group * shape.n))
+                self._accumulate([d], a, b)
+
+    def emit_loop(self) -> None:
+        """Four registers of one group of lanes are four rows that follow one another: one turn of the loop."""
+        shape, body = self._shape, self._body
+        groups = LANES // shape.n
+        registers_per_block = shape.results_per_lane // shape.blocks
+
+        def turn(t: str, _: list[str]) -> list[str]:
+            fours, group = body.emit(f"udiv i64 {t}, {groups}"), body.emit(f"urem i64 {t}, {groups}")
+            a = body.pointer(self._a, body.emit(f"mul i64 {t}, {_ROWS_AT_ONCE * self._bytes}"))
+            block = body.emit(f"udiv i64 {fours}, {registers_per_block // _ROWS_AT_ONCE}")
+            b = body.pointer(self._b, body.emit(f"mul i64 {block}, {shape.n * self._bytes}"))
+            register = body.emit(f"mul i64 {fours}, {_ROWS_AT_ONCE * LANES * self._result_bytes}")
+            lanes = body.emit(f"mul i64 {group}, {shape.n * self._result_bytes}")
+            d = body.pointer(body.pointer(self._d, register), lanes)
+            self._accumulate([body.pointer(d, LANES * self._result_bytes * j) for j in range(_ROWS_AT_ONCE)], a, b)
+            return []
+
+        self._count_up_to(shape.results_per_lane // _ROWS_AT_ONCE * groups, [], turn)
+
+    def _count_up_to(self, count: int, start: Sequence[str], visit: Callable[[str, list[str]], list[str]]) -> list[str]:
+        """A loop that carries some rows: `visit` gets the counter and the rows, and returns the rows that follow."""
+        body = self._body
+        before, head, after = body.block, body.label(), body.label()
+        counter, following = body.name(), body.name()
+        carried = [body.name() for _ in start]
+        body.do(f"br label %{head}")
+        body.start_block(head)
+        phis = len(body.lines)
+        body.lines += [""] * (1 + len(start))  # once it is known where the loop comes from
+        new = visit(counter, carried)
+        edges = f"[ {{}}, %{before} ], [ {{}}, %{body.block} ]"
+        body.lines[phis] = f"  {counter} = phi i64 {edges.format(0, following)}"
+        for i, (name, first, next_) in enumerate(zip(carried, start, new, strict=True)):
+            body.lines[phis + 1 + i] = f"  {name} = phi {self._row} {edges.format(first, next_)}"
+        body.do(f"{following} = add i64 {counter}, 1")
+        done = body.emit(f"icmp eq i64 {following}, {count}")
+        body.do(f"br i1 {done}, label %{after}, label %{head}")
+        body.start_block(after)
+        return new
+
+    def _accumulate(self, rows: Sequence[str], a: str, b: str) -> None:
+        """Add the products of some consecutive rows of A with B to the rows of D at these addresses.
+
+        k ascends: the groups of lanes in a loop, the elements of a lane within.
+        """
+        shape, body = self._shape, self._body
+        is_f64 = shape.result_type == "f64"
+        start = [body.load(self._row, row, 8) if is_f64 else self._zero for row in rows]
+
+        def k_group(group: str, carried: list[str]) -> list[str]:
+            totals = list(carried)
+            left = body.pointer(a, body.emit(f"mul i64 {group}, {self._bytes * shape.m * shape.blocks}"))
+            right = body.pointer(b, body.emit(f"mul i64 {group}, {self._bytes * shape.n * shape.blocks}"))
+            for e in range(shape.elements_per_lane):
+                row_of_element = LANES * self._bytes * e
+                vector = body.load(self._row, body.pointer(right, row_of_element), 4)
+                for j, total in enumerate(totals):
+                    number = body.load(self._element, body.pointer(left, row_of_element + self._bytes * j))
+                    totals[j] = self._multiply_add(self._splat(number), vector, total)
+            return totals
+
+        totals = self._count_up_to(shape.k_groups, start, k_group)
+        for row, total in zip(rows, totals, strict=True):
+            body.store(f"{self._result_row} {self._finished(total, row)}", row, 4)
+
+    @property
+    def _zero(self) -> str:
+        """What leaves the first product as it is, its sign included."""
+        return f"splat ({self._element} {'0' if self._type == 'i32' else '0x8000000000000000'})"
+
+    def _splat(self, number: str) -> str:
+        single = self._body.emit(f"insertelement {self._row} poison, {self._element} {number}, i64 0")
+        mask = f"<{self._shape.n} x i32> zeroinitializer"
+        return self._body.emit(f"shufflevector {self._row} {single}, {self._row} poison, {mask}")
+
+    def _multiply_add(self, x: str, y: str, total: str) -> str:
+        body, row = self._body, self._row
+        if self._shape.result_type == "f64":
+            return body.call(row, f"llvm.fma.v{self._shape.n}f64", *(_Typed(row, v) for v in (x, y, total)))
+        if self._type == "i32":
+            return body.emit(f"add {row} {total}, {body.emit(f'mul {row} {x}, {y}')}")
+        # The product is exact, so that contracting it with the addition changes nothing but the speed.
+        return body.emit(f"fadd contract {row} {total}, {body.emit(f'fmul contract {row} {x}, {y}')}")
+
+    def _finished(self, total: str, d: str) -> str:
+        """The row of D: rounded to its type after C, which still stands there, is added."""
+        body = self._body
+        if self._shape.result_type == "f64":
+            return total
+        c = body.load(self._result_row, d, 4)
+        if self._type == "i32":
+            return body.emit(f"add {self._row} {total}, {c}")
+        wide = body.emit(f"fpext {self._result_row} {c} to {self._row}")
+        exact = body.emit(f"fadd {self._row} {total}, {wide}")
+        return body.emit(f"fptrunc {self._row} {exact} to {self._result_row}")
+
+
+class _Typed:
+    """A value of a type that the builder has no name for."""
+
+    def __init__(self, llvm_type: str, text: str) -> None:
+        self.llvm_type, self._text = llvm_type, text
+
+    def __str__(self) -> str:
+        return f"{self.llvm_type} {self._text}"

@@ -1,0 +1,185 @@
+"""Memory operations of the builder as LLVM IR.
+
+An access happens in two steps. The runtime function `resolve_<space>` checks the addresses of all lanes and turns them
+into host addresses; lanes that do not take part get a place in the workspace, so that the second step, a plain gather
+or scatter, has no conditions. An access that does not resolve has had no effect yet: the handler then leaves it to the
+lock-step machine, which finds the same fault and says what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.ir import Value, constant, scalar_type
+from flydsl.simulator.native.lanes import NativeLanes
+from flydsl.simulator.native.values import bits_of
+from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
+
+_HOST_AREAS = 4
+
+
+class NativeMemory(NativeLanes):
+    """Loads, stores and atomics. Scalar addresses are those of SMEM, which does not look at EXEC."""
+
+    # --- loads
+
+    def load(self, space: str, address: Value, dwords: int, where: Value | None = None) -> tuple[Value, ...]:
+        if not address.lanes:
+            return self._load_scalar(space, address, dwords, where)
+        host = self._resolve(space, address, 4 * dwords, where, is_write=False)
+        data = self.workspace_pointer(layout.DATA)
+        self.body.call_void(f"gather{dwords}", f"ptr {host}", f"ptr {data}")
+        return tuple(self.load_row(self.body.pointer(data, layout.ROW_BYTES * i)) for i in range(dwords))
+
+    def load_small(self, space: str, address: Value, bytes_: int, where: Value | None = None) -> Value:
+        host = self._resolve(space, self._vector(address), bytes_, where, is_write=False)
+        data = self.workspace_pointer(layout.DATA)
+        self.body.call_void(f"gather_bytes{bytes_}", f"ptr {host}", f"ptr {data}")
+        return self.load_row(data)
+
+    def _load_scalar(self, space: str, address: Value, dwords: int, where: Value | None) -> tuple[Value, ...]:
+        if space != "global":
+            raise NotImplementedError(f"scalar load from {space}")
+        condition = where or constant("i1", True)
+        host = self.body.call("ptr", "resolve_scalar", "ptr %wave", address, f"i64 {4 * dwords}", condition)
+        self.fall_back_if(self.body.emit(f"icmp eq ptr {host}, null"))
+        loaded = self.body.load(f"<{dwords} x i32>", host, 4)
+        return tuple(
+            Value(self.body.emit(f"extractelement <{dwords} x i32> {loaded}, i64 {i}"), "i32", False)
+            for i in range(dwords)
+        )
+
+    # --- stores
+
+    def store(self, space: str, address: Value, values: Sequence[Value], where: Value | None = None) -> None:
+        host = self._resolve(space, self._vector(address), 4 * len(values), where, is_write=True)
+        self._scatter(f"scatter{len(values)}", host, values)
+
+    def store_dwords(
+        self, space: str, addresses: Sequence[Value], values: Sequence[Value], where: Sequence[Value | None]
+    ) -> None:
+        hosts = [
+            self._resolve(space, self._vector(address), 4, w, is_write=True, area=area)
+            for area, (address, w) in enumerate(zip(addresses, where, strict=True))
+        ]
+        for host, value in zip(hosts, values, strict=True):
+            self._scatter("scatter1", host, [value])
+
+    def store_small(self, space: str, address: Value, value: Value, bytes_: int, where: Value | None = None) -> None:
+        host = self._resolve(space, self._vector(address), bytes_, where, is_write=True)
+        self._scatter(f"scatter_bytes{bytes_}", host, [value])
+
+    def _scatter(self, function: str, host: str, values: Sequence[Value]) -> None:
+        data = self.workspace_pointer(layout.DATA)
+        for i, value in enumerate(values):
+            self.store_row(value, self.body.pointer(data, layout.ROW_BYTES * i))
+        self.body.call_void(function, f"ptr {host}", f"ptr {data}")
+
+    # --- atomics
+
+    def atomic(
+        self,
+        space: str,
+        address: Value,
+        update: Callable[..., Value],
+        operands: Sequence[Value],
+        where: Value | None = None,
+    ) -> Value:
+        """One active lane after the other. Waves of one launch that use atomics on global memory share a thread."""
+        type_ = operands[0].type
+        host = self._resolve(space, self._vector(address), bits_of(type_) // 8, where, is_write=True, aligned=True)
+        rows = self.workspace_pointer(layout.DATA)
+        stride = 2 * layout.ROW_BYTES
+        for i, operand in enumerate((constant(type_, 0), *operands)):  # row 0 is the result
+            self.store_row(operand, self.body.pointer(rows, stride * i))
+        self._for_each_lane(
+            self._active_bits(where), lambda lane: self._update_lane(host, rows, stride, lane, update, operands)
+        )
+        return self.load_row(rows, type_)
+
+    def _update_lane(
+        self, host: str, rows: str, stride: int, lane: str, update: Callable[..., Value], operands: Sequence[Value]
+    ) -> None:
+        type_ = operands[0].type
+        llvm = scalar_type(type_)
+        target = self.body.load("ptr", self.body.emit(f"getelementptr i64, ptr {host}, i64 {lane}"))
+        places = [
+            self.body.emit(f"getelementptr {llvm}, ptr {self.body.pointer(rows, stride * i)}, i64 {lane}")
+            for i in range(len(operands) + 1)
+        ]
+        old = Value(self.body.load(llvm, target), type_, False)
+        new = update(old, *(Value(self.body.load(llvm, place), type_, False) for place in places[1:]))
+        self.body.store(old, places[0])
+        self.body.store(new, target)
+
+    def _for_each_lane(self, active: Value, visit: Callable[[str], None]) -> None:
+        """A loop over the set bits of `active`, lowest first."""
+        body = self.body
+        before, head, inside, after = body.block, body.label(), body.label(), body.label()
+        remaining, lane, rest = body.name(), body.name(), body.name()
+        body.do(f"br label %{head}")
+        body.start_block(head)
+        phi = len(body.lines)
+        body.do("")  # the phi, once it is known where the loop comes from
+        none = body.emit(f"icmp eq i64 {remaining}, 0")
+        body.do(f"br i1 {none}, label %{after}, label %{inside}")
+        body.start_block(inside)
+        body.declarations.add("declare i64 @llvm.cttz.i64(i64, i1)")
+        body.do(f"{lane} = call i64 @llvm.cttz.i64(i64 {remaining}, i1 true)")
+        visit(lane)
+        less = body.emit(f"sub i64 {remaining}, 1")
+        body.do(f"{rest} = and i64 {remaining}, {less}")
+        body.lines[phi] = f"  {remaining} = phi i64 [ {active.text}, %{before} ], [ {rest}, %{body.block} ]"
+        body.do(f"br label %{head}")
+        body.start_block(after)
+
+    def aperture(self, name: str) -> Value:
+        value = SHARED_APERTURE if "shared" in name else PRIVATE_APERTURE
+        return constant("i64", value | 0xFFFF_FFFF if name.endswith("_limit") else value)
+
+    # --- addresses
+
+    @staticmethod
+    def _vector(address: Value) -> Value:
+        if not address.lanes:
+            raise NotImplementedError("a scalar address")
+        return address
+
+    def _active_bits(self, where: Value | None) -> Value:
+        return self.exec_bits if where is None else self.and_(self.bits_of_mask(where), self.exec_bits)
+
+    def _resolve(
+        self,
+        space: str,
+        address: Value,
+        size: int,
+        where: Value | None,
+        *,
+        is_write: bool,
+        aligned: bool = False,
+        area: int = 0,
+    ) -> str:
+        """Check an access of `size` bytes; where the host addresses of the lanes stand."""
+        if area >= _HOST_AREAS:
+            raise NotImplementedError(f"more than {_HOST_AREAS} addresses at once")
+        self.has_loops = True
+        wide = self.zext(address, "i64")
+        self.store_row(wide, self.workspace_pointer(layout.ADDRESS))
+        active = self._active_bits(where)
+        if aligned:
+            self._require_alignment(wide, size, active)
+        host = self.workspace_pointer(layout.HOST + 8 * 64 * area)
+        resolved = self.body.call(
+            "i1", f"resolve_{space}", "ptr %wave", active, f"i64 {size}", f"i1 {str(is_write).lower()}", f"ptr {host}"
+        )
+        self.fall_back_if(self.body.emit(f"xor i1 {resolved}, true"))
+        return host
+
+    def _require_alignment(self, address: Value, size: int, active: Value) -> None:
+        low = self.and_(address, constant("i64", size - 1))
+        misaligned = self.bits_of_mask(self.icmp("ne", low, constant("i64", 0)))
+        self.fall_back_if(self.body.emit(f"icmp ne {self.and_(misaligned, active)}, 0"))
+
+    def fall_back_if(self, condition: str) -> None:
+        raise NotImplementedError

@@ -1,0 +1,225 @@
+"""How native code reads operands: register file, width, and the modifiers of each encoding.
+
+The forms are those of the lock-step `reading`, which says more about each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.simulator.dpp import lane_pattern
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.handler import HandlerBuilder
+from flydsl.simulator.native.ir import Field, Value, constant
+from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
+from flydsl.simulator.operands import EXEC, M0, VCC
+
+FIXED = {"vcc": ("mask", VCC), "vcc_bits": ("i64", VCC), "exec": ("i64", EXEC), "m0": ("i32", M0)}
+"""Words of a signature that always mean the same register: its type and number."""
+
+_SDWA_SOURCES = ("src0_sel", "src1_sel")
+
+
+class Reader:
+    """Reads the sources of one shape into values of a builder."""
+
+    def __init__(self, builder: HandlerBuilder, shape: Shape) -> None:
+        self._b, self._shape = builder, shape
+        self._semantics = shape.semantics
+        self.modifiers = ShapeModifiers(dict(shape.modifiers))
+
+    def read(self, position: int) -> Any:
+        """The source at `position` of the signature. NotImplementedError for a form that has no reader."""
+        word, operand = self._semantics.sources[position], self._shape.sources[position]
+        if word == "modifiers":
+            return self.modifiers
+        if word == "scc":
+            return self._b.read_scc()
+        if word in ("dst", "dst1"):
+            which = int(word == "dst1")
+            return self.plain(self._shape.results[which], self._semantics.results[which].rstrip("~"))
+        if word in FIXED:
+            type_, register = FIXED[word]
+            return self._scalar(self._b.wave_pointer(4 * register), type_)
+        assert operand is not None
+        return self._modified(operand, word, self._explicit(position))
+
+    def halves(self, position: int) -> tuple[Any, Any]:
+        """A packed (VOP3P) operand, for the low and for the high result."""
+        word, operand = self._semantics.sources[position], self._shape.sources[position]
+        if word == "modifiers":
+            return self.modifiers, self.modifiers
+        if word == "dst":
+            result, type_ = self._shape.results[0], self._semantics.results[0]
+            return self._packed_part(result, type_, 0), self._packed_part(result, type_, 1)
+        assert operand is not None
+        return self._both_halves(operand, word, self._explicit(position))
+
+    def plain(self, operand: OperandShape, word: str) -> Any:
+        """Registers or a constant as the word's type, without modifiers."""
+        if word == "imm":
+            return Field(operand.slot)
+        if word == "register":
+            if operand.file != "v":
+                raise NotImplementedError(f"{operand.kind} {operand.file} as a register with an index")
+            return operand
+        if word == "word":
+            return operand.text
+        if word == "any":
+            return self._by_register_count(operand)
+        if word == "offset":
+            if operand.kind == "immediate":
+                return self._b.const("i64", Field(operand.slot))
+            return self._b.zext(self.plain(operand, "i32"), "i64")
+        if "x" in word:
+            return self._tuple(operand, word)
+        if operand.kind == "aperture":
+            return self._aperture(operand.text, word)
+        if operand.kind == "immediate":
+            return self._immediate(operand, word)
+        if operand.kind == "symbol":
+            return self._b.const("i32", Field(operand.slot))
+        if operand.kind != "register":
+            raise NotImplementedError(f"{operand.text} as {word}")
+        return self._register(operand, word)
+
+    def _explicit(self, position: int) -> int:
+        return sum(s is not None for s in self._shape.sources[:position])
+
+    # --- registers and constants
+
+    def _register(self, operand: OperandShape, word: str, part: int = 0) -> Value:
+        b = self._b
+        if operand.file == "s":
+            return self._scalar(b.body.pointer(b.register_pointer(operand), 4 * part), word)
+        if word == "mask":
+            raise NotImplementedError("a mask in vector registers")
+        if word in ("i64", "f64"):
+            return b.bitcast(b.join([self._row(operand, part), self._row(operand, part + 1)]), word)
+        return self._narrow(self._row(operand, part), word)
+
+    def _scalar(self, pointer: str, word: str) -> Value:
+        b = self._b
+        if word == "mask":
+            return b.mask_bits(Value(b.body.load("i64", pointer, 4), "i64", False))
+        if word in ("i64", "f64"):
+            return b.bitcast(Value(b.body.load("i64", pointer, 4), "i64", False), word)
+        return self._narrow(Value(b.body.load("i32", pointer, 4), "i32", False), word)
+
+    def _row(self, operand: OperandShape, part: int) -> Value:
+        return self._b.load_row(self._b.body.pointer(self._b.register_pointer(operand), layout.ROW_BYTES * part))
+
+    def _narrow(self, raw: Value, word: str) -> Value:
+        """32 bits as the type, from the low half where it is narrower."""
+        return self._b.bitcast(self._b.trunc(raw, "i16") if word in ("i16", "f16") else raw, word)
+
+    def _immediate(self, operand: OperandShape, word: str) -> Value:
+        field = Field(operand.slot)
+        if word == "mask":
+            return self._b.mask_bits(self._b.const("i64", field))
+        return self._b.bitcast(self._b.const("i" + word[1:], field), word)
+
+    def _aperture(self, name: str, word: str) -> Value:
+        if not name.endswith(("_base", "_limit")) or word != "i64":
+            raise NotImplementedError(f"{name} as {word}")
+        return self._b.aperture(name)
+
+    def _by_register_count(self, operand: OperandShape) -> Any:
+        if operand.kind == "keyword" and operand.text == "off":
+            return None
+        return self.plain(operand, {1: "i32", 2: "i64"}.get(operand.count, f"i32x{operand.count}"))
+
+    def _tuple(self, operand: OperandShape, word: str) -> tuple[Value, ...]:
+        type_, count_text = word.split("x")
+        count, width = int(count_text), 2 if type_ == "f64" else 1
+        if operand.kind == "immediate":
+            return (self._immediate(operand, type_),) * count
+        if operand.kind != "register" or operand.count != count * width:
+            raise NotImplementedError(f"{operand.count} registers as {word}")
+        return tuple(self._register(operand, type_, width * i) for i in range(count))
+
+    # --- modifiers
+
+    def _modified(self, operand: OperandShape, word: str, explicit: int) -> Any:
+        """`explicit` counts the operands before this one: modifiers such as op_sel list one entry for each."""
+        modifiers = self.modifiers
+        if operand.kind == "symbol":
+            return self.plain(operand, "i32")
+        if word == "mix":
+            return self._mix(operand, explicit)
+        if word in ("f16x2", "i16x2"):
+            return self._both_halves(operand, word[:3], explicit)
+        if self._shape.encoding == "sdwa":
+            value = self._sdwa(operand, word, explicit)
+        elif word in ("f16", "i16") and "op_sel" in modifiers.values and operand.kind == "register":
+            value = self._half(operand, word, modifiers.bits("op_sel", 4)[explicit])
+        else:
+            value = self.plain(operand, word)
+        if self._shape.encoding == "dpp" and explicit == 0:
+            value = self._dpp(value)
+        return self._signs(value, operand.negate, operand.absolute, word)
+
+    def _signs(self, value: Value, negate: bool, absolute: bool, word: str) -> Value:
+        if not (negate or absolute):
+            return value
+        if word[0] != "f":
+            raise NotImplementedError(f"negation of an operand of type {word}")
+        value = self._b.fabs(value) if absolute else value
+        return self._b.fneg(value) if negate else value
+
+    def _both_halves(self, operand: OperandShape, type_: str, explicit: int) -> tuple[Value, Value]:
+        modifiers = self.modifiers
+        which = modifiers.bits("op_sel", 3)[explicit], modifiers.bits("op_sel_hi", 3, default=1)[explicit]
+        negated = modifiers.bits("neg_lo", 3)[explicit], modifiers.bits("neg_hi", 3)[explicit]
+        low, high = (
+            self._signs(self._packed_part(operand, type_, half), bool(negate), False, type_)
+            for half, negate in zip(which, negated, strict=True)
+        )
+        return low, high
+
+    def _packed_part(self, operand: OperandShape, word: str, half: int) -> Value:
+        if operand.kind not in ("register", "immediate"):
+            raise NotImplementedError(f"{operand.text} in packed math")
+        if word in ("f16", "i16"):
+            return self._half(operand, word, half)
+        if operand.kind == "immediate":
+            return self._immediate(operand, word)
+        return self._register(operand, word, half)
+
+    def _half(self, operand: OperandShape, word: str, half: int) -> Value:
+        b = self._b
+        raw = b.const("i32", Field(operand.slot)) if operand.kind == "immediate" else self._register(operand, "i32")
+        return self._narrow(b.lshr(raw, constant("i32", 16)) if half else raw, word)
+
+    def _mix(self, operand: OperandShape, explicit: int) -> Value:
+        if self.modifiers.bits("op_sel_hi", 3)[explicit]:
+            half = self._packed_part(operand, "f16", self.modifiers.bits("op_sel", 3)[explicit])
+            value = self._b._convert("fpext", half, "f32")
+        else:
+            value = self.plain(operand, "f32")
+        return self._signs(value, operand.negate, operand.absolute, "f32")
+
+    def _sdwa(self, operand: OperandShape, word: str, explicit: int) -> Value:
+        if word == "mask":
+            return self.plain(operand, word)
+        if operand.kind != "register" or word not in ("i32", "f32", "i16", "f16"):
+            raise NotImplementedError(f"sdwa operand {operand.kind} as {word}")
+        raw = self._register(operand, "i32")
+        kind, _, number = self.modifiers.text(_SDWA_SOURCES[explicit], "DWORD").partition("_")
+        if kind != "DWORD":
+            narrow = "i8" if kind == "BYTE" else "i16"
+            shifted = self._b.lshr(raw, constant("i32", int(number) * int(narrow[1:])))
+            extend = self._b.sext if operand.sign_extend else self._b.zext
+            raw = extend(self._b.trunc(shifted, narrow), "i32")
+        return self._narrow(raw, word)
+
+    def _dpp(self, value: Value) -> Value:
+        b, pattern = self._b, lane_pattern(self.modifiers)
+        in_range, enabled = (b.constant_mask(m.tolist()) for m in (pattern.in_range, pattern.enabled))
+        valid = b.and_(b.permute_constant(b.exec_mask(), pattern.source.tolist()), in_range)
+        taken = b.permute_constant(b.broadcast(value), pattern.source.tolist())
+        if pattern.bound_control:
+            b.lane_enable = None if pattern.enabled.all() else enabled
+            return b.select(valid, taken, constant(taken.type, 0))
+        b.lane_enable = b.and_(enabled, valid)
+        return taken

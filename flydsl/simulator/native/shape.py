@@ -1,0 +1,188 @@
+"""What a native handler depends on: the shape of an instruction, which is the instruction without its numbers.
+
+Numbers of registers, constants, offsets and distances go into the record. A handler is generated from the shape
+alone, so that it cannot depend on anything that two instructions of the same shape do not share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.table import IMPLICIT, Semantics
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.ir import Field
+from flydsl.simulator.operands import (
+    SGPR_FILE_SIZE,
+    Aperture,
+    Immediate,
+    Keyword,
+    Modifiers,
+    ModifierValue,
+    Operand,
+    Register,
+    Symbol,
+)
+from flydsl.simulator.program import Instruction, Program
+from flydsl.simulator.waves import ACCUMULATION_ROW, row_of
+
+_OFFSETS = {
+    "offset": layout.OFFSET_SLOT,
+    "offset0": layout.OFFSET_SLOT,
+    "offset1": layout.SECOND_OFFSET_SLOT,
+}
+_NO_EFFECT = {"sc0", "sc1", "nt"}  # on caches only; that an atomic returns something is in the entry's name
+_OFFSET_IS_A_PATTERN = {"ds_swizzle_b32"}
+
+
+@dataclass(frozen=True)
+class OperandShape:
+    """An operand without its number. kind: register, immediate, symbol, label, aperture or keyword.
+
+    file and count are those of a register, text is the name of an aperture or the keyword. `slot` is where the record
+    has the number.
+    """
+
+    kind: str
+    slot: int
+    file: str = ""
+    count: int = 1
+    text: str = ""
+    negate: bool = False
+    absolute: bool = False
+    sign_extend: bool = False
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Everything that decides which code a handler is. entry: the name in the table of semantics."""
+
+    entry: str
+    encoding: str  # sdwa, dpp or nothing
+    results: tuple[OperandShape, ...]
+    sources: tuple[OperandShape | None, ...]
+    modifiers: tuple[tuple[str, ModifierValue], ...]
+    mode_bits: int
+
+    @property
+    def semantics(self) -> Semantics:
+        return TABLE[self.entry]
+
+    @property
+    def mode(self) -> FloatMode:
+        return FloatMode(self.mode_bits)
+
+
+class ShapeModifiers(Modifiers):
+    """Modifiers whose offsets are fields of the record."""
+
+    def integer(self, name: str, default: int = 0) -> int:
+        if name in _OFFSETS and name not in self.values:
+            return Field(_OFFSETS[name])  # type: ignore[return-value]  # it stands for an int, see Field
+        return super().integer(name, default)
+
+
+@dataclass
+class BoundInstruction:
+    """An instruction as a shape and the numbers of its record; `symbols` are the slots that the launch fills."""
+
+    shape: Shape
+    slots: list[int] = field(default_factory=lambda: [0] * 7)
+    symbols: list[tuple[int, Symbol]] = field(default_factory=list)
+
+
+def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundInstruction:
+    """NotImplementedError for a form that has no native handler."""
+    semantics = instruction.semantics
+    if semantics is None:
+        raise NotImplementedError(instruction.problem)
+    entry = semantics.mnemonic
+    if semantics.sources == ("...",):
+        return BoundInstruction(Shape(entry, "", (), (), (), mode.bits))
+    binder = _Binder(instruction, program)
+    words = [w for w in semantics.results if w not in IMPLICIT]
+    results = tuple(binder.operand(o, w, 0) for o, w in zip(instruction.results, words, strict=True))
+    sources: list[OperandShape | None] = []
+    for operand, word in zip(instruction.sources, semantics.sources, strict=True):
+        explicit = sum(s is not None for s in sources)
+        sources.append(None if operand is None else binder.operand(operand, word, explicit))
+    modifiers = binder.modifiers(entry)
+    encoding = next((e for e in ("sdwa", "dpp") if e in instruction.encoding), "")
+    shape = Shape(entry, encoding, results, tuple(sources), modifiers, mode.bits)
+    return BoundInstruction(shape, binder.slots, binder.symbols)
+
+
+class _Binder:
+    """Assigns the slots of a record, in the order of the operands."""
+
+    def __init__(self, instruction: Instruction, program: Program) -> None:
+        self._instruction, self._program = instruction, program
+        self.slots = [0] * 7
+        self.symbols: list[tuple[int, Symbol]] = []
+        self._next = 0
+
+    def operand(self, operand: Operand, word: str, explicit: int) -> OperandShape:
+        """`explicit` counts the sources before this one."""
+        slot, self._next = self._next, self._next + 1
+        if slot >= layout.OPERAND_SLOTS:
+            raise NotImplementedError("so many operands")
+        flags = (operand.negate, operand.absolute, operand.sign_extend)
+        atom = operand.atom
+        if word == "label":
+            self.slots[slot] = self._distance(atom)
+            return OperandShape("label", slot)
+        if isinstance(atom, Register):
+            self.slots[slot] = register_offset(atom)
+            return OperandShape("register", slot, atom.file, atom.count, "", *flags)
+        if isinstance(atom, Immediate):
+            self.slots[slot] = self._immediate(atom, word, explicit)
+            return OperandShape("immediate", slot, "", 1, "", *flags)
+        if isinstance(atom, Symbol):
+            self.symbols.append((slot, atom))
+            return OperandShape("symbol", slot, "", 1, "", *flags)
+        kind = "aperture" if isinstance(atom, Aperture) else "keyword"
+        assert isinstance(atom, (Aperture, Keyword))
+        return OperandShape(kind, slot, "", 1, atom.name if isinstance(atom, Aperture) else atom.text, *flags)
+
+    def modifiers(self, entry: str) -> tuple[tuple[str, ModifierValue], ...]:
+        kept = []
+        for name, value in self._instruction.modifiers.values.items():
+            if name in _OFFSETS and isinstance(value, int) and entry not in _OFFSET_IS_A_PATTERN:
+                self.slots[_OFFSETS[name]] = value
+            elif name not in _NO_EFFECT:
+                kept.append((name, value))
+        return tuple(sorted(kept))
+
+    def _immediate(self, atom: Immediate, word: str, explicit: int) -> int:
+        type_ = word.rstrip("~").partition("x")[0]
+        semantics, modifiers = self._instruction.semantics, self._instruction.modifiers
+        assert semantics is not None
+        if type_ == "imm":
+            if isinstance(atom.value, float):
+                raise NotImplementedError(f"{atom} where a number is expected")
+            return atom.value
+        if type_ == "mi":  # "mix"
+            type_ = "f16x2" if modifiers.bits("op_sel_hi", 3)[explicit] else "f32"
+        elif word in ("f16x2", "i16x2") or (semantics.packed and type_ in ("f16", "i16")):
+            type_ = "f16x2"
+        if type_ == "f16x2":  # a constant fills 32 bits
+            return atom.bits("f16") if isinstance(atom.value, float) else atom.bits("i32")
+        return atom.bits({"mask": "i64", "offset": "i64", "any": "i32"}.get(type_, type_))
+
+    def _distance(self, atom: object) -> int:
+        """To the record of a branch target, in bytes."""
+        name = atom.name if isinstance(atom, Symbol) else str(getattr(atom, "text", atom))
+        if name not in self._program.labels:
+            raise NotImplementedError(f"a branch to {name}")
+        return layout.RECORD_BYTES * (self._program.labels[name] - self._instruction.index)
+
+
+def register_offset(register: Register) -> int:
+    """Where a register begins in the wave block. NotImplementedError for one beyond its file."""
+    size = SGPR_FILE_SIZE if register.file == "s" else ACCUMULATION_ROW
+    if register.first + register.count > size:
+        raise NotImplementedError(f"register {register.file}{register.first + register.count - 1}")
+    if register.file == "s":
+        return 4 * register.first
+    return layout.VGPR + layout.ROW_BYTES * row_of(register)

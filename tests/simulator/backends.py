@@ -1,0 +1,148 @@
+"""Running the same instructions in both backends and comparing every bit that they leave behind."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from flydsl.simulator import LaunchStatistics, Memory, Program, launch
+from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.group import Group
+from flydsl.simulator.native.machine import Execution
+from flydsl.simulator.registers import bind_program
+from flydsl.simulator.waves import Dim3, Waves
+
+Array = np.ndarray[Any, Any]
+INSTRUCTION_LIMIT = 1_000_000
+
+
+@dataclass
+class OneWorkgroup:
+    """`Work` for the native machine: the waves of a single workgroup, in a given state."""
+
+    program: Program
+    memory: Memory
+    symbols: dict[str, int]
+    state: Waves
+    grid: Dim3 = (1, 1, 1)
+    entry: int = 0
+    vgprs: int = 256
+    agprs: int = 256
+    mode: FloatMode = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mode = FloatMode(int(self.state.mode[0, 0]))
+
+    def waves(self, workgroup_ids: list[Dim3]) -> Waves:
+        return self.state
+
+    def workgroup_id_registers(self) -> tuple[None, None, None]:
+        return None, None, None
+
+
+def run_native(program: Program, waves: Waves, memory: Memory, symbols: dict[str, int]) -> Waves:
+    """The state that the native backend ends in."""
+    work = OneWorkgroup(program, memory, symbols, waves)
+    execution = Execution(work, INSTRUCTION_LIMIT, lambda: bind_program(program))
+    group = Group(waves, execution.launch)
+    state = group.waves((0, 0, 0))
+    for name in ("sgpr", "scc", "vgpr", "lds", "scratch"):
+        getattr(state, name)[: len(getattr(waves, name))] = getattr(waves, name)
+    for w in range(waves.count):
+        execution.launch.fill_wave(group.wave(w), int(waves.pc[w]))
+    execution.launch.set(layout.LAUNCH_NEXT, 1)
+    group.set(layout.GROUP_ACTIVE, 1)
+    execution.execute(group)
+    return group.waves((0, 0, 0))
+
+
+def run_both(program: Program, waves: Waves, memory: Memory, symbols: dict[str, int]) -> None:
+    """Run to the end in both backends; `waves` and `memory` are left as the lock-step machine leaves them.
+
+    Both end in the same state, or both raise the same error.
+    """
+    buffers = [buffer for buffer in memory.buffers().values() if buffer.writable]
+    before = [buffer.data.copy() for buffer in buffers]
+    started = copy.deepcopy(waves)
+    results: list[Waves] = []
+    native_error = _error_of(lambda: results.append(run_native(program, started, memory, symbols)))
+    after = [buffer.data.copy() for buffer in buffers]
+    for buffer, content in zip(buffers, before, strict=True):
+        buffer.data[:] = content
+    machine = Machine(program, bind_program(program), waves, memory, symbols, INSTRUCTION_LIMIT)
+    expected = _error_of(machine.run)
+    assert (type(native_error), str(native_error)) == (type(expected), str(expected)), "the backends disagree"
+    if expected is not None:
+        raise expected
+    (native,) = results
+    for name in ("sgpr", "scc", "mode", "lds", "scratch"):
+        wanted, got = getattr(waves, name), getattr(native, name)[: len(getattr(waves, name))]
+        np.testing.assert_array_equal(got, wanted, err_msg=f"{name} differs between native and lock-step")
+    assert_same_vectors(native.vgpr[: len(waves.vgpr)], waves.vgpr)
+    for buffer, content in zip(buffers, after, strict=True):
+        np.testing.assert_array_equal(content, buffer.data, err_msg=f"{buffer.name} differs")
+
+
+def _error_of(call: Callable[[], Any]) -> Exception | None:
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001 - whatever it is, both backends shall raise it
+        return error
+    return None
+
+
+def assert_same_vectors(got: Array, expected: Array) -> None:
+    """Equal bits, except that a NaN may have another sign and payload: IEEE 754 leaves open which operand's it has."""
+    for row in range(len(expected)):
+        if not np.array_equal(got[row], expected[row]):
+            following = slice(row + 1, row + 2)
+            same = _same_numbers(got[row], expected[row])
+            if row + 1 < len(expected):
+                same |= _both(got[following][0], expected[following][0], _is_upper_half_of_nan)
+            np.testing.assert_array_equal(np.where(same, expected[row], got[row]), expected[row], f"row {row} differs")
+
+
+def _same_numbers(got: Array, expected: Array) -> Array:
+    """Registers that are equal, or NaN as an f32, as halves, or as the upper half of an f64."""
+    nan32 = _both(got, expected, lambda x: (x & 0x7FFFFFFF) > 0x7F800000)
+    low, high = (_both(got, expected, lambda x, s=s: ((x >> s) & 0x7FFF) > 0x7C00) for s in (0, 16))
+    free = np.where(low, 0xFFFF, 0) | np.where(high, 0xFFFF0000, 0)
+    equal = ((got ^ expected) & ~free.astype(np.uint32)) == 0
+    return np.asarray(equal | nan32 | _both(got, expected, _is_upper_half_of_nan))
+
+
+def _is_upper_half_of_nan(x: Array) -> Array:
+    return np.asarray((x & 0x7FFFFFFF) >= 0x7FF00000)
+
+
+def _both(x: Array, y: Array, test: Any) -> Array:
+    return np.asarray(test(x) & test(y))
+
+
+def launch_both(program: Program, kernel: str, *, memory: Memory, **options: Any) -> LaunchStatistics:
+    """Launch natively and in lock-step: the same memory, the same instruction count, or the same error."""
+    buffers = [buffer for buffer in memory.buffers().values() if buffer.writable]
+    before = [buffer.data.copy() for buffer in buffers]
+    statistics: list[LaunchStatistics] = []
+
+    def start(backend: str) -> Exception | None:
+        return _error_of(lambda: statistics.append(launch(program, kernel, memory=memory, backend=backend, **options)))
+
+    native_error = start("native")
+    after = [buffer.data.copy() for buffer in buffers]
+    for buffer, content in zip(buffers, before, strict=True):
+        buffer.data[:] = content
+    expected = start("lockstep")
+    assert (type(native_error), str(native_error)) == (type(expected), str(expected)), "the backends disagree"
+    if expected is not None:
+        raise expected
+    assert statistics[0] == statistics[1]
+    for buffer, content in zip(buffers, after, strict=True):
+        np.testing.assert_array_equal(content, buffer.data, err_msg=f"{buffer.name} differs")
+    return statistics[1]
