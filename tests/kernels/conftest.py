@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 import flydsl.runtime.simulated
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "simulator"))
-import backends
+from tests.simulator import backends
 
 
 @pytest.fixture(autouse=True)

@@ -81,12 +81,13 @@ def run_both(program: Program, waves: Waves, memory: Memory, symbols: dict[str, 
     if expected is not None:
         raise expected
     (native,) = results
-    for name in ("sgpr", "scc", "mode", "lds", "scratch"):
-        wanted, got = getattr(waves, name), getattr(native, name)[: len(getattr(waves, name))]
-        np.testing.assert_array_equal(got, wanted, err_msg=f"{name} differs between native and lock-step")
+    for name in ("sgpr", "scc", "mode"):
+        np.testing.assert_array_equal(getattr(native, name), getattr(waves, name), err_msg=f"{name} differs")
     assert_same_vectors(native.vgpr[: len(waves.vgpr)], waves.vgpr)
+    assert_same_memory(native.lds[: waves.lds.size], waves.lds, "LDS")
+    assert_same_memory(native.scratch, waves.scratch, "scratch")
     for buffer, content in zip(buffers, after, strict=True):
-        np.testing.assert_array_equal(content, buffer.data, err_msg=f"{buffer.name} differs")
+        assert_same_memory(content, buffer.data, buffer.name)
 
 
 def _error_of(call: Callable[[], Any]) -> Exception | None:
@@ -106,6 +107,18 @@ def assert_same_vectors(got: Array, expected: Array) -> None:
             if row + 1 < len(expected):
                 same |= _both(got[following][0], expected[following][0], _is_upper_half_of_nan)
             np.testing.assert_array_equal(np.where(same, expected[row], got[row]), expected[row], f"row {row} differs")
+
+
+def assert_same_memory(got: Array, expected: Array, name: str) -> None:
+    """Equal bytes, but for NaNs as in `assert_same_vectors`."""
+    if np.array_equal(got, expected):
+        return
+    dwords = got.size // 4 * 4
+    got_dwords, expected_dwords = got[:dwords].view(np.uint32), expected[:dwords].view(np.uint32)
+    same = _same_numbers(got_dwords, expected_dwords)
+    same[:-1] |= _both(got_dwords, expected_dwords, _is_upper_half_of_nan)[1:]
+    np.testing.assert_array_equal(np.where(same, expected_dwords, got_dwords), expected_dwords, f"{name} differs")
+    np.testing.assert_array_equal(got[dwords:], expected[dwords:], f"{name} differs")
 
 
 def _same_numbers(got: Array, expected: Array) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,9 +20,7 @@ from flydsl.simulator.listing import read_listing
 from flydsl.simulator.operands import EXEC, VCC
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
 from flydsl.simulator.waves import LANES, Waves
-
-sys.path.insert(0, os.path.dirname(__file__))
-import backends
+from tests.simulator import backends
 
 Array = np.ndarray[Any, Any]
 DEFAULT_MODE = 0x3F0  # round to nearest, denormals kept, DX10_CLAMP, IEEE

@@ -10,10 +10,9 @@ import numpy as np
 
 from flydsl.simulator import Memory, Program
 from flydsl.simulator.listing import read_listing
-from flydsl.simulator.lockstep import Machine
 from flydsl.simulator.operands import EXEC, VCC
-from flydsl.simulator.registers import bind_program
 from flydsl.simulator.waves import LANES, Waves
+from tests.simulator import backends
 from tests.simulator.reference import ieee
 from tests.simulator.reference.case import M16, Case
 from tests.simulator.reference.ieee import Mode
@@ -136,7 +135,7 @@ def run(
         state.sgpr[:, EXEC : EXEC + 2] = [exec_bits & 0xFFFFFFFF, exec_bits >> 32]
     if scc is not None:
         state.scc[:, 0] = scc
-    Machine(program, bind_program(program), state, memory or Memory(), {}, 100_000).run()
+    backends.run_both(program, state, memory or Memory(), {})
     return state
 
 

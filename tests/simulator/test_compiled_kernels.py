@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import launch_both as launch
 
 from flydsl.simulator import LaunchStatistics, Memory, Program
+from tests.simulator.backends import launch_both as launch
 
 Array = np.ndarray[Any, Any]
 Compile = Callable[[str], tuple[bytes, str]]

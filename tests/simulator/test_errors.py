@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import launch_both as launch
 
 from flydsl.errors import LaunchError, SimulatorError
 from flydsl.simulator import (
@@ -22,6 +21,7 @@ from flydsl.simulator import (
     UnknownInstruction,
 )
 from flydsl.simulator.listing import read_listing
+from tests.simulator.backends import launch_both as launch
 
 Run = Callable[..., Any]
 Compile = Callable[[str], tuple[bytes, str]]
