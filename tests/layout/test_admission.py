@@ -85,7 +85,10 @@ def test_what_has_no_steps_is_not_explained() -> None:
 
 ARITY = {
     **dict.fromkeys(["flatten", "has_none", "product", "product_each", "left_inverse", "right_inverse"], (1, 1)),
-    **dict.fromkeys(["make_identity_layout", "make_layout_like", "cosize", "size", "depth", "rank"], (1, 1)),
+    **dict.fromkeys(
+        ["make_fragment_layout_like", "make_identity_layout", "make_layout_like", "cosize", "size", "depth", "rank"],
+        (1, 1),
+    ),
     **dict.fromkeys(["get_shape", "get_stride", "make_int_tuple", "Tile", "parse", "to_text"], (1, 1)),
     **dict.fromkeys(["coalesce", "complement", "make_layout", "Layout"], (1, 2)),
     **dict.fromkeys(["composition", "dice", "slice", "get_1d_coord", "get_flat_coord", "idx2crd", "crd2idx"], (2, 2)),

@@ -33,6 +33,7 @@ from flydsl.layout import (
     logical_divide,
     logical_product,
     make_composed_layout,
+    make_fragment_layout_like,
     make_identity_layout,
     make_layout,
     make_layout_like,
@@ -198,6 +199,14 @@ def test_size_and_cosize(a: Layout) -> None:
 def test_ordered_layouts_are_one_to_one(a: Layout) -> None:
     assert sorted(values(a)) == list(range(size(a)))
     assert values(make_layout_like(a)) == values(a)
+
+
+@given(compact_layouts())
+def test_fragments_are_one_to_one_and_begin_with_mode_0(a: Layout) -> None:
+    fragment = make_fragment_layout_like(a)
+    assert sorted(values(fragment)) == list(range(size(a)))
+    if len(a) > 1:
+        assert values(fragment[0]) == list(range(size(a[0])))
 
 
 @given(spread_layouts())
