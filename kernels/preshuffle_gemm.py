@@ -155,15 +155,11 @@ def gemm_kernel(
     frag_a_retiled = from_shared.retile(frag_a)
     frag_b_retiled = from_b.retile(frag_b)
 
-    # A's own columns end before the last tile does: what lies behind them belongs to the next row.
-    columns = to_shared.partition_S(fx.make_identity_tensor((BLOCK_M, block_k)))
-    in_row = fx.make_rmem_tensor((1, BLOCK_M * block_k // (THREADS * plan.pack), 1), fx.Boolean)
+    in_row = columns_in_row(to_shared, plan)
 
     def load_tiles(k: Any, stage: int, last: bool = False) -> None:
         partial = const_expr(last and plan.k % block_k != 0)
         if partial:
-            for row in range_constexpr(in_row.shape[1]):
-                in_row[0, row, 0] = columns[0, row, 0][1] < plan.k % block_k
             next_a.fill(0)
         # The step from tile to tile is the same for all lanes: a scalar register holds it.
         step_a, step_b = (fx.Int32(k) * fx.Int32(fx.get_scalar(tile.stride[2])) for tile in (tile_a, tile_b))
@@ -191,24 +187,6 @@ def gemm_kernel(
         fx.gpu.barrier()
         interleave()
 
-    def interleave() -> None:
-        """Between each pair of matrix instructions one access to memory."""
-        fx.rocdl.sched_dsrd(2)
-        fx.rocdl.sched_mfma(2)
-        fx.rocdl.sched_dsrd(1)
-        fx.rocdl.sched_mfma(1)
-        fx.rocdl.sched_dsrd(1)
-        fx.rocdl.sched_mfma(2)
-        for group in range_constexpr(16):
-            if group < 8:
-                fx.rocdl.sched_vmem(1)
-            fx.rocdl.sched_mfma(2)
-            fx.rocdl.sched_dsrd(1)
-            fx.rocdl.sched_mfma(2)
-            if group > 8:
-                fx.rocdl.sched_dswr(1)
-        fx.rocdl.sched_barrier(0)
-
     tiles = const_expr(plan.tiles_k)
     pairs = const_expr((tiles - 2) // 2 if tiles > 1 else 0)
     load_tiles(0, 0, last=tiles == 1)
@@ -228,6 +206,38 @@ def gemm_kernel(
     result.store(frag_c.load().to(fx.Float16))
     inside = columns_inside(to_c, plan.n - block_n * BLOCK_N) if plan.n % BLOCK_N else None
     fx.copy(store, to_c.retile(result), to_c.partition_D(tile_c), pred=inside)
+
+
+def interleave() -> None:
+    """Between each pair of matrix instructions one access to memory."""
+    fx.rocdl.sched_dsrd(2)
+    fx.rocdl.sched_mfma(2)
+    fx.rocdl.sched_dsrd(1)
+    fx.rocdl.sched_mfma(1)
+    fx.rocdl.sched_dsrd(1)
+    fx.rocdl.sched_mfma(2)
+    for group in range_constexpr(16):
+        if group < 8:
+            fx.rocdl.sched_vmem(1)
+        fx.rocdl.sched_mfma(2)
+        fx.rocdl.sched_dsrd(1)
+        fx.rocdl.sched_mfma(2)
+        if group > 8:
+            fx.rocdl.sched_dswr(1)
+    fx.rocdl.sched_barrier(0)
+
+
+def columns_in_row(to_shared: fx.ThrCopy, plan: Plan) -> fx.Tensor | None:
+    """For each load of A's last tile whether its columns are A's: what lies behind them belongs to the next row."""
+    limit = plan.k % plan.block_k
+    if not limit:
+        return None
+    coordinates = to_shared.partition_S(fx.make_identity_tensor((BLOCK_M, plan.block_k)))
+    _, rows, _ = coordinates.shape
+    inside = fx.make_rmem_tensor((1, rows, 1), fx.Boolean)
+    for row in range_constexpr(rows):
+        inside[0, row, 0] = coordinates[0, row, 0][1] < limit
+    return inside
 
 
 def columns_inside(to_c: fx.ThrCopy, limit: Any) -> fx.Tensor:

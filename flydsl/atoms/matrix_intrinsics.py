@@ -52,6 +52,7 @@ _BY_ARCHS = {
 
 # A lane's A of the first-generation instructions: elements, and the type that the operand has.
 _FIRST_GENERATION = {"f32": (1, "f32"), "f64": (1, "f64"), "f16": (4, "f16"), "i8": (4, "i32"), "bf16": (2, "i16")}
+_EIGHT_BITS = ("fp8", "bf8")
 _NAME = re.compile(r"(s?)mfmac?_(f32|i32|f64)_(\d+)x(\d+)x(\d+)(_?)([a-z]+\d+)(?:_(bf8|fp8|1k))?$")
 
 
@@ -60,7 +61,8 @@ class MatrixIntrinsic:
     """A matrix instruction.
 
     a, b, c: the type of each operand of a lane, as MLIR writes it: `f32`, `vector<4xf16>`. The result has the type
-    of c. sparse: A holds 2 of every 4 elements, and an index operand says which. archs: who has it.
+    of c. elements: what A and B hold, as the name says it (`xf32`, `fp8`), and the result's type. sparse: A holds 2
+    of every 4 elements, and an index operand says which. archs: who has it.
     """
 
     name: str
@@ -71,6 +73,7 @@ class MatrixIntrinsic:
     a: str
     b: str
     c: str
+    elements: tuple[str, str, str]
     sparse: bool
     archs: tuple[str, ...]
 
@@ -95,7 +98,13 @@ class MatrixIntrinsic:
             a = b = "i32" if element == "i8" else _vector(register, per_lane)
             blocks = per_lane * _WAVE // (m * k)
         c = _vector(match[2], m * n * blocks // _WAVE)
-        return cls(name, m, n, k, blocks, a, b, c, sparse, archs)
+        elements = (element, match[8] if match[8] in _EIGHT_BITS else element, match[2])
+        return cls(name, m, n, k, blocks, a, b, c, elements, sparse, archs)
+
+    @property
+    def operation(self) -> str:
+        """The operation of the ROCDL dialect."""
+        return f"rocdl.{self.name.replace('_', '.')}"
 
 
 def _packed(element: str, count: int, sparse: bool, archs: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from flydsl.atoms.matrix_intrinsics import MATRIX_INTRINSICS, MatrixIntrinsic
 from flydsl.atoms.mma import MmaOp
 from flydsl.errors import ArgumentError
 from flydsl.layout import Layout
@@ -18,66 +19,54 @@ from flydsl.layout import Layout
 _WAVE = 64
 _TEXT = re.compile(r"(\d+)x(\d+)x(\d+), \((\w+), (\w+)\) -> (\w+)$")
 
+# What the names of instructions call their elements: architecture -> MLIR's name. CDNA 3 has formats of its own for
+# fp8 and bf8 (CDNA 3 ISA, "Data formats"), later ones those of the OCP.
+_FNUZ = {"fp8": "f8E4M3FNUZ", "bf8": "f8E5M2FNUZ"}
+_OCP = {"fp8": "f8E4M3FN", "bf8": "f8E5M2"}
+_FORMATS = {"gfx942": _FNUZ, "gfx950": _OCP}
+
 
 @dataclass(frozen=True)
 class Instruction:
-    """One row of the instruction table.
+    """A matrix instruction on elements of MLIR types. archs: those that have it for these types."""
 
-    blocks: independent products of m x n x k that it computes at once.
-    mnemonic: as in `rocdl.mfma.<mnemonic>` and `llvm.amdgcn.mfma.<mnemonic>`.
-    archs: the architectures that have it.
-    """
-
-    m: int
-    n: int
-    k: int
-    blocks: int
+    intrinsic: MatrixIntrinsic
     a: str
     b: str
-    c: str
-    mnemonic: str
     archs: tuple[str, ...]
 
     @property
     def key(self) -> tuple[int, int, int, str, str]:
         """What names it: shape and operand types."""
-        return (self.m, self.n, self.k, self.a, self.b)
+        return (self.intrinsic.m, self.intrinsic.n, self.intrinsic.k, self.a, self.b)
 
-
-_CDNA2_AND_LATER = ("gfx90a", "gfx942", "gfx950")
-_CDNA3_AND_LATER = ("gfx942", "gfx950")
-_EIGHT_BITS = {"f8E4M3FNUZ": "fp8", "f8E5M2FNUZ": "bf8"}
-_EIGHT_BITS_OCP = {"f8E4M3FN": "fp8", "f8E5M2": "bf8"}
+    @property
+    def c(self) -> str:
+        """The element type of the result."""
+        return self.intrinsic.elements[2]
 
 
 def _instructions() -> Iterator[Instruction]:
-    # (m, n, k, blocks) of each family; the mnemonic is shape and suffix.
-    families = [
-        ("f32", "f32", "f32", _CDNA2_AND_LATER, [(32, 1, 2), (16, 1, 4), (4, 1, 16), (32, 2, 1), (16, 4, 1)]),
-        ("f16", "f32", "f16", _CDNA2_AND_LATER, [(32, 4, 2), (16, 4, 4), (4, 4, 16), (32, 8, 1), (16, 16, 1)]),
-        ("bf16", "f32", "bf16.1k", _CDNA2_AND_LATER, [(32, 4, 2), (16, 4, 4), (4, 4, 16), (32, 8, 1), (16, 16, 1)]),
-        ("i8", "i32", "i8", _CDNA2_AND_LATER, [(32, 4, 2), (16, 4, 4), (4, 4, 16)]),
-        ("f64", "f64", "f64", _CDNA2_AND_LATER, [(16, 4, 1), (4, 4, 4)]),
-        ("xf32", "f32", ".xf32", ("gfx942",), [(32, 4, 1), (16, 8, 1)]),
-        ("i8", "i32", ".i8", _CDNA3_AND_LATER, [(32, 16, 1), (16, 32, 1)]),
-        ("f16", "f32", ".f16", ("gfx950",), [(32, 16, 1), (16, 32, 1)]),
-        ("bf16", "f32", ".bf16", ("gfx950",), [(32, 16, 1), (16, 32, 1)]),
-        ("i8", "i32", ".i8", ("gfx950",), [(32, 32, 1), (16, 64, 1)]),
-    ]
-    for element, result, suffix, archs, shapes in families:
-        operand = "f32" if element == "xf32" else element
-        for mn, k, blocks in shapes:
-            mnemonic = f"{result}.{mn}x{mn}x{k}{suffix}"
-            yield Instruction(mn, mn, k, blocks, operand, operand, result, mnemonic, archs)
-    for names, archs in ((_EIGHT_BITS, ("gfx942",)), (_EIGHT_BITS_OCP, ("gfx950",))):
-        for a, short_a in names.items():
-            for b, short_b in names.items():
-                for mn, k in ((32, 16), (16, 32)):
-                    mnemonic = f"f32.{mn}x{mn}x{k}.{short_a}.{short_b}"
-                    yield Instruction(mn, mn, k, 1, a, b, "f32", mnemonic, archs)
+    for intrinsic in MATRIX_INTRINSICS.values():
+        a, b, _ = intrinsic.elements
+        if intrinsic.sparse:
+            continue
+        if a not in _FNUZ:
+            yield Instruction(intrinsic, a.removeprefix("x"), b.removeprefix("x"), intrinsic.archs)
+            continue
+        for arch in intrinsic.archs:
+            yield Instruction(intrinsic, _FORMATS[arch][a], _FORMATS[arch][b], (arch,))
 
 
-INSTRUCTIONS: dict[tuple[int, int, int, str, str], Instruction] = {row.key: row for row in _instructions()}
+def _by_key() -> dict[tuple[int, int, int, str, str], Instruction]:
+    """The first instruction of a shape and types: gfx90a has two 32x32x4 of bf16, of which the later one stayed."""
+    found: dict[tuple[int, int, int, str, str], Instruction] = {}
+    for instruction in _instructions():
+        found.setdefault(instruction.key, instruction)
+    return found
+
+
+INSTRUCTIONS = _by_key()
 
 
 @dataclass(frozen=True)
@@ -136,7 +125,7 @@ class MFMA(MmaOp):
     @property
     def blocks(self) -> int:
         """Independent products that it computes at once."""
-        return self.instruction.blocks
+        return self.instruction.intrinsic.blocks
 
     @property
     def shape_mnk(self) -> tuple[int, int, int]:
@@ -199,6 +188,7 @@ def _layout(threads: list[tuple[int, int]], values: list[tuple[int, int]]) -> La
 def _known_shapes(a: str, b: str, c: str) -> str:
     rows = [row for row in INSTRUCTIONS.values() if (row.a, row.b, row.c) == (a, b, c)]
     if rows:
-        return f"of these types: {', '.join(f'{row.m}x{row.n}x{row.k} ({row.archs[0]})' for row in rows)}"
+        shapes = (f"{'x'.join(map(str, row.key[:3]))} ({row.archs[0]})" for row in rows)
+        return f"of these types: {', '.join(shapes)}"
     types = dict.fromkeys(f"({row.a}, {row.b}) -> {row.c}" for row in INSTRUCTIONS.values())
     return f"types: {', '.join(types)}"

@@ -1,7 +1,7 @@
 """Matrix instructions: `fly.mma_atom_call_ssa` as ROCDL operations.
 
-Operands go into the registers that `rocdl.mfma.*` takes: fp8 and i8 values packed into integers of 32 or 64 bits, bf16
-of the instructions up to CDNA 3 as 16-bit integers, all others as they are.
+Operands go into the registers that `rocdl.mfma.*` takes: fp8 and i8 values packed into integers, bf16 of the
+instructions up to CDNA 3 as 16-bit integers, all others as they are.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from mlir import ir
 from flydsl.arch import Arch
 from flydsl.atoms import MFMA, MmaOp, UniversalFMA
 from flydsl.dialect.atom_inference import mma_value_type
-from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
@@ -38,36 +37,19 @@ def multiply(mma: MmaOp, operands: list[ir.Value], at: ir.Location) -> ir.Value:
     if isinstance(mma, UniversalFMA):
         return create("math.fma", operands, [operands[2].type], at).result
     assert isinstance(mma, MFMA), f"no lowering of {mma}"
-    a, b = (_in_registers(mma, value, at) for value in operands[:2])
+    intrinsic = mma.instruction.intrinsic
+    registers = [ir.Type.parse(kind) for kind in (intrinsic.a, intrinsic.b)]
+    a, b = (_in_registers(value, kind, at) for value, kind in zip(operands, registers, strict=False))
     zeros = [constant(0, 32, at)] * 3  # no broadcast or rotation of blocks
     result = mma_value_type(mma, "c")
-    return create(f"rocdl.mfma.{mma.instruction.mnemonic}", [a, b, operands[2], *zeros], [result], at).result
+    return create(intrinsic.operation, [a, b, operands[2], *zeros], [result], at).result
 
 
-def _in_registers(mma: MFMA, value: ir.Value, at: ir.Location) -> ir.Value:
+def _in_registers(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
     """What a thread holds of A or B, in the type in which the instruction takes it."""
-    kind = _register_type(mma, value.type)
     if kind == value.type:
         return value
     storage = storage_type(value.type)
     if storage != value.type:  # LLVM has no type for fp8 values
         value = create("arith.bitcast", [value], [storage], at).result
     return create("llvm.bitcast", [value], [kind], at).result
-
-
-def _register_type(mma: MFMA, kind: ir.Type) -> ir.Type:
-    """The type in which the instruction takes what a thread holds of A or B."""
-    if not isinstance(kind, ir.VectorType):
-        return kind
-    (values,) = kind.shape
-    bits = element_bits(str(kind.element_type))
-    if bits == 8:
-        return _integers(values * 8)
-    if mma.a == "bf16" and mma.instruction.mnemonic.endswith(".1k"):
-        return ir.VectorType.get([values], element_type("i16"))
-    return kind
-
-
-def _integers(bits: int) -> ir.Type:
-    """32 or 64 bits as one integer, more as a vector of dwords."""
-    return element_type(f"i{bits}") if bits <= 64 else ir.VectorType.get([bits // 32], element_type("i32"))

@@ -14,7 +14,7 @@ from flydsl.atoms import MFMA, UniversalFMA, parse_mma_op
 from flydsl.atoms.mfma import INSTRUCTIONS
 from flydsl.errors import ArgumentError, CompileError, LayoutError
 
-OPS = [MFMA(row.m, row.n, row.k, row.a, row.b, row.c) for row in INSTRUCTIONS.values()]
+OPS = [MFMA(*row.key, row.c) for row in INSTRUCTIONS.values()]
 ON_GFX942 = [op for op in OPS if "gfx942" in op.instruction.archs]
 
 DTYPES = {
