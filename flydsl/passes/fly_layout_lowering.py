@@ -234,9 +234,11 @@ class _Lowering:
                 views[key] = self._call_view(tensors[i], gemm_modes(tensors[i].layout), (None, mode_1, mode_2))
             return views[key]
 
+        started: set[tuple[int, int]] = set()  # places of D that hold a partial sum, which the next call adds to
         for m, n, k in _traversal(extents, attributes_of(op).get("order", "KMN")):
-            operands = [view(0, m, n), view(1, m, k), view(2, n, k), view(3, m, n)]
-            create_fly("mma_atom_call", [atom, *operands], op.location)
+            addend = view(0 if (m, n) in started else 3, m, n)
+            create_fly("mma_atom_call", [atom, view(0, m, n), view(1, m, k), view(2, n, k), addend], op.location)
+            started.add((m, n))
         op.erase()
 
     def copy(self, op: ir.Operation) -> None:
