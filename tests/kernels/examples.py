@@ -1,4 +1,4 @@
-"""Kernels of the project's documents: the README's vector add, the authoring guide's first, and example 02."""
+"""Kernels of the project's documents: the README's vector add, the authoring guide's first, and examples 02 and 03."""
 
 from __future__ import annotations
 
@@ -113,3 +113,39 @@ def copy_kernel(A: fx.Tensor, B: fx.Tensor):
 @flyc.jit
 def tiledCopy(A: fx.Tensor, B: fx.Tensor, stream: fx.Stream = fx.Stream(None)):
     copy_kernel(A, B).launch(grid=(15, 1, 1), block=(4, 1, 1), stream=stream)
+
+
+@flyc.kernel
+def tile_product_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
+    tid = fx.thread_idx.x
+    bid = fx.block_idx.x
+
+    # This block's tiles: A (64, 8), B (64, 8), C (64, 64)
+    A, B, C = (fx.rocdl.make_buffer_tensor(tensor) for tensor in (A, B, C))
+    bA = fx.slice(fx.zipped_divide(A, fx.make_tile(64, 8)), (None, bid))
+    bB = fx.slice(fx.zipped_divide(B, fx.make_tile(64, 8)), (None, bid))
+    bC = fx.slice(fx.zipped_divide(C, fx.make_tile(64, 64)), (None, bid))
+
+    # Four waves, two along M and two along N; each copies what its instructions multiply
+    mma_atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32))
+    tiled_mma = fx.make_tiled_mma(mma_atom, fx.make_layout((2, 2, 1), (1, 2, 0)))
+    copy_atom = fx.make_copy_atom(fx.rocdl.BufferCopy32b(), fx.Float32)
+    copy_A = fx.make_tiled_copy_A(copy_atom, tiled_mma).get_slice(tid)
+    copy_B = fx.make_tiled_copy_B(copy_atom, tiled_mma).get_slice(tid)
+    copy_C = fx.make_tiled_copy_C(copy_atom, tiled_mma).get_slice(tid)
+
+    thr_mma = tiled_mma.thr_slice(tid)
+    frag_A = thr_mma.make_fragment_A(bA)
+    frag_B = thr_mma.make_fragment_B(bB)
+    frag_C = thr_mma.make_fragment_C(bC)
+
+    fx.copy(copy_atom, copy_A.partition_S(bA), copy_A.retile(frag_A))
+    fx.copy(copy_atom, copy_B.partition_S(bB), copy_B.retile(frag_B))
+    frag_C.fill(0)
+    fx.gemm(mma_atom, frag_C, frag_A, frag_B, frag_C)
+    fx.copy(copy_atom, copy_C.retile(frag_C), copy_C.partition_D(bC))
+
+
+@flyc.jit
+def tiledMma(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, stream: fx.Stream = fx.Stream(None)):
+    tile_product_kernel(A, B, C).launch(grid=(1, 1, 1), block=(256, 1, 1), stream=stream)
