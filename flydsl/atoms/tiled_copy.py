@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from flydsl import layout as algebra
 from flydsl.atoms.copy import CopyOp
@@ -35,6 +36,19 @@ class TiledCopy:
                 f"in {self.layout_tv}",
                 hint="the values of one thread must be a whole number of copies",
             )
+        elements, reached = self._elements, algebra.cosize(self.layout_tv)
+        if elements is not None and reached > elements:
+            raise LayoutError(
+                f"threads and values in {self.layout_tv} reach element {reached - 1} of a tile of {self.tile}, which has "
+                f"{elements}",
+                hint="tile and layout go together: make_layout_tv gives both",
+            )
+
+    @property
+    def _elements(self) -> int | None:
+        """The size of the tile; None where it takes a mode as long as it comes."""
+        extents = [_extent(mode) for mode in self.tile.modes]
+        return prod(extents) if all(isinstance(extent, int) for extent in extents) else None  # type: ignore[arg-type]
 
     @property
     def values_per_call(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -61,16 +62,16 @@ def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[A
         raise LayoutError(f"copy_atom_call from {source} to {target}: the element types differ")
     _check_spaces(atom, source, target)
     for predicate in predicates:
-        _check_predicates(predicate, {1})
+        _check_predicates(predicate, {1}, source)
     return []
 
 
-def _check_predicates(memref: MemRefType, counts: set[int]) -> None:
+def _check_predicates(memref: MemRefType, counts: set[int], source: MemRefType) -> None:
     """One Boolean for each call of a copy, in memory that can be read at once."""
     size = algebra.size(memref.layout)
     if memref.element != "i1" or memref.space == BUFFER or size not in counts:
         raise LayoutError(
-            f"pred={memref} of a copy of {' or '.join(map(str, sorted(counts)))} calls",
+            f"pred={memref} of a copy of {source}, which takes {' or '.join(map(str, sorted(counts)))} of them",
             hint="a predicate is a register tensor of fx.Boolean with one element for each call",
         )
 
@@ -120,7 +121,8 @@ def infer_partition(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     infer_get_scalar([thread], attributes)
     if memref.element_bits != copy.copy.value_bits:
         raise LayoutError(
-            f"partition of {memref}: the copy {copy.atom} is of {copy.copy.value_bits}-bit values",
+            f"partition of {memref}: the copy {copy.atom}, in {copy.copy.layout_tv}, is of "
+            f"{copy.copy.value_bits}-bit values",
             hint="make the copy atom for the tensor's element type",
         )
     return [memref.with_layout(partitioned(copy.copy, thread.value, memref.layout)[0])]
@@ -148,10 +150,21 @@ def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
             f"copy from {source} to {target}: {sizes[0]} and {sizes[1]} elements",
             hint="partition both with the same tiled copy",
         )
-    calls = [memref.with_layout(algebra.get(call_of(atom, memref.layout), 0)) for memref in (source, target)]
+    with _part_of(f"copy from {source} to {target}"):
+        calls = [memref.with_layout(algebra.get(call_of(atom, memref.layout), 0)) for memref in (source, target)]
     for predicate in predicates:
-        _check_predicates(predicate, set(predicate_counts(atom, source.layout)))
-    return infer_copy_atom_call([atom, *calls], attributes)
+        _check_predicates(predicate, set(predicate_counts(atom, source.layout)), source)
+    with _part_of(f"copy from {source} to {target}"):
+        return infer_copy_atom_call([atom, *calls], attributes)
+
+
+@contextmanager
+def _part_of(whole: str) -> Iterator[None]:
+    """Let an error about one call say which operation the call is part of."""
+    try:
+        yield
+    except LayoutError as error:
+        raise LayoutError(f"{whole}: {error.message}", hint=error.hint) from None
 
 
 def predicate_counts(atom: CopyAtomType, layout: AnyLayout) -> tuple[int, int]:
@@ -183,7 +196,10 @@ def infer_retile(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A fragment in the form that a tiled copy moves, over the same registers."""
     copy, memref = types
     if memref.element_bits != copy.copy.value_bits:
-        raise LayoutError(f"retile of {memref}: the copy {copy.atom} is of {copy.copy.value_bits}-bit values")
+        raise LayoutError(
+            f"retile of {memref}: the copy {copy.atom}, in {copy.copy.layout_tv}, is of {copy.copy.value_bits}-bit values",
+            hint="make the copy atom for the fragment's element type",
+        )
     return [memref.with_layout(on_plain_layout(copy.copy.retile, memref.layout))]
 
 
@@ -271,7 +287,12 @@ def infer_gemm(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     calls = [memref.with_layout(algebra.get(gemm_modes(memref.layout), 0)) for memref in fragments]
     if attributes.get("order", "KMN") not in TRAVERSAL_ORDERS:
         raise LayoutError(f"a gemm in the order {attributes['order']!r}", hint=f"orders: {', '.join(TRAVERSAL_ORDERS)}")
-    return infer_mma_atom_call([atom, *calls], attributes)
+    with _part_of(_gemm_text([str(memref) for memref in fragments])):
+        return infer_mma_atom_call([atom, *calls], attributes)
+
+
+def _gemm_text(shown: Sequence[str]) -> str:
+    return "gemm of D {}, A {}, B {}, C {}".format(*shown)
 
 
 # Outermost mode first; in a serpentine order the innermost loop turns around each time.
@@ -292,11 +313,16 @@ def gemm_modes(layout: AnyLayout) -> AnyLayout:
 def gemm_extents(layouts: Sequence[AnyLayout], shown: Sequence[str]) -> tuple[int, int, int]:
     """The numbers of calls along M, N and K. Raises LayoutError where D, A, B and C disagree about them."""
     if any(algebra.rank(layout) > 3 for layout in layouts):
-        raise LayoutError(f"gemm of D {shown[0]}, A {shown[1]}, B {shown[2]}, C {shown[3]}: a fragment has 3 modes")
+        raise LayoutError(f"{_gemm_text(shown)}: a fragment has 3 modes")
+    if not all(is_static(algebra.get_shape(layout)) for layout in layouts):
+        raise LayoutError(
+            f"{_gemm_text(shown)}: fragments have a shape known when compiling",
+            hint="make them with make_fragment_A, _B and _C, and copy the operands into them",
+        )
     d, a, b, c = ([known_size(algebra.get(gemm_modes(layout), mode)) for mode in (1, 2)] for layout in layouts)
     if not (d == c and a[0] == c[0] and b[0] == c[1] and a[1] == b[1]):
         raise LayoutError(
-            f"gemm of D {shown[0]}, A {shown[1]}, B {shown[2]}, C {shown[3]}: they do not fit together",
+            f"{_gemm_text(shown)}: they do not fit together",
             hint="shapes: D and C (values, M, N), A (values, M, K), B (values, N, K)",
         )
     return a[0], b[0], a[1]
