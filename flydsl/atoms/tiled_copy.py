@@ -37,10 +37,10 @@ class TiledCopy:
                 hint="the values of one thread must be a whole number of copies",
             )
         elements, reached = self._elements, algebra.cosize(self.layout_tv)
-        if elements is not None and reached > elements:
+        if elements is not None and isinstance(reached, int) and reached > elements:
             raise LayoutError(
-                f"threads and values in {self.layout_tv} reach element {reached - 1} of a tile of {self.tile}, which has "
-                f"{elements}",
+                f"threads and values in {self.layout_tv} reach element {reached - 1} of a tile of {self.tile}, "
+                f"which has {elements}",
                 hint="tile and layout go together: make_layout_tv gives both",
             )
 

@@ -197,7 +197,8 @@ def infer_retile(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     copy, memref = types
     if memref.element_bits != copy.copy.value_bits:
         raise LayoutError(
-            f"retile of {memref}: the copy {copy.atom}, in {copy.copy.layout_tv}, is of {copy.copy.value_bits}-bit values",
+            f"retile of {memref}: the copy {copy.atom}, in {copy.copy.layout_tv}, is of "
+            f"{copy.copy.value_bits}-bit values",
             hint="make the copy atom for the fragment's element type",
         )
     return [memref.with_layout(on_plain_layout(copy.copy.retile, memref.layout))]

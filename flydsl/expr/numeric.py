@@ -182,6 +182,18 @@ class ArithValue:
 
         return arith.select(self, true_value, false_value)
 
+    def maximumf(self, other: Any) -> Any:
+        """The larger of two floats, element by element; NaN if either is."""
+        from flydsl.expr import arith
+
+        return arith.maximumf(self, other)
+
+    def minimumf(self, other: Any) -> Any:
+        """The smaller of two floats, element by element; NaN if either is."""
+        from flydsl.expr import arith
+
+        return arith.minimumf(self, other)
+
     def shuffle_xor(self, offset: Any, width: Any) -> Any:
         """This value in lane ^ offset, within groups of `width` lanes of the wave."""
         from flydsl.expr import gpu

@@ -202,3 +202,11 @@ def test_errors_name_the_values_and_the_line(trace: Callable[..., Any], expressi
         trace(lambda A, Out: expression(Out[0]))
     assert caught.value.at is not None
     assert caught.value.at.file == __file__
+
+
+def test_maximum_and_minimum_hand_on_nan(elementwise: Callable[..., torch.Tensor]) -> None:
+    a = torch.tensor([1.0, -2.0, torch.nan, 0.5] * 16)
+    b = torch.tensor([0.0, torch.nan, 3.0, 0.75] * 16)
+    larger, smaller = elementwise(lambda x, y: [x.maximumf(y), x.minimumf(0.25)], a, b, torch.float32)
+    assert torch.equal(larger.nan_to_num(9), torch.maximum(a, b).nan_to_num(9))
+    assert torch.equal(smaller.nan_to_num(9), torch.clamp(a, max=0.25).nan_to_num(9))
