@@ -98,6 +98,18 @@ def start_up() -> list[Row]:
     ]
 
 
+def documents_examples() -> list[Row]:
+    """First calls of examples 03 and 04, and the share of each stage."""
+    from tests.benchmarks import bench_examples
+
+    rows = []
+    for example in bench_examples.EXAMPLES:
+        rows.append(Row(f"first call of {example.name}", bench_examples.first_call_s(example), "s", example.target_s))
+        number = example.name.split(",")[0].removeprefix("example ")
+        rows += [Row(f"{number} {name}"[:52], share, "%") for name, share in bench_examples.shares(example)]
+    return rows
+
+
 # --- in this process -------------------------------------------------------------------------------------------------
 
 
@@ -233,6 +245,7 @@ def main() -> None:
     """Measure, print and write."""
     rows = [
         *start_up(),
+        *documents_examples(),
         *stages(),
         *warm_call(),
         *simulator(),
