@@ -297,6 +297,19 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         """Convert to another scalar type."""
         return require_numeric("to", dtype)(self)
 
+    def bitcast(self, dtype: type[Numeric]) -> Any:
+        """The same bits as a scalar type of the same width."""
+        target = require_numeric("bitcast", dtype)
+        if Index in (self.dtype, target) or target.width != self.dtype.width:
+            raise ArgumentError(
+                f"bitcast of {self.dtype.__name__} to {target.__name__}",
+                at=user_location(),
+                hint="types of one width; an index has no bits of its own",
+            )
+        value = self.ir_value()
+        same = value.type == target.ir_type
+        return target.of(value if same else emit("arith.bitcast", [value], [target.ir_type]).result)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value if self.is_static else '?'})"
 

@@ -280,7 +280,9 @@ class Tensor(FlyValue):
 
     def fill(self, value: Any) -> None:
         """Set every element of a register tensor to one number."""
-        self.store(Vector.filled([register_elements(self.type)], value, self.dtype))
+        from flydsl.expr.operands import located
+
+        self.store(Vector.filled([located(register_elements, self.type)], value, self.dtype))
 
     def __getitem__(self, coordinate: Any) -> Any:
         from flydsl.expr import primitive

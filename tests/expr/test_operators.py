@@ -210,3 +210,31 @@ def test_maximum_and_minimum_hand_on_nan(elementwise: Callable[..., torch.Tensor
     larger, smaller = elementwise(lambda x, y: [x.maximumf(y), x.minimumf(0.25)], a, b, torch.float32)
     assert torch.equal(larger.nan_to_num(9), torch.maximum(a, b).nan_to_num(9))
     assert torch.equal(smaller.nan_to_num(9), torch.clamp(a, max=0.25).nan_to_num(9))
+
+
+def test_bitcast_keeps_the_bits(elementwise: Callable[..., torch.Tensor]) -> None:
+    """Through every type of 32 bits, and a sign flipped in the bits."""
+    a = torch.tensor([1.0, -2.5, 0.0, float("inf")] * 16)
+    negated, back = elementwise(
+        lambda x, _: [
+            (x.bitcast(fx.Int32) ^ -(2**31)).bitcast(fx.Float32),
+            x.bitcast(fx.Uint32).bitcast(fx.Int32).bitcast(fx.Float32),
+        ],
+        a,
+        a,
+        torch.float32,
+    )
+    assert torch.equal(negated, -a)
+    assert torch.equal(back, a)
+
+
+def test_bitcast_of_16_bits(elementwise: Callable[..., torch.Tensor]) -> None:
+    a = torch.tensor([1.0, -2.5, 0.0, 3.0] * 16)
+    (bits,) = elementwise(lambda x, _: [x.to(fx.BFloat16).bitcast(fx.Int16).to(fx.Float32)], a, a, torch.float32)
+    assert torch.equal(bits, a.bfloat16().view(torch.int16).float())
+
+
+def test_bitcast_to_another_width_is_refused(elementwise: Callable[..., torch.Tensor]) -> None:
+    a = torch.zeros(64)
+    with pytest.raises(ArgumentError, match="bitcast of Float32 to Int16"):
+        elementwise(lambda x, _: [x.bitcast(fx.Int16)], a, a, torch.float32)

@@ -267,6 +267,12 @@ def fragment_filled_with_too_few_values(A, C):
     fragment.store(registers(3).load())
 
 
+@wrong(LayoutError, "tile.fill(0)", "(8,8):(?{i64},1)", "known when compiling")
+def fill_of_what_is_no_fragment(A, C):
+    tile = fx.zipped_divide(C, fx.make_tile(8, 8))[None, 0]
+    tile.fill(0)
+
+
 @wrong(LayoutError, "fragment[5, 0]", "index 5", "(4,4):(1,4)")
 def index_behind_the_end_of_a_fragment(A, C):
     fragment = registers(4, 4)
