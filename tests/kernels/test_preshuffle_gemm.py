@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import flydsl.expr as fx
 from flydsl.compiler import jit_function
 from flydsl.errors import ArgumentError
 from kernels import preshuffle_gemm as kernel
@@ -81,7 +82,7 @@ def artifact(dtype: Any) -> Any:
     n = REFERENCE_SIZE
     a, b = (torch.empty(size, dtype=dtype) for size in ((n, n), (n * n,)))
     c = torch.empty(n, n, dtype=torch.float16)
-    plan = kernel._plan(n, n, str(dtype).removeprefix("torch."))
+    plan = kernel.Plan(n, n, {F16: fx.Float16, FP8: fx.Float8E4M3FNUZ}[dtype])
     return kernel.launch.lower(a, b, c, plan).artifact
 
 
