@@ -16,6 +16,7 @@ from flydsl.runtime.host import HostLauncher
 
 if TYPE_CHECKING:
     from flydsl.compiler.pipeline import Pipeline
+    from flydsl.simulator import Simulation
 
 
 class CompiledArtifact:
@@ -78,11 +79,42 @@ class CompiledArtifact:
 
     def launch(self, payloads: list[Any]) -> None:
         """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
-        device = devices.current_device(self._place)
+        self._run(payloads, devices.current_device(self._place))
+
+    def simulate(self, *args: Any, workgroup: devices.Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
+        """What `__call__` does, on the simulator and instruction by instruction: it stands before the first one.
+
+        workgroup: which workgroup of every kernel runs in single steps. Raises ArgumentError for tensors that are not
+        on the CPU, LaunchError for a workgroup that no grid has.
+        """
+        __tracebackhide__ = True
+        try:
+            return self.start_simulation(self._payloads(args, kwargs), workgroup)
+        except Exception as error:
+            show_user_code(error)
+            raise error
+
+    def start_simulation(self, payloads: list[Any], workgroup: devices.Dim3) -> Simulation:
+        """`simulate` with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
+        from flydsl.runtime.simulated import recording_device
+        from flydsl.simulator import Simulation
+
+        if self._place != "cpu":
+            raise ArgumentError(
+                f"{self.pipeline.name}: the tensors are on {self._place}, and what is simulated runs on CPU tensors",
+                at=user_location(),
+                hint="move them with .cpu()",
+            )
+        session = self._run(payloads, recording_device())
+        return Simulation(session.launches, workgroup, keep_alive=payloads)
+
+    def _run(self, payloads: list[Any], device: devices.Device) -> Any:
+        """Run the launcher on a device; the session of the call."""
         launcher = self._launchers.get(device) or self._host_launcher(device)
         with launcher.lock:
             session = device.session()
             launcher.run(self._values(payloads, device, session), session)
+        return session
 
     def _values(self, payloads: list[Any], device: devices.Device, session: Any) -> list[Any]:
         """The compiled function's arguments, flattened: addresses, sizes, strides, scalars, streams."""

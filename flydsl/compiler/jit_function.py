@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flydsl.arch import get_arch
 from flydsl.compiler.artifact import CompiledArtifact
@@ -23,6 +23,9 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.runtime import device as devices
 from flydsl.utils import env
+
+if TYPE_CHECKING:
+    from flydsl.simulator import Simulation
 
 __all__ = ["JitFunction", "Launch", "capture_launches", "jit"]
 
@@ -104,6 +107,21 @@ class JitFunction(DecoratedFunction):
             capture.launches.append(Launch(self, tuple(values), artifact.pipeline))
         if not env.flag("COMPILE_ONLY"):
             artifact.launch(payloads)
+
+    def simulate(self, *args: Any, workgroup: devices.Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
+        """Compile for these arguments and simulate the call, instruction by instruction: see `Simulation`.
+
+        It stands before the first instruction of `workgroup` in the first kernel that has it. Raises what a call
+        raises, and ArgumentError for tensors that are not on the CPU.
+        """
+        __tracebackhide__ = True
+        try:
+            values = self.signature.bind(args, kwargs)
+            keys, payloads = self._adapt(values)
+            return self._find(keys, values).start_simulation(payloads, workgroup)
+        except Exception as error:
+            show_user_code(error)
+            raise error
 
     def _adapt(self, values: list[Any]) -> tuple[tuple[Any, ...], list[Any]]:
         """The keys and payloads of all arguments."""

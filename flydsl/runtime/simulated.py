@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
 from flydsl.arch import GFX942
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError
 from flydsl.runtime.device import Device, Dim3, LoadedCode, TensorArgument, raw_stream
-from flydsl.simulator import Memory, Program, launch
+from flydsl.simulator import Memory, Program, launch, prepare
+from flydsl.simulator.dispatch import Dispatch
 
 
 class SimulatedDevice(Device):
@@ -40,31 +42,77 @@ class SimulatedDevice(Device):
                 f"the simulator runs {GFX942.name}, and this was compiled for {code.arch.name}",
                 hint="look at it with .lower(...).artifact; to run it, use HIP tensors on such a GPU",
             )
+        return self._loaded(code)
+
+    def _loaded(self, code: CodeObject) -> LoadedCode:
         return _LoadedProgram(code)
 
 
 class _LoadedProgram(LoadedCode):
     def __init__(self, code: CodeObject) -> None:
-        self._program = Program.load(code.hsaco, code.listing)
+        self.program = Program.load(code.hsaco, code.listing)
 
     def launch(
         self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Memory
     ) -> None:
         launch(
-            self._program,
+            self.program,
             kernel,
             grid=grid,
             block=block,
-            kernarg=self._kernarg(kernel, params),
+            kernarg=self.kernarg(kernel, params),
             memory=session,
             dynamic_lds_bytes=dynamic_lds_bytes,
         )
 
-    def _kernarg(self, kernel: str, params: Any) -> bytes:
+    def kernarg(self, kernel: str, params: Any) -> bytes:
         """The kernel argument segment: each explicit argument at its offset."""
-        info = self._program.kernels[kernel]
+        info = self.program.kernels[kernel]
         segment = bytearray(info.kernarg_bytes)
         explicit = [argument for argument in info.args if not argument.kind.startswith("hidden_")]
         for i, argument in enumerate(explicit):
             segment[argument.offset : argument.offset + argument.size] = ctypes.string_at(params[i], argument.size)
         return bytes(segment)
+
+
+class Recording(Memory):
+    """The address space of a call, and the launches that it makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launches: list[Dispatch] = []
+
+
+class RecordingDevice(SimulatedDevice):
+    """Prepares launches and runs none: `session.launches` are the ones that a call asked for, in order."""
+
+    name = "simulator, for single steps"
+
+    def session(self) -> Recording:
+        return Recording()
+
+    def _loaded(self, code: CodeObject) -> LoadedCode:
+        return _RecordedProgram(code)
+
+
+@cache
+def recording_device() -> RecordingDevice:
+    """The one that all calls use, so that a launcher is bound to it once."""
+    return RecordingDevice()
+
+
+class _RecordedProgram(_LoadedProgram):
+    def launch(
+        self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Any
+    ) -> None:
+        session.launches.append(
+            prepare(
+                self.program,
+                kernel,
+                grid=grid,
+                block=block,
+                kernarg=self.kernarg(kernel, params),
+                memory=session,
+                dynamic_lds_bytes=dynamic_lds_bytes,
+            )
+        )

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +99,10 @@ class Dispatch:
         return self.memory.map_array(data, name=name, label=label, writable=False)
 
     @property
+    def kernel_name(self) -> str:
+        return self._kernel.name
+
+    @property
     def waves_per_workgroup(self) -> int:
         return -(-self.block[0] * self.block[1] * self.block[2] // LANES)
 
@@ -114,8 +120,13 @@ class Dispatch:
             register += bool(enabled)
         return registers[0], registers[1], registers[2]
 
-    def waves(self, workgroup_ids: list[Dim3]) -> Waves:
-        """The waves of some workgroups, as they start."""
+    def workgroup_ids(self) -> Iterator[Dim3]:
+        """In dispatch order, x fastest."""
+        width, height, depth = self.grid
+        return ((x, y, z) for z, y, x in itertools.product(range(depth), range(height), range(width)))
+
+    def waves(self, workgroup_ids: Sequence[Dim3], leave_undefined: Callable[[Waves], None] | None = None) -> Waves:
+        """The waves of some workgroups, as they start. leave_undefined fills what the hardware leaves undefined."""
         waves = Waves(
             workgroup_ids,
             self.block,
@@ -126,6 +137,8 @@ class Dispatch:
             entry=self.entry,
             mode=self.mode.bits,
         )
+        if leave_undefined:
+            leave_undefined(waves)
         self._initialize(waves)
         return waves
 

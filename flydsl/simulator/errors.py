@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from flydsl.errors import SimulatorError, SourceLocation
+
+if TYPE_CHECKING:
+    from flydsl.simulator.listing import ListedInstruction
 
 
 class ListingError(SimulatorError):
@@ -53,7 +57,7 @@ class Access:
 
 
 class MemoryFault(SimulatorError):
-    """A lane read or wrote outside of every buffer.
+    """A lane read or wrote what it must not: this class itself, outside of every buffer.
 
     access says who accessed what; instruction is the text of the instruction and isa_line its line in the listing.
     """
@@ -75,3 +79,45 @@ class MemoryFault(SimulatorError):
 
 class MisalignedAccess(MemoryFault):
     """A lane used an address that is not a multiple of what the instruction demands."""
+
+
+class UninitializedLds(MemoryFault):
+    """A lane read LDS that no lane of its workgroup had written."""
+
+
+class LdsRace(MemoryFault):
+    """A wave accessed a byte of LDS that another wave had accessed, at least one writing, and no barrier between."""
+
+
+class UninitializedRegister(SimulatorError):
+    """What a program does depends on a register that nothing wrote.
+
+    instruction is the text of the instruction that does it, isa_line its line in the listing, registers those of its
+    operands that depend on it. lane is None where the whole wave is concerned (a branch), access where no memory is.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        instruction: ListedInstruction,
+        workgroup: tuple[int, int, int],
+        wave: int,
+        lane: int | None,
+        thread: tuple[int, int, int] | None,
+        registers: tuple[str, ...],
+        access: Access | None,
+        first_reads: tuple[str, ...],
+    ) -> None:
+        by = "" if lane is None else f", lane {lane}, thread {thread}"
+        through = f" through {', '.join(registers)}" if registers else ""
+        lines = [
+            f"{instruction.text.split()[0]}: {problem} depends{through} on a register that nothing wrote",
+            f"  instruction: {instruction.text} (ISA line {instruction.line})",
+            f"  workgroup {workgroup}, wave {wave}{by}",
+            *(f"  read before anything wrote it: {read}" for read in first_reads),
+        ]
+        super().__init__("\n".join(lines), at=instruction.location, hint="give every value a start on every path")
+        self.instruction, self.isa_line = instruction.text, instruction.line
+        self.workgroup, self.wave, self.lane, self.thread = workgroup, wave, lane, thread
+        self.registers, self.access = registers, access

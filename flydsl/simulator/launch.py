@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
 from flydsl.arch import Arch
 from flydsl.errors import LaunchError
 from flydsl.hsaco import KernelInfo
+from flydsl.simulator import checks
+from flydsl.simulator.checked import CheckedMachine
 from flydsl.simulator.dispatch import Dim3, Dispatch, LaunchStatistics, LdsSize
 from flydsl.simulator.lockstep import Machine, Step
 from flydsl.simulator.memory import Memory
@@ -19,7 +21,6 @@ from flydsl.utils import env
 
 _WAVES_PER_BATCH = 512
 _STATE_BYTES_PER_BATCH = 1 << 28
-DEFAULT_INSTRUCTION_LIMIT = 10_000_000
 BACKENDS = ("native", "lockstep")
 
 
@@ -32,45 +33,81 @@ def launch(
     kernarg: bytes,
     memory: Memory,
     dynamic_lds_bytes: int = 0,
-    instruction_limit: int = DEFAULT_INSTRUCTION_LIMIT,
+    instruction_limit: int | None = None,
     backend: str | None = None,
     threads: int | None = None,
 ) -> LaunchStatistics:
-    """Run a kernel to its end.
+    """Run a kernel to its end, under the checks that `checks.checking` turned on.
 
     grid counts workgroups, block threads. kernarg holds the explicit arguments at the offsets of the kernel's
-    metadata; pointers in it are addresses of `memory`. instruction_limit is per wave.
+    metadata; pointers in it are addresses of `memory`. instruction_limit is per wave, by default what
+    `checks.limited` says.
 
     backend: "native" executes compiled code on up to `threads` threads, "lockstep" numpy arrays; both do the same to
     the bit. By default what FLYDSL_SIMULATOR_BACKEND and FLYDSL_SIMULATOR_THREADS say, else native on every core.
+    A launch with checks is executed by "lockstep" in any case.
 
     LaunchError for a configuration that no device accepts; SimulatorError (see `flydsl.simulator.errors`) for what
     the program does wrong. Ctrl-C ends a launch within a tenth of a second.
     """
+    dispatch = prepare(
+        program,
+        kernel_name,
+        grid=grid,
+        block=block,
+        kernarg=kernarg,
+        memory=memory,
+        dynamic_lds_bytes=dynamic_lds_bytes,
+    )
+    limit, backend = instruction_limit or checks.instruction_limit(), backend or env.simulator_backend()
+    if backend not in BACKENDS:
+        raise LaunchError(f"there is no simulator backend {backend!r}", hint=f"it is one of {', '.join(BACKENDS)}")
+    if backend == "lockstep" or checks.enabled_checks():
+        return run_in_lockstep(dispatch, dispatch.workgroup_ids(), limit)
+    from flydsl.simulator.native.machine import run
+
+    return run(dispatch, limit, threads or env.simulator_threads(), lambda: bound_steps(program))
+
+
+def prepare(
+    program: Program,
+    kernel_name: str,
+    *,
+    grid: Dim3,
+    block: Dim3,
+    kernarg: bytes,
+    memory: Memory,
+    dynamic_lds_bytes: int = 0,
+) -> Dispatch:
+    """A launch of which nothing has run yet. LaunchError for a configuration that no device accepts."""
     kernel = _kernel(program, kernel_name)
     lds = LdsSize(kernel.lds_bytes, dynamic_lds_bytes)
     _check_configuration(program.arch, kernel, grid, block, lds.total_bytes)
-    dispatch = Dispatch(program, kernel, grid, block, kernarg, memory, lds)
-    backend = backend or env.simulator_backend()
-    if backend == "lockstep":
-        return _run_in_lockstep(dispatch, instruction_limit)
-    if backend != "native":
-        raise LaunchError(f"there is no simulator backend {backend!r}", hint=f"it is one of {', '.join(BACKENDS)}")
-    from flydsl.simulator.native.machine import run
-
-    return run(dispatch, instruction_limit, threads or env.simulator_threads(), lambda: bound_steps(program))
+    return Dispatch(program, kernel, grid, block, kernarg, memory, lds)
 
 
-def _run_in_lockstep(dispatch: Dispatch, instruction_limit: int) -> LaunchStatistics:
-    """As many workgroups at a time as keep the arrays in the host's cache."""
-    steps = bound_steps(dispatch.program)
+def run_in_lockstep(
+    dispatch: Dispatch, workgroup_ids: Iterable[Dim3], instruction_limit: int | None = None
+) -> LaunchStatistics:
+    """Run some workgroups of a launch: as many at a time as keep the arrays in the host's cache."""
     statistics = LaunchStatistics(0, 0)
-    for workgroup_ids in _batches(dispatch.grid, _workgroups_per_batch(dispatch)):
-        waves = dispatch.waves(workgroup_ids)
-        Machine(dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, instruction_limit).run()
-        executed = statistics.wave_instructions + int(waves.executed.sum())
-        statistics = LaunchStatistics(statistics.waves + waves.count, executed)
+    for batch in _batches(workgroup_ids, _workgroups_per_batch(dispatch)):
+        machine = new_machine(dispatch, batch, instruction_limit)
+        machine.run()
+        executed = machine.waves.executed[: len(batch) * dispatch.waves_per_workgroup]
+        statistics = LaunchStatistics(
+            statistics.waves + executed.size, statistics.wave_instructions + int(executed.sum())
+        )
     return statistics
+
+
+def new_machine(dispatch: Dispatch, workgroup_ids: Sequence[Dim3], instruction_limit: int | None = None) -> Machine:
+    """A machine whose first waves are those of the workgroups; it does the checks that are turned on."""
+    steps, limit = bound_steps(dispatch.program), instruction_limit or checks.instruction_limit()
+    if enabled := checks.enabled_checks():
+        return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled)
+    waves = dispatch.waves(workgroup_ids)
+    return Machine(dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)
 
 
 _bound: WeakKeyDictionary[Program, list[Step]] = WeakKeyDictionary()
@@ -120,8 +157,7 @@ def _workgroups_per_batch(dispatch: Dispatch) -> int:
     return max(min(_WAVES_PER_BATCH // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
 
 
-def _batches(grid: Dim3, size: int) -> Iterator[list[Dim3]]:
-    """The workgroups in dispatch order, x fastest, `size` at a time."""
-    ids = ((x, y, z) for z, y, x in itertools.product(range(grid[2]), range(grid[1]), range(grid[0])))
+def _batches(workgroup_ids: Iterable[Dim3], size: int) -> Iterator[list[Dim3]]:
+    ids = iter(workgroup_ids)
     while batch := list(itertools.islice(ids, size)):
         yield batch

@@ -77,22 +77,41 @@ class Machine(NumpyMemory):
         others = others[others > lowest]
         return group, int(others.min()) if others.size else len(self._steps)
 
-    def step(self, wave: int) -> None:
-        """Execute one instruction of one wave."""
+    def step_waves(self, group: Array) -> None:
+        """Execute one instruction of waves that stand at the same pc and have the same MODE."""
         with np.errstate(all="ignore"):
-            self._run_group(np.array([wave]), len(self._steps), turn=1)
+            if int(self.waves.executed[group].max()) >= self._instruction_limit:
+                self.instruction = self.program.instructions[int(self.waves.pc[group[0]])]
+                raise limit_error(self._instruction_limit, self.instruction, self.waves, int(group[0]))
+            self._run_group(group, stop=-1)
+            if int(self.waves.executed[group].max()) % _TURN == 0:
+                self._yielded[group] = True
 
-    def _run_group(self, group: Array, stop: int, turn: int | None = None) -> None:
+    def next_group(self) -> Array:
+        """The waves whose turn it is, all at one pc; empty where none can go on before a barrier is passed."""
+        runnable = np.flatnonzero(self.waves.status == RUNNING)
+        return self._next_group(runnable)[0] if runnable.size else runnable
+
+    def with_copies(self, wave: int) -> Array:
+        """A wave as a group: alone, unless the machine runs copies of waves."""
+        return np.array([wave])
+
+    def _run_group(self, group: Array, stop: int) -> None:
         """Run until the group parts, ends, waits, reaches `stop`, or has had its turn."""
         self.select_waves(group)
         waves, steps, instructions = self.waves, self._steps, self.program.instructions
         pc = int(waves.pc[group[0]])
         if pc >= len(steps):
-            raise SimulatorError(f"wave {int(group[0])} ran past the end of the code, without s_endpgm")
+            wave = int(group[0])
+            raise SimulatorError(
+                f"workgroup {waves.workgroup_ids[int(waves.workgroup[wave])]}, wave {wave % waves.waves_per_workgroup} "
+                "ran past the end of the code, without s_endpgm",
+                hint="the compiler leaves the end away where what comes before it uses a value that nothing set",
+            )
         self._apply_mode()
         self._executed = 0
         budget = self._instruction_limit - int(waves.executed[group].max())
-        limit = min(budget, turn or (_TURN if stop < len(steps) else budget))
+        limit = min(budget, _TURN) if stop < len(steps) else budget
         while True:
             self._pc, self._following = pc, pc + 1
             self.instruction = instructions[pc]
@@ -118,7 +137,8 @@ class Machine(NumpyMemory):
             self.waves.pc[self.selection] = pc
             self._yielded[self.selection] = True
             return
-        raise limit_error(self._instruction_limit, self.instruction)
+        wave = int(np.arange(self.waves.count)[self.selection][0])
+        raise limit_error(self._instruction_limit, self.instruction, self.waves, wave)
 
     # --- barriers
 
@@ -229,10 +249,13 @@ class Machine(NumpyMemory):
         self.saturate_f16 = self.mode.overflow_saturates
 
 
-def limit_error(instruction_limit: int, last: Instruction) -> InstructionLimit:
+def limit_error(instruction_limit: int, last: Instruction, waves: Waves, wave: int) -> InstructionLimit:
     """The error for a wave that goes on after its `instruction_limit`-th instruction, which was `last`."""
+    workgroup = waves.workgroup_ids[int(waves.workgroup[wave])]
     return InstructionLimit(
-        f"a wave executed more than {instruction_limit} instructions: does a loop never end?",
+        f"a wave executed more than {instruction_limit} instructions: does a loop never end?\n"
+        f"  instruction: {last.listed.text} (ISA line {last.listed.line})\n"
+        f"  workgroup {workgroup}, wave {wave % waves.waves_per_workgroup}",
         at=last.location,
-        hint="raise instruction_limit if the kernel is meant to run this long",
+        hint="if it is meant to run this long: with flydsl.simulator.limited(instructions=...)",
     )

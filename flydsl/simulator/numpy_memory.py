@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _LABELS = {"lds": "LDS", "scratch": "scratch"}
 
 
 @dataclass(frozen=True)
-class _Access:
+class Resolved:
     """A checked access: byte offsets into storage, one for each element of `lanes` (indices into waves x 64)."""
 
     storage: Array
@@ -113,24 +113,32 @@ class NumpyMemory(NumpyLanes):
 
     def _resolve(
         self, space: str, address: Array, size: int, where: Array | None, *, is_write: bool, aligned: bool = False
-    ) -> list[_Access]:
+    ) -> list[Resolved]:
         """Check an access of `size` bytes and find what it touches. MemoryFault before anything is done."""
+        request = self._request(address, size, where, is_write=is_write)
+        if request is None:
+            return []
+        self._check(space, request, is_atomic=aligned)
+        if space == "global":
+            return self._resolve_global(request)
+        if space == "flat":
+            return self._resolve_flat(request)
+        return [self._resolve_local(space, request)]
+
+    def _request(self, address: Array, size: int, where: Array | None, *, is_write: bool) -> Request | None:
+        """What the accessing lanes want; None if there are none."""
         shape = self._shape(address)
         mask = self._active_lanes(shape, where)
         flat = np.broadcast_to(address, shape).reshape(-1)
         lanes = None if mask is None else np.flatnonzero(mask)
         if lanes is not None:
             flat = flat[lanes]
-        if flat.size == 0:
-            return []
-        request = _Request(flat, lanes, size, shape[1], is_write)
-        if aligned and (flat & flat.dtype.type(size - 1)).any():
-            self._misaligned(space, request)
-        if space == "global":
-            return self._resolve_global(request)
-        if space == "flat":
-            return self._resolve_flat(request)
-        return [self._resolve_local(space, request)]
+        return Request(flat, lanes, size, shape[1], is_write) if flat.size else None
+
+    def _check(self, space: str, request: Request, *, is_atomic: bool) -> None:
+        """Raise what an access does wrong whatever lies at its addresses."""
+        if is_atomic:
+            self._check_alignment(space, request, request.size)
 
     def _active_lanes(self, shape: tuple[int, int], where: Array | None) -> Array | None:
         """A mask of the accessing lanes, or None for all. Scalar accesses do not look at EXEC."""
@@ -141,13 +149,13 @@ class NumpyMemory(NumpyLanes):
         mask = self.exec_mask() if where is None else self.exec_mask() & where
         return np.broadcast_to(mask, shape).reshape(-1)
 
-    def _resolve_global(self, request: _Request) -> list[_Access]:
+    def _resolve_global(self, request: Request) -> list[Resolved]:
         buffer = self.memory.buffer_at(int(request.address[0]))
         if buffer is not None:
             offsets = request.address - np.uint64(buffer.base)
             if _in_bounds(offsets, buffer.size_bytes, request.size):
                 self._check_writable(buffer, request)
-                return [_Access(buffer.data, offsets.view(np.int64), request.lanes)]
+                return [Resolved(buffer.data, offsets.view(np.int64), request.lanes)]
         slots = request.address >> np.uint64(SLOT_SHIFT)
         distinct = np.unique(slots)
         if distinct.size == 1:
@@ -155,7 +163,7 @@ class NumpyMemory(NumpyLanes):
         parts = [request.part(np.flatnonzero(slots == slot)) for slot in distinct]
         return [access for part in parts for access in self._resolve_global(part)]
 
-    def _resolve_flat(self, request: _Request) -> list[_Access]:
+    def _resolve_flat(self, request: Request) -> list[Resolved]:
         """Each lane's address tells whether it means LDS, scratch or global memory."""
         upper = request.address & ~np.uint64(0xFFFF_FFFF)
         accesses = []
@@ -166,11 +174,11 @@ class NumpyMemory(NumpyLanes):
                 if space == "global":
                     accesses += self._resolve_global(part)
                 else:
-                    local = _Request(part.address.astype(np.uint32), part.lanes, part.size, part.width, part.is_write)
+                    local = Request(part.address.astype(np.uint32), part.lanes, part.size, part.width, part.is_write)
                     accesses.append(self._resolve_local(space, local))
         return accesses
 
-    def _resolve_local(self, space: str, request: _Request) -> _Access:
+    def _resolve_local(self, space: str, request: Request) -> Resolved:
         waves = self.waves
         is_lds = space == "lds"
         limit = waves.lds_bytes if is_lds else waves.scratch_bytes
@@ -180,18 +188,18 @@ class NumpyMemory(NumpyLanes):
         wave, lane = self._wave_and_lane(request)
         base = waves.workgroup[wave] * waves.lds_stride if is_lds else (wave * LANES + lane) * waves.scratch_stride
         storage = waves.lds if is_lds else waves.scratch
-        return _Access(storage, request.address.astype(np.int64) + base, request.lanes)
+        return Resolved(storage, request.address.astype(np.int64) + base, request.lanes)
 
-    def _wave_and_lane(self, request: _Request) -> tuple[Array, Array]:
+    def _wave_and_lane(self, request: Request) -> tuple[Array, Array]:
         """For every accessing lane, its wave in the batch and its lane number."""
         element = np.arange(request.address.size) if request.lanes is None else request.lanes
         return self._selected_indices()[element // request.width], element % request.width
 
-    def _check_writable(self, buffer: Buffer, request: _Request) -> None:
+    def _check_writable(self, buffer: Buffer, request: Request) -> None:
         if request.is_write and not buffer.writable:
             self._fault("global", request, 0, buffer, f"in {buffer.name} ({buffer.label}), which is read-only")
 
-    def _fault_global(self, request: _Request, buffer: Buffer | None) -> None:
+    def _fault_global(self, request: Request, buffer: Buffer | None) -> None:
         if buffer is None:
             first = int(request.address[0])
             self._fault("global", request, 0, None, f"at {first:#x}, which is in no buffer of this launch")
@@ -202,25 +210,41 @@ class NumpyMemory(NumpyLanes):
         where = f"outside of {buffer.name} ({buffer.label}, {buffer.size_bytes} bytes): element {index}"
         self._fault("global", request, bad, buffer, f"{where}, address {int(request.address[bad]):#x}")
 
-    def _misaligned(self, space: str, request: _Request) -> None:
-        bad = int(np.flatnonzero(request.address & request.address.dtype.type(request.size - 1))[0])
+    def _check_alignment(self, space: str, request: Request, alignment: int) -> None:
+        """alignment is a power of two."""
+        misaligned = request.address & request.address.dtype.type(alignment - 1)
+        if not misaligned.any():
+            return
+        bad = int(np.flatnonzero(misaligned)[0])
         address = int(request.address[bad])
         buffer = self.memory.buffer_at(address) if space in ("global", "flat") else None
-        problem = f"at {address:#x}, which is not a multiple of {request.size}"
-        self._fault(space, request, bad, buffer, problem, MisalignedAccess)
+        inside = f" in {buffer.name} ({buffer.label}): element {buffer.element_index(address)}" if buffer else ""
+        problem = f"at {address:#x}, which is not a multiple of {alignment}{inside}"
+        self._fault(
+            space, request, bad, buffer, problem, MisalignedAccess, "align the tensor or take narrower accesses"
+        )
 
     def _fault(
         self,
         space: str,
-        request: _Request,
+        request: Request,
         bad: int,
         buffer: Buffer | None,
         problem: str,
         kind: type[MemoryFault] = MemoryFault,
-    ) -> None:
+        hint: str | None = None,
+    ) -> NoReturn:
+        access = self._describe(space, request, bad, buffer)
+        instruction = self.instruction.listed
+        if buffer and hint is None:
+            hint = "do the grid and the block cover more elements than the tensor has?"
+        raise kind(problem, access, instruction.text, instruction.line, instruction.location, hint)
+
+    def _describe(self, space: str, request: Request, which: int, buffer: Buffer | None) -> Access:
+        """Element `which` of a request in the user's terms."""
         waves, lanes = self._wave_and_lane(request)
-        wave, lane, address = int(waves[bad]), int(lanes[bad]), int(request.address[bad])
-        access = Access(
+        wave, lane, address = int(waves[which]), int(lanes[which]), int(request.address[which])
+        return Access(
             is_write=request.is_write,
             access_bytes=request.size,
             address=address,
@@ -233,9 +257,6 @@ class NumpyMemory(NumpyLanes):
             lane=lane,
             thread=self.waves.thread(wave, lane),
         )
-        instruction = self.instruction.listed
-        hint = "do the grid and the block cover more elements than the tensor has?" if buffer else None
-        raise kind(problem, access, instruction.text, instruction.line, instruction.location, hint)
 
 
 def space_label(space: str, limit: int) -> str:
@@ -243,7 +264,7 @@ def space_label(space: str, limit: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """What lanes want: addresses of the accessing ones, their positions in (waves, width), and how many bytes."""
 
     address: Array
@@ -252,9 +273,9 @@ class _Request:
     width: int
     is_write: bool
 
-    def part(self, chosen: Array) -> _Request:
+    def part(self, chosen: Array) -> Request:
         lanes = chosen if self.lanes is None else self.lanes[chosen]
-        return _Request(self.address[chosen], lanes, self.size, self.width, self.is_write)
+        return Request(self.address[chosen], lanes, self.size, self.width, self.is_write)
 
 
 def _in_bounds(offsets: Array, limit: int, size: int) -> bool:
@@ -262,18 +283,18 @@ def _in_bounds(offsets: Array, limit: int, size: int) -> bool:
     return limit >= size and int(offsets.max()) <= limit - size
 
 
-def _partial(accesses: list[_Access]) -> bool:
+def _partial(accesses: list[Resolved]) -> bool:
     return len(accesses) != 1 or accesses[0].lanes is not None
 
 
-def _merge(result: Array | None, access: _Access, loaded: Array, shape: tuple[int, int]) -> Array:
+def _merge(result: Array | None, access: Resolved, loaded: Array, shape: tuple[int, int]) -> Array:
     if result is None:
         return loaded.reshape(shape)
     result.reshape(-1)[access.lanes] = loaded
     return result
 
 
-def _active(value: Array, access: _Access, shape: tuple[int, int]) -> Array:
+def _active(value: Array, access: Resolved, shape: tuple[int, int]) -> Array:
     flat = np.broadcast_to(value, shape).reshape(-1)
     return flat if access.lanes is None else flat[access.lanes]
 
@@ -309,7 +330,7 @@ def _scatter(storage: Array, offsets: Array, values: Array, size: int) -> None:
         storage[offsets + i] = (values >> np.uint32(8 * i)).astype(np.uint8)
 
 
-def _atomic_rounds(access: _Access, dtype: Any, update: Callable[..., Array], operands: list[Array]) -> Array:
+def _atomic_rounds(access: Resolved, dtype: Any, update: Callable[..., Array], operands: list[Array]) -> Array:
     """Lanes with the same address take turns: round k does the k-th lane of every address, in the order of lanes."""
     order = np.argsort(access.offsets, kind="stable")
     ordered = access.offsets[order]

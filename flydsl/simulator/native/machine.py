@@ -9,6 +9,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from flydsl.errors import SimulatorError
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.lockstep import Machine, Step, limit_error
@@ -176,7 +178,7 @@ class Execution:
     def _step(self, group: Group, w: int) -> None:
         """Execute one instruction in the lock-step machine: it has no handler, or does something wrong."""
         waves = self._shared(group)
-        self._machine(waves).step(w)
+        self._machine(waves).step_waves(np.array([w]))
         if not 0 <= waves.pc[w] <= len(self.work.program.instructions):
             raise SimulatorError(f"wave {w} jumped to an address that is no code")
         self._resume(waves, group, w)
@@ -193,7 +195,7 @@ class Execution:
         run_start = (wave.get(layout.RUN_START) - wave.get(layout.RECORDS)) // layout.RECORD_BYTES
         beyond = wave.get(layout.EXECUTED) - self._limit
         last = max(group.instruction_index(w) - 1 - beyond, run_start)
-        raise limit_error(self._limit, self.work.program.instructions[last])
+        raise limit_error(self._limit, self.work.program.instructions[last], self._shared(group), w)
 
     def _machine(self, waves: SharedWaves) -> Machine:
         return Machine(self.work.program, self._steps(), waves, self.work.memory, self.work.symbols, self._limit)

@@ -1,0 +1,153 @@
+"""Load a code object from a file and launch its kernels with numpy arrays.
+
+module = load("vector_add.hsaco")
+module.kernel("vector_add_kernel").launch(grid=(4, 1, 1), block=(256, 1, 1), args=[a, b, c, 1024])
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flydsl.errors import ArgumentError
+from flydsl.hsaco import KernelArg
+from flydsl.simulator.dispatch import Dispatch, LaunchStatistics
+from flydsl.simulator.errors import ListingError
+from flydsl.simulator.launch import prepare, run_in_lockstep
+from flydsl.simulator.memory import Memory
+from flydsl.simulator.program import Program
+from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.waves import Dim3
+
+_HOW_TO_GET_ONE = (
+    "write artifact.code.listing to a file when compiling, or take *_final_isa.s of a FLYDSL_DUMP_IR folder; "
+    "other compilers write it with -S"
+)
+
+
+def load(code: str | Path | bytes, listing: str | Path | None = None) -> LoadedModule:
+    """Load a linked code object: its bytes, or the path of a file.
+
+    listing: the assembly that the code object was made from, which is what the simulator decodes: a path, or the text
+    itself (which has more than one line). By default the file beside the code object with the suffix .s.
+    HsacoError for what is no code object, ListingError for a missing listing or one of something else, OSError for
+    files that cannot be read.
+    """
+    data = code if isinstance(code, bytes) else Path(code).read_bytes()
+    return LoadedModule(Program.load(data, _listing_text(code, listing)))
+
+
+def _listing_text(code: str | Path | bytes, listing: str | Path | None) -> str:
+    if isinstance(listing, str) and "\n" in listing:
+        return listing
+    if listing is not None:
+        return Path(listing).read_text("utf-8")
+    if isinstance(code, bytes):
+        raise ListingError("a code object alone is not enough: the simulator decodes its listing", hint=_HOW_TO_GET_ONE)
+    beside = Path(code).with_suffix(".s")
+    if not beside.exists():
+        raise ListingError(
+            f"there is no {beside.name} beside {Path(code).name}: the simulator decodes the listing of a code object",
+            hint=_HOW_TO_GET_ONE,
+        )
+    return beside.read_text("utf-8")
+
+
+@dataclass(frozen=True)
+class LoadedModule:
+    """A code object that is ready to run."""
+
+    program: Program
+
+    @property
+    def kernels(self) -> Mapping[str, LoadedKernel]:
+        return {name: LoadedKernel(self.program, name) for name in self.program.kernels}
+
+    def kernel(self, name: str) -> LoadedKernel:
+        """ArgumentError for a kernel that is not there."""
+        if name not in self.program.kernels:
+            raise ArgumentError(f"there is no kernel {name!r}", hint=f"there are {', '.join(self.program.kernels)}")
+        return LoadedKernel(self.program, name)
+
+
+@dataclass(frozen=True)
+class LoadedKernel:
+    """A kernel of a loaded module. parameters: its arguments as the code object describes them."""
+
+    program: Program
+    name: str
+
+    @property
+    def parameters(self) -> tuple[KernelArg, ...]:
+        return tuple(arg for arg in self.program.kernels[self.name].args if not arg.kind.startswith("hidden_"))
+
+    def launch(self, grid: Dim3, block: Dim3, args: Sequence[Any], smem: int = 0) -> LaunchStatistics:
+        """Run the kernel. grid counts workgroups, block threads, smem bytes of dynamic LDS.
+
+        args: in the order of `parameters`. A C-contiguous numpy array for a pointer, which the kernel reads and writes
+        in place; for a value a number with a size (np.float32(2), np.int64(5)), a Python int or float for 4 or 8 bytes,
+        or its bytes. ArgumentError for what does not fit; what a launch raises.
+        """
+        dispatch = self._prepare(grid, block, args, smem)
+        return run_in_lockstep(dispatch, dispatch.workgroup_ids())
+
+    def simulate(
+        self, grid: Dim3, block: Dim3, args: Sequence[Any], smem: int = 0, *, workgroup: Dim3 = (0, 0, 0)
+    ) -> Simulation:
+        """The same launch, instruction by instruction: see `Simulation`."""
+        return Simulation([self._prepare(grid, block, args, smem)], workgroup, keep_alive=list(args))
+
+    def _prepare(self, grid: Dim3, block: Dim3, args: Sequence[Any], smem: int) -> Dispatch:
+        memory = Memory()
+        kernarg = self._kernarg(args, memory)
+        return prepare(
+            self.program, self.name, grid=grid, block=block, kernarg=kernarg, memory=memory, dynamic_lds_bytes=smem
+        )
+
+    def _kernarg(self, args: Sequence[Any], memory: Memory) -> bytes:
+        parameters = self.parameters
+        if len(args) != len(parameters):
+            names = ", ".join(p.name for p in parameters)
+            raise ArgumentError(f"{self.name} takes {len(parameters)} arguments ({names}), not {len(args)}")
+        segment = bytearray(self.program.kernels[self.name].kernarg_bytes)
+        for parameter, value in zip(parameters, args, strict=True):
+            packed = _packed(parameter, value, memory)
+            segment[parameter.offset : parameter.offset + parameter.size] = packed
+        return bytes(segment)
+
+
+def _packed(parameter: KernelArg, value: Any, memory: Memory) -> bytes:
+    """An argument as it lies in the kernarg segment."""
+    if isinstance(value, np.ndarray):
+        if parameter.size != 8:
+            raise ArgumentError(f"{parameter.name} has {parameter.size} bytes: it is no pointer, and got an array")
+        return struct.pack("<Q", memory.map_array(value, name=parameter.name, writable=value.flags.writeable))
+    if parameter.kind == "global_buffer":
+        raise ArgumentError(f"{parameter.name} is a pointer and takes a numpy array, not {value!r}")
+    data = _value_bytes(parameter, value)
+    if len(data) != parameter.size:
+        raise ArgumentError(f"{parameter.name} has {parameter.size} bytes; {value!r} has {len(data)}")
+    return data
+
+
+def _value_bytes(parameter: KernelArg, value: Any) -> bytes:
+    if isinstance(value, np.generic):
+        return value.tobytes()
+    if isinstance(value, bytes):
+        return value
+    formats = {(int, 4): "<i", (int, 8): "<q", (float, 4): "<f", (float, 8): "<d"}
+    code = formats.get((type(value), parameter.size))
+    if code is None:
+        raise ArgumentError(
+            f"{parameter.name} has {parameter.size} bytes, and {value!r} does not say which",
+            hint="give a numpy number such as np.float16(1), or its bytes",
+        )
+    try:
+        return struct.pack(code, value)
+    except (struct.error, OverflowError) as error:
+        raise ArgumentError(f"{parameter.name}: {value!r} does not fit {parameter.size} bytes ({error})") from None

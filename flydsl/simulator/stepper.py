@@ -1,0 +1,297 @@
+"""Run one workgroup of a launch instruction by instruction.
+
+sim = launcher.simulate(A, B, C)  # stands before the first instruction
+sim.step()  # one instruction
+sim.run(until=17)  # up to code of source line 17; or "kernel.py:17", "isa:42", "barrier", "kernel"
+sim.wave(0).vgpr.view("f4")[2], sim.lds, sim.where()
+sim.run()  # to the end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flydsl.errors import LaunchError, SimulatorError
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.launch import new_machine, run_in_lockstep
+from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.places import Place, instructions_at
+from flydsl.simulator.program import Instruction
+from flydsl.simulator.wave_state import Snapshot, WaveState
+from flydsl.simulator.waves import AT_BARRIER, Dim3
+
+Array = np.ndarray[Any, Any]
+
+_CONTEXT_LINES = 3
+
+
+@dataclass(frozen=True)
+class Breakpoint:
+    """A place where `Simulation.run` stops. instructions: the indices before which it does."""
+
+    number: int
+    place: Place
+    instructions: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Executed:
+    """An instruction that a wave has executed."""
+
+    wave: int
+    instruction: Instruction
+
+    def __str__(self) -> str:
+        return f"wave {self.wave}  {self.instruction.listed.line:5d}  {self.instruction.listed.text}"
+
+
+class Simulation:
+    """The launches of one call, with one workgroup of each kernel run instruction by instruction.
+
+    Workgroups run in the order of dispatch: those before the one looked at have run when it starts, those after it run
+    when it ends, and then the next kernel starts. So the tensors are at the end what a launch makes of them. A kernel
+    whose grid does not have the workgroup runs without a stop. Waves take turns as in a launch: those at the lowest pc
+    go first and together.
+
+    An error leaves the simulation before the instruction that raised it. The checks and the limit that are set when a
+    kernel starts (see `checks`) hold here, too.
+
+    recording: whether executed instructions are kept in `trace`. listing: the program's instructions.
+    """
+
+    def __init__(
+        self,
+        launches: Sequence[Dispatch],
+        workgroup: Dim3 = (0, 0, 0),
+        *,
+        keep_alive: Any = None,
+    ) -> None:
+        """keep_alive: what owns the memory of the launches. LaunchError if no grid has the workgroup."""
+        if not any(_has(launch, workgroup) for launch in launches):
+            grids = ", ".join(f"{launch.kernel_name} {launch.grid}" for launch in launches) or "no kernel at all"
+            raise LaunchError(f"no grid of this launch has workgroup {workgroup}", hint=f"it launches {grids}")
+        self.workgroup = workgroup
+        self.recording = False
+        self.trace: list[Executed] = []
+        self._launches = iter(launches)
+        self._keep_alive = keep_alive
+        self._breakpoints: dict[int, Breakpoint] = {}
+        self._launch: Dispatch | None = None
+        self._machine: Machine
+        self._start_next_kernel()
+
+    # --- going on
+
+    def step(self, n: int = 1, *, wave: int | None = None) -> Simulation:
+        """Execute n instructions: of the current waves together, or of one wave alone.
+
+        SimulatorError where nothing is left to run, or the wave cannot go on.
+        """
+        self._begin()
+        for _ in range(n):
+            self._advance(wave)
+            if self.done:
+                break
+        return self
+
+    def run(self, until: Place | None = None) -> Simulation:
+        """Run up to a place, a breakpoint, or the end, whichever comes first.
+
+        until: a place (see `breakpoint`), "barrier" (every wave waits there), or "kernel" (the next one starts).
+        SimulatorError where nothing is left to run, or the place has no code.
+        """
+        launch = self._begin()
+        stops = frozenset() if until in (None, "barrier", "kernel") else instructions_at(launch.program, until)
+        stops = stops.union(*(b.instructions for b in self._breakpoints.values()))
+        if until is None and not stops and not self.recording:
+            while self._launch:
+                self._machine.run()
+                self._end_kernel()
+            return self
+        while not self.done:
+            self._advance(None)
+            at_kernel = until == "kernel" and self._launch is not launch
+            at_barrier = until == "barrier" and self._everyone_waits()
+            if at_kernel or at_barrier or self._next_index() in stops:
+                break
+        return self
+
+    def breakpoint(self, place: Place) -> Breakpoint:
+        """Let `run` stop at a source line (17, or "kernel.py:17") or a line of the listing ("isa:42")."""
+        added = Breakpoint(
+            max(self._breakpoints, default=0) + 1, place, instructions_at(self._running().program, place)
+        )
+        self._breakpoints[added.number] = added
+        return added
+
+    @property
+    def breakpoints(self) -> tuple[Breakpoint, ...]:
+        return tuple(self._breakpoints.values())
+
+    def clear(self, breakpoint: Breakpoint | None = None) -> None:
+        """Forget one breakpoint, or all of them."""
+        if breakpoint is None:
+            self._breakpoints.clear()
+        else:
+            self._breakpoints.pop(breakpoint.number, None)
+
+    # --- looking
+
+    @property
+    def done(self) -> bool:
+        """Whether everything has run."""
+        return self._launch is None
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel that runs, or was the last one to run."""
+        return self._last.kernel_name
+
+    @property
+    def wave_count(self) -> int:
+        """Waves of the workgroup."""
+        return self._last.waves_per_workgroup
+
+    def wave(self, number: int) -> WaveState:
+        """One wave of the workgroup. IndexError if it has no such wave."""
+        if not 0 <= number < self.wave_count:
+            raise IndexError(f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}")
+        return WaveState(self._machine.waves, number)
+
+    @property
+    def waves(self) -> tuple[WaveState, ...]:
+        return tuple(self.wave(number) for number in range(self.wave_count))
+
+    @property
+    def lds(self) -> Array:
+        """The workgroup's LDS: (lds_bytes,) u8, a view."""
+        return self._machine.waves.lds[: self._last.lds_bytes]
+
+    @property
+    def listing(self) -> tuple[Instruction, ...]:
+        return self._last.program.instructions
+
+    @property
+    def current(self) -> tuple[int, ...]:
+        """The waves that go on next; none where all wait at a barrier, or at the end."""
+        group = () if self.done else self._machine.next_group()
+        return tuple(int(wave) for wave in group if wave < self.wave_count)
+
+    @property
+    def instruction(self) -> Instruction | None:
+        """What the current waves execute next."""
+        index = self._next_index()
+        return None if index is None else self.listing[index]
+
+    @property
+    def changed(self) -> dict[int, tuple[str, ...]]:
+        """By wave, what the last `step` or `run` changed: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
+        return self._before.changed(self._machine.waves)
+
+    def where(self) -> str:
+        """Which instruction comes next, with its neighbours in the listing and its source line."""
+        return "\n".join(self._describe())
+
+    __repr__ = where
+
+    def _describe(self) -> Iterator[str]:
+        head = f"{self.kernel}, workgroup {self.workgroup}"
+        instruction = self.instruction
+        if self.done:
+            yield f"{head}: everything has run"
+        elif instruction is None:
+            barrier = self.listing[next(wave.pc for wave in self.waves if wave.at_barrier) - 1]
+            here = f" at {barrier.location}" if barrier.location else ""
+            yield f"{head}: every wave waits at a barrier{here}"
+        else:
+            here = f" at {instruction.location}" if instruction.location else ""
+            yield f"{head}, {_wave_list(self.current)} of {self.wave_count}{here}"
+            if instruction.location:
+                yield from instruction.location.excerpt()
+            first = max(instruction.index - _CONTEXT_LINES, 0)
+            for near in self.listing[first : instruction.index + _CONTEXT_LINES + 1]:
+                arrow = "->" if near is instruction else "  "
+                yield f"{arrow} {near.listed.line:5d}  {near.listed.text}"
+
+    # --- inside
+
+    def _begin(self) -> Dispatch:
+        launch = self._running()
+        self._before = Snapshot(self._machine.waves, self.wave_count)
+        return launch
+
+    def _running(self) -> Dispatch:
+        if self._launch is None:
+            raise SimulatorError("everything has run: nothing is left to simulate", hint="simulate(...) starts anew")
+        return self._launch
+
+    def _next_index(self) -> int | None:
+        current = self.current
+        return self.wave(current[0]).pc if current else None
+
+    def _everyone_waits(self) -> bool:
+        status = self._machine.waves.status[: self.wave_count]
+        return not self.done and not self.current and bool((status == AT_BARRIER).any())
+
+    def _advance(self, wave: int | None) -> None:
+        """Execute one instruction. Waves that wait at a barrier pass it first, if no other can go on."""
+        machine = self._machine
+        if wave is None:
+            if not self.current:
+                machine.release_barriers()
+            group = machine.next_group()
+        else:
+            group = self._alone(wave)
+        executed = self.listing[int(machine.waves.pc[group[0]])]
+        machine.step_waves(group)
+        if self.recording:
+            self.trace += [Executed(int(w), executed) for w in group if w < self.wave_count]
+        if not self.current and not self._everyone_waits():
+            self._end_kernel()
+
+    def _alone(self, number: int) -> Array:
+        wave = self.wave(number)
+        if wave.done or (wave.at_barrier and self.current):
+            doing = "has ended" if wave.done else "waits at a barrier for the others"
+            raise SimulatorError(f"wave {number} cannot go on: it {doing}", hint=f"the current ones are {self.current}")
+        if wave.at_barrier:
+            self._machine.release_barriers()
+        return self._machine.with_copies(number)
+
+    def _start_next_kernel(self) -> None:
+        """Stop before the first instruction of the workgroup in the next kernel that has it."""
+        for launch in self._launches:
+            if not _has(launch, self.workgroup):
+                run_in_lockstep(launch, launch.workgroup_ids())
+                continue
+            before = [ids for ids in launch.workgroup_ids() if _order(ids) < _order(self.workgroup)]
+            run_in_lockstep(launch, before)
+            self._launch = self._last = launch
+            self._machine = new_machine(launch, [self.workgroup])
+            self._before = Snapshot(self._machine.waves, self.wave_count)
+            return
+        self._launch = None
+
+    def _end_kernel(self) -> None:
+        launch = self._running()
+        after = [ids for ids in launch.workgroup_ids() if _order(ids) > _order(self.workgroup)]
+        run_in_lockstep(launch, after)
+        self._start_next_kernel()
+
+
+def _has(launch: Dispatch, workgroup: Dim3) -> bool:
+    return all(0 <= i < size for i, size in zip(workgroup, launch.grid, strict=True))
+
+
+def _order(workgroup: Dim3) -> Dim3:
+    """The order of dispatch: x fastest."""
+    x, y, z = workgroup
+    return z, y, x
+
+
+def _wave_list(waves: tuple[int, ...]) -> str:
+    return f"wave {waves[0]}" if len(waves) == 1 else f"waves {', '.join(map(str, waves))}"

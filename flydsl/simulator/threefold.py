@@ -1,0 +1,237 @@
+"""The lock-step machine with every workgroup three times, to see what depends on undefined registers (see `checks`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.errors import Access, UninitializedRegister
+from flydsl.simulator.lockstep import Machine, Step
+from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE, Request
+from flydsl.simulator.numpy_values import Array
+from flydsl.simulator.operands import M0, VCC
+from flydsl.simulator.register_history import RegisterHistory, differing_operands
+from flydsl.simulator.waves import LANES, Dim3, Waves
+
+COPIES = 3
+_SGPRS = 102  # the general ones; then come those that the hardware sets up
+
+
+class ThreefoldMachine(Machine):
+    """The waves of the workgroups come first, then those of two copies of all of them; with copies=1 there are none.
+
+    Copies share global memory and nothing else. They take the same way and access the same addresses, or the check
+    fails; so a group of waves always has the copies of its waves in it, in the same order.
+    """
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        steps: Sequence[Step],
+        workgroup_ids: Sequence[Dim3],
+        instruction_limit: int,
+        copies: int = COPIES,
+    ) -> None:
+        self._copies = copies
+        self._originals = len(workgroup_ids) * dispatch.waves_per_workgroup
+        waves = dispatch.waves(list(workgroup_ids) * self._copies, self._fill)
+        super().__init__(dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, instruction_limit)
+        self._one_copy_only = False
+        if self._copies > 1:
+            self._registers = RegisterHistory(
+                self._agree(waves.vgpr.swapaxes(0, 1)).swapaxes(0, 1), self._agree(waves.sgpr)
+            )
+            self._steps = [self._noting(step, i) for i, step in enumerate(steps)]
+
+    # --- three copies with different contents
+
+    def _fill(self, waves: Waves) -> None:
+        """Zeros, random bits, and their complement in what a wave finds undefined."""
+        random = np.random.default_rng(0)
+        for state in (waves.sgpr[:, :_SGPRS], waves.sgpr[:, VCC : VCC + 2], waves.sgpr[:, M0 : M0 + 1], waves.scc):
+            self._fill_state(random, state)
+        self._fill_state(random, waves.vgpr.swapaxes(0, 1))
+        for memory in (waves.lds, waves.scratch):
+            self._fill_state(random, memory.reshape(self._copies, -1))
+
+    def _fill_state(self, random: np.random.Generator, state: Array) -> None:
+        if self._copies == 1 or state.size == 0:
+            return
+        count = len(state) // self._copies
+        bits = random.integers(0, 256, state[:count].nbytes, np.uint8).view(state.dtype if state.itemsize > 1 else "u1")
+        garbage = bits.reshape(state[:count].shape)
+        if state.dtype == np.bool_:
+            garbage = garbage > 127
+        state[count : 2 * count] = garbage
+        state[2 * count :] = ~garbage
+
+    def _agree(self, state: Array) -> Array:
+        """For the waves of the first copy: where all copies have the same."""
+        copies = state.reshape(self._copies, self._originals, *state.shape[1:])
+        return np.asarray((copies == copies[0]).all(axis=0))
+
+    def _noting(self, step: Step, index: int) -> Step:
+        """Tell the history of registers what an instruction reads and writes."""
+        instruction = self.program.instructions[index]
+        writes_all = instruction.semantics is not None and instruction.semantics.ignores_exec
+
+        def noted(machine: Machine) -> None:
+            waves = self._selected_indices()[: self.selected_count // self._copies]
+            active = self.exec_mask()[: len(waves)]
+            self._registers.note_reads(instruction, waves, active)
+            step(machine)
+            self._registers.note_writes(instruction, waves, np.ones_like(active) if writes_all else active)
+
+        return noted
+
+    def with_copies(self, wave: int) -> Array:
+        return wave + self._originals * np.arange(self._copies)
+
+    def _difference(self, value: Array) -> Array | None:
+        """Which of the first copy's elements of (waves, ...) differ in another copy; None if none does."""
+        if self._copies == 1 or len(value) != self.selected_count:
+            return None
+        copies = value.reshape(self._copies, -1, *value.shape[1:])
+        if copies.dtype.kind == "f":
+            copies = np.ascontiguousarray(copies).view(f"u{copies.itemsize}")
+        differing = (copies != copies[0]).any(axis=0)
+        return differing if differing.any() else None
+
+    def _undefined(self, problem: str, wave: int, lane: int | None, access: Access | None = None) -> None:
+        waves = self.waves
+        copies = self.with_copies(wave)
+        raise UninitializedRegister(
+            problem,
+            instruction=self.instruction.listed,
+            workgroup=waves.workgroup_ids[int(waves.workgroup[wave])],
+            wave=wave % waves.waves_per_workgroup,
+            lane=lane,
+            thread=None if lane is None else waves.thread(wave, lane),
+            registers=differing_operands(self.instruction, waves, copies, lane),
+            access=access,
+            first_reads=self._registers.first_reads(wave, lane),
+        )
+
+    # --- control
+
+    def _compare_scalar(self, problem: str, value: Array) -> None:
+        differing = self._difference(value)
+        if differing is not None:
+            wave = int(self._selected_indices()[int(np.flatnonzero(differing.any(axis=1))[0])])
+            self._undefined(problem, wave, None)
+
+    def branch(self, condition: Array, target: int) -> None:
+        self._compare_scalar("where the wave goes on", condition)
+        super().branch(condition, target)
+
+    def jump(self, address: Array) -> None:
+        self._compare_scalar("where the wave goes on", address)
+        super().jump(address)
+
+    def write_mode(self, value: Array) -> None:
+        self._compare_scalar("the MODE register", value)
+        super().write_mode(value)
+
+    def exec_changed(self) -> None:
+        super().exec_changed()
+        differing = self._difference(self.exec_mask())
+        if differing is not None:
+            wave, lane = (int(where[0]) for where in np.nonzero(differing))
+            self._undefined("whether a lane is active", int(self._selected_indices()[wave]), lane)
+
+    # --- memory
+
+    def store(self, space: str, address: Array, values: Sequence[Array], where: Array | None = None) -> None:
+        self._compare_values(space, address, values, 4 * len(values), where)
+        super().store(space, address, values, where)
+
+    def store_small(self, space: str, address: Array, value: Array, bytes_: int, where: Array | None = None) -> None:
+        stored = value & value.dtype.type((1 << 8 * bytes_) - 1)
+        self._compare_values(space, address, [stored], bytes_, where)
+        super().store_small(space, address, value, bytes_, where)
+
+    def store_dwords(
+        self, space: str, addresses: Sequence[Array], values: Sequence[Array], where: Sequence[Array | None]
+    ) -> None:
+        for address, value, lanes in zip(addresses, values, where, strict=True):
+            self._compare_values(space, address, [value], 4, lanes)
+        super().store_dwords(space, addresses, values, where)
+
+    def atomic(
+        self,
+        space: str,
+        address: Array,
+        update: Callable[..., Array],
+        operands: Sequence[Array],
+        where: Array | None = None,
+    ) -> Array:
+        """In global memory it happens once, and the copies get the same old value."""
+        if self._copies == 1 or space not in ("global", "flat"):
+            return super().atomic(space, address, update, operands, where)
+        self._compare_values(space, address, operands, operands[0].itemsize, where)
+        is_shared = np.broadcast_to(_in_global(space, address), self._shape(address))
+        count = self.selected_count // self._copies
+        once = ~is_shared | (np.arange(self.selected_count) < count)[:, None]
+        self._one_copy_only = True
+        try:
+            old = super().atomic(space, address, update, operands, once if where is None else where & once)
+        finally:
+            self._one_copy_only = False
+        return np.where(is_shared, np.tile(old[:count], (self._copies, 1)), old)
+
+    def _compare_values(
+        self, space: str, address: Array, values: Sequence[Array], size: int, where: Array | None
+    ) -> None:
+        """What goes into global memory must be the same in all copies."""
+        if self._copies == 1 or space not in ("global", "flat"):
+            return
+        request = self._request(address, size, where, is_write=True)
+        if request is None:
+            return
+        self._compare_request(space, request)
+        shape = self._shape(address)
+        in_global = _in_global(space, request.address)
+        for value in values:
+            flat = np.broadcast_to(value, shape).reshape(-1)
+            stored = flat if request.lanes is None else flat[request.lanes]
+            self._compare_elements("a value in global memory", space, request, np.where(in_global, stored, 0))
+
+    def _check(self, space: str, request: Request, *, is_atomic: bool) -> None:
+        super()._check(space, request, is_atomic=is_atomic)
+        if self._copies > 1 and not self._one_copy_only:
+            self._compare_request(space, request)
+
+    def _compare_request(self, space: str, request: Request) -> None:
+        """The copies must access the same addresses in the same lanes."""
+        if request.lanes is not None:
+            mask = np.zeros((self.selected_count, request.width), np.bool_)
+            mask.reshape(-1)[request.lanes] = True
+            differing = self._difference(mask)
+            if differing is not None:
+                wave, lane = (int(where[0]) for where in np.nonzero(differing))
+                self._undefined("whether a lane accesses memory", int(self._selected_indices()[wave]), lane)
+        self._compare_elements("the address of an access", space, request, request.address)
+
+    def _compare_elements(self, problem: str, space: str, request: Request, elements: Array) -> None:
+        copies = elements.reshape(self._copies, -1)
+        differing = (copies != copies[0]).any(axis=0)
+        if not differing.any():
+            return
+        which = int(differing.argmax())
+        buffer = self.memory.buffer_at(int(request.address[which])) if space in ("global", "flat") else None
+        access = self._describe(space, request, which, buffer)
+        if buffer and elements is not request.address:
+            problem += f" ({buffer.name}, {buffer.label}: element {access.element_index}, address {access.address:#x})"
+        wave = int(self._wave_and_lane(request)[0][which])
+        self._undefined(problem, wave, access.lane if request.width == LANES else None, access)
+
+
+def _in_global(space: str, address: Array) -> Any:
+    """Which addresses are in global memory; a flat one may be in LDS or scratch."""
+    if space == "global":
+        return np.True_
+    upper = address & ~np.uint64(0xFFFF_FFFF)
+    return (upper != np.uint64(SHARED_APERTURE)) & (upper != np.uint64(PRIVATE_APERTURE))

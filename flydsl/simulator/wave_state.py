@@ -1,0 +1,126 @@
+"""One wave to look at, and what changed in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flydsl.simulator.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register
+from flydsl.simulator.register_history import register_name
+from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, Waves
+
+Array = np.ndarray[Any, Any]
+
+_GENERAL_SGPRS = 102
+
+
+class WaveState:
+    """A wave as it is now. Its registers are views: they follow the simulation, and what is written there counts.
+
+    >>> from flydsl.simulator.waves import Waves
+    >>> waves = Waves([(0, 0, 0)], (64, 1, 1), vgprs=2, agprs=0, lds_bytes=0, scratch_bytes=0, entry=0, mode=0)
+    >>> wave = WaveState(waves, 0)
+    >>> wave.vgpr[1, :] = 0x3F800000
+    >>> float(wave.vgpr.view("f4")[1, 63])  # the same bits as a float
+    1.0
+    """
+
+    def __init__(self, waves: Waves, index: int) -> None:
+        self._waves, self._index = waves, index
+
+    @property
+    def sgpr(self) -> Array:
+        """The 102 general scalar registers: (102,) u32."""
+        return self._waves.sgpr[self._index, :_GENERAL_SGPRS]
+
+    @property
+    def vgpr(self) -> Array:
+        """The vector registers that the kernel has: (registers, 64) u32."""
+        return self._waves.vgpr[:ACCUMULATION_ROW, self._index]
+
+    @property
+    def agpr(self) -> Array:
+        """The accumulation registers that the kernel has: (registers, 64) u32."""
+        return self._waves.vgpr[ACCUMULATION_ROW:, self._index]
+
+    @property
+    def exec(self) -> int:
+        """The active lanes, lane 0 in the lowest bit."""
+        return self._pair(EXEC)
+
+    @property
+    def active(self) -> Array:
+        """The active lanes: (64,) bool."""
+        return np.array([(self.exec >> lane) & 1 for lane in range(LANES)], np.bool_)
+
+    @property
+    def vcc(self) -> int:
+        return self._pair(VCC)
+
+    @property
+    def scc(self) -> bool:
+        return bool(self._waves.scc[self._index, 0])
+
+    @property
+    def m0(self) -> int:
+        return int(self._waves.sgpr[self._index, M0])
+
+    @property
+    def pc(self) -> int:
+        """The index of the next instruction in the program."""
+        return int(self._waves.pc[self._index])
+
+    @property
+    def executed(self) -> int:
+        """How many instructions it has executed."""
+        return int(self._waves.executed[self._index])
+
+    @property
+    def done(self) -> bool:
+        return bool(self._waves.status[self._index] == ENDED)
+
+    @property
+    def at_barrier(self) -> bool:
+        """Whether it waits for the other waves of its workgroup."""
+        return bool(self._waves.status[self._index] == AT_BARRIER)
+
+    def _pair(self, first: int) -> int:
+        low, high = self._waves.sgpr[self._index, first : first + 2]
+        return int(low) | int(high) << 32
+
+    def __repr__(self) -> str:
+        doing = "ended" if self.done else "waits at a barrier" if self.at_barrier else f"before instruction {self.pc}"
+        return f"<wave {self._index}: {doing}, exec {self.exec:#018x}, vcc {self.vcc:#x}, scc {int(self.scc)}>"
+
+
+class Snapshot:
+    """The registers of the first waves of a batch at one moment."""
+
+    def __init__(self, waves: Waves, count: int) -> None:
+        self._vgpr, self._sgpr, self._scc = _registers(waves, count)
+
+    def changed(self, waves: Waves) -> dict[int, tuple[str, ...]]:
+        """By wave, the registers that are different now: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
+        count = len(self._sgpr)
+        vgpr, sgpr, scc = _registers(waves, count)
+        names: dict[int, list[str]] = {wave: [] for wave in range(count)}
+        for wave, number in np.argwhere(sgpr != self._sgpr):
+            names[int(wave)].append(_scalar_name(int(number)))
+        for row, wave in np.argwhere((vgpr != self._vgpr).any(axis=2)):
+            file, first = ("a", row - ACCUMULATION_ROW) if row >= ACCUMULATION_ROW else ("v", row)
+            names[int(wave)].append(f"{file}{first}")
+        for wave in np.flatnonzero(scc != self._scc):
+            names[int(wave)].append("scc")
+        return {wave: tuple(dict.fromkeys(found)) for wave, found in names.items() if found}
+
+
+def _registers(waves: Waves, count: int) -> tuple[Array, Array, Array]:
+    return waves.vgpr[:, :count].copy(), waves.sgpr[:count].copy(), waves.scc[:count, 0].copy()
+
+
+def _scalar_name(number: int) -> str:
+    assert number < SGPR_FILE_SIZE
+    if number in (EXEC, EXEC + 1, VCC, VCC + 1):
+        return register_name(Register("s", number & ~1, 2))  # the pair is what people look at
+    return register_name(Register("s", number, 1))
