@@ -10,7 +10,7 @@
 | `alignment` | an address that is not a multiple of the access's size: up to 16 bytes in LDS, up to 4 elsewhere |
 
 Each raises an error at the instruction that does it: `UninitializedLds`, `UninitializedRegister`, `LdsRace`,
-`MisalignedAccess`. Launches are checked by the lock-step backend, some ten times slower than without.
+`MisalignedAccess`. Launches are checked by the lock-step backend, some five times slower than it is without.
 
 Reading an undefined register is no error by itself: compilers read what they then discard, such as the unused half of
 a packed operand. What must not depend on one is an address, the way of a branch, which lanes are active, and a value

@@ -118,7 +118,11 @@ class Machine(NumpyMemory):
             try:
                 steps[pc](self)
             except NotImplementedError as reason:
+                self._stop_at(pc)
                 raise self.instruction.unknown_form(reason) from reason
+            except SimulatorError:
+                self._stop_at(pc)
+                raise
             self._executed += 1
             if self._following is None:
                 break
@@ -131,12 +135,18 @@ class Machine(NumpyMemory):
                 break
         waves.executed[group] += self._executed
 
+    def _stop_at(self, pc: int) -> None:
+        """Leave the group before an instruction that it cannot execute: there is where one looks for the reason."""
+        self.waves.pc[self.selection] = pc
+        self.waves.executed[self.selection] += self._executed
+
     def _end_turn(self, pc: int, budget: int) -> None:
         """The group may wait in a loop for what other waves have yet to do."""
         if self._executed < budget:
             self.waves.pc[self.selection] = pc
             self._yielded[self.selection] = True
             return
+        self._stop_at(pc)
         wave = int(np.arange(self.waves.count)[self.selection][0])
         raise limit_error(self._instruction_limit, self.instruction, self.waves, wave)
 

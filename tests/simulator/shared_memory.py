@@ -1,0 +1,106 @@
+"""Small kernels that use shared memory well and badly; the tests and line numbers refer to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+
+THREADS = 128
+WAVES = THREADS // 64
+
+
+def shared(length: int) -> Any:
+    return fx.make_view(fx.get_dyn_shared(fx.Float32), fx.make_layout(length, 1))
+
+
+@flyc.kernel
+def reverse_kernel(A: fx.Tensor, Out: fx.Tensor, with_barrier: fx.Constexpr[bool]):
+    """Every block reverses its part of A."""
+    tile, t, first = shared(THREADS), fx.thread_idx.x, fx.block_idx.x * THREADS
+    tile[t] = A[first + t]  # writes
+    if fx.const_expr(with_barrier):
+        fx.gpu.barrier()
+    Out[first + t] = tile[THREADS - 1 - t]  # reads what the other wave writes
+
+
+@flyc.jit
+def reverse(A: fx.Tensor, Out: fx.Tensor, with_barrier: fx.Constexpr[bool] = True):
+    reverse_kernel(A, Out, with_barrier).launch(grid=A.shape[0] // THREADS, block=THREADS, smem=4 * THREADS)
+
+
+@flyc.kernel
+def neighbour_kernel(A: fx.Tensor, Out: fx.Tensor):
+    """One element more of the shared memory is read than is written."""
+    tile, t = shared(THREADS + 1), fx.thread_idx.x
+    tile[t] = A[t]
+    fx.gpu.barrier()
+    Out[t] = tile[t + 1]  # reads what nothing wrote
+
+
+@flyc.jit
+def neighbour(A: fx.Tensor, Out: fx.Tensor):
+    neighbour_kernel(A, Out).launch(grid=1, block=THREADS, smem=4 * THREADS + 4)
+
+
+@flyc.kernel
+def past_the_end_kernel(A: fx.Tensor, Out: fx.Tensor):
+    t = fx.thread_idx.x
+    Out[t] = A[t + 1]  # reads one element past A
+
+
+@flyc.jit
+def past_the_end(A: fx.Tensor, Out: fx.Tensor):
+    past_the_end_kernel(A, Out).launch(grid=1, block=THREADS)
+
+
+@flyc.kernel
+def half_a_barrier_kernel(A: fx.Tensor, Out: fx.Tensor):
+    t = fx.thread_idx.x
+    if t < 64:
+        fx.gpu.barrier()  # only one wave comes here
+    Out[t] = A[t]
+
+
+@flyc.jit
+def half_a_barrier(A: fx.Tensor, Out: fx.Tensor):
+    half_a_barrier_kernel(A, Out).launch(grid=1, block=THREADS)
+
+
+@flyc.kernel
+def endless_kernel(A: fx.Tensor, Out: fx.Tensor):
+    t = fx.thread_idx.x
+    while A[t] > 0.0:
+        Out[t] = Out[t] + A[t]  # and so on
+
+
+@flyc.jit
+def endless(A: fx.Tensor, Out: fx.Tensor):
+    endless_kernel(A, Out).launch(grid=1, block=THREADS)
+
+
+@flyc.kernel
+def sum_kernel(A: fx.Tensor, Out: fx.Tensor, add: fx.Constexpr[float]):
+    t = fx.thread_idx.x
+    Out[t] = A[t] + add
+
+
+@flyc.jit
+def two_sums(A: fx.Tensor, B: fx.Tensor, Out: fx.Tensor):
+    """Two launches: Out = A + 3, with the sum of the first in B."""
+    sum_kernel(A, B, 1.0).launch(grid=1, block=THREADS)
+    sum_kernel(B, Out, 2.0).launch(grid=1, block=THREADS)
+
+
+def operands(blocks: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """Positive numbers, and zeros of the same length."""
+    return torch.arange(1.0, 1 + blocks * THREADS), torch.zeros(blocks * THREADS)
+
+
+def line_of(comment: str) -> int:
+    """The line of this file that ends in a comment."""
+    with open(__file__, encoding="utf-8") as source:
+        return next(number for number, line in enumerate(source, 1) if line.rstrip().endswith(f"# {comment}"))

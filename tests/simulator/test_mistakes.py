@@ -1,0 +1,96 @@
+"""Five mistakes of kernel authors: each is found, and reported with everything that is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from flydsl import simulator
+from flydsl.errors import SimulatorError
+from flydsl.simulator import (
+    BarrierDeadlock,
+    InstructionLimit,
+    LdsRace,
+    MemoryFault,
+    UninitializedLds,
+    checking,
+)
+from tests.simulator import shared_memory as kernels
+from tests.simulator.shared_memory import line_of, operands
+
+
+def failing(kind: type[SimulatorError], launcher: Callable[..., None], *more: Any) -> Any:
+    """The error of a launch, after which A is as it was and the next launch works."""
+    a, out = operands()
+    before = a.clone()
+    with pytest.raises(kind) as caught:
+        launcher(a, out, *more)
+    assert type(caught.value) is kind
+    assert torch.equal(a, before)
+    kernels.reverse(a, out)
+    assert torch.equal(out, a.flip(0))
+    return caught.value
+
+
+def assert_says(error: SimulatorError, comment: str, *parts: str) -> None:
+    """The error names the line with the comment, and every part."""
+    assert error.at is not None
+    assert (error.at.file, error.at.line) == (kernels.__file__, line_of(comment))
+    text = str(error)
+    for part in (f"shared_memory.py:{error.at.line}", "(ISA line ", "workgroup (0, 0, 0)", "^^^", *parts):
+        assert part in text, part
+
+
+def test_one_element_past_a_tensor() -> None:
+    error = failing(MemoryFault, kernels.past_the_end)
+    assert_says(
+        error, "reads one element past A", "wave 1, lane 63, thread (127, 0, 0)", "instruction: global_load_dword"
+    )
+    assert "outside of A (float32[128], 512 bytes): element 128, address 0x" in str(error)
+    access = error.access
+    assert (access.buffer, access.element_index, access.is_write) == ("A", 128, False)
+
+
+def test_a_barrier_that_not_every_wave_reaches() -> None:
+    error = failing(BarrierDeadlock, kernels.half_a_barrier)
+    assert_says(error, "only one wave comes here", "waves [0] wait", "waves [1] ended", "instruction: s_barrier")
+
+
+def test_a_loop_that_never_ends() -> None:
+    with simulator.limited(instructions=2000):
+        error = failing(InstructionLimit, kernels.endless)
+    assert error.at is not None
+    assert line_of("and so on") - 1 <= error.at.line <= line_of("and so on")
+    for part in ("2000 instructions", "instruction: ", "(ISA line ", "workgroup (0, 0, 0), wave 0"):
+        assert part in str(error)
+
+
+def test_a_race() -> None:
+    with checking("races"):
+        error = failing(LdsRace, kernels.reverse, False)
+    assert_says(
+        error, "reads what the other wave writes", "wave 0, lane 0, thread (0, 0, 0)", "instruction: ds_read_b32"
+    )
+    assert "reads 4 bytes at LDS address 0x1fc, which wave 1 wrote with no barrier in between: ds_write_b32" in str(
+        error
+    )
+    assert f"shared_memory.py:{line_of('writes')})" in str(error)
+    assert (error.access.space, error.access.address, error.access.buffer) == ("lds", 508, None)
+
+
+def test_shared_memory_that_nothing_wrote() -> None:
+    with checking("uninitialized"):
+        error = failing(UninitializedLds, kernels.neighbour)
+    assert_says(error, "reads what nothing wrote", "wave 1, lane 63, thread (127, 0, 0)", "instruction: ds_read_b32")
+    assert "reads 4 bytes at LDS address 0x200, which no thread of the workgroup has written" in str(error)
+
+
+def test_without_the_checks_a_launch_goes_on() -> None:
+    a, out = operands()
+    kernels.neighbour(a, out)
+    assert torch.equal(out[:-1], a[1:])
+    with checking("alignment"):
+        kernels.neighbour(a, out)
