@@ -21,9 +21,9 @@ oracle of the other and steps through programs: `waves` is the state; `numpy_val
 `registers`, `reading` (with `dpp`) and `writing` bind an instruction to it. The native one, in `native/`, is what
 `launch` uses by default.
 
-`checked` is the lock-step machine with the checks of `checks`, `threefold` the part of it that finds undefined registers
-(`lds_history` and `register_history` remember who did what); `stepper` (with `places` and `wave_state`) stops a machine
-where one wants to look.
+`checked` is the lock-step machine with the checks of `checks`, `threefold` the part of it that finds undefined
+registers (`lds_history` and `register_history` remember who did what); `stepper` (with `places` and `wave_state`) stops
+a machine where one wants to look.
 """
 
 from flydsl.simulator.checks import checking, limited

@@ -5,7 +5,7 @@
 
 | check | finds |
 | --- | --- |
-| `uninitialized` | a read of LDS that nothing wrote, and use of registers that nothing wrote (see below) |
+| `uninitialized` | a read of LDS that nothing wrote, and use of registers or scratch that nothing wrote (see below) |
 | `races` | two waves that access one byte of LDS without a barrier between, at least one of them writing |
 | `alignment` | an address that is not a multiple of the access's size: up to 16 bytes in LDS, up to 4 elsewhere |
 

@@ -90,7 +90,7 @@ class LdsRace(MemoryFault):
 
 
 class UninitializedRegister(SimulatorError):
-    """What a program does depends on a register that nothing wrote.
+    """What a program does depends on a register, or on scratch (private memory), that nothing wrote.
 
     instruction is the text of the instruction that does it, isa_line its line in the listing, registers those of its
     operands that depend on it. lane is None where the whole wave is concerned (a branch), access where no memory is.
@@ -112,7 +112,7 @@ class UninitializedRegister(SimulatorError):
         by = "" if lane is None else f", lane {lane}, thread {thread}"
         through = f" through {', '.join(registers)}" if registers else ""
         lines = [
-            f"{instruction.text.split()[0]}: {problem} depends{through} on a register that nothing wrote",
+            f"{instruction.text.split()[0]}: {problem} depends{through} on a register or scratch that nothing wrote",
             f"  instruction: {instruction.text} (ISA line {instruction.line})",
             f"  workgroup {workgroup}, wave {wave}{by}",
             *(f"  read before anything wrote it: {read}" for read in first_reads),

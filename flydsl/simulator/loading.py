@@ -16,9 +16,9 @@ import numpy as np
 
 from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
-from flydsl.simulator.dispatch import Dispatch, LaunchStatistics
+from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import ListingError
-from flydsl.simulator.launch import prepare, run_in_lockstep
+from flydsl.simulator.launch import launch, prepare
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.stepper import Simulation
@@ -93,21 +93,22 @@ class LoadedKernel:
         in place; for a value a number with a size (np.float32(2), np.int64(5)), a Python int or float for 4 or 8 bytes,
         or its bytes. ArgumentError for what does not fit; what a launch raises.
         """
-        dispatch = self._prepare(grid, block, args, smem)
-        return run_in_lockstep(dispatch, dispatch.workgroup_ids())
+        memory = Memory()
+        kernarg = self._kernarg(args, memory)
+        return launch(
+            self.program, self.name, grid=grid, block=block, kernarg=kernarg, memory=memory, dynamic_lds_bytes=smem
+        )
 
     def simulate(
         self, grid: Dim3, block: Dim3, args: Sequence[Any], smem: int = 0, *, workgroup: Dim3 = (0, 0, 0)
     ) -> Simulation:
         """The same launch, instruction by instruction: see `Simulation`."""
-        return Simulation([self._prepare(grid, block, args, smem)], workgroup, keep_alive=list(args))
-
-    def _prepare(self, grid: Dim3, block: Dim3, args: Sequence[Any], smem: int) -> Dispatch:
         memory = Memory()
         kernarg = self._kernarg(args, memory)
-        return prepare(
+        prepared = prepare(
             self.program, self.name, grid=grid, block=block, kernarg=kernarg, memory=memory, dynamic_lds_bytes=smem
         )
+        return Simulation([prepared], workgroup, keep_alive=list(args))
 
     def _kernarg(self, args: Sequence[Any], memory: Memory) -> bytes:
         parameters = self.parameters

@@ -17,7 +17,7 @@ from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.numpy_memory import NumpyMemory
 from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.operands import Symbol
-from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Instruction, Program, relocated
+from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
 from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 
 Step = Callable[["Machine"], None]
@@ -81,8 +81,8 @@ class Machine(NumpyMemory):
         """Execute one instruction of waves that stand at the same pc and have the same MODE."""
         with np.errstate(all="ignore"):
             if int(self.waves.executed[group].max()) >= self._instruction_limit:
-                self.instruction = self.program.instructions[int(self.waves.pc[group[0]])]
-                raise limit_error(self._instruction_limit, self.instruction, self.waves, int(group[0]))
+                pc, wave = int(self.waves.pc[group[0]]), int(group[0])
+                raise limit_error(self._instruction_limit, self.program, pc, self.waves, wave)
             self._run_group(group, stop=-1)
             if int(self.waves.executed[group].max()) % _TURN == 0:
                 self._yielded[group] = True
@@ -148,7 +148,7 @@ class Machine(NumpyMemory):
             return
         self._stop_at(pc)
         wave = int(np.arange(self.waves.count)[self.selection][0])
-        raise limit_error(self._instruction_limit, self.instruction, self.waves, wave)
+        raise limit_error(self._instruction_limit, self.program, pc, self.waves, wave)
 
     # --- barriers
 
@@ -259,13 +259,14 @@ class Machine(NumpyMemory):
         self.saturate_f16 = self.mode.overflow_saturates
 
 
-def limit_error(instruction_limit: int, last: Instruction, waves: Waves, wave: int) -> InstructionLimit:
-    """The error for a wave that goes on after its `instruction_limit`-th instruction, which was `last`."""
+def limit_error(instruction_limit: int, program: Program, pc: int, waves: Waves, wave: int) -> InstructionLimit:
+    """The error for a wave that goes on at `pc` after its `instruction_limit`-th instruction."""
+    following = program.instructions[min(pc, len(program.instructions) - 1)]
     workgroup = waves.workgroup_ids[int(waves.workgroup[wave])]
     return InstructionLimit(
         f"a wave executed more than {instruction_limit} instructions: does a loop never end?\n"
-        f"  instruction: {last.listed.text} (ISA line {last.listed.line})\n"
+        f"  instruction: {following.listed.text} (ISA line {following.listed.line})\n"
         f"  workgroup {workgroup}, wave {wave % waves.waves_per_workgroup}",
-        at=last.location,
+        at=following.location,
         hint="if it is meant to run this long: with flydsl.simulator.limited(instructions=...)",
     )

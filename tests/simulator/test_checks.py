@@ -23,7 +23,7 @@ from flydsl.simulator import (
 )
 from flydsl.simulator.lds_history import LdsHistory
 from flydsl.simulator.listing import read_listing
-from tests.simulator import shared_memory as kernels
+from tests.simulator import mistaken_kernels as kernels
 
 Compile = Callable[[str], tuple[bytes, str]]
 Array = np.ndarray[Any, Any]
@@ -105,7 +105,7 @@ def test_what_must_not_depend_on_a_register_that_nothing_wrote(
 def test_where_the_undefined_value_came_from(run: Run) -> None:
     with pytest.raises(UninitializedRegister) as caught:
         run("v_add_u32 v11, v10, v0\nv_mul_u32_u24 v12, v11, v11\nglobal_store_dword v[2:3], v12, off", block=128)
-    assert "through v12 on a register" in str(caught.value)
+    assert "through v12 on a register or scratch that nothing wrote" in str(caught.value)
     assert "read before anything wrote it: v10 in v_add_u32 v11, v10, v0 (ISA line 7)" in str(caught.value)
     assert "(out, uint32[256]: element 0, address 0x" in str(caught.value)
     assert caught.value.access is not None

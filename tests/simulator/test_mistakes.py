@@ -1,4 +1,4 @@
-"""Five mistakes of kernel authors: each is found, and reported with everything that is known of it."""
+"""Mistakes of kernel authors: each is found, and reported with everything that is known of it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from flydsl.simulator import (
     LdsRace,
     MemoryFault,
     UninitializedLds,
+    UninitializedRegister,
     checking,
 )
-from tests.simulator import shared_memory as kernels
-from tests.simulator.shared_memory import line_of, operands
+from tests.simulator import mistaken_kernels as kernels
+from tests.simulator.mistaken_kernels import line_of, operands
 
 
 def failing(kind: type[SimulatorError], launcher: Callable[..., None], *more: Any) -> Any:
@@ -40,7 +41,7 @@ def assert_says(error: SimulatorError, comment: str, *parts: str) -> None:
     assert error.at is not None
     assert (error.at.file, error.at.line) == (kernels.__file__, line_of(comment))
     text = str(error)
-    for part in (f"shared_memory.py:{error.at.line}", "(ISA line ", "workgroup (0, 0, 0)", "^^^", *parts):
+    for part in (f"mistaken_kernels.py:{error.at.line}", "(ISA line ", "workgroup (0, 0, 0)", "^^^", *parts):
         assert part in text, part
 
 
@@ -77,15 +78,22 @@ def test_a_race() -> None:
     assert "reads 4 bytes at LDS address 0x1fc, which wave 1 wrote with no barrier in between: ds_write_b32" in str(
         error
     )
-    assert f"shared_memory.py:{line_of('writes')})" in str(error)
+    assert f"mistaken_kernels.py:{line_of('writes')})" in str(error)
     assert (error.access.space, error.access.address, error.access.buffer) == ("lds", 508, None)
 
 
-def test_shared_memory_that_nothing_wrote() -> None:
+def test_mistaken_kernels_that_nothing_wrote() -> None:
     with checking("uninitialized"):
         error = failing(UninitializedLds, kernels.neighbour)
     assert_says(error, "reads what nothing wrote", "wave 1, lane 63, thread (127, 0, 0)", "instruction: ds_read_b32")
     assert "reads 4 bytes at LDS address 0x200, which no thread of the workgroup has written" in str(error)
+
+
+def test_a_private_array_that_nothing_filled() -> None:
+    with checking("uninitialized"):
+        error = failing(UninitializedRegister, kernels.unfilled)
+    assert_says(error, "stores what nothing set", "wave 0, lane 0, thread (0, 0, 0)", "instruction: global_store_dword")
+    assert "a value in global memory (Out, float32[128]: element 0, address 0x" in str(error)
 
 
 def test_without_the_checks_a_launch_goes_on() -> None:

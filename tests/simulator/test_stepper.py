@@ -11,8 +11,8 @@ import torch
 from flydsl.errors import ArgumentError, LaunchError, SimulatorError
 from flydsl.simulator import LdsRace, MemoryFault, Simulation, checking, limited
 from flydsl.simulator.errors import InstructionLimit
-from tests.simulator import shared_memory as kernels
-from tests.simulator.shared_memory import line_of, operands
+from tests.simulator import mistaken_kernels as kernels
+from tests.simulator.mistaken_kernels import line_of, operands
 
 
 @pytest.fixture
@@ -97,9 +97,9 @@ def test_run_until_a_source_line(sim: Simulation) -> None:
     line = line_of("reads what the other wave writes")
     sim.run(until=line)
     assert sim.instruction.location.line == line
-    sim.run(until=f"shared_memory.py:{line_of('writes')}")
+    sim.run(until=f"mistaken_kernels.py:{line_of('writes')}")
     assert sim.instruction.location.line == line_of("writes")
-    assert f"shared_memory.py:{line_of('writes')}" in sim.where()
+    assert f"mistaken_kernels.py:{line_of('writes')}" in sim.where()
     assert "tile[t] = A[first + t]" in sim.where()
     assert f"-> {sim.instruction.listed.line:5d}  {sim.instruction.listed.text}" in repr(sim)
 
@@ -255,9 +255,9 @@ def test_checks_hold_in_single_steps() -> None:
 
 
 def test_interleavings_make_a_race_visible() -> None:
-    """Without the barrier the result depends on who is first: the scheduler's order hides it, another one shows it."""
+    """Without the barrier the result depends on who is first: side by side it is right, one by one it is not."""
     a, out = operands()
-    kernels.reverse(a, out, False)
+    kernels.reverse.simulate(a, out, False).run()
     assert torch.equal(out, a.flip(0))
     sim = kernels.reverse.simulate(a, out, False)
     while not sim.wave(0).done:

@@ -190,12 +190,12 @@ class Execution:
         waves.put_back(w)
 
     def _limit_reached(self, group: Group, w: int) -> None:
-        """Native code only looks at taken branches and where a wave returns: the last instruction may be further up."""
+        """Native code only looks at taken branches and where a wave returns: the limit may be further up."""
         wave = group.wave(w)
         run_start = (wave.get(layout.RUN_START) - wave.get(layout.RECORDS)) // layout.RECORD_BYTES
         beyond = wave.get(layout.EXECUTED) - self._limit
-        last = max(group.instruction_index(w) - 1 - beyond, run_start)
-        raise limit_error(self._limit, self.work.program.instructions[last], self._shared(group), w)
+        pc = max(group.instruction_index(w) - beyond, run_start)
+        raise limit_error(self._limit, self.work.program, pc, self._shared(group), w)
 
     def _machine(self, waves: SharedWaves) -> Machine:
         return Machine(self.work.program, self._steps(), waves, self.work.memory, self.work.symbols, self._limit)

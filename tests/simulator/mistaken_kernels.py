@@ -1,4 +1,4 @@
-"""Small kernels that use shared memory well and badly; the tests and line numbers refer to them."""
+"""Small kernels that use memory well and badly. Tests find their lines by the comments."""
 
 from __future__ import annotations
 
@@ -93,6 +93,20 @@ def two_sums(A: fx.Tensor, B: fx.Tensor, Out: fx.Tensor):
     """Two launches: Out = A + 3, with the sum of the first in B."""
     sum_kernel(A, B, 1.0).launch(grid=1, block=THREADS)
     sum_kernel(B, Out, 2.0).launch(grid=1, block=THREADS)
+
+
+@flyc.kernel
+def unfilled_kernel(A: fx.Tensor, Out: fx.Tensor):
+    """Each thread fills one element of its private array and reads another one."""
+    t = fx.thread_idx.x
+    private = fx.make_rmem_tensor(40, fx.Float32)
+    private[t % 40] = A[t]
+    Out[t] = private[(t + 1) % 40]  # stores what nothing set
+
+
+@flyc.jit
+def unfilled(A: fx.Tensor, Out: fx.Tensor):
+    unfilled_kernel(A, Out).launch(grid=1, block=THREADS)
 
 
 def operands(blocks: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
