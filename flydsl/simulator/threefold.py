@@ -195,7 +195,8 @@ class ThreefoldMachine(Machine):
         shape = self._shape(address)
         in_global = _in_global(space, request.address)
         for value in values:
-            flat = np.broadcast_to(value, shape).reshape(-1)
+            bits = value.view(f"u{value.itemsize}")  # a NaN is not equal to itself
+            flat = np.broadcast_to(bits, shape).reshape(-1)
             stored = flat if request.lanes is None else flat[request.lanes]
             self._compare_elements("a value in global memory", space, request, np.where(in_global, stored, 0))
 

@@ -153,6 +153,11 @@ def test_atomics_happen_once(run: Run) -> None:
     np.testing.assert_array_equal(out[1:129], np.arange(128))
 
 
+def test_a_nan_is_like_any_other_value(run: Run) -> None:
+    text = "v_mov_b32 v10, 0x7fc00000\nv_mov_b32 v11, 0\nglobal_atomic_add_f32 v11, v10, s[4:5]"
+    assert np.isnan(run(text).view(np.float32)[0])
+
+
 def test_flat_atomics_happen_in_lds_and_once_in_global_memory(run: Run) -> None:
     """Lane 0 adds to LDS, the others to global memory."""
     text = """v_mov_b32 v10, 0

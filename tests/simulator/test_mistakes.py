@@ -82,7 +82,7 @@ def test_a_race() -> None:
     assert (error.access.space, error.access.address, error.access.buffer) == ("lds", 508, None)
 
 
-def test_mistaken_kernels_that_nothing_wrote() -> None:
+def test_shared_memory_that_nothing_wrote() -> None:
     with checking("uninitialized"):
         error = failing(UninitializedLds, kernels.neighbour)
     assert_says(error, "reads what nothing wrote", "wave 1, lane 63, thread (127, 0, 0)", "instruction: ds_read_b32")
