@@ -151,11 +151,39 @@ def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
             hint="partition both with the same tiled copy",
         )
     with _part_of(f"copy from {source} to {target}"):
-        calls = [memref.with_layout(algebra.get(call_of(atom, memref.layout), 0)) for memref in (source, target)]
+        calls = [call_of(atom, memref.layout) for memref in (source, target)]
     for predicate in predicates:
         _check_predicates(predicate, set(predicate_counts(atom, source.layout)), source)
-    with _part_of(f"copy from {source} to {target}"):
-        return infer_copy_atom_call([atom, *calls], attributes)
+    _infer_calls(f"copy from {source} to {target}", infer_copy_atom_call, atom, [source, target], calls)
+    return []
+
+
+def _infer_calls(
+    whole: str, infer: Callable[..., Any], atom: Any, memrefs: Sequence[MemRefType], calls: Sequence[AnyLayout]
+) -> None:
+    """Check all calls of an operation by the first one.
+
+    calls: each tensor's layout as (values of a call, calls...).
+    """
+    firsts = [memref.with_layout(algebra.get(layout, 0)) for memref, layout in zip(memrefs, calls, strict=True)]
+    with _part_of(whole):
+        infer([atom, *firsts], {})
+        for layout in calls:
+            _require_calls_like_first(layout)
+
+
+def _require_calls_like_first(calls: AnyLayout) -> None:
+    """Raise LayoutError where only the first call finds its values side by side: each must begin with a block."""
+    values = known_size(algebra.get(calls, 0))
+    if not isinstance(calls, algebra.ComposedLayout) or values == 1:
+        return
+    rest = algebra.coalesce(algebra.take(calls.outer, 1, algebra.rank(calls.outer)))
+    if not all(divides(values, stride) for stride in algebra.get_leaves((rest.stride,))):
+        raise LayoutError(
+            f"{calls.inner} does not keep the {values} values of a call side by side where calls are at strides of "
+            f"{rest.stride}",
+            hint=f"strides that are multiples of {values}, or an atom of one value",
+        )
 
 
 @contextmanager
@@ -285,11 +313,11 @@ def infer_gemm(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     mma, *fragments = types
     atom = mma.atom if isinstance(mma, TiledMmaType) else mma
     gemm_extents([memref.layout for memref in fragments], [str(memref) for memref in fragments])
-    calls = [memref.with_layout(algebra.get(gemm_modes(memref.layout), 0)) for memref in fragments]
+    modes = [gemm_modes(memref.layout) for memref in fragments]
     if attributes.get("order", "KMN") not in TRAVERSAL_ORDERS:
         raise LayoutError(f"a gemm in the order {attributes['order']!r}", hint=f"orders: {', '.join(TRAVERSAL_ORDERS)}")
-    with _part_of(_gemm_text([str(memref) for memref in fragments])):
-        return infer_mma_atom_call([atom, *calls], attributes)
+    _infer_calls(_gemm_text([str(memref) for memref in fragments]), infer_mma_atom_call, atom, fragments, modes)
+    return []
 
 
 def _gemm_text(shown: Sequence[str]) -> str:

@@ -83,6 +83,15 @@ def element_bits(name: str) -> int:
     raise ArgumentError(f"{name!r} is not an element type", hint=f"known: i1 to i128, index, {', '.join(FLOAT_BITS)}")
 
 
+def memory_bits(name: str) -> int:
+    """Bits that an element takes in memory: a Boolean takes a byte.
+
+    >>> memory_bits("bf16"), memory_bits("i1")
+    (16, 8)
+    """
+    return 8 if name == "i1" else element_bits(name)
+
+
 def is_float(name: str) -> bool:
     """Whether an element type is a floating point type."""
     return name in FLOAT_BITS

@@ -135,7 +135,7 @@ def infer_add_offset(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     if pointer.alignment is None:
         return [pointer]
     step = offset.value if isinstance(offset.value, int) else offset.value.divisibility
-    moved = math.gcd(pointer.alignment, step * element_bits(pointer.element) // 8)
+    moved = math.gcd(pointer.alignment, step * pointer.element_bits // 8)
     plain = PointerType(pointer.element, pointer.space)
     return [PointerType(pointer.element, pointer.space, moved) if moved > plain.known_alignment else plain]
 

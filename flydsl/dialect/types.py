@@ -31,7 +31,7 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.atoms import CopyOp, MmaOp, TiledCopy, TiledMma, parse_copy_op, parse_mma_op
-from flydsl.dialect.elements import element_bits
+from flydsl.dialect.elements import element_bits, memory_bits
 from flydsl.errors import CompileError, FlyError
 
 AnyLayout: TypeAlias = algebra.Layout | algebra.ComposedLayout
@@ -188,9 +188,14 @@ class PointerType(FlyType):
         return cls.parse_body(text)
 
     @property
+    def element_bits(self) -> int:
+        """Bits of an element in memory."""
+        return memory_bits(self.element)
+
+    @property
     def known_alignment(self) -> int:
         """The alignment of the address in bytes that can be relied on."""
-        return self.alignment or max(element_bits(self.element) // 8, 1)
+        return self.alignment or max(self.element_bits // 8, 1)
 
 
 @dataclass(frozen=True)
@@ -222,7 +227,8 @@ class MemRefType(FlyType):
 
     @property
     def element_bits(self) -> int:
-        return element_bits(self.element)
+        """Bits of an element in memory."""
+        return memory_bits(self.element)
 
 
 @dataclass(frozen=True)

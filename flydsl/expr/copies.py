@@ -7,7 +7,7 @@ from typing import Any
 from flydsl import atoms
 from flydsl import layout as algebra
 from flydsl.atoms import CopyOp
-from flydsl.dialect.elements import element_bits
+from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.errors import ArgumentError
@@ -64,7 +64,7 @@ def make_copy_atom(op: CopyOp, element: Any) -> CopyAtom:
     if not isinstance(op, CopyOp):
         hint = "call it: fx.UniversalCopy32b()" if callable(op) else None
         raise ArgumentError(f"make_copy_atom takes a copy instruction, not {op!r}", at=user_location(), hint=hint)
-    bits = element if isinstance(element, int) else element_bits(element_name(element))
+    bits = element if isinstance(element, int) else memory_bits(element_name(element))
     if bits <= 0 or op.bits % bits:
         raise ArgumentError(
             f"{op} moves {op.bits} bits, which is not a whole number of {bits}-bit elements", at=user_location()

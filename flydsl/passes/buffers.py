@@ -10,7 +10,7 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.dialect.elements import element_bits, element_type
+from flydsl.dialect.elements import element_type, memory_bits
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import BUFFER, fly_type
 from flydsl.errors import CompileError
@@ -86,7 +86,7 @@ def _address(atom: ir.Value, view: ir.Value, at: ir.Location) -> tuple[ir.Value,
             own.append((_elements(op.operands[1], at), fly_type(op.result.type).element))
     if _unbounded(pointer):
         parts = [
-            (split_sum(value, _LARGEST_OFFSET_BYTES * 8 // element_bits(element), at), element)
+            (split_sum(value, _LARGEST_OFFSET_BYTES * 8 // memory_bits(element), at), element)
             for value, element in own
         ]
         shared += [(uniform, element) for (uniform, _), element in parts if uniform is not None]
@@ -114,7 +114,7 @@ def _total(offsets: list[tuple[ir.Value, str]], at: ir.Location) -> ir.Value:
     """The sum in bytes of offsets that count elements of a type."""
     total: ir.Value | None = None
     for elements, element in offsets:
-        scale = constant(element_bits(element) // 8, 32, at)
+        scale = constant(memory_bits(element) // 8, 32, at)
         step = create("arith.muli", [elements, scale], [scale.type], at).result
         total = step if total is None else create("arith.addi", [total, step], [step.type], at).result
     return constant(0, 32, at) if total is None else total

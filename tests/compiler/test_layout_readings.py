@@ -247,6 +247,27 @@ def test_a_vector_that_a_swizzle_takes_apart_is_refused() -> None:
         run_on_swizzled(body)
 
 
+@pytest.mark.parametrize("stride", [9, 10, 12, 16])
+def test_every_call_of_a_copy_to_a_swizzled_tensor_writes_its_own_elements(stride: int) -> None:
+    """Rows of 8 that do not begin with a block of the swizzle are taken apart: a copy of 4 at once cannot write them."""
+    rows, columns = 4, 8
+    layout = fx.make_composed_layout(fx.Swizzle(2, 2, 2), fx.make_layout((columns, rows), (1, stride)))
+
+    def body(view: Any, lane: Any) -> None:
+        atom = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Int32)
+        registers = fx.make_rmem_tensor((columns, rows), fx.Int32)
+        for n in fx.range_constexpr(rows * columns):
+            registers[n] = n
+        fx.copy(atom, registers, fx.make_view(fx.get_iter(view), layout))
+
+    if stride % 4:
+        with pytest.raises(LayoutError, match=f"side by side where calls are at strides of .*{stride}"):
+            run_on_swizzled(body)
+    else:
+        memory = run_on_swizzled(body)
+        assert [memory[layout(n)] for n in range(rows * columns)] == list(range(rows * columns))
+
+
 def test_shapes_and_strides_of_torch_tensors() -> None:
     """The algebra on a tensor's own layout: what is written to a tile is what torch sees there."""
 

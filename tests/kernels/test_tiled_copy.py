@@ -127,3 +127,37 @@ def test_a_buffer_copy_needs_a_buffer_tensor() -> None:
 def test_the_atom_must_be_for_the_element_type() -> None:
     with pytest.raises(LayoutError, match="32-bit values"):
         launch(torch.randn(24, 120).half(), torch.randn(24, 120).half(), 15, fx.rocdl.BufferCopy128b())
+
+
+@pytest.mark.parametrize("bits", [8, 32, 128])
+@pytest.mark.parametrize("through_buffer", [True, False])
+def test_booleans_take_a_byte(bits: int, through_buffer: bool) -> None:
+    """Each thread moves its own through a buffer and LDS, in reverse order."""
+    threads, each = 64, bits // 8
+    tile = fx.make_layout(each, 1)
+
+    @flyc.kernel
+    def reversed_kernel(A: fx.Tensor, B: fx.Tensor):
+        thread = fx.thread_idx.x
+        whole = fx.make_layout(threads * each, 1)
+        A, B = (fx.make_view(fx.recast_iter(fx.Boolean, fx.get_iter(tensor)), whole) for tensor in (A, B))
+        if through_buffer:
+            A, B = (fx.rocdl.make_buffer_tensor(tensor, max_size=False) for tensor in (A, B))
+        plain = fx.make_copy_atom(fx.UniversalCopy(bits), fx.Boolean)
+        outside = fx.make_copy_atom(fx.rocdl.BufferCopy(bits), fx.Boolean) if through_buffer else plain
+        shared = fx.logical_divide(fx.make_view(fx.get_dyn_shared(fx.Boolean), whole), tile)
+        first, second = (fx.make_rmem_tensor(each, fx.Boolean) for _ in range(2))
+        fx.copy(outside, fx.logical_divide(A, tile)[None, thread], first)
+        fx.copy(plain, first, shared[None, threads - 1 - thread])
+        fx.gpu.barrier()
+        fx.copy(plain, shared[None, thread], second)
+        fx.copy(outside, second, fx.logical_divide(B, tile)[None, thread])
+
+    @flyc.jit
+    def run(A: fx.Tensor, B: fx.Tensor):
+        reversed_kernel(A, B).launch(grid=1, block=threads, smem=threads * each)
+
+    A = torch.rand(threads, each, generator=torch.Generator().manual_seed(bits)) < 0.5
+    B = torch.zeros_like(A)
+    run(A.flatten(), B.view(-1))
+    assert torch.equal(B, A.flip(0))
