@@ -41,6 +41,13 @@ class TiledMma:
             )
         if algebra.rank(self.atom_layout) != 3:
             raise LayoutError(f"a tiled MMA with atoms in {self.atom_layout}: that layout has the modes M, N and K")
+        waves = _size(self.atom_layout)
+        if {self.atom_layout(i) for i in range(waves)} != set(range(waves)):
+            raise LayoutError(
+                f"a tiled MMA with atoms in {self.atom_layout}: its {waves} atoms are not executed by waves 0 to "
+                f"{waves - 1}, each by its own",
+                hint=f"such as {algebra.make_layout(self.atom_layout.shape)}",
+            )
         if self.permutation is not None and len(self.permutation.modes) != 3:
             raise LayoutError(f"a tiled MMA with the permutation {self.permutation}: it has the modes M, N and K")
         for mode, (size, step) in enumerate(zip(self.tile_size_mnk, self._atoms_size_mnk, strict=True)):

@@ -136,8 +136,7 @@ def infer_add_offset(types: Sequence[Any], attributes: Attributes) -> list[Any]:
         return [pointer]
     step = offset.value if isinstance(offset.value, int) else offset.value.divisibility
     moved = math.gcd(pointer.alignment, step * pointer.element_bits // 8)
-    plain = PointerType(pointer.element, pointer.space)
-    return [PointerType(pointer.element, pointer.space, moved) if moved > plain.known_alignment else plain]
+    return [pointer.aligned(moved)]
 
 
 # The start of a kernel's dynamic shared memory: bytes, aligned for any use.
@@ -157,7 +156,23 @@ def infer_alloca(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     memref = MemRefType(attributes.get("element", ""), "register", types[0].layout)
     stored_element(memref.element)
     register_elements(memref)
+    reached = algebra.cosize(memref.layout)
+    assert isinstance(reached, int), "the layout is static"
+    _require_room(memref, reached)
     return [memref]
+
+
+# A thread has 512 registers of 4 bytes; somewhat more is spilled, and much more takes LLVM minutes.
+_LARGEST_REGISTER_TENSOR_BYTES = 16384
+
+
+def _require_room(kind: MemRefType | PointerType, elements: int) -> None:
+    size = elements * kind.element_bits // 8
+    if size > _LARGEST_REGISTER_TENSOR_BYTES:
+        raise LayoutError(
+            f"{kind} takes {size} bytes of registers in each thread; at most {_LARGEST_REGISTER_TENSOR_BYTES}",
+            hint="a thread has 512 registers of 4 bytes; keep more than that in shared or global memory",
+        )
 
 
 def register_elements(memref: MemRefType) -> int:
@@ -278,7 +293,7 @@ def check_make_ptr(types: Sequence[Any], results: Sequence[Any], attributes: Att
     (result,) = results
     stored_element(result.element)
     if result.space == "register":
-        allocated_elements(attributes)
+        _require_room(result, allocated_elements(attributes))
 
 
 def allocated_elements(attributes: Attributes) -> int:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, TypeAlias
 
@@ -196,6 +196,11 @@ class PointerType(FlyType):
     def known_alignment(self) -> int:
         """The alignment of the address in bytes that can be relied on."""
         return self.alignment or max(self.element_bits // 8, 1)
+
+    def aligned(self, alignment: int) -> PointerType:
+        """The same pointer with another alignment, which is left out where it is that of an element."""
+        plain = PointerType(self.element, self.space)
+        return plain if alignment == plain.known_alignment else replace(plain, alignment=alignment)
 
 
 @dataclass(frozen=True)

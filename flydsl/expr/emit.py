@@ -9,7 +9,7 @@ from mlir import ir
 
 from flydsl.dialect import ops
 from flydsl.dialect.location import mlir_location, user_location
-from flydsl.errors import TraceError
+from flydsl.errors import FlyError, TraceError
 
 
 def require_trace(what: str) -> None:
@@ -67,4 +67,10 @@ def emit_fly(
 ) -> ir.Operation:
     """Create `fly.name` at the insertion point; see `flydsl.dialect.ops.create`."""
     require_trace(f"fly.{name}")
-    return ops.create(name, operands, results=results, attributes=attributes)
+    op = ops.create(name, operands, results=results, attributes=attributes)
+    if results is not None:
+        try:
+            ops.check(op)
+        except FlyError as error:
+            raise error.located(user_location()) from None
+    return op

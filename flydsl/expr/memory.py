@@ -63,7 +63,7 @@ def recast_iter(result_type: Any, pointer: Any) -> Pointer:
     source = _require_pointer("recast_iter", pointer)
     kind = fly_type(source.type)
     if not isinstance(result_type, PointerType):
-        result_type = located(PointerType, element_name(result_type), kind.space, kind.alignment)
+        result_type = located(PointerType, element_name(result_type), kind.space).aligned(kind.known_alignment)
     return Pointer(emit_fly("recast_iter", [source], results=[result_type]).result)
 
 

@@ -70,6 +70,12 @@ def make_tiled_mma(atom: MmaAtom, atom_layout: Any = None, permutation: Any = No
         layout = algebra.append(layout, Layout(1, 0))
     tile = permutation
     if permutation is not None and not isinstance(permutation, Tile):
+        if not isinstance(permutation, tuple | list):
+            raise ArgumentError(
+                f"make_tiled_mma with the permutation {permutation!r}",
+                at=user_location(),
+                hint="a tile of M, N and K, such as fx.make_tile(None, None, 32)",
+            )
         tile = located(algebra.make_tile, *permutation)
     return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)))
 

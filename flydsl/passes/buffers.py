@@ -86,8 +86,7 @@ def _address(atom: ir.Value, view: ir.Value, at: ir.Location) -> tuple[ir.Value,
             own.append((_elements(op.operands[1], at), fly_type(op.result.type).element))
     if _unbounded(pointer):
         parts = [
-            (split_sum(value, _LARGEST_OFFSET_BYTES * 8 // memory_bits(element), at), element)
-            for value, element in own
+            (split_sum(value, _LARGEST_OFFSET_BYTES * 8 // memory_bits(element), at), element) for value, element in own
         ]
         shared += [(uniform, element) for (uniform, _), element in parts if uniform is not None]
         own = [(divergent, element) for (_, divergent), element in parts if divergent is not None]

@@ -81,10 +81,22 @@ def expand(function: ir.Operation, arch: Arch) -> None:
         source, target = str(x.element), str(Value(op.result, op.location).element)
         if source in ARITHMETIC_FLOATS and target in ARITHMETIC_FLOATS:
             continue
+        # Not only from and to f32: canonicalization makes one conversion of two that follow each other.
         with ir.InsertionPoint(op):
-            result = _widen(x, source, arch) if target == "f32" else _narrow(x, target, arch)
+            x = _between_arithmetic(x, "f32") if source in ARITHMETIC_FLOATS else _widen(x, source, arch)
+            result = _between_arithmetic(x, target) if target in ARITHMETIC_FLOATS else _narrow(x, target, arch)
         op.result.replace_all_uses_with(result.value)
         op.erase()
+
+
+def _between_arithmetic(x: Value, target: str) -> Value:
+    """A float that LLVM computes with as another one, from or to f32."""
+    widths = FLOAT_BITS[str(x.element)], FLOAT_BITS[target]
+    return (
+        x
+        if widths[0] == widths[1]
+        else x.op(f"arith.{'extf' if widths[0] < widths[1] else 'truncf'}", kind=x.like(target))
+    )
 
 
 def _narrow(x: Value, target: str, arch: Arch) -> Value:

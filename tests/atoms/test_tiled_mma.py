@@ -87,3 +87,9 @@ def test_a_permutation_that_the_instructions_do_not_divide_is_refused() -> None:
 def test_atoms_are_laid_out_along_three_modes() -> None:
     with pytest.raises(LayoutError, match="modes M, N and K"):
         TiledMma(MFMA(16, 16, 16, "f16", "f16", "f32"), Layout((2, 2)))
+
+
+@pytest.mark.parametrize("strides", [(1, 1, 0), (2, 4, 0), (0, 0, 0)])
+def test_each_atom_has_its_own_wave(strides: tuple[int, ...]) -> None:
+    with pytest.raises(LayoutError, match="not executed by waves 0 to 3"):
+        TiledMma(MFMA(16, 16, 4, "f32", "f32", "f32"), Layout((2, 2, 1), strides))

@@ -249,7 +249,7 @@ def test_a_vector_that_a_swizzle_takes_apart_is_refused() -> None:
 
 @pytest.mark.parametrize("stride", [9, 10, 12, 16])
 def test_every_call_of_a_copy_to_a_swizzled_tensor_writes_its_own_elements(stride: int) -> None:
-    """Rows of 8 that do not begin with a block of the swizzle are taken apart: a copy of 4 at once cannot write them."""
+    """Rows that do not begin with a block of the swizzle are taken apart: no copy of 4 at once can write them."""
     rows, columns = 4, 8
     layout = fx.make_composed_layout(fx.Swizzle(2, 2, 2), fx.make_layout((columns, rows), (1, stride)))
 

@@ -163,3 +163,38 @@ def test_errors_point_at_the_users_line(trace: Callable[..., Any], use: Any, err
         trace(use)
     assert caught.value.at is not None
     assert caught.value.at.file == __file__
+
+
+WIDE = fx.PointerType.get(fx.Int32, fx.AddressSpace.Shared, 16)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda A, Out: fx.recast_iter(WIDE, fx.get_iter(A)), "the address space stays"),
+        (lambda A, Out: fx.ptr_load(fx.get_iter(A), fx.T.i32), "ptr.load of i32"),
+        (lambda A, Out: fx.make_rmem_tensor(1 << 40, fx.Float32), "takes 4398046511104 bytes of registers"),
+        (lambda A, Out: fx.make_fragment_like(fx.make_layout((1024, 64)), fx.Int8), "takes 65536 bytes"),
+    ],
+)
+def test_what_an_operation_states_is_checked(trace: Callable[..., Any], use: Any, message: str) -> None:
+    with pytest.raises(LayoutError, match=message) as caught:
+        trace(use)
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
+
+
+@pytest.mark.parametrize(
+    ("make", "alignment"),
+    [
+        (lambda start: fx.recast_iter(fx.Float64, start), 4),
+        (lambda start: fx.add_offset(fx.recast_iter(fx.Float64, start), 3), 4),
+        (lambda start: fx.recast_iter(fx.Int8, start), 4),
+        (lambda start: fx.add_offset(fx.recast_iter(fx.Int8, start), 6), 2),
+        (lambda start: fx.add_offset(fx.recast_iter(fx.Boolean, start), 3), 1),
+        (lambda start: fx.recast_iter(fx.PointerType.get(fx.Float64, "global", 16), start), 16),
+    ],
+)
+def test_a_pointer_is_as_aligned_as_what_it_comes_from(trace: Callable[..., Any], make: Any, alignment: int) -> None:
+    """Of a pointer to f32 4 bytes are known; more is the author's promise."""
+    assert trace(lambda A, Out: make(fx.get_iter(A)).type.known_alignment) == alignment
