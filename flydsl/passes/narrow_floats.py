@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.dialect.elements import ARITHMETIC_FLOATS, FLOAT_BITS, NARROW_FLOATS, element_type
+from flydsl.dialect.elements import FLOAT_BITS, NARROW_FLOATS, element_type
 from flydsl.dialect.location import source_location
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create, operations
@@ -71,32 +71,40 @@ _FORMATS = {
 # The name that instructions have for a format.
 _INSTRUCTIONS = {"f8E4M3FNUZ": "fp8", "f8E5M2FNUZ": "bf8"}
 
+_CONVERSIONS = tuple(f"arith.{name}" for name in ("extf", "truncf", "sitofp", "uitofp", "fptosi", "fptoui"))
+
 
 def expand(function: ir.Operation, arch: Arch) -> None:
-    """Replace every conversion from or to a narrow float in a function."""
+    """Replace every conversion from or to a narrow float in a function.
+
+    Programs convert narrow floats from and to f32 only, but canonicalization makes one conversion of two that follow
+    each other: from an integer or f16 to f8, for example.
+    """
     for op in operations(function):
-        if op.name not in ("arith.extf", "arith.truncf"):
+        if op.name not in _CONVERSIONS:
             continue
         x = Value(op.operands[0], op.location)
         source, target = str(x.element), str(Value(op.result, op.location).element)
-        if source in ARITHMETIC_FLOATS and target in ARITHMETIC_FLOATS:
+        if not {source, target} & NARROW_FLOATS.keys():
             continue
-        # Not only from and to f32: canonicalization makes one conversion of two that follow each other.
         with ir.InsertionPoint(op):
-            x = _between_arithmetic(x, "f32") if source in ARITHMETIC_FLOATS else _widen(x, source, arch)
-            result = _between_arithmetic(x, target) if target in ARITHMETIC_FLOATS else _narrow(x, target, arch)
+            x = _widen(x, source, arch) if source in NARROW_FLOATS else _cast(op.name, x, "f32")
+            result = _narrow(x, target, arch) if target in NARROW_FLOATS else _cast(op.name, x, target)
         op.result.replace_all_uses_with(result.value)
         op.erase()
 
 
-def _between_arithmetic(x: Value, target: str) -> Value:
-    """A float that LLVM computes with as another one, from or to f32."""
-    widths = FLOAT_BITS[str(x.element)], FLOAT_BITS[target]
-    return (
-        x
-        if widths[0] == widths[1]
-        else x.op(f"arith.{'extf' if widths[0] < widths[1] else 'truncf'}", kind=x.like(target))
-    )
+def _cast(name: str, x: Value, target: str) -> Value:
+    """A number that is no narrow float as another type of which that holds; one of the two is f32.
+
+    name: the whole conversion's, which says whether integers have a sign.
+    """
+    source = str(x.element)
+    if source == target:
+        return x
+    if source in FLOAT_BITS and target in FLOAT_BITS:
+        name = "arith.extf" if FLOAT_BITS[source] < FLOAT_BITS[target] else "arith.truncf"
+    return x.op(name, kind=x.like(target))
 
 
 def _narrow(x: Value, target: str, arch: Arch) -> Value:

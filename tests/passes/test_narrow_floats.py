@@ -126,3 +126,42 @@ def test_narrowing_to_a_scale_says_that_it_is_not_there() -> None:
         convert(torch.ones(BLOCK), fx.Float8E8M0FNU, 0, torch.zeros(BLOCK, dtype=torch.int8))
     assert caught.value.at is not None
     assert caught.value.at.file == __file__
+
+
+WIDER = {
+    fx.Float64: torch.float64, fx.Float16: torch.float16, fx.BFloat16: torch.bfloat16, fx.Int8: torch.int8,
+    fx.Int64: torch.int64,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", TORCH)
+def test_other_types_go_through_f32(dtype: type[fx.Numeric]) -> None:
+    """Canonicalization makes one conversion of two, of scalars and of vectors: there and back again is exact."""
+    a = torch.arange(256, dtype=torch.int16).to(torch.uint8).view(TORCH[dtype]).float()
+    a = a[(a == a.round()) & (a.abs() < 128)]
+    a = torch.cat([a, torch.zeros(BLOCK - a.numel())])
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        i = fx.thread_idx.x
+        for j, wider in enumerate(WIDER):
+            value = A[i].to(wider)
+            Out[2 * j, i] = value.to(dtype).to(wider).to(fx.Float32)
+            pair = fx.Vector.from_elements([value, value]).to(dtype).to(wider)
+            Out[2 * j + 1, i] = pair[1].to(fx.Float32)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=1, block=BLOCK)
+
+    out = torch.full((2 * len(WIDER), BLOCK), math.nan)
+    launch(a, out)
+    assert torch.equal(out, a.expand_as(out))
+
+
+@pytest.mark.parametrize("dtype", TORCH)
+@pytest.mark.parametrize("wider", WIDER)
+def test_narrowing_of_other_types_is_that_of_their_f32(wider: type[fx.Numeric], dtype: type[fx.Numeric]) -> None:
+    x = (numbers()[:1024].nan_to_num() * 3).clamp(-120, 120).to(WIDER[wider])
+    result = convert(x, dtype, 0, torch.zeros(x.numel(), dtype=torch.int8)).view(TORCH[dtype])
+    assert torch.equal(result.float(), x.float().to(TORCH[dtype]).float())
