@@ -161,3 +161,25 @@ def test_booleans_take_a_byte(bits: int, through_buffer: bool) -> None:
     B = torch.zeros_like(A)
     run(A.flatten(), B.view(-1))
     assert torch.equal(B, A.flip(0))
+
+
+def test_a_buffer_tensor_of_more_than_4_gib_is_bounded_by_what_a_resource_can_hold() -> None:
+    """Its size modulo 4 GiB is 16 bytes, behind which everything would read 0."""
+    threads = 64
+
+    @flyc.kernel
+    def add_one(B: fx.Tensor, rows: fx.Int32, stride: fx.Int64):
+        memory = fx.make_view(fx.get_iter(B), fx.make_layout((threads, rows), (1, stride)))
+        atom = fx.make_copy_atom(fx.rocdl.BufferCopy32b(), fx.Int32)
+        register = fx.make_rmem_tensor(1, fx.Int32)
+        source = fx.rocdl.make_buffer_tensor(memory, max_size=False)
+        fx.copy(atom, fx.logical_divide(source[None, 0], fx.make_layout(1, 1))[None, fx.thread_idx.x], register)
+        B[fx.thread_idx.x] = register[0] + 1
+
+    @flyc.jit
+    def run(B: fx.Tensor, rows: fx.Int32, stride: fx.Int64):
+        add_one(B, rows, stride).launch(grid=1, block=threads)
+
+    B = torch.arange(threads, dtype=torch.int32)
+    run(B, 2, (2**32 - 4 * threads + 16) // 4)
+    assert torch.equal(B, torch.arange(threads, dtype=torch.int32) + 1)

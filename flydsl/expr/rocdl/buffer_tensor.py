@@ -41,7 +41,7 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True) -> Tensor:
     kind = tensor.type
     if kind.space != "global":
         raise ArgumentError(f"make_buffer_tensor of {kind}: it must lie in global memory", at=user_location())
-    size = Int64(_MAX_BYTES) if max_size else Int64(primitive.cosize(tensor.layout)) * (kind.element_bits // 8)
+    size = Int64(_MAX_BYTES) if max_size else _size_bytes(tensor)
     operands = [
         primitive.get_iter(tensor).value,
         Int16(0).ir_value(),
@@ -50,6 +50,14 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True) -> Tensor:
     ]
     pointer = emit_fly("make_ptr", operands, results=[PointerType(kind.element, BUFFER)]).result
     return primitive.make_view(pointer, tensor.layout)
+
+
+def _size_bytes(tensor: Tensor) -> Int64:
+    """From the first to the last element. The resource's field would take a larger size modulo 4 GiB."""
+    size = Int64(primitive.cosize(tensor.layout)) * (tensor.type.element_bits // 8)
+    if size.is_static:
+        return Int64(min(int(size), _MAX_BYTES))
+    return (size > _MAX_BYTES).select(Int64(_MAX_BYTES), size)
 
 
 def BufferCopy(bits: int) -> CopyOp:
