@@ -275,9 +275,8 @@ def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> lis
         return [fragment]
     if stages < 1:
         raise LayoutError(f"a fragment of {stages} stages")
-    return [
-        fragment.with_layout(algebra.append(fragment.layout, algebra.Layout(stages, algebra.cosize(fragment.layout))))
-    ]
+    staged = algebra.append(fragment.layout, algebra.Layout(stages, algebra.cosize(fragment.layout)))
+    return infer_alloca([LayoutType(staged)], {"element": fragment.element})
 
 
 def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[Any]:

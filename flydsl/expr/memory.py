@@ -85,6 +85,8 @@ def make_ptr(result_type: PointerType, args: Any = (), *, dict_attrs: Any = None
     operands = [as_ir_value(part) for part in args]
     attributes = {}
     if dict_attrs is not None:
+        if not all(isinstance(value, int) and 0 <= value < 2**63 for value in dict_attrs.values()):
+            raise ArgumentError(f"make_ptr with dict_attrs={dict_attrs!r}: positive ints", at=user_location())
         sizes = {name: ir.IntegerAttr.get(element_type("i64"), value) for name, value in dict_attrs.items()}
         attributes["dictAttrs"] = ir.DictAttr.get(sizes)
     return Pointer(emit_fly("make_ptr", operands, results=[result_type], attributes=attributes).result)

@@ -111,6 +111,8 @@ def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages:
     ]
     attributes: dict[str, Any] = {"operand": _operand(operand)}
     if stages is not None:
+        if not isinstance(stages, int) or not 0 < stages < 2**31:
+            raise ArgumentError(f"a fragment of stages={stages!r}: a positive int", at=user_location())
         attributes["stages"] = stages
     return Tensor(emit_fly("mma.make_fragment", operands, attributes=attributes).result)
 

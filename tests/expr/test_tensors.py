@@ -199,3 +199,18 @@ def test_what_an_operation_states_is_checked(trace: Callable[..., Any], use: Any
 def test_a_pointer_is_as_aligned_as_what_it_comes_from(trace: Callable[..., Any], make: Any, alignment: int) -> None:
     """Of a pointer to f32 4 bytes are known; more is the author's promise."""
     assert trace(lambda A, Out: make(fx.get_iter(A)).type.known_alignment) == alignment
+
+
+@pytest.mark.parametrize(
+    ("stages", "error", "message"),
+    [("x", ArgumentError, "stages='x'"), (0, ArgumentError, "stages=0"), (1 << 20, LayoutError, "bytes of registers")],
+)
+def test_stages_of_a_fragment(trace: Callable[..., Any], stages: Any, error: Any, message: str) -> None:
+    def make(A: Any, Out: Any) -> Any:
+        tile = fx.make_view(fx.get_iter(A), fx.make_layout((64, 64)))
+        mma = fx.make_tiled_mma(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)))
+        return mma.get_slice(fx.thread_idx.x).make_fragment_A(tile, stages=stages)
+
+    with pytest.raises(error, match=message) as caught:
+        trace(make)
+    assert caught.value.at is not None
