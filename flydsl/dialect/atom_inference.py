@@ -12,7 +12,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.atoms import BufferCopy, MmaOp, TiledCopy, TiledMma
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, register_elements, require_same
+from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, require_same
 from flydsl.dialect.types import (
     BUFFER,
     AnyLayout,
@@ -290,7 +290,8 @@ def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[An
                 f"{where}: the instruction takes {wanted}, not {memref.element}",
                 hint="make the fragment with make_fragment_A, _B or _C, and convert values before they go into it",
             )
-        _require_registers(where, memref)
+        if memref.space != "register":
+            raise LayoutError(f"{where}: a matrix instruction multiplies registers", hint="copy it to a fragment")
         values = known_size(algebra.get(atom.op.layout_tv(operand), 1))
         count = algebra.size(memref.layout)
         if count != values:
@@ -303,12 +304,6 @@ def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[An
     return []
 
 
-def _require_registers(where: str, memref: MemRefType) -> None:
-    if memref.space != "register":
-        raise LayoutError(f"{where}: a matrix instruction multiplies registers", hint="copy it to a fragment")
-    register_elements(memref)
-
-
 def infer_gemm(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """No result. Raises LayoutError unless D and C are (values, M, N), A is (values, M, K) and B is (values, N, K).
 
@@ -316,8 +311,6 @@ def infer_gemm(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """
     mma, *fragments = types
     atom = mma.atom if isinstance(mma, TiledMmaType) else mma
-    for role, memref in zip("DABC", fragments, strict=True):
-        _require_registers(f"gemm of {atom} and its operand {role}, {memref}", memref)
     gemm_extents([memref.layout for memref in fragments], [str(memref) for memref in fragments])
     modes = [gemm_modes(memref.layout) for memref in fragments]
     if attributes.get("order", "KMN") not in TRAVERSAL_ORDERS:
