@@ -23,10 +23,11 @@ oracle of the other and steps through programs: `waves` is the state; `numpy_val
 
 `checked` is the lock-step machine with the checks of `checks`, `threefold` the part of it that finds undefined
 registers (`lds_history` and `register_history` remember who did what); `stepper` (with `places` and `wave_state`) stops
-a machine where one wants to look.
+a machine where one wants to look. `counters` is what launches inside `with counting()` leave behind.
 """
 
 from flydsl.simulator.checks import checking, limited
+from flydsl.simulator.counters import counting
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import (
     BarrierDeadlock,
@@ -66,6 +67,7 @@ __all__ = [
     "UnknownInstruction",
     "UnsupportedMode",
     "checking",
+    "counting",
     "launch",
     "limited",
     "load",

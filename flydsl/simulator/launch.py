@@ -11,9 +11,13 @@ from flydsl.errors import LaunchError
 from flydsl.hsaco import KernelInfo
 from flydsl.simulator import checks
 from flydsl.simulator.checked import CheckedMachine
+from flydsl.simulator.counters import Counting, LaunchCounters, current_counting
+from flydsl.simulator.counters.lockstep import CountingMachine
+from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.dispatch import Dim3, Dispatch, LaunchStatistics, LdsSize
 from flydsl.simulator.lockstep import Machine, Step
 from flydsl.simulator.memory import Memory
+from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.program import Program
 from flydsl.simulator.registers import bind_program
 from flydsl.simulator.waves import LANES
@@ -37,7 +41,7 @@ def launch(
     backend: str | None = None,
     threads: int | None = None,
 ) -> LaunchStatistics:
-    """Run a kernel to its end, under the checks that `checks.checking` turned on.
+    """Run a kernel to its end, under the checks that `checks.checking` turned on, and counted inside `counting`.
 
     grid counts workgroups, block threads. kernarg holds the explicit arguments at the offsets of the kernel's
     metadata; pointers in it are addresses of `memory`. instruction_limit is per wave, by default what
@@ -62,11 +66,28 @@ def launch(
     limit, backend = instruction_limit or checks.instruction_limit(), backend or env.simulator_backend()
     if backend not in BACKENDS:
         raise LaunchError(f"there is no simulator backend {backend!r}", hint=f"it is one of {', '.join(BACKENDS)}")
+    counting = _counting()
+    counts = None if counting is None else no_counts(len(program.instructions))
     if backend == "lockstep" or checks.enabled_checks():
-        return run_in_lockstep(dispatch, dispatch.workgroup_ids(), limit)
-    from flydsl.simulator.native.machine import run
+        statistics = run_in_lockstep(dispatch, dispatch.workgroup_ids(), limit, counts)
+    else:
+        from flydsl.simulator.native.machine import run
 
-    return run(dispatch, limit, threads or env.simulator_threads(), lambda: bound_steps(program))
+        threads = threads or env.simulator_threads()
+        statistics = run(dispatch, limit, threads, lambda: bound_steps(program), counts)
+    if counting is not None and counts is not None:
+        counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts))
+    return statistics
+
+
+def _counting() -> Counting | None:
+    counting = current_counting()
+    if counting is not None and checks.enabled_checks():
+        raise LaunchError(
+            "a launch under checks runs every workgroup several times, and is not counted",
+            hint="launch twice: once inside counting(), once inside checking()",
+        )
+    return counting
 
 
 def prepare(
@@ -87,12 +108,18 @@ def prepare(
 
 
 def run_in_lockstep(
-    dispatch: Dispatch, workgroup_ids: Iterable[Dim3], instruction_limit: int | None = None
+    dispatch: Dispatch,
+    workgroup_ids: Iterable[Dim3],
+    instruction_limit: int | None = None,
+    counts: Array | None = None,
 ) -> LaunchStatistics:
-    """Run some workgroups of a launch: as many at a time as keep the arrays in the host's cache."""
+    """Run some workgroups of a launch: as many at a time as keep the arrays in the host's cache.
+
+    counts: what to add to what every instruction does (`counters.raw`), if it is to be counted.
+    """
     statistics = LaunchStatistics(0, 0)
     for batch in _batches(workgroup_ids, _workgroups_per_batch(dispatch)):
-        machine = new_machine(dispatch, batch, instruction_limit)
+        machine = new_machine(dispatch, batch, instruction_limit, counts)
         machine.run()
         executed = machine.waves.executed[: len(batch) * dispatch.waves_per_workgroup]
         statistics = LaunchStatistics(
@@ -101,13 +128,19 @@ def run_in_lockstep(
     return statistics
 
 
-def new_machine(dispatch: Dispatch, workgroup_ids: Sequence[Dim3], instruction_limit: int | None = None) -> Machine:
-    """A machine whose first waves are those of the workgroups; it does the checks that are turned on."""
+def new_machine(
+    dispatch: Dispatch,
+    workgroup_ids: Sequence[Dim3],
+    instruction_limit: int | None = None,
+    counts: Array | None = None,
+) -> Machine:
+    """A machine whose first waves are those of the workgroups; it does the checks that are turned on, or counts."""
     steps, limit = bound_steps(dispatch.program), instruction_limit or checks.instruction_limit()
     if enabled := checks.enabled_checks():
         return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled)
     waves = dispatch.waves(workgroup_ids)
-    return Machine(dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)
+    machine = (dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)
+    return Machine(*machine) if counts is None else CountingMachine(*machine, counts=counts)
 
 
 _bound: WeakKeyDictionary[Program, list[Step]] = WeakKeyDictionary()

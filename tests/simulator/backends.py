@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from flydsl.simulator import LaunchStatistics, Memory, Program, launch
+from flydsl.simulator import LaunchStatistics, Memory, Program, counting, launch
 from flydsl.simulator.lockstep import Machine
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
@@ -139,23 +141,39 @@ def _both(x: Array, y: Array, test: Any) -> Array:
 
 
 def launch_both(program: Program, kernel: str, *, memory: Memory, **options: Any) -> LaunchStatistics:
-    """Launch natively and in lock-step: the same memory, the same instruction count, or the same error."""
+    """Launch natively, in lock-step and natively with counters: the same memory and counts, or the same error."""
     buffers = [buffer for buffer in memory.buffers().values() if buffer.writable]
     before = [buffer.data.copy() for buffer in buffers]
-    statistics: list[LaunchStatistics] = []
 
-    def start(backend: str) -> Exception | None:
-        return _error_of(lambda: statistics.append(launch(program, kernel, memory=memory, backend=backend, **options)))
+    def start(backend: str, *, counts: bool) -> _Outcome:
+        for buffer, content in zip(buffers, before, strict=True):
+            buffer.data[:] = content
+        with counting() if counts else nullcontext() as counters:
+            statistics: list[LaunchStatistics] = []
+            run = partial(launch, program, kernel, memory=memory, backend=backend, **options)
+            error = _error_of(lambda: statistics.append(run()))
+        raw = counters.launches[0].counts if counters and not error else None
+        return _Outcome(error, statistics, [buffer.data.copy() for buffer in buffers], raw)
 
-    native_error = start("native")
-    after = [buffer.data.copy() for buffer in buffers]
-    for buffer, content in zip(buffers, before, strict=True):
-        buffer.data[:] = content
-    expected = start("lockstep")
-    assert (type(native_error), str(native_error)) == (type(expected), str(expected)), "the backends disagree"
-    if expected is not None:
-        raise expected
-    assert statistics[0] == statistics[1]
-    for buffer, content in zip(buffers, after, strict=True):
-        np.testing.assert_array_equal(content, buffer.data, err_msg=f"{buffer.name} differs")
-    return statistics[1]
+    native, counted = start("native", counts=False), start("native", counts=True)
+    expected = start("lockstep", counts=True)
+    for got in (native, counted):
+        assert (type(got.error), str(got.error)) == (type(expected.error), str(expected.error)), "the backends disagree"
+    if expected.error is not None:
+        raise expected.error
+    for got in (native, counted):
+        assert got.statistics == expected.statistics
+        for buffer, content, wanted in zip(buffers, got.memory, expected.memory, strict=True):
+            np.testing.assert_array_equal(content, wanted, err_msg=f"{buffer.name} differs")
+    np.testing.assert_array_equal(counted.counts, expected.counts)
+    return expected.statistics[0]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a launch did."""
+
+    error: Exception | None
+    statistics: list[LaunchStatistics]
+    memory: list[Array]
+    counts: Array | None

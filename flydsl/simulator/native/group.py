@@ -42,8 +42,8 @@ class Block:
 class Group(Block):
     """A place for one workgroup to execute, one after the other."""
 
-    def __init__(self, template: Waves, launch: Block) -> None:
-        """template: the waves of some workgroup of the launch."""
+    def __init__(self, template: Waves, launch: Block, counting_block: int = 0) -> None:
+        """template: the waves of some workgroup of the launch. counting_block: where the thread counts, or 0."""
         super().__init__(aligned_zeros(layout.GROUP_BYTES))
         self._launch = launch
         self.wave_count = template.count
@@ -62,6 +62,7 @@ class Group(Block):
             wave.set(layout.LDS, self._lds.ctypes.data)
             wave.set(layout.SCRATCH, self._scratch.ctypes.data + LANES * template.scratch_stride * w)
             wave.set(layout.WORKSPACE, self._workspace.ctypes.data)
+            wave.set(layout.COUNTING, counting_block)
 
     def wave(self, w: int) -> Block:
         """The block of wave w."""

@@ -12,7 +12,9 @@ from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.bound_program import bound_program
+from flydsl.simulator.native.counting import counting_records
 from flydsl.simulator.native.group import Block, aligned_zeros
+from flydsl.simulator.native.library import library
 from flydsl.simulator.operands import SGPR_FILE_SIZE
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import RUNNING, Dim3, Waves
@@ -38,12 +40,12 @@ class Work(Protocol):
 class LaunchBlock(Block):
     """The launch block of some work. It keeps alive what native code has addresses of.
 
-    template: the waves of the first workgroup, as they start.
+    template: the waves of the first workgroup, as they start. counts: whether native code counts what it does.
     """
 
-    def __init__(self, work: Work, instruction_limit: int) -> None:
+    def __init__(self, work: Work, instruction_limit: int, *, counts: bool = False) -> None:
         super().__init__(aligned_zeros(layout.LAUNCH_BYTES))
-        self._work, self._limit = work, instruction_limit
+        self._work, self._limit, self._counts = work, instruction_limit, counts
         self._lock = threading.Lock()
         self._records: dict[int, Array] = {}  # by MODE
         self.has_global_atomics = bound_program(work.program, work.mode).has_global_atomics
@@ -99,6 +101,7 @@ class LaunchBlock(Block):
         block.set(layout.SCRATCH_STRIDE, template.scratch_stride)
         block.set(layout.BUFFERS, self._buffers.ctypes.data)
         block.set(layout.BUFFER_COUNT, len(self._buffers))
+        block.set(layout.OBSERVER, library().counting["observe"] if self._counts else 0)
 
     def records(self, mode: FloatMode, pc: int | None = None) -> Array:
         """The program for waves of a mode, which one enters at instruction `pc`."""
@@ -107,7 +110,10 @@ class LaunchBlock(Block):
         bound = bound_program(self._work.program, mode)
         with self._lock:
             if mode.bits not in self._records:
-                self._add_records(mode, bound.at_launch(self._work.symbols), at)
+                records = bound.at_launch(self._work.symbols)
+                if self._counts:
+                    records = counting_records(records, self._work.program)
+                self._add_records(mode, records, at)
             return self._records[mode.bits]
 
     def _add_records(self, mode: FloatMode, records: Array, at: SourceLocation | None) -> None:

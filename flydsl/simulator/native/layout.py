@@ -35,6 +35,8 @@ SCRATCH_STRIDE = 608
 BUFFERS = 616  # the table of mapped buffers
 BUFFER_COUNT = 624
 WORKSPACE = 632
+COUNTING = 640  # the thread's counting block, where the launch counts
+OBSERVER = 648  # the function to call after every vector access that succeeded, or null
 
 VGPR = 1024
 WAVE_BYTES = VGPR + 2 * ACCUMULATION_ROW * ROW_BYTES
@@ -62,6 +64,36 @@ MATRIX_B = MATRIX_A + 16 * 2 * ROW_BYTES
 NOWHERE = MATRIX_B + 16 * 2 * ROW_BYTES  # zeros: what a lane reads that does not read
 DUMP = NOWHERE + 64  # where a lane writes that does not write
 WORKSPACE_BYTES = DUMP + 64
+
+# --- counting block (see `counting`)
+
+COUNTING_ENTRY = 0  # of the instruction with an access that is being executed
+COUNTING_PART = 8  # how many accesses it has made
+COUNTING_STAMP = 16  # what is in the set and has another stamp is not in it
+COUNTING_MASKS = 64  # of each part: the lanes that took part
+MAX_PARTS = 8
+COUNTING_ROWS = COUNTING_MASKS + 8 * MAX_PARTS  # of each part: 64 addresses, i64
+COUNTING_WAYS = COUNTING_ROWS + 8 * LANES * MAX_PARTS  # i64 for each bank
+MAX_BANKS = 64
+COUNTING_SET = COUNTING_WAYS + 8 * MAX_BANKS  # of numbers: (number, stamp), hashed
+SET_SIZE_LOG2 = 11  # more than twice of what one instruction can put into it: 2 lines of 8 parts of 64 lanes
+COUNTING_ENTRIES = COUNTING_SET + (16 << SET_SIZE_LOG2)
+
+# Of every instruction, as far from COUNTING_ENTRIES as its record is from the first one.
+ENTRY_EXECUTIONS, ENTRY_ACTIVE_LANES = 0, 8
+ENTRY_GLOBAL_BYTES, ENTRY_GLOBAL_LINES = 16, 24
+ENTRY_LDS_BYTES, ENTRY_LDS_PASSES, ENTRY_LDS_PHASES = 32, 40, 48
+ENTRY_PATTERN = 56
+
+# Of every instruction with accesses: the last pattern of addresses, what it costs, and the rest of its counts.
+PATTERN_ACTIVE, PATTERN_LOW, PATTERN_RESULT, PATTERN_PHASES, PATTERN_UNALIGNED = 0, 8, 16, 24, 32
+PATTERN_RULE = 40  # which lanes compete for LDS, or null where that is not known
+PATTERN_MAX_WAYS, PATTERN_SCRATCH_BYTES = 48, 56
+PATTERN_RELATIVE = 64  # 64 addresses, relative to that of the first active lane
+PATTERN_UNCOUNTED = PATTERN_RELATIVE + 8 * LANES  # accesses to LDS that are not aligned to a dword
+PATTERN_BYTES = PATTERN_UNCOUNTED + 64
+
+RULE_DWORDS, RULE_BANKS, RULE_PHASES, RULE_LANES_PER_PHASE, RULE_LANES = 0, 8, 16, 24, 32
 
 # --- entry of the table of buffers, by slot of the address space
 

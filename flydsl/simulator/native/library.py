@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from flydsl.simulator.native import host
 from flydsl.simulator.native.cache import HandlerCache
 from flydsl.simulator.native.generate import Handler, generate, module_text
 from flydsl.simulator.native.runtime import complete_module
+from flydsl.simulator.native.runtime_counting import COUNTING_FUNCTIONS, counting_functions
 from flydsl.simulator.native.runtime_schedule import schedule_functions
 from flydsl.simulator.native.shape import Shape
 from flydsl.utils import env
@@ -30,7 +31,7 @@ class HandlerLibrary:
         self._addresses: dict[str, int] = {}  # by key
         self._keys: dict[Shape, str] = {}
         self._without_handler: set[Shape] = set()
-        self._runtime = self._load_runtime()
+        self._runtime = self._load_functions("runtime", _RUNTIME_FUNCTIONS, schedule_functions(), optimize=False)
 
     @property
     def run_address(self) -> int:
@@ -41,6 +42,12 @@ class HandlerLibrary:
     def fall_back_address(self) -> int:
         """Of the handler that leaves an instruction to the lock-step machine."""
         return self._runtime["fall_back"]
+
+    @cached_property
+    def counting(self) -> dict[str, int]:
+        """Of the functions of `runtime_counting`, which are loaded when they are first needed."""
+        with self._lock:
+            return self._load_functions("counting", COUNTING_FUNCTIONS, counting_functions(), optimize=True)
 
     def addresses(self, shapes: Iterable[Shape]) -> dict[Shape, int]:
         """The handler of each shape; that of a form without a native handler is `fall_back_address`."""
@@ -86,15 +93,15 @@ class HandlerLibrary:
                 self._load(obj, list(by_key))
                 self._cache.add(obj, by_key)
 
-    def _load_runtime(self) -> dict[str, int]:
-        key = hashlib.sha256(self._basis + b"runtime").hexdigest()
+    def _load_functions(self, name: str, functions: Sequence[str], text: str, *, optimize: bool) -> dict[str, int]:
+        key = hashlib.sha256(self._basis + name.encode()).hexdigest()
         found = self._cache.find(key)
         if found is None:
-            obj = host.compile_module(complete_module(schedule_functions()), optimize=False)
+            obj = host.compile_module(complete_module(text), optimize=optimize)
             self._cache.add(obj, [key])
         else:
             obj = found[0]
-        return self._loader.load(obj, _RUNTIME_FUNCTIONS)
+        return self._loader.load(obj, functions)
 
 
 def _function_name(key: str) -> str:

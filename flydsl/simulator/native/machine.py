@@ -8,18 +8,26 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 import numpy as np
 
 from flydsl.errors import SimulatorError
+from flydsl.simulator.counters.lockstep import CountingMachine
+from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.lockstep import Machine, Step, limit_error
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
+from flydsl.simulator.native.counting import ThreadCounts
 from flydsl.simulator.native.group import Group, SharedWaves
 from flydsl.simulator.native.launch_block import LaunchBlock, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.waves import Dim3
+
+Array = np.ndarray[Any, Any]
 
 _FIRST_SLICE = 40_000
 _SLICE_SECONDS = 0.02
@@ -30,14 +38,20 @@ _MAX_RESIDENT_WAVES = 512
 
 
 def run(
-    work: Work, instruction_limit: int, threads: int | None, steps: Callable[[], Sequence[Step]]
+    work: Work,
+    instruction_limit: int,
+    threads: int | None,
+    steps: Callable[[], Sequence[Step]],
+    counts: Array | None = None,
 ) -> LaunchStatistics:
     """Run all workgroups to their end. `steps` gives the program of the lock-step machine, when that is needed.
+
+    counts: what to add to what every instruction does (`counters.raw`), if it is to be counted.
 
     Results do not depend on `threads` (default: one per core): workgroups start in order, and of several errors that
     of the first workgroup counts.
     """
-    execution = Execution(work, instruction_limit, steps)
+    execution = Execution(work, instruction_limit, steps, counts)
     if execution.launch.has_global_atomics:
         threads = 1  # their order, and with it rounding, is that of the workgroups
     execution.run(threads or _cores())
@@ -50,17 +64,30 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
+class _OwnCounts(threading.local):
+    """What the current thread counts, if anything."""
+
+    counts: ThreadCounts | None = None
+
+
 class Execution:
     """One launch: the launch block, and for each thread the groups that it executes."""
 
-    def __init__(self, work: Work, instruction_limit: int, steps: Callable[[], Sequence[Step]]) -> None:
-        self.work, self._steps, self._limit = work, steps, instruction_limit
+    def __init__(
+        self,
+        work: Work,
+        instruction_limit: int,
+        steps: Callable[[], Sequence[Step]],
+        counts: Array | None = None,
+    ) -> None:
+        self.work, self._steps, self._limit, self._counts = work, steps, instruction_limit, counts
+        self._own_counts = _OwnCounts()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._errors: list[tuple[int, BaseException]] = []
         self._executed = 0
         self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
-        self.launch = LaunchBlock(work, instruction_limit)
+        self.launch = LaunchBlock(work, instruction_limit, counts=counts is not None)
 
     # --- threads
 
@@ -107,7 +134,9 @@ class Execution:
 
     def _work(self, after_first_slice: Callable[[], None] | None = None) -> None:
         """Execute workgroups until there are none left, in slices."""
-        groups = deque([Group(self.launch.template, self.launch)])
+        counts = None if self._counts is None else ThreadCounts(self.work.program)
+        self._own_counts.counts = counts
+        groups = deque([self._group()])
         budget, executed = _FIRST_SLICE, 0
         while groups and not self._stop.is_set():
             group = groups[0]
@@ -129,6 +158,13 @@ class Execution:
                 after_first_slice = None
         with self._lock:
             self._executed += executed
+            if self._counts is not None and counts is not None:
+                merge(self._counts, counts.counts())
+                merge(self._counts, counts.fallen_back)
+
+    def _group(self) -> Group:
+        counts = self._own_counts.counts
+        return Group(self.launch.template, self.launch, 0 if counts is None else counts.address)
 
     def _rotate(self, groups: deque[Group]) -> None:
         """Where a workgroup takes long, another one gets its turn: the one may wait for the other."""
@@ -137,7 +173,7 @@ class Execution:
         if group.slices < _PATIENCE_SLICES and len(groups) == 1:
             return
         if group.slices >= _PATIENCE_SLICES and self.launch.template.count * (len(groups) + 1) <= _MAX_RESIDENT_WAVES:
-            groups.append(Group(self.launch.template, self.launch))
+            groups.append(self._group())
             group.slices = 0
         groups.rotate(-1)
 
@@ -198,7 +234,11 @@ class Execution:
         raise limit_error(self._limit, self.work.program, pc, self._shared(group), w)
 
     def _machine(self, waves: SharedWaves) -> Machine:
-        return Machine(self.work.program, self._steps(), waves, self.work.memory, self.work.symbols, self._limit)
+        machine = (self.work.program, self._steps(), waves, self.work.memory, self.work.symbols, self._limit)
+        counts = self._own_counts.counts
+        if counts is None:
+            return Machine(*machine)
+        return CountingMachine(*machine, counts=counts.fallen_back, count_executions=False)
 
     def _shared(self, group: Group) -> SharedWaves:
         return group.waves(_coordinates(group.workgroup, self.work.grid))

@@ -17,6 +17,8 @@ from flydsl.simulator.native.values import bits_of
 from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
 
 _HOST_AREAS = 4
+SPACES = ("global", "lds", "scratch", "flat")
+"""The spaces of vector accesses, as an observer is told of them."""
 
 
 class NativeMemory(NativeLanes):
@@ -174,7 +176,19 @@ class NativeMemory(NativeLanes):
             "i1", f"resolve_{space}", "ptr %wave", active, f"i64 {size}", f"i1 {str(is_write).lower()}", f"ptr {host}"
         )
         self.fall_back_if(self.body.emit(f"xor i1 {resolved}, true"))
+        self._observe(space, active, size)
         return host
+
+    def _observe(self, space: str, active: Value, size: int) -> None:
+        """Where somebody wants to know, tell them of an access that succeeds: its addresses are in the workspace."""
+        body = self.body
+        observer = body.load("ptr", self.wave_pointer(layout.OBSERVER))
+        observed, following = body.label(), body.label()
+        body.do(f"br i1 {body.emit(f'icmp eq ptr {observer}, null')}, label %{following}, label %{observed}")
+        body.start_block(observed)
+        body.do(f"call void {observer}(ptr %wave, {active}, i64 {size}, i64 {SPACES.index(space)})")
+        body.do(f"br label %{following}")
+        body.start_block(following)
 
     def _require_alignment(self, address: Value, size: int, active: Value) -> None:
         low = self.and_(address, constant("i64", size - 1))

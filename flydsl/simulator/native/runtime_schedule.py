@@ -92,10 +92,13 @@ loop:
   %own_scratch = load ptr, ptr %p_own_scratch
   %p_workspace = getelementptr i8, ptr %wave, i64 {at.WORKSPACE}
   %workspace = load ptr, ptr %p_workspace
+  %p_counting = getelementptr i8, ptr %wave, i64 {at.COUNTING}
+  %counting = load ptr, ptr %p_counting
   call void @llvm.memcpy.p0.p0.i64(ptr %wave, ptr %fresh, i64 {at.TEMPLATE_BYTES}, i1 false)
   store ptr %own_lds, ptr %kept
   store ptr %own_scratch, ptr %p_own_scratch
   store ptr %workspace, ptr %p_workspace
+  store ptr %counting, ptr %p_counting
   call void @set_id(ptr %wave, i64 %id_x, i64 %x)
   call void @set_id(ptr %wave, i64 %id_y, i64 %y)
   call void @set_id(ptr %wave, i64 %id_z, i64 %z)

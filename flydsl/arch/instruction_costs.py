@@ -1,0 +1,114 @@
+"""What instructions cost in cycles of a SIMD, and what an accelerator can do at most, where AMD has published it.
+
+Sources: the passes of matrix instructions in LLVM's SISchedule.td (a pass is four cycles; AMD's matrix instruction
+calculator gives the same cycles), SIMD width and rates from the CDNA 3 white paper, peaks from the MI300X data sheet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flydsl.arch.base import Arch
+from flydsl.arch.gfx942 import GFX942
+from flydsl.errors import ArchError
+
+_CYCLES_PER_PASS = 4
+_VALU_CYCLES = 4
+"""64 lanes on a SIMD of 16."""
+_TRANSCENDENTAL_CYCLES = 16
+_MATRIX = re.compile(r"v_(mfma|smfmac)_[a-z]+\d+_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_(\w+)")
+_TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)(_iflag|_legacy)?_f(16|32)$")
+_FULL_RATE = re.compile(
+    r"v_(pk_)?(mov|add|sub|subrev|addc|subb|subbrev|mul|fma|fmac|fmaak|fmamk|mac|mad|max|max3|min|min3|med3|and|or|or3"
+    r"|xor|xor3|not|lshl|lshr|ashr|lshlrev|lshrrev|ashrrev|bfe|bfi|alignbit|alignbyte|perm|cndmask|cmp|cmpx"
+    r"|add3|lshl_add|add_lshl|lshl_or|and_or|xad)_"
+    r"(\w+_)?([biuf](16|32)|co_u32)$"
+)
+_FULL_RATE_F64 = re.compile(r"v_(fma|fmac|add|mul)_f64$")
+"""Half as many operations as f32 at its packed rate of twice the lanes: a wave takes as long as with f32."""
+_NOT_FULL_RATE = re.compile(r"v_(mul_(lo|hi)|mad_(u64|i64))_")
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The most that an accelerator does. product: the one that the figures are of."""
+
+    product: str
+    compute_units: int
+    simds_per_compute_unit: int
+    clock_hz: float
+    memory_bytes_per_second: float
+    source: str
+
+
+_PEAKS: Mapping[str, Peaks] = {
+    GFX942.name: Peaks(
+        product="Instinct MI300X",
+        compute_units=304,
+        simds_per_compute_unit=4,
+        clock_hz=2.1e9,
+        memory_bytes_per_second=5.3e12,
+        source="AMD Instinct MI300X data sheet",
+    )
+}
+
+
+def peaks(arch: Arch) -> Peaks:
+    """ArchError where the project has no published figures."""
+    if arch.name not in _PEAKS:
+        raise ArchError(f"the peak figures of {arch.name} are not known", hint=f"known: {', '.join(_PEAKS)}")
+    return _PEAKS[arch.name]
+
+
+def mfma_cycles(arch: Arch, mnemonic: str) -> int | None:
+    """Cycles for which a matrix instruction keeps the SIMD's matrix core busy; None where not known.
+
+    >>> mfma_cycles(GFX942, "v_mfma_f32_16x16x16_f16"), mfma_cycles(GFX942, "v_mfma_f32_32x32x2_f32")
+    (16, 64)
+    """
+    match = _MATRIX.fullmatch(mnemonic)
+    if arch != GFX942 or match is None:
+        return None
+    kind, m, k, element = match[1], int(match[2]), int(match[4]), match[6]
+    return _CYCLES_PER_PASS * _passes(kind, m, k, element)
+
+
+def _passes(kind: str, m: int, k: int, element: str) -> int:
+    if element == "f64":
+        return 4 if m == 4 else 8
+    if m == 4:
+        return 2
+    deep = kind == "smfmac" or k * m >= 256 or element == "xf32"  # shapes that run at the full rate of their type
+    return {16: 4, 32: 8}[m] if deep else {16: 8, 32: 16}[m]
+
+
+def mfma_operations(mnemonic: str) -> int:
+    """Multiplications and additions of a matrix instruction, those with a sparse A's zeros included; 0 for others.
+
+    >>> mfma_operations("v_mfma_f32_16x16x16_f16"), mfma_operations("v_mfma_f32_4x4x4_16b_f16")
+    (8192, 2048)
+    """
+    match = _MATRIX.fullmatch(mnemonic)
+    if match is None:
+        return 0
+    m, n, k, blocks = int(match[2]), int(match[3]), int(match[4]), int(match[5] or 1)
+    return 2 * m * n * k * blocks
+
+
+def valu_cycles(arch: Arch, mnemonic: str) -> int | None:
+    """Cycles for which a vector instruction of a wave keeps its SIMD busy; None where not known.
+
+    Not known are conversions, multiplications of integers, divisions, most of f64, and what moves data between lanes.
+
+    >>> valu_cycles(GFX942, "v_fma_f32"), valu_cycles(GFX942, "v_exp_f32"), valu_cycles(GFX942, "v_mul_lo_u32")
+    (4, 16, None)
+    """
+    if arch != GFX942 or _NOT_FULL_RATE.match(mnemonic):
+        return None
+    if _TRANSCENDENTAL.match(mnemonic):
+        return _TRANSCENDENTAL_CYCLES
+    if _FULL_RATE.match(mnemonic) or _FULL_RATE_F64.match(mnemonic):
+        return _VALU_CYCLES
+    return None

@@ -1,0 +1,16 @@
+"""What a launch did: instructions by class, active lanes, memory traffic, LDS bank conflicts, cycles of the SIMDs.
+
+    with flydsl.simulator.counting() as counters:
+        launch(A, B, C)
+    counters.launches[0].by_line, .by_source_line, .totals, .roofline()
+
+How to read this package: `raw` is what a backend counts for each instruction, `lockstep` counts it in the lock-step
+machine (`native.counting` in native code), `instruction_class` says what an instruction is, `report` is what users
+read, `roofline` the estimate, `session` the `with` statement.
+"""
+
+from flydsl.simulator.counters.report import Counts, LaunchCounters, LineCounts
+from flydsl.simulator.counters.roofline import Roofline
+from flydsl.simulator.counters.session import Counting, counting, current_counting
+
+__all__ = ["Counting", "Counts", "LaunchCounters", "LineCounts", "Roofline", "counting", "current_counting"]

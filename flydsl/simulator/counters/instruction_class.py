@@ -1,0 +1,75 @@
+"""What an instruction is, by its name: the class that it is counted in, and how the LDS serves it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from flydsl.arch import Arch
+
+CLASSES = (
+    "VALU",
+    "MFMA",
+    "SALU",
+    "SMEM",
+    "VMEM load",
+    "VMEM store",
+    "VMEM atomic",
+    "LDS",
+    "branch",
+    "wait",
+    "barrier",
+    "other",
+)
+VECTOR_CLASSES = frozenset({"VALU", "MFMA", "VMEM load", "VMEM store", "VMEM atomic", "LDS"})
+"""Those whose lanes count."""
+
+_PATTERNS = (
+    ("MFMA", r"v_(mfma|smfmac)_"),
+    ("other", r"v_nop$|ds_nop$|s_endpgm|s_trap$|s_setprio$|s_sendmsg|s_ttracedata|s_(inc|dec)perflevel|s_icache_inv"),
+    ("VALU", r"v_"),
+    ("LDS", r"ds_"),
+    ("VMEM load", r"(global|flat|buffer|scratch)_load_"),
+    ("VMEM store", r"(global|flat|buffer|scratch)_store_"),
+    ("VMEM atomic", r"(global|flat|buffer)_atomic_"),
+    ("barrier", r"s_barrier$"),
+    ("wait", r"s_(waitcnt|nop$|sleep$|sethalt$|wakeup$)|buffer_(wb|inv)|s_dcache_"),
+    ("branch", r"s_(branch$|cbranch_|setpc_|swappc_|call_)"),
+    ("SMEM", r"s_(buffer_|scratch_)?(load|store|atomic)_|s_mem(real)?time$"),
+    ("SALU", r"s_"),
+)
+_COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _PATTERNS)
+_LDS_ACCESS = re.compile(r"ds_((?:read|write)_b\d+)$")
+_SCALAR_LOAD = re.compile(r"s_(?:buffer_|scratch_)?load_dword(?:x(\d+))?$")
+
+
+@cache
+def instruction_class(mnemonic: str) -> str:
+    """One of CLASSES.
+
+    >>> [instruction_class(m) for m in ("v_add_f32", "ds_read_b128", "s_cbranch_scc1", "buffer_atomic_add_f32")]
+    ['VALU', 'LDS', 'branch', 'VMEM atomic']
+    """
+    return next((name for name, pattern in _COMPILED if pattern.match(mnemonic)), "other")
+
+
+@cache
+def lds_operation(arch: Arch, mnemonic: str) -> str | None:
+    """The name of an LDS access in `flydsl.arch.lds_banks`, if the lanes that compete are known there.
+
+    >>> from flydsl.arch import GFX942
+    >>> lds_operation(GFX942, "ds_read_b128"), lds_operation(GFX942, "ds_read2_b32")
+    ('read_b128', None)
+    """
+    match = _LDS_ACCESS.match(mnemonic)
+    return match[1] if match and arch.lds_banks is not None and match[1] in arch.lds_phases else None
+
+
+def scalar_load_bytes(mnemonic: str) -> int:
+    """What a wave loads with a scalar instruction.
+
+    >>> scalar_load_bytes("s_load_dwordx4"), scalar_load_bytes("s_add_u32")
+    (16, 0)
+    """
+    match = _SCALAR_LOAD.match(mnemonic)
+    return 4 * int(match[1] or 1) if match else 0

@@ -1,0 +1,104 @@
+"""Native counting: the memory in which a thread counts, and the records that lead through the counting handlers.
+
+The records of a launch that counts are followed by a second copy. In the first one every handler is one that counts
+and goes on to the handler which the second one has at the same place. `runtime_counting` has the native side.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from flydsl.arch import Arch
+from flydsl.simulator.counters.instruction_class import instruction_class, lds_operation
+from flydsl.simulator.counters.raw import no_counts
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.group import aligned_zeros
+from flydsl.simulator.native.library import library
+from flydsl.simulator.program import Instruction, Program
+
+Array = np.ndarray[Any, Any]
+
+_ACCESSES = frozenset({"VMEM load", "VMEM store", "VMEM atomic", "LDS"})
+_ENTRY_FIELDS = {
+    "executions": layout.ENTRY_EXECUTIONS,
+    "active_lanes": layout.ENTRY_ACTIVE_LANES,
+    "global_bytes": layout.ENTRY_GLOBAL_BYTES,
+    "global_lines": layout.ENTRY_GLOBAL_LINES,
+    "lds_bytes": layout.ENTRY_LDS_BYTES,
+    "lds_passes": layout.ENTRY_LDS_PASSES,
+    "lds_phases": layout.ENTRY_LDS_PHASES,
+}
+_PATTERN_FIELDS = {
+    "lds_uncounted": layout.PATTERN_UNCOUNTED,
+    "lds_max_ways": layout.PATTERN_MAX_WAYS,
+    "scratch_bytes": layout.PATTERN_SCRATCH_BYTES,
+}
+
+
+def _has_accesses(instruction: Instruction) -> bool:
+    return instruction_class(instruction.mnemonic) in _ACCESSES
+
+
+def counting_records(records: Array, program: Program) -> Array:
+    """The records of a program, with counting handlers. They keep the memory alive in which the own ones follow."""
+    both = aligned_zeros(2 * records.nbytes).view(np.int64).reshape(2, *records.shape)
+    both[:] = records
+    handlers = library().counting
+    for instruction in program.instructions:
+        name = "count_access" if _has_accesses(instruction) else "count"
+        both[0, instruction.index, 0] = handlers[name]
+    return both[0]
+
+
+class ThreadCounts:
+    """What one thread counts. `address` is that of its counting block."""
+
+    def __init__(self, program: Program) -> None:
+        self._count = len(program.instructions)
+        self._accessing = [i.index for i in program.instructions if _has_accesses(i)]
+        entries_bytes = layout.RECORD_BYTES * (self._count + 1)
+        self._block = aligned_zeros(
+            layout.COUNTING_ENTRIES + entries_bytes + layout.PATTERN_BYTES * len(self._accessing)
+        )
+        entries_end = layout.COUNTING_ENTRIES + entries_bytes
+        self._entries = self._words(layout.COUNTING_ENTRIES, entries_end, layout.RECORD_BYTES)
+        self._patterns = self._words(entries_end, self._block.size, layout.PATTERN_BYTES)
+        self._rules = [_lds_rule(program.arch, program.instructions[i].mnemonic) for i in self._accessing]
+        for row, (index, rule) in enumerate(zip(self._accessing, self._rules, strict=True)):
+            self._entries[index, layout.ENTRY_PATTERN // 8] = self._patterns[row].ctypes.data
+            self._patterns[row, layout.PATTERN_RULE // 8] = 0 if rule is None else rule.ctypes.data
+        self.fallen_back = no_counts(self._count)  # what the lock-step machine counts for this thread
+
+    def _words(self, start: int, stop: int, stride: int) -> Array:
+        return self._block[start:stop].view(np.int64).reshape(-1, stride // 8)
+
+    @property
+    def address(self) -> int:
+        return int(self._block.ctypes.data)
+
+    def counts(self) -> Array:
+        """As `counters.raw` has them, but for what the lock-step machine counted."""
+        counts = no_counts(self._count)
+        for name, offset in _ENTRY_FIELDS.items():
+            counts[name] = self._entries[: self._count, offset // 8]
+        for name, offset in _PATTERN_FIELDS.items():
+            counts[name][self._accessing] = self._patterns[:, offset // 8]
+        return counts
+
+
+@cache
+def _lds_rule(arch: Arch, mnemonic: str) -> Array | None:
+    """Which lanes compete in an LDS access: see `layout.RULE_DWORDS` and what follows."""
+    operation = lds_operation(arch, mnemonic)
+    if operation is None:
+        return None
+    phases, banks = arch.lds_phases[operation], arch.lds_banks
+    assert banks is not None
+    assert banks <= layout.MAX_BANKS
+    assert len({len(lanes) for lanes in phases}) == 1, "the native side takes phases of one size"
+    dwords = int(operation.rpartition("b")[2]) // 32
+    lanes = [lane for phase in phases for lane in phase]
+    return np.array([dwords, banks, len(phases), len(phases[0]), *lanes], np.int64)
