@@ -21,7 +21,7 @@ import numpy as np
 
 from flydsl.arch import GFX942
 from flydsl.codegen import CodeObject, compile_llvm_ir
-from flydsl.simulator import LaunchStatistics, Memory, Program, launch
+from flydsl.simulator import LaunchStatistics, Memory, Program, counting, launch
 from tests.benchmarks import simulated_kernels
 
 Array = np.ndarray[Any, Any]
@@ -95,6 +95,27 @@ def steady(workload: Workload, repetitions: int) -> tuple[float, LaunchStatistic
     return statistics.median(seconds for seconds, _ in runs), runs[0][1]
 
 
+def vector_add(n: int) -> Workload:
+    a, b = (np.random.default_rng(seed).standard_normal(n).astype(np.float32) for seed in (0, 1))
+    c = np.empty(n, np.float32)
+    code = compile_llvm_ir(simulated_kernels.vector_add(), GFX942)
+    blocks = n // 256
+    return Workload(
+        code, "vector_add", (a, b), c, (blocks, 1, 1), (256, 1, 1), lambda: np.testing.assert_array_equal(c, a + b)
+    )
+
+
+def counting_factor(workload: Workload, repetitions: int = 15) -> float:
+    """How many times longer a launch takes with counters: the quickest of each kind, taken in turns."""
+    program = Program.load(workload.code.hsaco, workload.code.listing)
+    plain, counted = [], []
+    for _ in range(repetitions + 1):
+        plain.append(workload.run(program)[0])
+        with counting():
+            counted.append(workload.run(program)[0])
+    return min(counted[1:]) / min(plain[1:])
+
+
 _FIRST_LAUNCH = """
 import pathlib, struct, sys, time
 import numpy as np
@@ -142,6 +163,9 @@ def run() -> list[tuple[str, float, str, float | None]]:
         ("simulator, f16 GEMM 512 x 512 x 512", small[0] * 1e3, "ms", 40),
         ("simulator, f16 GEMM 2048 x 2048 x 2048", steady(gemm(2048), 3)[0], "s", 3),
         ("simulator, softmax 256 x 1000", softmax_seconds * 1e3, "ms", 8),
+        ("simulator, counters on, GEMM 512: times slower", counting_factor(gemm(512)), "x", 1.5),
+        ("simulator, counters on, softmax: times slower", counting_factor(softmax()), "x", 1.5),
+        ("simulator, counters on, vector add: times slower", counting_factor(vector_add(1 << 20)), "x", 1.5),
         # A fiftieth of what the fastest emulator in Python takes.
         ("simulator, time per wave-instruction of the GEMM", nanoseconds, "ns", 1e9 / EMULATORS_PER_SECOND / 50),
     ]

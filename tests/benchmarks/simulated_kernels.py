@@ -1,4 +1,4 @@
-"""Kernels in LLVM IR that measure the simulator: a tiled f16 GEMM on the matrix cores and a row-wise softmax.
+"""Kernels in LLVM IR that measure the simulator: vector add, a tiled f16 GEMM on the matrix cores, row-wise softmax.
 
 They stand in for what the DSL will compile to: LDS tiles and barriers, MFMA, cross-lane reductions, a divergent tail.
 """
@@ -36,6 +36,24 @@ class _Lines:
 
     def do(self, statement: str) -> None:
         self.text += statement if statement.endswith(":\n") else f"  {statement}\n"
+
+
+def vector_add() -> str:
+    """c = a + b of f32, 256 elements per workgroup. Arguments: a, b, c."""
+    line = _Lines()
+    thread = line("call i32 @llvm.amdgcn.workitem.id.x()")
+    first = line(f"shl i32 {line('call i32 @llvm.amdgcn.workgroup.id.x()')}, 8")
+    index = line(f"add i32 {first}, {thread}")
+    places = [line(f"getelementptr float, ptr addrspace(1) {pointer}, i32 {index}") for pointer in ("%a", "%b", "%c")]
+    a, b = (line(f"load float, ptr addrspace(1) {place}") for place in places[:2])
+    line.do(f"store float {line(f'fadd float {a}, {b}')}, ptr addrspace(1) {places[2]}")
+    return f"""{_HEADER}
+define amdgpu_kernel void @vector_add(ptr addrspace(1) %a, ptr addrspace(1) %b, ptr addrspace(1) %c) #0 {{
+entry:
+{line.text}  ret void
+}}
+attributes #0 = {{ "amdgpu-flat-work-group-size"="256,256" }}
+"""
 
 
 def gemm(n: int) -> str:

@@ -6,8 +6,10 @@ and goes on to the handler which the second one has at the same place. `runtime_
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.group import aligned_zeros
 from flydsl.simulator.native.library import library
-from flydsl.simulator.program import Instruction, Program
+from flydsl.simulator.program import Program
 
 Array = np.ndarray[Any, Any]
 
@@ -38,8 +40,25 @@ _PATTERN_FIELDS = {
 }
 
 
-def _has_accesses(instruction: Instruction) -> bool:
-    return instruction_class(instruction.mnemonic) in _ACCESSES
+@dataclass(frozen=True)
+class _Plan:
+    """What of a program matters here. accessing: its instructions with vector accesses; rules: LDS rules of these."""
+
+    accessing: Array
+    rules: tuple[Array | None, ...]
+    rule_addresses: Array
+
+
+_plans: WeakKeyDictionary[Program, _Plan] = WeakKeyDictionary()
+
+
+def _plan(program: Program) -> _Plan:
+    if program not in _plans:
+        accessing = [i for i in program.instructions if instruction_class(i.mnemonic) in _ACCESSES]
+        rules = tuple(_lds_rule(program.arch, i.mnemonic) for i in accessing)
+        addresses = np.array([0 if rule is None else rule.ctypes.data for rule in rules], np.int64)
+        _plans[program] = _Plan(np.array([i.index for i in accessing], np.intp), rules, addresses)
+    return _plans[program]
 
 
 def counting_records(records: Array, program: Program) -> Array:
@@ -47,9 +66,8 @@ def counting_records(records: Array, program: Program) -> Array:
     both = aligned_zeros(2 * records.nbytes).view(np.int64).reshape(2, *records.shape)
     both[:] = records
     handlers = library().counting
-    for instruction in program.instructions:
-        name = "count_access" if _has_accesses(instruction) else "count"
-        both[0, instruction.index, 0] = handlers[name]
+    both[0, : len(program.instructions), 0] = handlers["count"]
+    both[0, _plan(program).accessing, 0] = handlers["count_access"]
     return both[0]
 
 
@@ -58,18 +76,15 @@ class ThreadCounts:
 
     def __init__(self, program: Program) -> None:
         self._count = len(program.instructions)
-        self._accessing = [i.index for i in program.instructions if _has_accesses(i)]
-        entries_bytes = layout.RECORD_BYTES * (self._count + 1)
-        self._block = aligned_zeros(
-            layout.COUNTING_ENTRIES + entries_bytes + layout.PATTERN_BYTES * len(self._accessing)
-        )
-        entries_end = layout.COUNTING_ENTRIES + entries_bytes
+        self._plan = _plan(program)
+        accessing = self._plan.accessing
+        entries_end = layout.COUNTING_ENTRIES + layout.RECORD_BYTES * (self._count + 1)
+        self._block = aligned_zeros(entries_end + layout.PATTERN_BYTES * len(accessing))
         self._entries = self._words(layout.COUNTING_ENTRIES, entries_end, layout.RECORD_BYTES)
         self._patterns = self._words(entries_end, self._block.size, layout.PATTERN_BYTES)
-        self._rules = [_lds_rule(program.arch, program.instructions[i].mnemonic) for i in self._accessing]
-        for row, (index, rule) in enumerate(zip(self._accessing, self._rules, strict=True)):
-            self._entries[index, layout.ENTRY_PATTERN // 8] = self._patterns[row].ctypes.data
-            self._patterns[row, layout.PATTERN_RULE // 8] = 0 if rule is None else rule.ctypes.data
+        places = self.address + entries_end + layout.PATTERN_BYTES * np.arange(len(accessing))
+        self._entries[accessing, layout.ENTRY_PATTERN // 8] = places
+        self._patterns[:, layout.PATTERN_RULE // 8] = self._plan.rule_addresses
         self.fallen_back = no_counts(self._count)  # what the lock-step machine counts for this thread
 
     def _words(self, start: int, stop: int, stride: int) -> Array:
@@ -85,7 +100,7 @@ class ThreadCounts:
         for name, offset in _ENTRY_FIELDS.items():
             counts[name] = self._entries[: self._count, offset // 8]
         for name, offset in _PATTERN_FIELDS.items():
-            counts[name][self._accessing] = self._patterns[:, offset // 8]
+            counts[name][self._plan.accessing] = self._patterns[:, offset // 8]
         return counts
 
 

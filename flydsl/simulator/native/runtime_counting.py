@@ -1,7 +1,8 @@
 """LLVM IR of counting: two handlers that go before an instruction's own one, and the observer of accesses.
 
-An address pattern mostly comes back: the next iteration, the next wave. What it costs depends on the distances between
-lanes and on where the first one lies in a line (a dword, for LDS), so it is worked out once and recognized after that.
+Lines of lanes in order are counted at once. Any other pattern of addresses mostly comes back: the next iteration, the
+next wave. What it costs depends on the distances between lanes and on where the first one lies in a line (a dword, for
+LDS), so it is worked out once and recognized after that.
 """
 
 from __future__ import annotations
@@ -211,15 +212,21 @@ entry:
   %is_first = icmp eq i64 %part, 0
   br i1 %is_first, label %first, label %later
 first:
+  %quick = call i64 @ordered_lines(i64 %active, i64 %size, <64 x i64> %all)
+  %is_quick = icmp ne i64 %quick, 0
+  br i1 %is_quick, label %add, label %look
+look:
   %known = call i1 @matches(ptr %pattern, i64 %active, ptr %addresses, i64 {LINE_BYTES - 1})
   br i1 %known, label %as_before, label %work_out
 as_before:
   %before = load i64, ptr %p_result
-{_add("lines_again", "entry_of", at.ENTRY_GLOBAL_LINES, "%before")}
-  ret void
+  br label %add
 work_out:
-  %lines = call i64 @first_lines(ptr %counting, i64 %active, i64 %size, <64 x i64> %all)
-  store i64 %lines, ptr %p_result
+  %exact = call i64 @new_lines(ptr %counting, i64 0, i64 %size)
+  store i64 %exact, ptr %p_result
+  br label %add
+add:
+  %lines = phi i64 [ %quick, %first ], [ %before, %as_before ], [ %exact, %work_out ]
 {_add("lines_first", "entry_of", at.ENTRY_GLOBAL_LINES, "%lines")}
   ret void
 later:
@@ -250,8 +257,8 @@ end:
   ret void
 }}
 
-; How many lines the first part touches: quickly where every lane touches one, and none before that of its neighbour.
-define private i64 @first_lines(ptr %counting, i64 %active, i64 %size, <64 x i64> %all) {{
+; How many lines the lanes touch if all are active, each touches one, and none one before its neighbour's; else 0.
+define private i64 @ordered_lines(i64 %active, i64 %size, <64 x i64> %all) {{
   %reach = sub i64 %size, 1
   %ri = insertelement <64 x i64> poison, i64 %reach, i64 0
   %reaches = shufflevector <64 x i64> %ri, <64 x i64> poison, <64 x i32> zeroinitializer
@@ -265,17 +272,13 @@ define private i64 @first_lines(ptr %counting, i64 %active, i64 %size, <64 x i64
   %disorderly = bitcast <64 x i1> %disorder to i64
   %inactive = xor i64 %active, -1
   %obstacles = or i64 %disorderly, %inactive
-  %easy = icmp eq i64 %obstacles, 0
-  br i1 %easy, label %quick, label %slow
-quick:
+  %is_ordered = icmp eq i64 %obstacles, 0
   %differ = icmp ne <64 x i64> %lines, %neighbours
   %changes = bitcast <64 x i1> %differ to i64
   %change_count = call i64 @llvm.ctpop.i64(i64 %changes)
   %count = add i64 %change_count, 1
-  ret i64 %count
-slow:
-  %exact = call i64 @new_lines(ptr %counting, i64 0, i64 %size)
-  ret i64 %exact
+  %result = select i1 %is_ordered, i64 %count, i64 0
+  ret i64 %result
 }}
 
 ; How many lines the last part touches that the parts before it do not.

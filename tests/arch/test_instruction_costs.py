@@ -1,0 +1,59 @@
+"""Published costs against other published figures: the peaks of AMD's data sheet for the MI300X."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from flydsl.arch import ARCHS, GFX942, get_arch
+from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, peaks, valu_cycles
+from flydsl.errors import ArchError
+from flydsl.simulator.isa import TABLE
+
+
+@pytest.mark.parametrize(
+    ("mnemonics", "tera_operations"),
+    [
+        ("v_mfma_f32_16x16x16_f16 v_mfma_f32_32x32x8_f16 v_mfma_f32_16x16x16_bf16 v_mfma_f32_32x32x8_bf16", 1307.4),
+        ("v_mfma_f32_16x16x32_fp8_fp8 v_mfma_f32_32x32x16_bf8_fp8", 2614.9),
+        ("v_mfma_i32_16x16x32_i8 v_mfma_i32_32x32x16_i8", 2614.9),
+        ("v_smfmac_f32_16x16x32_f16 v_smfmac_f32_32x32x16_bf16", 2614.9),  # with sparsity
+        ("v_mfma_f32_16x16x8_xf32 v_mfma_f32_32x32x4_xf32", 653.7),
+        ("v_mfma_f32_16x16x4_f32 v_mfma_f32_32x32x2_f32 v_mfma_f64_16x16x4_f64", 163.4),
+    ],
+)
+def test_matrix_instructions_reach_the_peaks_of_the_data_sheet(mnemonics: str, tera_operations: float) -> None:
+    peak = peaks(GFX942)
+    simds = peak.compute_units * peak.simds_per_compute_unit
+    for mnemonic in mnemonics.split():
+        cycles = mfma_cycles(GFX942, mnemonic)
+        assert cycles is not None
+        rate = mfma_operations(mnemonic) / cycles * simds * peak.clock_hz
+        assert rate == pytest.approx(tera_operations * 1e12, rel=1e-3), mnemonic
+
+
+@pytest.mark.parametrize(("mnemonic", "tera_operations"), [("v_pk_fma_f32", 163.4), ("v_fma_f64", 81.7)])
+def test_vector_instructions_reach_the_peaks_of_the_data_sheet(mnemonic: str, tera_operations: float) -> None:
+    peak, cycles = peaks(GFX942), valu_cycles(GFX942, mnemonic)
+    assert cycles is not None
+    operations = 64 * 2 * (2 if "_pk_" in mnemonic else 1)
+    rate = operations / cycles * peak.compute_units * peak.simds_per_compute_unit * peak.clock_hz
+    assert rate == pytest.approx(tera_operations * 1e12, rel=1e-3)
+
+
+def test_every_matrix_instruction_of_gfx942_has_a_cost() -> None:
+    names = [name for name in TABLE if re.match("v_s?mfmac?_", name)]
+    assert len(names) > 40
+    assert all((mfma_cycles(GFX942, name) or 0) > 0 and mfma_operations(name) > 0 for name in names)
+
+
+def test_what_is_not_known_is_not_guessed() -> None:
+    assert valu_cycles(GFX942, "v_mul_lo_u32") is None
+    assert mfma_cycles(GFX942, "v_fma_f32") is None
+    for arch in ARCHS:
+        if arch != GFX942:
+            assert valu_cycles(arch, "v_fma_f32") is None
+            assert mfma_cycles(arch, "v_mfma_f32_16x16x16_f16") is None
+    with pytest.raises(ArchError, match="peak figures of gfx1250"):
+        peaks(get_arch("gfx1250"))

@@ -1,0 +1,39 @@
+"""Every instruction of the table has its class."""
+
+from __future__ import annotations
+
+import pytest
+
+from flydsl.simulator.counters.instruction_class import CLASSES, instruction_class
+from flydsl.simulator.isa import TABLE
+
+
+def test_few_instructions_have_no_class_of_their_own() -> None:
+    others = {name for name in TABLE if instruction_class(name) == "other"}
+    assert {instruction_class(name) for name in TABLE} == set(CLASSES)
+    assert others <= {
+        "ds_nop", "s_endpgm", "s_endpgm_saved", "s_trap", "s_setprio", "s_sendmsg", "s_ttracedata", "s_icache_inv",
+        "s_incperflevel", "s_decperflevel", "s_inst_prefetch", "v_nop",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mnemonic", "name"),
+    [
+        ("v_smfmac_f32_16x16x32_f16", "MFMA"),
+        ("v_accvgpr_read_b32", "VALU"),
+        ("v_readfirstlane_b32", "VALU"),
+        ("flat_load_dwordx2", "VMEM load"),
+        ("scratch_store_dword", "VMEM store"),
+        ("global_atomic_pk_add_f16", "VMEM atomic"),
+        ("s_buffer_load_dwordx4", "SMEM"),
+        ("s_memtime", "SMEM"),
+        ("s_set_gpr_idx_on", "SALU"),
+        ("s_setpc_b64", "branch"),
+        ("buffer_inv", "wait"),
+        ("s_waitcnt", "wait"),
+        ("s_barrier", "barrier"),
+    ],
+)
+def test_classes(mnemonic: str, name: str) -> None:
+    assert instruction_class(mnemonic) == name
