@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import numpy as np
-
 from flydsl.errors import SimulatorError
 from flydsl.simulator.counters.lockstep import CountingMachine
 from flydsl.simulator.counters.raw import merge

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flydsl.simulator import Memory, MemoryFault, Program, counting, launch
+from flydsl.errors import LaunchError
+from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch
 from flydsl.simulator.counters import LaunchCounters, LineCounts
 
 Array = np.ndarray[Any, Any]
@@ -234,6 +235,13 @@ def test_only_launches_inside_that_succeed_are_counted(compiled_double: tuple[by
             launch(program, "k", kernarg=struct.pack("<2QI", pointer, pointer + 4, 64), **options)
     start(64)
     assert (len(outer.launches), len(inner.launches)) == (1, 1)
+
+
+def test_a_launch_under_checks_is_not_counted(compiled_double: tuple[bytes, str]) -> None:
+    """It runs every workgroup several times."""
+    with checking(), pytest.raises(LaunchError, match="not counted") as caught:
+        count(compiled_double, aligned(64), aligned(64), 64)
+    assert "launch twice" in str(caught.value)
 
 
 def test_the_estimate_is_the_longest_of_the_resources(compiled_double: tuple[bytes, str]) -> None:
