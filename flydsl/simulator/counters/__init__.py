@@ -6,7 +6,7 @@
 
 How to read this package: `raw` is what a backend counts for each instruction, `lockstep` counts it in the lock-step
 machine (`native.counting` in native code), `instruction_class` says what an instruction is, `report` is what users
-read, `roofline` the estimate, `session` the `with` statement.
+read, `table` its text, `roofline` the estimate, `session` the `with` statement.
 """
 
 from flydsl.simulator.counters.report import Counts, LaunchCounters, LineCounts

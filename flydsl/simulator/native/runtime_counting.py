@@ -10,52 +10,36 @@ from __future__ import annotations
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.native import layout as at
 from flydsl.simulator.native.memory import SPACES
+from flydsl.simulator.native.runtime_counting_lds import LDS_FUNCTIONS
+from flydsl.simulator.native.runtime_fields import add, field, place
 from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.operands import EXEC
 from flydsl.simulator.waves import LANES
 
 _LINE_SHIFT = LINE_BYTES.bit_length() - 1
-_DWORD_SHIFT = 2
 _NEIGHBOURS = ", ".join(f"i32 {max(lane - 1, 0)}" for lane in range(LANES))
 _HASH = 0x9E37_79B9_7F4A_7C15  # 2**64 divided by the golden ratio: spreads consecutive numbers
-
-
-def _place(name: str, block: str, offset: int) -> str:
-    return f"  %{name} = getelementptr i8, ptr %{block}, i64 {offset}\n"
-
-
-def _field(name: str, block: str, offset: int, type_: str = "i64") -> str:
-    """Load a field of a block into %name; its address is %p_name."""
-    return _place(f"p_{name}", block, offset) + f"  %{name} = load {type_}, ptr %p_{name}\n"
-
-
-def _add(name: str, block: str, offset: int, amount: str) -> str:
-    """Add to a field of a block."""
-    return (
-        _field(name, block, offset) + f"  %{name}_sum = add i64 %{name}, {amount}\n"
-        f"  store i64 %{name}_sum, ptr %p_{name}\n"
-    )
 
 
 def _counting_handler(name: str, *, has_accesses: bool) -> str:
     """Count an execution and its lanes, and go on to the instruction's own handler, beyond the end of the records."""
     start_access = (
-        _place("p_entry", "counting", at.COUNTING_ENTRY)
+        place("p_entry", "counting", at.COUNTING_ENTRY)
         + "  store ptr %entry, ptr %p_entry\n"
-        + _place("p_part", "counting", at.COUNTING_PART)
+        + place("p_part", "counting", at.COUNTING_PART)
         + "  store i64 0, ptr %p_part\n"
     )
     return f"""
 define void @{name}(ptr %wave, ptr %record) {{
-{_field("counting", "wave", at.COUNTING, "ptr")}{_field("records", "wave", at.RECORDS)}
-{_field("count", "wave", at.RECORD_COUNT)}{_field("exec", "wave", 4 * EXEC)}
+{field("counting", "wave", at.COUNTING, "ptr")}{field("records", "wave", at.RECORDS)}
+{field("count", "wave", at.RECORD_COUNT)}{field("exec", "wave", 4 * EXEC)}
   %here = ptrtoint ptr %record to i64
   %distance = sub i64 %here, %records
   %offset = add i64 %distance, {at.COUNTING_ENTRIES}
   %entry = getelementptr i8, ptr %counting, i64 %offset
-{_add("executions", "entry", at.ENTRY_EXECUTIONS, "1")}
+{add("executions", "entry", at.ENTRY_EXECUTIONS, "1")}
   %lanes = call i64 @llvm.ctpop.i64(i64 %exec)
-{_add("active", "entry", at.ENTRY_ACTIVE_LANES, "%lanes")}
+{add("active", "entry", at.ENTRY_ACTIVE_LANES, "%lanes")}
 {start_access if has_accesses else ""}
   %p_own = getelementptr [{at.RECORD_BYTES} x i8], ptr %record, i64 %count
   %own = load ptr, ptr %p_own
@@ -68,8 +52,8 @@ define void @{name}(ptr %wave, ptr %record) {{
 _OBSERVE = f"""
 define void @observe(ptr %wave, i64 %active, i64 %size, i64 %space) {{
 entry:
-{_field("counting", "wave", at.COUNTING, "ptr")}{_field("addresses", "wave", at.WORKSPACE, "ptr")}
-{_field("entry_of", "counting", at.COUNTING_ENTRY, "ptr")}
+{field("counting", "wave", at.COUNTING, "ptr")}{field("addresses", "wave", at.WORKSPACE, "ptr")}
+{field("entry_of", "counting", at.COUNTING_ENTRY, "ptr")}
   %nobody = icmp eq i64 %active, 0
   br i1 %nobody, label %end, label %somebody
 somebody:
@@ -117,7 +101,7 @@ end:
 define private void @count_scratch(ptr %entry, i64 %active, i64 %size) {{
   %lanes = call i64 @llvm.ctpop.i64(i64 %active)
   %bytes = mul i64 %lanes, %size
-{_field("pattern", "entry", at.ENTRY_PATTERN, "ptr")}{_add("scratch", "pattern", at.PATTERN_SCRATCH_BYTES, "%bytes")}
+{field("pattern", "entry", at.ENTRY_PATTERN, "ptr")}{add("scratch", "pattern", at.PATTERN_SCRATCH_BYTES, "%bytes")}
   ret void
 }}
 
@@ -133,8 +117,8 @@ define private i1 @matches(ptr %pattern, i64 %active, ptr %addresses, i64 %low_m
   %distances = sub <64 x i64> %all, %bases
   %mask = bitcast i64 %active to <64 x i1>
   %relative = select <64 x i1> %mask, <64 x i64> %distances, <64 x i64> zeroinitializer
-{_field("last_active", "pattern", at.PATTERN_ACTIVE)}{_field("last_low", "pattern", at.PATTERN_LOW)}
-{_place("p_relative", "pattern", at.PATTERN_RELATIVE)}
+{field("last_active", "pattern", at.PATTERN_ACTIVE)}{field("last_low", "pattern", at.PATTERN_LOW)}
+{place("p_relative", "pattern", at.PATTERN_RELATIVE)}
   %last = load <64 x i64>, ptr %p_relative, align 64
   %differ = icmp ne <64 x i64> %last, %relative
   %different = bitcast <64 x i1> %differ to i64
@@ -156,14 +140,14 @@ no:
 
 _SET = f"""
 define private i64 @new_stamp(ptr %counting) {{
-{_add("stamp", "counting", at.COUNTING_STAMP, "1")}
+{add("stamp", "counting", at.COUNTING_STAMP, "1")}
   ret i64 %stamp_sum
 }}
 
 ; Put a number into the set. 1 if it was not there, else 0.
 define private i64 @insert(ptr %counting, i64 %number, i64 %stamp) {{
 entry:
-{_place("set", "counting", at.COUNTING_SET)}
+{place("set", "counting", at.COUNTING_SET)}
   %spread = mul i64 %number, {_HASH}
   %start = lshr i64 %spread, {64 - at.SET_SIZE_LOG2}
   br label %loop
@@ -197,18 +181,18 @@ define private void @count_global(ptr %counting, ptr %entry_of, i64 %active, i64
 entry:
   %lanes = call i64 @llvm.ctpop.i64(i64 %active)
   %bytes = mul i64 %lanes, %size
-{_add("total_bytes", "entry_of", at.ENTRY_GLOBAL_BYTES, "%bytes")}
-{_field("part", "counting", at.COUNTING_PART)}
+{add("total_bytes", "entry_of", at.ENTRY_GLOBAL_BYTES, "%bytes")}
+{field("part", "counting", at.COUNTING_PART)}
   %next_part = add i64 %part, 1
   store i64 %next_part, ptr %p_part
-{_place("masks", "counting", at.COUNTING_MASKS)}{_place("rows", "counting", at.COUNTING_ROWS)}
+{place("masks", "counting", at.COUNTING_MASKS)}{place("rows", "counting", at.COUNTING_ROWS)}
   %p_mask = getelementptr i64, ptr %masks, i64 %part
   store i64 %active, ptr %p_mask
   %row = getelementptr [512 x i8], ptr %rows, i64 %part
   %all = load <64 x i64>, ptr %addresses, align 64
   store <64 x i64> %all, ptr %row, align 64
-{_field("pattern", "entry_of", at.ENTRY_PATTERN, "ptr")}
-{_place("p_result", "pattern", at.PATTERN_RESULT)}
+{field("pattern", "entry_of", at.ENTRY_PATTERN, "ptr")}
+{place("p_result", "pattern", at.PATTERN_RESULT)}
   %is_first = icmp eq i64 %part, 0
   br i1 %is_first, label %first, label %later
 first:
@@ -227,7 +211,7 @@ work_out:
   br label %add
 add:
   %lines = phi i64 [ %quick, %first ], [ %before, %as_before ], [ %exact, %work_out ]
-{_add("lines_first", "entry_of", at.ENTRY_GLOBAL_LINES, "%lines")}
+{add("lines_first", "entry_of", at.ENTRY_GLOBAL_LINES, "%lines")}
   ret void
 later:
   %previous = sub i64 %part, 1
@@ -251,7 +235,7 @@ later:
   br i1 %none_new, label %end, label %maybe
 maybe:
   %more = call i64 @new_lines(ptr %counting, i64 %part, i64 %size)
-{_add("lines_later", "entry_of", at.ENTRY_GLOBAL_LINES, "%more")}
+{add("lines_later", "entry_of", at.ENTRY_GLOBAL_LINES, "%more")}
   ret void
 end:
   ret void
@@ -285,7 +269,7 @@ define private i64 @ordered_lines(i64 %active, i64 %size, <64 x i64> %all) {{
 define private i64 @new_lines(ptr %counting, i64 %last_part, i64 %size) {{
 entry:
   %stamp = call i64 @new_stamp(ptr %counting)
-{_place("masks", "counting", at.COUNTING_MASKS)}{_place("rows", "counting", at.COUNTING_ROWS)}
+{place("masks", "counting", at.COUNTING_MASKS)}{place("rows", "counting", at.COUNTING_ROWS)}
   %reach = sub i64 %size, 1
   br label %part
 part:
@@ -328,118 +312,10 @@ end:
 }}
 """
 
-_LDS = f"""
-define private void @count_lds(ptr %counting, ptr %entry_of, i64 %active, i64 %size, ptr %addresses) {{
-entry:
-  %lanes = call i64 @llvm.ctpop.i64(i64 %active)
-  %bytes = mul i64 %lanes, %size
-{_add("total_bytes", "entry_of", at.ENTRY_LDS_BYTES, "%bytes")}
-{_field("pattern", "entry_of", at.ENTRY_PATTERN, "ptr")}{_field("rule", "pattern", at.PATTERN_RULE, "ptr")}
-  %unknown = icmp eq ptr %rule, null
-  br i1 %unknown, label %end, label %look
-look:
-  %known = call i1 @matches(ptr %pattern, i64 %active, ptr %addresses, i64 3)
-  br i1 %known, label %add, label %work_out
-work_out:
-  call void @lds_passes(ptr %counting, ptr %pattern, ptr %rule, i64 %active, ptr %addresses)
-  br label %add
-add:
-{_field("result", "pattern", at.PATTERN_RESULT)}{_field("phase_result", "pattern", at.PATTERN_PHASES)}
-{_field("unaligned", "pattern", at.PATTERN_UNALIGNED)}
-{_add("passes", "entry_of", at.ENTRY_LDS_PASSES, "%result")}
-{_add("phases", "entry_of", at.ENTRY_LDS_PHASES, "%phase_result")}
-{_add("uncounted", "pattern", at.PATTERN_UNCOUNTED, "%unaligned")}
-  ret void
-end:
-  ret void
-}}
-
-; What a pattern costs: in every phase, the most different dwords that are wanted from one bank.
-define private void @lds_passes(ptr %counting, ptr %pattern, ptr %rule, i64 %active, ptr %addresses) {{
-entry:
-{_place("to_result", "pattern", at.PATTERN_RESULT)}{_place("to_phases", "pattern", at.PATTERN_PHASES)}
-{_place("to_unaligned", "pattern", at.PATTERN_UNALIGNED)}{_place("to_worst", "pattern", at.PATTERN_MAX_WAYS)}
-{_place("ways", "counting", at.COUNTING_WAYS)}{_field("dwords", "rule", at.RULE_DWORDS)}
-{_field("banks", "rule", at.RULE_BANKS)}{_field("phases", "rule", at.RULE_PHASES)}
-{_field("per_phase", "rule", at.RULE_LANES_PER_PHASE)}{_place("lane_numbers", "rule", at.RULE_LANES)}
-  store i64 0, ptr %to_result
-  store i64 0, ptr %to_phases
-  %all = load <64 x i64>, ptr %addresses, align 64
-  %within = and <64 x i64> %all, splat (i64 3)
-  %are_off = icmp ne <64 x i64> %within, zeroinitializer
-  %off = bitcast <64 x i1> %are_off to i64
-  %off_active = and i64 %off, %active
-  %is_off = icmp ne i64 %off_active, 0
-  %unaligned = zext i1 %is_off to i64
-  store i64 %unaligned, ptr %to_unaligned
-  br i1 %is_off, label %end, label %phase
-phase:
-  %p = phi i64 [ 0, %entry ], [ %p_next, %phase_done ]
-  %total = phi i64 [ 0, %entry ], [ %total_now, %phase_done ]
-  %busy = phi i64 [ 0, %entry ], [ %busy_now, %phase_done ]
-  %stamp = call i64 @new_stamp(ptr %counting)
-  call void @llvm.memset.p0.i64(ptr %ways, i8 0, i64 {8 * at.MAX_BANKS}, i1 false)
-  %start = mul i64 %p, %per_phase
-  br label %lane
-lane:
-  %i = phi i64 [ 0, %phase ], [ %i_next, %lane_done ]
-  %most = phi i64 [ 0, %phase ], [ %most_after, %lane_done ]
-  %position = add i64 %start, %i
-  %p_lane = getelementptr i64, ptr %lane_numbers, i64 %position
-  %number = load i64, ptr %p_lane
-  %shifted = lshr i64 %active, %number
-  %takes_part = trunc i64 %shifted to i1
-  br i1 %takes_part, label %accesses, label %lane_done
-accesses:
-  %p_address = getelementptr i64, ptr %addresses, i64 %number
-  %address = load i64, ptr %p_address
-  %first_dword = lshr i64 %address, {_DWORD_SHIFT}
-  br label %dword
-dword:
-  %k = phi i64 [ 0, %accesses ], [ %k_next, %dword ]
-  %m = phi i64 [ %most, %accesses ], [ %most_now, %dword ]
-  %d = add i64 %first_dword, %k
-  %fresh = call i64 @insert(ptr %counting, i64 %d, i64 %stamp)
-  %bank = urem i64 %d, %banks
-  %p_ways = getelementptr i64, ptr %ways, i64 %bank
-  %w = load i64, ptr %p_ways
-  %w_now = add i64 %w, %fresh
-  store i64 %w_now, ptr %p_ways
-  %is_more = icmp ugt i64 %w_now, %m
-  %most_now = select i1 %is_more, i64 %w_now, i64 %m
-  %k_next = add i64 %k, 1
-  %k_more = icmp ult i64 %k_next, %dwords
-  br i1 %k_more, label %dword, label %lane_done
-lane_done:
-  %most_after = phi i64 [ %most, %lane ], [ %most_now, %dword ]
-  %i_next = add i64 %i, 1
-  %i_more = icmp ult i64 %i_next, %per_phase
-  br i1 %i_more, label %lane, label %phase_done
-phase_done:
-  %total_now = add i64 %total, %most_after
-  %is_busy = icmp ne i64 %most_after, 0
-  %one = zext i1 %is_busy to i64
-  %busy_now = add i64 %busy, %one
-  %worst = load i64, ptr %to_worst
-  %is_worst = icmp ugt i64 %most_after, %worst
-  %worst_now = select i1 %is_worst, i64 %most_after, i64 %worst
-  store i64 %worst_now, ptr %to_worst
-  %p_next = add i64 %p, 1
-  %p_more = icmp ult i64 %p_next, %phases
-  br i1 %p_more, label %phase, label %done
-done:
-  store i64 %total_now, ptr %to_result
-  store i64 %busy_now, ptr %to_phases
-  ret void
-end:
-  ret void
-}}
-"""
-
 COUNTING_FUNCTIONS = ("count", "count_access", "observe")
 
 
 def counting_functions() -> str:
     """LLVM IR of the handlers `count` and `count_access`, and of the observer `observe`."""
     handlers = _counting_handler("count", has_accesses=False) + _counting_handler("count_access", has_accesses=True)
-    return "declare i64 @llvm.ctpop.i64(i64)\n" + handlers + _OBSERVE + _SET + _LINES + _LDS
+    return "declare i64 @llvm.ctpop.i64(i64)\n" + handlers + _OBSERVE + _SET + _LINES + LDS_FUNCTIONS
