@@ -6,6 +6,9 @@
 PY := $(or $(PYTHON),.venv/bin/python)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
+# One process per core; a file's tests stay in one, for what they set up together.
+PARALLEL := --numprocesses auto --dist loadfile
+
 .PHONY: help setup lab test fast lint types bench clean
 
 help: ## Print the targets
@@ -18,11 +21,11 @@ lab: setup ## Open JupyterLab on the tour
 	$(PY) -m jupyterlab $(AS_ROOT) notebooks/00_tour.ipynb
 
 test: setup lint types ## Everything that must hold: lint, types, all tests, all notebooks
-	$(PY) -m pytest
+	$(PY) -m pytest $(PARALLEL)
 	$(PY) -m pytest --nbval notebooks
 
 fast: setup ## The tests that take no time, without notebooks: under a minute
-	$(PY) -m pytest -m "not slow" tests flydsl
+	$(PY) -m pytest $(PARALLEL) -m "not slow" tests flydsl
 
 lint: setup ## Check style and format with ruff
 	$(PY) -m ruff check .
