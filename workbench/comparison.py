@@ -8,13 +8,14 @@ from typing import Any
 
 from flydsl.compiler import CompiledArtifact, Pipeline, Stage
 from flydsl.errors import ArgumentError
-from workbench.html import code, details, escape, message, table, title
+from workbench.html import code, details, escape, faint, message, table, title
 from workbench.ir import Diff
 from workbench.levels import isa_level
 from workbench.occupancy import occupancy_text
 from workbench.pipeline import label
 
 _MAX_DIFF_LINES = 80
+_LIVE_HINT = title(faint(f"One stage at a time, whole: {code('%flydiff --live')} or {code('.explore()')}"))
 
 
 def compare(before: Any, after: Any, stage: str | int | None = None) -> Comparison | TextComparison:
@@ -93,7 +94,8 @@ class Comparison:
             for name, diff in _folded(self.stages())
             if not diff.is_empty
         )
-        parts = [title(names), self.kernels_html(), table(("after", "lines"), rows), diffs, *self._errors()]
+        changes = table(("after", "lines"), rows)
+        parts = [title(names), self.kernels_html(), changes, diffs, *self._errors(), _LIVE_HINT]
         return f"<div>{''.join(parts)}</div>"
 
     def kernels_html(self) -> str:

@@ -14,6 +14,7 @@ from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.compiler import Pipeline, capture_launches
 from flydsl.errors import ArgumentError, FlyError
 from workbench.comparison import compare
+from workbench.explorers import explore
 from workbench.report import DEFAULT_SECTIONS, SECTIONS, Report, Shown, reports
 
 _NOTHING_LAUNCHED = (
@@ -68,9 +69,7 @@ def _flykernel_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--name", metavar="NAME", help="bind the pipeline to a variable; a list of them where there are several"
     )
-    parser.add_argument(
-        "--static", action="store_true", help="without controls: for notebooks that are saved and read, not run"
-    )
+    _add_form(parser)
     parser.add_argument("--help", action="store_true", help="show this text and run nothing")
     return parser
 
@@ -89,8 +88,18 @@ def _flydiff_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("after", nargs="?", help="another one")
     parser.add_argument("--stage", metavar="STAGE", help="of two pipelines, compare that stage only")
+    _add_form(parser)
     parser.add_argument("--help", action="store_true", help="show this text")
     return parser
+
+
+def _add_form(parser: argparse.ArgumentParser) -> None:
+    """The two forms. Static is the default: a widget is gone when a saved notebook is opened without its kernel."""
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--live", action="store_true", help="with controls, which work as long as the kernel runs")
+    forms.add_argument(
+        "--static", action="store_true", help="without controls; stays in a saved notebook (the default)"
+    )
 
 
 def register_magics(shell: Any) -> None:
@@ -111,7 +120,10 @@ def register_magics(shell: Any) -> None:
 
 
 def flydiff(shell: Any, line: str) -> None:
-    """Show the comparison of two expressions. Raises ArgumentError for bad options and things of no such kind."""
+    """Show the comparison of two expressions.
+
+    Raises ArgumentError for bad options, things of no such kind, and --live of what has no live view.
+    """
     options = _flydiff_parser().parse_args(_words("%flydiff", line))
     if options.help:
         print(_flydiff_parser().format_help())
@@ -119,7 +131,8 @@ def flydiff(shell: Any, line: str) -> None:
     if options.before is None or options.after is None:
         raise ArgumentError("%flydiff compares two things", hint="%flydiff --help has examples")
     before, after = (shell.ev(text) for text in (options.before, options.after))
-    display(compare(before, after, _stage(options.stage)))
+    comparison = compare(before, after, _stage(options.stage))
+    display(explore(comparison) if options.live else comparison)
 
 
 def flykernel(shell: Any, line: str, cell: str) -> None:
@@ -143,20 +156,20 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
         for report in _flat(found):
             _stop_before(report, _stage(options.stage if options.step == _FIRST_STAGE else options.step))
     _bind(shell, options.name, _flat(found))
-    _show(found, is_static=options.static)
+    _show(found, is_live=options.live)
     failure = failure or next((report.error for report in _flat(found) if report.error), None)
     if failure is not None:
         raise failure
 
 
-def _show(found: list[list[Report]], *, is_static: bool) -> None:
+def _show(found: list[list[Report]], *, is_live: bool) -> None:
     """Each report; of two targets the comparison first."""
     for reports_of_one in zip(*found, strict=True):
         pipelines = [report.pipeline for report in reports_of_one if report.pipeline is not None]
         if len(pipelines) == 2:
             display(compare(*pipelines))
         for report in reports_of_one:
-            display(report if is_static else report.explore())
+            display(report.explore() if is_live else report)
 
 
 def _flat(found: list[list[Report]]) -> list[Report]:

@@ -9,7 +9,7 @@ from typing import Any
 from flydsl.arch import Arch
 from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import FlyError
-from workbench.html import code, details, escape, message, title
+from workbench.html import code, details, escape, faint, message, title
 from workbench.isa import isa_html, isa_text
 from workbench.layout_list import layouts_html
 from workbench.occupancy import kernel_html, kernel_text, kernels_html
@@ -18,6 +18,7 @@ from workbench.run import run_html, value_text
 
 SECTIONS = ("layout", "pipeline", "isa", "occupancy", "run")
 DEFAULT_SECTIONS = ("pipeline", "isa", "occupancy")
+_LIVE_HINT = title(faint(f"With controls: {code('%%flykernel --live')}"))
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Report:
         if self.pipeline is None:
             return [message(str(self.error))]
         stage = [] if self._stage is None else [stage_html(self._stage)]
-        return [*stage, *(self._section(name) for name in self._sections())]
+        return [*stage, *(self._section(name) for name in self._sections()), _LIVE_HINT]
 
     def _sections(self) -> list[str]:
         """Those that there is something for; the pipeline in any case where it has not come to its end."""

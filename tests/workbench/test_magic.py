@@ -240,7 +240,7 @@ def test_the_debugger_finds_the_frame_that_failed(notebook):
 # --- what to show ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("static", ["", " --static"])
+@pytest.mark.parametrize("form", ["", " --live"])
 @pytest.mark.parametrize(
     ("sections", "expected"),
     [
@@ -251,20 +251,31 @@ def test_the_debugger_finds_the_frame_that_failed(notebook):
         ("run", "first elements now"),
     ],
 )
-def test_sections_are_shown_as_asked_for(notebook, read, sections, expected, static):
+def test_sections_are_shown_as_asked_for(notebook, read, sections, expected, form):
     others = {"pipeline": "structured control flow", "isa": "instructions", "occupancy": "vector registers per lane"}
-    (shown,) = notebook.run(f"%%flykernel --show {sections}{static}\n{RUN}").shown
+    (shown,) = notebook.run(f"%%flykernel --show {sections}{form}\n{RUN}").shown
     page = read(shown["text/html"]).text
     assert expected in page
     assert [text for name, text in others.items() if name != sections and text in page] == []
 
 
-def test_widgets_unless_static(notebook):
+@pytest.mark.parametrize("magic", [f"%%flykernel{{}}\n{RUN}", "%flydiff p q{}"])
+def test_widgets_are_asked_for(notebook, read, magic):
     widget = "application/vnd.jupyter.widget-view+json"
-    assert widget in notebook.run(f"%%flykernel\n{RUN}").shown[0]
-    static = notebook.run(f"%%flykernel --static\n{RUN}").shown[0]
-    assert widget not in static
-    assert "text/html" in static
+    notebook.run("p, q = (launch.lower(A, B, C, 128, scale).run() for scale in (2, 3))")
+    assert widget in notebook.run(magic.format(" --live")).shown[0]
+    for form in ("", " --static"):
+        (shown,) = notebook.run(magic.format(form)).shown
+        assert widget not in shown
+        hint = read(shown["text/html"]).text[-60:]
+        assert "--live" in hint
+    assert "not allowed with" in notebook.run(magic.format(" --live --static")).text
+
+
+def test_texts_have_no_live_comparison(notebook):
+    outcome = notebook.run("%flydiff 'str(1)' 'str(2)' --live")
+    assert "a TextComparison has no live view" in outcome.text
+    assert not outcome.shown
 
 
 def test_a_run_shows_the_results(notebook, read):
@@ -284,7 +295,7 @@ def test_layouts_of_the_kernel_are_drawn(notebook, read):
         "    t = fx.logical_divide(A, fx.make_layout((4, 2), (2, 1)))\n    fx.slice(t, (None, fx.thread_idx.x))\n"
         "@flyc.jit\ndef run_tiles(A: fx.Tensor):\n    tiles(A).launch(grid=1, block=1)"
     )
-    (shown,) = notebook.run("%%flykernel --show layout --static\nrun_tiles(A)").shown
+    (shown,) = notebook.run("%%flykernel --show layout\nrun_tiles(A)").shown
     assert "(4,2):(2,1) cell:3" in read(shown["text/html"]).text
 
 
@@ -292,7 +303,7 @@ def test_layouts_of_the_kernel_are_drawn(notebook, read):
 
 
 def test_two_targets_are_compared(notebook, read):
-    outcome = notebook.run(f"%%flykernel --arch gfx942,gfx90a --static\n{RUN}")
+    outcome = notebook.run(f"%%flykernel --arch gfx942,gfx90a\n{RUN}")
     assert outcome.error is None, outcome.text
     comparison, one, other = (read(shown["text/html"]).text for shown in outcome.shown)
     assert "launch for gfx942 → launch for gfx90a" in comparison
@@ -346,9 +357,7 @@ def broken(monkeypatch):
     monkeypatch.setattr(fly_layout_lowering, "apply", fail)
 
 
-@pytest.mark.parametrize(
-    "options", ["", "--static", "--arch gfx950", "--show isa --static", "--step convert-fly-to-rocdl"]
-)
+@pytest.mark.parametrize("options", ["", "--live", "--arch gfx950", "--show isa --live", "--step convert-fly-to-rocdl"])
 def test_a_failed_compilation_shows_how_far_it_came(notebook, read, broken, options):
     outcome = notebook.run(f"%%flykernel {options}\n{RUN}\nafter = True")
     assert type(outcome.error).__name__ == "CompileError"
