@@ -9,7 +9,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # One process per core; a file's tests stay in one, for what they set up together.
 PARALLEL := --numprocesses auto --dist loadfile
 
-.PHONY: help setup lab test fast lint types bench clean
+.PHONY: help setup browser lab test fast lint types bench clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -17,11 +17,15 @@ help: ## Print the targets
 setup: ## Make or update the environment; quick when there is nothing to do
 	@tools/setup.sh $(PYTHON)
 
+browser: setup ## The tests in a real browser; installs Debian's Chromium where it is missing and this is root
+	@tools/browser.sh
+	$(PY) -m pytest tests/browser
+
 lab: setup ## Open JupyterLab on the tour
 	$(PY) -m jupyterlab $(AS_ROOT) notebooks/00_tour.ipynb
 
 test: setup lint types ## Everything that must hold: lint, types, all tests, all notebooks
-	$(PY) -m pytest $(PARALLEL)
+	$(PY) -m pytest $(PARALLEL) --ignore=tests/browser
 	$(PY) -m pytest --nbval notebooks
 
 fast: setup ## The tests that take no time, without notebooks: under a minute

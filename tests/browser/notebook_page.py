@@ -1,0 +1,151 @@
+"""A notebook in JupyterLab, as a user has it before them: cells to run, controls by their labels, what is shown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page, expect
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+_OPEN_TIMEOUT_MS = 30_000
+_CELL_TIMEOUT_MS = 60_000
+
+
+class NotebookPage:
+    """A notebook that is open in a page of the browser."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        page.goto(url)
+        self.cell(0).wait_for(timeout=_OPEN_TIMEOUT_MS)
+
+    def cell(self, index: int) -> Locator:
+        """A cell, counted from 0, Markdown included."""
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(index)
+
+    def output(self, index: int) -> Output:
+        """What a cell shows."""
+        return Output(self.cell(index).locator(".jp-Cell-outputArea"))
+
+    def run(self, index: int) -> Output:
+        """Run a cell with Shift+Enter once the kernel is ready, and wait until it has ended."""
+        expect(self.page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
+        editor = self.cell(index).locator(".cm-content")
+        editor.click()
+        editor.press("Shift+Enter")
+        expect(self.cell(index).locator(".jp-InputPrompt")).to_have_text(
+            re.compile(r"\[\d+\]:"), timeout=_CELL_TIMEOUT_MS
+        )
+        return self.output(index)
+
+    def run_all(self, count: int) -> Output:
+        """Run the first `count` cells; what the last of them shows."""
+        for index in range(count - 1):
+            self.run(index)
+        return self.run(count - 1)
+
+    def save(self) -> None:
+        """Save with the menu's command, and wait until it is on disk."""
+        self.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+        expect(self.page.locator(".jp-mod-dirty")).to_have_count(0)
+
+    def set_theme(self, name: str) -> None:
+        """ "JupyterLab Light" or "JupyterLab Dark"."""
+        self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
+        expect(self.page.locator(f"body[data-jp-theme-name='{name}']")).to_have_count(1)
+
+
+class Output:
+    """A part of the page with what a cell shows: text, and controls by the labels that a user reads."""
+
+    def __init__(self, area: Locator) -> None:
+        self.area = area
+
+    @property
+    def page(self) -> Page:
+        """The page that it is on."""
+        return self.area.page
+
+    def shows(self, *texts: str) -> None:
+        """Wait until all of the texts can be seen somewhere in it."""
+        for text in texts:
+            expect(self.area).to_contain_text(text, use_inner_text=True)
+
+    def shows_no(self, *texts: str) -> None:
+        """Wait until none of the texts can be seen in it."""
+        for text in texts:
+            expect(self.area).not_to_contain_text(text, use_inner_text=True)
+
+    def open_tab(self, title: str) -> Output:
+        """Choose a tab; its panel."""
+        self.area.get_by_role("tab", name=title, exact=True).click()
+        return self.shown_tab()
+
+    def shown_tab(self) -> Output:
+        """The panel of the tab that is open."""
+        return Output(self.area.locator(".widget-tab-contents > :not(.lm-mod-hidden)"))
+
+    def press(self, label: str) -> None:
+        """Press a button."""
+        self.button(label).click()
+
+    def button(self, label: str) -> Locator:
+        """A button."""
+        return self.area.get_by_role("button", name=label, exact=True)
+
+    def unfold(self, summary: str) -> None:
+        """Open a part that is folded."""
+        self.area.locator("summary", has_text=summary).click()
+
+    def line(self, listing: str, text: str) -> Locator:
+        """The first line of a listing that has a text in it."""
+        return self.area.get_by_role("listbox", name=listing).get_by_role("option").filter(has_text=text).first
+
+    def lit_lines(self, listing: str) -> list[str]:
+        """The lines of a listing that are lit."""
+        return self.area.get_by_role("listbox", name=listing).get_by_role("option", selected=True).all_inner_texts()
+
+    def choose(self, label: str, option: str) -> None:
+        """Choose from a list."""
+        self.area.get_by_label(label, exact=True).select_option(label=option)
+
+    def enter(self, label: str, text: str) -> None:
+        """Put a text into a field, in place of what is there."""
+        field = self.area.get_by_label(label, exact=True)
+        field.fill(text)
+        field.press("Enter")
+
+    def check(self, label: str, *, on: bool = True) -> None:
+        """Check a box or clear it."""
+        self.area.locator("label", has_text=label).locator("input[type=checkbox]").set_checked(on)
+
+    def slider(self, label: str) -> Locator:
+        """A slider with everything that belongs to it."""
+        exact = re.compile(f"^{re.escape(label)}$")
+        return self.area.locator(".widget-slider").filter(has=self.area.page.locator("label", has_text=exact))
+
+    def slide(self, label: str, value: int) -> None:
+        """Put a slider to a value, by the number beside it."""
+        readout = self.slider(label).locator(".widget-readout")
+        readout.fill(str(value))
+        readout.press("Enter")
+        expect(self.slider(label).get_by_role("slider")).to_have_attribute("aria-valuenow", f"{value}.0")
+
+    @property
+    def picture(self) -> Locator:
+        """A plotly figure, drawn."""
+        return self.area.locator(".js-plotly-plot .main-svg").first
+
+    def shows_picture_titled(self, title: str) -> None:
+        """Wait until the figure has a text in its title."""
+        expect(self.area.locator(".js-plotly-plot .gtitle")).to_contain_text(title)
+
+    def shows_in_picture(self, text: str) -> None:
+        """Wait until the figure has a text somewhere."""
+        expect(self.area.locator(".js-plotly-plot")).to_contain_text(text)
+
+    def screenshot(self, name: str) -> None:
+        """Keep a picture of it."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.area.screenshot(path=SCREENSHOTS / f"{name}.png")

@@ -1,0 +1,182 @@
+"""`%%flykernel --live` in a browser: every control does what its label says."""
+
+from __future__ import annotations
+
+import pytest
+
+CELLS = [
+    """\
+%load_ext workbench
+import torch
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+
+@flyc.kernel
+def add(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
+    tile = fx.make_layout((4, 2), (2, 1))
+    tA = fx.logical_divide(A, tile)
+    i = fx.block_idx.x * 64 + fx.thread_idx.x
+    C[i] = A[i] + B[i]
+
+@flyc.jit
+def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, n: fx.Int32):
+    add(A, B, C).launch(grid=n // 64, block=64)
+
+A, B, C = torch.ones(128), torch.ones(128), torch.zeros(128)""",
+    "%%flykernel --live --show layout,pipeline,isa,occupancy,run\nlaunch(A, B, C, 128)",
+    "%%flykernel --live --step --name p\nlaunch(A, B, C, 128)",
+    "import workbench\nworkbench.compare(launch.lower(A, B, C, 128).run(), p.run()).explore()",
+]
+
+
+@pytest.fixture(scope="module")
+def notebook(lab, open_notebook):
+    notebook = open_notebook(lab.write("compilation.ipynb", CELLS))
+    notebook.run_all(3)
+    return notebook
+
+
+@pytest.fixture
+def view(notebook):
+    """A compilation that is finished."""
+    return notebook.output(1)
+
+
+@pytest.fixture
+def what_if(view):
+    """The occupancy tab, as it is after Reset."""
+    tab = view.open_tab("Occupancy")
+    tab.press("Reset")
+    tab.shows("8 of 8 waves per SIMD")
+    return tab
+
+
+def test_the_stages_and_what_they_changed(view):
+    tab = view.open_tab("Pipeline")
+    tab.shows("19 of 19 stages done", "fly-layout-lowering", "6 to 7")
+    tab.unfold("What changed: 8 of 19 stages")
+    tab.unfold("3 fly-layout-lowering +8 -13")
+    tab.shows("+      %")
+    view.screenshot("pipeline")
+
+
+def test_a_line_lights_its_origin_at_every_level(view):
+    tab = view.open_tab("Lines")
+    tab.choose("Left level", "traced")
+    tab.choose("Right level", "ISA")
+    tab.line("Source lines", "C[i] = A[i] + B[i]").click()
+    tab.shows("cell:11 at every level:", "global_store_dword")
+    assert tab.lit_lines("Source lines") == ["    C[i] = A[i] + B[i]"]
+    assert any("store" in line for line in tab.lit_lines("Left lines"))
+    assert any("global_store_dword" in line for line in tab.lit_lines("Right lines"))
+    tab.line("Source lines", "i = fx.block_idx.x").click()
+    tab.shows("cell:10 at every level:")
+    assert tab.lit_lines("Right lines")
+    assert not any("global_store_dword" in line for line in tab.lit_lines("Right lines"))
+    view.screenshot("lines")
+    tab.area.get_by_role("button", name="5 canonicalize: ").click()
+    tab.shows("arith.muli")
+
+
+def test_where_an_operation_is(view):
+    for name in ("Lines", "Compare"):
+        tab = view.open_tab(name)
+        tab.enter("Find operation", "fly.ptr.load")
+        tab.shows("in 3 fly-layout-lowering: appears (2)", "in 8 convert-fly-to-rocdl: gone (there were 2)")
+        tab.enter("Find operation", "<b>none</b>")
+        tab.shows("No operation is called <b>none</b> at any level.")
+        tab.enter("Find operation", "")
+        tab.shows_no("No operation")
+
+
+def test_any_two_levels(view):
+    tab = view.open_tab("Compare")
+    tab.choose("From", "traced")
+    tab.choose("To", "8 convert-fly-to-rocdl")
+    tab.shows("traced → 8 convert-fly-to-rocdl: +", "llvm.load")
+    tab.choose("From", "8 convert-fly-to-rocdl")
+    tab.shows("8 convert-fly-to-rocdl → 8 convert-fly-to-rocdl: no change")
+
+
+def test_registers_are_marked(view):
+    tab = view.open_tab("ISA")
+    tab.shows("registers in use (VGPR SGPR)", "s_endpgm", "waits for")
+    tab.enter("Registers", "s0")
+    marked = tab.area.locator("pre span[style*='rgba(240']")
+    view.page.wait_for_function("document.querySelectorAll(\"pre span[style*='rgba(240']\").length > 0")
+    assert all("s0" in text or "s[0:" in text for text in marked.all_inner_texts())
+
+
+def test_amounts_of_resources(what_if):
+    what_if.slide("VGPRs", 100)
+    what_if.shows("4 of 8 waves per SIMD, limited by VGPR")
+    what_if.slide("Workgroup size", 256)
+    what_if.slide("LDS bytes", 48 * 1024)
+    what_if.shows("1 of 8 waves per SIMD, limited by LDS")
+    what_if.choose("Architecture", "gfx950")
+    what_if.shows("3 of 8 waves per SIMD, limited by LDS")
+    what_if.slide("AGPRs", 100)
+    what_if.shows("2 of 8 waves per SIMD, limited by VGPR")
+    what_if.slide("SGPRs", 108)
+    what_if.shows("SGPR\t108")
+    what_if.screenshot("occupancy")
+
+
+def test_more_than_there_is(what_if):
+    what_if.slide("VGPRs", 1000)
+    what_if.shows("vgprs = 1000 is outside of what gfx942 has")
+    what_if.press("Reset")
+    what_if.shows("8 of 8 waves per SIMD, the maximum")
+
+
+def test_layouts(view):
+    tab = view.open_tab("Layouts")
+    tab.unfold("(4,2):(2,1) cell:9")
+    assert tab.area.locator("table, img").count()
+
+
+def test_the_run(view):
+    view.open_tab("Run").shows("first elements now", "float32[128]", "2, 2, 2, 2, 2, 2, 2, 2, …")
+
+
+def test_stepping_through(notebook):
+    view = notebook.output(2)
+    view.shows("0 of 19 stages done")
+    view.press("Run next stage")
+    view.shows("1 of 19 stages done")
+    view.press("Run all stages")
+    view.shows("19 of 19 stages done")
+    assert view.button("Run next stage").is_disabled()
+    view.open_tab("ISA").shows("s_endpgm")
+
+
+def test_a_stage_of_two_compilations(notebook):
+    view = notebook.run(3)
+    view.choose("Stage", "3 fly-layout-lowering")
+    view.shows("no change")
+
+
+def test_with_the_keyboard_alone(notebook, what_if):
+    """From the tabs to a slider, and from the source to the machine code."""
+    keyboard, view = notebook.page.keyboard, notebook.output(1)
+    what_if.slider("VGPRs").get_by_role("slider").focus()
+    for _ in range(3):
+        keyboard.press("PageUp")
+    what_if.shows_no("8 of 8 waves per SIMD, the maximum")
+    keyboard.press("Home")
+    what_if.shows("8 of 8 waves per SIMD, the maximum")
+
+    view.area.get_by_role("tab", name="Occupancy").focus()
+    for _ in range(3):
+        keyboard.press("ArrowLeft")
+    keyboard.press("Enter")
+    tab = view.shown_tab()
+    tab.line("Source lines", "C[i] = ").wait_for()
+    tab.area.get_by_role("listbox", name="Source lines").focus()
+    keyboard.press("End")
+    for _ in range(5):
+        keyboard.press("ArrowUp")
+    keyboard.press("Enter")
+    lit = tab.lit_lines("Source lines")
+    assert len(lit) == 1
+    tab.shows("at every level:" if lit[0].startswith("    ") else "That line has no line of the source.")

@@ -1,0 +1,165 @@
+"""Saved notebooks, opened without a kernel or turned into a page: every picture and diff is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbconvert import HTMLExporter
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+EVERY_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+CELLS = [
+    """\
+%load_ext workbench
+import torch
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+
+@flyc.kernel
+def add(A: fx.Tensor, B: fx.Tensor):
+    i = fx.block_idx.x * 64 + fx.thread_idx.x
+    B[i] = A[i] + 1.0
+
+@flyc.jit
+def launch(A: fx.Tensor, B: fx.Tensor, n: fx.Int32):
+    add(A, B).launch(grid=n // 64, block=64)
+
+A, B = torch.ones(128), torch.zeros(128)
+p, q = (launch.lower(A, B, 128, arch=arch).run() for arch in ("gfx942", "gfx950"))""",
+    "%%flykernel --show layout,pipeline,isa,occupancy,run\nlaunch(A, B, 128)",
+    "%%flykernel --live\nlaunch(A, B, 128)",
+    "%flydiff p q",
+    "p",
+    "p[3]",
+    "p.artifact.kernels[0]",
+    "fx.make_layout((4, 8), (8, 1))",
+    "fx.make_layout((4, 8), (8, 1)).explore()",
+    "p.explore()",
+]
+
+# What a user would miss: outputs without text or picture, and pictures that are not there.
+_MISSING = """() => [...document.querySelectorAll('.jp-OutputArea-output')].filter((output) => {
+  const pictures = [...output.querySelectorAll('img')];
+  const drawn = pictures.length > 0 || output.querySelector('.main-svg') !== null;
+  return pictures.some((image) => !image.complete || !image.naturalWidth) || !(drawn || output.innerText.trim());
+}).map((output) => output.outerHTML.slice(0, 300))"""
+
+
+def count_outputs(path: Path) -> int:
+    """How many outputs a notebook has; successive texts on one stream are one."""
+    return sum(len(cell.get("outputs", ())) for cell in nbformat.read(path, as_version=4).cells)
+
+
+def everything_is_there(page, path: Path) -> None:
+    outputs = page.locator(".jp-OutputArea-output")
+    page.wait_for_function(
+        "n => document.querySelectorAll('.jp-OutputArea-output').length == n", arg=count_outputs(path)
+    )
+    page.wait_for_function(f"({_MISSING})().length == 0")
+    shown = "".join(outputs.all_inner_texts())
+    assert "model not found" not in shown
+    assert "Error displaying widget" not in shown
+
+
+def open_without_kernel(path: Path, lab, open_notebook):
+    """A copy of a notebook that names no kernel: JupyterLab asks for one, and gets none. Nothing in it is trusted."""
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata.pop("kernelspec")
+    nbformat.write(notebook, lab.notebooks / f"reopened-{path.name}")
+    opened = open_notebook(f"reopened-{path.name}")
+    opened.page.get_by_role("button", name="No Kernel", exact=True).click()
+    return opened
+
+
+@pytest.fixture(scope="module")
+def saved(lab, open_notebook) -> Path:
+    """A notebook that JupyterLab ran and saved."""
+    path = lab.write("saved.ipynb", CELLS)
+    notebook = open_notebook(path)
+    notebook.run_all(len(CELLS))
+    notebook.save()
+    notebook.page.close()
+    return lab.notebooks / path
+
+
+@pytest.fixture
+def offline_page(browser) -> Iterator:
+    """A page that fetches nothing, for what nbconvert's template would fetch."""
+    context = browser.new_context(offline=True)
+    yield context.new_page()
+    context.close()
+
+
+@EVERY_NOTEBOOK
+def test_the_tutorial_without_a_kernel(path, lab, open_notebook):
+    notebook = open_without_kernel(path, lab, open_notebook)
+    everything_is_there(notebook.page, path)
+    notebook.page.close()
+
+
+@EVERY_NOTEBOOK
+def test_the_tutorial_as_a_page(path, offline_page, tmp_path):
+    show_as_page(path, offline_page, tmp_path)
+    everything_is_there(offline_page, path)
+
+
+def show_as_page(path: Path, page, folder: Path) -> None:
+    """What `jupyter nbconvert --to html` makes of a notebook."""
+    html, _ = HTMLExporter().from_filename(str(path))
+    (folder / "page.html").write_text(html, "utf-8")
+    page.goto((folder / "page.html").as_uri(), wait_until="load")
+
+
+def test_a_notebook_saved_by_jupyterlab(saved, lab, open_notebook):
+    notebook = open_without_kernel(saved, lab, open_notebook)
+    everything_is_there(notebook.page, saved)
+    for index in (1, 2, 4):
+        notebook.output(index).shows("19 of 19 stages done", "fly-layout-lowering")
+    notebook.output(3).shows("launch for gfx942 → launch for gfx950")
+    notebook.output(5).shows("+      ")
+    notebook.output(6).shows("8 of 8 waves per SIMD")
+
+
+def test_as_a_page(saved, offline_page, tmp_path):
+    show_as_page(saved, offline_page, tmp_path)
+    everything_is_there(offline_page, saved)
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_it_is_readable_in_both_themes(theme, lab, open_notebook, saved):
+    notebook = open_notebook(saved.name)
+    notebook.set_theme(theme)
+    output = notebook.output(5)
+    output.shows("fly-layout-lowering")
+    assert min(notebook.page.evaluate(_CONTRASTS)) >= _MIN_CONTRAST
+    output.screenshot(theme.lower().replace(" ", "-"))
+    notebook.page.close()
+
+
+# One colour for both themes has a contrast of at most 4.3 with white and with black; this is WCAG 2's least for graphics.
+_MIN_CONTRAST = 3
+# The contrast (WCAG 2) of each coloured text in a listing with what is behind it.
+_CONTRASTS = """() => {
+  const channels = (color) => color.match(/[\\d.]+/g).map(Number);
+  const over = (top, below) => {
+    const alpha = top.length > 3 ? top[3] : 1;
+    return below.map((value, i) => top[i] * alpha + value * (1 - alpha));
+  };
+  const background = (node) => {
+    if (!node) return [255, 255, 255];
+    return over(channels(getComputedStyle(node).backgroundColor), background(node.parentElement));
+  };
+  const luminance = (color) => {
+    const [r, g, b] = color.map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  return [...document.querySelectorAll('.jp-OutputArea-output pre span[style*="color:"]')].map((span) => {
+    const behind = background(span);
+    const [a, b] = [luminance(over(channels(getComputedStyle(span).color), behind)), luminance(behind)];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  });
+}"""
