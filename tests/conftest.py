@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-# Tests that compile and run many whole kernels, start an IPython shell for each test or a browser, or try very many layouts.
+# Tests that compile and run many whole kernels, start a browser or for each test an IPython shell, or try very many
+# layouts.
 SLOW = [
     HERE / "browser",
     HERE / "kernels",

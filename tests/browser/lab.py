@@ -19,7 +19,9 @@ _SETTINGS = {
     # Cells out of sight are rendered too, so that a test can look at all of them.
     "@jupyterlab/notebook-extension/tracker.jupyterlab-settings": '{"windowingMode": "none"}',
     # No questions about news, and no look for updates: both go to the network.
-    "@jupyterlab/apputils-extension/notification.jupyterlab-settings": '{"fetchNews": "false", "checkForUpdates": false}',
+    "@jupyterlab/apputils-extension/notification.jupyterlab-settings": (
+        '{"fetchNews": "false", "checkForUpdates": false}'
+    ),
 }
 
 

@@ -140,7 +140,7 @@ def test_it_is_readable_in_both_themes(theme, lab, open_notebook, saved):
     notebook.page.close()
 
 
-# One colour for both themes has a contrast of at most 4.3 with white and with black; this is WCAG 2's least for graphics.
+# One colour for both themes has a contrast of at most 4.3 with both backgrounds. WCAG 2 asks 3 of graphics.
 _MIN_CONTRAST = 3
 # The contrast (WCAG 2) of each coloured text in a listing with what is behind it.
 _CONTRASTS = """() => {
