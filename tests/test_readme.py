@@ -19,3 +19,9 @@ def test_code_blocks_run(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, ran.stderr
     assert "fly-layout-lowering" in ran.stdout
+
+
+def test_pictures_are_there_and_small() -> None:
+    pictures = [README.parent / path for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.read_text())]
+    assert len(pictures) >= 2
+    assert all(picture.stat().st_size < 200_000 for picture in pictures)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
@@ -144,6 +146,14 @@ class Output:
     def shows_in_picture(self, text: str) -> None:
         """Wait until the figure has a text somewhere."""
         expect(self.area.locator(".js-plotly-plot")).to_contain_text(text)
+
+    @contextmanager
+    def redraws(self) -> Iterator[None]:
+        """What is done inside of the `with` block changes what the figure draws."""
+        plot = self.area.locator(".js-plotly-plot").element_handle()
+        before = plot.evaluate("plot => JSON.stringify(plot.data)")
+        yield
+        self.page.wait_for_function("([plot, before]) => JSON.stringify(plot.data) !== before", arg=[plot, before])
 
     def screenshot(self, name: str) -> None:
         """Keep a picture of it."""

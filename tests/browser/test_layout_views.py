@@ -71,8 +71,9 @@ def test_a_swizzle_ends_conflicts(visualizer):
         visualizer.slide(label, 3)
     visualizer.shows_picture_titled("S<3,3,3>")
     visualizer.shows("gfx942\tnone")
-    visualizer.check("Light the slowest phase")
     visualizer.screenshot("swizzle")
+    with visualizer.redraws():
+        visualizer.check("Light the slowest phase")
 
 
 def test_how_lanes_go_and_whose_banks(visualizer):
