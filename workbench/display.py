@@ -8,6 +8,7 @@ from typing import Any
 from flydsl.arch import Occupancy
 from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Pipeline, Stage
+from flydsl.simulator.stepper import Simulation
 from workbench.isa import isa_html, isa_text
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.occupancy import (
@@ -20,6 +21,7 @@ from workbench.occupancy import (
     resources_text,
 )
 from workbench.pipeline import pipeline_html, stage_html, stage_text
+from workbench.stepper import simulation_html
 
 
 def artifact_html(artifact: CompiledArtifact | CodeObject) -> str:
@@ -41,6 +43,7 @@ VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     Kernel: (kernel_html, kernel_text),
     Resources: (resources_html, resources_text),
     Occupancy: (occupancy_html, occupancy_text),
+    Simulation: (simulation_html, repr),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from flydsl.codegen import Kernel
 from flydsl.compiler import CompiledArtifact, JitFunction, Pipeline, Stage
 from flydsl.errors import ArgumentError, FlyError
+from flydsl.simulator.stepper import Simulation
 from workbench.comparison import Comparison
 from workbench.layouts.explore import EXPLORERS as LAYOUT_EXPLORERS
 from workbench.levels import Level
@@ -64,6 +65,13 @@ def explore_comparison(comparison: Comparison) -> Any:
     return StageComparer(comparison)
 
 
+def explore_simulation(simulation: Simulation) -> Any:
+    """The stepper."""
+    from workbench.stepper_widget import Stepper
+
+    return Stepper(simulation)
+
+
 # Every type that has a live view, and what makes it: called with the value and whatever else `explore` was given.
 EXPLORERS: dict[type, Callable[..., Any]] = {
     JitFunction: explore_launch,
@@ -72,6 +80,7 @@ EXPLORERS: dict[type, Callable[..., Any]] = {
     Stage: explore_stage,
     Kernel: explore_kernel,
     Comparison: explore_comparison,
+    Simulation: explore_simulation,
     **LAYOUT_EXPLORERS,
 }
 

@@ -26,6 +26,7 @@ A, B, C = torch.ones(128), torch.ones(128), torch.zeros(128)""",
     "%%flykernel --live --show layout,pipeline,isa,occupancy,run\nlaunch(A, B, C, 128)",
     "%%flykernel --live --step --name p\nlaunch(A, B, C, 128)",
     "import workbench\nworkbench.compare(launch.lower(A, B, C, 128).run(), p.run()).explore()",
+    "launch.simulate(A[:64], B[:64], C[:64], 64).explore()",
 ]
 
 
@@ -179,3 +180,18 @@ def test_with_the_keyboard_alone(notebook, what_if):
     lit = tab.lit_lines("Source lines")
     assert len(lit) == 1
     tab.shows("at every level:" if lit[0].startswith("    ") else "That line has no line of the source.")
+
+
+def test_the_stepper(notebook):
+    view = notebook.run(4)
+    view.shows("workgroup (0, 0, 0)")
+    view.press("Step")
+    view.shows("changed in wave 0")
+    view.enter("Line", "11")
+    view.press("Run to line")
+    view.shows("at cell:11")
+    view.choose("Wave", "0")
+    view.press("Run to barrier")
+    view.shows("everything has run")
+    assert view.button("Run to the end").is_disabled()
+    view.screenshot("stepper")
