@@ -78,7 +78,7 @@ def open_without_kernel(path: Path, lab, open_notebook):
     notebook.metadata.pop("kernelspec")
     nbformat.write(notebook, lab.notebooks / f"reopened-{path.name}")
     opened = open_notebook(f"reopened-{path.name}")
-    opened.page.get_by_role("button", name="No Kernel", exact=True).click()
+    opened.page.get_by_role("dialog").get_by_role("button", name="No Kernel").click()
     return opened
 
 
