@@ -15,8 +15,7 @@ from flydsl.passes.rewriting import constant_of, create, defining_op
 # Operations that give every thread the same result on operands that are the same for every thread.
 _UNIFORM_SOURCES = ("gpu.block_id", "gpu.grid_dim", "gpu.block_dim", "arith.constant")
 _UNIFORM_ON_UNIFORM = ("arith.", "llvm.extractvalue")
-# What cannot be negative: ids, and the extents and strides in the struct that a tensor's layout is passed as.
-_NONNEGATIVE_SOURCES = ("gpu.block_id", "gpu.thread_id", "gpu.grid_dim", "gpu.block_dim", "llvm.extractvalue")
+_NONNEGATIVE_SOURCES = ("gpu.block_id", "gpu.thread_id", "gpu.grid_dim", "gpu.block_dim")
 _NONNEGATIVE_ON_NONNEGATIVE = tuple(
     f"arith.{name}"
     for name in (
@@ -98,11 +97,21 @@ def _is_nonnegative(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
     number = constant_of(value)
     if number is not None:
         return number >= 0
-    if op.name in _NONNEGATIVE_SOURCES:
+    if op.name in _NONNEGATIVE_SOURCES or _is_extent_or_stride(op):
         return True
     if op.name == "arith.andi":
         return any(is_nonnegative(operand, known) for operand in op.operands)
     return op.name in _NONNEGATIVE_ON_NONNEGATIVE and all(is_nonnegative(operand, known) for operand in op.operands)
+
+
+def _is_extent_or_stride(op: ir.Operation) -> bool:
+    """Whether an operation takes a part of the struct ((extents), (strides)) that a kernel gets a tensor's layout as.
+
+    The parts of other structs, such as those of a tuple of integers, may be negative.
+    """
+    return (
+        op.name == "llvm.extractvalue" and defining_op(op.operands[0]) is None and len(op.attributes["position"]) == 2
+    )
 
 
 def _sum(terms: list[ir.Value], at: ir.Location) -> ir.Value | None:
