@@ -10,10 +10,11 @@ from __future__ import annotations
 import builtins
 import dis
 import functools
+import operator
 import sys
 import sysconfig
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flydsl.compiler.decorated import DecoratedFunction
@@ -39,8 +40,8 @@ class Dependencies:
     """
 
     def __init__(self, function: Callable[..., Any], values: Iterable[Any] = ()) -> None:
-        self._names: list[tuple[Mapping[str, Any], str, Any, Any]] = []
-        self._cells: list[tuple[types.CellType, Any, Any]] = []
+        self._names: list[tuple[Mapping[str, Any], str, _Known]] = []
+        self._cells: list[tuple[types.CellType, _Known]] = []
         self._functions: list[tuple[types.FunctionType, Any, Any, Any]] = []
         self._seen: dict[tuple[int, ...], Any] = {}
         for value in (function, *values):
@@ -49,13 +50,11 @@ class Dependencies:
 
     def unchanged(self) -> bool:
         """Whether everything is still what it was."""
-        for namespace, name, value, known in self._names:
-            now = namespace.get(name, _ABSENT)
-            if (now is not value or isinstance(value, _CONTAINERS)) and form(now) != known:
+        for namespace, name, known in self._names:
+            if not known.is_now(namespace.get(name, _ABSENT)):
                 return False
-        for cell, value, known in self._cells:
-            now = _contents(cell)
-            if (now is not value or isinstance(value, _CONTAINERS)) and form(now) != known:
+        for cell, known in self._cells:
+            if not known.is_now(_contents(cell)):
                 return False
         return all(
             function.__code__ is code and function.__defaults__ is defaults and function.__kwdefaults__ is keywords
@@ -85,7 +84,7 @@ class Dependencies:
         names, attributes = _names(function.__code__)
         for cell in function.__closure__ or ():
             value = _contents(cell)
-            self._cells.append((cell, value, form(value)))
+            self._cells.append((cell, _Known(value)))
             self._follow(value, attributes)
         # A builtin that is not shadowed yet is a dependency too.
         for name in names & (function.__globals__.keys() | vars(builtins).keys()):
@@ -93,11 +92,40 @@ class Dependencies:
 
     def _record(self, namespace: Mapping[str, Any], name: str, attributes: set[str]) -> None:
         value = namespace.get(name, _ABSENT)
-        self._names.append((namespace, name, value, form(value)))
+        self._names.append((namespace, name, _Known(value)))
         self._follow(value, attributes)
 
 
+class _Known:
+    """A value as it was. Every launch asks whether it still is, so objects are compared first and forms only then."""
+
+    __slots__ = ("_form", "_items", "_value")
+
+    def __init__(self, value: Any) -> None:
+        self._value, self._form = value, form(value)
+        items = _items(value)
+        nested = any(isinstance(item, _CONTAINERS) for item in items)
+        self._items = None if nested or isinstance(value, set) else items
+
+    def is_now(self, now: Any) -> bool:
+        """Whether `now` traces the same code."""
+        if now is self._value:
+            if not isinstance(now, _CONTAINERS):
+                return True
+            known = self._items
+            if known is not None and len(known) == len(items := _items(now)) and all(map(operator.is_, items, known)):
+                return True
+        return bool(form(now) == self._form)
+
+
 _CONTAINERS = (tuple, list, dict, set)
+
+
+def _items(value: Any) -> Sequence[Any]:
+    """What a list, tuple or dict holds, in order; nothing for other values."""
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return tuple(value) if isinstance(value, tuple | list) else ()
 
 
 def _contents(cell: types.CellType) -> Any:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from flydsl.errors import ArgumentError
 
@@ -58,11 +59,15 @@ _CODE_VARIABLES = (
     "FLYDSL_COMPILE_OPT_LEVEL",
     "FLYDSL_DEBUG_ENABLE_DEBUG_INFO",
 )
+# Every launch asks for these. For a variable that is not set `os.environ` raises two exceptions inside, a microsecond
+# each time; the dict behind it does not.
+_CODE_KEYS = tuple(map(os.environ.encodekey, _CODE_VARIABLES))
+_environment: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
 
 
-def code_settings() -> tuple[str | None, ...]:
+def code_settings() -> tuple[Any, ...]:
     """The variables that decide which code a compilation makes, as they stand: part of the key of a cache."""
-    return tuple(map(os.environ.get, _CODE_VARIABLES))
+    return tuple(map(_environment.get, _CODE_KEYS))
 
 
 def opt_level() -> int:
