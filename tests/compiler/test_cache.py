@@ -114,11 +114,14 @@ NOTEBOOK = """
 import flydsl.compiler as flyc, flydsl.expr as fx
 STEP = 1
 TABLE = [1, 2]
+NESTED = ([0],)
+WIDTHS = {"a": 0}
+CHOSEN = set()
 class Config:
     step = 1
 config = types.SimpleNamespace(step=1, other=0)
 def helper(value):
-    return value + STEP + TABLE[0] + Config.step + config.step + max(0, 0)
+    return value + STEP + TABLE[0] + Config.step + config.step + max(0, 0) + NESTED[0][0] + WIDTHS["a"] + len(CHOSEN)
 @flyc.kernel
 def kernel(A: fx.Tensor, value: fx.Int32):
     A[fx.thread_idx.x] = helper(value).to(fx.Float32)
@@ -147,6 +150,9 @@ def filled(cell: dict[str, Any]) -> float:
         ("STEP = 10", 13),
         ("STEP = True; STEP += 1", 5),
         ("TABLE[0] = 7", 10),
+        ("NESTED[0][0] = 2", 6),
+        ("WIDTHS['a'] = 3", 7),
+        ("CHOSEN.add(1)", 5),
         ("Config.step = 5", 8),
         ("config.step = 6", 9),
         ("def helper(value): return value + 20", 20),
