@@ -14,9 +14,10 @@ from flydsl.compiler.signature import Parameter
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.control_flow.region import regions_closed
 from flydsl.expr.emit import emit
-from flydsl.expr.numeric import ArithValue, Boolean, Index, Int32, Numeric, as_numeric, numeric_class
+from flydsl.expr.numeric import Boolean, Index, Int32, Numeric, as_numeric, numeric_class
 from flydsl.expr.typing import Constexpr, FlyValue, Stream, Tensor
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]

@@ -33,6 +33,7 @@ from flydsl.expr.arith import (
     unwrap,
     xori,
 )
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.derived import (
     make_layout_tv,
     make_rmem_tensor,
@@ -55,7 +56,6 @@ from flydsl.expr.gpu import (
 )
 from flydsl.expr.math import *
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import ArithValue
 from flydsl.expr.primitive import *
 from flydsl.expr.shared_allocator import SharedAllocator, Storage
 from flydsl.expr.struct import Align, Array, is_composite_type, is_struct_type, struct, union

@@ -10,9 +10,10 @@ from mlir import ir
 from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.elementwise import element_of, has_arithmetic, raw, shape_of, wrap
 from flydsl.expr.emit import emit
-from flydsl.expr.numeric import ArithValue, Boolean, Float32, Index, Int64, Numeric, numeric_class
+from flydsl.expr.numeric import Boolean, Float32, Index, Int64, Numeric, numeric_class
 
 
 def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:

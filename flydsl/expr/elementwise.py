@@ -11,8 +11,9 @@ from mlir import ir
 from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
-from flydsl.expr.numeric import ArithValue, Boolean, Integer, Numeric, as_numeric, is_python_number, wrap_scalar
+from flydsl.expr.numeric import Boolean, Integer, Numeric, as_numeric, is_python_number, wrap_scalar
 
 
 def raw(value: Any) -> ir.Value:

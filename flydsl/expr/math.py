@@ -21,10 +21,11 @@ from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.elementwise import beside, check_operands, fastmath_attribute, raw, shape_of, type_like, wrap
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import ArithValue, Boolean, Float32, Int32, as_numeric, is_python_number
+from flydsl.expr.numeric import Boolean, Float32, Int32, as_numeric, is_python_number
 
 __all__ = [
     "absf",

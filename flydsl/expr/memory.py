@@ -11,8 +11,9 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import PointerType, fly_type, is_static
 from flydsl.errors import ArgumentError
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.numeric import ArithValue, Numeric, numeric_class, require_numeric
+from flydsl.expr.numeric import Numeric, numeric_class, require_numeric
 from flydsl.expr.operands import as_ir_value, as_operand, element_name, ir_type_of, located
 from flydsl.expr.pointer import Pointer
 from flydsl.expr.typing import IntTuple, LayoutValue, Tensor

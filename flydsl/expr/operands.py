@@ -24,8 +24,9 @@ from flydsl.dialect.types import (
     is_static,
 )
 from flydsl.errors import ArgumentError, FlyError
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit_fly, require_trace
-from flydsl.expr.numeric import ArithValue, Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
+from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
 from flydsl.expr.typing import (
     ComposedLayout,
     CopyAtom,

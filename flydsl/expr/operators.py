@@ -19,8 +19,9 @@ from typing import Any
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr import arith, math
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.elementwise import emit_binary, is_operand, like, static_integer, wrapped
-from flydsl.expr.numeric import ArithValue, Boolean, Numeric, as_numeric, is_python_number
+from flydsl.expr.numeric import Boolean, Numeric, as_numeric, is_python_number
 from flydsl.expr.promotion import SYMBOLS, check_numbers, common_type
 
 # Operator -> the operation for floats, signed and unsigned integers.

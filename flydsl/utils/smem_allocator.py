@@ -33,9 +33,10 @@ from flydsl.arch import get_arch
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.gpu import lds_space
-from flydsl.expr.numeric import ArithValue, Index, Int32, Numeric, as_numeric, numeric_class
+from flydsl.expr.numeric import Index, Int32, Numeric, as_numeric, numeric_class
 
 __all__ = [
     "SmemAllocator", "SmemPtr", "check_smem_capacity", "get_index_value", "get_mlir_type_align",
