@@ -6,18 +6,14 @@ external-LLVM mode of the architecture guide.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mlir import ir
 from mlir.dialects import llvm
 from mlir.passmanager import PassManager
 
 from flydsl.codegen import CodeObject, start_llvm_ir
+from flydsl.compiler.compilation import Compilation
 from flydsl.errors import CompileError
 from flydsl.runtime.device import preload
-
-if TYPE_CHECKING:
-    from flydsl.compiler.stages import Compilation
 
 _DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}"
 

@@ -24,7 +24,8 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.compiler import dump
-from flydsl.compiler.stages import Compilation, StageSpec, stages
+from flydsl.compiler.compilation import Compilation
+from flydsl.compiler.stages import StageSpec, stages
 from flydsl.compiler.trace import Traced
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import source_location

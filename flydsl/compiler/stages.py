@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
-from mlir import ir
 from mlir.passmanager import PassManager
 
 from flydsl.arch import Arch
-from flydsl.codegen import CodeObject
 from flydsl.compiler.binary import gpu_module_to_binary
+from flydsl.compiler.compilation import Compilation
 from flydsl.passes import (
     convert_fly_to_rocdl,
     fly_canonicalize,
@@ -28,21 +27,6 @@ from flydsl.passes import (
     fly_rocdl_cluster_attr,
 )
 from flydsl.utils import env
-
-
-@dataclass
-class Compilation:
-    """What the stages work on.
-
-    module: the builtin.module, rewritten in place. code: the machine code, once phase C has made it.
-    """
-
-    module: ir.Operation
-    arch: Arch
-    opt_level: int
-    debug_info: bool
-    code: CodeObject | None = None
-
 
 Step = str | ModuleType | Callable[[Compilation], None]
 """An upstream pipeline in MLIR's syntax, a pass of `flydsl.passes`, or a function of the compilation."""
