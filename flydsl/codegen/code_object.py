@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from flydsl.arch import Arch, Occupancy, occupancy
-from flydsl.codegen import llvm
+from flydsl.codegen import cache, llvm
 from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import link
 from flydsl.errors import CompileError
 from flydsl.hsaco import Hsaco, KernelInfo, read_hsaco
+
+# The fields of a code object that are kept on disk.
+_KEPT = ("bitcode", "hsaco", "listing", "diagnostics")
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class CodeObject:
 
     hsaco is what the device loads.
     listing: LLVM's assembly as it comes, with `.loc` and debug sections where the LLVM IR has line tables.
-    diagnostics: LLVM's warnings and remarks, mostly empty.
+    diagnostics: LLVM's warnings and remarks, mostly empty. from_cache: whether an earlier process compiled it.
     """
 
     arch: Arch
@@ -88,6 +91,7 @@ class CodeObject:
     hsaco: bytes = field(repr=False)
     listing: str = field(repr=False)
     diagnostics: str = ""
+    from_cache: bool = False
 
     @cached_property
     def optimized_llvm_ir(self) -> str:
@@ -117,15 +121,22 @@ class Compilation:
         if opt_level not in range(4):
             raise CompileError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
         self._llvm_ir, self._arch, self._opt_level, self._debug_info = llvm_ir, arch, opt_level, debug_info
-        self._compiling = llvm.Compiling(llvm_ir, arch, opt_level)
+        self._key = cache.key(llvm_ir, arch.name, opt_level, debug_info)
+        self._kept = cache.find(self._key, _KEPT)
+        self._compiling = None if self._kept else llvm.Compiling(llvm_ir, arch, opt_level)
 
     def result(self) -> CodeObject:
         """Wait for the code object, once. Raises CompileError with LLVM's or the linker's message."""
+        if self._compiling is None:
+            assert self._kept is not None
+            return CodeObject(self._arch, self._llvm_ir, self._opt_level, **self._kept, from_cache=True)
         made = self._compiling.result()
         hsaco = link(made.obj, keep_debug_info=self._debug_info)
-        return CodeObject(
+        code = CodeObject(
             self._arch, self._llvm_ir, self._opt_level, made.bitcode, hsaco, made.listing, made.diagnostics
         )
+        cache.add(self._key, {name: getattr(code, name) for name in _KEPT})
+        return code
 
 
 def start_llvm_ir(llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False) -> Compilation:

@@ -16,6 +16,7 @@
 | `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` | 0 | keep line tables in the HSACO |
 | `FLYDSL_DEBUG_ENABLE_VERIFIER` | 1 | verify the module after each stage |
 | `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
+| `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
 | `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses |
 

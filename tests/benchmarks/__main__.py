@@ -6,12 +6,13 @@ Every row has name, value, unit, target and whether the target is met; rows with
 from __future__ import annotations
 
 import json
+import os
 import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,13 @@ print(time.perf_counter() - start)
 """
 
 
-def in_fresh_processes(program: str, times: int = 3) -> float:
+def in_fresh_processes(program: str, times: int = 3, environment: Mapping[str, str] = os.environ) -> float:
     """The median of the seconds that a program prints."""
     command = [sys.executable, "-c", program]
-    runs = [subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT) for _ in range(times)]
+    runs = [
+        subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
+        for _ in range(times)
+    ]
     return statistics.median(float(run.stdout) for run in runs)
 
 
@@ -90,11 +94,14 @@ def _example_02(method: str) -> str:
 
 
 def start_up() -> list[Row]:
+    compiled_before = os.environ | {"FLYDSL_RUNTIME_ENABLE_CACHE": "1"}
+    in_fresh_processes(_example_02("__call__"), 1, compiled_before)
     return [
         Row("import of flydsl, after torch", in_fresh_processes(_IMPORT), "s", 0.5),
         Row("first call of the README's vector add", in_fresh_processes(_FIRST_CALL), "s", 0.25),
         Row("first trace of example 02", in_fresh_processes(_example_02("lower")) * 1e3, "ms", 60),
         Row("first call of example 02", in_fresh_processes(_example_02("__call__")), "s", 0.35),
+        Row("the same, compiled before", in_fresh_processes(_example_02("__call__"), 3, compiled_before), "s"),
     ]
 
 
@@ -243,6 +250,7 @@ def median_of(repeats: int, call: Callable[[], Any], poison: Callable[[], Any], 
 
 def main() -> None:
     """Measure, print and write."""
+    os.environ["FLYDSL_RUNTIME_ENABLE_CACHE"] = "0"  # what is compiled anew each time is what is measured
     rows = [
         *start_up(),
         *documents_examples(),
