@@ -1,9 +1,16 @@
-"""A whole compilation as one HTML page that opens from disk: it fetches nothing, and needs no server and no kernel."""
+"""A whole compilation as one HTML page that opens from disk: it fetches nothing, and needs no server and no kernel.
+
+What is long, the levels and the diffs, is in the page deflated, each part on its own; `page.js` inflates a part when it
+is first looked at. A page of tens of thousands of lines stays below a megabyte and opens at once.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +26,9 @@ from workbench.machine_code.analysis import analyses
 from workbench.occupancy import kernel_html
 from workbench.pipeline import label, pipeline_html, stage_diff
 
-_MAX_DIFF_LINES = 1000  # of each stage; the texts themselves are all there
+_MAX_DIFF_LINES = 5000  # of each stage; the texts themselves are all there
 _MAX_ISA_LINES = 100_000
+_MIN_PACKED_CHARS = 4000
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -38,13 +46,11 @@ h1 {{ font-size: 20px; }} h2 {{ font-size: 17px; }}
 </style>
 </head>
 <body>
+<p id="needs-script"><strong>This page needs JavaScript</strong> to unpack its longer parts: the levels, the diffs and the
+machine code. The script is in the page; nothing is fetched.</p>
 {body}
 <script>
 {script}
-for (const root of document.querySelectorAll("[data-linked]")) {{
-  const data = JSON.parse(document.getElementById(root.dataset.linked).textContent);
-  mount(root, data.meta, (level) => Promise.resolve(data.contents[level]));
-}}
 </script>
 </body>
 </html>
@@ -54,10 +60,14 @@ for (const root of document.querySelectorAll("[data-linked]")) {{
 def export(value: Any, path: str | Path) -> Path:
     """Write the page of a pipeline or an artifact, or of several. A pipeline is shown as far as it has run.
 
-    Raises ArgumentError for anything else.
+    Raises ArgumentError for anything else, and where there is nothing to write or no folder to write it to.
     """
     values = value if isinstance(value, list | tuple) else [value]
+    if not values:
+        raise ArgumentError("there is no compilation to write a page of", hint="give a pipeline or an artifact")
     written = Path(path)
+    if not written.parent.is_dir():
+        raise ArgumentError(f"{written}: there is no folder {written.parent} to write it to")
     written.write_text(page([_pipeline(item) for item in values]), "utf-8")
     return written
 
@@ -75,44 +85,66 @@ def _pipeline(value: Any) -> Pipeline:
 def page(pipelines: Sequence[Pipeline]) -> str:
     """The text of the page."""
     names = ", ".join(f"{pipeline.name} for {pipeline.arch.name}" for pipeline in pipelines)
-    body = "\n".join(_compilation(pipeline, f"levels-{i}") for i, pipeline in enumerate(pipelines))
-    return _PAGE.format(title=escape(names), body=body, style=style(), script=script())
+    body = "\n".join(_compilation(pipeline, f"part-{i}") for i, pipeline in enumerate(pipelines))
+    return _PAGE.format(title=escape(names), body=body, style=style(), script=script() + _script())
 
 
-def _compilation(pipeline: Pipeline, data_id: str) -> str:
-    linked = Linked(levels(pipeline))
-    data = _json({"meta": linked.meta(), "contents": [linked.content(i) for i in range(len(linked.levels))]})
+@cache
+def _script() -> str:
+    return (Path(__file__).parent / "page.js").read_text("utf-8")
+
+
+def _compilation(pipeline: Pipeline, part: str) -> str:
     parts = [
         f"<h1>{code(pipeline.name)} for {escape(pipeline.arch.name)}</h1>",
         "<h2>Pipeline</h2>",
-        pipeline_html(pipeline),
+        pipeline_html(pipeline, with_changes=False),
         "<h2>Every level, line by line</h2>",
-        f'<div data-linked="{data_id}"></div>',
-        f'<script type="application/json" id="{data_id}">{data}</script>',
+        _linked(Linked(levels(pipeline)), f"{part}-level"),
         "<h2>What each stage changed</h2>",
-        *_diffs(pipeline),
+        *_diffs(pipeline, f"{part}-diff"),
         "<h2>Layouts</h2>",
         layouts_html(pipeline),
     ]
     if pipeline.finished:
         parts.append("<h2>Machine code</h2>")
-        parts += [kernel_isa_html(a, max_lines=_MAX_ISA_LINES) for a in analyses(pipeline.artifact.code)]
+        for number, analysis in enumerate(analyses(pipeline.artifact.code)):
+            parts.append(_packed_html(kernel_isa_html(analysis, max_lines=_MAX_ISA_LINES), f"{part}-isa-{number}"))
         parts.append("<h2>Occupancy</h2>")
         parts += [kernel_html(kernel) for kernel in pipeline.artifact.kernels]
     return "\n".join(parts)
 
 
-def _diffs(pipeline: Pipeline) -> list[str]:
+def _linked(linked: Linked, part: str) -> str:
+    """The place of the linked levels, and what belongs there: one part for each level, and one for what they share."""
+    contents = [_packed(_json(linked.content(i)), f"{part}-{i}") for i in range(len(linked.levels))]
+    return "\n".join([f'<div data-linked="{part}"></div>', _packed(_json(linked.meta()), part), *contents])
+
+
+def _diffs(pipeline: Pipeline, part: str) -> list[str]:
     found = []
     for stage in pipeline:
         if stage.state == "done":
             diff: Diff = stage_diff(stage)
             if not diff.is_empty:
                 summary = f"{stage.index} {code(label(stage))} {escape(diff.summary)}"
-                found.append(details(summary, diff.html(max_lines=_MAX_DIFF_LINES)))
+                shown = diff.html(max_lines=_MAX_DIFF_LINES)
+                found.append(details(summary, _packed_html(shown, f"{part}-{stage.index}")))
     return found or [title("No stage has run.")]
 
 
+def _packed_html(html: str, part: str) -> str:
+    """HTML, packed where it is long: the script puts it in its place once that is in sight."""
+    if len(html) < _MIN_PACKED_CHARS:
+        return html
+    return f'<div data-packed="{part}"></div>{_packed(html, part)}'
+
+
+def _packed(text: str, part: str) -> str:
+    """A text that is not shown: zlib's format (RFC 1950) in base64, which cannot end the element that it is in."""
+    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    return f'<script type="application/x-packed" id="{part}">{packed}</script>'
+
+
 def _json(value: Any) -> str:
-    """JSON that may stand in a script element: nothing in it ends the element."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

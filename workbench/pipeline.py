@@ -17,10 +17,10 @@ _MAX_STAGE_LINES = 600
 _MAX_INPUT_LINES = 200
 
 
-def pipeline_html(pipeline: Pipeline) -> str:
+def pipeline_html(pipeline: Pipeline, *, with_changes: bool = True) -> str:
     """The stages as a table, those that changed nothing folded, and the diffs of the others."""
     head = f"<strong>{code(pipeline.name)}</strong> for {escape(pipeline.arch.name)}: {escape(progress(pipeline))}"
-    return f"<div>{title(head)}{stages_html(pipeline)}</div>"
+    return f"<div>{title(head)}{stages_html(pipeline, with_changes=with_changes)}</div>"
 
 
 def progress(pipeline: Pipeline) -> str:
@@ -28,14 +28,15 @@ def progress(pipeline: Pipeline) -> str:
     return f"{pipeline.position} of {len(pipeline)} stages done"
 
 
-def stages_html(pipeline: Pipeline) -> str:
+def stages_html(pipeline: Pipeline, *, with_changes: bool = True) -> str:
     """The table and the diffs, without a heading; what failed is below, with its message and its input."""
     diffs = {stage.index: stage_diff(stage) for stage in pipeline if stage.state == "done"}
     groups = _groups(pipeline, diffs)
     rows = [_row(group, diffs.get(group[0].index)) for group in groups]
     faint_rows = {i for i, group in enumerate(groups) if _is_unchanged(group[0], diffs)}
     failures = "".join(_failure_html(stage) for stage in pipeline if stage.state == "failed")
-    return table(_HEADER, rows, numbers=(0, 4), faint_rows=faint_rows) + _changes_html(pipeline, diffs) + failures
+    changes = _changes_html(pipeline, diffs) if with_changes else ""
+    return table(_HEADER, rows, numbers=(0, 4), faint_rows=faint_rows) + changes + failures
 
 
 def stage_diff(stage: Stage) -> Diff:

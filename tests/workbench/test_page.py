@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
 import sys
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -46,29 +48,41 @@ if __name__ == "__main__":
 
 
 class Reader(HTMLParser):
-    """The page's tags with their attributes, its visible text, and the JSON in it."""
+    """A page's tags with their attributes, its visible text, and the parts that are packed in it, by name."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
-        self.data: list[dict] = []
-        self._inside = ""
+        self.parts: dict[str, str] = {}
+        self._inside: tuple[str, dict[str, str | None]] = ("", {})
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        self._inside = "json" if dict(attrs).get("type") == "application/json" else tag
+        self._inside = self.tags[-1]
 
     def handle_endtag(self, tag):
-        self._inside = ""
+        self._inside = ("", {})
 
     def handle_data(self, data):
-        if self._inside == "json":
-            self.data.append(json.loads(data))
-        elif self._inside not in ("script", "style"):
+        tag, attributes = self._inside
+        if attributes.get("type") == "application/x-packed":
+            self.parts[attributes["id"]] = zlib.decompress(base64.b64decode(data)).decode()
+        elif tag not in ("script", "style"):
             self.text += data
+
+    @property
+    def everything(self) -> str:
+        """Its text and that of its parts, as HTML puts it."""
+        packed = (part for name, part in self.parts.items() if not part.startswith("{"))
+        return self.text + "".join(Reader(part).text for part in packed)
+
+    def contents(self) -> list[dict]:
+        """The linked levels of the first compilation."""
+        names = [name for name in self.parts if re.fullmatch(r"part-0-level-\d+", name)]
+        return [json.loads(self.parts[name]) for name in names]
 
 
 @pytest.fixture(scope="module")
@@ -90,35 +104,51 @@ def test_it_fetches_nothing(exported):
 
 def test_every_level_is_in_it(exported):
     pipeline, text = exported
-    (data,) = Reader(text).data
+    found = Reader(text)
     forms = levels(pipeline)
-    assert [level["name"] for level in data["meta"]["levels"]] == [level.name for level in forms]
-    assert [len(content["lines"]) for content in data["contents"]] == [len(level.lines) for level in forms]
+    meta = json.loads(found.parts["part-0-level"])
+    assert [level["name"] for level in meta["levels"]] == [level.name for level in forms]
+    assert [len(content["lines"]) for content in found.contents()] == [len(level.lines) for level in forms]
 
 
 def test_the_kernel_cannot_put_script_in_it(exported, read):
     """Its source has a script in a comment and in its file's name."""
     found = Reader(exported[1])
-    assert sum(tag == "script" for tag, _ in found.tags) == 2
-    assert not [name for _, attrs in found.tags for name in attrs if name.startswith("on")]
-    for content in found.data[0]["contents"]:
+    assert sum(tag == "script" and "type" not in attrs for tag, attrs in found.tags) == 1
+    pages = [found, *(Reader(part) for part in found.parts.values() if not part.startswith("{"))]
+    for attributes in (attrs for page in pages for _, attrs in page.tags):
+        assert not [name for name in attributes if name.startswith("on")]
+    assert not [page for page in pages[1:] if any(tag == "script" for tag, _ in page.tags)]
+    for content in found.contents():
         for line in content["lines"]:
             assert "<script" not in line
             assert set(re.findall(r"<(\w+)", line)) <= {"span"}
-    assert '<script>alert("comment")</script>' in "".join(
-        Reader(line).text for line in found.data[0]["contents"][0]["lines"]
-    )
+    source = "".join(Reader(line).text for line in found.contents()[0]["lines"])
+    assert '<script>alert("comment")</script>' in source
+
+
+def test_every_part_has_its_place(exported):
+    found = Reader(exported[1])
+    places = [attrs["data-packed"] for _, attrs in found.tags if "data-packed" in attrs]
+    assert places
+    assert {name for name in found.parts if "-level" not in name} == set(places)
+
+
+def test_a_long_page_is_small(launcher, tensors):
+    """The texts of a compilation, with the markup that they are shown with, are there at a tenth of their size."""
+    text = page([launcher.lower(*tensors, 128).run()])
+    assert len(text) < 0.3 * sum(map(len, Reader(text).parts.values()))
 
 
 def test_it_holds_everything_that_the_views_hold(exported):
-    text = Reader(exported[1]).text
+    text = Reader(exported[1]).everything
     for expected in ("fly-layout-lowering", "global_store_dword", "waves per SIMD", "Layouts", "Occupancy"):
         assert expected in text
 
 
 def test_it_names_no_folder_of_the_machine(exported):
-    assert not re.search(r"/tmp|/kernels0/", Reader(exported[1]).text)
-    assert not re.search(r"/tmp|/kernels0/", json.dumps(Reader(exported[1]).data[0]["meta"]))
+    found = Reader(exported[1])
+    assert not re.search(r"/tmp|/kernels0/", found.everything + found.parts["part-0-level"])
 
 
 def test_it_is_the_same_each_time_but_for_times(launcher, tensors):
@@ -138,6 +168,13 @@ def test_an_unfinished_pipeline_has_a_page(launcher, tensors):
 def test_what_has_no_page():
     with pytest.raises(ArgumentError, match="a int has no page"):
         workbench.export(3, "x.html")
+    with pytest.raises(ArgumentError, match="no compilation"):
+        workbench.export([], "x.html")
+
+
+def test_a_folder_that_is_not_there(pipeline, tmp_path):
+    with pytest.raises(ArgumentError, match="there is no folder"):
+        workbench.export(pipeline, tmp_path / "nowhere" / "x.html")
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
