@@ -7,8 +7,10 @@ and in a notebook, where IPython shows that text in place of the stack of compil
 
 from __future__ import annotations
 
+import difflib
 import linecache
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
@@ -121,3 +123,15 @@ class DeviceError(FlyError, RuntimeError):
 
 class SimulatorError(DeviceError):
     """The simulated program did something that hardware would not survive, or that the simulator does not know."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The beginning of a hint: the known word that begins like one that is not, or is closest; empty where none is.
+
+    >>> did_you_mean("gfx924", ["gfx90a", "gfx942"])
+    'did you mean gfx942? '
+    """
+    words = list(known)
+    close = [other for other in words if word and other.startswith(word)]
+    close = close or difflib.get_close_matches(word.lower(), words, n=1)
+    return f"did you mean {close[0]}? " if close else ""

@@ -19,7 +19,8 @@ from workbench.isa import isa_html
 from workbench.layout_list import layouts_html
 from workbench.levels import Level, levels
 from workbench.linked_widget import LinkedCode
-from workbench.occupancy import usage_html
+from workbench.live_view import LiveView
+from workbench.occupancy import occupancy_text, usage_html
 from workbench.pipeline import pipeline_html
 from workbench.search import search
 from workbench.usage import MAX_SGPRS, Usage
@@ -31,6 +32,7 @@ _STYLE = {"description_width": "initial"}
 _ALIGNED = {"description_width": "8em"}
 _WRAPPED = {"flex_flow": "row wrap"}
 _MAX_DIFF_LINES = 3000
+_MAX_SAVED_LINES = 600
 
 
 class View(widgets.HTML):
@@ -45,7 +47,7 @@ class View(widgets.HTML):
         self.value = f'<div style="width:0;min-width:100%;line-height:1.4">{content}</div>'
 
 
-class Explorer(widgets.VBox):
+class Explorer(LiveView):
     """A compilation with controls.
 
     report: what to show where there are no widgets, and which sections; by default all of them.
@@ -117,17 +119,16 @@ class Explorer(widgets.VBox):
     def _compare_tab(self) -> Any:
         return LevelComparer([level for level in levels(self.pipeline) if level.language != "python"])
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        """With the static form beside the widget's, for pages that have no widgets."""
-        bundle = super()._repr_mimebundle_(**options)
-        data = bundle[0] if isinstance(bundle, tuple) else bundle
-        if data is not None:
-            data["text/html"] = self._report._repr_html_() if self._report is not None else pipeline_html(self.pipeline)
-            data["text/plain"] = repr(self._report) if self._report is not None else repr(self.pipeline)
-        return bundle
+    def static_html(self) -> str:
+        """The compilation without controls."""
+        return pipeline_html(self.pipeline) if self._report is None else self._report._repr_html_()
+
+    def static_text(self) -> str:
+        """The same for a terminal."""
+        return repr(self.pipeline if self._report is None else self._report)
 
 
-class LevelComparer(widgets.VBox):
+class LevelComparer(LiveView):
     """The diff of any two levels, and where an operation is."""
 
     def __init__(self, forms: list[Level]) -> None:
@@ -143,18 +144,36 @@ class LevelComparer(widgets.VBox):
         self._show_diff()
         super().__init__([widgets.HBox([self._from, self._to, self._search], layout=_WRAPPED), self._found, self._diff])
 
+    def static_html(self) -> str:
+        """The diff without controls, as much of it as a saved notebook should hold."""
+        return f"<div>{self._diff_html(_MAX_SAVED_LINES)}</div>"
+
+    def static_text(self) -> str:
+        """The same for a terminal."""
+        return f"{self._heading}\n{self._chosen.text()}".rstrip()
+
+    @property
+    def _chosen(self) -> Diff:
+        other = self._levels[self._to.value]
+        return Diff.between(self._levels[self._from.value].text(), other.text(), other.language)
+
+    @property
+    def _heading(self) -> str:
+        return f"{self._from.value} → {self._to.value}: {self._chosen.summary}"
+
+    def _diff_html(self, max_lines: int) -> str:
+        diff = self._chosen
+        return title(escape(self._heading)) + ("" if diff.is_empty else diff.html(max_lines=max_lines))
+
     def _show_diff(self, _change: Any = None) -> None:
-        one, other = self._levels[self._from.value], self._levels[self._to.value]
-        diff = Diff.between(one.text(), other.text(), other.language)
-        listing = "" if diff.is_empty else diff.html(max_lines=_MAX_DIFF_LINES)
-        self._diff.show(title(escape(f"{one.name} → {other.name}: {diff.summary}")) + listing)
+        self._diff.show(self._diff_html(_MAX_DIFF_LINES))
 
     def _show_found(self, _change: Any = None) -> None:
         text = self._search.value
         self._found.show(search(list(self._levels.values()), text)._repr_html_() if text.strip() else "")
 
 
-class RegisterMarker(widgets.VBox):
+class RegisterMarker(LiveView):
     """The ISA, with the instructions marked that use registers one names."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -165,15 +184,19 @@ class RegisterMarker(widgets.VBox):
         self._show()
         super().__init__([self._registers, self._isa])
 
+    def static_html(self) -> str:
+        """The listing without the field."""
+        return f"<div>{self._isa.value}</div>"
+
     def _show(self, _change: Any = None) -> None:
         self._isa.show(isa_html(self._pipeline.artifact, registers=self._registers.value))
 
 
-class WhatIf(widgets.VBox):
+class WhatIf(LiveView):
     """The occupancy of other amounts: a slider for each resource, and the architecture."""
 
     def __init__(self, usage: Usage, name: str = "") -> None:
-        self._usage = usage
+        self._usage, self._name = usage, name
         self._arch = widgets.Dropdown(
             description="Architecture", options=[arch.name for arch in ARCHS], value=usage.arch.name, style=_ALIGNED
         )
@@ -203,26 +226,56 @@ class WhatIf(widgets.VBox):
         for name, slider in self._sliders.items():
             slider.value = getattr(self._usage, name)
 
-    def _show(self, _change: Any = None) -> None:
+    @property
+    def usage(self) -> Usage:
+        """The amounts that the controls say."""
         arch = get_arch(self._arch.value)
         wave_size = self._usage.wave_size if self._usage.wave_size in arch.vgpr_files else arch.wave_size
         amounts = {name: slider.value for name, slider in self._sliders.items()}
+        return replace(self._usage, arch=arch, wave_size=wave_size, **amounts)
+
+    def static_html(self) -> str:
+        """The occupancy without controls."""
+        amounts = ", ".join(f"{slider.description} {slider.value}" for slider in self._sliders.values())
+        head = " ".join(filter(None, [self._name, f"for {self._arch.value}: {amounts}"]))
+        return f"<div>{title(escape(head))}{self._content()}</div>"
+
+    def static_text(self) -> str:
+        """The same for a terminal."""
         try:
-            self._shown.show(usage_html(replace(self._usage, arch=arch, wave_size=wave_size, **amounts)))
+            return occupancy_text(self.usage.occupancy)
         except ArchError as error:
-            self._shown.show(message(str(error)))
+            return str(error)
+
+    def _content(self) -> str:
+        try:
+            return usage_html(self.usage)
+        except ArchError as error:
+            return message(str(error))
+
+    def _show(self, _change: Any = None) -> None:
+        self._shown.show(self._content())
 
 
-class StageComparer(widgets.VBox):
+class StageComparer(LiveView):
     """One stage of two compilations."""
 
     def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
         self._diffs = dict(comparison.stages())
         self._stage = widgets.Dropdown(description="Stage", options=list(self._diffs), style=_STYLE)
         self._stage.observe(self._show, names="value")
         self._diff = View()
         self._show()
         super().__init__([View(comparison.kernels_html()), self._stage, self._diff])
+
+    def static_html(self) -> str:
+        """The whole comparison, which names every stage."""
+        return self._comparison._repr_html_()
+
+    def static_text(self) -> str:
+        """The same for a terminal."""
+        return repr(self._comparison)
 
     def _show(self, _change: Any = None) -> None:
         diff = self._diffs[self._stage.value]

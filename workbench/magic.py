@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import keyword
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,9 +12,10 @@ from typing import Any, NoReturn
 
 from IPython.display import display
 
-from flydsl.arch import ARCHS, Arch, get_arch
+from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
 from flydsl.compiler import Pipeline, capture_launches
-from flydsl.errors import ArgumentError, FlyError
+from flydsl.compiler.stages import number_of, stages
+from flydsl.errors import ArgumentError, FlyError, did_you_mean
 from workbench.comparison import compare
 from workbench.explorers import explore
 from workbench.report import DEFAULT_SECTIONS, SECTIONS, Report, Shown, reports
@@ -27,7 +30,11 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors are ours; the standard one ends the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise ArgumentError(f"{self.prog}: {message}", hint=f"%{self.prog.lstrip('%')} --help lists the options")
+        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        suggestion = did_you_mean(unknown[1], self._option_string_actions) if unknown else ""
+        raise ArgumentError(
+            f"{self.prog}: {message}", hint=f"{suggestion}%{self.prog.lstrip('%')} --help lists the options"
+        )
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
@@ -129,10 +136,25 @@ def flydiff(shell: Any, line: str) -> None:
         print(_flydiff_parser().format_help())
         return
     if options.before is None or options.after is None:
-        raise ArgumentError("%flydiff compares two things", hint="%flydiff --help has examples")
-    before, after = (shell.ev(text) for text in (options.before, options.after))
+        raise ArgumentError(
+            "%flydiff compares two things", hint="%flydiff p q, %flydiff p[3] p[5], or %flydiff p q --stage cse"
+        )
+    before, after = (_value(shell, text) for text in (options.before, options.after))
     comparison = compare(before, after, _stage(options.stage))
     display(explore(comparison) if options.live else comparison)
+
+
+def _value(shell: Any, text: str) -> Any:
+    """What an expression of the notebook comes to."""
+    try:
+        return shell.ev(text)
+    except FlyError:
+        raise
+    except (NameError, SyntaxError, AttributeError, LookupError, TypeError) as error:
+        raise ArgumentError(
+            f"%flydiff {text}: {type(error).__name__}: {error}",
+            hint="a variable, or an expression in quotes if it has quotes or spaces in it: 'p[\"cse\"]'",
+        ) from None
 
 
 def flykernel(shell: Any, line: str, cell: str) -> None:
@@ -147,6 +169,7 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
         return
     archs, shown = _archs(options.arch), Shown(_sections(options.show), _stage(options.stage))
     _check_name(options.name)
+    _check_stages(archs[0] or DEFAULT_ARCH, options)
     with capture_launches(trace_only=options.step is not None) as launches:
         failure = _run(shell, f"# %%flykernel {line}\n{cell}")
     if not launches and failure is None:
@@ -167,7 +190,8 @@ def _show(found: list[list[Report]], *, is_live: bool) -> None:
     for reports_of_one in zip(*found, strict=True):
         pipelines = [report.pipeline for report in reports_of_one if report.pipeline is not None]
         if len(pipelines) == 2:
-            display(compare(*pipelines))
+            comparison = compare(*pipelines)
+            display(explore(comparison) if is_live else comparison)
         for report in reports_of_one:
             display(report.explore() if is_live else report)
 
@@ -201,7 +225,11 @@ def _archs(text: str | None) -> Sequence[Arch | None]:
     """The targets to show; None is the one that the cell launches for."""
     if text is None:
         return [None]
-    names = text.split(",")
+    names = [name.strip() for name in text.split(",")]
+    if "" in names:
+        raise ArgumentError(
+            f"%%flykernel --arch {text}: a target is missing", hint="--arch gfx942,gfx950, without a space"
+        )
     if len(names) > 2:
         raise ArgumentError(f"%%flykernel --arch {text}: {len(names)} targets", hint="one, or two to compare")
     return [get_arch(name) for name in names]
@@ -211,13 +239,24 @@ def _sections(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     unknown = [name for name in names if name not in SECTIONS]
     if unknown:
-        raise ArgumentError(f"%%flykernel --show: no section {unknown[0]!r}", hint=f"they are {', '.join(SECTIONS)}")
+        raise ArgumentError(
+            f"%%flykernel --show: no section {unknown[0]!r}",
+            hint=f"{did_you_mean(unknown[0], SECTIONS)}they are {', '.join(SECTIONS)}",
+        )
     return names
 
 
 def _check_name(name: str | None) -> None:
-    if name is not None and not name.isidentifier():
+    if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
         raise ArgumentError(f"%%flykernel --name {name}: not a name", hint="give one that Python takes for a variable")
+
+
+def _check_stages(arch: Arch, options: argparse.Namespace) -> None:
+    """Raise ArgumentError for a stage that there is not, while nothing has run."""
+    for text in (options.stage, None if options.step == _FIRST_STAGE else options.step):
+        stage = _stage(text)
+        if stage is not None:
+            number_of(stages(arch), stage)
 
 
 def _stage(text: str | None) -> str | int | None:

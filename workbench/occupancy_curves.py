@@ -29,6 +29,8 @@ def occupancy_figure(kernel: Kernel | Usage) -> Figure:
     from plotly import graph_objects as go
     from plotly.subplots import make_subplots
 
+    from workbench.picture import Picture
+
     usage = kernel if isinstance(kernel, Usage) else Usage.of(kernel)
     now = usage.occupancy
     figure = make_subplots(rows=1, cols=len(RESOURCES), subplot_titles=[_title(usage, r) for r in RESOURCES])
@@ -58,7 +60,7 @@ def occupancy_figure(kernel: Kernel | Usage) -> Figure:
         plot_bgcolor="rgba(0,0,0,0)",
         font={"color": _GREY},
     )
-    return figure
+    return Picture(figure, occupancy_image(usage), figure.layout.title.text)
 
 
 def _title(usage: Usage, resource: str) -> str:

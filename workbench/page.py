@@ -46,8 +46,8 @@ h1 {{ font-size: 20px; }} h2 {{ font-size: 17px; }}
 </style>
 </head>
 <body>
-<p id="needs-script"><strong>This page needs JavaScript</strong> to unpack its longer parts: the levels, the diffs and the
-machine code. The script is in the page; nothing is fetched.</p>
+<p id="needs-script"><strong>This page needs JavaScript</strong> to unpack its longer parts: the levels, the diffs and
+the machine code. The script is in the page; nothing is fetched.</p>
 {body}
 <script>
 {script}

@@ -51,7 +51,6 @@ class Report:
         else:
             self._target = f"{arch.name}, compiled only; the cell launched it for {launch.pipeline.arch.name}"
             self._compile(launch, arch)
-        # Looked up here, so that an unknown name is told before anything is shown.
         self._stage = None if shown.stage is None or self.pipeline is None else self.pipeline[shown.stage]
 
     def _compile(self, launch: Launch, arch: Arch) -> None:

@@ -11,7 +11,7 @@ from flydsl.errors import FlyError
 from flydsl.simulator.stepper import Simulation
 from workbench.explorer import View
 from workbench.html import message
-from workbench.layouts.live import LiveView
+from workbench.live_view import LiveView
 from workbench.stepper import simulation_html
 
 _STYLE = {"description_width": "initial"}

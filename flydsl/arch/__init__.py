@@ -14,7 +14,7 @@ from flydsl.arch.gfx1201 import GFX1201
 from flydsl.arch.gfx1250 import GFX1250
 from flydsl.arch.lds_banks import PhaseConflicts, conflict_ways
 from flydsl.arch.occupancy import Occupancy, max_vgprs, occupancy
-from flydsl.errors import ArchError
+from flydsl.errors import ArchError, did_you_mean
 
 ARCHS: tuple[Arch, ...] = (GFX90A, GFX942, GFX950, GFX1201, GFX1250)
 DEFAULT_ARCH = GFX942  # what is compiled for when there is no GPU to ask
@@ -42,4 +42,5 @@ def get_arch(name: str) -> Arch:
     for arch in ARCHS:
         if isinstance(name, str) and arch.name == name.split(":")[0].strip():
             return arch
-    raise ArchError(f"unknown architecture {name!r}", hint=f"known: {', '.join(arch.name for arch in ARCHS)}")
+    known = [arch.name for arch in ARCHS]
+    raise ArchError(f"unknown architecture {name!r}", hint=f"{did_you_mean(str(name), known)}known: {', '.join(known)}")

@@ -25,12 +25,12 @@ from mlir import ir
 from flydsl.arch import Arch
 from flydsl.compiler import dump
 from flydsl.compiler.compilation import Compilation
-from flydsl.compiler.stages import StageSpec, stages
+from flydsl.compiler.stages import StageSpec, matching, number_of, stages
 from flydsl.compiler.trace import Traced
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import source_location
 from flydsl.dialect.text import to_text, written_form
-from flydsl.errors import ArgumentError, CompileError, FlyError
+from flydsl.errors import CompileError, FlyError
 from flydsl.utils import env
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Stage:
 
     def __init__(self, pipeline: Pipeline, index: int, spec: StageSpec) -> None:
         self._pipeline = pipeline
-        self._spec = spec
+        self.spec = spec
         self.index = index
         self.state = "pending"
         self.time_ms: float | None = None
@@ -54,27 +54,27 @@ class Stage:
     @property
     def name(self) -> str:
         """As the pass pipeline writes it, with options."""
-        return self._spec.name
+        return self.spec.name
 
     @property
     def passes(self) -> tuple[str, ...]:
         """The names of the passes, without options."""
-        return self._spec.passes
+        return self.spec.passes
 
     @property
     def phase(self) -> str:
         """A: fly to ROCDL; B: to LLVM; C: machine code."""
-        return self._spec.phase
+        return self.spec.phase
 
     @property
     def summary(self) -> str:
         """What the stage is for, in a few words."""
-        return self._spec.summary
+        return self.spec.summary
 
     @property
     def file_name(self) -> str:
         """The name of its dump file, without directory."""
-        return f"{self.index:02d}_{self._spec.file_name}.mlir"
+        return f"{self.index:02d}_{self.spec.file_name}.mlir"
 
     @property
     def before(self) -> str:
@@ -112,7 +112,7 @@ class Stage:
 
     def run(self, compilation: Compilation) -> None:
         """Run on a compilation; see `StageSpec.run`."""
-        self._spec.run(compilation)
+        self.spec.run(compilation)
 
     def __repr__(self) -> str:
         time = "" if self.time_ms is None else f", {self.time_ms:.2f} ms"
@@ -184,8 +184,12 @@ class Pipeline:
 
     def _pending(self, until: str | int) -> int:
         """The number of the next stage of that name; of the last one that ran where none is left."""
-        found = self._matching(until)
-        return next((stage.index for stage in found if stage.state != "done"), found[-1].index)
+        found = matching(self._specs, until)
+        return next((number for number in found if self.stages[number - 1].state != "done"), found[-1])
+
+    @property
+    def _specs(self) -> list[StageSpec]:
+        return [stage.spec for stage in self.stages]
 
     def _run(self, stage: Stage) -> None:
         start = perf_counter()
@@ -274,24 +278,7 @@ class Pipeline:
         return self._snapshots[index]
 
     def __getitem__(self, key: int | str) -> Stage:
-        found = self._matching(key)
-        exact = [stage for stage in found if stage.name == key]
-        if len(found) > 1 and len(exact) != 1:
-            choices = ", ".join(f"p[{stage.index}]" for stage in found)
-            raise ArgumentError(f"{key!r} names {len(found)} stages", hint=f"take one of {choices}")
-        return exact[0] if exact else found[0]
-
-    def _matching(self, key: int | str) -> list[Stage]:
-        """The stages of a number, a pass name or a dump file's name."""
-        if isinstance(key, int):
-            if 1 <= key <= len(self.stages):
-                return [self.stages[key - 1]]
-            raise ArgumentError(f"stage {key}: the stages are 1 to {len(self.stages)}")
-        found = [s for s in self.stages if key in (s.name, *s.passes, s.file_name, s.file_name.removesuffix(".mlir"))]
-        if not found:
-            names = ", ".join(dict.fromkeys(name for stage in self.stages for name in stage.passes))
-            raise ArgumentError(f"no stage is called {key!r}", hint=f"the passes are {names}")
-        return found
+        return self.stages[number_of(self._specs, key) - 1]
 
     def __iter__(self) -> Iterator[Stage]:
         return iter(self.stages)

@@ -7,7 +7,7 @@ order are those of the architecture guide, section 3.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -16,6 +16,7 @@ from mlir.passmanager import PassManager
 from flydsl.arch import Arch
 from flydsl.compiler.binary import gpu_module_to_binary
 from flydsl.compiler.compilation import Compilation
+from flydsl.errors import ArgumentError, did_you_mean
 from flydsl.passes import (
     convert_fly_to_rocdl,
     fly_canonicalize,
@@ -108,3 +109,36 @@ def stages(arch: Arch) -> list[StageSpec]:
         *(debug if env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO") else []),
         StageSpec("gpu-module-to-binary{format=fatbin}", "C", "machine code", (gpu_module_to_binary,)),
     ]
+
+
+def matching(specs: Sequence[StageSpec], key: int | str) -> list[int]:
+    """The numbers, from 1, of the stages with a number, a name, a pass of that name or a dump file of that name.
+
+    Raises ArgumentError where there are none.
+    """
+    if isinstance(key, int):
+        if 1 <= key <= len(specs):
+            return [key]
+        raise ArgumentError(f"there is no stage {key}", hint=f"the stages are 1 to {len(specs)}")
+    found = [
+        number
+        for number, spec in enumerate(specs, start=1)
+        if key.removesuffix(".mlir") in (spec.name, *spec.passes, f"{number:02d}_{spec.file_name}")
+    ]
+    if not found:
+        names = list(dict.fromkeys(name for spec in specs for name in spec.passes))
+        raise ArgumentError(
+            f"no stage is called {key!r}", hint=f"{did_you_mean(key, names)}the passes are {', '.join(names)}"
+        )
+    return found
+
+
+def number_of(specs: Sequence[StageSpec], key: int | str) -> int:
+    """The number of the one stage that is meant. Raises ArgumentError where there are several, or none."""
+    found = matching(specs, key)
+    exact = [number for number in found if specs[number - 1].name == key]
+    if len(found) > 1 and len(exact) != 1:
+        raise ArgumentError(
+            f"{key!r} names {len(found)} stages", hint=f"take its number: {' or '.join(map(str, found))}"
+        )
+    return (exact or found)[0]

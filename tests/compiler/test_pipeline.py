@@ -86,10 +86,12 @@ def test_stages_by_number_name_and_file() -> None:
     assert [stage.index for stage in p] == list(range(1, len(p) + 1))
     with pytest.raises(ArgumentError, match=r"names 2 stages") as ambiguous:
         p["canonicalize"]
-    assert "p[5], p[9]" in str(ambiguous.value)
+    assert "5 or 9" in str(ambiguous.value)
     with pytest.raises(ArgumentError, match="no stage is called 'inline'") as unknown:
         p.run(until="inline")
     assert "fly-layout-lowering" in str(unknown.value)
+    with pytest.raises(ArgumentError, match="did you mean fly-layout-lowering"):
+        p["layout-lowering"]
     with pytest.raises(ArgumentError, match="1 to 19"):
         p[20]
 

@@ -172,3 +172,29 @@ def test_without_widgets_the_static_form_is_there(explorer, read):
     bundle = explorer._repr_mimebundle_()
     assert "19 of 19 stages done" in read(bundle["text/html"]).text
     assert "19 of 19 stages done" in bundle["text/plain"]
+
+
+def test_a_page_without_the_kernel_shows_what_each_live_view_showed(pipeline, launcher, tensors, read):
+    other = launcher.lower(*tensors, 128, arch="gfx950").run()
+    pipeline.run()
+    kernel = pipeline.artifact.kernels[0]
+    comparison = workbench.compare(pipeline, other)
+    for value, expected in [
+        (pipeline, "19 of 19 stages done"),
+        (pipeline[3], "before → after: +"),
+        (kernel, "waves per SIMD"),
+        (comparison, "launch for gfx950"),
+    ]:
+        bundle = workbench.explore(value)._repr_mimebundle_()
+        assert "application/vnd.jupyter.widget-view+json" in bundle
+        assert expected in read(bundle["text/html"]).text
+        assert "children=" not in bundle["text/plain"]
+        assert len(bundle["text/plain"]) > len("WhatIf()")
+
+
+def test_a_saved_what_if_says_what_was_asked(pipeline, read):
+    what_if = workbench.explore(pipeline.artifact.kernels[0])
+    control(what_if, "VGPRs").value = 200
+    bundle = what_if._repr_mimebundle_()
+    assert "VGPRs 200" in read(bundle["text/html"]).text
+    assert bundle["text/plain"].startswith("2 of 8 waves per SIMD")

@@ -142,13 +142,20 @@ def test_a_target_that_this_machine_cannot_run_is_shown_all_the_same(notebook, m
     ("options", "message"),
     [
         ("--arch gfx1", "unknown architecture 'gfx1'"),
-        ("--arch ''", "unknown architecture ''"),
+        ("--arch ''", "a target is missing"),
+        ("--arch gfx924", "did you mean gfx942?"),
+        ("--lve", "did you mean --live?"),
+        ("--show ISA", "did you mean isa?"),
+        ("--stage canonicalise", "did you mean canonicalize?"),
+        ("--stage canonicalize", "take its number: 5 or 9"),
+        ("--step 99", "the stages are 1 to 19"),
+        ("--name class", "class: not a name"),
         ("--arch", "expected one argument"),
         ("--ar gfx950", "unrecognized arguments"),
         ("gfx950", "unrecognized arguments: gfx950"),
         ("--arch 'gfx950", "No closing quotation"),
         ("--arch gfx942,gfx950,gfx90a", "3 targets"),
-        ("--arch gfx942,", "unknown architecture ''"),
+        ("--arch gfx942,", "a target is missing"),
         ("--show pipeline,everything", "no section 'everything'"),
         ("--name 1x", "1x: not a name"),
     ],
@@ -392,6 +399,9 @@ def test_flydiff_of_pipelines_and_stages(notebook, read):
         ("p q r", "unrecognized arguments: r"),
         ("p q --stage nowhere", "no stage is called 'nowhere'"),
         ("'p q", "No closing quotation"),
+        ("p nowhere", "NameError: name 'nowhere' is not defined"),
+        ("p['cse'] q[3]", "in quotes if it has quotes"),
+        ("p q --sage 3", "did you mean --stage?"),
     ],
 )
 def test_flydiff_of_nothing_that_can_be(notebook, line, message):
@@ -407,3 +417,11 @@ def test_flydiff_of_a_name_that_is_not_there(notebook):
 
 def test_flydiff_has_help(notebook):
     assert "--stage" in notebook.run("%flydiff --help").text
+
+
+def test_the_comparison_of_two_targets_is_live_too(notebook):
+    shown = notebook.run("%%flykernel --arch gfx942,gfx950 --live\nlaunch(A, B, C, 128)").shown
+    widgets = [formats for formats in shown if "application/vnd.jupyter.widget-view+json" in formats]
+    assert len(widgets) == len(shown) == 3
+    assert "gfx942" in shown[0]["text/html"]
+    assert "gfx950" in shown[0]["text/html"]

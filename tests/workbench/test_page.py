@@ -116,9 +116,9 @@ def test_the_kernel_cannot_put_script_in_it(exported, read):
     found = Reader(exported[1])
     assert sum(tag == "script" and "type" not in attrs for tag, attrs in found.tags) == 1
     pages = [found, *(Reader(part) for part in found.parts.values() if not part.startswith("{"))]
-    for attributes in (attrs for page in pages for _, attrs in page.tags):
+    for attributes in (attrs for shown in pages for _, attrs in shown.tags):
         assert not [name for name in attributes if name.startswith("on")]
-    assert not [page for page in pages[1:] if any(tag == "script" for tag, _ in page.tags)]
+    assert not [tag for shown in pages[1:] for tag, _ in shown.tags if tag == "script"]
     for content in found.contents():
         for line in content["lines"]:
             assert "<script" not in line

@@ -12,9 +12,10 @@ from flydsl.errors import ArgumentError
 from workbench.html import escape, table
 from workbench.layouts.coloring import COLOR_BY
 from workbench.layouts.figure import TRACES_PER_PANEL, panels_data
-from workbench.layouts.live import LiveFigure, LiveView, dropdown, slider
+from workbench.layouts.live import LiveFigure, dropdown, slider
 from workbench.layouts.panel import Panel
 from workbench.layouts.view import View
+from workbench.live_view import LiveView
 
 _MAX_LISTED_VALUES = 64
 

@@ -17,9 +17,10 @@ from workbench.html import escape
 from workbench.layouts.coloring import CLEAR, coloring
 from workbench.layouts.grid import Numbers
 from workbench.layouts.panel import Panel
+from workbench.layouts.static import panels_html
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from workbench.picture import Picture
 
 TRACES_PER_PANEL = 4
 
@@ -41,11 +42,14 @@ def panels_figure(
     color_by: str,
     arch: Arch = DEFAULT_ARCH,
     lit: Sequence[Numbers | None] | None = None,
-) -> Figure:
+) -> Picture:
     """Panels side by side as a plotly figure. lit: for each panel the cells to light, as booleans; None for all."""
     from plotly import graph_objects as go
 
-    figure = go.Figure(panels_data(panels, title, color_by=color_by, arch=arch, lit=lit))
+    from workbench.picture import Picture
+
+    static_html = panels_html(panels, title, color_by=color_by, arch=arch, lit=lit)
+    figure = Picture(panels_data(panels, title, color_by=color_by, arch=arch, lit=lit), static_html, title)
     figure.layout.template = go.layout.Template()  # everything is said here; the standard one is 7 kB in every output
     return figure
 

@@ -15,22 +15,6 @@ _WIDE = {"description_width": "initial"}
 _STYLE = "max-width:60em;white-space:pre-wrap;border-left:4px solid #d55e00;padding:2px 8px"
 
 
-class LiveView(widgets.VBox):
-    """Controls and a figure.
-
-    What a notebook saves of it is, besides the reference to the widget, `static_html`: a page that is opened without
-    the kernel still shows the picture.
-    """
-
-    def static_html(self) -> str:
-        """What it shows now as HTML that needs no JavaScript."""
-        raise NotImplementedError
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)
-        return bundle | {"text/html": self.static_html(), "text/plain": f"{type(self).__name__}()"}
-
-
 class LiveFigure:
     """A figure that is redrawn in place. drawing: what `panels_data` gives."""
 

@@ -15,7 +15,7 @@ from workbench.layouts.panel import Panel
 from workbench.layouts.static import panel_text, panels_html
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from workbench.picture import Picture
 
 _MAX_TEXT_CELLS = 16 * 16
 
@@ -51,7 +51,7 @@ class View:
         """For each panel the cells that are lit, as booleans; None where all are."""
         return [None if self.thread is None else panel.held_by(self.thread) for panel in self.panels]
 
-    def figure(self) -> Figure:
+    def figure(self) -> Picture:
         """The picture as a plotly figure."""
         return panels_figure(self.panels, self.title, color_by=self.color_by, arch=self.arch, lit=self.lit())
 
@@ -69,11 +69,7 @@ class View:
 
     def bundle(self, text: str) -> dict[str, Any]:
         """The picture by mime type. text: what it is of, in a line."""
-        return {
-            "application/vnd.plotly.v1+json": self.figure().to_plotly_json(),
-            "text/html": self.html(),
-            "text/plain": "\n".join(filter(None, [text, self.text()])),
-        }
+        return self.figure()._repr_mimebundle_() | {"text/plain": "\n".join(filter(None, [text, self.text()]))}
 
     def __repr__(self) -> str:
         return f"View({self.title})"
@@ -101,7 +97,7 @@ def layout_view(
     return View(str(layout) if title is None else title, (panel,), color_by, arch=arch)
 
 
-def layout_figure(layout: AnyLayout, **options: Any) -> Figure:
+def layout_figure(layout: AnyLayout, **options: Any) -> Picture:
     """A layout as a plotly figure, to save or to change. options: those of `layout_view`.
 
     >>> layout_figure(Layout((2, 3), (3, 1))).data[0].z.tolist()

@@ -18,10 +18,11 @@ from workbench.html import escape, listing
 from workbench.layouts.figure import panels_data
 from workbench.layouts.grid import AnyLayout, Grid, Numbers
 from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess
-from workbench.layouts.live import Field, LiveFigure, LiveView, Note, dropdown, slider
+from workbench.layouts.live import Field, LiveFigure, Note, dropdown, slider
 from workbench.layouts.padding import padded
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panels_html
+from workbench.live_view import LiveView
 
 OPERATIONS = (
     *("logical_divide", "zipped_divide", "tiled_divide", "flat_divide"),

@@ -1,0 +1,26 @@
+"""What widgets have in common: a page that is opened without the kernel still shows what they showed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as widgets
+
+
+class LiveView(widgets.VBox):
+    """Controls and what they show.
+
+    What a notebook saves of it is, besides the reference to the widget, `static_html` and `static_text`.
+    """
+
+    def static_html(self) -> str:
+        """What it shows now as HTML that needs no JavaScript."""
+        raise NotImplementedError
+
+    def static_text(self) -> str:
+        """The same for a terminal."""
+        return f"{type(self).__name__}()"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)
+        return bundle | {"text/html": self.static_html(), "text/plain": self.static_text()}
