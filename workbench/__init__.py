@@ -3,8 +3,8 @@
     %load_ext workbench
 
 makes pipelines, stages, artifacts, kernels and layouts show themselves, gives them `.explore()`, and adds the magics
-`%%flykernel` and `%flydiff`. The same as calls: `explore`, `compare`, `find`, `export` and the figures. Everything here
-uses only what any user of `flydsl` can use.
+`%%flykernel` and `%flydiff`. The same as calls: `explore`, `compare`, `find`, `listing`, `export` and the
+figures. Everything here uses only what any user of `flydsl` can use.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from flydsl.codegen import Kernel
     from flydsl.compiler import Pipeline
+    from workbench.isa import IsaListing
     from workbench.search import Search
 
-__all__ = ["compare", "explore", "export", "find", "occupancy_figure"]
+__all__ = ["compare", "explore", "export", "find", "listing", "occupancy_figure"]
 
 
 def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -55,6 +56,21 @@ def export(value: Any, path: str | Path) -> Path:
     from workbench.page import export
 
     return export(value, path)
+
+
+def listing(
+    value: Any, kernel: str | None = None, *, first: int = 1, count: int = 300, registers: str = ""
+) -> IsaListing:
+    """The machine code of a pipeline or artifact, any part of it: the other views end after 300 lines of a kernel.
+
+    kernel: the name of one; by default all. first, count: which lines to show. registers: such as "v[4:7], s2"; the
+    instructions that read or write any of them are marked.
+
+    Raises ArgumentError for what has no machine code, kernels that are not there, and lines that are no numbers.
+    """
+    from workbench.isa import part_of
+
+    return part_of(value, kernel, first=first, count=count, registers=registers)
 
 
 def occupancy_figure(kernel: Kernel) -> Figure:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 from flydsl.codegen import CodeObject
-from flydsl.compiler import CompiledArtifact
+from flydsl.compiler import CompiledArtifact, Pipeline
+from flydsl.errors import ArgumentError, did_you_mean
 from workbench.highlight import highlight
 from workbench.html import code, details, escape, faint, listing, table, title
 from workbench.levels import place_key
@@ -19,6 +23,45 @@ _MAX_REST_LINES = 200
 _TEXT_COLUMNS = 58
 _SHORT_WAIT = 8  # instructions: too few to hide a memory access behind
 _MARK = "background-color:rgba(240,228,66,0.3)"
+
+
+@dataclass(frozen=True)
+class IsaListing:
+    """Some of the lines of some kernels. first: counts from 1. registers: those to mark."""
+
+    kernels: tuple[Analysis, ...]
+    first: int
+    count: int
+    registers: str
+
+    def _repr_html_(self) -> str:
+        parts = (
+            kernel_isa_html(analysis, registers=self.registers, first=self.first, max_lines=self.count)
+            for analysis in self.kernels
+        )
+        return f"<div>{''.join(parts)}</div>"
+
+    def __repr__(self) -> str:
+        return "\n\n".join(_kernel_text(analysis, self.first, self.count) for analysis in self.kernels)
+
+
+def part_of(
+    value: Any, kernel: str | None = None, *, first: int = 1, count: int = _MAX_LINES, registers: str = ""
+) -> IsaListing:
+    """Any part of the machine code; see `workbench.listing`."""
+    if isinstance(value, Pipeline):
+        value = value.artifact
+    if not isinstance(value, CompiledArtifact | CodeObject):
+        raise ArgumentError(f"a {type(value).__name__} has no machine code", hint="a pipeline, p, or p.artifact has")
+    if not all(isinstance(number, int) and number >= 1 for number in (first, count)):
+        raise ArgumentError(f"lines {first!r} and on, {count!r} of them", hint="both are numbers from 1 on")
+    found = analyses(_code(value))
+    names = [analysis.kernel.name for analysis in found]
+    if kernel is not None and kernel not in names:
+        hint = f"{did_you_mean(kernel, names)}they are {', '.join(names)}"
+        raise ArgumentError(f"no kernel is called {kernel!r}", hint=hint)
+    chosen = tuple(analysis for analysis in found if kernel in (None, analysis.kernel.name))
+    return IsaListing(chosen, first, count, registers)
 
 
 def isa_html(artifact: CompiledArtifact | CodeObject, *, registers: str = "", is_open: bool = True) -> str:
@@ -37,17 +80,15 @@ def isa_html(artifact: CompiledArtifact | CodeObject, *, registers: str = "", is
 
 
 def kernel_isa_html(
-    analysis: Analysis, *, registers: str = "", is_open: bool = True, max_lines: int = _MAX_LINES
+    analysis: Analysis, *, registers: str = "", is_open: bool = True, first: int = 1, max_lines: int = _MAX_LINES
 ) -> str:
-    """One kernel."""
+    """One kernel; of its lines at most max_lines, from `first` on, which counts from 1."""
     name, count = analysis.kernel.name, len(analysis.instructions)
     notes = "".join(title(escape(note)) for note in notes_of(analysis))
     columns = faint("registers in use (" + " ".join(_columns(analysis)) + "), instruction, line of the source")
-    lines = _lines(analysis, registers_of(registers))
-    shown = [next(lines) for _ in range(min(max_lines, count + len(analysis.blocks)))]
-    left = sum(1 for _ in lines)
-    more = faint(f"{left} more lines; the exported page and .explore() show all") if left else ""
-    content = f"{_mix_html(analysis)}{notes}{title(columns)}{listing(''.join(shown) + more)}"
+    shown = islice(_lines(analysis, registers_of(registers)), first - 1, first - 1 + max_lines)
+    more = "".join(title(faint(escape(note))) for note in _cut_note(analysis, first, max_lines))
+    content = f"{_mix_html(analysis)}{notes}{title(columns)}{listing(''.join(shown))}{more}"
     return details(f"ISA of {code(name)}, {count} instructions", content, is_open=is_open)
 
 
@@ -56,12 +97,25 @@ def isa_text(artifact: CompiledArtifact | CodeObject) -> str:
     return "\n\n".join(map(_kernel_text, analyses(_code(artifact))))
 
 
-def _kernel_text(analysis: Analysis) -> str:
-    lines = list(_text_lines(analysis))
-    left = len(lines) - _MAX_LINES
-    more = [f"... {left} more lines"] if left > 0 else []
+def _kernel_text(analysis: Analysis, first: int = 1, max_lines: int = _MAX_LINES) -> str:
+    lines = islice(_text_lines(analysis), first - 1, first - 1 + max_lines)
     head = f"{analysis.kernel.name}: {', '.join(_columns(analysis))} in use"
-    return "\n".join([head, *notes_of(analysis), *lines[:_MAX_LINES], *more])
+    return "\n".join([head, *notes_of(analysis), *lines, *_cut_note(analysis, first, max_lines)])
+
+
+def _cut_note(analysis: Analysis, first: int, max_lines: int) -> list[str]:
+    """Which lines are shown, and how to see others; nothing where all are."""
+    total = len(analysis.instructions) + len(analysis.blocks)
+    last = min(first - 1 + max_lines, total)
+    if (first, last) == (1, total):
+        return []
+    following = (
+        f"; from {last + 1} on: workbench.listing(p, {analysis.kernel.name!r}, first={last + 1})"
+        if last < total
+        else ""
+    )
+    shown = f"Lines {first} to {last} of {total}" if first <= total else f"There are {total} lines"
+    return [f"{shown}{following}"]
 
 
 def notes_of(analysis: Analysis) -> list[str]:

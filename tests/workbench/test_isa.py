@@ -7,6 +7,8 @@ import dataclasses
 import pytest
 import torch
 
+import workbench
+from flydsl.errors import ArgumentError
 from kernels.vector_add import vector_add
 from workbench.isa import isa_html, isa_text, kernel_isa_html, notes_of
 from workbench.machine_code.analysis import Analysis, analyses
@@ -46,10 +48,47 @@ def test_loops_are_drawn_and_named(artifact, read):
     assert "Loops: .LBB0_" in page
 
 
-def test_a_long_kernel_is_cut_off_and_says_so(artifact, read):
+def test_a_long_kernel_is_cut_off_and_says_how_to_go_on(artifact, read):
     (analysis,) = analyses(artifact.code)
     page = read(kernel_isa_html(analysis, max_lines=10)).text
-    assert f"{len(analysis.instructions) + len(analysis.blocks) - 10} more lines" in page
+    total = len(analysis.instructions) + len(analysis.blocks)
+    assert f"Lines 1 to 10 of {total}; from 11 on: workbench.listing(p, '{analysis.kernel.name}', first=11)" in page
+
+
+def test_parts_of_the_listing_make_up_the_whole(artifact):
+    def instructions(**lines) -> list[str]:
+        return [line for line in repr(workbench.listing(artifact, **lines)).splitlines() if line.startswith("  ")]
+
+    (analysis,) = analyses(artifact.code)
+    total = len(analysis.instructions) + len(analysis.blocks)
+    parts = [line for first in range(1, total + 1, 7) for line in instructions(first=first, count=7)]
+    assert parts == instructions(count=total)
+    assert len(parts) == len(analysis.instructions)
+
+
+def test_a_part_marks_registers(artifact, read):
+    shown = workbench.listing(artifact.pipeline, registers="v0")._repr_html_()
+    assert "background-color" in shown
+    assert (
+        read(shown).text
+        == read(workbench.listing(artifact, artifact.kernels[0].name, registers="v0")._repr_html_()).text
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"kernel": "vector_add_kernel"}, "did you mean vector_add_kernel_0"),
+        ({"first": 0}, "numbers from 1 on"),
+        ({"count": "all"}, "numbers from 1 on"),
+    ],
+)
+def test_parts_that_there_are_not(artifact, asked, message):
+    with pytest.raises(ArgumentError, match=message):
+        workbench.listing(artifact, **asked)
+    with pytest.raises(ArgumentError, match="has no machine code"):
+        workbench.listing(3)
+    assert "There are" in repr(workbench.listing(artifact, first=10_000))
 
 
 def squeezed(analysis: Analysis, vgprs: int) -> Analysis:
