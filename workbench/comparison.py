@@ -13,6 +13,7 @@ from workbench.ir import Diff
 from workbench.levels import isa_level
 from workbench.occupancy import occupancy_text
 from workbench.pipeline import label
+from workbench.usage import Usage
 
 _MAX_DIFF_LINES = 80
 _LIVE_HINT = title(faint(f"One stage at a time, whole: {code('%flydiff --live')} or {code('.explore()')}"))
@@ -107,10 +108,10 @@ class Comparison:
         for name in dict.fromkeys([*sides[0], *sides[1]]):
             for side, pipeline in zip(sides, (self.before, self.after), strict=True):
                 if kernel := side.get(name):
-                    taken = kernel.resources
-                    amounts = (taken.vgprs, taken.agprs, taken.sgprs, taken.lds_bytes, taken.code_bytes)
+                    taken, usage = kernel.resources, Usage.of(kernel)
+                    amounts = (taken.vgprs, taken.agprs, taken.sgprs, usage.lds_bytes, taken.code_bytes)
                     rows.append(
-                        [code(name), escape(_name(pipeline)), *map(str, amounts), occupancy_text(kernel.occupancy)]
+                        [code(name), escape(_name(pipeline)), *map(str, amounts), occupancy_text(usage.occupancy)]
                     )
         return table(
             ("kernel", "of", "VGPR", "AGPR", "SGPR", "LDS B", "code B", "occupancy"), rows, numbers=range(2, 7)

@@ -17,6 +17,7 @@ from workbench.machine_code.analysis import Analysis, analyses, source_lines
 from workbench.machine_code.blocks import Block
 from workbench.machine_code.instructions import MachineInstruction
 from workbench.machine_code.registers import RegisterSet, registers_of
+from workbench.usage import Usage
 
 _MAX_LINES = 300  # of a kernel; a saved notebook stays small
 _MAX_REST_LINES = 200
@@ -128,7 +129,7 @@ def _peak_note(analysis: Analysis) -> str:
     note = f"At most {peak} vector registers are in use at once; {allocated} are allocated."
     if target is None:
         return note
-    waves = analysis.kernel.occupancy.waves_per_simd + 1
+    waves = Usage.of(analysis.kernel).occupancy.waves_per_simd + 1
     over = analysis.over_target
     if not over:
         return f"{note} {waves} waves per SIMD need an allocation of at most {target}: what is in use would fit."

@@ -28,10 +28,11 @@ def kernels_html(kernels: Sequence[Kernel]) -> str:
     """A table with one row per kernel, and what would let more waves run."""
     header = ("kernel", *_amounts(kernels[0].resources), "waves per SIMD", "limited by") if kernels else ("kernel",)
     rows = [
-        [code(k.name), *_amounts(k.resources).values(), _bar(k.occupancy), escape(k.occupancy.limiter or "nothing")]
-        for k in kernels
+        [code(k.name), *_amounts(k.resources).values(), _bar(now), escape(now.limiter or "nothing")]
+        for k, now in ((k, Usage.of(k).occupancy) for k in kernels)
     ]
-    advice = "".join(title(f"{code(k.name)}: {escape(text)}") for k in kernels if (text := next_wave(k)))
+    notes = ((k.name, note) for k in kernels for note in (dynamic_lds_note(k), next_wave(k)) if note)
+    advice = "".join(title(f"{code(name)}: {escape(note)}") for name, note in notes)
     return f"<div>{table(header, rows, numbers=range(1, len(header) - 2))}{advice}</div>"
 
 
@@ -72,7 +73,8 @@ def _steps_text(usage: Usage, resource: str) -> str:
 def kernel_text(kernel: Kernel) -> str:
     """One kernel as text."""
     lines = [f"{kernel.name} for {kernel.arch.name}", f"  {resources_text(kernel.resources)}"]
-    lines += [f"  {line}" for line in (occupancy_text(kernel.occupancy), next_wave(kernel)) if line]
+    now = Usage.of(kernel).occupancy
+    lines += [f"  {line}" for line in (occupancy_text(now), dynamic_lds_note(kernel), next_wave(kernel)) if line]
     return "\n".join(lines)
 
 
@@ -108,6 +110,17 @@ def occupancy_text(occupancy: Occupancy) -> str:
     limiters = [name for name, allowed in occupancy.limits.items() if allowed == waves]
     reason = f"limited by {' and '.join(limiters)}" if occupancy.limiter else "the maximum"
     return f"{waves} of {most} waves per SIMD, {reason}"
+
+
+def dynamic_lds_note(kernel: Kernel) -> str:
+    """What the launch adds to what LLVM counts; empty where it adds nothing."""
+    if not kernel.dynamic_lds_bytes:
+        return ""
+    without = kernel.occupancy.waves_per_simd
+    return (
+        f"Its launch adds {kernel.dynamic_lds_bytes} B of LDS (smem=), which is counted here; "
+        f"LLVM, which cannot know, says {without} waves per SIMD."
+    )
 
 
 def next_wave(kernel: Kernel) -> str:

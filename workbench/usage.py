@@ -30,10 +30,16 @@ class Usage:
 
     @staticmethod
     def of(kernel: Kernel) -> Usage:
-        """What a kernel takes, with the largest workgroup that it was compiled for."""
+        """What a kernel takes, with the largest workgroup that it was compiled for and the LDS of its launch."""
         info = kernel.info
         return Usage(
-            kernel.arch, info.vgprs, info.agprs, info.sgprs, info.lds_bytes, info.max_workgroup_size, info.wave_size
+            kernel.arch,
+            vgprs=info.vgprs,
+            agprs=info.agprs,
+            sgprs=info.sgprs,
+            lds_bytes=info.lds_bytes + kernel.dynamic_lds_bytes,
+            workgroup_size=info.max_workgroup_size,
+            wave_size=info.wave_size,
         )
 
     @property

@@ -36,10 +36,14 @@ class Resources:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel of a code object."""
+    """One kernel of a code object.
+
+    dynamic_lds_bytes: what its launch adds to the LDS of a workgroup, where that is known when compiling.
+    """
 
     arch: Arch
     info: KernelInfo
+    dynamic_lds_bytes: int = 0
 
     @property
     def name(self) -> str:
@@ -62,7 +66,7 @@ class Kernel:
 
     @property
     def occupancy(self) -> Occupancy:
-        """With the largest workgroup that the kernel was compiled for."""
+        """LLVM's: with the largest workgroup that the kernel was compiled for, and without dynamic LDS."""
         info = self.info
         return occupancy(
             self.arch,
@@ -82,6 +86,7 @@ class CodeObject:
     hsaco is what the device loads.
     listing: LLVM's assembly as it comes, with `.loc` and debug sections where the LLVM IR has line tables.
     diagnostics: LLVM's warnings and remarks, mostly empty. from_cache: whether an earlier process compiled it.
+    dynamic_lds: kernels by name, and the bytes that their launches add, where that is known when compiling.
     """
 
     arch: Arch
@@ -92,6 +97,7 @@ class CodeObject:
     listing: str = field(repr=False)
     diagnostics: str = ""
     from_cache: bool = False
+    dynamic_lds: tuple[tuple[str, int], ...] = ()
 
     @cached_property
     def optimized_llvm_ir(self) -> str:
@@ -111,7 +117,8 @@ class CodeObject:
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels, in the order of the code object's metadata."""
-        return tuple(Kernel(self.arch, info) for info in self.contents.kernels.values())
+        dynamic = dict(self.dynamic_lds)
+        return tuple(Kernel(self.arch, info, dynamic.get(info.name, 0)) for info in self.contents.kernels.values())
 
 
 class Compilation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flydsl.codegen import CodeObject, Kernel
@@ -27,7 +28,7 @@ class CompiledArtifact:
 
     def __init__(self, pipeline: Pipeline, code: CodeObject) -> None:
         self.pipeline = pipeline
-        self.code = code
+        self.code = replace(code, dynamic_lds=tuple((k.name, k.dynamic_lds_bytes) for k in pipeline.traced.kernels))
         self._keys = pipeline.keys
         self._runtime = [(i, key) for i, key in enumerate(pipeline.keys) if not isinstance(key, tuple)]
         self._launchers: dict[devices.Device, HostLauncher] = {}

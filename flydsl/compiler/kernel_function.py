@@ -150,11 +150,12 @@ class KernelLauncher:
         blocks = _dimensions("grid", grid)
         threads = _dimensions("block", block)
         self._set_block_size(threads)
+        lds_bytes = _smem_bytes(smem, self._state)
         segments = [1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, len(self._operands), 0]
         operands = [
             self._stream(stream),
             *(Index(value).ir_value() for value in (*blocks, *threads)),
-            _smem_bytes(smem, self._state).ir_value(),
+            lds_bytes.ir_value(),
             *self._operands,
         ]
         attributes = {
@@ -162,7 +163,7 @@ class KernelLauncher:
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments),
         }
         emit("gpu.launch_func", operands, [ir.Type.parse("!gpu.async.token")], attributes)
-        self._state.kernels.append(KernelRecord(self.symbol, at))
+        self._state.kernels.append(KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else 0))
 
     def _stream(self, stream: Any) -> ir.Value:
         value = stream.value if isinstance(stream, Stream) else stream

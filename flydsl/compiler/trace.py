@@ -39,10 +39,14 @@ _GPU_MODULE = "kernels"
 
 @dataclass(frozen=True)
 class KernelRecord:
-    """A kernel in a traced module. name: its symbol; at: where it is launched."""
+    """A kernel in a traced module.
+
+    name: its symbol; at: where it is launched; dynamic_lds_bytes: smem of that launch, 0 for one of run time.
+    """
 
     name: str
     at: SourceLocation | None
+    dynamic_lds_bytes: int = 0
 
 
 @dataclass

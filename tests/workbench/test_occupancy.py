@@ -13,6 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flydsl.compiler as flyc
+import flydsl.expr as fx
 from flydsl.arch import ARCHS, Arch, get_arch
 from kernels.vector_add import vector_add
 from workbench.display import VIEWS
@@ -153,3 +155,34 @@ def test_the_image_is_svg_with_a_text_for_those_who_do_not_see_it():
     svg = ElementTree.fromstring(base64.b64decode(re.search('base64,([^"]*)', image)[1]))
     assert len(svg.findall(".//{*}polyline")) == len(RESOURCES)
     assert occupancy_image(usage) == image
+
+
+@flyc.kernel
+def staged(A: fx.Tensor):
+    shared = fx.make_view(fx.get_dyn_shared(fx.Float32), fx.make_layout(256))
+    i = fx.thread_idx.x
+    shared[i] = A[i]
+    fx.barrier()
+    A[i] = shared[255 - i]
+
+
+@flyc.jit
+def stage(A: fx.Tensor, smem: fx.Constexpr[int]):
+    staged(A).launch(grid=1, block=256, smem=smem)
+
+
+def test_the_lds_that_a_launch_asks_for_counts(read):
+    (kernel,) = stage.lower(torch.zeros(256), 32 * 1024).artifact.kernels
+    assert kernel.occupancy.waves_per_simd == 8  # LLVM's, which knows no launch
+    assert Usage.of(kernel).occupancy.waves_per_simd == 2
+    for text in (read(shown(kernel)[0]).text, shown(kernel)[1]):
+        assert "2 of 8 waves per SIMD, limited by LDS" in text
+        assert "Its launch adds 32768 B of LDS" in text
+        assert "LLVM, which cannot know, says 8 waves" in text
+
+
+def test_more_waves_fit_with_less_dynamic_lds():
+    (kernel,) = stage.lower(torch.zeros(256), 20 * 1024).artifact.kernels
+    (step,) = next_steps(Usage.of(kernel))
+    (smaller,) = stage.lower(torch.zeros(256), step.amount).artifact.kernels
+    assert Usage.of(smaller).occupancy.waves_per_simd == Usage.of(kernel).occupancy.waves_per_simd + 1
