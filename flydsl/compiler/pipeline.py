@@ -205,6 +205,9 @@ class Pipeline:
             stage.error = _stage_error(stage, error)
             dump.dump(self)
             raise stage.error from None
+        except Exception as error:  # a pass that is wrong: the call has its traceback, the stage keeps its message
+            stage.error = CompileError(f"stage {stage.index} {stage.passes[0]}: {type(error).__name__}: {error}")
+            raise
         stage.time_ms = (perf_counter() - start) * 1e3
         stage.state = "done"
         if env.flag("FLYDSL_DEBUG_PRINT_AFTER_ALL"):

@@ -8,6 +8,7 @@ from flydsl import atoms
 from flydsl import expr as fx
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import ComposedLayout, Layout
+from workbench.html import code, escape, faint, title
 from workbench.layouts.objects import view_of
 
 # The types that show themselves.
@@ -19,9 +20,11 @@ SHOWN: tuple[type, ...] = (
 
 
 def layout_bundle(value: Any) -> dict[str, Any]:
-    """A value of one of the types SHOWN, by mime type. One with sizes or threads of run time, or too large, is text."""
+    """A value of one of the types SHOWN, by mime type. What cannot be drawn is text, with the reason."""
     text = repr(value)
     try:
         return view_of(value).bundle(text)
-    except (LayoutError, ArgumentError):
-        return {"text/plain": text}
+    except (LayoutError, ArgumentError) as error:
+        reason = f"not drawn: {error.message}"
+        shown = f"<div>{title(code(text))}{title(faint(escape(reason)))}</div>"
+        return {"text/plain": f"{text}\n{reason}", "text/html": shown}

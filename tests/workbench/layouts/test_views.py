@@ -46,12 +46,15 @@ def test_every_type_shows_a_picture_html_and_text(copy: fx.TiledCopy, read: Call
 
 
 @pytest.mark.parametrize("text", ["(?,4):(4,1)", "(4,8):(1E0,1E1)"])
-def test_what_cannot_be_drawn_is_text(text: str) -> None:
-    assert layout_bundle(parse(text)) == {"text/plain": text}
+def test_what_cannot_be_drawn_is_text_with_the_reason(text: str, read: Callable[[str], Any]) -> None:
+    bundle = layout_bundle(parse(text))
+    assert bundle["text/plain"].startswith(f"{text}\nnot drawn: {text} ")
+    assert "not drawn" in read(bundle["text/html"]).text
+    assert set(bundle) == {"text/plain", "text/html"}
 
 
 def test_a_part_of_a_thread_known_at_run_time_is_text(copy: fx.TiledCopy) -> None:
-    assert list(layout_bundle(copy.get_slice("tid"))) == ["text/plain"]
+    assert "known at run time only" in layout_bundle(copy.get_slice("tid"))["text/plain"]
 
 
 def test_a_table_has_every_offset_and_the_tile_borders(read: Callable[[str], Any]) -> None:
