@@ -1,6 +1,6 @@
 """The layout views: how layouts map coordinates to offsets and banks, and which thread holds what."""
 
-from workbench.layouts import matrix  # noqa: F401  (registers what is drawn of MMAs)
+from workbench.layouts import coordinates, matrix  # noqa: F401  (register what is drawn of coordinate tensors and MMAs)
 from workbench.layouts.coloring import COLOR_BY
 from workbench.layouts.display import SHOWN, layout_bundle
 from workbench.layouts.explore import EXPLORERS, explore_layout, explore_threads

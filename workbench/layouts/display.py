@@ -7,13 +7,14 @@ from typing import Any
 from flydsl import atoms
 from flydsl import expr as fx
 from flydsl.errors import ArgumentError, LayoutError
+from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.layout import ComposedLayout, Layout
 from workbench.html import code, escape, faint, title
 from workbench.layouts.objects import view_of
 
 # The types that show themselves.
 SHOWN: tuple[type, ...] = (
-    *(Layout, ComposedLayout),
+    *(Layout, ComposedLayout, CoordTensor),
     *(atoms.TiledCopy, fx.TiledCopy, fx.ThrCopy, fx.CopyAtom),
     *(atoms.MmaOp, fx.MmaAtom, atoms.TiledMma, fx.TiledMma, fx.ThrMma),
 )

@@ -167,8 +167,9 @@ def _traces(
 
 def _cells(panel: Panel, color_by: str, arch: Arch, is_labelled: bool) -> dict[str, Any]:
     shade = coloring(panel, color_by, arch)
-    offsets = panel.grid.offsets
-    text: Any = offsets.tolist() if is_labelled else None
+    text: Any = panel.grid.offsets.tolist() if is_labelled else None
+    if not panel.has_addresses and is_labelled:
+        text = panel.cell_texts()
     if panel.layout_tv is not None and (is_labelled or not panel.has_one_holder_each):
         text = [[_label(names) for names in row] for row in panel.holder_names()]
     numbers, hover = _hover(panel, arch)
@@ -197,11 +198,7 @@ def _label(names: list[str]) -> str:
 def _hover(panel: Panel, arch: Arch) -> tuple[Numbers, str]:
     """The numbers of every cell that are shown on hover, and the template that puts them into words."""
     grid = panel.grid
-    numbers = [grid.offsets, panel.byte_addresses()]
-    lines = ["offset %{customdata[0]}", f"byte %{{customdata[1]}} (elements of {panel.element_bits} bits)"]
-    if arch.lds_banks is not None:
-        lines.append(f"LDS bank %{{customdata[{len(numbers)}]}} of {arch.lds_banks} ({escape(arch.name)})")
-        numbers.append(panel.banks(arch))
+    numbers, lines = panel.facts(arch)
     if panel.has_one_holder_each:  # as numbers: texts would be most of a saved notebook
         lines.append(f"thread %{{customdata[{len(numbers)}]}}, value %{{customdata[{len(numbers) + 1}]}}")
         numbers += [holder.astype(np.int64) for holder in panel.first_holders()]

@@ -13,7 +13,8 @@ from flydsl import atoms
 from flydsl import expr as fx
 from flydsl.arch import DEFAULT_ARCH, Arch
 from flydsl.errors import ArgumentError, LayoutError
-from flydsl.layout import ComposedLayout, Layout, Tile, get_shape, make_layout, size
+from flydsl.layout import ComposedLayout, Layout, Tile, flatten, get_shape, make_layout, size
+from flydsl.layout.leaf import Basis
 from workbench.layouts.grid import AnyLayout
 from workbench.layouts.panel import Panel
 from workbench.layouts.view import View
@@ -65,7 +66,16 @@ def named(tensors: tuple[AnyLayout | None, ...], *names: str) -> dict[str, AnyLa
 @view_of.register(ComposedLayout)
 def _(value: AnyLayout, *tensors: AnyLayout | None) -> View:
     named(tensors)
+    if isinstance(value, Layout) and _holds_coordinates(value):
+        from workbench.layouts.coordinates import coordinate_view
+
+        return coordinate_view(value)
     return View(str(value), (Panel(value),))
+
+
+def _holds_coordinates(layout: Layout) -> bool:
+    """Whether it maps to coordinates: a stride of it is a multiple of a basis element."""
+    return any(isinstance(stride, Basis) for stride in flatten((layout.stride,)))
 
 
 @view_of.register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class Panel:
     def __post_init__(self) -> None:
         if type(self.element_bits) is not int or not 1 <= self.element_bits <= _MAX_ELEMENT_BITS:
             raise LayoutError(f"an element is 1 to {_MAX_ELEMENT_BITS} bits wide, not {self.element_bits!r}")
+
+    has_addresses: ClassVar[bool] = True  # whether the grid's numbers are offsets in memory
 
     @cached_property
     def grid(self) -> Grid:
@@ -104,6 +106,21 @@ class Panel:
         grid = self.grid
         names = [_names(held) for held in self.holders]
         return [[names[row + grid.height * column] for column in range(grid.width)] for row in range(grid.height)]
+
+    def cell_texts(self) -> list[list[str]]:
+        """What stands in each cell: who holds it, or its offset."""
+        if self.layout_tv is None:
+            return [[str(offset) for offset in row] for row in self.grid.offsets.tolist()]
+        return [[", ".join(names) for names in row] for row in self.holder_names()]
+
+    def facts(self, arch: Arch) -> tuple[list[Numbers], list[str]]:
+        """What there is to say of every cell besides its holders: numbers, and lines that name them by position."""
+        numbers = [self.grid.offsets, self.byte_addresses()]
+        lines = ["offset %{customdata[0]}", f"byte %{{customdata[1]}} (elements of {self.element_bits} bits)"]
+        if arch.lds_banks is not None:
+            lines.append(f"LDS bank %{{customdata[{len(numbers)}]}} of {arch.lds_banks} ({arch.name})")
+            numbers.append(self.banks(arch))
+        return numbers, lines
 
     def _spread(self, numbers: Numbers) -> Numbers:
         return numbers.reshape(self.grid.width, self.grid.height).T

@@ -53,19 +53,12 @@ def _view(panel: Panel, shade: Coloring) -> str:
 
 def panel_text(panel: Panel, light: Numbers | None = None) -> str:
     """A panel as lines of text. light: the cells to show, as booleans; a dot stands for each other one."""
-    texts = _cell_texts(panel)
+    texts = panel.cell_texts()
     if light is not None:
         texts = [[text if light[r, c] else "." for c, text in enumerate(row)] for r, row in enumerate(texts)]
     width = max(len(text) for row in texts for text in row)
     lines = ["  ".join(text.ljust(width) for text in row).rstrip() for row in texts]
     return "\n".join([panel.name, *lines] if panel.name else lines)
-
-
-def _cell_texts(panel: Panel) -> list[list[str]]:
-    """What stands in each cell: who holds it, or its offset."""
-    if panel.layout_tv is None:
-        return [[str(offset) for offset in row] for row in panel.grid.offsets.tolist()]
-    return [[", ".join(names) for names in row] for row in panel.holder_names()]
 
 
 def _table(panel: Panel, shade: Coloring) -> str:
@@ -74,7 +67,7 @@ def _table(panel: Panel, shade: Coloring) -> str:
     rows = (
         f"<tr>{_name_cell(panel.grid.row_names[r])}"
         f"{''.join(_cell(text, _fill(shade, colors, r, c), borders, r, c) for c, text in enumerate(texts))}</tr>"
-        for r, texts in enumerate(_cell_texts(panel))
+        for r, texts in enumerate(panel.cell_texts())
     )
     style = "border-collapse:collapse;text-align:right"  # said once: there are many cells
     return f'<table style="{style}"><tbody><tr>{head}</tr>{"".join(rows)}</tbody></table>'

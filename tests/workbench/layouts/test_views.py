@@ -32,6 +32,7 @@ def everything(copy: fx.TiledCopy) -> list[Any]:
     atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))
     mma = fx.make_tiled_mma(atom, Layout((2, 1, 1)))
     copies = [copy, copy.type.copy, copy.atom, copy.get_slice(2)]
+    layouts.append(copy.get_slice(1).partition_S(fx.make_identity_tensor((8, 8))))
     return [*layouts, *copies, atom, atom.type.op, mma, mma.type.mma, mma.get_slice(70)]
 
 
@@ -45,7 +46,7 @@ def test_every_type_shows_a_picture_html_and_text(copy: fx.TiledCopy, read: Call
         assert json.dumps(bundle) == json.dumps(layout_bundle(value))
 
 
-@pytest.mark.parametrize("text", ["(?,4):(4,1)", "(4,8):(1E0,1E1)"])
+@pytest.mark.parametrize("text", ["(?,4):(4,1)", "(4,?):(1E0,1E1)"])
 def test_what_cannot_be_drawn_is_text_with_the_reason(text: str, read: Callable[[str], Any]) -> None:
     bundle = layout_bundle(parse(text))
     assert bundle["text/plain"].startswith(f"{text}\nnot drawn: {text} ")
