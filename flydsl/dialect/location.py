@@ -16,6 +16,8 @@ from mlir import ir
 from flydsl.errors import SourceLocation
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# The workbench calls launchers for its user, whose line is the one that counts.
+_NOT_THE_USERS = (_PACKAGE, os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "workbench") + os.sep)
 # Code objects of two files are equal where their code is, so the file is part of the key.
 _locations: dict[tuple[str, CodeType, int], SourceLocation] = {}
 _mlir_locations: dict[SourceLocation, ir.Location] = {}
@@ -24,7 +26,7 @@ _mlir_locations: dict[SourceLocation, ir.Location] = {}
 def user_frame() -> FrameType | None:
     """The innermost frame outside this package on the Python stack."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
     return frame
 

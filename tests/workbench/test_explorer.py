@@ -46,6 +46,12 @@ def test_a_launcher_is_compiled_and_explored(explorer, tensors):
     assert list(tabs.titles) == ["Pipeline", "Lines", "Compare", "ISA", "Occupancy", "Layouts"]
 
 
+def test_an_argument_that_is_missing_is_the_users_line(launcher):
+    with pytest.raises(ArgumentError, match="misses") as missing:
+        workbench.explore(launcher)
+    assert missing.value.at.file == __file__
+
+
 def test_every_tab_opens(explorer, read):
     (tabs,) = explorer.children
     for title in tabs.titles:

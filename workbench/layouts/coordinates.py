@@ -14,7 +14,7 @@ import numpy as np
 from flydsl.arch import Arch
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.expr.coord_tensor import CoordTensor
-from flydsl.layout import Layout, get_shape, make_layout
+from flydsl.layout import Layout, get_shape, make_layout, size
 from workbench.layouts.grid import AnyLayout, Grid, Numbers
 from workbench.layouts.objects import named, view_of
 from workbench.layouts.panel import Panel
@@ -34,16 +34,22 @@ class CoordinatePanel(Panel):
     @cached_property
     def grid(self) -> Grid:
         """The numbers of the coordinates over rows and columns. Raises LayoutError where they cannot be drawn."""
-        places = Grid.of(make_layout(get_shape(self.layout)))
-        coordinates = self._coordinates
+        coordinates, places = self._coordinates, self._places
         extents = coordinates.max(axis=0) + 1
         weights = np.cumprod(np.concatenate([[1], extents[:-1]]))
         return Grid(places.shape, (coordinates @ weights)[places.offsets])
 
     @cached_property
+    def _places(self) -> Grid:
+        """The places in the layout, counted."""
+        if not isinstance(size(self.layout), int):
+            raise LayoutError(f"{self.layout} has sizes known at run time only", hint="draw a layout of numbers")
+        return Grid.of(make_layout(get_shape(self.layout)))
+
+    @cached_property
     def _coordinates(self) -> Numbers:
         """One row for each element, by the int that counts to its place in the layout."""
-        cells = Grid.of(make_layout(get_shape(self.layout))).offsets.size
+        cells = self._places.offsets.size
         found = [self.layout(number) for number in range(cells)]
         if not all(type(mode) is int for coordinate in found for mode in coordinate):
             raise LayoutError(f"{self.layout} does not map to coordinates of numbers")
