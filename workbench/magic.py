@@ -228,7 +228,7 @@ def _archs(text: str | None) -> Sequence[Arch | None]:
     names = [name.strip() for name in text.split(",")]
     if "" in names:
         raise ArgumentError(
-            f"%%flykernel --arch {text}: a target is missing", hint="--arch gfx942,gfx950, without a space"
+            f"%%flykernel --arch {text}: a target is missing", hint="--arch ONE, or --arch ONE,OTHER without a space"
         )
     if len(names) > 2:
         raise ArgumentError(f"%%flykernel --arch {text}: {len(names)} targets", hint="one, or two to compare")
