@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from flydsl.codegen import Kernel
-    from flydsl.compiler import Pipeline
+    from flydsl.compiler import JitFunction, Launch, Pipeline
+    from flydsl.simulator.counters import LaunchCounters
     from workbench.isa import IsaListing
     from workbench.search import Search
 
-__all__ = ["compare", "explore", "export", "find", "listing", "occupancy_figure"]
+__all__ = ["compare", "explore", "export", "find", "listing", "occupancy_figure", "profile", "roofline_figure"]
 
 
 def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -78,6 +79,26 @@ def occupancy_figure(kernel: Kernel) -> Figure:
     from workbench.occupancy_curves import occupancy_figure
 
     return occupancy_figure(kernel)
+
+
+def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
+    """Launch, count what the simulator executes, and give the launch: it shows itself, and `.counters` has the numbers.
+
+    Raises what the call raises.
+    """
+    from workbench.run import profile
+
+    return profile(launcher, *arguments, **keywords)
+
+
+def roofline_figure(counters: LaunchCounters) -> Figure:
+    """What memory and arithmetic of the GPU allow, and the launch's point by the estimate, as a plotly figure.
+
+    Raises ArchError for an architecture whose peak figures are not known.
+    """
+    from workbench.roofline import roofline_figure
+
+    return roofline_figure(counters)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 from flydsl.arch import Occupancy
 from flydsl.codegen import CodeObject, Kernel, Resources
-from flydsl.compiler import CompiledArtifact, Pipeline, Stage
+from flydsl.compiler import CompiledArtifact, Launch, Pipeline, Stage
+from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepper import Simulation
+from workbench.counters import counters_html, counting_html
 from workbench.isa import isa_html, isa_text
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.occupancy import (
@@ -21,6 +23,7 @@ from workbench.occupancy import (
     resources_text,
 )
 from workbench.pipeline import pipeline_html, stage_html, stage_text
+from workbench.run import run_html, run_text
 from workbench.stepper import simulation_html
 
 
@@ -44,6 +47,9 @@ VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     Resources: (resources_html, resources_text),
     Occupancy: (occupancy_html, occupancy_text),
     Simulation: (simulation_html, repr),
+    Launch: (run_html, run_text),
+    LaunchCounters: (counters_html, repr),
+    Counting: (counting_html, repr),
 }
 
 

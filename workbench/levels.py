@@ -38,12 +38,16 @@ _LLVM_OPERATION = re.compile(r"\s+(?:%[\w.$-]+ = )?(?:(?:tail )?call [^@]*@(llvm
 
 @dataclass(frozen=True)
 class Level:
-    """One form. language: as `workbench.highlight` names it. places: per line the user's line that it comes from."""
+    """One form. language: as `workbench.highlight` names it. places: per line the user's line that it comes from.
+
+    margins: HTML before each line; none where there is nothing to say.
+    """
 
     name: str
     language: str
     lines: tuple[str, ...]
     places: Places
+    margins: tuple[str, ...] = ()
 
     @cached_property
     def operations(self) -> Counter[str]:

@@ -43,6 +43,8 @@ class Linked:
         """One level: the HTML of its lines, and the number of each one's origin, -1 for none."""
         level = self.levels[index]
         lines = [highlight(clipped(line).expandtabs(4), level.language, _TAGS) for line in level.lines]
+        if level.margins:
+            lines = [margin + line for margin, line in zip(level.margins, lines, strict=True)]
         return {"lines": lines, "origins": [self._index(place) for place in level.places]}
 
     def _index(self, place: SourceLocation | None) -> int:

@@ -14,7 +14,7 @@ from workbench.isa import isa_html, isa_text
 from workbench.layout_list import layouts_html
 from workbench.occupancy import kernel_html, kernel_text, kernels_html
 from workbench.pipeline import progress, stage_html, stage_text, stages_html
-from workbench.run import run_html, value_text
+from workbench.run import run_html, run_text, value_text
 
 SECTIONS = ("layout", "pipeline", "isa", "occupancy", "run")
 DEFAULT_SECTIONS = ("pipeline", "isa", "occupancy")
@@ -39,7 +39,7 @@ class Report:
     """
 
     def __init__(self, launch: Launch, calls: int, shown: Shown, arch: Arch | None = None) -> None:
-        self._launch = launch
+        self.launch = launch
         self._call = call_text(launch)
         self._calls = "1 call" if calls == 1 else f"{calls} calls, the first one shown"
         self._shown = shown
@@ -93,10 +93,6 @@ class Report:
             return list(self._shown.sections)
         return [name for name in SECTIONS if name == "pipeline" or (name == "layout" and name in self._shown.sections)]
 
-    def run_html(self) -> str:
-        """The run: what the launch was called with."""
-        return run_html(self._launch)
-
     def _section(self, name: str) -> str:
         pipeline = self.pipeline
         assert pipeline is not None
@@ -111,7 +107,7 @@ class Report:
                 details(f"Occupancy of {code(kernel.name)}", kernel_html(kernel))
                 for kernel in pipeline.artifact.kernels
             ),
-            "run": lambda: details(f"Run, {escape(self._calls)}", self.run_html(), is_open=is_open),
+            "run": lambda: details(f"Run, {escape(self._calls)}", run_html(self.launch), is_open=is_open),
         }
         return parts[name]()
 
@@ -129,6 +125,8 @@ class Report:
             parts += map(kernel_text, pipeline.artifact.kernels)
         if pipeline.finished and "isa" in self._sections():
             parts.append(isa_text(pipeline.artifact))
+        if pipeline.finished and "run" in self._sections():
+            parts.append(run_text(self.launch))
         return "\n\n".join(parts)
 
 

@@ -28,6 +28,7 @@ _FULL_RATE = re.compile(
 )
 _FULL_RATE_F64 = re.compile(r"v_(fma|fmac|add|mul)_f64$")
 """Half as many operations as f32 at its packed rate of twice the lanes: a wave takes as long as with f32."""
+_OPERATIONS = re.compile(r"v_(pk_)?(add|sub|subrev|mul|fma|fmac|fmaak|fmamk|mac|mad|dot2c?)_(?:\w+_)?(f16|f32|f64)$")
 _NOT_FULL_RATE = re.compile(r"v_(mul_(lo|hi)|mad_(u64|i64))_")
 
 
@@ -41,6 +42,10 @@ class Peaks:
     clock_hz: float
     memory_bytes_per_second: float
     source: str
+
+    def operations_per_second(self, operations: int, cycles: int) -> float:
+        """What all SIMDs do together with an instruction that does so many operations in so many cycles."""
+        return operations / cycles * self.compute_units * self.simds_per_compute_unit * self.clock_hz
 
 
 _PEAKS: Mapping[str, Peaks] = {
@@ -95,6 +100,19 @@ def mfma_operations(mnemonic: str) -> int:
         return 0
     m, n, k, blocks = int(match[2]), int(match[3]), int(match[4]), int(match[5] or 1)
     return 2 * m * n * k * blocks
+
+
+def valu_operations(mnemonic: str) -> int:
+    """Floating-point additions and multiplications of one lane in a vector instruction; 0 for others.
+
+    >>> [valu_operations(f"v_{name}") for name in ("add_f32", "fma_f64", "pk_fma_f32", "dot2_f32_f16", "add_u32")]
+    [1, 2, 4, 4, 0]
+    """
+    match = _OPERATIONS.match(mnemonic)
+    if match is None:
+        return 0
+    operations = 2 if match[2].startswith(("f", "ma")) else 4 if match[2].startswith("dot2") else 1
+    return 2 * operations if match[1] else operations
 
 
 def valu_cycles(arch: Arch, mnemonic: str) -> int | None:

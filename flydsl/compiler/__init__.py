@@ -4,8 +4,9 @@ import flydsl.compiler as flyc
 """
 
 from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.capture import Launch, capture_launches
 from flydsl.compiler.jit_argument import from_dlpack, from_torch_tensor
-from flydsl.compiler.jit_function import JitFunction, Launch, capture_launches, jit
+from flydsl.compiler.jit_function import JitFunction, jit
 from flydsl.compiler.kernel_function import KernelFunction, KernelLauncher, kernel
 from flydsl.compiler.pipeline import Pipeline, Stage
 from flydsl.compiler.trace import CompilationContext

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from flydsl.arch import get_arch
 from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.capture import Launch, current_capture
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.jit_argument import TensorKey, adapt
@@ -27,47 +26,7 @@ from flydsl.utils import env
 if TYPE_CHECKING:
     from flydsl.simulator import Simulation
 
-__all__ = ["JitFunction", "Launch", "capture_launches", "jit"]
-
-
-@dataclass(frozen=True)
-class Launch:
-    """A call of a launcher that `capture_launches` saw.
-
-    arguments: in parameter order, defaults filled in. pipeline: how it was compiled, up to the stage that failed.
-    """
-
-    function: JitFunction
-    arguments: tuple[Any, ...]
-    pipeline: Pipeline
-
-    @property
-    def artifact(self) -> CompiledArtifact:
-        """What was launched. Raises CompileError where compiling failed."""
-        return self.pipeline.artifact
-
-
-@dataclass(frozen=True)
-class _Capture:
-    trace_only: bool
-    launches: list[Launch] = field(default_factory=list)
-
-
-_capture: ContextVar[_Capture | None] = ContextVar("flydsl_capture", default=None)
-
-
-@contextmanager
-def capture_launches(*, trace_only: bool = False) -> Iterator[list[Launch]]:
-    """A list that receives every launch made inside the `with` block, also one whose compilation or run fails.
-
-    trace_only: stop each launch before the first stage of its pipeline; nothing is compiled or run.
-    """
-    capture = _Capture(trace_only)
-    token = _capture.set(capture)
-    try:
-        yield capture.launches
-    finally:
-        _capture.reset(token)
+__all__ = ["JitFunction", "jit"]
 
 
 class JitFunction(DecoratedFunction):
@@ -98,15 +57,15 @@ class JitFunction(DecoratedFunction):
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         values = self.signature.bind(args, kwargs)
         keys, payloads = self._adapt(values)
-        capture = _capture.get()
+        capture = current_capture()
         if capture is not None and capture.trace_only:
             capture.launches.append(Launch(self, tuple(values), self._pipeline(keys, values)))
             return
         artifact = self._find(keys, values)
-        if capture is not None:
-            capture.launches.append(Launch(self, tuple(values), artifact.pipeline))
+        seen = nullcontext() if capture is None else capture.add(Launch(self, tuple(values), artifact.pipeline))
         if not env.flag("COMPILE_ONLY"):
-            artifact.launch(payloads)
+            with seen:
+                artifact.launch(payloads)
 
     def simulate(self, *args: Any, workgroup: devices.Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
         """Compile for these arguments and simulate the call, instruction by instruction: see `Simulation`.
@@ -147,7 +106,7 @@ class JitFunction(DecoratedFunction):
 
     def _compile(self, key: Any, keys: tuple[Any, ...], values: list[Any]) -> CompiledArtifact:
         dependencies = Dependencies(self.function, _compile_time(keys, values))
-        capture = _capture.get()
+        capture = current_capture()
         pipeline = self._pipeline(keys, values, keep_snapshots=capture is not None)
         try:
             artifact = pipeline.artifact

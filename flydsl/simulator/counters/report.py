@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from flydsl.arch import Arch
-from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles
+from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
 from flydsl.errors import SourceLocation
 from flydsl.simulator.counters.instruction_class import (
     CLASSES,
@@ -37,7 +37,8 @@ class Counts:
     lds_passes: cycles for which accesses held the LDS; lds_conflicts: those of them due to bank conflicts;
     lds_max_ways: the most in one phase. lds_unknown: accesses in neither, whose rule nobody has published.
     mfma_cycles, valu_cycles: of a SIMD, from published costs; mfma_unknown, valu_unknown: executions in neither.
-    mfma_operations: multiplications and additions in matrix instructions.
+    mfma_operations: multiplications and additions in matrix instructions. valu_operations: those of floats in the
+    active lanes of vector instructions.
     """
 
     by_class: dict[str, int] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class Counts:
     mfma_unknown: int = 0
     valu_cycles: int = 0
     valu_unknown: int = 0
+    valu_operations: int = 0
 
     @property
     def executions(self) -> int:
@@ -179,6 +181,10 @@ def _line_counts(arch: Arch, instruction: Instruction, raw: Any) -> LineCounts:
         counts["active_lanes"] = LANES * executions if ignores_exec else int(raw["active_lanes"])
     counts |= _lds_counts(arch, instruction, raw)
     counts |= _cycles(arch, kind, instruction.mnemonic, executions)
+    if kind == "MFMA":
+        counts["mfma_operations"] = executions * mfma_operations(instruction.mnemonic)
+    elif kind == "VALU":
+        counts["valu_operations"] = counts["active_lanes"] * valu_operations(instruction.mnemonic)
     listed = instruction.listed
     return LineCounts({kind: executions}, text=listed.text, isa_line=listed.line, location=listed.location, **counts)
 
@@ -200,7 +206,4 @@ def _cycles(arch: Arch, kind: str, mnemonic: str, executions: int) -> dict[str, 
     if kind not in ("MFMA", "VALU"):
         return {}
     name, cost = ("mfma", mfma_cycles(arch, mnemonic)) if kind == "MFMA" else ("valu", valu_cycles(arch, mnemonic))
-    result = {f"{name}_unknown": executions} if cost is None else {f"{name}_cycles": cost * executions}
-    if kind == "MFMA":
-        result["mfma_operations"] = executions * mfma_operations(mnemonic)
-    return result
+    return {f"{name}_unknown": executions} if cost is None else {f"{name}_cycles": cost * executions}

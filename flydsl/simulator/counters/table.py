@@ -17,14 +17,20 @@ def launch_table(counters: LaunchCounters) -> str:
     """Totals, then a row for every instruction that was executed."""
     rows = [_row(line) for line in counters.by_line.values()]
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
-    parts = [_heading(counters), *_totals(counters.totals), *_estimate(counters), *counters.unknown(), ""]
+    parts = [*summary(counters), ""]
     for row in (_HEADINGS, *rows):
         numbers = [text.rjust(width) for text, width in zip(row[:-1], widths, strict=False)]
         parts.append("  ".join([*numbers, row[-1]]))
     return "\n".join(parts)
 
 
-def _heading(counters: LaunchCounters) -> str:
+def summary(counters: LaunchCounters) -> list[str]:
+    """The totals, the estimate and what is not known, in lines."""
+    return [heading(counters), *_totals(counters.totals), *_estimate(counters), *counters.unknown()]
+
+
+def heading(counters: LaunchCounters) -> str:
+    """The kernel as launched."""
     waves = counters.statistics.waves
     return f"{counters.kernel}: grid {counters.grid}, block {counters.block}, {waves} waves"
 

@@ -1,0 +1,97 @@
+"""Launches as they are made: what `capture_launches` sees, and what was counted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from flydsl.compiler.jit_function import JitFunction
+    from flydsl.simulator.counters import LaunchCounters
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A call of a launcher that `capture_launches` saw.
+
+    arguments: in parameter order, defaults filled in. pipeline: how it was compiled, up to the stage that failed.
+    counters: of each kernel that it ran, where the simulator counted this launch.
+    """
+
+    function: JitFunction
+    arguments: tuple[Any, ...]
+    pipeline: Pipeline
+    counters: list[LaunchCounters] = field(default_factory=list)
+
+    @property
+    def artifact(self) -> CompiledArtifact:
+        """What was launched. Raises CompileError where compiling failed."""
+        return self.pipeline.artifact
+
+
+@dataclass
+class Capture:
+    """What goes on inside of a `with capture_launches()`."""
+
+    trace_only: bool
+    counted: bool
+    launches: list[Launch] = field(default_factory=list)
+    _seen: set[int] = field(default_factory=set)
+
+    def add(self, launch: Launch) -> AbstractContextManager[None]:
+        """Take a launch that is about to run; it runs inside of the `with` block of the result."""
+        is_first = id(launch.pipeline) not in self._seen
+        self._seen.add(id(launch.pipeline))
+        self.launches.append(launch)
+        return _counted(launch) if self.counted and is_first else nullcontext()
+
+
+_capture: ContextVar[Capture | None] = ContextVar("flydsl_capture", default=None)
+
+
+@contextmanager
+def capture_launches(*, trace_only: bool = False, counted: bool = False) -> Iterator[list[Launch]]:
+    """A list that receives every launch made inside the `with` block, also one whose compilation or run fails.
+
+    trace_only: stop each launch before the first stage of its pipeline; nothing is compiled or run.
+    counted: of each compilation the first launch is counted (see `flydsl.simulator.counting`), if it is on the
+    simulator and not under checks, which cannot be counted.
+    """
+    capture = Capture(trace_only, counted)
+    token = _capture.set(capture)
+    try:
+        yield capture.launches
+    finally:
+        _capture.reset(token)
+
+
+def current_capture() -> Capture | None:
+    """Who wants to see the launches that are made here."""
+    return _capture.get()
+
+
+@contextmanager
+def _counted(launch: Launch) -> Iterator[None]:
+    """Count what runs inside; whoever counts around it gets that, too."""
+    from flydsl.simulator.checks import enabled_checks
+    from flydsl.simulator.counters import counting, current_counting
+
+    if enabled_checks():
+        yield
+        return
+    around = current_counting()
+    with counting() as counters:
+        try:
+            yield
+        finally:
+            launch.counters.extend(counters.launches)
+            if around is not None:
+                around.launches.extend(counters.launches)
