@@ -53,7 +53,7 @@ def find(pipeline: Pipeline, text: str) -> Search:
 
 
 def export(value: Any, path: str | Path) -> Path:
-    """Write one self-contained HTML page of a pipeline or artifact, or of several of them."""
+    """Write one self-contained HTML page of a pipeline, an artifact or a launch, or of several of them."""
     from workbench.page import export
 
     return export(value, path)

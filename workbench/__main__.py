@@ -30,7 +30,8 @@ def _parser() -> argparse.ArgumentParser:
         "export",
         help="one HTML page of a whole compilation",
         description="Run a Python script and write one self-contained page of the compilations behind its launches: "
-        "every stage and what it changed, every level line by line, machine code, occupancy. The page opens from disk. "
+        "every stage and what it changed, every level line by line, machine code, occupancy, and of the first launch "
+        "of each what the simulator counted. The page opens from disk. "
         "Where a compilation fails, the page shows how far it came.",
     )
     page.add_argument("script", help="a Python file that calls a @flyc.jit function")
@@ -63,7 +64,7 @@ def _run(script: str, arguments: Sequence[str]) -> tuple[list[Launch], FlyError 
     """The script's launches, and the error of flydsl's that ended it, if one did."""
     argv, sys.argv = sys.argv, [script, *arguments]
     error: FlyError | None = None
-    with capture_launches() as launches:
+    with capture_launches(counted=True) as launches:
         try:
             runpy.run_path(script, run_name="__main__")
         except FlyError as raised:
@@ -73,12 +74,14 @@ def _run(script: str, arguments: Sequence[str]) -> tuple[list[Launch], FlyError 
     return launches, error
 
 
-def _compilations(launches: Sequence[Launch], arch: str | None) -> list[Pipeline]:
-    """Each compilation once."""
-    found = list({id(launch.pipeline): launch for launch in launches}.values())
+def _compilations(launches: Sequence[Launch], arch: str | None) -> Sequence[Pipeline | Launch]:
+    """Each compilation once, by its first launch, which was counted."""
+    found: dict[int, Launch] = {}
+    for launch in launches:
+        found.setdefault(id(launch.pipeline), launch)
     if arch is None:
-        return [launch.pipeline for launch in found]
-    return [launch.function.lower(*launch.arguments, arch=arch).run() for launch in found]
+        return [launch if launch.pipeline.finished else launch.pipeline for launch in found.values()]
+    return [launch.function.lower(*launch.arguments, arch=arch).run() for launch in found.values()]
 
 
 if __name__ == "__main__":

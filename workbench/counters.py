@@ -9,6 +9,7 @@ from flydsl.simulator.counters import Counting, Counts, LaunchCounters
 from flydsl.simulator.counters.table import heading, summary
 from workbench.counted_lines import BAR, Columns, file_name, hottest, isa_html, isa_lines, source_html, source_lines
 from workbench.html import code, details, escape, table, title
+from workbench.ir import clipped
 from workbench.measures import estimate, limiting
 from workbench.roofline import roofline_image
 
@@ -16,8 +17,8 @@ MAX_HOTTEST = 20
 MAX_ISA_LINES = 300
 MAX_LAUNCHES = 8
 LEGEND = (
-    "instr: instructions, summed over waves, as all columns are. lines: of 64 bytes of global memory. passes: cycles of "
-    "the LDS; confl: those of them due to bank conflicts. MFMA, VALU: cycles of the SIMDs. lanes: active ones in a "
+    "instr: instructions, summed over waves, as all columns are. lines: of 64 bytes of global memory. passes: cycles "
+    "of the LDS; confl: those of them due to bank conflicts. MFMA, VALU: cycles of the SIMDs. lanes: active ones in a "
     "vector instruction, of 64. ?: not known. share: of all {heat}, which the bar shows, too"
 )
 
@@ -58,9 +59,26 @@ def totals_html(counters: LaunchCounters) -> str:
     return "".join(parts)
 
 
-def counters_text(launches: Sequence[LaunchCounters]) -> str:
-    """The totals of each launch of a kernel as text."""
-    return "\n\n".join("\n".join(summary(launch)) for launch in launches[:MAX_LAUNCHES])
+def counters_text(counters: LaunchCounters) -> str:
+    """The totals and the source with its counts as text."""
+    columns = Columns(counters, limiting(counters))
+    lines = [*summary(counters), "", f"{columns.head}, of the {columns.heat.name}"]
+    for file, inside in source_lines(counters).items():
+        lines.append(file_name(file))
+        lines += [f"{columns.text(c.counts)}  {c.number}  {clipped(c.text)}" for c in inside if c.counts is not None]
+    return "\n".join(lines)
+
+
+def launches_text(launches: Sequence[LaunchCounters]) -> str:
+    """Each launch of a kernel as text; of many the first ones."""
+    left = len(launches) - MAX_LAUNCHES
+    more = [f"{left} more launches"] if left > 0 else []
+    return "\n\n".join([*map(counters_text, launches[:MAX_LAUNCHES]), *more]) or "No launch was counted."
+
+
+def counting_text(counting: Counting) -> str:
+    """The same of a `with counting()`."""
+    return launches_text(counting.launches)
 
 
 def _bar(part: float) -> str:

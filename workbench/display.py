@@ -10,7 +10,7 @@ from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline, Stage
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepper import Simulation
-from workbench.counters import counters_html, counting_html
+from workbench.counters import counters_html, counters_text, counting_html, counting_text
 from workbench.isa import isa_html, isa_text
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.occupancy import (
@@ -48,8 +48,8 @@ VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     Occupancy: (occupancy_html, occupancy_text),
     Simulation: (simulation_html, repr),
     Launch: (run_html, run_text),
-    LaunchCounters: (counters_html, repr),
-    Counting: (counting_html, repr),
+    LaunchCounters: (counters_html, counters_text),
+    Counting: (counting_html, counting_text),
 }
 
 

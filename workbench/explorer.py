@@ -87,7 +87,7 @@ class Explorer(LiveView):
         if "layout" in wanted:
             found["Layouts"] = lambda: View(layouts_html(self.pipeline))
         if self._report is not None and "run" in wanted:
-            found["Run"] = lambda: View(self._report.run_html())  # type: ignore[union-attr]
+            found["Run"] = self._run_tab
         return found
 
     def _open(self, change: Any) -> None:
@@ -115,6 +115,12 @@ class Explorer(LiveView):
 
     def _lines_tab(self) -> Any:
         return LinkedCode(levels(self.pipeline))
+
+    def _run_tab(self) -> Any:
+        from workbench.run_widget import RunExplorer  # which shows its own parts in Views
+
+        assert self._report is not None
+        return RunExplorer(self._report.launch)
 
     def _compare_tab(self) -> Any:
         return LevelComparer([level for level in levels(self.pipeline) if level.language != "python"])

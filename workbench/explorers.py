@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.codegen import Kernel
-from flydsl.compiler import CompiledArtifact, JitFunction, Pipeline, Stage
+from flydsl.compiler import CompiledArtifact, JitFunction, Launch, Pipeline, Stage
 from flydsl.errors import ArgumentError, FlyError
+from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepper import Simulation
 from workbench.comparison import Comparison
 from workbench.layouts.explore import EXPLORERS as LAYOUT_EXPLORERS
@@ -72,6 +73,29 @@ def explore_simulation(simulation: Simulation) -> Any:
     return Stepper(simulation)
 
 
+def explore_run(launch: Launch) -> Any:
+    """A launch that was made: its counters, and stepping through it on copies of its tensors."""
+    from workbench.run_widget import RunExplorer
+
+    return RunExplorer(launch)
+
+
+def explore_counters(counters: LaunchCounters) -> Any:
+    """Counters by the measure of one's choice."""
+    from workbench.run_widget import CountersExplorer
+
+    return CountersExplorer([counters])
+
+
+def explore_counting(counting: Counting) -> Any:
+    """The same of each launch. Raises ArgumentError where there was none."""
+    from workbench.run_widget import CountersExplorer
+
+    if not counting.launches:
+        raise ArgumentError("no launch was counted", hint="launch inside of the `with counting()` block")
+    return CountersExplorer(counting.launches)
+
+
 # Every type that has a live view, and what makes it: called with the value and whatever else `explore` was given.
 EXPLORERS: dict[type, Callable[..., Any]] = {
     JitFunction: explore_launch,
@@ -81,6 +105,9 @@ EXPLORERS: dict[type, Callable[..., Any]] = {
     Kernel: explore_kernel,
     Comparison: explore_comparison,
     Simulation: explore_simulation,
+    Launch: explore_run,
+    LaunchCounters: explore_counters,
+    Counting: explore_counting,
     **LAYOUT_EXPLORERS,
 }
 

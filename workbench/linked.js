@@ -1,6 +1,7 @@
 // Code at two levels beside its source: choosing a line lights everything of the same origin, at every level.
 //
 // meta: {levels: [{name, language, size}], origins: [text], counts: [[per level]], operations: [{name: count}]}
+// onChoose(index): called with the origin of a line that is chosen.
 // fetchLevel(index): a promise of {lines: [HTML of each line, escaped], origins: [index or -1]}.
 
 function element(tag, properties, ...children) {
@@ -9,7 +10,7 @@ function element(tag, properties, ...children) {
   return made;
 }
 
-function mount(root, meta, fetchLevel) {
+function mount(root, meta, fetchLevel, onChoose = () => {}) {
   root.classList.add("fly-linked");
   const names = meta.levels.map((level) => level.name);
   const last = names.length - 1;
@@ -84,6 +85,7 @@ function mount(root, meta, fetchLevel) {
     lit = pane.origins[index];
     panes.forEach((other) => paint(other, other !== pane));
     describe();
+    if (lit >= 0) onChoose(lit);
   }
 
   function paint(pane, scroll) {

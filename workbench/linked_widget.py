@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anywidget
@@ -25,25 +26,33 @@ function render({ model, el }) {
     }
     return waiting.get(level).promise;
   };
-  mount(el, model.get("meta"), fetchLevel);
+  mount(el, model.get("meta"), fetchLevel, (origin) => model.send({ chosen: origin }));
 }
 export default { render };
 """
 
 
 class LinkedCode(anywidget.AnyWidget):
-    """Two levels beside the source. Python sends a level when the page asks for it."""
+    """Two levels beside the source. Python sends a level when the page asks for it.
+
+    on_choose: called with the origin of a line that is chosen, as "kernel.py:17".
+    """
 
     _esm = script() + _RENDER
     _css = style()
     meta = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, levels: list[Level], **traits: Any) -> None:
+    def __init__(
+        self, levels: list[Level], on_choose: Callable[[str], None] = lambda origin: None, **traits: Any
+    ) -> None:
         self._linked = Linked(levels)
+        self._on_choose = on_choose
         super().__init__(meta=self._linked.meta(), **traits)
         self.on_msg(self._answer)
 
     def _answer(self, widget: Any, content: Any, buffers: Any) -> None:
-        level = content.get("level")
+        level, chosen = content.get("level"), content.get("chosen")
         if isinstance(level, int) and 0 <= level < len(self._linked.levels):
             self.send({"level": level, **self._linked.content(level)})
+        if isinstance(chosen, int) and 0 <= chosen < len(self.meta["origins"]):
+            self._on_choose(self.meta["origins"][chosen])

@@ -14,8 +14,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flydsl.compiler import CompiledArtifact, Pipeline
+from flydsl.compiler import CompiledArtifact, Launch, Pipeline
 from flydsl.errors import ArgumentError
+from flydsl.simulator.counters.table import heading
+from workbench.counted_lines import linked_levels
+from workbench.counters import MAX_LAUNCHES
 from workbench.html import code, details, escape, title
 from workbench.ir import Diff
 from workbench.isa import kernel_isa_html
@@ -23,8 +26,10 @@ from workbench.layout_list import layouts_html
 from workbench.levels import levels
 from workbench.linked import Linked, script, style
 from workbench.machine_code.analysis import analyses
+from workbench.measures import limiting
 from workbench.occupancy import kernel_html
 from workbench.pipeline import label, pipeline_html, stage_diff
+from workbench.run import run_html
 
 _MAX_DIFF_LINES = 5000  # of each stage; the texts themselves are all there
 _MAX_ISA_LINES = 100_000
@@ -58,8 +63,9 @@ the machine code. The script is in the page; nothing is fetched.</p>
 
 
 def export(value: Any, path: str | Path) -> Path:
-    """Write the page of a pipeline or an artifact, or of several. A pipeline is shown as far as it has run.
+    """Write the page of a pipeline, an artifact or a launch, or of several.
 
+    A pipeline is shown as far as it has run; of a launch the page also has what was counted.
     Raises ArgumentError for anything else, and where there is nothing to write or no folder to write it to.
     """
     values = value if isinstance(value, list | tuple) else [value]
@@ -68,24 +74,29 @@ def export(value: Any, path: str | Path) -> Path:
     written = Path(path)
     if not written.parent.is_dir():
         raise ArgumentError(f"{written}: there is no folder {written.parent} to write it to")
-    written.write_text(page([_pipeline(item) for item in values]), "utf-8")
+    written.write_text(page([_subject(item) for item in values]), "utf-8")
     return written
 
 
-def _pipeline(value: Any) -> Pipeline:
+def _subject(value: Any) -> Pipeline | Launch:
     if isinstance(value, CompiledArtifact):
         return value.pipeline
-    if isinstance(value, Pipeline):
+    if isinstance(value, Pipeline | Launch):
         return value
     raise ArgumentError(
-        f"a {type(value).__name__} has no page", hint="export a pipeline (launch.lower(...)) or an artifact"
+        f"a {type(value).__name__} has no page",
+        hint="export a pipeline (launch.lower(...)), an artifact, or a launch (workbench.profile(...))",
     )
 
 
-def page(pipelines: Sequence[Pipeline]) -> str:
+def page(subjects: Sequence[Pipeline | Launch]) -> str:
     """The text of the page."""
+    pipelines = [subject.pipeline if isinstance(subject, Launch) else subject for subject in subjects]
     names = ", ".join(f"{pipeline.name} for {pipeline.arch.name}" for pipeline in pipelines)
-    body = "\n".join(_compilation(pipeline, f"part-{i}") for i, pipeline in enumerate(pipelines))
+    body = "\n".join(
+        _compilation(pipeline, f"part-{i}") + (_run(subject, f"run-{i}") if isinstance(subject, Launch) else "")
+        for i, (pipeline, subject) in enumerate(zip(pipelines, subjects, strict=True))
+    )
     return _PAGE.format(title=escape(names), body=body, style=style(), script=script() + _script())
 
 
@@ -119,6 +130,15 @@ def _linked(linked: Linked, part: str) -> str:
     """The place of the linked levels, and what belongs there: one part for each level, and one for what they share."""
     contents = [_packed(_json(linked.content(i)), f"{part}-{i}") for i in range(len(linked.levels))]
     return "\n".join([f'<div data-linked="{part}"></div>', _packed(_json(linked.meta()), part), *contents])
+
+
+def _run(launch: Launch, part: str) -> str:
+    """What was counted: static, then with linked lines."""
+    parts = ["\n<h2>Run</h2>", run_html(launch, max_lines=_MAX_ISA_LINES)]
+    for i, counters in enumerate(launch.counters[:MAX_LAUNCHES]):
+        parts.append(f"<h3>{escape(heading(counters))}, line by line</h3>")
+        parts.append(_linked(Linked(linked_levels(counters, limiting(counters))), f"{part}-{i}"))
+    return "\n".join(parts)
 
 
 def _diffs(pipeline: Pipeline, part: str) -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT = 640, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 20, 34, 46
 # The picture has a background of its own: no colour is read well on a white page and on a black one alike.
-_PAPER, _TEXT, _GRID, _LINE, _POINT = "#fbfbfb", "#222222", "#cccccc", "#005a8c", "#b34700"
+PAPER, TEXT, LINE, POINT, _GRID = "#fbfbfb", "#222222", "#005a8c", "#b34700", "#cccccc"
 _X_TITLE = "operations per byte of the 64-byte lines (no caches)"
 _Y_TITLE = "operations per second"
 _VECTOR_ROOF = "v_fma_f32"
@@ -144,7 +144,7 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
                 x=[left, corner, right],
                 y=[left * drawn.bytes_per_second, roof.operations_per_second, roof.operations_per_second],
                 mode="lines",
-                line={"color": _LINE, "dash": "dash" if roof.is_part else "solid"},
+                line={"color": LINE, "dash": "dash" if roof.is_part else "solid"},
                 name=roof.label,
                 hovertemplate=f"{escape(roof.label)}; {drawn.memory_label}<extra></extra>",
             )
@@ -157,7 +157,7 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
                 x=[x],
                 y=[y],
                 mode="markers",
-                marker={"color": _POINT, "size": 12, "symbol": "diamond"},
+                marker={"color": POINT, "size": 12, "symbol": "diamond"},
                 name=says,
                 hovertemplate=f"{says}<br>{drawn.note}<extra></extra>",
             )
@@ -170,9 +170,9 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
         legend={"orientation": "h", "y": -0.25},
         height=460,
         margin={"l": 70, "r": 20, "t": 70, "b": 40},
-        paper_bgcolor=_PAPER,
-        plot_bgcolor=_PAPER,
-        font={"color": _TEXT},
+        paper_bgcolor=PAPER,
+        plot_bgcolor=PAPER,
+        font={"color": TEXT},
     )
     return figure
 
@@ -200,7 +200,7 @@ def roofline_svg(drawn: RooflinePicture) -> str:
         return round(_HEIGHT - _BOTTOM - part * (_HEIGHT - _TOP - _BOTTOM), 1)
 
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    parts = [f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="{_PAPER}"/>']
+    parts = [f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="{PAPER}"/>']
     for power in range(x_low, x_high + 1):
         at = x(10.0**power)
         parts.append(f'<path d="M{at} {_TOP}V{bottom}" stroke="{_GRID}"/>')
@@ -215,18 +215,18 @@ def roofline_svg(drawn: RooflinePicture) -> str:
         dash = ' stroke-dasharray="6 4"' if roof.is_part else ""
         corner = max(rate / drawn.bytes_per_second, start)
         path = f"M{x(start)} {y(start * drawn.bytes_per_second)}L{x(corner)} {y(rate)}H{right}"
-        parts.append(f'<path d="{path}" fill="none" stroke="{_LINE}" stroke-width="2"{dash}/>')
+        parts.append(f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="2"{dash}/>')
         parts.append(f'<text x="{right}" y="{y(rate) - 5}" text-anchor="end">{escape(roof.label)}</text>')
     parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 12}">{escape(drawn.memory_label)} (the slope)</text>')
     if drawn.point is not None:
         at_x, at_y = x(drawn.point[0]), y(drawn.point[1])
-        parts.append(f'<path d="M{at_x} {at_y - 7}l7 7l-7 7l-7 -7z" fill="{_POINT}" stroke="{_PAPER}"/>')
+        parts.append(f'<path d="M{at_x} {at_y - 7}l7 7l-7 7l-7 -7z" fill="{POINT}" stroke="{PAPER}"/>')
     parts.append(f'<text x="{_LEFT}" y="18" font-weight="bold">{escape(drawn.title)}</text>')
     middle = (_LEFT + right) / 2
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{_X_TITLE}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
-        f'font-family="sans-serif" font-size="11" fill="{_TEXT}">{"".join(parts)}</svg>'
+        f'font-family="sans-serif" font-size="11" fill="{TEXT}">{"".join(parts)}</svg>'
     )
 
 

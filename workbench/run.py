@@ -8,7 +8,7 @@ from typing import Any
 
 from flydsl.compiler import JitFunction, Launch, capture_launches
 from flydsl.errors import ArgumentError
-from workbench.counters import MAX_ISA_LINES, counters_text, launches_html
+from workbench.counters import MAX_ISA_LINES, launches_html, launches_text
 from workbench.html import code, escape, table, title
 
 _MAX_VALUE_CHARS = 40
@@ -41,7 +41,7 @@ def arguments_html(launch: Launch) -> str:
 def run_text(launch: Launch) -> str:
     """The same as text, without the lines."""
     arguments = [f"{name} = {text}{first and f': {first}'}" for name, text, first in _arguments(launch)]
-    counted = counters_text(launch.counters) if launch.counters else why_not_counted(launch)
+    counted = launches_text(launch.counters) if launch.counters else why_not_counted(launch)
     return "\n".join([*arguments, "", counted])
 
 

@@ -9,10 +9,13 @@ import ipywidgets as widgets
 
 from flydsl.errors import FlyError
 from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.waves import LANES
 from workbench.explorer import View
 from workbench.html import message
+from workbench.layouts.live import dropdown
 from workbench.live_view import LiveView
-from workbench.stepper import simulation_html
+from workbench.machine_state import FILES, FORMS, LANES_SHOWN, LDS_BYTES_SHOWN
+from workbench.stepper import CHANGED, State, simulation_html
 
 _STYLE = {"description_width": "initial"}
 
@@ -22,19 +25,30 @@ class Stepper(LiveView):
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
-        self._line = widgets.Text(description="Line", placeholder="17, kernel.py:17 or isa:42", style=_STYLE)
-        self._wave = widgets.Dropdown(description="Wave", options=range(simulation.wave_count), style=_STYLE)
-        self._wave.observe(lambda _: self._show(), names="value")
+        self.line = widgets.Text(description="Line", placeholder="17, kernel.py:17 or isa:42", style=_STYLE)
+        self._wave = dropdown("Wave", range(simulation.wave_count), 0)
+        self._registers = dropdown("Registers", (CHANGED, *FILES), CHANGED)
+        self._lanes = dropdown(
+            "Lanes", [(f"{lane} to {lane + LANES_SHOWN - 1}", lane) for lane in range(0, LANES, LANES_SHOWN)], 0
+        )
+        self._form = dropdown("Values as", FORMS, FORMS[0])
+        self._lds_start = widgets.BoundedIntText(
+            description="LDS from byte", max=max(simulation.lds.size - 1, 0), step=LDS_BYTES_SHOWN, style=_STYLE
+        )
+        looking = [self._wave, self._registers, self._lanes, self._form, self._lds_start]
+        for control in looking:
+            control.observe(lambda _: self._show(), names="value")
         self._shown = View()
         self._buttons = [
             self._button("Step", simulation.step),
-            self._button("Run to line", lambda: simulation.run(until=self._line.value.strip())),
+            self._button("Run to line", lambda: simulation.run(until=self.line.value.strip())),
             self._button("Run to barrier", lambda: simulation.run(until="barrier")),
             self._button("Run to the end", simulation.run),
         ]
         self._show()
         wrap = widgets.Layout(flex_flow="row wrap")
-        super().__init__([widgets.Box([*self._buttons, self._line, self._wave], layout=wrap), self._shown])
+        going = widgets.Box([*self._buttons, self.line], layout=wrap)
+        super().__init__([going, widgets.Box(looking, layout=wrap), self._shown])
 
     def _button(self, label: str, action: Callable[[], Any]) -> Any:
         button = widgets.Button(description=label)
@@ -50,10 +64,25 @@ class Stepper(LiveView):
             self._show()
 
     def _show(self, error: str = "") -> None:
+        self._follow_kernel()
         for button in self._buttons:
             button.disabled = self.simulation.done
         self._shown.show(error + self.static_html())
 
+    def _follow_kernel(self) -> None:
+        """The next kernel may have more or fewer waves, and another amount of LDS."""
+        if len(self._wave.options) != self.simulation.wave_count:
+            self._wave.options = range(self.simulation.wave_count)
+        self._lds_start.max = max(self.simulation.lds.size - 1, 0)
+
     def static_html(self) -> str:
         """What it shows now as HTML that needs no JavaScript."""
-        return simulation_html(self.simulation, self._wave.value)
+        state = State(
+            wave=self._wave.value,
+            registers=self._registers.value,
+            first_lane=self._lanes.value,
+            form=self._form.value,
+            lds_start=self._lds_start.value,
+            is_open=True,
+        )
+        return simulation_html(self.simulation, state)

@@ -29,7 +29,7 @@ class Launch:
     function: JitFunction
     arguments: tuple[Any, ...]
     pipeline: Pipeline
-    counters: list[LaunchCounters] = field(default_factory=list)
+    counters: list[LaunchCounters] = field(default_factory=list, repr=False)
 
     @property
     def artifact(self) -> CompiledArtifact:

@@ -259,7 +259,11 @@ def test_the_debugger_finds_the_frame_that_failed(notebook):
     ],
 )
 def test_sections_are_shown_as_asked_for(notebook, read, sections, expected, form):
-    others = {"pipeline": "structured control flow", "isa": "instructions", "occupancy": "vector registers per lane"}
+    others = {
+        "pipeline": "structured control flow",
+        "isa": "registers in use",
+        "occupancy": "vector registers per lane",
+    }
     (shown,) = notebook.run(f"%%flykernel --show {sections}{form}\n{RUN}").shown
     page = read(shown["text/html"]).text
     assert expected in page

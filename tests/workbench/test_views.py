@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flydsl.compiler import Stage
+from flydsl.compiler import Launch, Stage
 from flydsl.compiler.stages import StageSpec
 from flydsl.errors import CompileError
+from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepper import Simulation
 from workbench import html
 from workbench.display import VIEWS
@@ -42,8 +43,9 @@ def everything(pipeline) -> list[object]:
 
 
 def test_every_view_survives_the_sanitizer_and_escapes_the_source(pipeline, read):
-    # What test_stepper shows is a launch, not a compilation.
-    assert {type(value) for value in everything(pipeline)} == set(VIEWS) - {Simulation}
+    # What test_stepper and test_run show are launches, not compilations.
+    launches = {Simulation, Launch, LaunchCounters, Counting}
+    assert {type(value) for value in everything(pipeline)} == set(VIEWS) - launches
     for value in everything(pipeline):
         as_html, as_text = shown(value)
         assert read(as_html).text.strip()
