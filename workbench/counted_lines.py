@@ -75,6 +75,7 @@ class Columns:
         self._total = heat.amount(counters.totals)
         amounts = [heat.amount(counts) for counts in (*counters.by_line.values(), *counters.by_source_line.values())]
         self._most = max(amounts, default=0)
+        self._heat_width = len(heat.text(counters.totals))
         self._widths = [max(len(m.head), len(m.text(counters.totals))) for m in self._measures]
         self._blank = " " * len(self._numbers(counters.totals))
 
@@ -90,12 +91,20 @@ class Columns:
 
     def html(self, counts: Counts | None) -> str:
         """The numbers of a line and its bar. Wide as every other line's."""
+        return f"{self.text(counts)} {self._bar(counts)} "
+
+    def short_html(self, counts: Counts | None) -> str:
+        """The heat alone, for where there is little room."""
+        text = "" if counts is None else self.heat.text(counts)
+        return f"{text:>{self._heat_width}} {self._bar(counts)} "
+
+    def _bar(self, counts: Counts | None) -> str:
         amount = 0 if counts is None else self.heat.amount(counts)
         percent = round(100 * amount / self._most) if self._most else 0
         filled = (
             f'<span style="display:inline-block;width:{percent}%;background-color:{BAR}"> </span>' if percent else ""
         )
-        return f'{self.text(counts)} <span style="display:inline-block;width:{_BAR_EM}em">{filled}</span> '
+        return f'<span style="display:inline-block;width:{_BAR_EM}em">{filled}</span>'
 
     def _numbers(self, counts: Counts) -> str:
         numbers = [m.text(counts).rjust(width) for m, width in zip(self._measures, self._widths, strict=True)]
@@ -157,7 +166,7 @@ def _level(name: str, language: str, lines: Sequence[CountedLine], columns: Colu
     return Level(
         name,
         language,
-        ("", *(f"{indent}{line.text}" for line in lines)),
+        (" of each line, over all waves", *(f"{indent}{line.text}" for line in lines)),
         (None, *(line.place for line in lines)),
-        (escape(columns.head), *(f"{columns.html(line.counts)}{line.number:>{width}}" for line in lines)),
+        (escape(columns.heat.name), *(f"{columns.short_html(line.counts)}{line.number:>{width}}" for line in lines)),
     )

@@ -111,11 +111,10 @@ def _roofs(counters: LaunchCounters) -> Iterator[Roof]:
     for rate, names in rates.items():
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield Roof(f"{names[0]}{others}: {rate_text(rate)}", rate)
-    part = estimate.simds_used / (peaks.compute_units * peaks.simds_per_compute_unit)
-    if part < 1:
-        rate = part * max(rates)
-        where = f"{estimate.simds_used} SIMDs of {estimate.compute_units_used} compute units, which have work"
-        yield Roof(f"{where}: {rate_text(rate)}", rate, is_part=True)
+    simds = peaks.compute_units * peaks.simds_per_compute_unit
+    if estimate.simds_used < simds:
+        rate = estimate.simds_used / simds * max(rates)
+        yield Roof(f"{estimate.simds_used} of {simds} SIMDs, which have work: {rate_text(rate)}", rate, is_part=True)
 
 
 def rate_text(operations_per_second: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
@@ -17,7 +17,7 @@ from flydsl.simulator.counters.instruction_class import (
     lds_operation,
     scalar_load_bytes,
 )
-from flydsl.simulator.counters.raw import LINE_BYTES, Array
+from flydsl.simulator.counters.raw import FIELDS, LINE_BYTES, Array
 from flydsl.simulator.waves import LANES
 
 if TYPE_CHECKING:
@@ -115,8 +115,9 @@ class LaunchCounters:
     @cached_property
     def by_line(self) -> dict[int, LineCounts]:
         """The instructions that were executed, by their line in the listing."""
-        executed = (i for i in self.program.instructions if self.counts[i.index]["executions"])
-        return {i.listed.line: _line_counts(self.program.arch, i, self.counts[i.index]) for i in executed}
+        raws = (dict(zip(FIELDS, record, strict=True)) for record in self.counts.tolist())
+        counted = zip(self.program.instructions, raws, strict=True)
+        return {i.listed.line: _line_counts(self.program.arch, i, raw) for i, raw in counted if raw["executions"]}
 
     @cached_property
     def by_source_line(self) -> dict[SourceLocation, Counts]:
@@ -171,14 +172,14 @@ def _sum(counts: Iterable[Counts]) -> Counts:
     return total
 
 
-def _line_counts(arch: Arch, instruction: Instruction, raw: Any) -> LineCounts:
-    kind, executions = instruction_class(instruction.mnemonic), int(raw["executions"])
-    counts: dict[str, int] = {name: int(raw[name]) for name in ("global_bytes", "global_lines", "scratch_bytes")}
+def _line_counts(arch: Arch, instruction: Instruction, raw: dict[str, int]) -> LineCounts:
+    kind, executions = instruction_class(instruction.mnemonic), raw["executions"]
+    counts: dict[str, int] = {name: raw[name] for name in ("global_bytes", "global_lines", "scratch_bytes")}
     counts["scalar_bytes"] = executions * scalar_load_bytes(instruction.mnemonic)
     if kind in VECTOR_CLASSES:
         ignores_exec = instruction.semantics is not None and instruction.semantics.ignores_exec
         counts["vector_executions"] = executions
-        counts["active_lanes"] = LANES * executions if ignores_exec else int(raw["active_lanes"])
+        counts["active_lanes"] = LANES * executions if ignores_exec else raw["active_lanes"]
     counts |= _lds_counts(arch, instruction, raw)
     counts |= _cycles(arch, kind, instruction.mnemonic, executions)
     if kind == "MFMA":
@@ -189,15 +190,15 @@ def _line_counts(arch: Arch, instruction: Instruction, raw: Any) -> LineCounts:
     return LineCounts({kind: executions}, text=listed.text, isa_line=listed.line, location=listed.location, **counts)
 
 
-def _lds_counts(arch: Arch, instruction: Instruction, raw: Any) -> dict[str, int]:
-    passes, bytes_ = int(raw["lds_passes"]), int(raw["lds_bytes"])
+def _lds_counts(arch: Arch, instruction: Instruction, raw: dict[str, int]) -> dict[str, int]:
+    passes, bytes_ = raw["lds_passes"], raw["lds_bytes"]
     is_known = lds_operation(arch, instruction.mnemonic) is not None
-    unknown = int(raw["lds_uncounted"]) if is_known else int(raw["executions"]) * (bytes_ > 0)
+    unknown = raw["lds_uncounted"] if is_known else raw["executions"] * (bytes_ > 0)
     return {
         "lds_bytes": bytes_,
         "lds_passes": passes,
-        "lds_conflicts": passes - int(raw["lds_phases"]),
-        "lds_max_ways": int(raw["lds_max_ways"]),
+        "lds_conflicts": passes - raw["lds_phases"],
+        "lds_max_ways": raw["lds_max_ways"],
         "lds_unknown": unknown,
     }
 
