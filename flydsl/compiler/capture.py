@@ -64,13 +64,19 @@ def capture_launches(*, trace_only: bool = False, counted: bool = False) -> Iter
     trace_only: stop each launch before the first stage of its pipeline; nothing is compiled or run.
     counted: of each compilation the first launch is counted (see `flydsl.simulator.counting`), if it is on the
     simulator and not under checks, which cannot be counted.
+
+    Inside of another such block that one receives the launches, too, when this one ends; and nothing runs if nothing
+    is to run there.
     """
-    capture = Capture(trace_only, counted)
+    around = _capture.get()
+    capture = Capture(trace_only or (around is not None and around.trace_only), counted)
     token = _capture.set(capture)
     try:
         yield capture.launches
     finally:
         _capture.reset(token)
+        if around is not None:
+            around.launches.extend(capture.launches)
 
 
 def current_capture() -> Capture | None:

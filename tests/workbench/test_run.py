@@ -148,6 +148,19 @@ def test_the_cell_shows_its_counters(notebook, read):
     assert '# <script>alert("comment")</script>' in page
 
 
+def test_a_launch_that_fails_is_not_counted(notebook, read):
+    outcome = notebook.run("%%flykernel --show run\nlaunch(A[:100], B, C, 128)")
+    assert outcome.error is not None
+    (shown,) = outcome.shown
+    assert "Not counted: the launch came to no end" in read(shown["text/html"]).text
+
+
+def test_a_cell_sees_what_is_profiled_in_it(notebook, read):
+    notebook.run("import workbench")
+    (shown,) = notebook.run("%%flykernel --show run\n_ = workbench.profile(launch, A, B, C, 128)").shown
+    assert "us, bound by " in read(shown["text/html"]).text
+
+
 def test_they_draw_themselves(notebook, read):
     outcome = notebook.run(
         "from flydsl.simulator import counting\nimport workbench\n"
