@@ -132,6 +132,8 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
     """The picture for plotly. ArchError for an architecture whose peak figures are not known."""
     from plotly import graph_objects as go
 
+    from workbench.picture import Picture
+
     drawn = picture(counters)
     left, right = (10.0**power for power in drawn.x_range)
     low, high = drawn.y_range
@@ -173,7 +175,7 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
         plot_bgcolor=PAPER,
         font={"color": TEXT},
     )
-    return figure
+    return Picture(figure, roofline_image(counters), f"{drawn.title}; {drawn.note}")
 
 
 def roofline_image(counters: LaunchCounters) -> str:

@@ -16,8 +16,9 @@ from workbench.counted_lines import linked_levels
 from workbench.counters import LEGEND, launches_html, totals_html
 from workbench.explorer import View
 from workbench.html import details, escape, message, title
-from workbench.layouts.live import LiveView, dropdown
+from workbench.layouts.live import dropdown
 from workbench.linked_widget import LinkedCode
+from workbench.live_view import LiveView
 from workbench.measures import limiting, present
 from workbench.run import arguments_html, run_html, why_not_counted
 from workbench.stepper_widget import Stepper
