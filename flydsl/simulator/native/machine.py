@@ -6,7 +6,6 @@ import ctypes
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from flydsl.errors import SimulatorError
 from flydsl.simulator.counters.lockstep import CountingMachine
 from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
+from flydsl.simulator.errors import InstructionLimit
 from flydsl.simulator.lockstep import Machine, Step, limit_error
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
@@ -23,6 +23,7 @@ from flydsl.simulator.native.counting import ThreadCounts
 from flydsl.simulator.native.group import Group, SharedWaves
 from flydsl.simulator.native.launch_block import LaunchBlock, Work
 from flydsl.simulator.native.library import library
+from flydsl.simulator.native.turns import Turns
 from flydsl.simulator.waves import Dim3
 
 Array = np.ndarray[Any, Any]
@@ -134,10 +135,12 @@ class Execution:
         """Execute workgroups until there are none left, in slices."""
         counts = None if self._counts is None else ThreadCounts(self.work.program)
         self._own_counts.counts = counts
-        groups = deque([self._group()])
+        turns = Turns(self._group())
         budget, executed = _FIRST_SLICE, 0
-        while groups and not self._stop.is_set():
-            group = groups[0]
+        while (group := turns.next()) and not self._stop.is_set():
+            if self._is_pointless(group):
+                turns.remove(group)
+                continue
             group.set(layout.GROUP_BUDGET, budget)
             start = time.perf_counter()
             try:
@@ -147,10 +150,10 @@ class Execution:
                 finished = True
             if finished:
                 executed += group.get(layout.GROUP_EXECUTED)
-                groups.popleft()
+                turns.remove(group)
                 continue
             budget = _adapted(budget, time.perf_counter() - start)
-            self._rotate(groups)
+            self._be_patient(group, turns)
             if after_first_slice:
                 after_first_slice()
                 after_first_slice = None
@@ -164,16 +167,16 @@ class Execution:
         counts = self._own_counts.counts
         return Group(self.launch.template, self.launch, 0 if counts is None else counts.address)
 
-    def _rotate(self, groups: deque[Group]) -> None:
+    def _be_patient(self, group: Group, turns: Turns) -> None:
         """Where a workgroup takes long, another one gets its turn: the one may wait for the other."""
-        group = groups[0]
         group.slices += 1
-        if group.slices < _PATIENCE_SLICES and len(groups) == 1:
-            return
-        if group.slices >= _PATIENCE_SLICES and self.launch.template.count * (len(groups) + 1) <= _MAX_RESIDENT_WAVES:
-            groups.append(self._group())
+        if group.slices >= _PATIENCE_SLICES and self.launch.template.count * (len(turns) + 1) <= _MAX_RESIDENT_WAVES:
+            turns.add(self._group())
             group.slices = 0
-        groups.rotate(-1)
+
+    def _is_pointless(self, group: Group) -> bool:
+        """Whether an earlier workgroup never ended: then nobody waits for this one, nor asks what becomes of it."""
+        return any(isinstance(error, InstructionLimit) and w < group.workgroup for w, error in self._errors)
 
     def execute(self, group: Group) -> None:
         """Execute what a group block holds, and all workgroups that have not started."""

@@ -1,0 +1,37 @@
+"""Which of the workgroups that a thread has in execution goes on next."""
+
+from __future__ import annotations
+
+from flydsl.simulator.native.group import Group
+
+
+class Turns:
+    """Groups that take turns: every second one is that of the group that came first, the others share the rest.
+
+    A workgroup may wait for one that starts later, so all of them get turns. But where one never ends, the ones behind
+    it probably do not either: with equal shares it would take as many times longer to find out as there are groups.
+    """
+
+    def __init__(self, first: Group) -> None:
+        self._groups = [first]
+        self._is_firsts_turn = False
+        self._other = 0
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def next(self) -> Group | None:
+        """The group whose turn it is; None if there is none left."""
+        self._is_firsts_turn = not self._is_firsts_turn
+        if not self._groups:
+            return None
+        if self._is_firsts_turn or len(self._groups) == 1:
+            return self._groups[0]
+        self._other = self._other % (len(self._groups) - 1) + 1
+        return self._groups[self._other]
+
+    def add(self, group: Group) -> None:
+        self._groups.append(group)
+
+    def remove(self, group: Group) -> None:
+        self._groups.remove(group)
