@@ -65,7 +65,7 @@ class CheckedMachine(ThreefoldMachine):
         if "uninitialized" in self._checks and kind != "write" and "wrxchg" not in self.instruction.mnemonic:
             bad = self._lds.unwritten(places)
             if bad is not None:
-                self._unwritten(request, int(mine[bad]))
+                self._unwritten(request, int(mine[bad[0]]), bad[1])
         if "races" in self._checks:
             for wave in np.unique(waves):
                 chosen = np.flatnonzero(waves == wave)
@@ -76,9 +76,11 @@ class CheckedMachine(ThreefoldMachine):
         if kind != "read":
             self._lds.mark_written(places)
 
-    def _unwritten(self, request: Request, which: int) -> None:
+    def _unwritten(self, request: Request, which: int, byte: int) -> None:
+        """byte: the first one of the access that nothing wrote."""
         address = int(request.address[which])
-        problem = f"at LDS address {address:#x}, which no thread of the workgroup has written"
+        nobody = f"{address + byte:#x}, which no thread of the workgroup has written"
+        problem = f"at LDS address {nobody}" if byte == 0 else f"at LDS address {address:#x}, of them {nobody}"
         hint = "write it first, with a barrier in between where another wave reads it"
         self._fault("lds", request, which, None, problem, UninitializedLds, hint)
 

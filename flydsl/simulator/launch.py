@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
-from flydsl.arch import Arch
-from flydsl.errors import LaunchError
+from flydsl.arch import GFX942, Arch
+from flydsl.errors import ArchError, LaunchError
 from flydsl.hsaco import KernelInfo
 from flydsl.simulator import checks
 from flydsl.simulator.checked import CheckedMachine
@@ -100,8 +100,15 @@ def prepare(
     memory: Memory,
     dynamic_lds_bytes: int = 0,
 ) -> Dispatch:
-    """A launch of which nothing has run yet. LaunchError for a configuration that no device accepts."""
+    """A launch of which nothing has run yet.
+
+    LaunchError for a configuration that no device accepts, ArchError for code of another GPU than the simulated one.
+    """
+    if program.arch != GFX942:
+        raise ArchError(f"the simulator runs {GFX942.name}, and {kernel_name!r} was compiled for {program.arch.name}")
     kernel = _kernel(program, kernel_name)
+    if dynamic_lds_bytes < 0:
+        raise LaunchError(f"kernel {kernel_name!r} with {dynamic_lds_bytes} bytes of dynamic LDS: at least 0")
     lds = LdsSize(kernel.lds_bytes, dynamic_lds_bytes)
     _check_configuration(program.arch, kernel, grid, block, lds.total_bytes)
     return Dispatch(program, kernel, grid, block, kernarg, memory, lds)
@@ -163,6 +170,9 @@ def _kernel(program: Program, name: str) -> KernelInfo:
 
 
 def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3, lds_bytes: int) -> None:
+    for name, sizes in (("grid", grid), ("block", block)):
+        if not isinstance(sizes, tuple) or len(sizes) != 3 or not all(isinstance(size, int) for size in sizes):
+            raise LaunchError(f"{name} {sizes!r} is not a tuple of three whole numbers, such as (4, 1, 1)")
     if min(grid) < 1 or min(block) < 1:
         raise LaunchError(f"grid {grid} and block {block} must be at least 1 in every dimension")
     threads = block[0] * block[1] * block[2]

@@ -58,9 +58,11 @@ class LdsHistory:
     def pass_barrier(self, workgroups: Array) -> None:
         self._epoch[workgroups] += 1
 
-    def unwritten(self, places: Array) -> int | None:
-        """The first of (elements, bytes) places with a byte that was never written."""
-        return _first(np.asarray(~self._written[places].all(axis=1)))
+    def unwritten(self, places: Array) -> tuple[int, int] | None:
+        """The first of (elements, bytes) places that was never written: its element and byte."""
+        missing = ~self._written[places]
+        element = _first(np.asarray(missing.any(axis=1)))
+        return None if element is None else (element, int(missing[element].argmax()))
 
     def mark_written(self, places: Array) -> None:
         self._written[places] = True

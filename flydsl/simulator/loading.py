@@ -46,7 +46,7 @@ def _listing_text(code: str | Path | bytes, listing: str | Path | None) -> str:
     if isinstance(listing, str) and "\n" in listing:
         return listing
     if listing is not None:
-        return Path(listing).read_text("utf-8")
+        return _read_text(Path(listing))
     if isinstance(code, bytes):
         raise ListingError("a code object alone is not enough: the simulator decodes its listing", hint=_HOW_TO_GET_ONE)
     beside = Path(code).with_suffix(".s")
@@ -55,7 +55,14 @@ def _listing_text(code: str | Path | bytes, listing: str | Path | None) -> str:
             f"there is no {beside.name} beside {Path(code).name}: the simulator decodes the listing of a code object",
             hint=_HOW_TO_GET_ONE,
         )
-    return beside.read_text("utf-8")
+    return _read_text(beside)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise ListingError(f"{path.name} is not text, and so no listing", hint=_HOW_TO_GET_ONE) from None
 
 
 @dataclass(frozen=True)

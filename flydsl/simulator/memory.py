@@ -70,6 +70,10 @@ class Memory:
         """
         if not array.flags.c_contiguous:
             raise SimulatorError(f"{name} with strides {array.strides} is not contiguous", hint="np.ascontiguousarray")
+        if array.dtype.hasobject or not array.dtype.isnative:
+            raise SimulatorError(
+                f"{name} of {array.dtype!r} cannot be mapped", hint="an array of numbers in the byte order of the host"
+            )
         label = label or f"{array.dtype}{list(array.shape)}"
         data = array.reshape(-1).view(np.uint8)
         return self._add(data, array.ctypes.data % _ALIGNMENT_BYTES, name, array.itemsize, label, writable)

@@ -184,7 +184,10 @@ class NumpyMemory(NumpyLanes):
         limit = waves.lds_bytes if is_lds else waves.scratch_bytes
         if not _in_bounds(request.address, limit, request.size):
             beyond = (request.address.astype(np.int64) + request.size) > limit
-            self._fault(space, request, int(np.flatnonzero(beyond)[0]), None, f"outside of {space_label(space, limit)}")
+            bad = int(np.flatnonzero(beyond)[0])
+            whole = f"{_LABELS[space]} ({limit} bytes per {'workgroup' if is_lds else 'thread'})"
+            where = f"address {_offset(int(request.address[bad]))}"
+            self._fault(space, request, bad, None, f"outside of {whole}: {where}")
         wave, lane = self._wave_and_lane(request)
         base = waves.workgroup[wave] * waves.lds_stride if is_lds else (wave * LANES + lane) * waves.scratch_stride
         storage = waves.lds if is_lds else waves.scratch
@@ -197,7 +200,9 @@ class NumpyMemory(NumpyLanes):
 
     def _check_writable(self, buffer: Buffer, request: Request) -> None:
         if request.is_write and not buffer.writable:
-            self._fault("global", request, 0, buffer, f"in {buffer.name} ({buffer.label}), which is read-only")
+            where = f"{_elements_of(buffer, request, 0)}, address {int(request.address[0]):#x}"
+            problem = f"in {buffer.name} ({buffer.label}), which is read-only: {where}"
+            self._fault("global", request, 0, buffer, problem, hint="pass an array that may be written")
 
     def _fault_global(self, request: Request, buffer: Buffer | None) -> None:
         if buffer is None:
@@ -206,9 +211,9 @@ class NumpyMemory(NumpyLanes):
         assert buffer is not None
         offsets = request.address.view(np.int64) - buffer.base
         bad = int(np.flatnonzero((offsets < 0) | (offsets + request.size > buffer.size_bytes))[0])
-        index = buffer.element_index(int(request.address[bad]))
-        where = f"outside of {buffer.name} ({buffer.label}, {buffer.size_bytes} bytes): element {index}"
-        self._fault("global", request, bad, buffer, f"{where}, address {int(request.address[bad]):#x}")
+        where = f"outside of {buffer.name} ({buffer.label}, {buffer.size_bytes} bytes)"
+        elements = f"{_elements_of(buffer, request, bad)}, address {int(request.address[bad]):#x}"
+        self._fault("global", request, bad, buffer, f"{where}: {elements}")
 
     def _check_alignment(self, space: str, request: Request, alignment: int) -> None:
         """alignment is a power of two."""
@@ -259,8 +264,17 @@ class NumpyMemory(NumpyLanes):
         )
 
 
-def space_label(space: str, limit: int) -> str:
-    return f"{_LABELS[space]} ({limit} bytes per {'workgroup' if space == 'lds' else 'thread'})"
+def _elements_of(buffer: Buffer, request: Request, which: int) -> str:
+    """Which elements of a buffer an access touches, as far as its size makes it more than one."""
+    address = int(request.address[which])
+    first, last = buffer.element_index(address), buffer.element_index(address + request.size - 1)
+    return f"element {first}" if first == last else f"elements {first} to {last}"
+
+
+def _offset(address: int) -> str:
+    """An address in LDS or scratch, which is one of 32 bits: what lies before the start looks like a large one."""
+    before = (1 << 32) - address
+    return f"{address:#x}" if before > 1 << 20 else f"{address:#x} ({before} bytes before the start)"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from flydsl.errors import LaunchError, SimulatorError
+from flydsl.simulator.counters import current_counting
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.launch import new_machine, run_in_lockstep
 from flydsl.simulator.lockstep import Machine
@@ -70,7 +71,12 @@ class Simulation:
         *,
         keep_alive: Any = None,
     ) -> None:
-        """keep_alive: what owns the memory of the launches. LaunchError if no grid has the workgroup."""
+        """keep_alive: what owns the memory of the launches. LaunchError if no grid has the workgroup, or in `counting`."""
+        if current_counting() is not None:
+            raise LaunchError(
+                "a simulation is not counted: what is stepped through goes on after the `with` block",
+                hint="launch inside counting(), and simulate outside of it",
+            )
         if not any(_has(launch, workgroup) for launch in launches):
             grids = ", ".join(f"{launch.kernel_name} {launch.grid}" for launch in launches) or "no kernel at all"
             raise LaunchError(f"no grid of this launch has workgroup {workgroup}", hint=f"it launches {grids}")
