@@ -12,6 +12,7 @@ from flydsl.errors import ArchError
 from flydsl.runtime.device import Device, Dim3, LoadedCode, TensorArgument, raw_stream
 from flydsl.simulator import Memory, Program, launch, prepare
 from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.gaps import rows_of
 
 
 class SimulatedDevice(Device):
@@ -31,6 +32,7 @@ class SimulatedDevice(Device):
             name=argument.name,
             element_bytes=tensor.element_size(),
             label=argument.label,
+            rows=rows_of(tensor.shape, tensor.stride(), tensor.element_size()),
         )
 
     def stream_handle(self, stream: Any) -> int:

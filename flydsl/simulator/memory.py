@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from flydsl.errors import SimulatorError
+from flydsl.simulator.gaps import Rows
 
 SLOT_SHIFT = 36
 _SLOT_MIDDLE = 1 << (SLOT_SHIFT - 1)
@@ -26,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Buffer:
-    """A mapped buffer. `data` is its bytes; `label` describes it to the user ("f32[100]")."""
+    """A mapped buffer. `data` is its bytes; `label` describes it to the user ("f32[100]"); `rows` its gaps, if any."""
 
     base: int
     data: Array
@@ -34,6 +35,7 @@ class Buffer:
     element_bytes: int
     label: str
     writable: bool = True
+    rows: tuple[Rows, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -50,15 +52,24 @@ class Memory:
         self._buffers: dict[int, Buffer] = {}
 
     def map(
-        self, host_pointer: int, size_bytes: int, *, name: str, element_bytes: int, label: str, writable: bool = True
+        self,
+        host_pointer: int,
+        size_bytes: int,
+        *,
+        name: str,
+        element_bytes: int,
+        label: str,
+        writable: bool = True,
+        rows: tuple[Rows, ...] = (),
     ) -> int:
         """Give host memory a simulated address, which equals the host's modulo 64, and return it.
 
-        The caller keeps the host memory alive. SimulatorError for a buffer that no slot can hold, or too many of them.
+        rows says which of the bytes are the buffer's (`gaps`), by default all of them. The caller keeps the host memory
+        alive. SimulatorError for a buffer that no slot can hold, or too many of them.
         """
         storage = (ctypes.c_uint8 * size_bytes).from_address(host_pointer)
         data = np.frombuffer(memoryview(storage), np.uint8) if size_bytes else np.zeros(0, np.uint8)
-        return self._add(data, host_pointer % _ALIGNMENT_BYTES, name, element_bytes, label, writable)
+        return self._add(data, host_pointer % _ALIGNMENT_BYTES, name, element_bytes, label, writable, rows)
 
     def map_array(self, array: Array, *, name: str, label: str | None = None, writable: bool = True) -> int:
         """Map a C-contiguous numpy array and return its simulated address.
@@ -92,12 +103,21 @@ class Memory:
         """The buffer whose slot the address lies in, within the buffer or not."""
         return self._buffers.get(address >> SLOT_SHIFT)
 
-    def _add(self, data: Array, page_offset: int, name: str, element_bytes: int, label: str, writable: bool) -> int:
+    def _add(
+        self,
+        data: Array,
+        page_offset: int,
+        name: str,
+        element_bytes: int,
+        label: str,
+        writable: bool,
+        rows: tuple[Rows, ...] = (),
+    ) -> int:
         slot = len(self._buffers) + 1
         if slot >= _SLOT_COUNT:
             raise SimulatorError(f"more than {_SLOT_COUNT - 1} buffers are mapped")
         if data.size >= _SLOT_MIDDLE:
             raise SimulatorError(f"{name} has {data.size} bytes; the simulator maps buffers below {_SLOT_MIDDLE} bytes")
         base = (slot << SLOT_SHIFT) + _SLOT_MIDDLE + page_offset
-        self._buffers[slot] = Buffer(base, data, name, element_bytes, label, writable)
+        self._buffers[slot] = Buffer(base, data, name, element_bytes, label, writable, rows)
         return base

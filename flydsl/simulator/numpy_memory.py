@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
+from flydsl.simulator.gaps import touches_gap
 from flydsl.simulator.memory import SLOT_SHIFT, Buffer, Memory
 from flydsl.simulator.numpy_lanes import NumpyLanes
 from flydsl.simulator.numpy_values import Array
@@ -18,6 +19,8 @@ from flydsl.simulator.waves import LANES, Waves
 SHARED_APERTURE = 0x0001_0000_0000_0000
 PRIVATE_APERTURE = 0x0002_0000_0000_0000
 """Flat addresses with these upper halves mean LDS and scratch. Any two values above the address space do."""
+
+_GAP_HINT = "the tensor is a part of a larger one, and this is one of the other parts"
 
 _LABELS = {"lds": "LDS", "scratch": "scratch"}
 
@@ -153,7 +156,8 @@ class NumpyMemory(NumpyLanes):
         buffer = self.memory.buffer_at(int(request.address[0]))
         if buffer is not None:
             offsets = request.address - np.uint64(buffer.base)
-            if _in_bounds(offsets, buffer.size_bytes, request.size):
+            inside = _in_bounds(offsets, buffer.size_bytes, request.size)
+            if inside and not (buffer.rows and _touches_gap(buffer, request, offsets.view(np.int64)).any()):
                 self._check_writable(buffer, request)
                 return [Resolved(buffer.data, offsets.view(np.int64), request.lanes)]
         slots = request.address >> np.uint64(SLOT_SHIFT)
@@ -210,10 +214,14 @@ class NumpyMemory(NumpyLanes):
             self._fault("global", request, 0, None, f"at {first:#x}, which is in no buffer of this launch")
         assert buffer is not None
         offsets = request.address.view(np.int64) - buffer.base
-        bad = int(np.flatnonzero((offsets < 0) | (offsets + request.size > buffer.size_bytes))[0])
-        where = f"outside of {buffer.name} ({buffer.label}, {buffer.size_bytes} bytes)"
+        outside = (offsets < 0) | (offsets + request.size > buffer.size_bytes)
+        bad = int((outside | _touches_gap(buffer, request, offsets)).argmax())
         elements = f"{_elements_of(buffer, request, bad)}, address {int(request.address[bad]):#x}"
-        self._fault("global", request, bad, buffer, f"{where}: {elements}")
+        if outside[bad]:
+            where = f"outside of {buffer.name} ({buffer.label}, {buffer.size_bytes} bytes)"
+            self._fault("global", request, bad, buffer, f"{where}: {elements}")
+        where = f"outside of {buffer.name} ({buffer.label}), in a gap between its elements"
+        self._fault("global", request, bad, buffer, f"{where}: {elements}", hint=_GAP_HINT)
 
     def _check_alignment(self, space: str, request: Request, alignment: int) -> None:
         """alignment is a power of two."""
@@ -262,6 +270,11 @@ class NumpyMemory(NumpyLanes):
             lane=lane,
             thread=self.waves.thread(wave, lane),
         )
+
+
+def _touches_gap(buffer: Buffer, request: Request, offsets: Array) -> Array:
+    # A scalar load may be wider than what the program reads: the compiler loads whole dwords.
+    return touches_gap(offsets, request.size if request.width > 1 else 1, buffer.rows)
 
 
 def _elements_of(buffer: Buffer, request: Request, which: int) -> str:

@@ -49,7 +49,7 @@ class LaunchBlock(Block):
         self._lock = threading.Lock()
         self._records: dict[int, Array] = {}  # by MODE
         self.has_global_atomics = bound_program(work.program, work.mode).has_global_atomics
-        self._buffers = _buffer_table(work.memory)
+        self._buffers, self._rows = _buffer_table(work.memory)
         self.template = work.waves([(0, 0, 0)])
         self.records(work.mode)
         self._wave_templates = self._make_wave_templates()
@@ -126,10 +126,19 @@ class LaunchBlock(Block):
         self.set(layout.LAUNCH_MODE_COUNT, count + 1)  # last: native code reads up to here
 
 
-def _buffer_table(memory: Memory) -> Array:
-    """(slots, 4) i64: base, host address, size in bytes, writable. A slot without a buffer has size 0."""
+def _buffer_table(memory: Memory) -> tuple[Array, list[Array]]:
+    """The table, (slots, 6) i64, and the rows of buffers that it points to. A slot without a buffer has size 0."""
     buffers = memory.buffers()
     table = np.zeros((max(buffers, default=0) + 1, layout.BUFFER_BYTES // 8), np.int64)
+    rows: list[Array] = []
     for slot, buffer in buffers.items():
-        table[slot] = buffer.base, buffer.data.ctypes.data, buffer.size_bytes, buffer.writable
-    return table
+        rows.append(np.array(buffer.rows, np.int64))
+        table[slot] = (
+            buffer.base,
+            buffer.data.ctypes.data,
+            buffer.size_bytes,
+            buffer.writable,
+            rows[-1].ctypes.data,
+            len(buffer.rows),
+        )
+    return table, rows

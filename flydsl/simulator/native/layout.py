@@ -98,7 +98,9 @@ RULE_DWORDS, RULE_BANKS, RULE_PHASES, RULE_LANES_PER_PHASE, RULE_LANES = 0, 8, 1
 # --- entry of the table of buffers, by slot of the address space
 
 BUFFER_BASE, BUFFER_HOST, BUFFER_SIZE, BUFFER_WRITABLE = 0, 8, 16, 24
-BUFFER_BYTES = 32
+BUFFER_ROWS, BUFFER_ROW_COUNT = 32, 40  # of a view with gaps: (stride, extent) of each level, the longest first
+BUFFER_BYTES = 48
+ROWS_BYTES = 16
 
 # --- group block, all i64 or pointers
 

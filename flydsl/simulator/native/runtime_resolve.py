@@ -28,8 +28,40 @@ define private ptr @buffer_at(ptr %wave, i64 %address) {{
   ret ptr %result
 }}
 
-; Where `size` bytes at a global address are on the host, or null.
-define private ptr @host_of(ptr %wave, i64 %address, i64 %size, i1 %write) {{
+; Whether an access of `size` bytes touches a gap of a buffer.
+define private i1 @touches_gap(ptr %buffer, i64 %start, i64 %size) {{
+entry:
+  %pr = getelementptr i8, ptr %buffer, i64 {layout.BUFFER_ROWS}
+  %rows = load ptr, ptr %pr
+  %pc = getelementptr i8, ptr %buffer, i64 {layout.BUFFER_ROW_COUNT}
+  %count = load i64, ptr %pc
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %within ]
+  %offset = phi i64 [ %start, %entry ], [ %rest, %within ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %look, label %no
+look:
+  %o = mul i64 %i, {layout.ROWS_BYTES}
+  %ps = getelementptr i8, ptr %rows, i64 %o
+  %stride = load i64, ptr %ps
+  %pe = getelementptr i8, ptr %ps, i64 8
+  %extent = load i64, ptr %pe
+  %rest = urem i64 %offset, %stride
+  %end = add i64 %rest, %size
+  %beyond = icmp ugt i64 %end, %extent
+  br i1 %beyond, label %yes, label %within
+within:
+  %next = add i64 %i, 1
+  br label %loop
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+; Where `size` bytes at a global address are on the host, or null. `row_size` bytes of them must lie in one row.
+define private ptr @host_of(ptr %wave, i64 %address, i64 %size, i64 %row_size, i1 %write) {{
   %entry = call ptr @buffer_at(ptr %wave, i64 %address)
   %unknown = icmp eq ptr %entry, null
   br i1 %unknown, label %no, label %known
@@ -50,7 +82,10 @@ known:
   %fine = and i1 %fits, %inside
   %allowed = xor i1 %forbidden, true
   %good = and i1 %fine, %allowed
-  br i1 %good, label %yes, label %no
+  br i1 %good, label %inside_of_all, label %no
+inside_of_all:
+  %gap = call i1 @touches_gap(ptr %entry, i64 %offset, i64 %row_size)
+  br i1 %gap, label %no, label %yes
 yes:
   %at = add i64 %host, %offset
   %result = inttoptr i64 %at to ptr
@@ -62,7 +97,7 @@ no:
 define private ptr @resolve_scalar(ptr %wave, i64 %address, i64 %size, i1 %where) {{
   br i1 %where, label %access, label %nothing
 access:
-  %result = call ptr @host_of(ptr %wave, i64 %address, i64 %size, i1 false)
+  %result = call ptr @host_of(ptr %wave, i64 %address, i64 %size, i64 1, i1 false)
   ret ptr %result
 nothing:
   %pw = getelementptr i8, ptr %wave, i64 {layout.WORKSPACE}
@@ -120,7 +155,11 @@ check:
   %relevant = select <64 x i1> %mask, <64 x i64> %offsets, <64 x i64> zeroinitializer
   %furthest = call i64 @llvm.vector.reduce.umax.v64i64(<64 x i64> %relevant)
   %inside = icmp ule i64 %furthest, %last
-  br i1 %inside, label %together, label %apart
+  %prc = getelementptr i8, ptr %entry, i64 {layout.BUFFER_ROW_COUNT}
+  %row_levels = load i64, ptr %prc
+  %dense = icmp eq i64 %row_levels, 0
+  %simple = and i1 %inside, %dense
+  br i1 %simple, label %together, label %apart
 together:
   %si = insertelement <64 x i64> poison, i64 %storage, i64 0
   %storages = shufflevector <64 x i64> %si, <64 x i64> poison, <64 x i32> zeroinitializer
@@ -179,7 +218,7 @@ local_place:
   %at_local = add i64 %sum, %low
   br label %store
 global:
-  %place = call ptr @host_of(ptr %wave, i64 %address, i64 %size, i1 %write)
+  %place = call ptr @host_of(ptr %wave, i64 %address, i64 %size, i64 %size, i1 %write)
   %at_global = ptrtoint ptr %place to i64
   %outside = icmp eq ptr %place, null
   br i1 %outside, label %fault, label %store

@@ -1,0 +1,51 @@
+"""Gaps of a view: memory between its first byte and its last one that none of its elements has.
+
+A view of some columns of a matrix has them between its rows. What lies there belongs to somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+class Rows(NamedTuple):
+    """Runs of extent_bytes whose starts are stride_bytes apart; the rest of each stride is a gap."""
+
+    stride_bytes: int
+    extent_bytes: int
+
+
+def rows_of(shape: Sequence[int], strides: Sequence[int], element_bytes: int) -> tuple[Rows, ...]:
+    """How the elements of a view lie, from the longest rows to those inside of them; none for a view without gaps.
+
+    strides are in elements. A gap that other elements of an overlapping view may fill is taken for none.
+
+    >>> rows_of((4, 32), (64, 1), 4)
+    (Rows(stride_bytes=256, extent_bytes=128),)
+    >>> rows_of((4, 32), (1, 4), 4)
+    ()
+    """
+    modes = sorted((stride * element_bytes, n) for n, stride in zip(shape, strides, strict=True) if n > 1 and stride)
+    rows: list[Rows] = []
+    extent = element_bytes
+    for stride, n in modes:
+        if stride < extent:
+            rows.clear()
+        elif rows or stride > extent:
+            rows.append(Rows(stride, extent))
+        extent += (n - 1) * stride
+    return tuple(reversed(rows))
+
+
+def touches_gap(offsets: Array, size: int, rows: Sequence[Rows]) -> Array:
+    """For each offset from the start of a view, whether an access of `size` bytes there touches a gap."""
+    touching = np.zeros(offsets.shape, np.bool_)
+    for stride, extent in rows:
+        offsets = offsets % stride
+        touching |= offsets + size > extent
+    return touching
