@@ -69,7 +69,9 @@ def test_arrays_that_no_kernel_could_read(array: np.ndarray) -> None:
         Memory().map_array(array, name="A")
 
 
-@pytest.mark.parametrize("grid, block, smem", [(1, (64, 1, 1), 0), ((1, 1), (64, 1, 1), 0), ((1, 1, 1), (64, 1, 1), -4)])
+@pytest.mark.parametrize(
+    "grid, block, smem", [(1, (64, 1, 1), 0), ((1, 1), (64, 1, 1), 0), ((1, 1, 1), (64, 1, 1), -4)]
+)
 def test_launch_configurations_that_make_no_sense(wide, grid, block, smem) -> None:
     with pytest.raises(LaunchError):
         wide.launch(grid, block, [np.zeros(8, np.int32), 0, 0], smem)

@@ -61,7 +61,9 @@ def test_one_element_past_the_row_of_a_view_is_found(backend: str, monkeypatch: 
     shifted_copy(A[:, :32], left, 0, 0)
     assert torch.equal(left, A[:, :32])
     for read, write, name in ((1, 0, "A"), (0, 1, "B")):
-        with pytest.raises(MemoryFault, match=rf"outside of {name} .*, in a gap between its elements: element 32,") as e:
+        with pytest.raises(
+            MemoryFault, match=rf"outside of {name} .*, in a gap between its elements: element 32,"
+        ) as e:
             shifted_copy(A[:, :32], left, read, write)
         assert e.value.access.lane == 31
         assert e.value.access.workgroup == (0, 0, 0)
