@@ -71,7 +71,7 @@ class Simulation:
         *,
         keep_alive: Any = None,
     ) -> None:
-        """keep_alive: what owns the memory of the launches. LaunchError if no grid has the workgroup, or in `counting`."""
+        """keep_alive: what owns the memory of the launches. LaunchError if no grid has the workgroup; in `counting`."""
         if current_counting() is not None:
             raise LaunchError(
                 "a simulation is not counted: what is stepped through goes on after the `with` block",

@@ -70,7 +70,7 @@ def test_arrays_that_no_kernel_could_read(array: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(
-    "grid, block, smem", [(1, (64, 1, 1), 0), ((1, 1), (64, 1, 1), 0), ((1, 1, 1), (64, 1, 1), -4)]
+    ("grid", "block", "smem"), [(1, (64, 1, 1), 0), ((1, 1), (64, 1, 1), 0), ((1, 1, 1), (64, 1, 1), -4)]
 )
 def test_launch_configurations_that_make_no_sense(wide, grid, block, smem) -> None:
     with pytest.raises(LaunchError):

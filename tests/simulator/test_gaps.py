@@ -16,7 +16,7 @@ from flydsl.utils import env
 
 
 @pytest.mark.parametrize(
-    "shape, strides",
+    ("shape", "strides"),
     [
         ((4, 32), (64, 1)),
         ((4, 32), (32, 1)),
