@@ -214,7 +214,6 @@ class NumpyValues:
         return self._flush_out(rounding.fma(x, y, z, self._rounding(x.dtype)))
 
     def scaled_fma(self, x: Array, y: Array, z: Array, exponent: Array) -> Array:
-        x, y, z = self._flush_in(x), self._flush_in(y), self._flush_in(z)
         return self._flush_out(rounding.scaled_fma(x, y, z, signed(exponent), self._rounding(x.dtype)))
 
     def fneg(self, x: Array) -> Array:

@@ -51,18 +51,31 @@ class Immediate:
     def bits(self, type_: str) -> int:
         """The constant as an operand of `type_`.
 
-        A float constant is rounded to the operand's width; an integer is used as it is, also by a float operand,
-        except that a 64-bit float takes a literal as its high half (ISA, "Literal constants").
+        A float constant is rounded to the operand's width, but a 16-bit integer gets the low half of its f32 (which
+        LLVM knows of the hardware: AMDGPU, `getInlineEncodingV216`); an integer is used as it is, also by a float
+        operand, except that a 64-bit float takes a literal as its high half (ISA, "Literal constants").
 
         >>> hex(Immediate(1.0).bits("f16")), hex(Immediate(1.0).bits("i32")), hex(Immediate(-1).bits("i16"))
         ('0x3c00', '0x3f800000', '0xffff')
+        >>> hex(Immediate(1.0).bits("i16"))
+        '0x0'
         """
         width = int(type_[1:])
         if isinstance(self.value, float):
-            return self._float_bits(width)
+            return self._float_bits(32) & 0xFFFF if type_ == "i16" else self._float_bits(width)
         if self.is_literal and type_ == "f64":
             return self.value << 32
         return self.value & ((1 << width) - 1)
+
+    def packed_bits(self, type_: str) -> int:
+        """The 32 bits from which op_sel takes halves of `type_`, f16 or i16.
+
+        Above an f16 are zeros, above an integer its sign; for integer halves, a float constant is an f32.
+
+        >>> [hex(Immediate(x).packed_bits(t)) for x, t in ((1.0, "f16"), (1.0, "i16"), (-1, "f16"))]
+        ['0x3c00', '0x3f800000', '0xffffffff']
+        """
+        return self.bits("f16" if type_ == "f16" and isinstance(self.value, float) else "i32")
 
     def _float_bits(self, width: int) -> int:
         float_format, int_format = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}[width]

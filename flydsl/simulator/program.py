@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flydsl.arch import GFX942, Arch, get_arch
 from flydsl.errors import SourceLocation
@@ -14,6 +14,7 @@ from flydsl.simulator.isa import TABLE
 from flydsl.simulator.isa.table import IMPLICIT, Semantics
 from flydsl.simulator.listing import ListedInstruction, Listing, read_listing
 from flydsl.simulator.operands import (
+    Immediate,
     Modifiers,
     ModifierValue,
     Operand,
@@ -133,10 +134,20 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
         try:
             _check_clamp(semantics, modifiers)
             results, sources = _assign(semantics, operands)
+            if mnemonic.startswith("v_cmp") and mnemonic.endswith("_i64"):
+                sources = tuple(_sign_extended(s) for s in sources)
         except ValueError as error:
             semantics, problem = None, f"this form of {mnemonic} ({error})"
     suffix = encoding[1] if encoding else ""
     return Instruction(index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem)
+
+
+def _sign_extended(source: Operand | None) -> Operand | None:
+    """A 32-bit literal of a signed 64-bit operand is sign-extended (ISA, "Literal Expansion to 64 bits")."""
+    if source is None or not isinstance(source.atom, Immediate) or not source.atom.is_literal:
+        return source
+    value = int(source.atom.value)
+    return replace(source, atom=Immediate(value - (1 << 32) if value >> 31 == 1 else value, is_literal=True))
 
 
 def _look_up(mnemonic: str, modifiers: Modifiers, register_indexing: str) -> Semantics | None:

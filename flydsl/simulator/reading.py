@@ -219,32 +219,42 @@ def half_readers(instruction: Instruction, position: int, program: Program) -> t
         destination = instruction.results[0].atom
         return _packed_part(destination, semantics.results[0], 0), _packed_part(destination, semantics.results[0], 1)
     assert operand is not None
-    explicit = sum(s is not None for s in instruction.sources[:position])
+    return _selected_halves(instruction, operand, word, sum(s is not None for s in instruction.sources[:position]))
+
+
+def _selected_halves(instruction: Instruction, operand: Operand, word: str, explicit: int) -> tuple[Read, Read]:
+    """What op_sel and op_sel_hi choose, with the signs of neg_lo and neg_hi. DPP moves lanes before."""
+    modifiers = instruction.modifiers
+    if instruction.encoding == "sdwa":
+        raise NotImplementedError("sdwa operand of packed math")
+    moves = "dpp" in instruction.encoding and explicit == 0
     halves = modifiers.bits("op_sel", 3)[explicit], modifiers.bits("op_sel_hi", 3, default=1)[explicit]
     negated = modifiers.bits("neg_lo", 3)[explicit], modifiers.bits("neg_hi", 3)[explicit]
     low, high = (
-        _signs(_packed_part(operand.atom, word, half), bool(negate), False, word)
+        _signs(_packed_part(operand.atom, word, half, instruction if moves else None), bool(negate), False, word)
         for half, negate in zip(halves, negated, strict=True)
     )
     return low, high
 
 
-def _packed_part(atom: Any, word: str, half: int) -> Read:
+def _packed_part(atom: Any, word: str, half: int, moved_by: Instruction | None = None) -> Read:
+    """`moved_by` is a DPP instruction whose first operand this is."""
     if isinstance(atom, Immediate):
         return _packed_immediate(atom, word, half)
     if not isinstance(atom, Register):
         raise NotImplementedError(f"{atom} in packed math")
     if word in ("f16", "i16"):
-        return _half(_raw32(atom), word, half)
+        raw = _raw32(atom)
+        return _half(_dpp(raw, moved_by) if moved_by else raw, word, half)
     raw = _raw32(atom.part(half))
     dtype = DTYPES[word]
     return lambda m: raw(m).view(dtype)
 
 
 def _packed_immediate(atom: Immediate, word: str, half: int) -> Read:
-    """A constant fills 32 bits: a 16-bit float has zeros above it, an integer its sign. 32-bit halves both get it."""
+    """A constant fills 32 bits (see `Immediate.packed_bits`). 32-bit halves both get it."""
     if word in ("f16", "i16"):
-        bits = atom.bits("f16") if isinstance(atom.value, float) else atom.bits("i32")
+        bits = atom.packed_bits(word)
         value = constant("i16", (bits >> 16 * half) & 0xFFFF).view(DTYPES[word])
     else:
         value = constant("i32", atom.bits(word)).view(DTYPES[word])
@@ -252,11 +262,7 @@ def _packed_immediate(atom: Immediate, word: str, half: int) -> Read:
 
 
 def _both_halves(instruction: Instruction, operand: Operand, type_: str, explicit: int) -> Read:
-    modifiers = instruction.modifiers
-    low = _packed_part(operand.atom, type_, modifiers.bits("op_sel", 3)[explicit])
-    high = _packed_part(operand.atom, type_, modifiers.bits("op_sel_hi", 3, default=1)[explicit])
-    low = _signs(low, bool(modifiers.bits("neg_lo", 3)[explicit]), False, type_)
-    high = _signs(high, bool(modifiers.bits("neg_hi", 3)[explicit]), False, type_)
+    low, high = _selected_halves(instruction, operand, type_, explicit)
     return lambda m: (low(m), high(m))
 
 
@@ -265,7 +271,7 @@ def _mix(instruction: Instruction, operand: Operand, explicit: int, program: Pro
     modifiers = instruction.modifiers
     if modifiers.bits("op_sel_hi", 3)[explicit]:
         half = _packed_part(operand.atom, "f16", modifiers.bits("op_sel", 3)[explicit])
-        return _signs(lambda m: half(m).astype(np.float32), operand.negate, operand.absolute, "f32")
+        return _signs(lambda m: m.fpext(half(m), "f32"), operand.negate, operand.absolute, "f32")
     return _signs(read_plain(operand.atom, "f32", program), operand.negate, operand.absolute, "f32")
 
 

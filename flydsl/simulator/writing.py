@@ -121,7 +121,11 @@ def _scalar(register: Register, *, wide: bool) -> Write:
 
 def _mask(register: Register) -> Write:
     write = _scalar(register, wide=True)
-    return lambda m, value: write(m, m.ballot(value))
+
+    def write_bits(m: Machine, value: Array) -> None:
+        write(m, m.ballot(value if m.lane_enable is None else value & m.lane_enable))
+
+    return write_bits
 
 
 def _write_scc(m: Machine, value: Array) -> None:

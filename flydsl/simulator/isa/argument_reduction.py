@@ -20,6 +20,9 @@ _LARGE = 1077
 _HUGE = 1968
 """Biased exponents from which on the piece is moved further, and the result is scaled up by 2**128."""
 
+_LAST_PLACE = -1074
+"""Exponent of the last place of a denormal f64."""
+
 
 def _words_from(b: Builder, index: Value) -> tuple[Value, Value, Value]:
     """The word at an index, and the two after it."""
@@ -46,7 +49,10 @@ def _piece(b: Builder, x: Value, segment: Value) -> Value:
     scale = b.sub(b.const("i32", -53), start)
     huge = b.icmp("uge", exponent, b.const("i32", _HUGE))
     scale = b.select(huge, b.add(scale, b.const("i32", 128)), scale)
-    return b.ldexp(b.uitofp(bits, "f64"), scale)
+    lost = b.sub(b.const("i32", _LAST_PLACE), scale)  # places beyond those of a denormal: rounding is towards zero
+    lost = b.select(b.icmp("slt", lost, b.const("i32", 0)), b.const("i32", 0), lost)
+    lost = b.zext(b.select(b.icmp("sgt", lost, b.const("i32", 63)), b.const("i32", 63), lost), "i64")
+    return b.ldexp(b.uitofp(b.shl(b.lshr(bits, lost), lost), "f64"), scale)
 
 
 define("v_trig_preop_f64", "f64 = f64 i32", _piece)

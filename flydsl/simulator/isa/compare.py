@@ -58,6 +58,7 @@ def _class(type_: str) -> Any:
     """Bit i of the second operand asks for class i: signalling and quiet NaN, then -inf, -normal, -denormal, -0, +0,
     +denormal, +normal, +inf."""
     integer = "i" + type_[1:]
+    narrow = type_ == "f16"  # then the document gives constants the format f16, for the second operand too
     exponent_bits, mantissa_bits = _EXPONENT_AND_MANTISSA[type_]
 
     def evaluate(b: Builder, x: Value, wanted: Value) -> Value:
@@ -75,10 +76,11 @@ def _class(type_: str) -> Any:
         finite = b.select(no_exponent, b.select(no_mantissa, by_sign(5, 6), by_sign(4, 7)), by_sign(3, 8))
         nan = b.select(is_signaling(b, x, type_), b.const("i32", 1), b.const("i32", 2))
         class_bit = b.select(all_exponent, b.select(no_mantissa, by_sign(2, 9), nan), finite)
-        return b.icmp("ne", b.and_(class_bit, wanted), b.const("i32", 0))
+        asked = b.zext(b.bitcast(wanted, "i16"), "i32") if narrow else wanted
+        return b.icmp("ne", b.and_(class_bit, asked), b.const("i32", 0))
 
     return evaluate
 
 
 for _type in ("f16", "f32", "f64"):
-    _define_comparison(f"class_{_type}", f"{_type} i32", _class(_type))
+    _define_comparison(f"class_{_type}", f"{_type} {'f16' if _type == 'f16' else 'i32'}", _class(_type))

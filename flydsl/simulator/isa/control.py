@@ -10,7 +10,7 @@ from flydsl.simulator.isa.table import define
 define(
     "s_waitcnt s_nop s_setprio s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol "
     "s_incperflevel s_decperflevel s_ttracedata s_sethalt s_wakeup s_sendmsg "
-    "buffer_wbl2 buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol v_nop",
+    "buffer_wbl2 buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol v_nop v_clrexcp",
     "= ...",
     nothing,
 )

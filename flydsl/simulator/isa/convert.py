@@ -21,7 +21,14 @@ for _float, _integer in (("f32", "32"), ("f64", "32"), ("f16", "16")):
     define(f"v_cvt_i{_integer}_{_float}", f"{_type} = {_float}", lambda b, x, t=_type: b.fptosi(x, t))
     define(f"v_cvt_u{_integer}_{_float}", f"{_type} = {_float}", lambda b, x, t=_type: b.fptoui(x, t))
 define("v_cvt_flr_i32_f32", "i32 = f32", lambda b, x: b.fptosi(b.floor(x), "i32"))
-define("v_cvt_rpi_i32_f32", "i32 = f32", lambda b, x: b.fptosi(b.floor(b.fadd(x, b.const("f32", 0.5))), "i32"))
+
+
+def _nearest_integer(b: Builder, x: Value) -> Value:
+    """floor(x + 0.5), whatever the rounding mode: the sum is exact in f64, or nearer to 0.5 than to an integer."""
+    return b.fptosi(b.floor(b.fadd(b.fpext(x, "f64"), b.const("f64", 0.5))), "i32")
+
+
+define("v_cvt_rpi_i32_f32", "i32 = f32", _nearest_integer)
 
 
 def byte_of(b: Builder, x: Value, position: int) -> Value:

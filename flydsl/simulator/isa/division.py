@@ -86,7 +86,8 @@ def _quotient_is_denormal(b: Builder, f: _Format, d: Value, n: Value) -> Value:
 def _div_fmas(b: Builder, f: _Format, x: Value, y: Value, z: Value, scaled: Value) -> Value:
     """A quotient that was scaled is either huge or tiny; its own exponent tells which way to scale it back.
 
-    (The CDNA3 document has 2**32 and 2**64 in both cases, with which no quotient would come out right.)
+    Denormal operands are kept whatever the mode. (The CDNA3 document has 2**32 and 2**64 in both cases, with which no
+    quotient would come out right.)
     """
     large = b.icmp("ugt", f.exponent(b, z), b.const("i32", f.bias))
     amount = b.select(large, b.const("i32", f.scale), b.const("i32", -f.scale))

@@ -52,7 +52,8 @@ def _mix_half(*, high: bool) -> Any:
         result = b.fma(x, y, z)
         if modifiers.flag("clamp"):
             zero, one = b.const("f32", 0.0), b.const("f32", 1.0)
-            result = b.select(b.fcmp("ogt", result, zero), result, zero)
+            at_rest = zero if b.dx10_clamp() else b.select(b.fcmp("uno", result, result), result, zero)
+            result = b.select(b.fcmp("ogt", result, zero), result, at_rest)
             result = b.select(b.fcmp("ogt", result, one), one, result)
         half = b.zext(b.bitcast(b.fptrunc(result, "f16"), "i16"), "i32")
         return insert_half(b, old, half, high=high)
@@ -99,12 +100,13 @@ for _letter, _signed in (("i", True), ("u", False)):
 
 
 def _float_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], total: Value) -> Value:
-    """f16 products added to an f32 one after the other, low half first. Denormals are flushed whatever the mode."""
+    """f16 products added to an f32 one after the other, low half first. Whatever the mode, denormals are flushed and
+    sums rounded to nearest (ISA, "Denormalized and Rounding Modes"); the products are exact."""
     smallest = _SMALLEST_NORMAL["f32"]
     total = flush_denormals(b, total, smallest)
     for p, q in zip(x, y, strict=True):
         p, q = (flush_denormals(b, b.fpext(v, "f32"), _SMALLEST_NORMAL["f16"]) for v in (p, q))
-        total = flush_denormals(b, b.fma(p, q, total), smallest)
+        total = flush_denormals(b, b.float_op("fadd", total, b.float_op("fmul", p, q)), smallest)
     return total
 
 

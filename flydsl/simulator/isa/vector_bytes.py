@@ -105,16 +105,16 @@ def _windows(b: Builder, x: Value, y: Value, *, masked: bool) -> list[Value]:
 def _packed_sums(*, masked: bool) -> Any:
     """Four 16-bit sums, each added to a field of the third operand."""
 
-    def evaluate(b: Builder, x: Value, y: Value, start: tuple[Value, Value], modifiers: Any) -> tuple[Value, ...]:
+    def evaluate(b: Builder, x: Value, y: Value, start: Value, modifiers: Any) -> Value:
         if modifiers.flag("clamp"):
             raise NotImplementedError("clamp on four sums")
         sums = _windows(b, x, y, masked=masked)
-        starts = [field(b, dword, i, 16) for dword in start for i in range(2)]
+        starts = [field(b, dword, i, 16) for dword in b.split(start) for i in range(2)]
         low, high, low2, high2 = (
             b.and_(b.add(s, t), b.const("i32", 0xFFFF)) for s, t in zip(sums, starts, strict=True)
         )
         sixteen = b.const("i32", 16)
-        return b.or_(low, b.shl(high, sixteen)), b.or_(low2, b.shl(high2, sixteen))
+        return b.join([b.or_(low, b.shl(high, sixteen)), b.or_(low2, b.shl(high2, sixteen))])
 
     return evaluate
 
@@ -125,8 +125,8 @@ def _four_sums(b: Builder, x: Value, y: Value, start: tuple[Value, ...], modifie
     return tuple(b.add(s, t) for s, t in zip(_windows(b, x, y, masked=True), start, strict=True))
 
 
-define("v_qsad_pk_u16_u8", "i32x2 = i64 i32 i32x2 modifiers", _packed_sums(masked=False))
-define("v_mqsad_pk_u16_u8", "i32x2 = i64 i32 i32x2 modifiers", _packed_sums(masked=True))
+define("v_qsad_pk_u16_u8", "i64 = i64 i32 i64 modifiers", _packed_sums(masked=False))
+define("v_mqsad_pk_u16_u8", "i64 = i64 i32 i64 modifiers", _packed_sums(masked=True))
 define("v_mqsad_u32_u8", "i32x4 = i64 i32 i32x4 modifiers", _four_sums)
 
 # --- averages and saturation

@@ -77,9 +77,9 @@ def _fraction(type_: str) -> Any:
 
 
 def _ldexp(type_: str) -> Any:
-    """The exponent is a signed i32, or i16 for f16."""
+    """The exponent is a signed i32, or i16 for f16, where the document gives constants the format f16."""
     if type_ == "f16":
-        return lambda b, x, e: b.ldexp(x, b.sext(e, "i32"))
+        return lambda b, x, e: b.ldexp(x, b.sext(b.bitcast(e, "i16"), "i32"))
     return lambda b, x, e: b.ldexp(x, e)
 
 
@@ -93,7 +93,7 @@ def _define_arithmetic(type_: str) -> None:
     define(f"v_fma_{type_}", three, lambda b, x, y, z: b.fma(x, y, z))
     if type_ != "f16":
         define(f"v_fmac_{type_}", two + " dst", lambda b, x, y, z: b.fma(x, y, z))
-    define(f"v_ldexp_{type_}", f"{type_} = {type_} {'i16' if type_ == 'f16' else 'i32'}", _ldexp(type_))
+    define(f"v_ldexp_{type_}", f"{type_} = {type_} {'f16' if type_ == 'f16' else 'i32'}", _ldexp(type_))
     for name in ("floor", "ceil"):
         define(f"v_{name}_{type_}", f"{type_} = {type_}", lambda b, x, n=name: getattr(b, n)(x))
     define(f"v_trunc_{type_}", f"{type_} = {type_}", lambda b, x: b.ftrunc(x))

@@ -30,27 +30,26 @@ define("v_cndmask_b32", "f32 = f32 f32 mask", lambda b, x, y, mask: b.select(mas
 # --- addition and subtraction
 
 
-def _carry_out(b: Builder, wide: Value) -> tuple[Value, Value]:
-    """The low half of a 64-bit sum or difference and whether the upper half is not zero: carry or borrow."""
-    return b.trunc(wide, "i32"), nonzero(b, b.lshr(wide, b.const("i64", 32)), "i64")
+def _with_carry(operation: str, *, reversed_: bool = False) -> Any:
+    """Addition or subtraction of two u32 (and a carry or borrow), and whether it carries or borrows: whether the upper
+    half of the 64-bit result is not zero. The clamp modifier saturates the number, not the carry."""
+
+    def evaluate(b: Builder, x: Value, y: Value, *carry_and_modifiers: Any) -> tuple[Value, Value]:
+        *carry, modifiers = carry_and_modifiers
+        x, y = (y, x) if reversed_ else (x, y)
+        wide = b.zext(x, "i64")
+        for operand in (y, *carry):
+            wide = getattr(b, operation)(wide, b.zext(operand, "i64"))
+        number = saturated(b, wide, "i32", signed=False) if modifiers.flag("clamp") else b.trunc(wide, "i32")
+        return number, nonzero(b, b.lshr(wide, b.const("i64", 32)), "i64")
+
+    return evaluate
 
 
-def _add_co(b: Builder, x: Value, y: Value, carry: Value | None = None) -> tuple[Value, Value]:
-    total = b.add(b.zext(x, "i64"), b.zext(y, "i64"))
-    return _carry_out(b, total if carry is None else b.add(total, b.zext(carry, "i64")))
-
-
-def _sub_co(b: Builder, x: Value, y: Value, borrow: Value | None = None) -> tuple[Value, Value]:
-    difference = b.sub(b.zext(x, "i64"), b.zext(y, "i64"))
-    return _carry_out(b, difference if borrow is None else b.sub(difference, b.zext(borrow, "i64")))
-
-
-define("v_add_co_u32", "i32 mask = i32 i32", _add_co)
-define("v_sub_co_u32", "i32 mask = i32 i32", _sub_co)
-define("v_subrev_co_u32", "i32 mask = i32 i32", lambda b, x, y: _sub_co(b, y, x))
-define("v_addc_co_u32", "i32 mask = i32 i32 mask", _add_co)
-define("v_subb_co_u32", "i32 mask = i32 i32 mask", _sub_co)
-define("v_subbrev_co_u32", "i32 mask = i32 i32 mask", lambda b, x, y, borrow: _sub_co(b, y, x, borrow))
+for _name, _carrying, _operation in (("add", "addc", "add"), ("sub", "subb", "sub"), ("subrev", "subbrev", "sub")):
+    _evaluate = _with_carry(_operation, reversed_=_name == "subrev")
+    define(f"v_{_name}_co_u32", "i32 mask = i32 i32 modifiers", _evaluate)
+    define(f"v_{_carrying}_co_u32", "i32 mask = i32 i32 mask modifiers", _evaluate)
 
 
 def clamped(operation: str, type_: str, *, signed: bool, reversed_: bool = False) -> Any:
@@ -77,7 +76,7 @@ for _bits in (16, 32):
 
 # --- multiplication
 
-define("v_mul_lo_u32", "i32 = i32 i32", lambda b, x, y: b.mul(x, y))
+define("v_mul_lo_u32 v_mul_lo_i32", "i32 = i32 i32", lambda b, x, y: b.mul(x, y))
 define("v_mul_lo_u16", "i16 = i16 i16", lambda b, x, y: b.mul(x, y))
 define("v_mul_hi_u32", "i32 = i32 i32", lambda b, x, y: high_half(b, mul_wide(b, x, y, "zext")))
 define("v_mul_hi_i32", "i32 = i32 i32", lambda b, x, y: high_half(b, mul_wide(b, x, y, "sext")))

@@ -84,12 +84,11 @@ class NativeFloats(NativeValues):
         self._check_mode(x.type)
         if x.type == "f64":
             return self._scaled_fma_f64(x, y, z, exponent)
-        total = self._sum_to_odd(self.flush_in(x), self.flush_in(y), self.flush_in(z), "f64")
+        total = self._sum_to_odd(x, y, z, "f64")
         return self.flush_out(self.fptrunc_exactly(self.scale(total, exponent), x.type))
 
     def _scaled_fma_f64(self, x: Value, y: Value, z: Value, exponent: Value) -> Value:
         """Where scaling makes a denormal, it would round a second time: that is left to the lock-step machine."""
-        x, y, z = self.flush_in(x), self.flush_in(y), self.flush_in(z)
         total = self.intrinsic("fma", x, y, z)
         result = self.scale(total, exponent)
         zero = constant("f64", 0.0)

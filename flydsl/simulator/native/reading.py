@@ -169,32 +169,37 @@ class Reader:
 
     def _both_halves(self, operand: OperandShape, type_: str, explicit: int) -> tuple[Value, Value]:
         modifiers = self.modifiers
+        if self._shape.encoding == "sdwa":
+            raise NotImplementedError("sdwa operand of packed math")
+        moves = self._shape.encoding == "dpp" and explicit == 0
         which = modifiers.bits("op_sel", 3)[explicit], modifiers.bits("op_sel_hi", 3, default=1)[explicit]
         negated = modifiers.bits("neg_lo", 3)[explicit], modifiers.bits("neg_hi", 3)[explicit]
         low, high = (
-            self._signs(self._packed_part(operand, type_, half), bool(negate), False, type_)
+            self._signs(self._packed_part(operand, type_, half, moves=moves), bool(negate), False, type_)
             for half, negate in zip(which, negated, strict=True)
         )
         return low, high
 
-    def _packed_part(self, operand: OperandShape, word: str, half: int) -> Value:
+    def _packed_part(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> Value:
         if operand.kind not in ("register", "immediate"):
             raise NotImplementedError(f"{operand.text} in packed math")
         if word in ("f16", "i16"):
-            return self._half(operand, word, half)
+            return self._half(operand, word, half, moves=moves)
         if operand.kind == "immediate":
             return self._immediate(operand, word)
         return self._register(operand, word, half)
 
-    def _half(self, operand: OperandShape, word: str, half: int) -> Value:
+    def _half(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> Value:
+        """`moves`: by DPP."""
         b = self._b
         raw = b.const("i32", Field(operand.slot)) if operand.kind == "immediate" else self._register(operand, "i32")
+        raw = self._dpp(raw) if moves else raw
         return self._narrow(b.lshr(raw, constant("i32", 16)) if half else raw, word)
 
     def _mix(self, operand: OperandShape, explicit: int) -> Value:
         if self.modifiers.bits("op_sel_hi", 3)[explicit]:
             half = self._packed_part(operand, "f16", self.modifiers.bits("op_sel", 3)[explicit])
-            value = self._b._convert("fpext", half, "f32")
+            value = self._b.fpext(half, "f32")
         else:
             value = self.plain(operand, "f32")
         return self._signs(value, operand.negate, operand.absolute, "f32")

@@ -163,11 +163,9 @@ class _Binder:
                 raise NotImplementedError(f"{atom} where a number is expected")
             return atom.value
         if type_ == "mi":  # "mix"
-            type_ = "f16x2" if modifiers.bits("op_sel_hi", 3)[explicit] else "f32"
-        elif word in ("f16x2", "i16x2") or (semantics.packed and type_ in ("f16", "i16")):
-            type_ = "f16x2"
-        if type_ == "f16x2":  # a constant fills 32 bits
-            return atom.bits("f16") if isinstance(atom.value, float) else atom.bits("i32")
+            return atom.packed_bits("f16") if modifiers.bits("op_sel_hi", 3)[explicit] else atom.bits("f32")
+        if word in ("f16x2", "i16x2") or (semantics.packed and type_ in ("f16", "i16")):
+            return atom.packed_bits(type_)
         return atom.bits({"mask": "i64", "offset": "i64", "any": "i32"}.get(type_, type_))
 
     def _distance(self, atom: object) -> int:

@@ -87,7 +87,7 @@ class Writer:
     def _scalar(self, pointer: str, type_: str, value: Value) -> None:
         b = self._b
         if type_ == "mask":
-            value = b.ballot(value)
+            value = b.ballot(value if b.lane_enable is None else b.and_(value, b.lane_enable))
         if value.lanes:
             raise NotImplementedError("a value per lane for a scalar register")
         b.body.store(b.bitcast(value, "i" + value.type[1:]), pointer, 4)

@@ -57,7 +57,7 @@ def div_scale(mode: Mode, f: Format, x: int, d: int, n: int) -> tuple[int, int]:
 
 def div_fmas(mode: Mode, f: Format, x: int, y: int, z: int, scaled: int) -> int:
     large = ieee.exponent_field(f, z) > f.bias
-    return ieee.fma(mode, f, x, y, z, (SCALE[f] if large else -SCALE[f]) if scaled else 0)
+    return ieee.fma(Mode(mode.bits | 0x50), f, x, y, z, (SCALE[f] if large else -SCALE[f]) if scaled else 0)
 
 
 def div_fixup(mode: Mode, f: Format, quotient: int, d: int, n: int) -> int:
