@@ -19,7 +19,7 @@ _FAMILIES = (
         "Without effect here (waits, caches, hints)",
         r"s_(waitcnt|nop|set|inst|icache|dcache|inc|dec|ttrace|wakeup|send)",
     ),
-    ("Without effect here (waits, caches, hints)", r"v_nop|ds_nop|buffer_(wb|inv)"),
+    ("Without effect here (waits, caches, hints)", r"v_nop|v_clrexcp|ds_nop|buffer_(wb|inv)"),
     ("Scalar memory", r"s_(buffer_)?load"),
     ("Scalar arithmetic", r"s_"),
     ("Matrix", r"v_(mfma|smfmac)"),
@@ -53,6 +53,10 @@ Numerics:
 - Conversions and fused multiply-adds are rounded once. 8-bit floats are those of {arch} (FNUZ). With MODE.FP16_OVFL,
   conversions saturate; other f16 arithmetic in that mode, and MFMA, is refused.
 - A result that is NaN where the document does not say which one is quiet; its payload is that of the host.
+- Dot products of f16 (v_dot2) flush denormals and round each sum to nearest, whatever the mode, as documented.
+- Stochastic rounding (v_cvt_sr) adds the random bits below the last place that is kept, carries, and cuts off; the
+  document's formula would round a second time and lose the carry.
+- A float constant of a 16-bit integer operand is the low half of its f32, as LLVM describes the hardware.
 - Reciprocals, roots, exponentials, logarithms, sines and cosines are within the documented 1 ulp of the exact value
   (f64: 2**29 ulp), and usually nearer than hardware. Those of f32, except sine and cosine, flush denormals, as
   documented.

@@ -36,7 +36,7 @@ SPACES = ("global", "flat", "buffer")
 NO_EFFECT = {
     *("s_waitcnt", "s_nop", "s_setprio", "s_inst_prefetch", "s_sethalt", "s_wakeup", "s_sendmsg", "s_ttracedata"),
     *("s_icache_inv", "s_dcache_inv", "s_dcache_wb", "s_dcache_inv_vol", "s_dcache_wb_vol"),
-    *("s_incperflevel", "s_decperflevel", "s_endpgm_saved", "v_nop", "ds_nop"),
+    *("s_incperflevel", "s_decperflevel", "s_endpgm_saved", "v_nop", "v_clrexcp", "ds_nop"),
     *("buffer_wbl2", "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol"),
 }
 """They change no state that is simulated: there is nothing to compare. (s_endpgm_saved is s_endpgm.)"""

@@ -26,7 +26,10 @@ VECTOR_CLASSES = frozenset({"VALU", "MFMA", "VMEM load", "VMEM store", "VMEM ato
 
 _PATTERNS = (
     ("MFMA", r"v_(mfma|smfmac)_"),
-    ("other", r"v_nop$|ds_nop$|s_(endpgm|trap$|setprio$|sendmsg|ttracedata|incperf|decperf|icache_inv|inst_prefetch)"),
+    (
+        "other",
+        r"v_(nop|clrexcp)$|ds_nop$|s_(endpgm|trap$|setprio$|sendmsg|ttracedata|incperf|decperf|icache_inv|inst_prefetch)",
+    ),
     ("VALU", r"v_"),
     ("LDS", r"ds_"),
     ("VMEM load", r"(global|flat|buffer|scratch)_load_"),

@@ -6,7 +6,8 @@ from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.common import nonzero, nothing
 from flydsl.simulator.isa.table import define
 
-# Memory is coherent and every access completes at once: waiting, caches, priorities and sleeping have no effect.
+# Memory is coherent and every access completes at once: waiting, caches, priorities and sleeping have no effect. Nor do
+# float exceptions, which are not simulated.
 define(
     "s_waitcnt s_nop s_setprio s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol "
     "s_incperflevel s_decperflevel s_ttracedata s_sethalt s_wakeup s_sendmsg "

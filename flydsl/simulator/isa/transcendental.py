@@ -15,19 +15,31 @@ from flydsl.simulator.isa.table import define
 from flydsl.simulator.isa.vector_float import flush_to_mode
 
 _SMALLEST_NORMAL = 2.0**-126
+_INVALID = {"f16": 0xFE00, "f32": 0xFFC00000, "f64": 0xFFF8 << 48}
+"""What the document's examples give for operands outside of a function's domain."""
+
+
+def _invalid(b: Builder, x: Value, result: Value, type_: str) -> Value:
+    """The NaN of a number that has no result; that of a NaN is as it is."""
+    made = b.and_(b.fcmp("uno", result, result), b.fcmp("ord", x, x))
+    return b.select(made, b.bitcast(b.const("i" + type_[1:], _INVALID[type_]), type_), result)
+
+
+def _plain(operation: str, type_: str) -> Any:
+    return lambda b, x: _invalid(b, x, getattr(b, operation)(x), type_)
 
 
 def _flushing(operation: str) -> Any:
     def evaluate(b: Builder, x: Value) -> Value:
         result = getattr(b, operation)(flush_denormals(b, x, _SMALLEST_NORMAL))
-        return flush_denormals(b, result, _SMALLEST_NORMAL)
+        return _invalid(b, x, flush_denormals(b, result, _SMALLEST_NORMAL), "f32")
 
     return evaluate
 
 
 for _name, _operation in (("rcp", "rcp"), ("rsq", "rsq"), ("sqrt", "sqrt"), ("exp", "exp2"), ("log", "log2")):
     for _type in ("f16", "f64") if _name in ("rcp", "rsq", "sqrt") else ("f16",):
-        define(f"v_{_name}_{_type}", f"{_type} = {_type}", lambda b, x, o=_operation: getattr(b, o)(x))
+        define(f"v_{_name}_{_type}", f"{_type} = {_type}", _plain(_operation, _type))
     define(f"v_{_name}_f32", "f32 = f32", _flushing(_operation))
 define("v_rcp_iflag_f32", "f32 = f32", _flushing("rcp"))
 define("v_exp_legacy_f32", "f32 = f32", _flushing("exp2"))
@@ -49,7 +61,8 @@ def _sine(type_: str) -> Any:
         half = b.select(positive, b.const(type_, 0.5), b.const(type_, -0.5))
         beyond = b.fcmp("ogt", b.fabs(turn), b.const(type_, 0.25))
         sine = b.sin_turns(b.select(beyond, b.fsub(half, turn), turn))
-        return b.select(b.fcmp("oeq", turn, b.const(type_, 0.0)), flush_to_mode(b, turn), sine)  # -0 keeps its sign
+        sine = b.select(b.fcmp("oeq", turn, b.const(type_, 0.0)), flush_to_mode(b, turn), sine)  # -0 keeps its sign
+        return _invalid(b, x, sine, type_)
 
     return evaluate
 
@@ -61,7 +74,7 @@ def _cosine(type_: str) -> Any:
         turn = b.fabs(_turn(b, x, type_))
         small = b.fcmp("olt", turn, b.const(type_, 0.125))
         complement = b.fsub(b.const(type_, 0.25), turn)
-        return b.select(small, b.cos_turns(turn), b.sin_turns(complement))
+        return _invalid(b, x, b.select(small, b.cos_turns(turn), b.sin_turns(complement)), type_)
 
     return evaluate
 

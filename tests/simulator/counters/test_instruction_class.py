@@ -13,7 +13,7 @@ def test_few_instructions_have_no_class_of_their_own() -> None:
     assert {instruction_class(name) for name in TABLE} == set(CLASSES)
     assert others <= {
         "ds_nop", "s_endpgm", "s_endpgm_saved", "s_trap", "s_setprio", "s_sendmsg", "s_ttracedata", "s_icache_inv",
-        "s_incperflevel", "s_decperflevel", "s_inst_prefetch", "v_nop",
+        "s_incperflevel", "s_decperflevel", "s_inst_prefetch", "v_nop", "v_clrexcp",
     }  # fmt: skip
 
 

@@ -60,6 +60,7 @@ CASES["v_lshl_add_u64"] = integer("i64 = i64 i3 i64", lambda a, b, c: (a << b) +
 # --- products
 
 two("v_mul_lo_u32", lambda a, b: a * b)
+two("v_mul_lo_i32", lambda a, b: a * b)
 two("v_mul_hi_u32", lambda a, b: a * b >> 32)
 two("v_mul_hi_i32", lambda a, b: s32(a) * s32(b) >> 32)
 two("v_mul_lo_u16", lambda a, b: a * b, "i16")

@@ -1,0 +1,191 @@
+"""What an encoding makes of the operands of vector instructions: constants by type, DPP and SDWA of packed halves,
+clamp, and the modes that the document makes exceptions of.
+
+Sources: CDNA3 ISA, "Vector ALU Operations" and the instructions' entries; LLVM's AMDGPUBaseInfo for float constants of
+16-bit integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flydsl.simulator import UnknownInstruction
+
+Run = Callable[..., Any]
+LANE = np.arange(64)
+M32 = (1 << 32) - 1
+ALL_LANES = (1 << 64) - 1
+
+
+def halves(low: Any, high: Any) -> Any:
+    low, high = (np.asarray(x, np.float16).view(np.uint16).astype(np.uint32) for x in (low, high))
+    return low | high << np.uint32(16)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("v_add_u16_e32 v1, 1.0, v0", 0x1234),  # the low half of 0x3f800000
+        ("v_mad_i16 v1, 0.15915494, 1, v0", (0xF983 + 0x1234) & 0xFFFF),
+        ("v_mad_u32_u16 v1, 0.15915494, 1, v2", 0xF983),
+        ("v_lshlrev_b16_e64 v1, 4, -4.0", 0),
+        ("v_cvt_f16_u16_e32 v1, 4.0", 0),
+        ("v_pk_add_u16 v1, 1.0, v2", 0x3F800000),
+        ("v_pk_add_u16 v1, 1.0, v2 op_sel:[1,0] op_sel_hi:[0,1]", 0x00003F80),
+        ("v_pk_add_f16 v1, 1.0, v2", 0x3C00),
+        ("v_add_u16_e32 v1, 0x3c00, v0", 0x4E34),  # a literal is what it is
+        ("v_ldexp_f16_e64 v1, 1.0, 3", 0x4800),
+        ("v_ldexp_f16_e64 v1, 1.0, 1.0", 0x7C00),  # the format of this exponent is f16
+    ],
+)
+def test_constants_of_16_bit_operands(run: Run, text: str, expected: int) -> None:
+    got = run(text, v={0: np.uint32(0x1234), 1: np.uint32(0), 2: np.uint32(0)}).v(1)
+    assert int(got[0]) == expected
+
+
+def test_classes_of_f16_are_asked_for_in_the_format_f16(run: Run) -> None:
+    """1 / (2 pi) is 0x3118 there: classes 3, 4 and 8."""
+    numbers = np.array([1, -1, 0, np.inf, np.nan, -1e-7, 1e-7, -np.inf], np.float16)
+    after = run("v_cmp_class_f16_e64 s[2:3], v0, 0.15915494", v={0: np.resize(numbers, 64)})
+    assert after.s(2, 2) & 0xFF == 0b00100011
+
+
+@pytest.mark.parametrize(("mnemonic", "literal"), [("v_cmp_gt_i64_e32", -0x3CDD0000), ("v_cmp_gt_u64_e32", 0xC3230000)])
+def test_literals_of_signed_64_bit_operands_are_sign_extended(run: Run, mnemonic: str, literal: int) -> None:
+    signed = literal < 0
+    numbers = np.array([0, 1, 0xC3230000, 0xC322FFFF, -0x3CDD0000, -0x3CDD0001, -1, 1 << 62] * 8, np.int64)
+    after = run(f"{mnemonic} vcc, 0xc3230000, v[0:1]", v={0: numbers})
+    others = numbers if signed else numbers.view(np.uint64)
+    assert after.vcc == sum(1 << lane for lane in range(64) if literal > int(others[lane]))
+
+
+@pytest.mark.parametrize(("constant", "bits"), [("-16", ALL_LANES - 15), ("1.0", 0x3FF0000000000000), ("64", 64)])
+@pytest.mark.parametrize("mnemonic", ["v_qsad_pk_u16_u8", "v_mqsad_pk_u16_u8"])
+def test_constants_of_four_sums_have_64_bits(run: Run, mnemonic: str, constant: str, bits: int) -> None:
+    got = run(f"{mnemonic} v[2:3], v[0:1], v4, {constant}", v={0: np.uint64(0), 4: np.uint32(0)}).v(2, np.uint64)
+    assert int(got[0]) == bits
+
+
+def test_dpp_moves_packed_operands(run: Run) -> None:
+    """Also of instructions that compute on halves; lanes without a source keep what they have."""
+    a, b = LANE.astype(np.float32), (63 - LANE).astype(np.float32)
+    vectors = {0: halves(a, b), 1: halves(np.full(64, 2), np.full(64, 3)), 2: LANE.astype(np.float32)}
+    vectors[3] = halves(a, a)
+    text = """v_dot2c_f32_f16_dpp v2, v0, v1 row_shr:1 row_mask:0xf bank_mask:0xf
+        v_pk_fmac_f16_dpp v3, v0, v1 quad_perm:[1,0,3,2] row_mask:0x7 bank_mask:0xf"""
+    after = run(text, v=vectors)
+    moved = LANE % 16 != 0
+    expected = np.where(moved, 2 * np.roll(a, 1) + 3 * np.roll(b, 1) + LANE, LANE)
+    np.testing.assert_array_equal(after.v(2, np.float32), expected)
+    other, enabled = LANE ^ 1, LANE < 48
+    low, high = np.where(enabled, 2 * a[other] + a, a), np.where(enabled, 3 * b[other] + a, a)
+    np.testing.assert_array_equal(after.v(3), halves(low, high))
+
+
+def test_sdwa_of_packed_operands_is_refused(run: Run) -> None:
+    text = "v_pk_fmac_f16_sdwa v0, v1, v2 dst_sel:DWORD dst_unused:UNUSED_PRESERVE src0_sel:WORD_1 src1_sel:BYTE_2"
+    with pytest.raises(UnknownInstruction, match="packed"):
+        run(text)
+
+
+def test_lanes_that_dpp_disables_carry_nothing(run: Run) -> None:
+    text = "v_add_co_u32_dpp v2, vcc, v0, v1 row_shr:1 row_mask:0x3 bank_mask:0xf"
+    after = run(text, v={0: np.uint32(M32), 1: np.uint32(1), 2: np.uint32(7)})
+    enabled = (LANE < 32) & (LANE % 16 != 0)
+    np.testing.assert_array_equal(after.v(2), np.where(enabled, 0, 7))
+    assert after.vcc == sum(1 << int(lane) for lane in LANE[enabled])
+
+
+@pytest.mark.parametrize(
+    ("text", "exact"),
+    [
+        ("v_add_co_u32_e64 v2, s[2:3], v0, v1", lambda a, b, c: a + b),
+        ("v_sub_co_u32_e64 v2, s[2:3], v0, v1", lambda a, b, c: a - b),
+        ("v_subrev_co_u32_e64 v2, s[2:3], v0, v1", lambda a, b, c: b - a),
+        ("v_addc_co_u32_e64 v2, s[2:3], v0, v1, s[4:5]", lambda a, b, c: a + b + c),
+        ("v_subb_co_u32_e64 v2, s[2:3], v0, v1, s[4:5]", lambda a, b, c: a - b - c),
+        ("v_subbrev_co_u32_e64 v2, s[2:3], v0, v1, s[4:5]", lambda a, b, c: b - a - c),
+    ],
+)
+def test_clamp_saturates_the_number_and_not_the_carry(run: Run, text: str, exact: Any) -> None:
+    rng = np.random.default_rng(1)
+    edges = np.array([0, 1, M32, M32 - 1, 1 << 31, 5], np.uint32)
+    a, b = rng.choice(edges, 64), rng.choice(edges, 64)
+    carries = int(rng.integers(1 << 62)) << 1
+    wide = [exact(int(x), int(y), carries >> i & 1) for i, (x, y) in enumerate(zip(a, b, strict=True))]
+    for suffix, numbers in (("", [w & M32 for w in wide]), (" clamp", [min(max(w, 0), M32) for w in wide])):
+        after = run(text + suffix, v={0: a, 1: b}, s={4: carries})
+        np.testing.assert_array_equal(after.v(2), np.array(numbers, np.uint32))
+        assert after.s(2, 2) == sum(1 << lane for lane, w in enumerate(wide) if not 0 <= w <= M32)
+
+
+@pytest.mark.parametrize("mode", [0x3F0, 0x3F5, 0x3FA, 0x3FF])
+def test_dot_products_round_to_nearest_whatever_the_mode(run: Run, mode: int) -> None:
+    rng = np.random.default_rng(2)
+    a, b, c, d = rng.normal(size=(4, 64)).astype(np.float16)
+    z = rng.normal(size=64).astype(np.float32)
+    got = run("v_dot2_f32_f16 v4, v0, v1, v2", v={0: halves(a, b), 1: halves(c, d), 2: z}, mode=mode).v(4, np.float32)
+    np.testing.assert_array_equal(got, z + a.astype("f4") * c.astype("f4") + b.astype("f4") * d.astype("f4"))
+
+
+@pytest.mark.parametrize("mode", [0x3F0, 0x3F5, 0x3FA, 0x3FF, 0x300])
+def test_nearest_integer_is_exact_whatever_the_mode(run: Run, mode: int) -> None:
+    """floor(x + 0.5): an f32 sum would make 1 of the number below a half, and miss odd numbers from 2**23 on."""
+    numbers = np.array([0.49999997, 0.5, -0.5, -0.50000006, 8388609, 8388611, -8388609, 1.5, -1.5, 2.5, 0.0], "f4")
+    got = run("v_cvt_rpi_i32_f32 v1, v0", v={0: np.resize(numbers, 64)}, mode=mode).v(1, np.int32)
+    expected = [(Fraction(float(x)) + Fraction(1, 2)).__floor__() for x in numbers]
+    np.testing.assert_array_equal(got[: len(numbers)], expected)
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0x1F0, 0), (0x0F0, 0x7E00)], ids=["DX10_CLAMP", "without"])
+def test_clamp_of_mixed_precision_takes_nan_to_zero_only_with_dx10_clamp(run: Run, mode: int, expected: int) -> None:
+    after = run("v_fma_mixlo_f16 v1, v0, v0, v0 clamp", v={0: np.float32(np.nan), 1: np.uint32(0xABCD0000)}, mode=mode)
+    assert int(after.v(1)[0]) & 0x7FFF == expected
+    assert int(after.v(1)[0]) >> 16 == 0xABCD
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0x3F0, 2.0**-20), (0x330, 0.0)], ids=["kept", "flushed"])
+def test_f16_operands_of_mixed_precision_obey_the_mode_of_f16(run: Run, mode: int, expected: float) -> None:
+    vectors = {0: halves(np.full(64, 2.0**-20), np.zeros(64)), 1: np.float32(1), 2: np.float32(0)}
+    got = run("v_fma_mix_f32 v3, v0, v1, v2 op_sel_hi:[1,0,0]", v=vectors, mode=mode).v(3, np.float32)
+    assert (got == expected).all()
+
+
+@pytest.mark.parametrize("mode", [0x3F0, 0x3F5, 0x3FA])
+def test_pieces_of_two_over_pi_are_cut_off(run: Run, mode: int) -> None:
+    """Also where the piece is so small that it is a denormal."""
+    got = run("v_trig_preop_f64 v[2:3], v[0:1], 22", v={0: np.float64(1.0)}, mode=mode).v(2, np.uint64)
+    up = run("v_trig_preop_f64 v[2:3], v[0:1], 22", v={0: np.float64(1.0)}, mode=0x3FF).v(2, np.uint64)
+    np.testing.assert_array_equal(got, up)
+
+
+INVALID = [
+    *((f"v_{name}_f32", x, 0xFFC00000) for name in ("log", "sqrt", "rsq") for x in (0xFF800000, 0xBF800000)),
+    *((f"v_{name}_f32", x, 0xFFC00000) for name in ("sin", "cos") for x in (0xFF800000, 0x7F800000)),
+    *((f"v_{name}_f16", x, 0xFE00) for name in ("log", "sqrt", "rsq") for x in (0xFC00, 0xBC00)),
+    *((f"v_{name}_f16", x, 0xFE00) for name in ("sin", "cos") for x in (0xFC00, 0x7C00)),
+    ("v_sin_f32", 0xFF7FFFFF, 0),
+    ("v_cos_f32", 0xFF7FFFFF, 0x3F800000),
+    ("v_cos_f32", 0x3E800000, 0),
+    ("v_sin_f32", 0x80000000, 0x80000000),
+    ("v_cos_f16", 0x3400, 0),
+]
+
+
+@pytest.mark.parametrize(("mnemonic", "operand", "expected"), INVALID)
+def test_examples_of_the_document_to_the_bit(run: Run, mnemonic: str, operand: int, expected: int) -> None:
+    """Compared by the program, so that both backends have these very bits, also of a NaN."""
+    after = run(
+        f"{mnemonic} v1, v0\nv_cmp_eq_u32_e64 s[2:3], v1, v2", v={0: np.uint32(operand), 2: np.uint32(expected)}
+    )
+    assert after.s(2, 2) == ALL_LANES, hex(int(after.v(1)[0]))
+
+
+def test_other_names_and_instructions_without_effect(run: Run) -> None:
+    after = run("v_clrexcp\nv_mul_lo_i32 v2, v0, v1", v={0: np.uint32(M32), 1: np.uint32(7)})
+    assert int(after.v(2)[0]) == (-7) & M32
