@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from flydsl.errors import LaunchError
 from flydsl.hsaco import KernelInfo, UserSgpr
+from flydsl.simulator.listing_data import DataSegment, page_aligned
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
@@ -21,7 +22,6 @@ from flydsl.simulator.operands import EXEC
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
 from flydsl.simulator.waves import LANES, Dim3, Waves
 
-_PAGE_BYTES = 4096
 _DYNAMIC_STACK_BYTES = 4096
 """What a thread gets beyond the fixed size where the code object says that its stack grows."""
 
@@ -83,20 +83,33 @@ class Dispatch:
     def _map_symbols(self, program: Program) -> dict[str, int]:
         """The address of every symbol, and as `name@got` of its entry in the global offset table."""
         symbols = {name: CODE_BASE + INSTRUCTION_BYTES * index for name, index in program.labels.items()}
-        if program.data_labels:
-            base = self._map("constants", "constant data of the code object", program.data)
-            symbols |= {name: base + offset for name, offset in program.data_labels.items()}
+        if program.variables.labels:
+            label, storage = "global variables of the code object", program.variable_storage
+            base = self.memory.map_array(storage, name="variables", label=label)
+            symbols |= program.variables.addresses(base)
+        if program.constants.labels:
+            constants = self._map("constants", "constant data of the code object", program.constants.content)
+            symbols |= program.constants.addresses(constants)
+            self._relocate(program.constants, constants, symbols)
         entries = b"".join(struct.pack("<Q", address) for address in symbols.values())
         table = self._map("global offset table", f"{len(symbols)} symbols", entries)
         return symbols | {f"{name}@got": table + 8 * i for i, name in enumerate(symbols)}
 
+    def _relocate(self, constants: DataSegment, base: int, symbols: Mapping[str, int]) -> None:
+        """Write the addresses that constants hold."""
+        buffer = self.memory.buffer_at(base)
+        assert buffer is not None
+        for relocation in constants.relocations:
+            if relocation.symbol not in symbols:
+                raise LaunchError(
+                    f"a constant holds the address of {relocation.symbol}, which the module does not define"
+                )
+            address = symbols[relocation.symbol] + relocation.addend
+            where = slice(relocation.offset, relocation.offset + 8)
+            buffer.data[where] = np.frombuffer(struct.pack("<Q", address), np.uint8)
+
     def _map(self, name: str, label: str, content: bytes) -> int:
-        # A page of its own: the segments are aligned more strictly than any numpy array.
-        storage = np.zeros(2 * _PAGE_BYTES + len(content), np.uint8)
-        start = -storage.ctypes.data % _PAGE_BYTES
-        data = storage[start : start + len(content)]
-        data[:] = np.frombuffer(content, np.uint8)
-        return self.memory.map_array(data, name=name, label=label, writable=False)
+        return self.memory.map_array(page_aligned(content), name=name, label=label, writable=False)
 
     @property
     def kernel_name(self) -> str:
@@ -166,10 +179,12 @@ class Dispatch:
         return self._user_values[register.name]
 
     def _initialize_lanes(self, waves: Waves) -> None:
-        """v0 holds x, y << 10 and z << 20; the last wave of a workgroup may be partial."""
+        """v0 holds x, y << 10 and z << 20, as far as the kernel asks for them: code that uses x alone does not mask it.
+        The last wave of a workgroup may be partial."""
         x, y, z = self.block
         thread = np.arange(waves.waves_per_workgroup * LANES)
-        packed = (thread % x) | (thread // x % y) << 10 | (thread // (x * y)) << 20
+        ids = (thread % x, thread // x % y, thread // (x * y))[: self._kernel.descriptor.workitem_id_dims]
+        packed = np.bitwise_or.reduce([id_ << 10 * axis for axis, id_ in enumerate(ids)])
         workgroups = len(waves.workgroup_ids)
         waves.vgpr[0] = np.tile(packed.reshape(-1, LANES), (workgroups, 1))
         active = np.packbits((thread < x * y * z).reshape(-1, LANES), axis=1, bitorder="little")

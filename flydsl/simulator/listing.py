@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from flydsl.errors import SourceLocation
 from flydsl.simulator.errors import ListingError
-from flydsl.simulator.listing_data import DATA_DIRECTIVES, append_data
+from flydsl.simulator.listing_data import DATA_DIRECTIVES, DataReader, DataSegment
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class ListedInstruction:
 
 @dataclass(frozen=True)
 class Listing:
-    """All instructions of a module in order, and its constant data.
+    """All instructions of a module in order, and its data.
 
-    labels gives for each label the index of the instruction that follows it, data_labels the offset into data.
+    labels gives for each label the index of the instruction that follows it.
     """
 
     instructions: tuple[ListedInstruction, ...]
     labels: dict[str, int]
-    data: bytes = b""
-    data_labels: dict[str, int] = field(default_factory=dict)
+    constants: DataSegment = field(default_factory=DataSegment)
+    variables: DataSegment = field(default_factory=DataSegment)
 
 
 _LABEL = re.compile(r"([A-Za-z_.$][\w.$@]*):$")
@@ -52,15 +52,20 @@ def read_listing(text: str) -> Listing:
             raise ListingError(f"line {number} of the listing is not understood: {line.strip()!r} ({error})") from error
         if reader.ended:
             break
-    return Listing(tuple(reader.instructions), reader.labels, bytes(reader.data), reader.data_labels)
+    constants, variables = reader.constants.segment(), reader.variables.segment()
+    if variables.relocations:
+        raise ListingError(
+            f"a global variable holds the address of {variables.relocations[0].symbol}",
+            hint="the simulator gives addresses anew for every launch; a constant may hold one",
+        )
+    return Listing(tuple(reader.instructions), reader.labels, constants, variables)
 
 
 class _Reader:
     def __init__(self) -> None:
         self.instructions: list[ListedInstruction] = []
         self.labels: dict[str, int] = {}
-        self.data = bytearray()
-        self.data_labels: dict[str, int] = {}
+        self.constants, self.variables = DataReader(), DataReader()
         self.ended = False
         self._files: dict[int, str] = {}
         self._location: SourceLocation | None = None
@@ -81,24 +86,29 @@ class _Reader:
         return self._section.startswith(".text")
 
     @property
-    def _in_data(self) -> bool:
-        return self._section.startswith((".rodata", ".data", ".bss")) and not self._in_kernel_descriptor
+    def _data(self) -> DataReader | None:
+        """What the data of the section goes to; None in other sections."""
+        if self._in_kernel_descriptor:
+            return None
+        if self._section.startswith((".rodata", ".data.rel.ro")):
+            return self.constants
+        return self.variables if self._section.startswith((".data", ".bss")) else None
 
     def _label(self, name: str) -> None:
         if self._in_text:
             self.labels[name] = len(self.instructions)
             if name.startswith(".Lfunc_end"):
                 self._location = None
-        elif self._in_data:
-            self.data_labels[name] = len(self.data)
+        elif self._data is not None:
+            self._data.label(name)
 
     def _directive(self, line: str) -> None:
         name, _, rest = line.replace("\t", " ").partition(" ")
         section = _SECTION.match(line)
         if section or name in (".text", ".data", ".bss", ".rodata"):
             self._section = section[1] if section else name
-        elif self._in_data and name in DATA_DIRECTIVES:
-            append_data(self.data, name, rest.strip())
+        elif self._data is not None and name in DATA_DIRECTIVES:
+            self._data.append(name, rest.strip())
         elif name == ".file":
             self._file(line)
         elif name == ".loc":

@@ -1,14 +1,77 @@
-"""Constant data in an assembly listing: `.long`, `.asciz`, `.zero` and their like, as bytes."""
+"""Data in an assembly listing: `.long`, `.asciz`, `.zero` and their like, as bytes, and the addresses among them."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+_PAGE_BYTES = 4096
 
 _INTEGERS = {".byte": 1, ".short": 2, ".long": 4, ".quad": 8}
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
 _NAMED_ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12}
 
+_ADDRESS = re.compile(r"([A-Za-z_.$][\w.$]*)([+-]\d+)?$")
+
 DATA_DIRECTIVES = (*_INTEGERS, ".ascii", ".asciz", ".zero", ".fill", ".p2align")
+
+
+@dataclass(frozen=True)
+class DataRelocation:
+    """8 bytes of data at `offset` that hold the address of a symbol, plus `addend` bytes."""
+
+    offset: int
+    symbol: str
+    addend: int
+
+
+@dataclass(frozen=True)
+class DataSegment:
+    """Data of a module. labels maps a symbol to its offset in content."""
+
+    content: bytes = b""
+    labels: Mapping[str, int] = field(default_factory=dict)
+    relocations: tuple[DataRelocation, ...] = ()
+
+    def addresses(self, base: int) -> dict[str, int]:
+        """Where the symbols are if the segment is at `base`."""
+        return {name: base + offset for name, offset in self.labels.items()}
+
+
+class DataReader:
+    """Collects the data of some sections."""
+
+    def __init__(self) -> None:
+        self._content = bytearray()
+        self._labels: dict[str, int] = {}
+        self._relocations: list[DataRelocation] = []
+
+    def label(self, name: str) -> None:
+        self._labels[name] = len(self._content)
+
+    def append(self, directive: str, operands: str) -> None:
+        """ValueError for what is neither a constant nor the address of a symbol."""
+        address = _ADDRESS.match(operands) if directive == ".quad" else None
+        if address:
+            self._relocations.append(DataRelocation(len(self._content), address[1], int(address[2] or 0)))
+            operands = "0"
+        append_data(self._content, directive, operands)
+
+    def segment(self) -> DataSegment:
+        return DataSegment(bytes(self._content), self._labels, tuple(self._relocations))
+
+
+def page_aligned(content: bytes) -> np.ndarray[Any, Any]:
+    """A copy as u8, at the start of a page: the segments are aligned more strictly than any numpy array."""
+    storage = np.zeros(2 * _PAGE_BYTES + len(content), np.uint8)
+    start = -storage.ctypes.data % _PAGE_BYTES
+    data = storage[start : start + len(content)]
+    data[:] = np.frombuffer(content, np.uint8)
+    return data
 
 
 def append_data(data: bytearray, directive: str, operands: str) -> None:

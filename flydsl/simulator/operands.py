@@ -91,11 +91,15 @@ _INV_2PI_SPELLINGS = ("0.15915494", "0.15915494309189532", "0.1592")
 
 @dataclass(frozen=True)
 class Symbol:
-    """A label or symbol; `relocation` is such as "rel32@lo", `addend` in bytes."""
+    """A label or symbol; `relocation` is such as "rel32@lo", `addend` in bytes.
+
+    The difference of two labels has the second one in `minus`; which half of it is meant is `relocation`.
+    """
 
     name: str
     relocation: str = ""
     addend: int = 0
+    minus: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,7 @@ _REGISTER = re.compile(r"(s|v|a|ttmp)(\d+)$")
 _REGISTER_RANGE = re.compile(r"(s|v|a|ttmp)\[(\d+)(?::(\d+))?\]$")
 _INTEGER = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)$")
 _FLOAT = re.compile(r"-?\d+\.\d*(e[+-]?\d+)?$")
+_DIFFERENCE = re.compile(r"\(?([A-Za-z_.$][\w.$]*)-([A-Za-z_.$][\w.$]*)\)?(&4294967295|&0xffffffff|>>32)?$")
 _SYMBOL = re.compile(r"([A-Za-z_.$][\w.$]*)((?:@\w+)*)([+-]\d+)?$")
 
 
@@ -192,6 +197,10 @@ def parse_atom(text: str) -> Atom:
         return Immediate(float(text))
     if text.startswith("src_"):
         return Aperture(text)
+    difference = _DIFFERENCE.match(text)
+    if difference:
+        half = "difference@hi" if difference[3] == ">>32" else "difference@lo"
+        return Symbol(difference[1], half, minus=difference[2])
     symbol = _SYMBOL.match(text)
     if symbol and (symbol[2] or text.startswith(".L")):
         return Symbol(symbol[1], symbol[2].lstrip("@"), int(symbol[3] or 0))

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
 
 from flydsl.arch import GFX942, Arch, get_arch
 from flydsl.errors import SourceLocation
 from flydsl.hsaco import KernelInfo, read_hsaco
 from flydsl.simulator.errors import ListingError, UnknownInstruction
 from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.spellings import SPELLINGS
 from flydsl.simulator.isa.table import IMPLICIT, Semantics
 from flydsl.simulator.listing import ListedInstruction, Listing, read_listing
+from flydsl.simulator.listing_data import DataSegment, page_aligned
 from flydsl.simulator.operands import (
     Immediate,
     Modifiers,
@@ -64,14 +69,15 @@ class Program:
     """A code object ready to execute.
 
     kernels describes each kernel, instructions is the code of the whole module, labels maps a symbol to the index of
-    its first instruction. data is the module's constants, data_labels maps a symbol to its offset there.
+    its first instruction. constants and variables are the module's data; what launches write to the variables stays
+    in `variable_storage`, as on a device where the module stays loaded.
     """
 
     kernels: Mapping[str, KernelInfo]
     instructions: tuple[Instruction, ...]
     labels: Mapping[str, int]
-    data: bytes = b""
-    data_labels: Mapping[str, int] = field(default_factory=dict)
+    constants: DataSegment = field(default_factory=DataSegment)
+    variables: DataSegment = field(default_factory=DataSegment)
     arch: Arch = GFX942
 
     @classmethod
@@ -96,7 +102,11 @@ class Program:
             instruction = decode(index, listed, register_indexing)
             register_indexing = _register_indexing_after(instruction, register_indexing)
             instructions.append(instruction)
-        return cls(kernels, tuple(instructions), listing.labels, listing.data, listing.data_labels, arch)
+        return cls(kernels, tuple(instructions), listing.labels, listing.constants, listing.variables, arch)
+
+    @cached_property
+    def variable_storage(self) -> np.ndarray[Any, Any]:
+        return page_aligned(self.variables.content)
 
     def unknown_instructions(self) -> list[Instruction]:
         """The instructions whose mnemonic or number of operands the table does not have."""
@@ -107,6 +117,8 @@ def relocated(symbols: Mapping[str, int], symbol: Symbol, index: int) -> int:
     """The 32 bits that a relocation puts into the literal of instruction `index`. KeyError for an unknown symbol."""
     kind, _, half = symbol.relocation.partition("@")
     address = symbols[f"{symbol.name}@got" if kind.startswith("gotpcrel") else symbol.name] + symbol.addend
+    if symbol.minus:
+        address -= symbols[symbol.minus]
     if kind.endswith("rel32"):
         address -= CODE_BASE + INSTRUCTION_BYTES * index + 4  # where the literal stands
     return (address >> 32 if half == "hi" else address) & 0xFFFF_FFFF
@@ -120,6 +132,7 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
     name, *rest = listed.text.split(None, 1)
     encoding = _ENCODING.search(name)
     mnemonic = name[: encoding.start()] if encoding else name
+    mnemonic = SPELLINGS.get(mnemonic, mnemonic)
     try:
         operands, modifiers = _parse_operands("".join(rest))
     except ValueError as error:

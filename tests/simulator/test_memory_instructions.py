@@ -264,6 +264,15 @@ def test_structured_buffer_counts_elements(run: Run) -> None:
     np.testing.assert_array_equal(after.v(5), np.where(LANE < 20, 3 * LANE + 2, 0))
 
 
+def test_without_an_index_the_records_of_a_buffer_with_a_stride_are_bytes(run: Run) -> None:
+    data = np.arange(1, 101, dtype=np.uint32)
+    memory, address = mapped(data)
+    text = "buffer_load_dword v4, v0, s[4:7], 0 offen offset:4\nbuffer_load_dword v5, off, s[4:7], 0 offset:160"
+    after = run(text, v={0: (4 * LANE).astype("u4")}, s=resource(address, 16, 160), memory=memory)
+    np.testing.assert_array_equal(after.v(4), np.where(LANE + 1 < 40, LANE + 2, 0))
+    assert not after.v(5).any()
+
+
 def test_buffer_atomics_return_in_the_data_register(run: Run) -> None:
     data = np.arange(32, dtype=np.uint32)
     memory, address = mapped(data)

@@ -1,8 +1,8 @@
 """MUBUF: memory through a buffer resource, which limits what can be reached.
 
-A resource is four scalar registers: base (48 bits), stride (14 bits), num_records, flags. With stride 0 num_records
-counts bytes, else elements. Out of range reads give 0 and out of range writes do nothing, dword by dword (ISA, "Range
-checking"). Swizzled resources are not simulated.
+A resource is four scalar registers: base (48 bits), stride (14 bits), num_records, flags. With stride 0, or without an
+index (idxen), num_records counts bytes, else elements. Out of range reads give 0 and out of range writes do nothing,
+dword by dword (ISA, "Range checking"). Swizzled resources are not simulated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class _Place:
         base = b.join((resource[0], upper))
         self._b, self._offset, self._index = b, offset, index
         self._records = b.zext(resource[2], "i64")
-        self._is_raw = b.icmp("eq", stride, b.const("i64", 0))
+        self._is_indexed = modifiers.flag("idxen")
+        self._has_no_stride = b.icmp("eq", stride, b.const("i64", 0))
         self.address = b.add(b.add(base, offset), b.mul(b.zext(index, "i64"), stride))
 
     @staticmethod
@@ -44,8 +45,10 @@ class _Place:
         b = self._b
         end = b.add(self._offset, b.const("i64", first_byte + bytes_))
         raw = b.icmp("ule", end, self._records)
+        if not self._is_indexed:
+            return raw
         structured = b.icmp("ult", b.zext(self._index, "i64"), self._records)
-        return b.select(self._is_raw, raw, structured)
+        return b.select(self._has_no_stride, raw, structured)
 
     def dword(self, i: int) -> tuple[Value, Value]:
         """Address and range check of the i-th dword."""
