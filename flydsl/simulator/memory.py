@@ -18,6 +18,8 @@ from flydsl.simulator.gaps import Rows
 SLOT_SHIFT = 36
 _SLOT_MIDDLE = 1 << (SLOT_SHIFT - 1)
 _SLOT_COUNT = 1 << (47 - SLOT_SHIFT)  # user addresses have 47 bits
+THROUGH_SWIZZLED_RESOURCE = 1 << 62
+"""Where an access through a swizzled buffer resource goes: far from every buffer, so that it is a fault."""
 # Enough for every access to be as aligned as on the host, and little enough for addresses to be the same in every run:
 # torch and numpy align what they allocate to this.
 _ALIGNMENT_BYTES = 64

@@ -10,7 +10,7 @@ import numpy as np
 
 from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
 from flydsl.simulator.gaps import touches_gap
-from flydsl.simulator.memory import SLOT_SHIFT, Buffer, Memory
+from flydsl.simulator.memory import SLOT_SHIFT, THROUGH_SWIZZLED_RESOURCE, Buffer, Memory
 from flydsl.simulator.numpy_lanes import NumpyLanes
 from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.program import Instruction
@@ -211,6 +211,9 @@ class NumpyMemory(NumpyLanes):
     def _fault_global(self, request: Request, buffer: Buffer | None) -> None:
         if buffer is None:
             first = int(request.address[0])
+            if first >= THROUGH_SWIZZLED_RESOURCE:
+                where = "through a buffer resource with SWIZZLE_ENABLE or ADD_TID_ENABLE, which is not simulated"
+                self._fault("global", request, 0, None, where)
             self._fault("global", request, 0, None, f"at {first:#x}, which is in no buffer of this launch")
         assert buffer is not None
         offsets = request.address.view(np.int64) - buffer.base

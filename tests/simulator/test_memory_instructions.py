@@ -273,6 +273,16 @@ def test_without_an_index_the_records_of_a_buffer_with_a_stride_are_bytes(run: R
     assert not after.v(5).any()
 
 
+@pytest.mark.parametrize(("register", "bit"), [(5, 31), (7, 23)])
+def test_a_swizzled_buffer_is_refused(run: Run, register: int, bit: int) -> None:
+    data = np.arange(1, 101, dtype=np.uint32)
+    memory, address = mapped(data)
+    scalars = resource(address, 4, 1)
+    scalars[register] |= 1 << bit
+    with pytest.raises(MemoryFault, match="SWIZZLE_ENABLE or ADD_TID_ENABLE, which is not simulated"):
+        run("buffer_load_dword v4, v0, s[4:7], 0 idxen", v={0: LANE.astype("u4")}, s=scalars, memory=memory)
+
+
 def test_buffer_atomics_return_in_the_data_register(run: Run) -> None:
     data = np.arange(32, dtype=np.uint32)
     memory, address = mapped(data)

@@ -2,7 +2,8 @@
 
 A resource is four scalar registers: base (48 bits), stride (14 bits), num_records, flags. With stride 0, or without an
 index (idxen), num_records counts bytes, else elements. Out of range reads give 0 and out of range writes do nothing,
-dword by dword (ISA, "Range checking"). Swizzled resources are not simulated.
+dword by dword (ISA, "Range checking"). Swizzled resources
+and those that add the lane to the index are not simulated: an access through one is a fault.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.atomics import ATOMICS, Atomic
 from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, insert_half, store_to_lds
 from flydsl.simulator.isa.table import define
+from flydsl.simulator.memory import THROUGH_SWIZZLED_RESOURCE
 
 
 class _Place:
@@ -24,12 +26,20 @@ class _Place:
         offset = b.add(offset, b.zext(scalar, "i64"))
         stride = b.zext(b.and_(b.lshr(resource[1], b.const("i32", 16)), b.const("i32", 0x3FFF)), "i64")
         upper = b.and_(resource[1], b.const("i32", 0xFFFF))
-        base = b.join((resource[0], upper))
+        swizzled = self._is_swizzled(b, resource)
+        base = b.select(swizzled, b.const("i64", THROUGH_SWIZZLED_RESOURCE), b.join((resource[0], upper)))
         self._b, self._offset, self._index = b, offset, index
-        self._records = b.zext(resource[2], "i64")
+        self._records = b.zext(b.select(swizzled, b.const("i32", 0xFFFF_FFFF), resource[2]), "i64")
         self._is_indexed = modifiers.flag("idxen")
         self._has_no_stride = b.icmp("eq", stride, b.const("i64", 0))
         self.address = b.add(b.add(base, offset), b.mul(b.zext(index, "i64"), stride))
+
+    @staticmethod
+    def _is_swizzled(b: Builder, resource: tuple[Value, ...]) -> Value:
+        """SWIZZLE_ENABLE or ADD_TID_ENABLE (ISA, "Buffer Resource Descriptor")."""
+        swizzle = b.and_(resource[1], b.const("i32", 1 << 31))
+        add_lane = b.and_(resource[3], b.const("i32", 1 << 23))
+        return b.icmp("ne", b.or_(swizzle, add_lane), b.const("i32", 0))
 
     @staticmethod
     def _index_and_offset(b: Builder, vector: Value, modifiers: Any) -> tuple[Value, Value]:
