@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -147,8 +148,9 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
         try:
             _check_clamp(semantics, modifiers)
             results, sources = _assign(semantics, operands)
-            if mnemonic.startswith("v_cmp") and mnemonic.endswith("_i64"):
-                sources = tuple(_sign_extended(s) for s in sources)
+            if mnemonic.endswith("_i64"):
+                wide = (type_ in ("i64", "u64") for type_ in semantics.sources)
+                sources = tuple(_sign_extended(s) if w else s for s, w in zip(sources, wide, strict=False))
         except ValueError as error:
             semantics, problem = None, f"this form of {mnemonic} ({error})"
     suffix = encoding[1] if encoding else ""

@@ -43,3 +43,10 @@ def test_constants_in_the_instruction(run: Run) -> None:
     assert after.s(6) == 0x3F7FFFFF
     assert after.s(8, 2) == 0x3FF0000000000000
     assert signed(after.s(7)) == -384
+
+
+def test_literals_of_64_bit_operands(run: Run) -> None:
+    """Signed ones are sign-extended, bit patterns are not (CDNA3 ISA, "Literal Expansion to 64 bits")."""
+    after = run("s_ashr_i64 s[0:1], 0xf0000000, 4\ns_lshr_b64 s[2:3], 0xf0000000, 4")
+    assert signed(after.s(0, 2), 64) == -0x1000000
+    assert after.s(2, 2) == 0xF000000
