@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flydsl.codegen import CodeObject, Kernel
-from flydsl.compiler.jit_argument import TensorKey, adapt, payload_codes
+from flydsl.compiler.jit_argument import MemoryKey, adapt, payload_codes
 from flydsl.compiler.user_error import show_user_code
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
@@ -32,7 +32,7 @@ class CompiledArtifact:
         self._keys = pipeline.keys
         self._runtime = [(i, key) for i, key in enumerate(pipeline.keys) if not isinstance(key, tuple)]
         self._launchers: dict[devices.Device, HostLauncher] = {}
-        self._place = next((key.device for _, key in self._runtime if isinstance(key, TensorKey)), "cpu")
+        self._place = next((key.device for _, key in self._runtime if isinstance(key, MemoryKey)), "cpu")
 
     @property
     def isa(self) -> str:
@@ -122,7 +122,7 @@ class CompiledArtifact:
         values: list[Any] = []
         for i, key in self._runtime:
             payload = payloads[i]
-            if isinstance(key, TensorKey):
+            if isinstance(key, MemoryKey):
                 argument = devices.TensorArgument(self.pipeline.signature.parameters[i].name, payload)
                 values.append(device.address(argument, session))
                 values += key.leaves(payload)
@@ -152,6 +152,6 @@ class CompiledArtifact:
 
 
 def _describe(key: Any) -> str:
-    if isinstance(key, TensorKey):
+    if isinstance(key, MemoryKey):
         return f"a {key.device} tensor {key.type}"
     return f"{key[1]!r}" if isinstance(key, tuple) else key.__name__

@@ -21,12 +21,13 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.compiler.form import form
+from flydsl.compiler.pointer_argument import PointerKey
 from flydsl.compiler.signature import Parameter
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import MemRefType, dynamic_leaves
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Integer, Numeric, NumericMeta, wrap_scalar
-from flydsl.expr.typing import Stream, Tensor
+from flydsl.expr.typing import Pointer, Stream, Tensor
 
 # torch's dtype names -> MLIR element types, whose integers are taken as signed.
 _TORCH_ELEMENTS = {
@@ -120,6 +121,8 @@ def adapt(parameter: Parameter, value: Any) -> Adapted:
     kind = parameter.kind
     if kind is Tensor or kind is None:
         return _adapt_value(parameter, value)
+    if kind is Pointer:
+        return _adapt_pointer(parameter, value)
     if kind is Stream:
         return Stream, value.value if isinstance(value, Stream) else value
     if issubclass(kind, Numeric):
@@ -159,6 +162,18 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
     )
 
 
+def _adapt_pointer(parameter: Parameter, value: Any) -> Adapted:
+    """A tensor, or one that `from_dlpack` made, by its address."""
+    adaptor = _ADAPTORS.get(type(value)) or _find_adaptor(type(value))
+    key, payload = adaptor(parameter, value) if adaptor is not None else (None, None)
+    if not isinstance(key, TensorKey):
+        shown = f"{value!r} ({type(value).__name__})"[:300]
+        raise ArgumentError(
+            f"{parameter.name} takes a tensor, whose address the kernel gets, not {shown}", at=user_location()
+        )
+    return PointerKey(key.element, key.device), payload
+
+
 @dataclass(frozen=True)
 class TensorKey:
     """The static part of a tensor argument. device: as torch writes it: `cpu`, or `cuda:0` for the first HIP device."""
@@ -195,6 +210,9 @@ class TensorKey:
             values += [tensor.stride(i) for i in strides]
         return values
 
+
+MemoryKey = TensorKey | PointerKey
+"""The keys of arguments that lie in a device's memory."""
 
 _tensor_keys: dict[tuple[Any, ...], TensorKey] = {}
 
@@ -328,7 +346,7 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
 
 def ir_types(key: Any) -> list[ir.Type]:
     """The launcher's MLIR parameter types for an argument with this key."""
-    if isinstance(key, TensorKey):
+    if isinstance(key, MemoryKey):
         return [key.type.ir]
     if key is Stream:
         return [ir.Type.parse("!gpu.async.token")]
@@ -343,6 +361,8 @@ def traced_value(key: Any, value: ir.Value) -> Any:
     """What the launcher's body sees for an argument with this key."""
     if isinstance(key, TensorKey):
         return Tensor(value)
+    if isinstance(key, PointerKey):
+        return Pointer(value)
     if key is Stream:
         return Stream(value)
     return key.of(value) if isinstance(key, type) and issubclass(key, Numeric) else wrap_scalar(value)
@@ -353,7 +373,7 @@ def payload_codes(key: Any) -> list[str]:
     if isinstance(key, TensorKey):
         leaves = "".join("q" if leaf.width == 64 else "i" for leaf in dynamic_leaves(key.layout))
         return ["q", leaves] if leaves else ["q"]
-    if key is Stream:
+    if key is Stream or isinstance(key, PointerKey):
         return ["q"]
     if not isinstance(key, NumericMeta):
         return []

@@ -12,7 +12,7 @@ from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.capture import Launch, current_capture
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
-from flydsl.compiler.jit_argument import TensorKey, adapt
+from flydsl.compiler.jit_argument import MemoryKey, adapt
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Signature
@@ -26,7 +26,7 @@ from flydsl.utils import env
 if TYPE_CHECKING:
     from flydsl.simulator import Simulation
 
-__all__ = ["JitFunction", "jit"]
+__all__ = ["JitFunction", "compile", "jit"]
 
 
 class JitFunction(DecoratedFunction):
@@ -53,6 +53,12 @@ class JitFunction(DecoratedFunction):
             show_user_code(error)
             raise error
         return None
+
+    def compile(self, *args: Any, **kwargs: Any) -> CompiledArtifact:
+        """Call the launcher; what it compiled, or had compiled, for these arguments. See `flyc.compile`."""
+        self(*args, **kwargs)
+        values = self.signature.bind(args, kwargs)
+        return self._find(self._adapt(values)[0], values)
 
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         values = self.signature.bind(args, kwargs)
@@ -156,7 +162,7 @@ def tensor_place(signature: Signature, keys: tuple[Any, ...]) -> str:
     """Where a call's tensors are: "cpu", "cuda:0". Raises ArgumentError where they are not in one place."""
     found: dict[str, str] = {}
     for parameter, key in zip(signature.parameters, keys, strict=True):
-        if isinstance(key, TensorKey):
+        if isinstance(key, MemoryKey):
             found.setdefault(key.device, parameter.name)
     if len(found) > 1:
         places = ", ".join(f"{name} is on {place}" for place, name in found.items())
@@ -166,6 +172,18 @@ def tensor_place(signature: Signature, keys: tuple[Any, ...]) -> str:
             hint="move them to one device with .to(...)",
         )
     return next(iter(found), "cpu")
+
+
+def compile(function: JitFunction, *args: Any, **kwargs: Any) -> CompiledArtifact:
+    """Call a launcher, and give what it compiled for these arguments: the same launch, called without looking it up.
+
+    The artifact takes tensors of any size, and other runtime numbers; Constexpr values stay as they are. With
+    COMPILE_ONLY=1 nothing is launched.
+    """
+    if not isinstance(function, JitFunction):
+        raise ArgumentError(f"compile takes a @flyc.jit function, not {function!r}", at=user_location())
+    __tracebackhide__ = True
+    return function.compile(*args, **kwargs)
 
 
 def jit(function: Callable[..., Any]) -> JitFunction:

@@ -18,7 +18,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.control_flow.region import regions_closed
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Boolean, Index, Int32, Numeric, as_numeric, numeric_class
-from flydsl.expr.typing import Constexpr, FlyValue, Stream, Tensor
+from flydsl.expr.typing import Constexpr, FlyValue, Pointer, Stream, Tensor
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
 
@@ -100,6 +100,9 @@ def _operand(parameter: Parameter, value: Any) -> ir.Value | None:
         return None
     if kind is Tensor and not isinstance(value, Tensor):
         raise ArgumentError(f"{parameter.name} takes a tensor, got {value!r}", at=user_location())
+    if kind is Pointer and not isinstance(value, Pointer):
+        hint = "fx.get_iter(tensor) is one" if isinstance(value, Tensor) else None
+        raise ArgumentError(f"{parameter.name} takes a pointer, got {value!r}", at=user_location(), hint=hint)
     if kind is not None and issubclass(kind, Numeric):
         if not isinstance(value, ArithValue | bool | int | float):
             raise ArgumentError(f"{parameter.name} is {kind.__name__}, got {value!r}", at=user_location())

@@ -13,7 +13,18 @@ from typing import Any, get_args, get_origin
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.typing import Constexpr, CopyAtom, IntTuple, Layout, MmaAtom, Stream, Tensor, TiledCopy, TiledMma
+from flydsl.expr.typing import (
+    Constexpr,
+    CopyAtom,
+    IntTuple,
+    Layout,
+    MmaAtom,
+    Pointer,
+    Stream,
+    Tensor,
+    TiledCopy,
+    TiledMma,
+)
 
 _MISSING = inspect.Parameter.empty
 # Values of the DSL that are known when compiling.
@@ -24,7 +35,7 @@ _ATOMS = (CopyAtom, MmaAtom, TiledCopy, TiledMma)
 class Parameter:
     """One parameter.
 
-    kind: `Tensor`, `Stream`, `Constexpr` or a scalar type; None where the argument decides.
+    kind: `Tensor`, `Pointer`, `Stream`, `Constexpr` or a scalar type; None where the argument decides.
     constexpr_type: T of `Constexpr[T]`, where T is a class.
     """
 
@@ -72,7 +83,7 @@ class Signature:
         if annotation is Constexpr or get_origin(annotation) is Constexpr:
             (inner,) = get_args(annotation) or (None,)
             return Parameter(name, Constexpr, inner if isinstance(inner, type) else None, default)
-        if isinstance(annotation, type) and issubclass(annotation, Tensor | Stream | Numeric):
+        if isinstance(annotation, type) and issubclass(annotation, Tensor | Pointer | Stream | Numeric):
             return Parameter(name, annotation, default=default)
         if isinstance(annotation, type) and issubclass(annotation, _ATOMS):
             return Parameter(name, Constexpr, annotation, default)
@@ -81,7 +92,7 @@ class Signature:
         raise TraceError(
             f"{self.name}: parameter {name} is annotated {annotation!r}, which is no type of the DSL",
             at=self.location,
-            hint="fx.Tensor, a scalar such as fx.Int32, fx.Constexpr[int], fx.Stream, or no annotation",
+            hint="fx.Tensor, fx.Pointer, a scalar such as fx.Int32, fx.Constexpr[int], fx.Stream, or no annotation",
         )
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:

@@ -95,6 +95,11 @@ class LayoutType(FlyType):
         return str(self.layout)
 
     @classmethod
+    def get(cls, shape: algebra.IntTuple, stride: algebra.IntTuple | None = None) -> LayoutType:
+        """The type of a static layout; by default the leftmost mode is the fastest."""
+        return cls(algebra.make_layout(shape, stride))
+
+    @classmethod
     def parse_body(cls, body: str) -> LayoutType:
         return cls(_parse(body, algebra.Layout, "a layout"))
 
@@ -182,8 +187,9 @@ class PointerType(FlyType):
 
     @classmethod
     def get(cls, element: Any, space: Any, alignment: int | None = None) -> PointerType:
-        """The type of pointers to elements of an MLIR type (or its name), in an address space."""
+        """The type of pointers to elements of an MLIR type (or its name), in an address space (or its number)."""
         name = getattr(element, "mlir_name", None) or str(element)
+        space = _space_name(space)
         text = f"{name}, {space}" if alignment is None else f"{name}, {space}, align<{alignment}>"
         return cls.parse_body(text)
 
@@ -220,6 +226,13 @@ class MemRefType(FlyType):
     def parse_body(cls, body: str) -> MemRefType:
         element, space, layout = _split(body, 3)
         return cls(_checked_element(element), _checked_space(space), _parse(layout, AnyLayout, "a layout"))
+
+    @classmethod
+    def get(cls, element: Any, layout: Any, space: Any) -> MemRefType:
+        """The type of tensors of an element type (MLIR's or its name), with a layout or the type of one."""
+        name = getattr(element, "mlir_name", None) or str(element)
+        shown = layout.layout if isinstance(layout, LayoutType | ComposedLayoutType) else layout
+        return cls.parse_body(f"{name}, {_space_name(space)}, {shown}")
 
     @property
     def pointer(self) -> PointerType:
@@ -367,6 +380,15 @@ def _checked_space(name: str) -> str:
     if name not in ADDRESS_SPACES and not name.startswith("#"):
         raise CompileError(f"{name!r} is not an address space", hint=f"known: {', '.join(ADDRESS_SPACES)}")
     return name
+
+
+def _space_name(space: Any) -> str:
+    """An address space by its name, also where it is given as its number among `ADDRESS_SPACES`."""
+    if isinstance(space, int):
+        if not 0 <= space < len(ADDRESS_SPACES):
+            raise CompileError(f"{space} is not the number of an address space, 0 to {len(ADDRESS_SPACES) - 1}")
+        return ADDRESS_SPACES[space]
+    return str(space)
 
 
 def _split(body: str, count: int) -> list[str]:

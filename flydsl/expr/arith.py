@@ -56,14 +56,15 @@ from flydsl.expr.numeric import (
     numeric_class,
     require_numeric,
 )
+from flydsl.expr.predicates import CmpFPredicate, CmpIPredicate
 from flydsl.expr.promotion import check_numbers, common_type
 
 __all__ = [
-    "ArithValue", "FastMathFlags", "addf", "addi", "andi", "bitcast", "ceildivsi", "ceildivui", "cmpf", "cmpi",
-    "constant", "constant_vector", "divf", "divsi", "divui", "extf", "extsi", "extui", "floordivsi", "fptosi",
-    "fptoui", "index", "index_cast", "int_to_fp", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf",
-    "minsi", "minui", "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp",
-    "subf", "subi", "trunc_f", "truncf", "trunci", "uitofp", "unwrap", "xori",
+    "ArithValue", "CmpFPredicate", "CmpIPredicate", "FastMathFlags", "addf", "addi", "andi", "bitcast", "ceildivsi",
+    "ceildivui", "cmpf", "cmpi", "constant", "constant_vector", "divf", "divsi", "divui", "extf", "extsi", "extui",
+    "floordivsi", "fptosi", "fptoui", "index", "index_cast", "int_to_fp", "maximumf", "maxnumf", "maxsi", "maxui",
+    "minimumf", "minnumf", "minsi", "minui", "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli",
+    "shrsi", "shrui", "sitofp", "subf", "subi", "trunc_f", "truncf", "trunci", "uitofp", "unwrap", "xori",
 ]  # fmt: skip
 
 
@@ -183,11 +184,9 @@ def _predicate(predicate: Any, names: dict[str, int]) -> int:
     raise ArgumentError(f"{predicate!r} is not a predicate", at=user_location(), hint=f"predicates: {', '.join(names)}")
 
 
-_CMPF_ORDER = ("false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true")  # fmt: skip  # noqa: E501
-_CMPF_NAMES = {name: number for number, name in enumerate(_CMPF_ORDER)}
-_CMPI_NAMES = {
-    name: number for number, name in enumerate(["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])
-}
+# The names that MLIR's text has, which spells two of them otherwise.
+_CMPF_NAMES = {predicate.name.lower().removeprefix("always"): predicate.value for predicate in CmpFPredicate}
+_CMPI_NAMES = {predicate.name: predicate.value for predicate in CmpIPredicate}
 
 
 def _compare_op(name: str, predicate: int, left: Any, right: Any, fastmath: Any = None) -> Any:
@@ -238,5 +237,7 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Any:
 
 
 NegFOp, CmpIOp, CmpFOp, SelectOp = negf, cmpi, cmpf, select
+ExtFOp, TruncFOp, ExtSIOp, ExtUIOp, TruncIOp, BitcastOp = extf, truncf, extsi, extui, trunci, bitcast
+SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp = sitofp, uitofp, fptosi, fptoui, index_cast
 
 __getattr__ = unknown_name(__name__, globals())

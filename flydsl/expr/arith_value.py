@@ -5,12 +5,25 @@ The functions behind them take and return these classes, so they are imported at
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlir import ir
 
     from flydsl.expr.numeric import Numeric
+
+
+def _method(module: str, name: str) -> Callable[..., Any]:
+    """A method that is a function of `fx.arith` or `fx.math` with the value as its first operand."""
+
+    def method(self: ArithValue, *operands: Any, **options: Any) -> Any:
+        return getattr(import_module(f"flydsl.expr.{module}"), name)(self, *operands, **options)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`fx.{module}.{name}` of this value."
+    return method
 
 
 class ArithValue:
@@ -169,17 +182,14 @@ class ArithValue:
 
         return arith.select(self, true_value, false_value)
 
-    def maximumf(self, other: Any) -> Any:
-        """The larger of two floats, element by element; NaN if either is."""
-        from flydsl.expr import arith
-
-        return arith.maximumf(self, other)
-
-    def minimumf(self, other: Any) -> Any:
-        """The smaller of two floats, element by element; NaN if either is."""
-        from flydsl.expr import arith
-
-        return arith.minimumf(self, other)
+    addf, subf, mulf, divf = (_method("arith", name) for name in ("addf", "subf", "mulf", "divf"))
+    maximumf, minimumf = _method("arith", "maximumf"), _method("arith", "minimumf")
+    maxnumf, minnumf = _method("arith", "maxnumf"), _method("arith", "minnumf")
+    extf, truncf = _method("arith", "extf"), _method("arith", "truncf")
+    exp, exp2 = _method("math", "exp"), _method("math", "exp2")
+    log, log2 = _method("math", "log"), _method("math", "log2")
+    sqrt, rsqrt = _method("math", "sqrt"), _method("math", "rsqrt")
+    sin, cos, tanh = _method("math", "sin"), _method("math", "cos"), _method("math", "tanh")
 
     def shuffle_xor(self, offset: Any, width: Any) -> Any:
         """This value in lane ^ offset, within groups of `width` lanes of the wave."""

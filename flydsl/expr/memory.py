@@ -9,7 +9,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import PointerType, fly_type, is_static
+from flydsl.dialect.types import MemRefType, PointerType, fly_type, is_static
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit_fly
@@ -117,10 +117,24 @@ def _require_pointer(what: str, value: Any) -> ir.Value:
     raise ArgumentError(f"{what} takes a pointer, not {value!r}", at=user_location(), hint="fx.get_iter(tensor) is one")
 
 
-def memref_alloca(layout: Any, dtype: type[Numeric]) -> Tensor:
-    """A tensor in registers. layout: static; dtype: the element type."""
+def memref_alloca(layout: Any, dtype: Any) -> Tensor:
+    """A tensor in registers. layout: static; dtype: the element type.
+
+    Also `memref_alloca(fx.MemRefType.get(fx.T.f32, fx.LayoutType.get(4, 1), fx.AddressSpace.Register), layout)`.
+    """
+    if isinstance(layout, MemRefType):
+        layout, dtype = dtype, _register_element(layout, dtype)
     element = require_numeric("memref_alloca", dtype).mlir_name
     return Tensor(emit_fly("memref.alloca", [as_operand(layout)], attributes={"element": element}).result)
+
+
+def _register_element(kind: MemRefType, layout: Any) -> type[Numeric]:
+    """The element type of a register tensor whose type is given with its layout."""
+    if kind.space != "register" or kind.layout != layout:
+        raise ArgumentError(
+            f"memref_alloca of {kind} with layout {layout}: it is for registers, of that layout", at=user_location()
+        )
+    return numeric_class(kind.element)
 
 
 def _check_coordinate(what: str, tensor: Tensor, coordinate: Any) -> None:

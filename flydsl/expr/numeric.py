@@ -101,11 +101,11 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     def _attribute(cls, value: Any) -> ir.Attribute:
         raise NotImplementedError(f"{cls.__name__} holds no values")
 
-    def to(self, dtype: type[Numeric]) -> Any:
+    def to(self, dtype: type[Numeric] | ir.Type) -> Any:
         """Convert to another scalar type."""
         return require_numeric("to", dtype)(self)
 
-    def bitcast(self, dtype: type[Numeric]) -> Any:
+    def bitcast(self, dtype: type[Numeric] | ir.Type) -> Any:
         """The same bits as a scalar type of the same width."""
         target = require_numeric("bitcast", dtype)
         if Index in (self.dtype, target) or target.width != self.dtype.width:
@@ -411,7 +411,9 @@ def numeric_class(element: str | ir.Type) -> type[Numeric]:
 
 
 def require_numeric(what: str, dtype: Any) -> type[Numeric]:
-    """`dtype` if it is a scalar type with values; raises ArgumentError for anything else."""
+    """A scalar type with values, given as such or as its MLIR type; raises ArgumentError for anything else."""
+    if isinstance(dtype, ir.Type) and not isinstance(dtype, ir.VectorType):
+        return numeric_class(dtype)
     if isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name"):
         return dtype
     raise ArgumentError(f"{what}: {dtype!r} is not a scalar type", at=user_location(), hint="such as fx.Float32")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.dialect.types import BUFFER, PointerType
+from flydsl.dialect.types import ADDRESS_SPACES, BUFFER, PointerType
 from flydsl.expr.numeric import numeric_class
 from flydsl.expr.typing import FlyValue, Scalar
+
+if TYPE_CHECKING:
+    from flydsl.expr.typing import Tensor
 
 
 class AddressSpace(str, Enum):
@@ -23,6 +26,9 @@ class AddressSpace(str, Enum):
 
     def __str__(self) -> str:
         return str(self.value)
+
+    def __int__(self) -> int:
+        return ADDRESS_SPACES.index(self.value)
 
 
 class Pointer(FlyValue):
@@ -57,11 +63,17 @@ class Pointer(FlyValue):
 
         return primitive.add_offset(self, offset)
 
-    def load(self) -> Any:
-        """The element at the address."""
+    def view(self, layout: Any) -> Tensor:
+        """The memory from here on, seen through a layout."""
         from flydsl.expr import primitive
 
-        return primitive.ptr_load(self)
+        return primitive.make_view(self, layout)
+
+    def load(self, result_type: Any = None) -> Any:
+        """The element at the address; a vector of them where `result_type` is a vector type."""
+        from flydsl.expr import primitive
+
+        return primitive.ptr_load(self, result_type)
 
     def store(self, value: Any) -> None:
         """Write the element at the address."""

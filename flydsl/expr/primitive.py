@@ -21,9 +21,14 @@ from flydsl.expr.memory import __all__ as _memory
 from flydsl.expr.mma import *
 from flydsl.expr.mma import __all__ as _mma
 from flydsl.expr.operands import is_runtime
+from flydsl.expr.pointer_casts import *
+from flydsl.expr.pointer_casts import __all__ as _pointer_casts
 from flydsl.expr.typing import T
 
-__all__ = ["T", "const_expr", "range_constexpr", "static", *_algebra, *_coord_tensor, *_copies, *_memory, *_mma]
+__all__ = [
+    "T", "const_expr", "range_constexpr", "static", *_algebra, *_coord_tensor, *_copies, *_memory, *_mma,
+    *_pointer_casts,
+]  # fmt: skip
 
 
 def range_constexpr(*arguments: Any) -> range:

@@ -170,6 +170,10 @@ class IntTuple(FlyValue):
 
         return primitive.get(self, mode)
 
+    def unpack(self) -> tuple[Any, ...]:
+        """The modes: ints where they are known when compiling, else values."""
+        return tuple(self)
+
     def __len__(self) -> int:
         return int(algebra.rank(self.type.value))
 

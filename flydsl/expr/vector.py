@@ -6,6 +6,7 @@ Result types are MLIR vector types, `fx.T.vec(4, fx.T.f32)`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from math import prod
 from typing import Any
 
@@ -28,10 +29,31 @@ from flydsl.expr.vector_value import (
 )
 
 __all__ = [
-    "ReductionOp", "Vector", "bitcast", "broadcast", "empty_like", "extract", "extractelement", "fma",
+    "CombiningKind", "ReductionOp", "Vector", "bitcast", "broadcast", "empty_like", "extract", "extractelement", "fma",
     "from_elements", "full", "full_like", "insert", "insertelement", "load", "load_op", "ones_like", "reduction",
     "shape_cast", "shuffle", "store", "to_elements", "zeros_like",
 ]  # fmt: skip
+
+
+class CombiningKind(str, Enum):
+    """How `reduction` combines elements, by MLIR's names."""
+
+    ADD = "add"
+    MUL = "mul"
+    MINUI = "minui"
+    MINSI = "minsi"
+    MINNUMF = "minnumf"
+    MAXUI = "maxui"
+    MAXSI = "maxsi"
+    MAXNUMF = "maxnumf"
+    AND = "and"
+    OR = "or"
+    XOR = "xor"
+    MINIMUMF = "minimumf"
+    MAXIMUMF = "maximumf"
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 def _result(name: str, result_type: Any) -> ir.VectorType:

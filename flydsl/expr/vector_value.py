@@ -10,6 +10,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl.dialect.context import context
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.emit import emit
@@ -60,6 +61,12 @@ class Vector(ArithValue):
         if value.type.rank != 1:
             value = emit("vector.shape_cast", [value], [vector_type(self.shape, self.dtype)]).result
         self.value = value
+
+    @staticmethod
+    def make_type(shape: Any, dtype: type[Numeric]) -> ir.Type:
+        """The MLIR type of vectors of this shape, as operations that name their result's type take it."""
+        with context(), ir.Location.unknown():
+            return vector_type(_extents(shape), require_numeric("make_type", dtype))
 
     @classmethod
     def from_elements(cls, elements: Sequence[Any], dtype: type[Numeric] | None = None) -> Vector:
