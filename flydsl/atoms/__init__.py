@@ -1,5 +1,6 @@
 """Copy and matrix instructions as data: sizes, element types and thread-value layouts. One file per family."""
 
+from flydsl.atoms.atomic_copy import AtomicCopy, BufferAtomic, UniversalAtomic
 from flydsl.atoms.buffer_copy import BufferCopy
 from flydsl.atoms.copy import CopyOp, parse_copy_op
 from flydsl.atoms.mfma import MFMA
@@ -11,11 +12,14 @@ from flydsl.atoms.universal_fma import UniversalFMA
 
 __all__ = [
     "MFMA",
+    "AtomicCopy",
+    "BufferAtomic",
     "BufferCopy",
     "CopyOp",
     "MmaOp",
     "TiledCopy",
     "TiledMma",
+    "UniversalAtomic",
     "UniversalCopy",
     "UniversalFMA",
     "parse_copy_op",

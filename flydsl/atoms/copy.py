@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from flydsl.errors import ArgumentError
 
-_TEXT = re.compile(r"!([\w.]+)<(\d+)>$")
+_TEXT = re.compile(r"!([\w.]+)<(\d+)((?:, \w+)*)>$")
 _FAMILIES: dict[str, type[CopyOp]] = {}
 
 
@@ -16,17 +16,20 @@ _FAMILIES: dict[str, type[CopyOp]] = {}
 class CopyOp:
     """An instruction by which each of `threads` threads moves `bits` bits.
 
-    name: the type's name in MLIR text, such as `fly.universal_copy`.
+    name: the type's name in MLIR text, such as `fly.universal_copy`. reads_target: what the target held decides what
+    it holds then.
     """
 
     name: ClassVar[str]
     widths: ClassVar[tuple[int, ...]]
     threads: ClassVar[int] = 1
+    reads_target: ClassVar[bool] = False
 
     bits: int
 
     def __init_subclass__(cls) -> None:
-        _FAMILIES[cls.name] = cls
+        if "name" in vars(cls):
+            _FAMILIES[cls.name] = cls
 
     def __post_init__(self) -> None:
         if type(self.bits) is not int or self.bits not in self.widths:
@@ -46,4 +49,7 @@ def parse_copy_op(text: str) -> CopyOp:
     match = _TEXT.match(text)
     if match is None or match[1] not in _FAMILIES:
         raise ArgumentError(f"{text!r} is not a copy instruction", hint=f"known: {', '.join(_FAMILIES)}")
-    return _FAMILIES[match[1]](int(match[2]))
+    family, parameters = _FAMILIES[match[1]], match[3].removeprefix(", ").split(", ") if match[3] else []
+    if len(parameters) != len(fields(family)) - 1:
+        raise ArgumentError(f"{text!r}: {match[1]} has {len(fields(family))} parameters")
+    return family(int(match[2]), *parameters)

@@ -10,7 +10,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.atoms import BufferCopy, MmaOp, TiledCopy, TiledMma
+from flydsl.atoms import AtomicCopy, BufferAtomic, BufferCopy, MmaOp, TiledCopy, TiledMma
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, require_same
 from flydsl.dialect.types import (
@@ -31,7 +31,7 @@ def infer_atom_set_value(types: Sequence[Any], attributes: Attributes) -> list[A
     """A copy atom with a value that its calls use: `soffset`, elements to add to the address of a buffer."""
     atom, value = types
     field = attributes.get("field")
-    if field != "soffset" or not isinstance(atom.op, BufferCopy):
+    if field != "soffset" or not isinstance(atom.op, BufferCopy | BufferAtomic):
         raise LayoutError(f"{atom} has no value {field!r} to set", hint="a buffer copy has soffset")
     require_same("atom_set_value", value, element_type("i32"))
     return [atom]
@@ -78,16 +78,32 @@ def _check_predicates(memref: MemRefType, counts: set[int], source: MemRefType) 
 
 def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) -> None:
     """A buffer copy moves between a buffer tensor and registers; other copies cannot address a buffer."""
-    buffers = [memref.space == BUFFER for memref in (source, target)]
+    where = f"{atom} from {source} to {target}"
+    if isinstance(atom.op, AtomicCopy):
+        _check_update(where, atom.op, source, target)
+        return
     if isinstance(atom.op, BufferCopy) and {source.space, target.space} != {BUFFER, "register"}:
         raise LayoutError(
-            f"{atom} from {source} to {target}: it copies between a buffer tensor and registers",
+            f"{where}: it copies between a buffer tensor and registers",
             hint="make the buffer tensor with fx.rocdl.make_buffer_tensor(tensor)",
         )
-    if any(buffers) and not isinstance(atom.op, BufferCopy):
+    if BUFFER in (source.space, target.space) and not isinstance(atom.op, BufferCopy):
         raise LayoutError(
-            f"{atom} from {source} to {target}: it cannot address a buffer tensor",
+            f"{where}: it cannot address a buffer tensor",
             hint="take fx.rocdl.BufferCopy32b() or another width",
+        )
+
+
+def _check_update(where: str, op: AtomicCopy, source: MemRefType, target: MemRefType) -> None:
+    """An atomic takes registers of its element type, and updates memory that threads share."""
+    spaces = (BUFFER,) if isinstance(op, BufferAtomic) else ("global", "shared")
+    if source.element != op.element:
+        raise LayoutError(f"{where}: it updates elements of {op.element}, the tensors' are {source.element}")
+    updated = "a buffer tensor" if spaces == (BUFFER,) else "global or shared memory"
+    if source.space != "register" or target.space not in spaces:
+        raise LayoutError(
+            f"{where}: it updates {updated} by registers",
+            hint="fx.rocdl.BufferAtomic is for buffer tensors, fx.UniversalAtomic for others",
         )
 
 

@@ -2,7 +2,7 @@
 
     %rsrc = fly.make_ptr(%ptr, %stride, %records, %flags) : ... -> !fly.ptr<f32, #fly_rocdl.buffer_desc>
 
-becomes `rocdl.make.buffer.rsrc`; a copy through it a raw buffer load or store at a 32-bit byte offset.
+becomes `rocdl.make.buffer.rsrc`; a copy through it a raw buffer load, store or atomic at a 32-bit byte offset.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from flydsl.dialect.elements import element_type, memory_bits
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import BUFFER, fly_type
 from flydsl.errors import CompileError
+from flydsl.passes import atomics
 from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of, operations
 from flydsl.passes.storage import convert_storage, storage_type
 from flydsl.passes.uniform import split_sum
@@ -62,6 +63,21 @@ def store(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> N
     moved = create("llvm.bitcast", [stored], [transfer], at).result
     operands = [moved, *_address(atom, view, at), constant(0, 32, at)]
     create("rocdl.raw.ptr.buffer.store", operands, [], at)
+
+
+def update(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> None:
+    """Update a view of a buffer tensor by one call's vector, atomically."""
+    op = fly_type(atom.type).op
+    stored = atomics.operand(op, value, at)
+    name = f"{'f' if not op.element.startswith('i') else ''}{op.operation}"
+    overload = f"v2{op.element}" if op.bits != op.element_bits else op.element
+    attributes = {
+        "intrin": ir.StringAttr.get(f"llvm.amdgcn.raw.ptr.buffer.atomic.{name}.{overload}"),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([5, 0]),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+    }
+    operands = [stored, *_address(atom, view, at), constant(0, 32, at)]
+    create("llvm.call_intrinsic", operands, [stored.type], at, attributes)
 
 
 def _transfer_type(bits: int) -> ir.Type:

@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Int16, Int32, Int64
-from flydsl.expr.rocdl import buffer_tensor, convert, hardware_math, ids, lane, lds, mfma, raw_buffer, scheduling
+from flydsl.expr.rocdl import (
+    buffer_atomic,
+    buffer_tensor,
+    convert,
+    hardware_math,
+    ids,
+    lane,
+    lds,
+    mfma,
+    raw_buffer,
+    scheduling,
+)
+from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
 from flydsl.expr.rocdl.convert import *  # noqa: F403
 from flydsl.expr.rocdl.hardware_math import *  # noqa: F403
@@ -20,7 +32,7 @@ from flydsl.expr.rocdl.mfma import *  # noqa: F403
 from flydsl.expr.rocdl.raw_buffer import *  # noqa: F403
 from flydsl.expr.rocdl.scheduling import *  # noqa: F403
 
-_FAMILIES = (buffer_tensor, convert, hardware_math, ids, lane, lds, mfma, raw_buffer, scheduling)
+_FAMILIES = (buffer_atomic, buffer_tensor, convert, hardware_math, ids, lane, lds, mfma, raw_buffer, scheduling)
 
 __all__ = ["Int16", "Int32", "Int64", *(name for family in _FAMILIES for name in family.__all__)]
 

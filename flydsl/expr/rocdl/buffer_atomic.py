@@ -1,0 +1,39 @@
+"""Atomic updates of buffer tensors as copy atoms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl import atoms
+from flydsl.atoms import CopyOp
+from flydsl.expr.atomic_atoms import AtomicOp, atomic_of
+
+__all__ = ["BufferAtomic", "BufferAtomicAdd", "BufferAtomicMax", "BufferAtomicMin", "BufferAtomicPkAdd"]
+
+
+def BufferAtomic(atomic_op: AtomicOp, val_type: Any) -> CopyOp:
+    """An atomic update of an element of a buffer tensor; beyond its end nothing happens.
+
+    val_type: integers of 32 and 64 bits; Float32 for Add, Float64 for Add, Max and Min.
+    """
+    return atomic_of(atoms.BufferAtomic, atomic_op, val_type)
+
+
+def BufferAtomicAdd(val_type: Any) -> CopyOp:
+    """memory + operand."""
+    return BufferAtomic(AtomicOp.Add, val_type)
+
+
+def BufferAtomicMax(val_type: Any) -> CopyOp:
+    """The larger of memory and operand."""
+    return BufferAtomic(AtomicOp.Max, val_type)
+
+
+def BufferAtomicMin(val_type: Any) -> CopyOp:
+    """The smaller of memory and operand."""
+    return BufferAtomic(AtomicOp.Min, val_type)
+
+
+def BufferAtomicPkAdd(val_type: Any) -> CopyOp:
+    """memory + operand of two 16-bit floats that lie side by side. BFloat16: CDNA 4 only."""
+    return atomic_of(atoms.BufferAtomic, AtomicOp.Add, val_type, values=2)

@@ -1,0 +1,45 @@
+"""Atomic updates as data: which there are, and their text."""
+
+from __future__ import annotations
+
+import pytest
+
+from flydsl.atoms import AtomicCopy, BufferAtomic, UniversalAtomic, parse_copy_op
+from flydsl.errors import ArgumentError
+
+
+@pytest.mark.parametrize("family", [UniversalAtomic, BufferAtomic])
+@pytest.mark.parametrize(
+    ("bits", "operation", "element"), [(32, "add", "f32"), (64, "umax", "i64"), (32, "add", "f16")]
+)
+def test_the_text_says_it_all(family: type[AtomicCopy], bits: int, operation: str, element: str) -> None:
+    atomic = family(bits, operation, element)
+    assert parse_copy_op(str(atomic)) == atomic
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((32, "nand", "i32"), "no atomic nand of i32"),
+        ((32, "max", "i32"), "no atomic max of i32"),
+        ((32, "and", "f32"), "no atomic and of f32"),
+        ((64, "add", "f32"), "no atomic add of 2 f32"),
+        ((8, "add", "i32"), "of 8 bits does not exist"),
+    ],
+)
+def test_what_there_is_not(arguments: tuple[int, str, str], says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        UniversalAtomic(*arguments)
+
+
+def test_a_buffer_updates_less_than_plain_memory() -> None:
+    for bits, operation, element in [(16, "add", "f16"), (32, "max", "f32")]:
+        UniversalAtomic(bits, operation, element)
+        with pytest.raises(ArgumentError, match="no buffer atomic"):
+            BufferAtomic(bits, operation, element)
+
+
+@pytest.mark.parametrize("text", ["!fly.universal_atomic<32>", "!fly.universal_copy<32, add>", "!fly.nothing<32>"])
+def test_malformed_text(text: str) -> None:
+    with pytest.raises(ArgumentError):
+        parse_copy_op(text)
