@@ -2,6 +2,7 @@
 
 from flydsl.atoms.atomic_copy import AtomicCopy, BufferAtomic, UniversalAtomic
 from flydsl.atoms.buffer_copy import BufferCopy
+from flydsl.atoms.buffer_copy_lds import BufferCopyLDS
 from flydsl.atoms.copy import CopyOp, parse_copy_op
 from flydsl.atoms.mfma import MFMA
 from flydsl.atoms.mma import MmaOp, parse_mma_op
@@ -15,6 +16,7 @@ __all__ = [
     "AtomicCopy",
     "BufferAtomic",
     "BufferCopy",
+    "BufferCopyLDS",
     "CopyOp",
     "MmaOp",
     "TiledCopy",

@@ -49,11 +49,6 @@ class AtomicCopy(CopyOp):
         """Bits of one element."""
         return int(re.sub(r"\D", "", self.element))
 
-    @property
-    def archs(self) -> tuple[str, ...] | None:
-        """The architectures that have it; None where all of them do."""
-        return None
-
     def __str__(self) -> str:
         return f"!{self.name}<{self.bits}, {self.operation}, {self.element}>"
 

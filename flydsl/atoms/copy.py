@@ -36,6 +36,11 @@ class CopyOp:
             widths = ", ".join(map(str, self.widths))
             raise ArgumentError(f"{type(self).__name__} of {self.bits} bits does not exist", hint=f"widths: {widths}")
 
+    @property
+    def archs(self) -> tuple[str, ...] | None:
+        """The architectures that have it; None where all of them do."""
+        return None
+
     def __str__(self) -> str:
         return f"!{self.name}<{self.bits}>"
 

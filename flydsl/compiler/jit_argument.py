@@ -29,10 +29,10 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Integer, Numeric, NumericMeta, wrap_scalar
 from flydsl.expr.typing import Pointer, Stream, Tensor
 
-# torch's dtype names -> MLIR element types, whose integers are taken as signed.
+# torch's dtype names -> MLIR element types.
 _TORCH_ELEMENTS = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
-    "int16": "i16", "int8": "i8", "bool": "i8",
+    "int16": "i16", "int8": "i8", "bool": "i8", "uint64": "ui64", "uint32": "ui32", "uint16": "ui16", "uint8": "ui8",
     "float8_e4m3fn": "f8E4M3FN", "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2",
     "float8_e5m2fnuz": "f8E5M2FNUZ",
 }  # fmt: skip
@@ -240,12 +240,6 @@ def _adapt_tensor_argument(parameter: Parameter, argument: TensorArgument) -> Ad
 def torch_element(dtype: Any) -> str:
     """The MLIR element type of a torch dtype."""
     name = str(dtype).removeprefix("torch.")
-    if name.startswith("uint"):
-        raise ArgumentError(
-            f"tensors of {dtype} are not supported: a kernel would take their elements as signed",
-            at=user_location(),
-            hint=f"pass tensor.view(torch.{name[1:]}), and convert the elements where their sign matters",
-        )
     if name not in _TORCH_ELEMENTS:
         known = ", ".join(_TORCH_ELEMENTS)
         raise ArgumentError(f"tensors of {dtype} are not supported", at=user_location(), hint=f"supported: {known}")

@@ -10,8 +10,8 @@ from typing import Any
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.atoms import AtomicCopy, BufferAtomic, BufferCopy, MmaOp, TiledCopy, TiledMma
-from flydsl.dialect.elements import element_type
+from flydsl.atoms import AtomicCopy, BufferAtomic, BufferCopy, BufferCopyLDS, MmaOp, TiledCopy, TiledMma
+from flydsl.dialect.elements import element_type, value_name
 from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, require_same
 from flydsl.dialect.types import (
     BUFFER,
@@ -31,7 +31,7 @@ def infer_atom_set_value(types: Sequence[Any], attributes: Attributes) -> list[A
     """A copy atom with a value that its calls use: `soffset`, elements to add to the address of a buffer."""
     atom, value = types
     field = attributes.get("field")
-    if field != "soffset" or not isinstance(atom.op, BufferCopy | BufferAtomic):
+    if field != "soffset" or not isinstance(atom.op, BufferCopy | BufferCopyLDS | BufferAtomic):
         raise LayoutError(f"{atom} has no value {field!r} to set", hint="a buffer copy has soffset")
     require_same("atom_set_value", value, element_type("i32"))
     return [atom]
@@ -58,7 +58,7 @@ def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[A
                 f"{where}: an atom of {values} values needs them side by side in memory, the layout is {memref.layout}",
                 hint="take the atom of one value, or partition along the mode of stride 1",
             )
-    if source.element != target.element:
+    if value_name(source.element) != value_name(target.element):
         raise LayoutError(f"copy_atom_call from {source} to {target}: the element types differ")
     _check_spaces(atom, source, target)
     for predicate in predicates:
@@ -82,6 +82,13 @@ def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) ->
     if isinstance(atom.op, AtomicCopy):
         _check_update(where, atom.op, source, target)
         return
+    if isinstance(atom.op, BufferCopyLDS):
+        if (source.space, target.space) != (BUFFER, "shared"):
+            raise LayoutError(
+                f"{where}: it copies from a buffer tensor to shared memory",
+                hint="fx.rocdl.make_buffer_tensor(tensor) makes the one, fx.SharedAllocator the other",
+            )
+        return
     if isinstance(atom.op, BufferCopy) and {source.space, target.space} != {BUFFER, "register"}:
         raise LayoutError(
             f"{where}: it copies between a buffer tensor and registers",
@@ -97,7 +104,7 @@ def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) ->
 def _check_update(where: str, op: AtomicCopy, source: MemRefType, target: MemRefType) -> None:
     """An atomic takes registers of its element type, and updates memory that threads share."""
     spaces = (BUFFER,) if isinstance(op, BufferAtomic) else ("global", "shared")
-    if source.element != op.element:
+    if value_name(source.element) != op.element:
         raise LayoutError(f"{where}: it updates elements of {op.element}, the tensors' are {source.element}")
     updated = "a buffer tensor" if spaces == (BUFFER,) else "global or shared memory"
     if source.space != "register" or target.space not in spaces:
@@ -301,7 +308,7 @@ def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[An
     for role, operand, memref in zip("DABC", "cabc", fragments, strict=True):
         where = f"{atom} and its operand {role}, {memref}"
         wanted = atom.op.element_of(operand)
-        if memref.element != wanted:
+        if value_name(memref.element) != wanted:
             raise LayoutError(
                 f"{where}: the instruction takes {wanted}, not {memref.element}",
                 hint="make the fragment with make_fragment_A, _B or _C, and convert values before they go into it",
@@ -403,11 +410,13 @@ def check_make_mma_atom(types: Sequence[Any], results: Sequence[Any], attributes
 
 
 def check_copy_atom_call_ssa(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
-    """A load `(atom, source) -> vector` or a store `(atom, vector, destination)`."""
+    """A load `(atom, source) -> vector`, a store `(atom, vector, destination)`, or both in one instruction."""
     atom = types[0]
     memref = types[-1]
     vector = results[0] if results else types[1]
     if not isinstance(atom, CopyAtomType) or not isinstance(memref, MemRefType) or len(types) + len(results) != 3:
         raise LayoutError(f"copy_atom_call_ssa of {', '.join(map(str, types))}")
+    if isinstance(atom.op, BufferCopyLDS):
+        return
     values = atom.op.bits // atom.value_bits
     require_same("copy_atom_call_ssa", vector, ir.VectorType.get([values], element_type(memref.element)))

@@ -1,4 +1,7 @@
-"""Element types by their MLIR names: width in bits, kind, and conversion to `ir.Type`."""
+"""Element types by their MLIR names: width in bits, kind, and conversion to `ir.Type`.
+
+Memory may hold unsigned integers, `ui8` to `ui128`. Values in a program have no sign: theirs are `i8` to `i128`.
+"""
 
 from __future__ import annotations
 
@@ -77,10 +80,20 @@ def element_bits(name: str) -> int:
         return FLOAT_BITS[name]
     if name == "index":
         return 64
-    digits = name[1:]
-    if name[:1] == "i" and digits.isdecimal() and digits.isascii() and 1 <= int(digits) <= 128:
+    digits = value_name(name)[1:]
+    if name[:1] in ("i", "u") and digits.isdecimal() and digits.isascii() and 1 <= int(digits) <= 128:
         return int(digits)
-    raise ArgumentError(f"{name!r} is not an element type", hint=f"known: i1 to i128, index, {', '.join(FLOAT_BITS)}")
+    known = f"i1 to i128, ui8 to ui128, index, {', '.join(FLOAT_BITS)}"
+    raise ArgumentError(f"{name!r} is not an element type", hint=f"known: {known}")
+
+
+def value_name(name: str) -> str:
+    """The name of an element as a value: without its sign.
+
+    >>> value_name("ui8"), value_name("i8"), value_name("f32")
+    ('i8', 'i8', 'f32')
+    """
+    return name[1:] if name.startswith("ui") else name
 
 
 def memory_bits(name: str) -> int:
@@ -120,11 +133,11 @@ def round_float(name: str, value: float) -> float:
 
 @cache
 def element_type(name: str) -> ir.Type:
-    """The MLIR type of an element name. There is one MLIR context, so types can be kept.
+    """The MLIR type of an element as a value. There is one MLIR context, so types can be kept.
 
     Raises ArgumentError for a name that is no element type.
     """
     from flydsl.dialect.context import context
 
     element_bits(name)
-    return ir.Type.parse(name, context())
+    return ir.Type.parse(value_name(name), context())

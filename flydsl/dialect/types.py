@@ -188,7 +188,7 @@ class PointerType(FlyType):
     @classmethod
     def get(cls, element: Any, space: Any, alignment: int | None = None) -> PointerType:
         """The type of pointers to elements of an MLIR type (or its name), in an address space (or its number)."""
-        name = getattr(element, "mlir_name", None) or str(element)
+        name = getattr(element, "memory_name", None) or str(element)
         space = _space_name(space)
         text = f"{name}, {space}" if alignment is None else f"{name}, {space}, align<{alignment}>"
         return cls.parse_body(text)
@@ -230,7 +230,7 @@ class MemRefType(FlyType):
     @classmethod
     def get(cls, element: Any, layout: Any, space: Any) -> MemRefType:
         """The type of tensors of an element type (MLIR's or its name), with a layout or the type of one."""
-        name = getattr(element, "mlir_name", None) or str(element)
+        name = getattr(element, "memory_name", None) or str(element)
         shown = layout.layout if isinstance(layout, LayoutType | ComposedLayoutType) else layout
         return cls.parse_body(f"{name}, {_space_name(space)}, {shown}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from flydsl.atoms import BufferAtomic, BufferCopy
+from flydsl.atoms import BufferAtomic, BufferCopy, BufferCopyLDS
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, FlyType, MmaAtomType, TiledCopyType, TiledMmaType
 from flydsl.errors import ArgumentError
@@ -49,7 +49,7 @@ class CopyAtom(_Static):
         """The same instruction with values that its calls use: `atom.set_value("soffset", elements)`."""
         given = {values: value} if isinstance(values, str) else values
         for name in given:
-            if name != "soffset" or not isinstance(self.type.op, BufferCopy | BufferAtomic):
+            if name != "soffset" or not isinstance(self.type.op, BufferCopy | BufferCopyLDS | BufferAtomic):
                 raise ArgumentError(
                     f"{self} has no value {name!r} to set", at=user_location(), hint="a buffer copy has soffset"
                 )

@@ -124,7 +124,7 @@ def memref_alloca(layout: Any, dtype: Any) -> Tensor:
     """
     if isinstance(layout, MemRefType):
         layout, dtype = dtype, _register_element(layout, dtype)
-    element = require_numeric("memref_alloca", dtype).mlir_name
+    element = require_numeric("memref_alloca", dtype).memory_name
     return Tensor(emit_fly("memref.alloca", [as_operand(layout)], attributes={"element": element}).result)
 
 

@@ -9,6 +9,7 @@ from flydsl import atoms
 from flydsl import layout as algebra
 from flydsl.atoms import MmaOp
 from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS
+from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
 from flydsl.errors import ArgumentError
@@ -40,7 +41,7 @@ GemmTraversalOrder = Enum("GemmTraversalOrder", {order: order for order in TRAVE
 
 def UniversalFMA(element: Any) -> MmaOp:
     """The multiply-add of one thread on single elements of a type."""
-    return located(atoms.UniversalFMA, element_name(element))
+    return located(atoms.UniversalFMA, value_name(element_name(element)))
 
 
 def make_mma_atom(op: MmaOp) -> MmaAtom:

@@ -41,6 +41,12 @@ class NumericMeta(type):
         return element_bits(cls.mlir_name)
 
     @property
+    def memory_name(cls) -> str:
+        """The MLIR name of elements of this type in memory, which says whether integers have a sign."""
+        unsigned = not getattr(cls, "signed", True) and cls.mlir_name != "i1"
+        return f"u{cls.mlir_name}" if unsigned else cls.mlir_name
+
+    @property
     def ir_type(cls) -> ir.Type:
         """The MLIR type."""
         return element_type(cls.mlir_name)
@@ -361,7 +367,7 @@ class Float4E2M1FN(Float):
     mlir_name = "f4E2M1FN"
 
 
-# MLIR's integers carry no sign; a bare value is taken as signed.
+# A value's integers carry no sign in MLIR, and are taken as signed; those of memory do.
 _BY_MLIR_NAME: dict[str, type[Numeric]] = {
     cls.mlir_name: cls
     for cls in (
@@ -389,14 +395,15 @@ _BY_MLIR_NAME: dict[str, type[Numeric]] = {
         Float4E2M1FN,
     )
 }
+_BY_MLIR_NAME.update({cls.memory_name: cls for cls in (Uint8, Uint16, Uint32, Uint64, Uint128)})
 _BY_MLIR_TYPE: dict[ir.Type, type[Numeric]] = {}
 
 
 def numeric_class(element: str | ir.Type) -> type[Numeric]:
-    """The scalar type for an MLIR type or its name; integers are taken as signed.
+    """The scalar type for an MLIR type or its name; integers are signed unless the name says otherwise.
 
-    >>> numeric_class("bf16")
-    BFloat16
+    >>> numeric_class("bf16"), numeric_class("ui8")
+    (BFloat16, Uint8)
     """
     if isinstance(element, ir.Type):
         found = _BY_MLIR_TYPE.get(element)

@@ -117,9 +117,9 @@ def as_ir_value(value: Any) -> ir.Value:
 
 
 def element_name(element: Any) -> str:
-    """An element type, given as `fx.Float32` or as an MLIR type, by its MLIR name."""
+    """An element type in memory, given as `fx.Float32` or as an MLIR type, by its MLIR name."""
     if isinstance(element, type) and issubclass(element, Numeric):
-        return element.mlir_name
+        return element.memory_name
     if isinstance(element, ir.Type):
         return str(element)
     raise ArgumentError(f"{element!r} is not an element type", at=user_location(), hint="such as fx.Float32")

@@ -69,7 +69,7 @@ class ArrayInMemory:
 
     @property
     def ptr(self) -> Pointer:
-        return self._place.pointer(self._kind.dtype.mlir_name)
+        return self._place.pointer(self._kind.dtype.memory_name)
 
     def view(self, layout: Any) -> Tensor:
         """The array seen through a layout."""
@@ -114,7 +114,7 @@ class Storage:
     def _number(self) -> Tensor:
         from flydsl.layout import make_layout
 
-        return primitive.make_view(self._place.pointer(self._kind.mlir_name), make_layout(1, 1))
+        return primitive.make_view(self._place.pointer(self._kind.memory_name), make_layout(1, 1))
 
     def __repr__(self) -> str:
         return f"<{self._kind.__name__} in shared memory>"

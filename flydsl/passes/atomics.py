@@ -10,13 +10,9 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.arch import Arch
 from flydsl.atoms import AtomicCopy
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.location import source_location
-from flydsl.dialect.types import fly_type
-from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, fly_name, operations
+from flydsl.passes.rewriting import create
 
 # LLVM's numbers (MLIR, LLVMEnums.td, `AtomicBinOp` and `AtomicOrdering`).
 _INTEGER = {
@@ -24,16 +20,6 @@ _INTEGER = {
 }  # fmt: skip
 _FLOAT = {"add": 11, "max": 13, "min": 14}
 _MONOTONIC = 2
-
-
-def require_supported(module: ir.Operation, arch: Arch) -> None:
-    """Raise CompileError for an atomic that the target lacks."""
-    for op in operations(module):
-        atomic = fly_type(op.results[0].type).op if fly_name(op) == "make_copy_atom" else None
-        if isinstance(atomic, AtomicCopy) and atomic.archs is not None and arch.name not in atomic.archs:
-            raise CompileError(
-                f"{arch.name} has no {atomic}; it is on {', '.join(atomic.archs)}", at=source_location(op.location)
-            )
 
 
 def operand(op: AtomicCopy, value: ir.Value, at: ir.Location) -> ir.Value:

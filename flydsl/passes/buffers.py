@@ -65,6 +65,13 @@ def store(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> N
     create("rocdl.raw.ptr.buffer.store", operands, [], at)
 
 
+def load_to_lds(atom: ir.Value, view: ir.Value, target: ir.Value, at: ir.Location) -> None:
+    """Load each lane's part of a view of a buffer tensor into LDS, from the first lane's address `target` on."""
+    resource, offset, shared = _address(atom, view, at)
+    size, zero = constant(fly_type(atom.type).op.bits // 8, 32, at), constant(0, 32, at)
+    create("rocdl.raw.ptr.buffer.load.lds", [resource, target, size, offset, shared, zero, zero], [], at)
+
+
 def update(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> None:
     """Update a view of a buffer tensor by one call's vector, atomically."""
     op = fly_type(atom.type).op

@@ -12,14 +12,14 @@ from collections.abc import Callable
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.atoms import AtomicCopy, BufferAtomic, BufferCopy
+from flydsl.atoms import AtomicCopy, BufferAtomic, BufferCopy, BufferCopyLDS
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import BUFFER, PointerType, fly_type
 from flydsl.errors import CompileError
-from flydsl.passes import atomics, buffers, math_functions, matrix, narrow_floats
+from flydsl.passes import atomics, buffers, copy_support, math_functions, matrix, narrow_floats
 from flydsl.passes.rewriting import (
     constant,
     create,
@@ -50,7 +50,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     """Convert every function of a module."""
     buffers.require_known_resources(module, arch)
     matrix.require_supported(module, arch)
-    atomics.require_supported(module, arch)
+    copy_support.require_supported(module, arch)
     for op in operations(module):
         _note_alignment(op)
     for function in functions(module):
@@ -232,7 +232,9 @@ def _ptr_store(op: ir.Operation) -> None:
 def _copy_atom_call_ssa(op: ir.Operation) -> None:
     atom, *operands = op.operands
     copy = fly_type(atom.type).op
-    if isinstance(copy, BufferAtomic):
+    if isinstance(copy, BufferCopyLDS):
+        buffers.load_to_lds(atom, operands[0], operand_of(operands[1], "make_view"), op.location)
+    elif isinstance(copy, BufferAtomic):
         buffers.update(atom, operands[0], operands[1], op.location)
     elif isinstance(copy, AtomicCopy):
         pointer = operand_of(operands[1], "make_view")

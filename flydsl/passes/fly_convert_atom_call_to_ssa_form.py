@@ -11,7 +11,7 @@
       %r = fly.mma_atom_call_ssa(%atom, %a_value, %b_value, %c_value)
       fly.ptr.store(%r, %d_ptr)
 
-A copy between two memories loads and then stores.
+A copy between two memories loads and then stores, unless one instruction does both (`BufferCopyLDS`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.arch import Arch
+from flydsl.atoms import BufferCopyLDS
 from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.types import fly_type
@@ -52,6 +53,9 @@ def _mma(op: ir.Operation) -> None:
 def _copy(op: ir.Operation) -> None:
     atom, source, target = op.operands
     kind = fly_type(atom.type)
+    if isinstance(kind.op, BufferCopyLDS):
+        create_fly("copy_atom_call_ssa", [atom, source, target], op.location, results=[])
+        return
     vector = ir.VectorType.get([kind.op.bits // kind.value_bits], element_type(fly_type(source.type).element))
     if _in_registers(source):
         value = create_fly("ptr.load", [_pointer(source)], op.location, results=[vector]).result

@@ -42,3 +42,9 @@ def test_a_misspelt_name_gets_a_suggestion() -> None:
 def test_public_names_exist() -> None:
     for module in (fx.primitive, fx.arith, fx.derived, fx.typing):
         assert [name for name in module.__all__ if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("module", ["flydsl._mlir", "flydsl._mlir.ir", "flydsl._mlir.dialects.scf"])
+def test_flydsls_own_build_of_mlir_is_not_here(module: str) -> None:
+    with pytest.raises(ImportError, match=r"which this package does not have.*the upstream package `mlir`"):
+        importlib.import_module(module)

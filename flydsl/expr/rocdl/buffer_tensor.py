@@ -6,6 +6,7 @@ from typing import Any
 
 from flydsl import atoms
 from flydsl.atoms import CopyOp, MmaOp
+from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import BUFFER, PointerType
 from flydsl.errors import ArgumentError
@@ -23,6 +24,10 @@ __all__ = [
     "BufferCopy32b",
     "BufferCopy64b",
     "BufferCopy128b",
+    "BufferCopyLDS",
+    "BufferCopyLDS32b",
+    "BufferCopyLDS64b",
+    "BufferCopyLDS128b",
     "make_buffer_tensor",
 ]
 
@@ -30,18 +35,22 @@ __all__ = [
 _MAX_BYTES = 0xFFFFFFFF
 
 
-def make_buffer_tensor(tensor: Tensor, max_size: bool = True) -> Tensor:
+def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_bytes: Any = None) -> Tensor:
     """A tensor in global memory as one that buffer instructions read and write.
 
     max_size: leave the size open. False: the tensor's own size, so that hardware reads 0 beyond its end and drops
     writes there. Offsets have 32 bits, so a tensor of more than 4 GiB cannot be reached to its end.
+    num_records_bytes: the size where it is another one, an integer that may be a runtime value.
     """
     if not isinstance(tensor, Tensor):
         raise ArgumentError(f"make_buffer_tensor takes a tensor, not {tensor!r}", at=user_location())
     kind = tensor.type
     if kind.space != "global":
         raise ArgumentError(f"make_buffer_tensor of {kind}: it must lie in global memory", at=user_location())
-    size = Int64(_MAX_BYTES) if max_size else _size_bytes(tensor)
+    if num_records_bytes is not None:
+        size = _bounded(Int64(num_records_bytes))
+    else:
+        size = Int64(_MAX_BYTES) if max_size else _size_bytes(tensor)
     operands = [
         primitive.get_iter(tensor).value,
         Int16(0).ir_value(),
@@ -53,8 +62,12 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True) -> Tensor:
 
 
 def _size_bytes(tensor: Tensor) -> Int64:
-    """From the first to the last element. The resource's field would take a larger size modulo 4 GiB."""
-    size = Int64(primitive.cosize(tensor.layout)) * (tensor.type.element_bits // 8)
+    """From the first to the last element."""
+    return _bounded(Int64(primitive.cosize(tensor.layout)) * (tensor.type.element_bits // 8))
+
+
+def _bounded(size: Int64) -> Int64:
+    """A size that the resource's field holds: it would take a larger one modulo 4 GiB."""
     if size.is_static:
         return Int64(min(int(size), _MAX_BYTES))
     return (size > _MAX_BYTES).select(Int64(_MAX_BYTES), size)
@@ -81,6 +94,30 @@ BufferCopy64b = _width(64)
 BufferCopy128b = _width(128)
 
 
+def BufferCopyLDS(bits: int) -> CopyOp:
+    """A copy of `bits` contiguous bits per lane from a buffer tensor straight into LDS: 8, 16, 32, on CDNA 4 96, 128.
+
+    The wave writes side by side: lane i's bits go to the first lane's place in LDS plus i * bits, whatever the place of
+    lane i. A barrier alone does not wait for it: `rocdl.s_waitcnt` does.
+    """
+    return located(atoms.BufferCopyLDS, bits)
+
+
+def BufferCopyLDS32b() -> CopyOp:
+    """A copy of 32 bits per lane straight into LDS."""
+    return BufferCopyLDS(32)
+
+
+def BufferCopyLDS64b() -> CopyOp:
+    """Raises ArgumentError: no architecture has this width."""
+    return BufferCopyLDS(64)
+
+
+def BufferCopyLDS128b() -> CopyOp:
+    """A copy of 128 bits per lane straight into LDS. CDNA 4."""
+    return BufferCopyLDS(128)
+
+
 def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, elem_ty_b: Any = None) -> MmaOp:
     """A matrix instruction of CDNA on a tile of m x n x k.
 
@@ -89,7 +126,7 @@ def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, el
     Raises ArgumentError for a combination that no architecture has; compiling raises CompileError where the target
     lacks it.
     """
-    a = element_name(elem_ty_ab)
-    b = a if elem_ty_b is None else element_name(elem_ty_b)
+    a = value_name(element_name(elem_ty_ab))
+    b = a if elem_ty_b is None else value_name(element_name(elem_ty_b))
     acc = {"i8": "i32", "f64": "f64"}.get(a, "f32") if elem_ty_acc is None else element_name(elem_ty_acc)
     return located(atoms.MFMA, m, n, k, a, b, acc)

@@ -1,0 +1,23 @@
+"""Whether a target has the copy instructions that a program asks for."""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from flydsl.arch import Arch
+from flydsl.dialect.location import source_location
+from flydsl.dialect.types import fly_type
+from flydsl.errors import CompileError
+from flydsl.passes.rewriting import fly_name, operations
+
+
+def require_supported(module: ir.Operation, arch: Arch) -> None:
+    """Raise CompileError for a copy instruction that the target lacks."""
+    for op in operations(module):
+        if fly_name(op) != "make_copy_atom":
+            continue
+        copy = fly_type(op.results[0].type).op
+        if copy.archs is not None and arch.name not in copy.archs:
+            raise CompileError(
+                f"{arch.name} has no {copy}; it is on {', '.join(copy.archs)}", at=source_location(op.location)
+            )

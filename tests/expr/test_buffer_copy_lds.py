@@ -1,0 +1,97 @@
+"""Copies from buffer tensors straight into LDS, and buffer tensors of a size of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError, CompileError, LayoutError
+from flydsl.expr import rocdl
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32], ids=str)
+def test_a_tile_by_way_of_lds(dtype: torch.dtype) -> None:
+    """Two waves load rows of 64 elements into LDS, with an offset that all lanes share; the block reverses them."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor, first: fx.Int32):
+        t = fx.thread_idx.x
+        shared = fx.SharedAllocator().allocate(fx.Array[A.dtype, 256, 16]).peek().view(fx.make_layout((128, 2)))
+        to_lds = fx.make_copy_atom(fx.rocdl.BufferCopyLDS32b(), A.dtype)
+        one = fx.make_layout(1, 1)
+        elements = fx.logical_divide(fx.rocdl.make_buffer_tensor(A), one)
+        for half in fx.range_constexpr(2):
+            place = fx.logical_divide(shared[None, half], one)[None, t]
+            fx.copy(to_lds, elements[None, half * 128 + t], place, soffset=first)
+        rocdl.s_waitcnt(0)
+        fx.barrier()
+        Out[t] = shared[127 - t, 0]
+        Out[t + 128] = shared[127 - t, 1]
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor, first: fx.Int32):
+        kernel(A, Out, first).launch(grid=1, block=128)
+
+    a = torch.arange(300).to(dtype)
+    out = torch.zeros(256, dtype=dtype)
+    launch(a, out, 40)
+    assert torch.equal(out, torch.cat([a[40:168].flip(0), a[168:296].flip(0)]))
+    isa = launch.lower(a, out, 40).artifact.isa
+    assert "buffer_load_dword" in isa
+    assert " lds" in isa
+
+
+def test_which_there_are(trace: Callable[..., Any]) -> None:
+    with pytest.raises(ArgumentError, match="BufferCopyLDS of 64 bits does not exist"):
+        fx.rocdl.BufferCopyLDS64b()
+    atom = fx.make_copy_atom(fx.rocdl.BufferCopyLDS32b(), fx.Float32)
+    one = fx.make_layout(1, 1)
+    with pytest.raises(LayoutError, match="from a buffer tensor to shared memory"):
+        trace(lambda A, Out: fx.copy(atom, fx.get_iter(A).view(one), fx.make_rmem_tensor(1, fx.Float32)))
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        shared = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 256, 16]).peek().view(fx.make_layout((4, 64)))
+        four = fx.logical_divide(fx.rocdl.make_buffer_tensor(A), fx.make_layout(4, 1))
+        t = fx.thread_idx.x
+        fx.copy(fx.make_copy_atom(fx.rocdl.BufferCopyLDS128b(), fx.Float32), four[None, t], shared[None, t])
+        rocdl.s_waitcnt(0)
+        A[t] = shared[0, t]
+
+    @flyc.jit
+    def launch(A: fx.Tensor):
+        kernel(A).launch(grid=1, block=64)
+
+    a = torch.zeros(256)
+    with pytest.raises(CompileError, match=r"gfx942 has no .*buffer_copy_lds<128>; it is on gfx950"):
+        launch(a)
+    assert "buffer_load_dwordx4" in launch.lower(a, arch="gfx950").artifact.isa
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["constant", "runtime"])
+def test_a_buffer_of_another_size(known: bool) -> None:
+    """Elements beyond the size read as zero and are not written."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor, size: fx.Int32):
+        bytes_ = 40 if known else size * 4
+        copy = fx.make_copy_atom(fx.rocdl.BufferCopy32b(), fx.Float32)
+        tensors = [fx.rocdl.make_buffer_tensor(T, num_records_bytes=bytes_) for T in (A, Out)]
+        source, target = (fx.logical_divide(T, fx.make_layout(1, 1))[None, fx.thread_idx.x] for T in tensors)
+        register = fx.make_rmem_tensor(1, fx.Float32)
+        fx.copy(copy, source, register)
+        register[0] = register[0] + 1
+        fx.copy(copy, register, target)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor, size: fx.Int32):
+        kernel(A, Out, size).launch(grid=1, block=64)
+
+    a, out = torch.arange(64.0), torch.zeros(64)
+    launch(a, out, 10)
+    assert torch.equal(out, torch.cat([a[:10] + 1, torch.zeros(54)]))
