@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 # A part may import these, what they may import, `errors` and `utils`.
 MAY_IMPORT = {
+    "_mlir": (),
     "errors": (),
     "utils": (),
     "hsaco": (),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mlir import ir
@@ -28,8 +29,15 @@ class KernelFunction(DecoratedFunction):
 
     decorator = "@flyc.kernel"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> KernelLauncher:
-        """Trace the kernel's body for these arguments; `.launch(...)` on the result runs it."""
+    def __init__(self, function: Callable[..., Any], known_block_size: Sequence[int] | None = None) -> None:
+        super().__init__(function)
+        self.known_block_size = None if known_block_size is None else _known_size(known_block_size)
+
+    def __call__(self, *args: Any, value_attrs: Mapping[str, Any] | None = None, **kwargs: Any) -> KernelLauncher:
+        """Trace the kernel's body for these arguments; `.launch(...)` on the result runs it.
+
+        value_attrs: what LLVM's register allocator may aim for: {"rocdl.waves_per_eu": 2}.
+        """
         at = user_location()
         name = self.function.__name__
         if not is_tracing():
@@ -45,7 +53,9 @@ class KernelFunction(DecoratedFunction):
             )
         values = self.signature.bind(args, kwargs)
         operands = [_operand(p, value) for p, value in zip(self.signature.parameters, values, strict=True)]
-        launcher = KernelLauncher(state, *self._declare(state, operands), operands, at)
+        launcher = KernelLauncher(state, *self._declare(state, operands), operands, at, self.known_block_size)
+        for attribute, value in (value_attrs or {}).items():
+            launcher.block.owner.attributes[attribute] = _hint(attribute, value)
         self._trace(state, launcher, values, operands)
         state.waiting.append(launcher)
         return launcher
@@ -132,11 +142,13 @@ class KernelLauncher:
         block: ir.Block,
         operands: list[ir.Value | None],
         at: SourceLocation | None,
+        known_block_size: tuple[int, ...] | None = None,
     ) -> None:
         self.symbol = symbol
         self.block = block
         self.at = at
         self._state = state
+        self._known_block_size = known_block_size
         self._operands = [value for value in operands if value is not None]
 
     def launch(self, grid: Any, block: Any, smem: Any = 0, stream: Any = None) -> None:
@@ -183,6 +195,7 @@ class KernelLauncher:
 
     def _set_block_size(self, threads: list[Numeric]) -> None:
         """Tell the compiler the block size, or for a runtime one the largest."""
+        self._check_known(threads)
         function = self.block.owner
         limit = self._state.arch.max_workgroup_size
         if all(value.is_static for value in threads):
@@ -196,6 +209,39 @@ class KernelLauncher:
             function.attributes["known_block_size"] = ir.DenseI32ArrayAttr.get(sizes)
         else:
             function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"1,{limit}")
+
+    def _check_known(self, threads: list[Numeric]) -> None:
+        """Raise LaunchError for another block size than the one that the kernel is written for."""
+        if self._known_block_size is None:
+            return
+        given = tuple(int(value) if value.is_static else None for value in threads)
+        if given != self._known_block_size:
+            raise LaunchError(
+                f"{self.symbol} has known_block_size {self._known_block_size}, and is launched with {given}",
+                at=user_location(),
+                hint="None stands for a size of run time" if None in given else None,
+            )
+
+
+def _known_size(size: Sequence[int]) -> tuple[int, ...]:
+    """A block size of three dimensions. Raises ArgumentError for anything but 1 to 3 positive integers."""
+    given = tuple(size) if isinstance(size, tuple | list) else (size,)
+    if not 1 <= len(given) <= 3 or not all(type(extent) is int and extent >= 1 for extent in given):
+        raise ArgumentError(f"known_block_size={size!r}: 1 to 3 positive integers", at=user_location())
+    return given + (1,) * (3 - len(given))
+
+
+def _hint(attribute: str, value: Any) -> ir.Attribute:
+    """An attribute of a kernel by which LLVM allocates registers. Raises ArgumentError for one that is not there."""
+    if attribute == "rocdl.waves_per_eu" and type(value) is int and value >= 1:
+        return ir.IntegerAttr.get(Int32.ir_type, value)
+    if attribute == "rocdl.flat_work_group_size" and re.fullmatch(r"[1-9]\d*,[1-9]\d*", str(value)):
+        return ir.StringAttr.get(str(value))
+    raise ArgumentError(
+        f"value_attrs={{{attribute!r}: {value!r}}} is not there yet",
+        at=user_location(),
+        hint='there is {"rocdl.waves_per_eu": 2, "rocdl.flat_work_group_size": "64,256"}',
+    )
 
 
 def _dimensions(what: str, value: Any) -> list[Any]:
@@ -237,10 +283,13 @@ def _integer(value: Any) -> Any:
     return None if number.is_float or number.dtype is Boolean else number
 
 
-def kernel(function: Callable[..., Any]) -> KernelFunction:
-    """Decorate a device function.
+def kernel(function: Callable[..., Any] | None = None, *, known_block_size: Sequence[int] | None = None) -> Any:
+    """Decorate a device function, as `@flyc.kernel` or `@flyc.kernel(known_block_size=[256, 1, 1])`.
 
     Its body is traced at each call inside a `@flyc.jit` function. Parameters: `fx.Tensor`, scalars such as `fx.Int32`,
     `fx.Constexpr[T]` for values known when compiling; without annotation the argument decides.
+    known_block_size: the threads that every launch must have.
     """
-    return KernelFunction(function)
+    if function is None:
+        return lambda decorated: KernelFunction(decorated, known_block_size)
+    return KernelFunction(function, known_block_size)

@@ -27,11 +27,22 @@ def _method(module: str, name: str) -> Callable[..., Any]:
 
 
 class ArithValue:
-    """Anything with arithmetic operators: a scalar (`Numeric`) or a `Vector` of scalars."""
+    """Anything with arithmetic operators: a scalar (`Numeric`) or a `Vector` of scalars.
+
+    `ArithValue(value)` is a number, an `ir.Value` or a value of the DSL as such a scalar or vector.
+    """
 
     dtype: type[Numeric]
     # NumPy scalars on the left of an operator leave it to this class.
     __array_ufunc__ = None
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Any:
+        if cls is not ArithValue:
+            return super().__new__(cls)
+        from flydsl.expr.numeric import as_numeric
+
+        (value,) = arguments
+        return as_numeric(value)
 
     def ir_value(self) -> ir.Value:
         """The value in the program that is being traced."""

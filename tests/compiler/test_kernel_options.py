@@ -1,0 +1,75 @@
+"""What a kernel is told besides its arguments: its block size, and hints for register allocation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError, LaunchError
+
+
+@flyc.kernel(known_block_size=[64, 1, 1])
+def fill_kernel(A: fx.Tensor, value: fx.Float32):
+    A[fx.thread_idx.x] = value
+
+
+@flyc.jit
+def fill(A: fx.Tensor, value: fx.Float32, threads: fx.Constexpr[int]):
+    fill_kernel(A, value).launch(grid=1, block=threads)
+
+
+def test_a_kernel_with_a_known_block_size() -> None:
+    a = torch.zeros(64)
+    fill(a, 3.0, 64)
+    assert torch.equal(a, torch.full((64,), 3.0))
+    with pytest.raises(LaunchError, match=r"known_block_size \(64, 1, 1\), and is launched with \(32, 1, 1\)"):
+        fill(a, 3.0, 32)
+
+
+def test_a_runtime_block_is_not_known() -> None:
+    @flyc.jit
+    def launch(A: fx.Tensor, threads: fx.Int32):
+        fill_kernel(A, 1.0).launch(grid=1, block=threads)
+
+    with pytest.raises(LaunchError, match=r"launched with \(None, 1, 1\)"):
+        launch(torch.zeros(64), 64)
+
+
+@pytest.mark.parametrize("size", [[0], [1, 2, 3, 4], [1.5], "64"])
+def test_what_is_no_block_size(size: Any) -> None:
+    with pytest.raises(ArgumentError, match="1 to 3 positive integers"):
+        flyc.kernel(known_block_size=size)(fill_kernel.function)
+
+
+def test_hints_reach_the_machine_code() -> None:
+    @flyc.jit
+    def launch(A: fx.Tensor, waves: fx.Constexpr[int]):
+        fill_kernel(A, 2.0, value_attrs={"rocdl.waves_per_eu": waves}).launch(grid=1, block=64)
+
+    a = torch.zeros(64)
+    launch(a, 4)
+    assert torch.equal(a, torch.full((64,), 2.0))
+    assert '"amdgpu-waves-per-eu"="4"' in launch.lower(a, 4).artifact.code.llvm_ir
+    with pytest.raises(ArgumentError, match="is not there yet"):
+        launch(a, 0)
+
+
+def test_a_number_or_value_as_a_scalar_of_the_dsl() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        i = fx.arith.ArithValue(fx.thread_idx.x)
+        vector = fx.arith.ArithValue(fx.Vector.filled(2, 1.5, fx.Float32).ir_value())
+        A[i] = fx.arith.ArithValue(i.ir_value()).to(fx.Float32) + vector[0] + fx.arith.ArithValue(2.0)
+
+    @flyc.jit
+    def launch(A: fx.Tensor):
+        kernel(A).launch(grid=1, block=64)
+
+    a = torch.zeros(64)
+    launch(a)
+    assert torch.equal(a, torch.arange(64) + 3.5)
+    assert isinstance(fx.arith.ArithValue(3), fx.Int32)
