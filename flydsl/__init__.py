@@ -6,3 +6,8 @@ import flydsl.layout                # the algebra alone: no MLIR, no GPU
 """
 
 __version__ = "0.1.0"
+
+# Imported here, as the name is both that of the module and of the decorator.
+from flydsl.autotune import Config, autotune
+
+__all__ = ["Config", "autotune"]

@@ -16,7 +16,12 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             BaseBackend CompiledFunction GPUTarget JitArgumentRegistry compile compile_backend_name from_c_void_p
             from_dlpack from_torch_tensor get_backend jit kernel register_backend
         """,
+        "flydsl.compiler.protocol": """
+            DslType JitArgument Storable c_abi_spec cache_signature construct_from_ir_values dsl_align_of dsl_size_of
+            extract_to_ir_values get_ir_types peek_from_ptr poke_into_ptr
+        """,
         "flydsl.expr": """
+            extern
             AddressSpace Align Arena ArithValue Array BFloat16 Boolean CachePolicy ComposedLayout ComposedLayoutType
             Constexpr CoordSwizzleType CoordTensorType CopyAtom CopyAtomType CopyOpUniversalAtomicType
             CopyOpUniversalCopyType Float Float16 Float32 Float4E2M1FN Float64 Float6E2M3FN Float6E3M2FN Float8E4M3
@@ -101,6 +106,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             create_llvm_ptr extract_base_index get_element_ptr
         """,
         "flydsl.expr.rocdl": """
+            cdna4 cluster inline_asm tdm_ops universal
             BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferAtomicPkAdd BufferCopy BufferCopy128b
             BufferCopy16b BufferCopy32b BufferCopy64b BufferCopy8b BufferCopyLDS BufferCopyLDS128b BufferCopyLDS32b
             BufferCopyLDS64b CopyOpCDNA3BufferAtomicType CopyOpCDNA3BufferCopyLDSType CopyOpCDNA3BufferCopyType

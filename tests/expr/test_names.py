@@ -48,3 +48,14 @@ def test_public_names_exist() -> None:
 def test_flydsls_own_build_of_mlir_is_not_here(module: str) -> None:
     with pytest.raises(ImportError, match=r"which this package does not have.*the upstream package `mlir`"):
         importlib.import_module(module)
+
+
+def test_sizes_of_types_in_memory() -> None:
+    @fx.struct
+    class Block:
+        rows: fx.Array[fx.Float32, 16]
+        count: fx.Int8
+
+    protocol = importlib.import_module("flydsl.compiler.protocol")
+    assert (protocol.dsl_size_of(Block), protocol.dsl_align_of(Block)) == (68, 4)
+    assert (protocol.dsl_size_of(fx.Int64), protocol.dsl_align_of(fx.BFloat16)) == (8, 2)
