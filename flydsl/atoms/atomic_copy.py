@@ -28,7 +28,6 @@ class AtomicCopy(CopyOp):
     """
 
     widths = (16, 32, 64)
-    reads_target = True
 
     operation: str
     element: str

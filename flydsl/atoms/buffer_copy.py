@@ -6,17 +6,40 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from flydsl.atoms.copy import CopyOp
+from flydsl.errors import ArgumentError
+
+_LARGEST_MODIFIER = 0x1F
 
 
 @dataclass(frozen=True)
 class BufferCopy(CopyOp):
     """One thread moves `bits` contiguous bits between a buffer tensor and registers: buffer_load, buffer_store.
 
-    >>> print(BufferCopy(128))
-    !fly_rocdl.cdna3.buffer_copy<128>
+    cache_modifier: bits of the instruction, as the CDNA 3 ISA has them: 1 sc0, 2 nt (non-temporal), 16 sc1.
+
+    >>> print(BufferCopy(128), BufferCopy(32, 2))
+    !fly_rocdl.cdna3.buffer_copy<128> !fly_rocdl.cdna3.buffer_copy<32, 2>
     """
 
     name = "fly_rocdl.cdna3.buffer_copy"
     widths = (8, 16, 32, 64, 128)
     # Word 3 of a resource: raw addressing of 32-bit data, bounds checked per byte (CDNA 3 ISA, "Buffer Resource").
     resource_flags: ClassVar[int] = 0x27000
+
+    cache_modifier: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.cache_modifier) is not int or not 0 <= self.cache_modifier <= _LARGEST_MODIFIER:
+            raise ArgumentError(
+                f"BufferCopy with cache_modifier={self.cache_modifier!r}", hint=f"bits from 0 to {_LARGEST_MODIFIER}"
+            )
+
+    @classmethod
+    def from_text(cls, bits: int, parameters: list[str]) -> BufferCopy:
+        if len(parameters) > 1 or not all(map(str.isdecimal, parameters)):
+            raise ArgumentError(f"{cls.name} of {bits} bits with {parameters}: at most a cache modifier")
+        return cls(bits, *map(int, parameters))
+
+    def __str__(self) -> str:
+        return f"!{self.name}<{self.bits}, {self.cache_modifier}>" if self.cache_modifier else super().__str__()

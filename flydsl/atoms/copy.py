@@ -16,14 +16,12 @@ _FAMILIES: dict[str, type[CopyOp]] = {}
 class CopyOp:
     """An instruction by which each of `threads` threads moves `bits` bits.
 
-    name: the type's name in MLIR text, such as `fly.universal_copy`. reads_target: what the target held decides what
-    it holds then.
+    name: the type's name in MLIR text, such as `fly.universal_copy`.
     """
 
     name: ClassVar[str]
     widths: ClassVar[tuple[int, ...]]
     threads: ClassVar[int] = 1
-    reads_target: ClassVar[bool] = False
 
     bits: int
 
@@ -41,6 +39,13 @@ class CopyOp:
         """The architectures that have it; None where all of them do."""
         return None
 
+    @classmethod
+    def from_text(cls, bits: int, parameters: list[str]) -> CopyOp:
+        """The instruction with what its text says after its bits."""
+        if len(parameters) != len(fields(cls)) - 1:
+            raise ArgumentError(f"{cls.name} of {bits} bits with {parameters}: it has {len(fields(cls))} parameters")
+        return cls(bits, *parameters)
+
     def __str__(self) -> str:
         return f"!{self.name}<{self.bits}>"
 
@@ -55,6 +60,4 @@ def parse_copy_op(text: str) -> CopyOp:
     if match is None or match[1] not in _FAMILIES:
         raise ArgumentError(f"{text!r} is not a copy instruction", hint=f"known: {', '.join(_FAMILIES)}")
     family, parameters = _FAMILIES[match[1]], match[3].removeprefix(", ").split(", ") if match[3] else []
-    if len(parameters) != len(fields(family)) - 1:
-        raise ArgumentError(f"{text!r}: {match[1]} has {len(fields(family))} parameters")
-    return family(int(match[2]), *parameters)
+    return family.from_text(int(match[2]), parameters)

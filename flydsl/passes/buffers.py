@@ -50,7 +50,7 @@ def make_resource(op: ir.Operation) -> ir.Value:
 def load(atom: ir.Value, view: ir.Value, vector: ir.Type, at: ir.Location) -> ir.Value:
     """Load one call's vector from a view of a buffer tensor."""
     transfer = _transfer_type(fly_type(atom.type).op.bits)
-    operands = [*_address(atom, view, at), constant(0, 32, at)]
+    operands = [*_address(atom, view, at), _cache_modifier(atom, at)]
     value = create("rocdl.raw.ptr.buffer.load", operands, [transfer], at).result
     stored = create("llvm.bitcast", [value], [storage_type(vector)], at).result
     return convert_storage(stored, vector, at)
@@ -61,8 +61,12 @@ def store(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> N
     transfer = _transfer_type(fly_type(atom.type).op.bits)
     stored = convert_storage(value, storage_type(value.type), at)
     moved = create("llvm.bitcast", [stored], [transfer], at).result
-    operands = [moved, *_address(atom, view, at), constant(0, 32, at)]
+    operands = [moved, *_address(atom, view, at), _cache_modifier(atom, at)]
     create("rocdl.raw.ptr.buffer.store", operands, [], at)
+
+
+def _cache_modifier(atom: ir.Value, at: ir.Location) -> ir.Value:
+    return constant(fly_type(atom.type).op.cache_modifier, 32, at)
 
 
 def load_to_lds(atom: ir.Value, view: ir.Value, target: ir.Value, at: ir.Location) -> None:

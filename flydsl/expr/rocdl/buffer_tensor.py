@@ -73,17 +73,20 @@ def _bounded(size: Int64) -> Int64:
     return (size > _MAX_BYTES).select(Int64(_MAX_BYTES), size)
 
 
-def BufferCopy(bits: int) -> CopyOp:
-    """A copy of `bits` contiguous bits (8 to 128) between a buffer tensor and registers."""
-    return located(atoms.BufferCopy, bits)
+def BufferCopy(bits: int, cache_modifier: int = 0) -> CopyOp:
+    """A copy of `bits` contiguous bits (8 to 128) between a buffer tensor and registers.
+
+    cache_modifier: bits of the instruction, on CDNA 3 1 for sc0, 2 for nt (non-temporal), 16 for sc1.
+    """
+    return located(atoms.BufferCopy, bits, cache_modifier)
 
 
 def _width(bits: int) -> Any:
-    def make() -> CopyOp:
-        return BufferCopy(bits)
+    def make(cache_modifier: int = 0) -> CopyOp:
+        return BufferCopy(bits, cache_modifier)
 
     make.__name__ = make.__qualname__ = f"BufferCopy{bits}b"
-    make.__doc__ = f"A buffer copy of {bits} bits by one thread."
+    make.__doc__ = f"A buffer copy of {bits} bits by one thread; cache_modifier as of `BufferCopy`."
     return make
 
 

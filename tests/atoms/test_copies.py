@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flydsl.atoms import AtomicCopy, BufferAtomic, UniversalAtomic, parse_copy_op
+from flydsl.atoms import AtomicCopy, BufferAtomic, BufferCopy, UniversalAtomic, parse_copy_op
 from flydsl.errors import ArgumentError
 
 
@@ -39,7 +39,23 @@ def test_a_buffer_updates_less_than_plain_memory() -> None:
             BufferAtomic(bits, operation, element)
 
 
-@pytest.mark.parametrize("text", ["!fly.universal_atomic<32>", "!fly.universal_copy<32, add>", "!fly.nothing<32>"])
+def test_the_cache_modifier_of_a_buffer_copy() -> None:
+    for copy in (BufferCopy(32), BufferCopy(128, 2)):
+        assert parse_copy_op(str(copy)) == copy
+    with pytest.raises(ArgumentError, match="cache_modifier=32"):
+        BufferCopy(32, 32)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!fly.universal_atomic<32>",
+        "!fly.universal_copy<32, add>",
+        "!fly.nothing<32>",
+        "!fly_rocdl.cdna3.buffer_copy<32, nt>",
+        "!fly_rocdl.cdna3.buffer_copy<32, 1, 2>",
+    ],
+)
 def test_malformed_text(text: str) -> None:
     with pytest.raises(ArgumentError):
         parse_copy_op(text)

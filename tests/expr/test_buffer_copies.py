@@ -95,3 +95,27 @@ def test_a_buffer_of_another_size(known: bool) -> None:
     a, out = torch.arange(64.0), torch.zeros(64)
     launch(a, out, 10)
     assert torch.equal(out, torch.cat([a[:10] + 1, torch.zeros(54)]))
+
+
+def test_cache_modifiers_are_in_the_instructions() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        source, target = (
+            fx.logical_divide(fx.rocdl.make_buffer_tensor(T), fx.make_layout(4, 1))[None, fx.thread_idx.x]
+            for T in (A, Out)
+        )
+        register = fx.make_rmem_tensor(4, fx.Float32)
+        fx.copy(fx.make_copy_atom(fx.rocdl.BufferCopy128b(2), fx.Float32), source, register)
+        fx.copy(fx.make_copy_atom(fx.rocdl.BufferCopy(128, cache_modifier=1), fx.Float32), register, target)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=1, block=64)
+
+    a, out = torch.arange(256.0), torch.zeros(256)
+    launch(a, out)
+    assert torch.equal(out, a)
+    lines = launch.lower(a, out).artifact.isa.splitlines()
+    load, store = (next(line for line in lines if f"buffer_{name}_dwordx4" in line) for name in ("load", "store"))
+    assert load.split(";")[0].rstrip().endswith(" nt")
+    assert store.split(";")[0].rstrip().endswith(" sc0")
