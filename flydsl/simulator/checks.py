@@ -19,7 +19,9 @@ the hardware leaves undefined, and these are compared. A value is thereby follow
 scratch, to the bit; what escapes is a dependency that happens not to show for any of three contents (zeros, random
 bits, and their complement), and what the compiler made of an undefined value before there were registers.
 
-Always on are bounds, barriers that cannot be passed, and a limit of 10 million instructions per wave: `limited`.
+Always on are bounds, barriers that cannot be passed, and a limit of 10 million instructions per wave: `limited`. The
+lock-step backend would take minutes to get there. So when waves have run for a while, native code runs ahead, on copies
+of registers and memory, and if that reaches the limit, the launch ends with its error.
 
 Two atomics never race with each other. Two plain writes of the same value do: nothing orders them.
 """

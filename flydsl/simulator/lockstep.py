@@ -22,8 +22,11 @@ from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 
 Step = Callable[["Machine"], None]
 
-_TURN = 10_000
+_TURN = 2_000
 """Instructions after which a group lets others go first that stand further on."""
+
+LONG_RUN = 2_000
+"""Instructions of a wave after which native code is asked whether it ends; they may take a second here."""
 
 
 class Machine(NumpyMemory):
@@ -50,6 +53,7 @@ class Machine(NumpyMemory):
         self._executed = 0  # by the running group, not yet added to its waves
         self._following: int | None = 0  # None: the group does not go on together
         self._yielded = np.zeros(waves.count, np.bool_)
+        self._is_known_to_end = False
 
     def run(self) -> None:
         """Run every wave to its end."""
@@ -61,6 +65,22 @@ class Machine(NumpyMemory):
                         return
                     continue
                 self._run_group(*self._next_group(runnable))
+                if int(self.waves.executed.max()) >= LONG_RUN:
+                    self.look_ahead()
+
+    def look_ahead(self) -> None:
+        """InstructionLimit if a wave does not end within its limit. That changes nothing here: see `run_ahead`."""
+        if self._is_known_to_end:
+            return
+        from flydsl.simulator.native.run_ahead import run_ahead
+
+        run_ahead(self, self.workgroup_count, self._instruction_limit)
+        self._is_known_to_end = True
+
+    @property
+    def workgroup_count(self) -> int:
+        """The first workgroups of `waves`, of which others may be copies."""
+        return len(self.waves.workgroup_ids)
 
     def _next_group(self, runnable: Array) -> tuple[Array, int]:
         """The waves with the lowest pc (and one float mode), and the pc at which other waves wait for them."""
@@ -111,7 +131,7 @@ class Machine(NumpyMemory):
         self._apply_mode()
         self._executed = 0
         budget = self._instruction_limit - int(waves.executed[group].max())
-        limit = min(budget, _TURN) if stop < len(steps) else budget
+        limit = min(budget, _TURN)
         while True:
             self._pc, self._following = pc, pc + 1
             self.instruction = instructions[pc]

@@ -7,7 +7,7 @@ up to 32 GiB still tells which buffer was meant, and never hits another one.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,18 @@ class Memory:
         copy._buffers.update(self._buffers)
         return copy
 
+    def with_copied_content(self) -> Memory:
+        """The same buffers at the same addresses with a content of their own; what overlaps here does so there."""
+        copy = Memory()
+        for group in _overlapping(self._buffers):
+            start = min(_host_range(buffer)[0] for _, buffer in group)
+            stop = max(_host_range(buffer)[1] for _, buffer in group)
+            content = _copied(start, stop - start)
+            for slot, buffer in group:
+                first = _host_range(buffer)[0] - start
+                copy._buffers[slot] = replace(buffer, data=content[first : first + buffer.size_bytes])
+        return copy
+
     def buffers(self) -> dict[int, Buffer]:
         """By the slot of the address space that each one has."""
         return dict(self._buffers)
@@ -123,3 +135,31 @@ class Memory:
         base = (slot << SLOT_SHIFT) + _SLOT_MIDDLE + page_offset
         self._buffers[slot] = Buffer(base, data, name, element_bytes, label, writable, rows)
         return base
+
+
+def _host_range(buffer: Buffer) -> tuple[int, int]:
+    """Where it begins and ends in the host's memory."""
+    start = int(buffer.data.ctypes.data)
+    return start, start + buffer.size_bytes
+
+
+def _overlapping(buffers: dict[int, Buffer]) -> list[list[tuple[int, Buffer]]]:
+    """Buffers with their slots, in groups that share no byte of the host's memory with each other."""
+    groups: list[list[tuple[int, Buffer]]] = []
+    end = -1
+    for slot, buffer in sorted(buffers.items(), key=lambda item: _host_range(item[1])):
+        start, stop = _host_range(buffer)
+        if start >= end:
+            groups.append([])
+        groups[-1].append((slot, buffer))
+        end = max(end, stop)
+    return groups
+
+
+def _copied(host_pointer: int, size_bytes: int) -> Array:
+    """A copy of host memory that is as aligned as the original."""
+    storage = np.empty(size_bytes + _ALIGNMENT_BYTES, np.uint8)
+    start = (host_pointer - storage.ctypes.data) % _ALIGNMENT_BYTES
+    content = storage[start : start + size_bytes]
+    ctypes.memmove(content.ctypes.data, host_pointer, size_bytes)
+    return content

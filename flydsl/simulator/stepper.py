@@ -9,6 +9,7 @@ sim.run()  # to the end
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from flydsl.errors import LaunchError, SimulatorError
 from flydsl.simulator.counters import current_counting
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.launch import new_machine, run_in_lockstep
-from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.lockstep import LONG_RUN, Machine
 from flydsl.simulator.places import Place, instructions_at
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.wave_state import Snapshot, WaveState
@@ -108,7 +109,8 @@ class Simulation:
         """Run up to a place, a breakpoint, or the end, whichever comes first.
 
         until: a place (see `breakpoint`), "barrier" (every wave waits there), or "kernel" (the next one starts).
-        SimulatorError where nothing is left to run, or the place has no code.
+        SimulatorError where nothing is left to run, or the place has no code. InstructionLimit where the kernel never
+        ends; native code finds that out on a copy of everything, and the simulation stands where it began to look.
         """
         launch = self._begin()
         stops = frozenset() if until in (None, "barrier", "kernel") else instructions_at(launch.program, until)
@@ -118,7 +120,11 @@ class Simulation:
                 self._machine.run()
                 self._end_kernel()
             return self
-        while not self.done:
+        for executed in itertools.count():
+            if self.done:
+                break
+            if executed == LONG_RUN:
+                self._machine.look_ahead()
             self._advance(None)
             at_kernel = until == "kernel" and self._launch is not launch
             at_barrier = until == "barrier" and self._everyone_waits()

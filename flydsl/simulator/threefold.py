@@ -87,6 +87,10 @@ class ThreefoldMachine(Machine):
 
         return noted
 
+    @property
+    def workgroup_count(self) -> int:
+        return super().workgroup_count // self._copies
+
     def with_copies(self, wave: int) -> Array:
         return wave + self._originals * np.arange(self._copies)
 

@@ -113,6 +113,10 @@ class Execution:
             for helper in helpers:
                 helper.join()
             raise
+        self.raise_first_error()
+
+    def raise_first_error(self) -> None:
+        """Raise the error of the first workgroup that had one."""
         if self._errors:
             raise min(self._errors, key=lambda e: e[0])[1]
 
@@ -132,10 +136,18 @@ class Execution:
         self.launch.set(layout.LAUNCH_NEXT, self.launch.workgroup_count)
 
     def _work(self, after_first_slice: Callable[[], None] | None = None) -> None:
-        """Execute workgroups until there are none left, in slices."""
+        """Execute workgroups until there are none left, and add up what was counted."""
         counts = None if self._counts is None else ThreadCounts(self.work.program)
         self._own_counts.counts = counts
-        turns = Turns(self._group())
+        executed = self.take_turns(Turns(self._group()), after_first_slice)
+        with self._lock:
+            self._executed += executed
+            if self._counts is not None and counts is not None:
+                merge(self._counts, counts.counts())
+                merge(self._counts, counts.fallen_back)
+
+    def take_turns(self, turns: Turns, after_first_slice: Callable[[], None] | None = None) -> int:
+        """Execute groups in slices until they find no more workgroups. Returns the number of instructions."""
         budget, executed = _FIRST_SLICE, 0
         while (group := turns.next()) and not self._stop.is_set():
             if self._is_pointless(group):
@@ -157,11 +169,7 @@ class Execution:
             if after_first_slice:
                 after_first_slice()
                 after_first_slice = None
-        with self._lock:
-            self._executed += executed
-            if self._counts is not None and counts is not None:
-                merge(self._counts, counts.counts())
-                merge(self._counts, counts.fallen_back)
+        return executed
 
     def _group(self) -> Group:
         counts = self._own_counts.counts

@@ -12,8 +12,8 @@ class Turns:
     it probably do not either: with equal shares it would take as many times longer to find out as there are groups.
     """
 
-    def __init__(self, first: Group) -> None:
-        self._groups = [first]
+    def __init__(self, *groups: Group) -> None:
+        self._groups = list(groups)
         self._is_firsts_turn = False
         self._other = 0
 

@@ -1,0 +1,98 @@
+"""Does what runs in lock-step end at all? Native code runs ahead, on copies of everything, and is quick to tell."""
+
+from __future__ import annotations
+
+from flydsl.errors import SimulatorError
+from flydsl.simulator.errors import InstructionLimit
+from flydsl.simulator.launch import bound_steps
+from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.group import Group, SharedWaves
+from flydsl.simulator.native.machine import Execution
+from flydsl.simulator.native.turns import Turns
+from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, Dim3, Waves
+
+
+def run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
+    """InstructionLimit if one of a machine's first workgroups does not end within `limit` instructions of a wave.
+
+    Whatever else goes wrong ahead is for the machine itself to find.
+    """
+    work = _Continuation(machine, workgroups)
+    execution = _Continued(work, limit)
+    groups = [execution.continued_group(i) for i in range(workgroups) if work.is_running(i)]
+    try:
+        execution.take_turns(Turns(*groups))
+        execution.raise_first_error()
+    except InstructionLimit:
+        raise
+    except SimulatorError:
+        return
+
+
+class _Continuation:
+    """`Work` for the native machine: the first workgroups of a lock-step machine, from where they stand."""
+
+    def __init__(self, machine: Machine, workgroups: int) -> None:
+        self.program, self.symbols = machine.program, dict(machine.symbols)
+        self.memory = machine.memory.with_copied_content()
+        self.state = machine.waves
+        self.grid = workgroups, 1, 1
+        self.mode = FloatMode(int(self.state.mode[0, 0]))
+        self.vgprs = min(len(self.state.vgpr), ACCUMULATION_ROW)
+        self.agprs = max(len(self.state.vgpr) - ACCUMULATION_ROW, 0)
+
+    def waves(self, workgroup_ids: list[Dim3]) -> Waves:
+        state = self.state
+        return Waves(
+            workgroup_ids,
+            state.block,
+            vgprs=self.vgprs,
+            agprs=self.agprs,
+            lds_bytes=state.lds_bytes,
+            scratch_bytes=state.scratch_bytes,
+            entry=0,
+            mode=self.mode.bits,
+        )
+
+    def workgroup_id_registers(self) -> tuple[None, None, None]:
+        return None, None, None  # no workgroup starts
+
+    def waves_of(self, workgroup: int) -> slice:
+        count = self.state.waves_per_workgroup
+        return slice(workgroup * count, (workgroup + 1) * count)
+
+    def is_running(self, workgroup: int) -> bool:
+        return bool((self.state.status[self.waves_of(workgroup)] != ENDED).any())
+
+
+class _Continued(Execution):
+    """An execution all of whose workgroups have started."""
+
+    def __init__(self, work: _Continuation, limit: int) -> None:
+        super().__init__(work, limit, lambda: bound_steps(work.program))
+        self._continuation = work
+        self.launch.set(layout.LAUNCH_NEXT, self.launch.workgroup_count)
+
+    def continued_group(self, workgroup: int) -> Group:
+        """A workgroup with the state that it has in the lock-step machine."""
+        state, chosen = self._continuation.state, self._continuation.waves_of(workgroup)
+        group = Group(self.launch.template, self.launch)
+        group.set(layout.GROUP_WORKGROUP, workgroup)
+        group.set(layout.GROUP_ACTIVE, 1)
+        for w in range(group.wave_count):
+            self.launch.fill_wave(group.wave(w), 0)
+        shared = self._shared(group)
+        for name in ("sgpr", "scc", "mode", "status", "executed", "pc"):
+            getattr(shared, name)[:] = getattr(state, name)[chosen]
+        shared.vgpr[: len(state.vgpr)] = state.vgpr[:, chosen]
+        for name in ("lds", "scratch"):
+            of_workgroup = getattr(state, name).reshape(len(state.workgroup_ids), -1)[workgroup]
+            getattr(shared, name)[: of_workgroup.size] = of_workgroup
+        for w in range(group.wave_count):
+            self._resume(shared, group, w)
+        return group
+
+    def _shared(self, group: Group) -> SharedWaves:
+        return group.waves(self._continuation.state.workgroup_ids[group.workgroup])
