@@ -23,6 +23,10 @@ _EM_AMDGPU = 224
 _NT_AMDGPU_METADATA = 32
 _SHT_SYMTAB, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 7, 8, 11
 
+_RELOCATION = struct.Struct("<QQq")
+_RELOCATED_BYTES = {1: 4, 2: 4, 3: 8, 4: 4, 5: 8, 6: 4, 7: 4, 8: 4, 9: 4, 10: 4, 11: 4, 13: 8, 14: 2}
+"""By type (LLVM, AMDGPUUsage, "Relocation Records"); 12 is not in use."""
+
 _ROUND_MODES = ("near_even", "plus_infinity", "minus_infinity", "zero")
 _DENORM_MODES = ("flush_src_dst", "flush_dst", "flush_src", "flush_none")
 
@@ -155,6 +159,31 @@ def read_hsaco(data: bytes) -> Hsaco:
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise HsacoError(f"the code object's metadata is not as documented: {error!r}") from error
     return Hsaco(target, elf.content(text), text.address, kernels)
+
+
+class Contents(NamedTuple):
+    """The bytes of sections by name, and of a relocatable object the parts of them that the linker fills in."""
+
+    sections: Mapping[str, bytes]
+    filled_by_the_linker: Mapping[str, list[slice]]
+
+
+def read_contents(data: bytes) -> Contents:
+    """The sections of a code object, linked or not. HsacoError for anything else, and for unknown relocations."""
+    elf = _Elf(data)
+    sections = {section.name: elf.content(section) for section in elf.sections}
+    filled: dict[str, list[slice]] = {}
+    for name, content in sections.items():
+        if name.startswith(".rela."):
+            filled[name.removeprefix(".rela")] = [_relocated(*entry) for entry in _RELOCATION.iter_unpack(content)]
+    return Contents(sections, filled)
+
+
+def _relocated(offset: int, info: int, _addend: int) -> slice:
+    kind = info & 0xFFFF_FFFF
+    if kind not in _RELOCATED_BYTES:
+        raise HsacoError(f"the object has a relocation of type {kind}, which is not documented for AMD GPUs")
+    return slice(offset, offset + _RELOCATED_BYTES[kind])
 
 
 def decode_kernel_descriptor(data: bytes, arch_name: str) -> KernelDescriptor:
@@ -315,11 +344,11 @@ class _Elf:
         machine = self._unpack("<H", 18)[0]
         if machine != _EM_AMDGPU:
             raise HsacoError(f"not a code object: its ELF machine is {machine}, AMD GPUs are {_EM_AMDGPU}")
-        self._sections = self._read_sections()
+        self.sections = self._read_sections()
         self.symbols = self._read_symbols()
 
     def section(self, name: str) -> _Section:
-        for section in self._sections:
+        for section in self.sections:
             if section.name == name:
                 return section
         raise HsacoError(f"the code object has no section {name}")
@@ -334,13 +363,13 @@ class _Elf:
         return b"" if section.kind == _SHT_NOBITS else self._slice(section.offset, section.size)
 
     def at_address(self, address: int, size: int) -> bytes:
-        for section in self._sections:
+        for section in self.sections:
             if section.address and 0 <= address - section.address <= section.size - size:
                 return self._slice(section.offset + address - section.address, size)
         raise HsacoError(f"the code object has no {size} bytes at address {address:#x}")
 
     def notes(self) -> Iterator[tuple[bytes, int, bytes]]:
-        for section in self._sections:
+        for section in self.sections:
             if section.kind != _SHT_NOTE:
                 continue
             position, stop = section.offset, section.offset + section.size
@@ -366,12 +395,12 @@ class _Elf:
     def _read_symbols(self) -> dict[str, _Symbol]:
         """Local symbols too, where the linker kept them; .dynsym is what is left in a stripped file."""
         symbols = {}
-        for section in self._sections:
+        for section in self.sections:
             if section.kind not in (_SHT_SYMTAB, _SHT_DYNSYM):
                 continue
-            if section.link >= len(self._sections):
+            if section.link >= len(self.sections):
                 raise HsacoError(f"section {section.name} of the code object has no string table")
-            names_at = self._sections[section.link].offset
+            names_at = self.sections[section.link].offset
             for position in range(section.offset, section.offset + section.size, 24):
                 name, _info, _other, _index, value, size = self._unpack("<IBBHQQ", position)
                 symbols[self._string(names_at + name)] = _Symbol(value, size)

@@ -19,6 +19,7 @@ from flydsl.hsaco import KernelArg
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import ListingError
 from flydsl.simulator.launch import launch, prepare
+from flydsl.simulator.listing_check import check_listing as compare
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.stepper import Simulation
@@ -30,16 +31,22 @@ _HOW_TO_GET_ONE = (
 )
 
 
-def load(code: str | Path | bytes, listing: str | Path | None = None) -> LoadedModule:
+def load(code: str | Path | bytes, listing: str | Path | None = None, *, check_listing: bool = True) -> LoadedModule:
     """Load a linked code object: its bytes, or the path of a file.
 
     listing: the assembly that the code object was made from, which is what the simulator decodes: a path, or the text
     itself (which has more than one line). By default the file beside the code object with the suffix .s.
+    check_listing: assemble it, and compare the bytes. Without, what runs is the listing, whatever the code object is.
+
     HsacoError for what is no code object, ListingError for a missing listing or one of something else, OSError for
     files that cannot be read.
     """
     data = code if isinstance(code, bytes) else Path(code).read_bytes()
-    return LoadedModule(Program.load(data, _listing_text(code, listing)))
+    text = _listing_text(code, listing)
+    program = Program.load(data, text)
+    if check_listing:
+        compare(data, text)
+    return LoadedModule(program)
 
 
 def _listing_text(code: str | Path | bytes, listing: str | Path | None) -> str:

@@ -44,6 +44,16 @@ declare i32 @llvm.amdgcn.workitem.id.x()
 declare i32 @llvm.amdgcn.workgroup.id.x()
 """
 
+TABLE = """
+@table = internal addrspace(4) constant [5 x i32] [i32 3, i32 1, i32 4, i32 1, i32 5], align 4
+define amdgpu_kernel void @look_up(ptr addrspace(1) %out, i32 %i) {
+  %p = getelementptr i32, ptr addrspace(4) @table, i32 %i
+  %v = load i32, ptr addrspace(4) %p
+  store i32 %v, ptr addrspace(1) %out
+  ret void
+}
+"""
+
 
 @pytest.fixture
 def files(compile_ir, tmp_path: Path) -> Path:
@@ -97,7 +107,7 @@ def test_a_kernel_of_the_dsl_and_its_listing_without_the_barrier() -> None:
         with checking():
             simulator.load(artifact.hsaco, listing).kernel(artifact.kernels[0].name).launch(*launch)
         np.testing.assert_array_equal(out, x[::-1])
-        forgetful = simulator.load(artifact.hsaco, listing.replace("s_barrier", "s_nop 0"))
+        forgetful = simulator.load(artifact.hsaco, listing.replace("s_barrier", "s_nop 0"), check_listing=False)
         with checking(), pytest.raises(LdsRace):
             forgetful.kernel(artifact.kernels[0].name).launch(*launch)
 
@@ -157,6 +167,33 @@ def test_without_a_listing(files: Path) -> None:
         simulator.load(files / "missing.hsaco")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "difference"),
+    [
+        ("v_mul_f32", "v_add_f32", "differs first at byte"),
+        ("\ts_endpgm", "\ts_nop 0\n" * 100 + "\ts_endpgm", r"bytes in the code object, \d+ by the listing"),
+    ],
+)
+def test_the_listing_of_another_version_is_refused(files: Path, old: str, new: str, difference: str) -> None:
+    listing = (files / "scale.s").read_text()
+    assert old in listing
+    changed = listing.replace(old, new)
+    with pytest.raises(ListingError, match=rf"not the listing of this code object: .text .*{difference}(.|\n)*hint"):
+        simulator.load(files / "scale.hsaco", changed)
+    simulator.load(files / "scale.hsaco", changed, check_listing=False)
+
+
+def test_what_cannot_be_compared_is_said(files: Path) -> None:
+    listing = (files / "scale.s").read_text()
+    with pytest.warns(UserWarning, match="was not compared with the code object: (.|\n)*v_unheard_of"):
+        simulator.load(files / "scale.hsaco", listing.replace("\ts_endpgm", "\tv_unheard_of v0\n\ts_endpgm", 1))
+
+
+def test_the_addresses_of_constants_are_the_linkers(compile_ir) -> None:
+    """The code object has addresses where the assembled listing has none yet."""
+    simulator.load(*compile_ir(TABLE))
+
+
 def test_neither_mlir_nor_torch_is_needed(files: Path) -> None:
     script = f"""
         import sys
@@ -168,8 +205,10 @@ def test_neither_mlir_nor_torch_is_needed(files: Path) -> None:
                     raise ImportError("this test forbids " + name)
 
         sys.meta_path.insert(0, Forbidden())
+        import warnings
         from flydsl import simulator
 
+        warnings.filterwarnings("ignore", "the listing was not compared .* no assembler")
         kernel = simulator.load({str(files / "scale.hsaco")!r}).kernel("scale")
         out, x = np.zeros(100, np.float32), np.arange(100, dtype=np.float32)
         args = [out, x, 2.0, 100, np.float16(0), 0]
