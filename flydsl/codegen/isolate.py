@@ -14,9 +14,10 @@ import pickle
 import resource
 import signal
 import tempfile
+import threading
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import IO, Any, Generic, NoReturn, TypeVar
 
 from flydsl.errors import CompileError
@@ -65,16 +66,36 @@ def start_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextMan
     """
     # Files, not pipes: nobody has to read while the child writes, and a third process cannot hold an end open.
     result, stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - Isolated closes them
+    pid = 0
     try:
-        with lock:
+        with lock, _interrupt_afterwards():
             pid = _fork()
             if pid == 0:
                 _run_child(work, result, stderr)
     except BaseException:
+        if pid:
+            _end(pid)
         result.close()
         stderr.close()
         raise
     return Isolated(pid, result, stderr)
+
+
+@contextlib.contextmanager
+def _interrupt_afterwards() -> Iterator[None]:
+    """Put a Ctrl-C off: what is raised in the hooks that Python calls at a fork, it prints and forgets."""
+    is_in_hands_of_python = signal.getsignal(signal.SIGINT) is not None
+    if threading.current_thread() is not threading.main_thread() or not is_in_hands_of_python:
+        yield  # no KeyboardInterrupt is raised here
+        return
+    interrupts: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _frame: interrupts.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
 
 
 def run_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> tuple[T, str]:
@@ -95,6 +116,7 @@ def _fork() -> int:
 def _run_child(work: Callable[[], Any], result: IO[bytes], stderr: IO[bytes]) -> NoReturn:
     status = 1
     try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # one in the terminal is for this process, too
         gc.disable()  # a collection would copy every page that holds a Python object: 150 ms with torch loaded
         faulthandler.disable()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -112,7 +134,11 @@ def _wait(pid: int) -> int:
     try:
         return os.waitpid(pid, 0)[1]
     except BaseException:  # a KeyboardInterrupt, mostly: do not leave the child behind
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        _end(pid)
         raise
+
+
+def _end(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)

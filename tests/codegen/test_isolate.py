@@ -2,14 +2,19 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from flydsl.codegen.isolate import ProcessEndedError, run_isolated
 
+ROOT = Path(__file__).parents[2]
 LOCK = threading.RLock()
 
 
@@ -74,3 +79,33 @@ def test_an_interrupt_ends_the_child_too() -> None:
         signal.signal(signal.SIGALRM, previous)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_an_interrupt_during_the_fork_is_not_lost() -> None:
+    """Python prints what its hooks at a fork raise, and goes on."""
+    script = """
+        import os, signal, threading
+        from flydsl.codegen.isolate import run_isolated
+
+        os.register_at_fork(before=lambda: signal.raise_signal(signal.SIGINT))
+        handler = signal.getsignal(signal.SIGINT)
+        try:
+            run_isolated(signal.pause, lock=threading.RLock())
+        except KeyboardInterrupt:
+            print("interrupted")
+        assert signal.getsignal(signal.SIGINT) is handler
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            print("no child is left")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.split("\n")[:2] == ["interrupted", "no child is left"]
+    assert done.stderr == ""
