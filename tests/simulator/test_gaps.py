@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import struct
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.simulator import MemoryFault
+from flydsl.simulator import Memory, MemoryFault, Program, launch
 from flydsl.simulator.gaps import rows_of, touches_gap
 from flydsl.utils import env
 
@@ -68,3 +69,54 @@ def test_one_element_past_the_row_of_a_view_is_found(backend: str, monkeypatch: 
         assert e.value.access.lane == 31
         assert e.value.access.workgroup == (0, 0, 0)
     assert (right == 7).all()
+
+
+GATHER = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+define amdgpu_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %offsets, ptr addrspace(1) %y) #0 {
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %po = getelementptr i64, ptr addrspace(1) %offsets, i32 %t
+  %o = load i64, ptr addrspace(1) %po
+  %p = getelementptr i8, ptr addrspace(1) %x, i64 %o
+  %v = load i16, ptr addrspace(1) %p
+  %q = getelementptr i16, ptr addrspace(1) %y, i32 %t
+  store i16 %v, ptr addrspace(1) %q
+  ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="1,64" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((1000, 32), (64, 1)),
+        ((999, 31), (37, 1)),
+        ((100, 7, 3), (1000, 101, 33)),
+        ((2, 5, 4), (2_000_003, 77, 5)),
+        ((3, 3), (3_333_333, 1_111_111)),
+    ],
+)
+def test_native_code_looks_at_every_lane(compile_ir, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """It does so for all lanes at once, with reciprocals; here is what each element's offset should say."""
+    random = np.random.default_rng(0)
+    elements = 2 * (1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)))
+    x = random.integers(0, 256, elements, np.uint8)
+    offsets, y = np.zeros(64, np.int64), np.zeros(64, np.uint16)
+    memory, program = Memory(), Program.load(*compile_ir(GATHER))
+    rows = rows_of(shape, strides, 2)
+    base = memory.map(x.ctypes.data, x.size, name="x", element_bytes=2, label="a view", rows=rows)
+    others = [memory.map_array(array, name=name) for array, name in ((offsets, "offsets"), (y, "y"))]
+    options = {"grid": (1, 1, 1), "block": (64, 1, 1), "memory": memory, "kernarg": struct.pack("<3Q", base, *others)}
+    for _ in range(40):
+        offsets[:] = 2 * sum(random.integers(0, n, 64) * stride for n, stride in zip(shape, strides, strict=True))
+        launch(program, "k", **options)
+        np.testing.assert_array_equal(y, x[offsets] | x[offsets + 1].astype(np.uint16) << 8)
+        lane, wrong = int(random.integers(64)), 2 * int(random.integers(elements // 2))
+        offsets[lane] = wrong
+        if touches_gap(np.array([wrong]), 2, rows)[0]:
+            with pytest.raises(MemoryFault, match="in a gap between its elements") as caught:
+                launch(program, "k", **options)
+            assert caught.value.access.lane == lane
+        else:
+            launch(program, "k", **options)

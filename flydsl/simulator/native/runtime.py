@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from flydsl.simulator.native.runtime_gaps import gap_functions
 from flydsl.simulator.native.runtime_movement import moving_functions
 from flydsl.simulator.native.runtime_resolve import resolving_functions
 from flydsl.simulator.native.runtime_schedule import leave_function
@@ -14,6 +15,7 @@ _DEFINITION = re.compile(r"^define .*?^}$", re.DOTALL | re.MULTILINE)
 _CALLED = re.compile(r"@([\w.]+)\(")
 _INTRINSICS = {
     "llvm.cttz.i64": "declare i64 @llvm.cttz.i64(i64, i1)",
+    "llvm.floor.v64f64": "declare <64 x double> @llvm.floor.v64f64(<64 x double>)",
     "llvm.memcpy.p0.p0.i64": "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
     "llvm.memset.p0.i64": "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
     "llvm.vector.reduce.or.v64i64": "declare i64 @llvm.vector.reduce.or.v64i64(<64 x i64>)",
@@ -24,7 +26,7 @@ _INTRINSICS = {
 @cache
 def _functions() -> dict[str, str]:
     """The definition of each function."""
-    definitions = _DEFINITION.findall(resolving_functions() + moving_functions() + leave_function())
+    definitions = _DEFINITION.findall(resolving_functions() + gap_functions() + moving_functions() + leave_function())
     return {_CALLED.findall(text)[0]: text for text in definitions}
 
 

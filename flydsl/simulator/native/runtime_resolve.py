@@ -28,38 +28,6 @@ define private ptr @buffer_at(ptr %wave, i64 %address) {{
   ret ptr %result
 }}
 
-; Whether an access of `size` bytes touches a gap of a buffer.
-define private i1 @touches_gap(ptr %buffer, i64 %start, i64 %size) {{
-entry:
-  %pr = getelementptr i8, ptr %buffer, i64 {layout.BUFFER_ROWS}
-  %rows = load ptr, ptr %pr
-  %pc = getelementptr i8, ptr %buffer, i64 {layout.BUFFER_ROW_COUNT}
-  %count = load i64, ptr %pc
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %entry ], [ %next, %within ]
-  %offset = phi i64 [ %start, %entry ], [ %rest, %within ]
-  %more = icmp ult i64 %i, %count
-  br i1 %more, label %look, label %no
-look:
-  %o = mul i64 %i, {layout.ROWS_BYTES}
-  %ps = getelementptr i8, ptr %rows, i64 %o
-  %stride = load i64, ptr %ps
-  %pe = getelementptr i8, ptr %ps, i64 8
-  %extent = load i64, ptr %pe
-  %rest = urem i64 %offset, %stride
-  %end = add i64 %rest, %size
-  %beyond = icmp ugt i64 %end, %extent
-  br i1 %beyond, label %yes, label %within
-within:
-  %next = add i64 %i, 1
-  br label %loop
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-
 ; Where `size` bytes at a global address are on the host, or null. `row_size` bytes of them must lie in one row.
 define private ptr @host_of(ptr %wave, i64 %address, i64 %size, i64 %row_size, i1 %write) {{
   %entry = call ptr @buffer_at(ptr %wave, i64 %address)
@@ -158,8 +126,12 @@ check:
   %prc = getelementptr i8, ptr %entry, i64 {layout.BUFFER_ROW_COUNT}
   %row_levels = load i64, ptr %prc
   %dense = icmp eq i64 %row_levels, 0
-  %simple = and i1 %inside, %dense
-  br i1 %simple, label %together, label %apart
+  br i1 %inside, label %inside_of_all, label %apart
+inside_of_all:
+  br i1 %dense, label %together, label %with_gaps
+with_gaps:
+  %gap = call i1 @some_touch_gap(ptr %entry, <64 x i64> %relevant, i64 %size)
+  br i1 %gap, label %apart, label %together
 together:
   %si = insertelement <64 x i64> poison, i64 %storage, i64 0
   %storages = shufflevector <64 x i64> %si, <64 x i64> poison, <64 x i32> zeroinitializer
