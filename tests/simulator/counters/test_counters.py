@@ -176,6 +176,51 @@ def test_bank_conflicts_of_wide_accesses(
     assert (line.lds_passes, line.lds_max_ways) == (passes, max_ways)
 
 
+SWIZZLES = {
+    "plain": (lambda row, chunk: 128 * row + 16 * chunk, 4),
+    "padded": (lambda row, chunk: 144 * row + 16 * chunk, 2),
+    "xor": (lambda row, chunk: 128 * row + 16 * (chunk ^ (row & 7)), 1),
+}
+
+
+@BACKENDS
+@pytest.mark.parametrize("swizzle", SWIZZLES)
+def test_bank_conflicts_of_a_tile_of_halves(compile_ir: Compile, backend: str, swizzle: str) -> None:
+    """16 rows of 128 bytes, read in chunks of 16 bytes, lane by lane down a column: as measured on hardware."""
+    body = """  %pa = getelementptr i32, ptr addrspace(1) %x, i32 %t
+  %a = load i32, ptr addrspace(1) %pa
+  %p = getelementptr i8, ptr addrspace(3) @tile, i32 %a
+  %v = load volatile <4 x i32>, ptr addrspace(3) %p, align 16
+  %q = getelementptr <4 x i32>, ptr addrspace(1) %y, i32 %t
+  store <4 x i32> %v, ptr addrspace(1) %q"""
+    offset, ways = SWIZZLES[swizzle]
+    lanes, x = np.arange(64), aligned(64)
+    x[:] = offset(lanes % 16, lanes // 16)
+    line = only(count(compile_ir(HEADER + body + FOOTER), x, aligned(256), 0, backend=backend), "ds_read_b128")
+    assert (line.lds_max_ways, line.lds_passes, line.lds_conflicts) == (ways, 8 * ways, 8 * (ways - 1))
+
+
+@BACKENDS
+@pytest.mark.parametrize("probability", [1, 0.5, 0.1])
+def test_lines_of_random_addresses_in_active_lanes(compile_ir: Compile, backend: str, probability: float) -> None:
+    """Eight bytes at random dwords: some lie in two lines. Lanes with a negative offset are switched off."""
+    body = """  %pa = getelementptr i32, ptr addrspace(1) %x, i32 %t
+  %a = load i32, ptr addrspace(1) %pa
+  %on = icmp sge i32 %a, 0
+  br i1 %on, label %do, label %end
+do:
+  %p = getelementptr i8, ptr addrspace(1) %y, i32 %a
+  %v = load volatile i64, ptr addrspace(1) %p, align 4
+  br label %end
+end:"""
+    random, x = np.random.default_rng(0), aligned(64)
+    offsets, on = 4 * random.integers(0, 1000, 64), random.random(64) < probability
+    x.view(np.int32)[:] = np.where(on, offsets, -1)
+    load = only(count(compile_ir(HEADER + body + FOOTER), x, aligned(1024), 0, backend=backend), "global_load_dwordx2")
+    lines = {byte // 64 for start in offsets[on] for byte in range(start, start + 8)}
+    assert (load.active_lanes, load.global_bytes, load.global_lines) == (on.sum(), 8 * on.sum(), len(lines))
+
+
 @BACKENDS
 def test_an_access_whose_phases_are_not_published_is_said_to_be_unknown(compile_ir: Compile, backend: str) -> None:
     compiled = compile_ir(HEADER + lds_body(32, 2, "write") + FOOTER)
