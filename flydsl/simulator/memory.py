@@ -20,8 +20,8 @@ _SLOT_MIDDLE = 1 << (SLOT_SHIFT - 1)
 _SLOT_COUNT = 1 << (47 - SLOT_SHIFT)  # user addresses have 47 bits
 THROUGH_SWIZZLED_RESOURCE = 1 << 62
 """Where an access through a swizzled buffer resource goes: far from every buffer, so that it is a fault."""
-# Enough for every access to be as aligned as on the host, and little enough for addresses to be the same in every run:
-# torch and numpy align what they allocate to this.
+# Enough for every access to be as aligned as on the host, and to touch as many lines. Addresses are the same in every
+# run with torch, which aligns what it allocates to this; numpy does so to 16 bytes only.
 _ALIGNMENT_BYTES = 64
 
 Array = np.ndarray[Any, Any]

@@ -54,19 +54,21 @@ class ThreefoldMachine(Machine):
         for state in (waves.sgpr[:, :_SGPRS], waves.sgpr[:, VCC : VCC + 2], waves.sgpr[:, M0 : M0 + 1], waves.scc):
             self._fill_state(random, state)
         self._fill_state(random, waves.vgpr.swapaxes(0, 1))
-        for memory in (waves.lds, waves.scratch):
-            self._fill_state(random, memory.reshape(self._copies, -1))
+        self._fill_state(random, waves.lds.reshape(len(waves.workgroup_ids), -1))
+        self._fill_state(random, waves.scratch.reshape(waves.count, -1))
 
     def _fill_state(self, random: np.random.Generator, state: Array) -> None:
+        """state: (waves or workgroups of all copies, ...). One by one, so that Ctrl-C need not wait for all."""
         if self._copies == 1 or state.size == 0:
             return
         count = len(state) // self._copies
-        bits = random.integers(0, 256, state[:count].nbytes, np.uint8).view(state.dtype if state.itemsize > 1 else "u1")
-        garbage = bits.reshape(state[:count].shape)
-        if state.dtype == np.bool_:
-            garbage = garbage > 127
-        state[count : 2 * count] = garbage
-        state[2 * count :] = ~garbage
+        for i in range(count):
+            bits = np.frombuffer(random.bytes(state[i].nbytes), state.dtype if state.itemsize > 1 else np.uint8)
+            garbage = bits.reshape(state[i].shape)
+            if state.dtype == np.bool_:
+                garbage = garbage > 127
+            state[count + i] = garbage
+            state[2 * count + i] = ~garbage
 
     def _agree(self, state: Array) -> Array:
         """For the waves of the first copy: where all copies have the same."""
