@@ -23,6 +23,7 @@ THROUGH_SWIZZLED_RESOURCE = 1 << 62
 # Enough for every access to be as aligned as on the host, and to touch as many lines. Addresses are the same in every
 # run with torch, which aligns what it allocates to this; numpy does so to 16 bytes only.
 _ALIGNMENT_BYTES = 64
+_COPIED_AT_ONCE = 1 << 26
 
 Array = np.ndarray[Any, Any]
 
@@ -161,5 +162,7 @@ def _copied(host_pointer: int, size_bytes: int) -> Array:
     storage = np.empty(size_bytes + _ALIGNMENT_BYTES, np.uint8)
     start = (host_pointer - storage.ctypes.data) % _ALIGNMENT_BYTES
     content = storage[start : start + size_bytes]
-    ctypes.memmove(content.ctypes.data, host_pointer, size_bytes)
+    for first in range(0, size_bytes, _COPIED_AT_ONCE):  # Ctrl-C need not wait for all of it
+        count = min(_COPIED_AT_ONCE, size_bytes - first)
+        ctypes.memmove(content.ctypes.data + first, host_pointer + first, count)
     return content
