@@ -22,18 +22,16 @@ from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 
 Step = Callable[["Machine"], None]
 
-_TURN = 2_000
-"""Instructions after which a group lets others go first that stand further on."""
-
-LONG_RUN = 2_000
-"""Instructions of a wave after which native code is asked whether it ends; they may take a second here."""
-
 
 class Machine(NumpyMemory):
     """The lock-step backend: a builder whose values are arrays, and the loop that runs it.
 
-    `steps` is one callable per instruction of the program, from `registers.bind`.
+    `steps` is one callable per instruction of the program, from `registers.bind`. After `turn_instructions` a group
+    lets others go first that stand further on, and native code is asked whether the waves end (`look_ahead`): they may
+    have taken a second.
     """
+
+    turn_instructions = 2_000
 
     def __init__(
         self,
@@ -65,7 +63,7 @@ class Machine(NumpyMemory):
                         return
                     continue
                 self._run_group(*self._next_group(runnable))
-                if int(self.waves.executed.max()) >= LONG_RUN:
+                if int(self.waves.executed.max()) >= self.turn_instructions:
                     self.look_ahead()
 
     def look_ahead(self) -> None:
@@ -104,7 +102,7 @@ class Machine(NumpyMemory):
                 pc, wave = int(self.waves.pc[group[0]]), int(group[0])
                 raise limit_error(self._instruction_limit, self.program, pc, self.waves, wave)
             self._run_group(group, stop=-1)
-            if int(self.waves.executed[group].max()) % _TURN == 0:
+            if int(self.waves.executed[group].max()) % self.turn_instructions == 0:
                 self._yielded[group] = True
 
     def next_group(self) -> Array:
@@ -131,7 +129,7 @@ class Machine(NumpyMemory):
         self._apply_mode()
         self._executed = 0
         budget = self._instruction_limit - int(waves.executed[group].max())
-        limit = min(budget, _TURN)
+        limit = min(budget, self.turn_instructions)
         while True:
             self._pc, self._following = pc, pc + 1
             self.instruction = instructions[pc]

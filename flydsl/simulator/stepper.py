@@ -20,7 +20,7 @@ from flydsl.errors import LaunchError, SimulatorError
 from flydsl.simulator.counters import current_counting
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.launch import new_machine, run_in_lockstep
-from flydsl.simulator.lockstep import LONG_RUN, Machine
+from flydsl.simulator.lockstep import Machine
 from flydsl.simulator.places import Place, instructions_at
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.wave_state import Snapshot, WaveState
@@ -123,7 +123,7 @@ class Simulation:
         for executed in itertools.count():
             if self.done:
                 break
-            if executed == LONG_RUN:
+            if executed == self._machine.turn_instructions:
                 self._machine.look_ahead()
             self._advance(None)
             at_kernel = until == "kernel" and self._launch is not launch
