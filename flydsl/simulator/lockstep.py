@@ -23,15 +23,18 @@ from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 Step = Callable[["Machine"], None]
 
 
+_TURN = 10_000
+"""Instructions after which a group lets others go first that stand further on."""
+
+
 class Machine(NumpyMemory):
     """The lock-step backend: a builder whose values are arrays, and the loop that runs it.
 
-    `steps` is one callable per instruction of the program, from `registers.bind`. After `turn_instructions` a group
-    lets others go first that stand further on, and native code is asked whether the waves end (`look_ahead`): they may
-    have taken a second.
+    `steps` is one callable per instruction of the program, from `registers.bind`. When a wave has executed
+    `patience` instructions, which may have taken a second, native code is asked whether the waves end (`look_ahead`).
     """
 
-    turn_instructions = 2_000
+    patience = 2_000
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class Machine(NumpyMemory):
                         return
                     continue
                 self._run_group(*self._next_group(runnable))
-                if int(self.waves.executed.max()) >= self.turn_instructions:
+                if int(self.waves.executed.max()) >= self.patience:
                     self.look_ahead()
 
     def look_ahead(self) -> None:
@@ -102,7 +105,7 @@ class Machine(NumpyMemory):
                 pc, wave = int(self.waves.pc[group[0]]), int(group[0])
                 raise limit_error(self._instruction_limit, self.program, pc, self.waves, wave)
             self._run_group(group, stop=-1)
-            if int(self.waves.executed[group].max()) % self.turn_instructions == 0:
+            if int(self.waves.executed[group].max()) % _TURN == 0:
                 self._yielded[group] = True
 
     def next_group(self) -> Array:
@@ -129,7 +132,9 @@ class Machine(NumpyMemory):
         self._apply_mode()
         self._executed = 0
         budget = self._instruction_limit - int(waves.executed[group].max())
-        limit = min(budget, self.turn_instructions)
+        limit = min(budget, _TURN) if stop < len(steps) else budget
+        if not self._is_known_to_end:
+            limit = min(limit, self.patience)
         while True:
             self._pc, self._following = pc, pc + 1
             self.instruction = instructions[pc]
@@ -162,7 +167,8 @@ class Machine(NumpyMemory):
         """The group may wait in a loop for what other waves have yet to do."""
         if self._executed < budget:
             self.waves.pc[self.selection] = pc
-            self._yielded[self.selection] = True
+            if self._executed >= _TURN:
+                self._yielded[self.selection] = True
             return
         self._stop_at(pc)
         wave = int(np.arange(self.waves.count)[self.selection][0])

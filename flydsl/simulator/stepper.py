@@ -123,7 +123,7 @@ class Simulation:
         for executed in itertools.count():
             if self.done:
                 break
-            if executed == self._machine.turn_instructions:
+            if executed == self._machine.patience:
                 self._machine.look_ahead()
             self._advance(None)
             at_kernel = until == "kernel" and self._launch is not launch

@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 class CountingMachine(Machine):
     """A machine that adds what it does to `counts`: executions too, unless somebody else counts these."""
 
-    turn_instructions = Machine.turn_instructions // 8  # which take as long as those of a machine that does not count
+    patience = Machine.patience // 8  # which take as long as those of a machine that does not count
 
     def __init__(
         self,
