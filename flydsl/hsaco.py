@@ -88,6 +88,7 @@ class KernelDescriptor(NamedTuple):
     ieee_mode: bool | None
     dx10_clamp: bool | None
     wgp_mode: bool | None
+    vgpr_granules: int  # how many granules of vector registers a wave is given; their size is the architecture's
     accum_offset: int | None  # the VGPR number at which the AGPRs start
 
 
@@ -223,6 +224,7 @@ def decode_kernel_descriptor(data: bytes, arch_name: str) -> KernelDescriptor:
         ieee_mode=None if gfx12 else _bit(rsrc1, 23),
         dx10_clamp=None if gfx12 else _bit(rsrc1, 21),
         wgp_mode=_bit(rsrc1, 29) if major >= 10 else None,
+        vgpr_granules=_bits(rsrc1, 0, 6) + 1,
         accum_offset=4 * (_bits(rsrc3, 0, 6) + 1) if unified else None,
     )
 

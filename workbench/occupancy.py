@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flydsl.arch import Occupancy
 from flydsl.codegen import Kernel, Resources
@@ -31,7 +32,7 @@ def kernels_html(kernels: Sequence[Kernel]) -> str:
         [code(k.name), *_amounts(k.resources).values(), _bar(now), escape(now.limiter or "nothing")]
         for k, now in ((k, Usage.of(k).occupancy) for k in kernels)
     ]
-    notes = ((k.name, note) for k in kernels for note in (dynamic_lds_note(k), next_wave(k)) if note)
+    notes = ((k.name, note) for k in kernels for note in (*launch_notes(k), next_wave(k)) if note)
     advice = "".join(title(f"{code(name)}: {escape(note)}") for name, note in notes)
     return f"<div>{table(header, rows, numbers=range(1, len(header) - 2))}{advice}</div>"
 
@@ -74,7 +75,7 @@ def kernel_text(kernel: Kernel) -> str:
     """One kernel as text."""
     lines = [f"{kernel.name} for {kernel.arch.name}", f"  {resources_text(kernel.resources)}"]
     now = Usage.of(kernel).occupancy
-    lines += [f"  {line}" for line in (occupancy_text(now), dynamic_lds_note(kernel), next_wave(kernel)) if line]
+    lines += [f"  {line}" for line in (occupancy_text(now), *launch_notes(kernel), next_wave(kernel)) if line]
     return "\n".join(lines)
 
 
@@ -112,15 +113,23 @@ def occupancy_text(occupancy: Occupancy) -> str:
     return f"{waves} of {most} waves per SIMD, {reason}"
 
 
-def dynamic_lds_note(kernel: Kernel) -> str:
-    """What the launch adds to what LLVM counts; empty where it adds nothing."""
-    if not kernel.dynamic_lds_bytes:
-        return ""
-    without = kernel.occupancy.waves_per_simd
-    return (
-        f"Its launch adds {kernel.dynamic_lds_bytes} B of LDS (smem=), which is counted here; "
-        f"LLVM, which cannot know, says {without} waves per SIMD."
-    )
+def launch_notes(kernel: Kernel) -> list[str]:
+    """What the launch decides, and LLVM cannot know."""
+    llvm = f"{kernel.occupancy.waves_per_simd} waves per SIMD"
+    smallest, largest = kernel.min_workgroup_size, kernel.info.max_workgroup_size
+    notes = []
+    if kernel.dynamic_lds_bytes is None:
+        notes.append("Its launch adds LDS of a size that is known at run time only (smem=), which is not counted here.")
+    elif kernel.dynamic_lds_bytes:
+        added = f"Its launch adds {kernel.dynamic_lds_bytes} B of LDS (smem=), which is counted here"
+        notes.append(f"{added}; LLVM, which cannot know, says {llvm}.")
+    if kernel.workgroup_size != largest:
+        now = replace(Usage.of(kernel), workgroup_size=largest).occupancy.waves_per_simd
+        sizes = f"Its workgroups may have {smallest} to {largest} threads"
+        notes.append(f"{sizes}; this is for {kernel.workgroup_size}, as in LLVM; with {largest} it is {now}.")
+    if kernel.waves_per_eu is not None:
+        notes.append(f"It asks for at most {kernel.waves_per_eu} waves per SIMD itself (amdgpu-waves-per-eu).")
+    return notes
 
 
 def next_wave(kernel: Kernel) -> str:
@@ -132,6 +141,8 @@ def advice_text(usage: Usage) -> str:
     """What would let one more wave run on a SIMD; empty at the maximum."""
     now, steps = usage.occupancy, next_steps(usage)
     if now.limiter is None:
+        return ""
+    if now.limits.get("waves_per_eu") == now.waves_per_simd:
         return ""
     if not steps:
         return "No other amount of what limits it would let more waves run."

@@ -18,6 +18,7 @@ class Usage:
     """The amounts that decide the occupancy, on an architecture.
 
     vgprs, agprs, sgprs: as LLVM counts them. lds_bytes: per workgroup. workgroup_size: threads.
+    waves_per_eu: the most waves per SIMD that the kernel itself asks for, None where it does not.
     """
 
     arch: Arch
@@ -27,19 +28,21 @@ class Usage:
     lds_bytes: int
     workgroup_size: int
     wave_size: int
+    waves_per_eu: int | None = None
 
     @staticmethod
     def of(kernel: Kernel) -> Usage:
-        """What a kernel takes, with the largest workgroup that it was compiled for and the LDS of its launch."""
+        """What a kernel takes, with workgroups of the size that LLVM takes, and with the LDS of its launch."""
         info = kernel.info
         return Usage(
             kernel.arch,
             vgprs=info.vgprs,
             agprs=info.agprs,
             sgprs=info.sgprs,
-            lds_bytes=info.lds_bytes + kernel.dynamic_lds_bytes,
-            workgroup_size=info.max_workgroup_size,
+            lds_bytes=info.lds_bytes + (kernel.dynamic_lds_bytes or 0),
+            workgroup_size=kernel.workgroup_size,
             wave_size=info.wave_size,
+            waves_per_eu=kernel.waves_per_eu,
         )
 
     @property
@@ -53,6 +56,7 @@ class Usage:
             lds_bytes=self.lds_bytes,
             workgroup_size=self.workgroup_size,
             wave_size=self.wave_size,
+            waves_per_eu=self.waves_per_eu,
         )
 
     def amount(self, resource: str) -> int:
@@ -128,6 +132,8 @@ def next_steps(usage: Usage) -> list[Step]:
     """
     now = usage.occupancy
     if now.limiter is None:
+        return []
+    if now.limits.get("waves_per_eu") == now.waves_per_simd:
         return []
     steps = []
     for resource in RESOURCES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Phases = tuple[tuple[int, ...], ...]
 
@@ -14,10 +14,12 @@ class RegisterFile:
 
     size: registers that the waves on the SIMD share.
     granule: a wave is given a multiple of this many.
+    encoding_granule: of which a kernel descriptor says how many a wave needs.
     """
 
     size: int
     granule: int
+    encoding_granule: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,6 +31,7 @@ class Arch:
     addressable_vgprs: VGPRs one wave can name; unified_agprs: the same number of AGPRs besides, from the same file.
     sgprs_limit_waves: the waves of a SIMD share its scalar registers; otherwise every wave has all it can name.
     lds_simds: SIMDs that share one LDS pool of lds_pool_bytes.
+    has_cu_mode: whether a kernel can ask to stay on one half of these SIMDs, with one half of the pool.
     lds_granule_bytes: what the hardware rounds a workgroup's LDS up to.
     lds_banks: None where not known. lds_phases: "read_b128" -> groups of lanes that compete; what is not in it is not
     known (see `lds_banks`).
@@ -52,11 +55,22 @@ class Arch:
     lds_phases: Mapping[str, Phases] = field(hash=False)
     max_workgroup_size: int = 1024
     float8_conversions: tuple[str, ...] = ()
+    has_cu_mode: bool = False
 
     @property
     def wave_size(self) -> int:
         """Lanes of a wave, unless the kernel asks for another size."""
         return next(iter(self.vgpr_files))
+
+    def in_cu_mode(self) -> Arch:
+        """What a kernel sees that is compiled to stay on one of the two compute units that share an LDS pool."""
+        return replace(
+            self,
+            lds_simds=self.lds_simds // 2,
+            lds_pool_bytes=self.lds_pool_bytes // 2,
+            max_multi_wave_workgroups=self.max_multi_wave_workgroups // 2,
+            has_cu_mode=False,
+        )
 
     def __repr__(self) -> str:
         return f"get_arch({self.name!r})"

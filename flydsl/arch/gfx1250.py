@@ -8,7 +8,7 @@ GFX1250 = Arch(
     name="gfx1250",
     max_waves_per_simd=16,
     max_multi_wave_workgroups=16,
-    vgpr_files={32: RegisterFile(size=1024, granule=16)},
+    vgpr_files={32: RegisterFile(size=1024, granule=16, encoding_granule=16)},
     addressable_vgprs=1024,
     unified_agprs=False,
     sgprs_limit_waves=False,

@@ -9,7 +9,7 @@ GFX950 = Arch(
     name="gfx950",
     max_waves_per_simd=8,
     max_multi_wave_workgroups=16,
-    vgpr_files={64: RegisterFile(size=512, granule=8)},
+    vgpr_files={64: RegisterFile(size=512, granule=8, encoding_granule=8)},
     addressable_vgprs=256,
     unified_agprs=True,
     sgprs_limit_waves=True,

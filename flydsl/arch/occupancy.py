@@ -23,7 +23,7 @@ _MAX_SGPRS = 108
 class Occupancy:
     """Waves per SIMD, and what each resource alone would allow.
 
-    limits: "VGPR", "SGPR", "LDS" and "workgroup" -> waves per SIMD.
+    limits: "VGPR", "SGPR", "LDS" and "workgroup" -> waves per SIMD; "waves_per_eu" too where the kernel asks for few.
     limiter: the resource that allows the fewest, None at the architecture's maximum.
     vgprs_allocated: per wave and lane, rounded as the hardware rounds; lds_bytes_allocated: per workgroup, likewise.
     """
@@ -46,11 +46,13 @@ def occupancy(
     lds_bytes: int = 0,
     workgroup_size: int,
     wave_size: int | None = None,
+    waves_per_eu: int | None = None,
 ) -> Occupancy:
     """The occupancy of a kernel.
 
     vgprs, agprs: LLVM's NumVgprs and NumAgprs. sgprs: LLVM's TotalNumSgprs, with VCC and other special registers.
     lds_bytes: per workgroup. workgroup_size: in threads. wave_size: in lanes, the architecture's default when None.
+    waves_per_eu: the most waves per SIMD that the kernel itself asks for, None where it does not.
     Raises ArchError for more than the architecture has.
 
     >>> from flydsl.arch import get_arch
@@ -72,6 +74,9 @@ def occupancy(
         "LDS": _lds_limit(arch, lds_bytes, waves_per_workgroup),
         "workgroup": _workgroup_limit(arch, waves_per_workgroup),
     }
+    if waves_per_eu is not None:
+        _check_range(arch, "waves_per_eu", waves_per_eu, 1, arch.max_waves_per_simd)
+        limits["waves_per_eu"] = waves_per_eu
     waves = min(limits.values())
     return Occupancy(
         waves_per_simd=waves,
@@ -82,6 +87,33 @@ def occupancy(
         vgprs_allocated=vgprs_allocated,
         lds_bytes_allocated=_align(lds_bytes, arch.lds_granule_bytes),
     )
+
+
+def llvm_workgroup_size(
+    arch: Arch, smallest: int, largest: int, *, lds_bytes: int = 0, wave_size: int | None = None
+) -> int:
+    """The size, in threads, that LLVM's occupancy is for where a kernel takes workgroups of `smallest` to `largest`.
+
+    The largest, unless more waves fit in workgroups of the smallest size. These may then be as large as leaves room for
+    equally many of them.
+
+    >>> from flydsl.arch import get_arch
+    >>> [llvm_workgroup_size(get_arch("gfx942"), 1, n) for n in (768, 1024)]
+    [64, 1024]
+    """
+    wave_size = arch.wave_size if wave_size is None else wave_size
+    fewest, most = _ceil_div(smallest, wave_size), _ceil_div(largest, wave_size)
+    if _workgroups(arch, fewest, lds_bytes) * fewest <= _workgroups(arch, most, lds_bytes) * most:
+        return largest
+    room = arch.max_waves_per_simd * arch.lds_simds // _workgroups(arch, fewest, lds_bytes)
+    return max(fewest, min(most, room)) * wave_size
+
+
+def _workgroups(arch: Arch, waves_per_workgroup: int, lds_bytes: int) -> int:
+    """How many workgroups share a pool of LDS."""
+    slots = arch.max_waves_per_simd * arch.lds_simds // waves_per_workgroup
+    barriers = arch.max_multi_wave_workgroups if waves_per_workgroup > 1 else slots
+    return min(slots, barriers, arch.lds_pool_bytes // lds_bytes if lds_bytes else slots)
 
 
 def max_vgprs(arch: Arch, waves_per_simd: int, wave_size: int | None = None) -> int:
@@ -100,6 +132,15 @@ def max_vgprs(arch: Arch, waves_per_simd: int, wave_size: int | None = None) -> 
     return min(file.size // waves_per_simd // file.granule * file.granule, addressable)
 
 
+def waves_by_descriptor(arch: Arch, encoded_granules: int, wave_size: int) -> int:
+    """For how many waves the vector registers suffice that a kernel descriptor asks for.
+
+    These may be more than the kernel uses: LLVM asks for more to keep it to few waves.
+    """
+    file = arch.vgpr_files[wave_size]
+    return _clamp(arch, file.size // _align(encoded_granules * file.encoding_granule, file.granule))
+
+
 def _allocated_vgprs(file: RegisterFile, vgprs: int, agprs: int) -> int:
     total = _align(vgprs, 4) + agprs if agprs else vgprs
     return _align(total, file.granule)
@@ -113,10 +154,7 @@ def _sgpr_limit(arch: Arch, sgprs: int) -> int:
 
 
 def _workgroup_limit(arch: Arch, waves_per_workgroup: int) -> int:
-    slots = arch.max_waves_per_simd * arch.lds_simds
-    workgroups = slots // waves_per_workgroup
-    if waves_per_workgroup > 1:
-        workgroups = min(workgroups, arch.max_multi_wave_workgroups)
+    workgroups = _workgroups(arch, waves_per_workgroup, 0)
     return _clamp(arch, _ceil_div(workgroups * waves_per_workgroup, arch.lds_simds))
 
 

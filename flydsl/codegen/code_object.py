@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from flydsl.arch import Arch, Occupancy, occupancy
+from flydsl.arch import Arch, Occupancy, llvm_workgroup_size, occupancy, waves_by_descriptor
 from flydsl.codegen import cache, llvm
 from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import link
@@ -38,12 +38,15 @@ class Resources:
 class Kernel:
     """One kernel of a code object.
 
-    dynamic_lds_bytes: what its launch adds to the LDS of a workgroup, where that is known when compiling.
+    arch: as the kernel sees it, which may have been compiled for one half of a pair of compute units.
+    dynamic_lds_bytes: what its launch adds to the LDS of a workgroup, None where that is known at run time only.
+    min_workgroup_size: the smallest workgroup that it was compiled for; the largest is in `info`.
     """
 
     arch: Arch
     info: KernelInfo
-    dynamic_lds_bytes: int = 0
+    dynamic_lds_bytes: int | None = 0
+    min_workgroup_size: int = 1
 
     @property
     def name(self) -> str:
@@ -65,8 +68,28 @@ class Kernel:
         )
 
     @property
+    def workgroup_size(self) -> int:
+        """Threads of the workgroups that `occupancy` is for: for a kernel that takes several sizes, LLVM's choice."""
+        info = self.info
+        sizes = self.min_workgroup_size, info.max_workgroup_size
+        return llvm_workgroup_size(self.arch, *sizes, lds_bytes=info.lds_bytes, wave_size=info.wave_size)
+
+    @property
     def occupancy(self) -> Occupancy:
-        """LLVM's: with the largest workgroup that the kernel was compiled for, and without dynamic LDS."""
+        """LLVM's, which knows of no dynamic LDS."""
+        return self._occupancy(self.waves_per_eu)
+
+    @property
+    def waves_per_eu(self) -> int | None:
+        """To how many waves per SIMD the kernel keeps itself, with more registers than it uses; None where it does not.
+
+        What `amdgpu-waves-per-eu` asks for. LLVM takes such registers where something else limits the waves as well,
+        which is no limit of its own.
+        """
+        waves = waves_by_descriptor(self.arch, self.info.descriptor.vgpr_granules, self.info.wave_size)
+        return waves if waves < self._occupancy(None).waves_per_simd else None
+
+    def _occupancy(self, waves_per_eu: int | None) -> Occupancy:
         info = self.info
         return occupancy(
             self.arch,
@@ -74,8 +97,9 @@ class Kernel:
             agprs=info.agprs,
             sgprs=info.sgprs,
             lds_bytes=info.lds_bytes,
-            workgroup_size=info.max_workgroup_size,
+            workgroup_size=self.workgroup_size,
             wave_size=info.wave_size,
+            waves_per_eu=waves_per_eu,
         )
 
 
@@ -86,7 +110,7 @@ class CodeObject:
     hsaco is what the device loads.
     listing: LLVM's assembly as it comes, with `.loc` and debug sections where the LLVM IR has line tables.
     diagnostics: LLVM's warnings and remarks, mostly empty. from_cache: whether an earlier process compiled it.
-    dynamic_lds: kernels by name, and the bytes that their launches add, where that is known when compiling.
+    dynamic_lds: kernels by name, and the bytes that their launches add, None where that is known at run time only.
     """
 
     arch: Arch
@@ -97,7 +121,7 @@ class CodeObject:
     listing: str = field(repr=False)
     diagnostics: str = ""
     from_cache: bool = False
-    dynamic_lds: tuple[tuple[str, int], ...] = ()
+    dynamic_lds: tuple[tuple[str, int | None], ...] = ()
 
     @cached_property
     def optimized_llvm_ir(self) -> str:
@@ -117,8 +141,15 @@ class CodeObject:
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels, in the order of the code object's metadata."""
-        dynamic = dict(self.dynamic_lds)
-        return tuple(Kernel(self.arch, info, dynamic.get(info.name, 0)) for info in self.contents.kernels.values())
+        dynamic, smallest = dict(self.dynamic_lds), llvm.smallest_workgroups(self.llvm_ir)
+        return tuple(
+            Kernel(self._arch_of(info), info, dynamic.get(info.name, 0), smallest.get(info.name, 1))
+            for info in self.contents.kernels.values()
+        )
+
+    def _arch_of(self, info: KernelInfo) -> Arch:
+        in_cu_mode = self.arch.has_cu_mode and not info.descriptor.wgp_mode
+        return self.arch.in_cu_mode() if in_cu_mode else self.arch
 
 
 class Compilation:

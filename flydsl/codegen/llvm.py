@@ -18,6 +18,11 @@ TRIPLE = "amdgcn-amd-amdhsa"
 _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
 _PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")
 
+_KERNEL = re.compile(r'^define [^@\n]*\bamdgpu_kernel\b[^@\n]*@(?:"([^"]*)"|([\w.$-]+))(.*)$', re.M)
+_ATTRIBUTE_GROUP = re.compile(r"^attributes (#\d+) = \{(.*)\}", re.M)
+_GROUP_NUMBER = re.compile(r"#\d+")
+_WORKGROUP_SIZES = re.compile(r'"amdgpu-flat-work-group-size"="(\d+),\d+"')
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -65,6 +70,17 @@ def emit_assembly(bitcode: bytes, arch: Arch, opt_level: int) -> str:
 def disassemble(bitcode: bytes) -> str:
     """Bitcode as LLVM IR text."""
     return str(_parse_bitcode(bitcode))
+
+
+def smallest_workgroups(llvm_ir: str) -> dict[str, int]:
+    """Kernels of LLVM IR text by name, and the fewest threads that each says a workgroup of it has."""
+    groups = dict(_ATTRIBUTE_GROUP.findall(llvm_ir))
+    found = {}
+    for quoted, name, attributes in _KERNEL.findall(llvm_ir):
+        texts = [attributes, *(groups.get(number, "") for number in _GROUP_NUMBER.findall(attributes))]
+        if sizes := _WORKGROUP_SIZES.search(" ".join(texts)):
+            found[quoted or name] = int(sizes[1])
+    return found
 
 
 @functools.cache

@@ -178,7 +178,7 @@ class KernelLauncher:
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments),
         }
         emit("gpu.launch_func", operands, [ir.Type.parse("!gpu.async.token")], attributes)
-        self._state.kernels.append(KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else 0))
+        self._state.kernels.append(KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else None))
 
     def _stream(self, stream: Any) -> ir.Value:
         value = stream.value if isinstance(stream, Stream) else stream

@@ -41,12 +41,12 @@ _GPU_MODULE = "kernels"
 class KernelRecord:
     """A kernel in a traced module.
 
-    name: its symbol; at: where it is launched; dynamic_lds_bytes: smem of that launch, 0 for one of run time.
+    name: its symbol; at: where it is launched; dynamic_lds_bytes: smem of that launch, None for one of run time.
     """
 
     name: str
     at: SourceLocation | None
-    dynamic_lds_bytes: int = 0
+    dynamic_lds_bytes: int | None = 0
 
 
 @dataclass

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.arch import ARCHS, Arch, get_arch
+from flydsl.codegen import compile_llvm_ir
 from kernels.vector_add import vector_add
 from workbench.display import VIEWS
 from workbench.occupancy import next_wave, occupancy_html, usage_html
@@ -186,3 +187,33 @@ def test_more_waves_fit_with_less_dynamic_lds():
     (step,) = next_steps(Usage.of(kernel))
     (smaller,) = stage.lower(torch.zeros(256), step.amount).artifact.kernels
     assert Usage.of(smaller).occupancy.waves_per_simd == Usage.of(kernel).occupancy.waves_per_simd + 1
+
+
+@flyc.jit
+def stage_any(A: fx.Tensor, smem: fx.Int32):
+    staged(A).launch(grid=1, block=256, smem=smem)
+
+
+def test_lds_of_a_size_known_at_run_time_is_said_not_to_count(read):
+    (kernel,) = stage_any.lower(torch.zeros(256), 1024).artifact.kernels
+    assert Usage.of(kernel).occupancy == kernel.occupancy
+    for text in (read(shown(kernel)[0]).text, shown(kernel)[1]):
+        assert "LDS of a size that is known at run time only" in text
+
+
+def compiled(attributes: str):
+    return compile_llvm_ir(f"define amdgpu_kernel void @k() {attributes} {{ ret void }}", get_arch("gfx942")).kernels[0]
+
+
+def test_a_range_of_workgroup_sizes_is_explained(read):
+    kernel = compiled('"amdgpu-flat-work-group-size"="1,768"')
+    for text in (read(shown(kernel)[0]).text, shown(kernel)[1]):
+        assert "8 of 8 waves per SIMD" in text
+        assert "1 to 768 threads; this is for 64, as in LLVM; with 768 it is 6" in text
+
+
+def test_a_limit_that_the_kernel_asks_for_is_named(read):
+    kernel = compiled('"amdgpu-flat-work-group-size"="64,64" "amdgpu-waves-per-eu"="2,2"')
+    for text in (read(shown(kernel)[0]).text, shown(kernel)[1]):
+        assert "2 of 8 waves per SIMD, limited by waves_per_eu" in text
+        assert "It asks for at most 2 waves per SIMD itself (amdgpu-waves-per-eu)." in text
