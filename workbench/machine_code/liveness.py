@@ -2,16 +2,24 @@
 
 A register is live where a path leads from there to an instruction that reads it, with none on the way that writes it.
 Lanes count as one: as in LLVM, an instruction that writes a register under a mask ends the life of the value before.
+But where the compiler masks a few instructions without a branch around them, the lanes that are off go around them all
+the same: what they hold is live from where the mask narrows.
+
+What a function that is called reads, writes and needs for itself is not counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.machine_code.blocks import Block
 from workbench.machine_code.instructions import MachineInstruction
-from workbench.machine_code.registers import RegisterSet
+from workbench.machine_code.registers import VECTOR_REGISTERS, RegisterSet
+
+_NARROWS = re.compile(r"s_(?:and|andn2|and_not1)_saveexec_b\d\d (?P<saved>[^,]+),")
+_WRITES_EXEC = re.compile(r"s_\w+_saveexec_|s_\w+ exec(?:_lo)?,")
 
 
 @dataclass(frozen=True)
@@ -33,31 +41,46 @@ class Pressure:
 
 def pressures(instructions: Sequence[MachineInstruction], graph: Sequence[Block]) -> list[Pressure]:
     """Per instruction, the registers in use."""
+    around = _ways_around(instructions, graph)
     live_at_start = [0] * len(graph)
     waiting = list(range(len(graph)))
     while waiting:
         number = waiting.pop()
-        block = graph[number]
-        live = _live_at_end(block, live_at_start)
-        for instruction in reversed(instructions[block.start : block.end]):
-            live = instruction.uses.reads | live & ~instruction.uses.writes
-        if live != live_at_start[number]:
-            live_at_start[number] = live
-            waiting += [p for p in block.predecessors if p not in waiting]
-    found: list[Pressure] = []
-    for block in graph:
-        live = _live_at_end(block, live_at_start)
-        inside = []
-        for instruction in reversed(instructions[block.start : block.end]):
-            after = live | instruction.uses.writes
-            live = instruction.uses.reads | live & ~instruction.uses.writes
-            inside.append(Pressure(RegisterSet(live), RegisterSet(after)))
-        found += reversed(inside)
-    return found
+        found = _in_block(instructions, graph[number], live_at_start, around)
+        if found and found[0].before != live_at_start[number]:
+            live_at_start[number] = found[0].before
+            waiting += [p for p in graph[number].predecessors if p not in waiting]
+    return [pressure for block in graph for pressure in _in_block(instructions, block, live_at_start, around)]
 
 
-def _live_at_end(block: Block, live_at_start: Sequence[int]) -> int:
+def _in_block(
+    instructions: Sequence[MachineInstruction], block: Block, live_at_start: Sequence[int], around: Mapping[int, int]
+) -> list[Pressure]:
     live = 0
     for successor in block.successors:
         live |= live_at_start[successor]
-    return live
+    before: dict[int, int] = {}
+    found = []
+    for instruction in reversed(instructions[block.start : block.end]):
+        live |= before.get(around.get(instruction.index, -1), 0) & VECTOR_REGISTERS
+        after = live | instruction.uses.writes
+        live = before[instruction.index] = instruction.uses.reads | live & ~instruction.uses.writes
+        found.append(Pressure(RegisterSet(live), RegisterSet(after)))
+    return found[::-1]
+
+
+def _ways_around(instructions: Sequence[MachineInstruction], graph: Sequence[Block]) -> dict[int, int]:
+    """Where lanes are turned off within a block, and where they are turned on again."""
+    found = {}
+    for block in graph:
+        inside = instructions[block.start : block.end]
+        for position, instruction in enumerate(inside):
+            if narrows := _NARROWS.match(instruction.text):
+                ends = (i.index for i in inside[position + 1 :] if _widens(i, narrows["saved"]))
+                if (end := next(ends, None)) is not None:
+                    found[instruction.index] = end
+    return found
+
+
+def _widens(instruction: MachineInstruction, saved: str) -> bool:
+    return _WRITES_EXEC.match(instruction.text) is not None and instruction.text.endswith(saved)

@@ -17,6 +17,9 @@ _FILES = {"s": 0, "v": 128, "a": 128 + 1024}  # where each file's bits begin in 
 _SIZES = {"s": 128, "v": 1024, "a": 512}
 _VCC = 106
 
+VECTOR_REGISTERS = -1 << _FILES["v"]
+"""Of a set, the registers that have a value per lane."""
+
 _ENCODING = re.compile(r"_(?:e32|e64|sdwa|dpp|dpp8|e64_dpp|e64_dpp8)$")
 _REGISTER = re.compile(r"(?<![\w.])([sva])(?:(\d+)(\.[lh])?|\[(\d+)(?::(\d+))?\])(?!\w)")
 _SPECIAL = re.compile(r"(?<![\w.])vcc(_lo|_hi)?(?!\w)")

@@ -69,6 +69,25 @@ def test_liveness_is_what_a_search_over_all_paths_finds(program):
         assert pressure.before.names() == [f"v{r}" for r in range(4) if is_live(program, r, i)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s_and_saveexec_b64 s[2:3], vcc\n\tv_mov_b32_e32 v0, 1\n\ts_or_b64 exec, exec, s[2:3]",
+        "s_and_saveexec_b32 s2, vcc_lo\n\tv_mov_b32_e32 v0, 1\n\ts_or_b32 exec_lo, exec_lo, s2",
+        "s_and_saveexec_b64 s[2:3], vcc\n\ts_and_saveexec_b64 s[4:5], s[0:1]\n\tv_mov_b32_e32 v0, 1\n"
+        "\ts_or_b64 exec, exec, s[4:5]\n\ts_or_b64 exec, exec, s[2:3]",
+        "s_and_saveexec_b64 s[2:3], vcc\n\ts_xor_b64 s[2:3], exec, s[2:3]\n\tv_mov_b32_e32 v0, 1\n"
+        "\ts_andn2_saveexec_b64 s[2:3], s[2:3]\n\tv_mov_b32_e32 v2, 1\n\ts_or_b64 exec, exec, s[2:3]",
+    ],
+    ids=["wave64", "wave32", "nested", "then and else"],
+)
+def test_lanes_that_a_mask_turns_off_keep_their_value(text):
+    """v0 is written before for all lanes, and within for some of them."""
+    instructions = function(f"\tv_mov_b32_e32 v0, 2\n\t{text}\n\tglobal_store_dword v1, v0, s[6:7]\n\ts_endpgm")
+    found = pressures(instructions, blocks(instructions))
+    assert "v0" in found[1].before.names()
+
+
 @given(programs)
 def test_blocks_partition_the_instructions(program):
     graph = blocks(function(assembled(program)))

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from flydsl.simulator import Program
 from flydsl.simulator.isa import TABLE
 from flydsl.simulator.isa.table import IMPLICIT, Semantics
+from flydsl.simulator.operands import Register
+from kernels.vector_add import vector_add
+from tests.kernels.examples import tiledCopy, tiledMma
+from workbench.machine_code.analysis import analyses
 from workbench.machine_code.registers import RegisterSet, reads_result, registers_of, result_count, uses
 
 # Entries for contexts that change the operands ("/lds") are told apart by modifiers here; with "..." any operands go.
@@ -88,3 +94,35 @@ def test_sets_of_registers():
     assert found.names() == ["s7", "vcc_hi", "v2", "v3", "a0"]
     assert [found.count(file) for file in "sva"] == [2, 2, 1]
     assert RegisterSet.of("v", 1023).names() == ["v1023"]
+
+
+def decoded(operands) -> RegisterSet:
+    """The registers of operands that the simulator has decoded, as far as they are counted."""
+    found = 0
+    for register in (getattr(operand, "atom", None) for operand in operands):
+        if isinstance(register, Register) and (register.file != "s" or register.first < 108):
+            found |= RegisterSet.of(register.file, register.first, register.count)
+    return RegisterSet(found)
+
+
+KERNELS = {
+    "vector_add": lambda: vector_add.lower(*(torch.ones(4096) for _ in range(3))),
+    "tiledCopy": lambda: tiledCopy.lower(torch.zeros(40, 72), torch.zeros(40, 72)),
+    "tiledMma": lambda: tiledMma.lower(*(torch.zeros(64, n) for n in (8, 8, 64))),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_registers_are_those_that_the_simulator_decodes(name):
+    code = KERNELS[name]().artifact.code
+    program = Program.load(code.hsaco, code.listing)
+    (analysis,) = analyses(code)
+    start = program.labels[analysis.kernel.name]
+    for instruction in analysis.instructions:
+        other = program.instructions[start + instruction.index]
+        sources, results = other.semantics.sources, decoded(other.results)
+        vcc = registers_of("vcc")
+        reads = decoded(other.sources) | (results if {"dst", "dst1"} & set(sources) else 0)
+        reads |= vcc if {"vcc", "vcc_bits"} & set(sources) else 0
+        writes = results | (vcc if "vcc" in other.semantics.results else 0)
+        assert (instruction.uses.reads, instruction.uses.writes) == (reads, writes), instruction.text
