@@ -117,10 +117,12 @@ def register_magics(shell: Any) -> None:
     def cell_magic(line: str, cell: str | None = None) -> None:
         if cell is None and "--help" not in line.split():
             raise ArgumentError("%flykernel without a cell", hint="begin the cell with %%flykernel")
-        flykernel(shell, line, cell or "")
+        with _interruptible("%%flykernel"):
+            flykernel(shell, line, cell or "")
 
     def line_magic(line: str) -> None:
-        flydiff(shell, line)
+        with _interruptible("%flydiff"):
+            flydiff(shell, line)
 
     cell_magic.__doc__ = _flykernel_parser().format_help()
     line_magic.__doc__ = _flydiff_parser().format_help()
@@ -304,6 +306,16 @@ def _run(shell: Any, cell: str) -> Exception | None:
         result = shell.run_cell(cell, store_history=False)
     error = result.error_before_exec or result.error_in_exec
     return None if error is None else CellFailed.like(error, held)
+
+
+@contextmanager
+def _interruptible(magic: str) -> Iterator[None]:
+    """Ctrl-C while compiling or showing ends the cell, with a line instead of this package's frames."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        where = f" {error}" if str(error) else ""
+        raise CellFailed.like(error, [f"{magic}: interrupted{where}"]) from None
 
 
 @contextmanager

@@ -23,6 +23,8 @@ _ATTRIBUTE_GROUP = re.compile(r"^attributes (#\d+) = \{(.*)\}", re.M)
 _GROUP_NUMBER = re.compile(r"#\d+")
 _WORKGROUP_SIZES = re.compile(r'"amdgpu-flat-work-group-size"="(\d+),\d+"')
 
+_NO_ASSEMBLER_HINT = "LLVM is built without AMD's assembler here: call the instruction's intrinsic instead"
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -135,7 +137,8 @@ def _diagnosed(output: str, llvm_ir: str, arch: Arch) -> CompileError:
         if place["line"] != "0":
             file = _source_path(place["file"], llvm_ir)
             at = SourceLocation(file, int(place["line"]), max(int(place["column"]) - 1, 0))
-    return CompileError(f"LLVM cannot compile this for {arch.name}: {message}", at=at)
+    hint = _NO_ASSEMBLER_HINT if "asm parser" in message else None
+    return CompileError(f"LLVM cannot compile this for {arch.name}: {message}", at=at, hint=hint)
 
 
 def _source_path(name: str, llvm_ir: str) -> str:

@@ -58,7 +58,7 @@ class CompiledArtifact:
         __tracebackhide__ = True
         try:
             self.launch(self._payloads(args, kwargs))
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             show_user_code(error)
             raise error
 
@@ -91,7 +91,7 @@ class CompiledArtifact:
         __tracebackhide__ = True
         try:
             return self.start_simulation(self._payloads(args, kwargs), workgroup)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             show_user_code(error)
             raise error
 

@@ -7,11 +7,11 @@ external-LLVM mode of the architecture guide.
 from __future__ import annotations
 
 from mlir import ir
-from mlir.dialects import llvm
 from mlir.passmanager import PassManager
 
 from flydsl.codegen import CodeObject, start_llvm_ir
 from flydsl.compiler.compilation import Compilation
+from flydsl.compiler.translation import to_llvm_ir
 from flydsl.errors import CompileError
 from flydsl.runtime.device import preload
 
@@ -40,7 +40,7 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
             device.body.append(op.operation.clone())
         # The listing needs source lines, whether or not the HSACO keeps them.
         PassManager.parse(f"builtin.module({_DEBUG_SCOPES})").run(device.operation)
-    llvm_ir = llvm.translate_module_to_llvmir(device.operation)
+    llvm_ir = to_llvm_ir(device)
     code = start_llvm_ir(llvm_ir, compilation.arch, opt_level=compilation.opt_level, debug_info=compilation.debug_info)
     try:
         preload()

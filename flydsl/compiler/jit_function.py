@@ -49,7 +49,7 @@ class JitFunction(DecoratedFunction):
         __tracebackhide__ = True
         try:
             self._launch(args, kwargs)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             show_user_code(error)
             raise error
         return None
@@ -84,7 +84,7 @@ class JitFunction(DecoratedFunction):
             values = self.signature.bind(args, kwargs)
             keys, payloads = self._adapt(values)
             return self._find(keys, values).start_simulation(payloads, workgroup)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             show_user_code(error)
             raise error
 
@@ -132,7 +132,7 @@ class JitFunction(DecoratedFunction):
             values = self.signature.bind(args, kwargs)
             keys, _ = self._adapt(values)
             return self._pipeline(keys, values, arch)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             show_user_code(error)
             raise error
 

@@ -165,6 +165,7 @@ class Pipeline:
 
     def step(self) -> Stage:
         """Run the next stage. Raises CompileError where it fails, or where none is left."""
+        __tracebackhide__ = True
         if self.finished:
             raise CompileError(f"{self.name}: every stage has run", hint="start again with .lower(...)")
         stage = self.stages[self.position]
@@ -177,6 +178,7 @@ class Pipeline:
 
     def run(self, until: str | int | None = None) -> Pipeline:
         """Run the remaining stages, or those up to and including `until` (a name or a number)."""
+        __tracebackhide__ = True
         last = len(self.stages) if until is None else self._pending(until)
         while self.position < last:
             self.step()
@@ -192,6 +194,7 @@ class Pipeline:
         return [stage.spec for stage in self.stages]
 
     def _run(self, stage: Stage) -> None:
+        __tracebackhide__ = True
         start = perf_counter()
         stage.state = "failed"  # which it stays if anything is raised: the module may be half rewritten
         try:
@@ -205,6 +208,8 @@ class Pipeline:
             stage.error = _stage_error(stage, error)
             dump.dump(self)
             raise stage.error from None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"{self.name}: in stage {stage.index} {stage.passes[0]}") from None
         except Exception as error:  # a pass that is wrong: the call has its traceback, the stage keeps its message
             stage.error = CompileError(f"stage {stage.index} {stage.passes[0]}: {type(error).__name__}: {error}")
             raise

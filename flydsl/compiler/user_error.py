@@ -13,24 +13,25 @@ from flydsl.errors import FlyError
 _HIDDEN = tuple(path + os.sep for path in (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *mlir.__path__))
 
 
-def show_user_code(error: Exception) -> None:
+def show_user_code(error: BaseException) -> None:
     """Prepare an error that is about to leave the package: its traceback, and the place of a FlyError without one."""
     error.__traceback__ = user_frames(error)
     if isinstance(error, FlyError):
         error.located(user_location())
 
 
-def user_frames(error: Exception) -> TracebackType | None:
+def user_frames(error: BaseException) -> TracebackType | None:
     """The traceback of an error without frames of this package and of MLIR's bindings.
 
     An error that is neither a FlyError nor raised by the user's code is a fault of this package, and keeps them all.
+    Ctrl-C is nobody's fault.
     """
     frames = []
     step = error.__traceback__
     while step is not None:
         frames.append(step)
         step = step.tb_next
-    if not isinstance(error, FlyError) and _is_fault_of_package(frames):
+    if not isinstance(error, FlyError | KeyboardInterrupt) and _is_fault_of_package(frames):
         return error.__traceback__
     shown: TracebackType | None = None
     for frame in reversed(frames):

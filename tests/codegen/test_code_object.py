@@ -142,7 +142,10 @@ BAD_IR = {
         ),
         r"no libcall available for ftan",
     ),
-    "inline assembly": (KERNEL.format('call void asm sideeffect "s_nop 0", ""()'), r"Inline asm"),
+    "inline assembly": (
+        KERNEL.format('call void asm sideeffect "s_nop 0", ""()'),
+        r"call the instruction's intrinsic",
+    ),
     "an undefined function": ("declare void @nowhere()\n" + KERNEL.format("call void @nowhere()"), r"nowhere"),
 }
 

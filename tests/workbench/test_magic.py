@@ -382,6 +382,26 @@ def test_a_failed_compilation_shows_how_far_it_came(notebook, read, broken, opti
     assert "this went wrong" in outcome.text
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [RUN, f"%%flykernel\n{RUN}", "%flydiff 'launch.lower(A, B, C, 128).run()' 1"],
+    ids=["a call", "%%flykernel", "%flydiff"],
+)
+def test_an_interrupted_compilation_says_so_in_a_few_lines(notebook, monkeypatch, cell):
+    from flydsl.passes import fly_layout_lowering
+
+    def interrupt(module, arch):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fly_layout_lowering, "apply", interrupt)
+        outcome = notebook.run(cell)
+    assert type(outcome.error).__name__ == "KeyboardInterrupt"
+    assert "launch: in stage 3 fly-layout-lowering" in outcome.text
+    assert len(outcome.text.strip().splitlines()) < 25
+    assert notebook.run(RUN).error is None
+
+
 # --- %flydiff --------------------------------------------------------------------------------------------------------
 
 
