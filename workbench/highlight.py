@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from html import escape
 
 COLORS = {"op": "#0a84c6", "type": "#9a6ad0", "literal": "#c0651a"}
@@ -46,11 +47,24 @@ def highlight(line: str, language: str, tags: Mapping[str, str] = TAGS) -> str:
     >>> highlight("return a < 1", "python")
     '<span style="color:#0a84c6">return</span> a &lt; <span style="color:#c0651a">1</span>'
     """
-    pattern = _PATTERNS.get(language)
-    if pattern is None:
-        return escape(line)
-    parts, position = [], 0
-    for match in pattern.finditer(line):
-        parts.append(f"{escape(line[position : match.start()])}{tags[match.lastgroup or '']}{escape(match[0])}</span>")
-        position = match.end()
-    return "".join(parts) + escape(line[position:])
+    text = _marked(line, language)
+    for mark, kind in _MARKS.items():
+        if mark in text:
+            text = text.replace(mark, tags[kind])
+    return text.replace(_END, "</span>")
+
+
+# Where a span begins and ends, while the line is not HTML yet: noncharacters, which no text has a use for.
+_MARKS = {"\ufdd0": "op", "\ufdd1": "type", "\ufdd2": "literal", "\ufdd3": "comment"}
+_END = "\ufdd4"
+_MARK_OF = {kind: mark for mark, kind in _MARKS.items()}
+_NONCHARACTERS = re.compile("[\ufdd0-\ufdd4]")
+
+
+@lru_cache(maxsize=1 << 15)
+def _marked(line: str, language: str) -> str:
+    """A line, escaped, with marks for spans. Levels and diffs show most lines of a module many times."""
+    line = _NONCHARACTERS.sub("", line)
+    if pattern := _PATTERNS.get(language):
+        line = pattern.sub(lambda match: f"{_MARK_OF[match.lastgroup or '']}{match[0]}{_END}", line)
+    return escape(line)

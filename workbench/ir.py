@@ -170,13 +170,22 @@ def _in_order(changes: Iterator[Change]) -> Iterator[Change]:
 def _marked(text: str, other: str) -> str:
     """A changed line with the words underlined that the other one does not have."""
     words, others = _WORD.findall(text), _WORD.findall(other)
-    parts, position = [], 0
-    for block in SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks():
-        if changed := "".join(words[position : block.a]):
+    start = _common(words, others)
+    end = _common(words[start:][::-1], others[start:][::-1])
+    middle, others = words[start : len(words) - end], others[start : len(others) - end]
+    parts, position = [escape("".join(words[:start]))], 0
+    for block in SequenceMatcher(None, middle, others, autojunk=False).get_matching_blocks():
+        if changed := "".join(middle[position : block.a]):
             parts.append(f"<u>{escape(changed)}</u>")
-        parts.append(escape("".join(words[block.a : block.a + block.size])))
+        parts.append(escape("".join(middle[block.a : block.a + block.size])))
         position = block.a + block.size
-    return "".join(parts)
+    return "".join(parts) + escape("".join(words[len(words) - end :]))
+
+
+def _common(words: Sequence[str], others: Sequence[str]) -> int:
+    """With how many equal words both begin."""
+    pairs = enumerate(zip(words, others, strict=False))
+    return next((i for i, (word, other) in pairs if word != other), min(len(words), len(others)))
 
 
 def clipped(line: str) -> str:
