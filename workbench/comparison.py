@@ -87,6 +87,14 @@ class Comparison:
             found.append(("ISA", Diff.between(texts[0], texts[1], "isa")))
         return found
 
+    def stage_name(self, stage: str | int) -> str:
+        """What `stages` calls a stage. Raises ArgumentError for one that not both have run."""
+        found = self.before[stage]
+        name = f"{found.index} {label(found)}"
+        if name not in dict(self.stages()):
+            raise ArgumentError(f"stage {name} has not run in both", hint="run both: p.run()")
+        return name
+
     def _repr_html_(self) -> str:
         names = " → ".join(f"<strong>{code(_name(p))}</strong>" for p in (self.before, self.after))
         rows = [[escape(name), escape(diff.summary)] for name, diff in _folded(self.stages())]

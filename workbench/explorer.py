@@ -266,10 +266,13 @@ class WhatIf(LiveView):
 class StageComparer(LiveView):
     """One stage of two compilations."""
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: Comparison, stage: str | int | None = None) -> None:
         self._comparison = comparison
         self._diffs = dict(comparison.stages())
-        self._stage = widgets.Dropdown(description="Stage", options=list(self._diffs), style=_STYLE)
+        names = list(self._diffs)
+        self._stage = widgets.Dropdown(description="Stage", options=names, value=names[0], style=_STYLE)
+        if stage is not None:
+            self._stage.value = comparison.stage_name(stage)
         self._stage.observe(self._show, names="value")
         self._diff = View()
         self._show()

@@ -59,11 +59,11 @@ def explore_kernel(kernel: Kernel) -> Any:
     return WhatIf(Usage.of(kernel), kernel.name)
 
 
-def explore_comparison(comparison: Comparison) -> Any:
-    """The same stage of both."""
+def explore_comparison(comparison: Comparison, stage: str | int | None = None) -> Any:
+    """The same stage of both. stage: which one is shown first, by name or number; the module as traced if None."""
     from workbench.explorer import StageComparer
 
-    return StageComparer(comparison)
+    return StageComparer(comparison, stage)
 
 
 def explore_simulation(simulation: Simulation) -> Any:

@@ -16,7 +16,7 @@ from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
 from flydsl.compiler import Pipeline, capture_launches
 from flydsl.compiler.stages import number_of, stages
 from flydsl.errors import ArgumentError, FlyError, did_you_mean
-from workbench.comparison import compare
+from workbench.comparison import Comparison, compare
 from workbench.explorers import explore
 from workbench.report import DEFAULT_SECTIONS, SECTIONS, Report, Shown, reports
 
@@ -96,7 +96,9 @@ def _flydiff_parser() -> argparse.ArgumentParser:
         "before", nargs="?", help="an expression of the notebook, such as p, p[3] or 'p[\"canonicalize\"]'"
     )
     parser.add_argument("after", nargs="?", help="another one")
-    parser.add_argument("--stage", metavar="STAGE", help="of two pipelines, compare that stage only")
+    parser.add_argument(
+        "--stage", metavar="STAGE", help="of two pipelines, compare that stage; with --live, that one first"
+    )
     _add_form(parser)
     parser.add_argument("--help", action="store_true", help="show this text")
     return parser
@@ -144,8 +146,13 @@ def flydiff(shell: Any, line: str) -> None:
             "%flydiff compares two things", hint="%flydiff p q, %flydiff p[3] p[5], or %flydiff p q --stage cse"
         )
     before, after = (_value(shell, text) for text in (options.before, options.after))
-    comparison = compare(before, after, _stage(options.stage))
-    display(explore(comparison) if options.live else comparison)
+    stage = _stage(options.stage)
+    if options.live:
+        comparison = compare(before, after)
+        shown = {"stage": stage} if isinstance(comparison, Comparison) else {}
+        display(explore(comparison, **shown))
+    else:
+        display(compare(before, after, stage))
 
 
 def _value(shell: Any, text: str) -> Any:

@@ -162,7 +162,7 @@ def _packed_html(html: str, part: str) -> str:
 
 def _packed(text: str, part: str) -> str:
     """A text that is not shown: zlib's format (RFC 1950) in base64, which cannot end the element that it is in."""
-    packed = base64.b64encode(zlib.compress(text.encode(), 6)).decode()
+    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
     return f'<script type="application/x-packed" id="{part}">{packed}</script>'
 
 

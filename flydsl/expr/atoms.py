@@ -9,7 +9,7 @@ from flydsl.atoms import BufferAtomic, BufferCopy, BufferCopyLDS
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, FlyType, MmaAtomType, TiledCopyType, TiledMmaType
 from flydsl.errors import ArgumentError
-from flydsl.layout import Layout, Tile
+from flydsl.layout import ComposedLayout, Layout, Tile
 
 if TYPE_CHECKING:
     from flydsl.expr.typing import Tensor
@@ -83,6 +83,15 @@ class TiledCopy(_Static):
     thr_slice = get_slice
 
 
+def _no_layout(what: str, value: Any) -> None:
+    if isinstance(value, Layout | ComposedLayout):
+        raise ArgumentError(
+            f"{what} takes a tensor, not the layout {value}",
+            at=user_location(),
+            hint="to see the part of this thread in a layout: workbench.layouts.thread_view(thr_copy, layout)",
+        )
+
+
 class ThrCopy:
     """One thread's part of a tiled copy."""
 
@@ -92,12 +101,14 @@ class ThrCopy:
 
     def partition_S(self, source: Any) -> Any:
         """What the thread reads: ((values of a call, calls), tiles along mode 0, tiles along mode 1, ...)."""
+        _no_layout("partition_S", source)
         from flydsl.expr import primitive
 
         return primitive.tiled_copy_partition_src(self.tiled_copy, source, self.thr_idx)
 
     def partition_D(self, target: Any) -> Any:
         """What the thread writes, in the same form."""
+        _no_layout("partition_D", target)
         from flydsl.expr import primitive
 
         return primitive.tiled_copy_partition_dst(self.tiled_copy, target, self.thr_idx)

@@ -283,6 +283,17 @@ def test_widgets_are_asked_for(notebook, read, magic):
     assert "not allowed with" in notebook.run(magic.format(" --live --static")).text
 
 
+def test_a_live_comparison_begins_with_the_stage_of_ones_choice(notebook):
+    notebook.run("p, q = (launch.lower(A, B, C, 128).run(until=5) for _ in range(2))")
+    (shown,) = notebook.run("%flydiff p q --stage fly-layout-lowering --live").shown
+    assert "application/vnd.jupyter.widget-view+json" in shown
+    outcome = notebook.run(
+        "import workbench\nw = workbench.explore(workbench.compare(p, q), stage='fly-layout-lowering')"
+    )
+    assert notebook.shell.user_ns["w"]._stage.value == "3 fly-layout-lowering", outcome.text
+    assert "stage 8 convert-fly-to-rocdl has not run in both" in notebook.run("%flydiff p q --stage 8 --live").text
+
+
 def test_texts_have_no_live_comparison(notebook):
     outcome = notebook.run("%flydiff 'str(1)' 'str(2)' --live")
     assert "a TextComparison has no live view" in outcome.text
