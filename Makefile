@@ -19,7 +19,7 @@ setup: ## Make or update the environment; quick when there is nothing to do
 
 browser: setup ## The tests in a real browser; installs Debian's Chromium where it is missing and this is root
 	@tools/browser.sh
-	$(PY) -m pytest tests/browser
+	$(PY) -m pytest -rs tests/browser
 
 lab: setup ## Open JupyterLab on the tour
 	$(PY) -m jupyterlab $(AS_ROOT) notebooks/00_tour.ipynb

@@ -23,6 +23,7 @@ from workbench.live_view import LiveView
 from workbench.occupancy import occupancy_text, usage_html
 from workbench.pipeline import pipeline_html
 from workbench.search import search
+from workbench.slider import Slider
 from workbench.usage import MAX_SGPRS, Usage
 
 if TYPE_CHECKING:
@@ -223,8 +224,8 @@ class WhatIf(LiveView):
         super().__init__([*head, widgets.HBox([self._arch, reset]), *self._sliders.values(), self._shown])
 
     def _slider(self, name: str, value: int, most: int, *, low: int = 0, step: int = 1) -> Any:
-        return widgets.IntSlider(
-            description=name, value=value, min=low, max=most, step=step, style=_ALIGNED, layout={"width": "36em"}
+        return Slider(
+            description=name, value=value, min=low, max=most, step=step, label_width="8em", layout={"width": "36em"}
         )
 
     def _reset(self) -> None:

@@ -21,7 +21,7 @@ _BAR = "display:block;margin-left:-4px;border-left:4px solid "
 _STYLES = {
     "+": f"{_BAR}#0072b2;background-color:rgba(0,114,178,0.09)",
     "-": f"{_BAR}#e69f00;background-color:rgba(230,159,0,0.09)",
-    "~": "display:block;opacity:0.7",
+    "~": "display:block;opacity:0.75",
 }
 _CONTEXT_LINES = 3
 _MAX_LINE_CHARS = 1000  # a code object in the IR is one line of many thousands

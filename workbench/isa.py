@@ -23,7 +23,7 @@ _MAX_LINES = 300  # of a kernel; a saved notebook stays small
 _MAX_REST_LINES = 200
 _TEXT_COLUMNS = 58
 _SHORT_WAIT = 8  # instructions: too few to hide a memory access behind
-_MARK = "background-color:rgba(240,228,66,0.3)"
+_MARK = "background-color:rgba(240,228,66,0.18)"
 
 
 @dataclass(frozen=True)

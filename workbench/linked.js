@@ -10,6 +10,8 @@ function element(tag, properties, ...children) {
   return made;
 }
 
+let mounted = 0; // panes on this page
+
 function mount(root, meta, fetchLevel, onChoose = () => {}) {
   root.classList.add("fly-linked");
   const names = meta.levels.map((level) => level.name);
@@ -34,7 +36,10 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
     const select = element("select", { ariaLabel: `${title} level` });
     names.forEach((name, index) => select.append(element("option", { value: index, textContent: name })));
     const lines = element("div", { className: "lines", tabIndex: 0, role: "listbox", ariaLabel: `${title} lines` });
-    const pane = { select, lines, level: initial, cursor: -1, origins: [] };
+    const cursorId = `fly-cursor-${++mounted}`;
+    lines.setAttribute("aria-activedescendant", cursorId);
+    lines.dataset.lmSuppressShortcuts = "true"; // JupyterLab has its own meaning for arrow keys
+    const pane = { select, lines, level: initial, cursor: -1, cursorId, origins: [] };
     select.value = initial;
     select.addEventListener("change", () => show(pane, Number(select.value)));
     lines.addEventListener("click", (event) => {
@@ -68,15 +73,19 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
     else if (event.key === "Enter" || event.key === " ") choose(pane, pane.cursor);
     else return;
     event.preventDefault();
-    event.stopPropagation(); // the notebook has its own meaning for these keys
+    event.stopPropagation();
   }
 
   function move(pane, to) {
-    pane.lines.children[pane.cursor]?.classList.remove("cursor");
+    const left = pane.lines.children[pane.cursor];
+    left?.classList.remove("cursor");
+    left?.removeAttribute("id");
     pane.cursor = Math.min(Math.max(to, 0), pane.origins.length - 1);
     const line = pane.lines.children[pane.cursor];
-    line?.classList.add("cursor");
-    if (line) reveal(pane.lines, line);
+    if (!line) return;
+    line.classList.add("cursor");
+    line.id = pane.cursorId; // what a screen reader says while the list has the focus
+    reveal(pane.lines, line);
   }
 
   function choose(pane, index) {

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from flydsl.codegen import Kernel
+from workbench.html import INK, PAPER
 from workbench.usage import RESOURCES, Usage, curve
 
 if TYPE_CHECKING:
@@ -18,8 +19,7 @@ AXES = {
     "LDS": "LDS bytes per workgroup",
     "workgroup": "threads per workgroup",
 }
-# Read on light and dark pages, and told apart by everyone.
-_LINE, _POINT, _GREY = "#0077b6", "#d55e00", "#808080"
+_LINE, _POINT = "#0077b6", "#d55e00"  # told apart by everyone
 
 _PANEL_WIDTH, _PANEL_HEIGHT, _MARGIN = 230, 170, 34
 
@@ -56,9 +56,10 @@ def occupancy_figure(kernel: Kernel | Usage) -> Figure:
         showlegend=False,
         height=320,
         margin={"l": 40, "r": 20, "t": 70, "b": 40},
-        paper_bgcolor="rgba(0,0,0,0)",
+        paper_bgcolor=PAPER,
         plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": _GREY},
+        font={"color": INK},
+        modebar={"remove": ["sendChartToCloud"]},
     )
     return Picture(figure, occupancy_image(usage), figure.layout.title.text)
 
@@ -87,7 +88,8 @@ def occupancy_svg(usage: Usage) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_PANEL_HEIGHT}" '
-        f'font-family="sans-serif" font-size="11" fill="{_GREY}">{panels}</svg>'
+        f'font-family="sans-serif" font-size="11" fill="{INK}">'
+        f'<rect width="{width}" height="{_PANEL_HEIGHT}" fill="{PAPER}"/>{panels}</svg>'
     )
 
 
@@ -106,7 +108,7 @@ def _panel(usage: Usage, resource: str) -> str:
     line = " ".join(f"{x(start)},{y(w)} {x(end)},{y(w)}" for (start, w), end in zip(steps, ends, strict=True))
     marks = "".join(
         f'<text x="{_MARGIN - 4}" y="{y(waves) + 4}" text-anchor="end">{waves}</text>'
-        f'<path d="M{_MARGIN} {y(waves)}H{right}" stroke="{_GREY}" stroke-opacity="0.3"/>'
+        f'<path d="M{_MARGIN} {y(waves)}H{right}" stroke="{INK}" stroke-opacity="0.3"/>'
         for waves in sorted({waves for _, waves in steps})
         if waves in (steps[0][1], steps[-1][1], now.limits[resource])
     )

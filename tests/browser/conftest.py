@@ -14,11 +14,31 @@ from tests.browser.lab import Lab
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from tests.browser.notebook_page import NotebookPage
+    from tests.browser.notebook_page import LabPage, NotebookPage
 
 _CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _LOOPBACK = "http://127.0.0.1:"
-_TIMEOUT_MS = 10_000
+TIMEOUT_MS = 60_000  # generous: the machine may be busy, and nothing waits longer than it must
+
+
+class Wire:
+    """A browser's profile, and what its pages fetched and which of their scripts failed."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.context = browser.new_context(viewport={"width": 1500, "height": 1000})
+        self.context.set_default_timeout(TIMEOUT_MS)
+        self._fetched: list[str] = []
+        self._failed: list[str] = []
+        self.context.on("request", lambda request: self._fetched.append(request.url))
+        self.context.on("weberror", lambda error: self._failed.append(str(error.error)))
+
+    def check(self) -> None:
+        """Nothing was fetched but from this machine, and no script failed, since the last check."""
+        fetched, failed = self._fetched[:], self._failed[:]
+        self._fetched.clear()
+        self._failed.clear()
+        assert [url for url in fetched if not url.startswith((_LOOPBACK, "data:", "blob:", "file:"))] == []
+        assert failed == []
 
 
 @pytest.fixture(scope="package")
@@ -27,7 +47,7 @@ def browser() -> Iterator[Browser]:
     executable = next(filter(None, map(shutil.which, _CHROMIUM)), None)
     if executable is None:
         pytest.skip(f"no browser: none of {', '.join(_CHROMIUM)} is installed; make browser installs Debian's")
-    playwright.expect.set_options(timeout=_TIMEOUT_MS)
+    playwright.expect.set_options(timeout=TIMEOUT_MS)
     with playwright.sync_playwright() as driver:
         # A sandbox needs rights that containers rarely have. The pages are ours.
         browser = driver.chromium.launch(executable_path=executable, chromium_sandbox=False)
@@ -42,35 +62,36 @@ def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     lab.stop()
 
 
+@pytest.fixture(scope="package")
+def wire(browser: Browser) -> Iterator[Wire]:
+    wire = Wire(browser)
+    yield wire
+    wire.context.close()
+
+
+@pytest.fixture
+def page(wire: Wire) -> Iterator[Page]:
+    """An empty page. At the end: nothing was fetched but from this machine, and no script failed."""
+    page = wire.context.new_page()
+    yield page
+    page.close()
+    wire.check()
+
+
+@pytest.fixture(scope="package")
+def lab_page(lab: Lab, wire: Wire) -> LabPage:
+    """JupyterLab in the browser: loading it is most of what opening a notebook costs, so all tests share one."""
+    from tests.browser.notebook_page import LabPage
+
+    return LabPage(wire.context.new_page(), lab.url)
+
+
 @pytest.fixture(scope="module")
-def new_page(browser: Browser) -> Iterator[Callable[[], Page]]:
-    """Make an empty page. At the end: nothing was fetched but from this machine, and no script failed."""
-    context = browser.new_context(viewport={"width": 1500, "height": 1000})
-    context.set_default_timeout(_TIMEOUT_MS)
-    fetched: list[str] = []
-    failed: list[str] = []
-
-    def new_page() -> Page:
-        page = context.new_page()
-        page.on("request", lambda request: fetched.append(request.url))
-        page.on("pageerror", lambda error: failed.append(str(error)))
-        return page
-
-    yield new_page
-    context.close()
-    assert [url for url in fetched if not url.startswith((_LOOPBACK, "data:", "blob:", "file:"))] == []
-    assert failed == []
-
-
-@pytest.fixture(scope="module")
-def open_notebook(lab: Lab, new_page: Callable[[], Page]) -> Callable[[str], NotebookPage]:
-    """Open a notebook of the server in a page of its own."""
-    from tests.browser.notebook_page import NotebookPage
-
-    def open_notebook(path: str) -> NotebookPage:
-        return NotebookPage(new_page(), lab.url(path))
-
-    return open_notebook
+def open_notebook(lab_page: LabPage, wire: Wire) -> Iterator[Callable[[str], NotebookPage]]:
+    """Open a notebook of the server. At the end: nothing was fetched but from this machine, and no script failed."""
+    yield lab_page.open
+    lab_page.close_all()
+    wire.check()
 
 
 @pytest.fixture(scope="session")

@@ -78,9 +78,10 @@ class Lab:
         nbformat.write(notebook, self.notebooks / name)
         return name
 
-    def url(self, path: str) -> str:
-        """The page of a notebook, in a workspace of its own."""
-        return f"http://127.0.0.1:{self._port}/lab/workspaces/{Path(path).stem}/tree/{path}?token={self._token}"
+    @property
+    def url(self) -> str:
+        """Its page."""
+        return f"http://127.0.0.1:{self._port}/lab?token={self._token}"
 
     def stop(self) -> None:
         """End the server and its kernels."""

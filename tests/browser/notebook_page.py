@@ -10,21 +10,72 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, expect
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
-_OPEN_TIMEOUT_MS = 30_000
-_CELL_TIMEOUT_MS = 60_000
+_CELL_TIMEOUT_MS = 180_000
+
+_CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+_LEAST_CONTRAST = 4.5  # level AA
+
+_CELL_AT = """(plot, [row, column, suffix]) => {
+  const { left, top } = plot.getBoundingClientRect();
+  const [x, y] = [plot._fullLayout[`xaxis${suffix}`], plot._fullLayout[`yaxis${suffix}`]];
+  return [left + x._offset + x.d2p(column), top + y._offset + y.d2p(row)];
+}"""
+
+_OPEN = """async (path) => {
+  const panel = await window.jupyterapp.commands.execute('docmanager:open', { path });
+  await panel.context.ready;
+  return panel.id;
+}"""
+_CLOSE = """async (id) => {
+  const panel = [...window.jupyterapp.shell.widgets('main')].find((widget) => widget.id === id);
+  await panel.sessionContext.shutdown();
+  panel.dispose();  // closing it would ask whether to save
+}"""
 
 
-class NotebookPage:
-    """A notebook that is open in a page of the browser."""
+class LabPage:
+    """JupyterLab, open in a page of the browser. url: where it is."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
         page.goto(url)
-        self.cell(0).wait_for(timeout=_OPEN_TIMEOUT_MS)
+        page.wait_for_function("window.jupyterapp !== undefined")
+        page.evaluate("window.jupyterapp.restored")
+        self._open: list[NotebookPage] = []
+
+    def open(self, path: str) -> NotebookPage:
+        """Open a notebook of the server, in front of others."""
+        notebook = NotebookPage(self.page, self.page.evaluate(_OPEN, path))
+        notebook.cell(0).wait_for()
+        self._open.append(notebook)
+        return notebook
+
+    def close_all(self) -> None:
+        """Close every notebook and end its kernel."""
+        for notebook in self._open:
+            notebook.close()
+        self._open.clear()
+
+
+class NotebookPage:
+    """A notebook that is open. panel_id: of the element that it is in."""
+
+    def __init__(self, page: Page, panel_id: str) -> None:
+        self.page = page
+        self.panel = page.locator(f'[id="{panel_id}"]')
+        self._panel_id = panel_id
+        self._is_open = True
+        self.theme = "Light"
+
+    def close(self) -> None:
+        """Close it without saving, and end its kernel."""
+        if self._is_open:
+            self.page.evaluate(_CLOSE, self._panel_id)
+            self._is_open = False
 
     def cell(self, index: int) -> Locator:
         """A cell, counted from 0, Markdown included."""
-        return self.page.locator(".jp-Notebook .jp-Cell").nth(index)
+        return self.panel.locator(".jp-Notebook .jp-Cell").nth(index)
 
     def output(self, index: int) -> Output:
         """What a cell shows."""
@@ -55,6 +106,7 @@ class NotebookPage:
     def set_theme(self, name: str) -> None:
         """ "JupyterLab Light" or "JupyterLab Dark"."""
         self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', {theme: name})", name)
+        self.theme = name.split()[-1]
         expect(self.page.locator(f"body[data-jp-theme-name='{name}']")).to_have_count(1)
 
 
@@ -123,16 +175,15 @@ class Output:
         self.area.locator("label", has_text=label).locator("input[type=checkbox]").set_checked(on)
 
     def slider(self, label: str) -> Locator:
-        """A slider with everything that belongs to it."""
-        exact = re.compile(f"^{re.escape(label)}$")
-        return self.area.locator(".widget-slider").filter(has=self.area.page.locator("label", has_text=exact))
+        """A slider."""
+        return self.area.get_by_role("slider", name=label, exact=True)
 
     def slide(self, label: str, value: int) -> None:
         """Put a slider to a value, by the number beside it."""
-        readout = self.slider(label).locator(".widget-readout")
-        readout.fill(str(value))
-        readout.press("Enter")
-        expect(self.slider(label).get_by_role("slider")).to_have_attribute("aria-valuenow", f"{value}.0")
+        number = self.area.get_by_role("spinbutton", name=f"{label}, as a number", exact=True)
+        number.fill(str(value))
+        number.press("Enter")
+        expect(self.slider(label)).to_have_value(str(value))
 
     @property
     def picture(self) -> Locator:
@@ -147,6 +198,13 @@ class Output:
         """Wait until the figure has a text somewhere."""
         expect(self.area.locator(".js-plotly-plot")).to_contain_text(text)
 
+    def cell_of_picture(self, row: int, column: int, panel: int = 0) -> tuple[float, float]:
+        """Where a cell of the figure is on the page. panel: which one of those side by side."""
+        plot = self.area.locator(".js-plotly-plot")
+        plot.scroll_into_view_if_needed()
+        x, y = plot.evaluate(_CELL_AT, [row, column, str(panel + 1) if panel else ""])
+        return x, y
+
     @contextmanager
     def redraws(self) -> Iterator[None]:
         """What is done inside of the `with` block changes what the figure draws."""
@@ -154,6 +212,13 @@ class Output:
         before = plot.evaluate("plot => JSON.stringify(plot.data)")
         yield
         self.page.wait_for_function("([plot, before]) => JSON.stringify(plot.data) !== before", arg=[plot, before])
+
+    def hard_to_read(self) -> list[str]:
+        """Texts that have less contrast with what is behind them than WCAG 2 asks for, and how much it is."""
+        self.page.mouse.move(0, 0)  # what the mouse is on may look different
+        found = self.area.evaluate(f"(root) => ({_CONTRAST})(root, {_LEAST_CONTRAST})")
+        assert found["seen"], "there is no text"
+        return list(found["hard"])
 
     def screenshot(self, name: str) -> None:
         """Keep a picture of it."""

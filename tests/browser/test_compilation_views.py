@@ -160,7 +160,7 @@ def test_a_stage_of_two_compilations(notebook):
 def test_with_the_keyboard_alone(notebook, what_if):
     """From the tabs to a slider, and from the source to the machine code."""
     keyboard, view = notebook.page.keyboard, notebook.output(1)
-    what_if.slider("VGPRs").get_by_role("slider").focus()
+    what_if.slider("VGPRs").focus()
     keyboard.press("End")
     what_if.shows("vgprs = 1024 is outside of what gfx942 has")
     keyboard.press("Home")

@@ -19,10 +19,9 @@ def address(tmp_path_factory) -> str:
     return workbench.export(pipeline, path).as_uri()
 
 
-def test_its_parts_are_unpacked_when_they_are_looked_at(new_page, address):
+def test_its_parts_are_unpacked_when_they_are_looked_at(page, address):
     from playwright.sync_api import expect
 
-    page = new_page()
     page.goto(address)
     expect(page.get_by_text("This page needs JavaScript")).to_have_count(0)
     for levels in page.locator("[data-linked]").all():
@@ -36,10 +35,9 @@ def test_its_parts_are_unpacked_when_they_are_looked_at(new_page, address):
     expect(page.get_by_text("global_load_dwordx4").first).to_be_attached()
 
 
-def test_choosing_a_line_lights_its_origin(new_page, address):
+def test_choosing_a_line_lights_its_origin(page, address):
     from playwright.sync_api import expect
 
-    page = new_page()
     page.goto(address)
     levels = page.locator("[data-linked]").first
     line = levels.get_by_role("listbox", name="Right lines").get_by_text("global_store_dwordx4")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+playwright = pytest.importorskip("playwright.sync_api", reason="no playwright; make setup installs it")
+expect = playwright.expect
+
 CELLS = [
     """\
 %load_ext workbench
@@ -84,6 +87,27 @@ def test_how_lanes_go_and_whose_banks(visualizer):
     visualizer.shows_in_picture("32 banks of gfx942")
     visualizer.choose("Banks of", "gfx950")
     visualizer.shows_in_picture("64 banks of gfx950")
+
+
+def test_what_a_cell_says(visualizer):
+    visualizer.page.mouse.move(*visualizer.cell_of_picture(3, 5))
+    visualizer.shows_in_picture("offset 197")
+    visualizer.shows_in_picture("byte 394 (elements of 16 bits)")
+    visualizer.shows_in_picture("LDS bank 2 of 32 (gfx942)")
+
+
+def test_a_click_chooses_the_thread_that_holds_the_cell(threads):
+    threads.shows("T0\tcoordinate\toffset")
+    for panel, thread in ((0, 3), (1, 1)):
+        x, y = threads.cell_of_picture(thread, 0, panel)
+        threads.page.mouse.move(x, y)
+        threads.shows_in_picture(f"thread {thread},")
+        threads.page.mouse.click(x, y)
+        threads.shows(f"T{thread}\tcoordinate\toffset")
+        expect(threads.slider("Thread")).to_have_value(str(thread))
+    threads.check("Light one thread", on=False)
+    threads.page.mouse.click(*threads.cell_of_picture(2, 0))
+    threads.shows("T2\tcoordinate\toffset")
 
 
 def test_a_thread(threads):

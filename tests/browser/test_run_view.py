@@ -120,8 +120,7 @@ def test_counters_draw_themselves_and_the_figure(notebook):
     view.screenshot("roofline")
 
 
-def test_the_exported_page(lab, notebook, new_page):
-    page = new_page()
+def test_the_exported_page(lab, notebook, page):
     page.goto((lab.notebooks / "run.html").as_uri())
     run = page.locator("h2", has_text=re.compile("^Run$"))
     run.wait_for()

@@ -2,7 +2,8 @@
 
 Numbers that have an order run through cividis, which people with any kind of colour vision see as one ramp from dark
 to light. Threads and values only have to differ from their neighbours: they take turns in eight colours, those of
-Okabe and Ito with grey for black ("Color Universal Design", 2008).
+Okabe and Ito with grey for black ("Color Universal Design", 2008). All are light enough for black text: of cividis a
+tint, and of the blue.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from workbench.layouts.grid import Numbers
 from workbench.layouts.panel import Panel
 
 CLEAR = "rgba(0,0,0,0)"
+LABEL = "#000000"  # of the text on a cell
 COLOR_BY = ("offset", "bank", "thread", "value")
 
-_DISTINCT = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7", "#999999")
+_DISTINCT = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#2e8bc6", "#d55e00", "#cc79a7", "#999999")
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,4 +110,10 @@ def coloring(panel: Panel, color_by: str, arch: Arch) -> Coloring:
 def _cividis() -> tuple[str, ...]:
     from plotly.colors import sequential
 
-    return tuple(sequential.Cividis)
+    return tuple(_tint(color) for color in sequential.Cividis)
+
+
+def _tint(color: str, share: float = 0.6) -> str:
+    """A colour mixed with white. share: of the colour."""
+    parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(255 + (part - 255) * share):02x}" for part in parts)

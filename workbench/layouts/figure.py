@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flydsl.arch import DEFAULT_ARCH, Arch
-from workbench.html import escape
-from workbench.layouts.coloring import CLEAR, coloring
+from workbench.html import INK, PAPER, escape
+from workbench.layouts.coloring import CLEAR, LABEL, coloring
 from workbench.layouts.grid import Numbers
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panels_html
@@ -30,7 +30,6 @@ _MAX_WIDTH_PX, _MAX_WIDTH_OF_SEVERAL_PX = 900, 1400
 _MAX_LABELLED_CELLS = 32 * 32
 _GAP_PX, _LEFT_PX, _RIGHT_PX, _TOP_PX, _BOTTOM_PX, _LINE_PX = 70, 60, 20, 60, 20, 20
 _CHAR_PX = 6  # of a label along an axis
-_INK = "#787878"  # reads on light and on dark pages
 _BORDER = "#d55e00"
 _VEIL = "rgba(127,127,127,0.8)"
 
@@ -81,9 +80,10 @@ def panels_data(
         "height": top_px + page.inner_height_px + _BOTTOM_PX,
         "margin": {"l": _LEFT_PX, "r": _RIGHT_PX, "t": top_px, "b": _BOTTOM_PX},
         "showlegend": False,
-        "paper_bgcolor": "rgba(0,0,0,0)",
+        "paper_bgcolor": PAPER,
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": _INK},
+        "font": {"color": INK},
+        "modebar": {"remove": ["sendChartToCloud"]},
         **axes,
     }
     return {"data": traces, "layout": layout}
@@ -185,6 +185,7 @@ def _cells(panel: Panel, color_by: str, arch: Arch, is_labelled: bool) -> dict[s
         "hovertemplate": hover,
         "text": text,
         "texttemplate": "%{text}" if is_labelled else None,
+        "textfont": {"color": LABEL},
         "xgap": gap,
         "ygap": gap,
     }

@@ -10,6 +10,7 @@ import numpy as np
 from plotly import graph_objects as go
 
 from workbench.html import escape
+from workbench.slider import Slider
 
 _WIDE = {"description_width": "initial"}
 _STYLE = "max-width:60em;white-space:pre-wrap;border-left:4px solid #d55e00;padding:2px 8px"
@@ -21,6 +22,7 @@ class LiveFigure:
     def __init__(self, drawing: dict[str, Any]) -> None:
         self.widget = go.FigureWidget(drawing)
         self.widget.layout.template = go.layout.Template()
+        self.widget._config = {"displaylogo": False}  # a link to another site, without a name
         self._drawing = drawing
 
     def redraw(self, drawing: dict[str, Any]) -> None:
@@ -49,9 +51,9 @@ def dropdown(description: str, options: Sequence[Any], value: Any) -> widgets.Dr
     return widgets.Dropdown(description=description, options=options, value=value, style=_WIDE, layout=layout)
 
 
-def slider(description: str, low: int, high: int, value: int) -> widgets.IntSlider:
+def slider(description: str, low: int, high: int, value: int) -> Slider:
     """A number between two others."""
-    return widgets.IntSlider(description=description, min=low, max=high, value=value, style=_WIDE)
+    return Slider(description=description, min=low, max=high, value=value)
 
 
 class Field(widgets.VBox):

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from flydsl.arch import DEFAULT_ARCH, Arch
-from workbench.html import code, escape, title
+from workbench.html import FAINT, code, escape, title
 from workbench.layouts.coloring import Coloring, coloring
 from workbench.layouts.grid import Borders, Numbers
 from workbench.layouts.panel import Panel
@@ -74,12 +74,12 @@ def _table(panel: Panel, shade: Coloring) -> str:
 
 
 def _name_cell(name: str) -> str:
-    return f'<td style="padding:2px 6px;white-space:nowrap;opacity:0.6">{name}</td>'
+    return f'<td style="padding:2px 6px;white-space:nowrap;{FAINT}">{name}</td>'
 
 
 def _fill(shade: Coloring, colors: Numbers, row: int, column: int) -> str:
     if np.isnan(shade.numbers[row, column]):
-        return ";opacity:0.6"
+        return f";{FAINT}"
     red, green, blue = colors[row, column].tolist()
     return f";background-color:rgba({red},{green},{blue},{_OPACITY})"
 
