@@ -10,10 +10,24 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from html import escape
 
-__all__ = ["FAINT", "INK", "PAPER", "code", "details", "escape", "faint", "listing", "message", "nowrap", "table", "title"]
+__all__ = [
+    "FAINT",
+    "INK",
+    "PAPER",
+    "code",
+    "details",
+    "escape",
+    "faint",
+    "listing",
+    "message",
+    "nowrap",
+    "table",
+    "title",
+]
 
 FAINT = "opacity:0.75"  # less could not be read
-PAPER, INK = "#ffffff", "#444444"  # of pictures: no ink reads well on light and on dark pages, so they bring their paper
+# No ink reads well on light and on dark pages, so pictures bring their paper.
+PAPER, INK = "#ffffff", "#444444"
 
 _CELL = "padding:2px 10px;vertical-align:top;text-align:{align}"
 _LISTING = (

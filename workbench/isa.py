@@ -23,7 +23,7 @@ _MAX_LINES = 300  # of a kernel; a saved notebook stays small
 _MAX_REST_LINES = 200
 _TEXT_COLUMNS = 58
 _SHORT_WAIT = 8  # instructions: too few to hide a memory access behind
-_MARK = "background-color:rgba(240,228,66,0.18)"
+_MARK = "background-color:rgba(240,228,66,0.3)"
 
 
 @dataclass(frozen=True)
@@ -213,8 +213,9 @@ def _lines(analysis: Analysis, marked: RegisterSet) -> Iterator[str]:
                 filter(None, (_place(instruction), waits.get(instruction.index, ""), _flag(analysis, instruction)))
             )
             use = _use(instruction, marked)
+            language = "text" if use else "isa"  # no other colour reads well on the mark in light and in dark
             line = (
-                f"{_counts(analysis, instruction)} {use:<2}{bars}{highlight(f' {text}', 'isa')}"
+                f"{_counts(analysis, instruction)} {use:<2}{bars}{highlight(f' {text}', language)}"
                 f"{padding}{faint(escape(remarks))}"
             )
             yield f'<span style="{_MARK}">{line}</span>\n' if use else f"{line}\n"

@@ -27,6 +27,7 @@ function render({ model, el }) {
   };
   range.addEventListener("input", send);
   number.addEventListener("change", send); // when it is complete, not at each digit
+  number.addEventListener("keydown", (event) => event.key === "Enter" && send(event));
   model.on("change:value", show);
   show();
   return () => model.off("change:value", show);

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.lab import Lab
+from tests.browser.lab import CHROMIUM, Lab, find_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     from tests.browser.notebook_page import LabPage, NotebookPage
 
-_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _LOOPBACK = "http://127.0.0.1:"
 TIMEOUT_MS = 60_000  # generous: the machine may be busy, and nothing waits longer than it must
 
@@ -44,9 +42,9 @@ class Wire:
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     playwright = pytest.importorskip("playwright.sync_api", reason="no playwright; make setup installs it")
-    executable = next(filter(None, map(shutil.which, _CHROMIUM)), None)
+    executable = find_chromium()
     if executable is None:
-        pytest.skip(f"no browser: none of {', '.join(_CHROMIUM)} is installed; make browser installs Debian's")
+        pytest.skip(f"no browser: none of {', '.join(CHROMIUM)} is installed; make browser installs Debian's")
     playwright.expect.set_options(timeout=TIMEOUT_MS)
     with playwright.sync_playwright() as driver:
         # A sandbox needs rights that containers rarely have. The pages are ours.

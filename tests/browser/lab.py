@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).parents[2]
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _RUNNING_AT = re.compile(r"http://127\.0\.0\.1:(\d+)/lab")
 _SETTINGS = {
     # Cells out of sight are rendered too, so that a test can look at all of them.
@@ -23,6 +25,11 @@ _SETTINGS = {
         '{"fetchNews": "false", "checkForUpdates": false}'
     ),
 }
+
+
+def find_chromium() -> str | None:
+    """The browser that is installed."""
+    return next(filter(None, map(shutil.which, CHROMIUM)), None)
 
 
 class Lab:

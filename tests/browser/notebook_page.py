@@ -15,10 +15,10 @@ _CELL_TIMEOUT_MS = 180_000
 _CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 _LEAST_CONTRAST = 4.5  # level AA
 
-_CELL_AT = """(plot, [row, column, suffix]) => {
+_CELL_AT = """(plot, [row, column]) => {
   const { left, top } = plot.getBoundingClientRect();
-  const [x, y] = [plot._fullLayout[`xaxis${suffix}`], plot._fullLayout[`yaxis${suffix}`]];
-  return [left + x._offset + x.d2p(column), top + y._offset + y.d2p(row)];
+  const { xaxis, yaxis } = plot._fullLayout;
+  return [left + xaxis._offset + xaxis.d2p(column), top + yaxis._offset + yaxis.d2p(row)];
 }"""
 
 _OPEN = """async (path) => {
@@ -84,12 +84,13 @@ class NotebookPage:
     def run(self, index: int) -> Output:
         """Run a cell with Shift+Enter once the kernel is ready, and wait until it has ended."""
         expect(self.page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
+        prompt = self.cell(index).locator(".jp-InputPrompt")
+        before = prompt.inner_text()
         editor = self.cell(index).locator(".cm-content")
         editor.click()
         editor.press("Shift+Enter")
-        expect(self.cell(index).locator(".jp-InputPrompt")).to_have_text(
-            re.compile(r"\[\d+\]:"), timeout=_CELL_TIMEOUT_MS
-        )
+        expect(prompt).not_to_have_text(before)
+        expect(prompt).to_have_text(re.compile(r"\[\d+\]:"), timeout=_CELL_TIMEOUT_MS)
         return self.output(index)
 
     def run_all(self, count: int) -> Output:
@@ -198,11 +199,13 @@ class Output:
         """Wait until the figure has a text somewhere."""
         expect(self.area.locator(".js-plotly-plot")).to_contain_text(text)
 
-    def cell_of_picture(self, row: int, column: int, panel: int = 0) -> tuple[float, float]:
-        """Where a cell of the figure is on the page. panel: which one of those side by side."""
+    def cell_of_picture(self, row: int, column: int) -> tuple[float, float]:
+        """Where a cell of the figure's first panel is on the page."""
         plot = self.area.locator(".js-plotly-plot")
         plot.scroll_into_view_if_needed()
-        x, y = plot.evaluate(_CELL_AT, [row, column, str(panel + 1) if panel else ""])
+        drawn = "plot => plot._fullLayout?.yaxis?._offset"
+        self.page.wait_for_function(drawn, arg=plot.element_handle())
+        x, y = plot.evaluate(_CELL_AT, [row, column])
         return x, y
 
     @contextmanager

@@ -98,8 +98,8 @@ def test_what_a_cell_says(visualizer):
 
 def test_a_click_chooses_the_thread_that_holds_the_cell(threads):
     threads.shows("T0\tcoordinate\toffset")
-    for panel, thread in ((0, 3), (1, 1)):
-        x, y = threads.cell_of_picture(thread, 0, panel)
+    for thread in (3, 1):
+        x, y = threads.cell_of_picture(thread, 0)
         threads.page.mouse.move(x, y)
         threads.shows_in_picture(f"thread {thread},")
         threads.page.mouse.click(x, y)

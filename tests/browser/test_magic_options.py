@@ -38,6 +38,16 @@ CELLS = {
     "kernel explored": "p.artifact.kernels[0].explore()",
     "steps": "launch.simulate(A, B, 256, workgroup=(1, 0, 0)).explore()",
     "wrong": f"%%flykernel --show pictures\n{LAUNCH}",
+    "break a pass": """\
+from flydsl.errors import CompileError
+from flydsl.passes import fly_layout_lowering
+
+def fail(module, arch):
+    raise CompileError("it breaks", hint="mend it")
+
+fly_layout_lowering.apply = fail""",
+    "failed": f"%%flykernel --arch gfx950 --show pipeline\n{LAUNCH}",
+    "failed live": f"%%flykernel --arch gfx950 --live --step --show pipeline\n{LAUNCH}",
 }
 
 
@@ -110,3 +120,14 @@ def test_waves_of_the_stepper(output):
 
 def test_a_wrong_option(output):
     output("wrong").shows("no section 'pictures'", "they are layout, pipeline")
+
+
+def test_a_failed_stage_keeps_its_input_and_its_message(output):
+    view = output("failed")
+    view.shows("2 of 19 stages done", "fly-layout-lowering: it breaks", "mend it")
+    view.unfold("The input of 3 fly-layout-lowering")
+    view.shows("fly.make_view")
+    live = output("failed live")
+    live.press("Run all stages")
+    live.shows("2 of 19 stages done", "fly-layout-lowering: it breaks")
+    view.screenshot("failed")
