@@ -24,9 +24,10 @@ browser: setup ## The tests in a real browser; installs Debian's Chromium where 
 lab: setup ## Open JupyterLab on the tour
 	$(PY) -m jupyterlab $(AS_ROOT) notebooks/00_tour.ipynb
 
-test: setup lint types ## Everything that must hold: lint, types, all tests, all notebooks
+test: setup lint types ## Everything that must hold: lint, types, all tests, all notebooks, the browser
 	$(PY) -m pytest $(PARALLEL) --ignore=tests/browser
 	$(PY) -m pytest --nbval notebooks
+	@$(MAKE) --no-print-directory browser
 
 fast: setup ## The tests that take no time, without notebooks: under a minute
 	$(PY) -m pytest $(PARALLEL) -m "not slow" tests flydsl

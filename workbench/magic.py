@@ -181,12 +181,13 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
     archs, shown = _archs(options.arch), Shown(_sections(options.show), _stage(options.stage))
     _check_name(options.name)
     _check_stages(archs[0] or DEFAULT_ARCH, options)
-    with capture_launches(trace_only=options.step is not None, counted="run" in shown.sections) as launches:
+    trace_only = options.step is not None
+    with capture_launches(trace_only=trace_only, counted="run" in shown.sections) as launches:
         failure = _run(shell, f"# %%flykernel {line}\n{cell}")
     if not launches and failure is None:
         print(_NOTHING_LAUNCHED)
-    found = [reports(launches, shown, arch) for arch in archs]
-    if options.step is not None:
+    found = [reports(launches, shown, arch, trace_only=trace_only) for arch in archs]
+    if trace_only:
         for report in _flat(found):
             _stop_before(report, _stage(options.stage if options.step == _FIRST_STAGE else options.step))
     _bind(shell, options.name, _flat(found))

@@ -34,11 +34,13 @@ class Report:
     """One compilation: its stages, its kernels' resources, its machine code.
 
     launch: the first call that used it. calls: how many there were. arch: a target to compile it for instead of the
-    one that the cell launched it for. error: why that failed; the pipeline then shows how far it came, unless there
-    was nothing to compile (None).
+    one that the cell launched it for; trace_only: only trace it for that one. error: why that failed; the pipeline then
+    shows how far it came, unless there was nothing to compile (None).
     """
 
-    def __init__(self, launch: Launch, calls: int, shown: Shown, arch: Arch | None = None) -> None:
+    def __init__(
+        self, launch: Launch, calls: int, shown: Shown, arch: Arch | None = None, *, trace_only: bool = False
+    ) -> None:
         self.launch = launch
         self._call = call_text(launch)
         self._calls = "1 call" if calls == 1 else f"{calls} calls, the first one shown"
@@ -50,13 +52,14 @@ class Report:
             self._target = launch.pipeline.arch.name
         else:
             self._target = f"{arch.name}, compiled only; the cell launched it for {launch.pipeline.arch.name}"
-            self._compile(launch, arch)
+            self._compile(launch, arch, trace_only)
         self._stage = None if shown.stage is None or self.pipeline is None else self.pipeline[shown.stage]
 
-    def _compile(self, launch: Launch, arch: Arch) -> None:
+    def _compile(self, launch: Launch, arch: Arch, trace_only: bool) -> None:
         try:
             self.pipeline = launch.function.lower(*launch.arguments, arch=arch.name)
-            self.pipeline.run()
+            if not trace_only:
+                self.pipeline.run()
         except FlyError as error:
             self.error = error
 
@@ -130,14 +133,16 @@ class Report:
         return "\n\n".join(parts)
 
 
-def reports(launches: Sequence[Launch], shown: Shown, arch: Arch | None = None) -> list[Report]:
+def reports(
+    launches: Sequence[Launch], shown: Shown, arch: Arch | None = None, *, trace_only: bool = False
+) -> list[Report]:
     """One report per compilation, in the order of the first launches; folded where there are several."""
     groups: dict[int, list[Launch]] = {}
     for launch in launches:
         groups.setdefault(id(launch.pipeline), []).append(launch)
     if len(groups) > 1:
         shown = Shown(shown.sections, shown.stage, is_folded=True)
-    return [Report(group[0], len(group), shown, arch) for group in groups.values()]
+    return [Report(group[0], len(group), shown, arch, trace_only=trace_only) for group in groups.values()]
 
 
 def call_text(launch: Launch) -> str:

@@ -217,6 +217,12 @@ def layout_views() -> list[Row]:
     return [Row(**result) for result in bench_layout_views.run()]
 
 
+def in_the_browser() -> list[Row]:
+    from tests.benchmarks import bench_browser
+
+    return [Row(**result) for result in bench_browser.run()]
+
+
 def compilation_views() -> list[Row]:
     """The workbench's views of a kernel of thousands of operations."""
     from tests.benchmarks import bench_views
@@ -259,6 +265,7 @@ def main() -> None:
         *simulator(),
         *layout_algebra(),
         *layout_views(),
+        *in_the_browser(),
         *compilation_views(),
     ]
     print("\n".join(map(str, rows)))

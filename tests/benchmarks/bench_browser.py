@@ -47,7 +47,10 @@ def slider_ms() -> float:
             view.picture.wait_for()
             slider = view.slider("Swizzle bits").element_handle()
             plot = view.area.locator(".js-plotly-plot").element_handle()
-            times = [float(notebook.page.evaluate(_MOVE, [slider, plot, value])) for value in _MOVES]
+            times = []
+            for value in _MOVES:
+                notebook.wait_until_idle()
+                times.append(float(notebook.page.evaluate(_MOVE, [slider, plot, value])))
         finally:
             browser.close()
             lab.stop()

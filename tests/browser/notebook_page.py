@@ -83,7 +83,7 @@ class NotebookPage:
 
     def run(self, index: int) -> Output:
         """Run a cell with Shift+Enter once the kernel is ready, and wait until it has ended."""
-        expect(self.page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
+        self.wait_until_idle()
         prompt = self.cell(index).locator(".jp-InputPrompt")
         before = prompt.inner_text()
         editor = self.cell(index).locator(".cm-content")
@@ -92,6 +92,10 @@ class NotebookPage:
         expect(prompt).not_to_have_text(before)
         expect(prompt).to_have_text(re.compile(r"\[\d+\]:"), timeout=_CELL_TIMEOUT_MS)
         return self.output(index)
+
+    def wait_until_idle(self) -> None:
+        """Wait until the kernel has nothing to do."""
+        expect(self.page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
 
     def run_all(self, count: int) -> Output:
         """Run the first `count` cells; what the last of them shows."""
@@ -218,6 +222,7 @@ class Output:
 
     def hard_to_read(self) -> list[str]:
         """Texts that have less contrast with what is behind them than WCAG 2 asks for, and how much it is."""
+        expect(self.area).to_contain_text(re.compile(r"\S"), use_inner_text=True)
         self.page.mouse.move(0, 0)  # what the mouse is on may look different
         found = self.area.evaluate(f"(root) => ({_CONTRAST})(root, {_LEAST_CONTRAST})")
         assert found["seen"], "there is no text"

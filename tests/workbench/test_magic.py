@@ -344,6 +344,8 @@ def test_two_targets_are_compared(notebook, read):
         ("--stage 5 --step", 4),
         ("--step 1", 0),
         ("--step=5", 4),
+        ("--step --arch gfx950", 0),
+        ("--step 5 --arch gfx950", 4),
     ],
 )
 def test_stopping_before_a_stage(notebook, options, done):
