@@ -344,8 +344,6 @@ def test_two_targets_are_compared(notebook, read):
         ("--stage 5 --step", 4),
         ("--step 1", 0),
         ("--step=5", 4),
-        ("--step --arch gfx950", 0),
-        ("--step 5 --arch gfx950", 4),
     ],
 )
 def test_stopping_before_a_stage(notebook, options, done):
@@ -357,6 +355,14 @@ def test_stopping_before_a_stage(notebook, options, done):
     notebook.run("p.step(); k = p.artifact; k(A, B, C, 128)")
     assert notebook.shell.user_ns["p"].finished
     assert notebook.shell.user_ns["C"].any()
+
+
+@pytest.mark.parametrize(("options", "done"), [("--step", 0), ("--step 5", 4)])
+def test_stopping_before_a_stage_for_another_target(notebook, options, done):
+    outcome = notebook.run(f"%%flykernel {options} --arch gfx950 --name p\n{RUN}")
+    assert outcome.error is None, outcome.text
+    pipeline = notebook.shell.user_ns["p"]
+    assert (pipeline.arch.name, pipeline.position) == ("gfx950", done)
 
 
 def test_the_pipeline_gets_a_name(notebook):

@@ -46,7 +46,8 @@ def test_nothing_in_it_names_the_machine(path):
 def test_its_views_survive_the_sanitizer(path, read):
     for _, output in outputs(path):
         if "text/html" in output.get("data", {}):
-            assert read(output.data["text/html"]).text.strip()
+            html = output.data["text/html"]
+            assert read(html).text.strip() or html.startswith('<img alt="')  # a picture says in words what it shows
             assert output.data["text/plain"].strip()
 
 
