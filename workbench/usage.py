@@ -154,6 +154,8 @@ def _amount_for_more(usage: Usage, resource: str, waves: int) -> int | None:
         sizes = range(usage.wave_size, usage.largest(resource) + 1, usage.wave_size)
         better = [size for size in sizes if allows(size) > waves]
         return min(better, key=lambda size: (abs(size - present), size), default=None)
-    # Registers and LDS allow fewer waves the more there are: find the first amount that allows too few.
-    first_too_many = bisect_left(range(present + 1), True, key=lambda amount: allows(amount) <= waves)
+    # Registers and LDS allow fewer waves the more there are: find the first amount that allows too few. What is
+    # allocated may be rounded up to more than a wave can name.
+    amounts = range(min(present, usage.largest(resource)) + 1)
+    first_too_many = bisect_left(amounts, True, key=lambda amount: allows(amount) <= waves)
     return first_too_many - 1 if first_too_many else None

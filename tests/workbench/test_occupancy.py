@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import flydsl.compiler as flyc
@@ -46,6 +46,7 @@ def usages(draw) -> Usage:
 
 
 @given(usages())
+@example(Usage(get_arch("gfx1201"), vgprs=253, agprs=0, sgprs=0, lds_bytes=0, workgroup_size=1, wave_size=64))
 def test_the_next_step_gives_more_waves(usage):
     steps = next_steps(usage)
     waves = usage.occupancy.waves_per_simd
