@@ -9,6 +9,9 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # One process per core; a file's tests stay in one, for what they set up together.
 PARALLEL := --numprocesses auto --dist loadfile
 
+# A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it.
+BROWSER := -rs -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest tests/browser
+
 .PHONY: help setup browser lab test fast lint types bench clean
 
 help: ## Print the targets
@@ -19,7 +22,7 @@ setup: ## Make or update the environment; quick when there is nothing to do
 
 browser: setup ## The tests in a real browser; installs Debian's Chromium where it is missing and this is root
 	@tools/browser.sh
-	$(PY) -m pytest -rs tests/browser
+	$(PY) -m pytest $(BROWSER) || $(PY) -m pytest $(BROWSER) --last-failed
 
 lab: setup ## Open JupyterLab on the tour
 	$(PY) -m jupyterlab $(AS_ROOT) notebooks/00_tour.ipynb

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
@@ -55,7 +56,11 @@ _MISSING = """(root) => [...root.querySelectorAll('.jp-OutputArea-output')].filt
 
 def count_outputs(path: Path) -> int:
     """How many outputs a notebook has; successive texts on one stream are one."""
-    return sum(len(cell.get("outputs", ())) for cell in nbformat.read(path, as_version=4).cells)
+    count = 0
+    for cell in nbformat.read(path, as_version=4).cells:
+        names = [output.get("name", number) for number, output in enumerate(cell.get("outputs", ()))]
+        count += len(list(groupby(names)))
+    return count
 
 
 def everything_is_there(root, path: Path) -> None:

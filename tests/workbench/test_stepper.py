@@ -74,7 +74,10 @@ def test_the_controls(simulation, tensors, read):
 
 
 def test_it_shows_itself(notebook, read):
-    (shown,) = notebook.run("display(launch.simulate(A, B, C, 128))").shown
+    outcome = notebook.run("display(launch.simulate(A, B, C, 128))")
+    assert outcome.error is None, outcome.text
+    assert outcome.shown, outcome.text
+    (shown,) = outcome.shown
     assert "workgroup (0, 0, 0)" in read(shown["text/html"]).text
     (shown,) = notebook.run("display(launch.simulate(A, B, C, 128).explore())").shown
     assert "application/vnd.jupyter.widget-view+json" in shown
