@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from flydsl.codegen import Kernel
     from flydsl.compiler import JitFunction, Launch, Pipeline
     from flydsl.simulator.counters import LaunchCounters
-    from workbench.isa import IsaListing
-    from workbench.search import Search
+    from workbench.machine_code.listing import IsaListing
+    from workbench.stages.search import Search
 
 __all__ = ["compare", "explore", "export", "find", "listing", "occupancy_figure", "profile", "roofline_figure"]
 
@@ -30,7 +30,7 @@ def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
     A launcher is compiled for the arguments of a call; nothing is launched. Raises ArgumentError for a value that has
     no live view.
     """
-    from workbench.explorers import explore
+    from workbench.live_views import explore
 
     return explore(value, *arguments, **keywords)
 
@@ -40,14 +40,14 @@ def compare(before: Any, after: Any, stage: str | int | None = None) -> Any:
 
     Raises ArgumentError for things that cannot be compared.
     """
-    from workbench.comparison import compare
+    from workbench.stages.comparison import compare
 
     return compare(before, after, stage)
 
 
 def find(pipeline: Pipeline, text: str) -> Search:
     """Search a compilation for operations whose name contains a text: where they appear, where they are gone."""
-    from workbench.search import find
+    from workbench.stages.search import find
 
     return find(pipeline, text)
 
@@ -69,14 +69,14 @@ def listing(
 
     Raises ArgumentError for what has no machine code, kernels that are not there, and lines that are no numbers.
     """
-    from workbench.isa import part_of
+    from workbench.machine_code.listing import part_of
 
     return part_of(value, kernel, first=first, count=count, registers=registers)
 
 
 def occupancy_figure(kernel: Kernel) -> Figure:
     """Waves per SIMD against each resource, with the kernel's point on each curve, as a plotly figure."""
-    from workbench.occupancy_curves import occupancy_figure
+    from workbench.resources.occupancy_curves import occupancy_figure
 
     return occupancy_figure(kernel)
 
@@ -86,7 +86,7 @@ def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
 
     Raises what the call raises.
     """
-    from workbench.run import profile
+    from workbench.run.view import profile
 
     return profile(launcher, *arguments, **keywords)
 
@@ -96,7 +96,7 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
 
     Raises ArchError for an architecture whose peak figures are not known.
     """
-    from workbench.roofline import roofline_figure
+    from workbench.run.roofline import roofline_figure
 
     return roofline_figure(counters)
 
@@ -104,7 +104,7 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
 def load_ipython_extension(shell: Any) -> None:
     """IPython's hook for `%load_ext workbench`."""
     from workbench.display import register_formatters
-    from workbench.explorers import add_methods
+    from workbench.live_views import add_methods
     from workbench.magic import register_magics
 
     register_formatters(shell)

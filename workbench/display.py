@@ -10,10 +10,9 @@ from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline, Stage
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepper import Simulation
-from workbench.counters import counters_html, counters_text, counting_html, counting_text
-from workbench.isa import isa_html, isa_text
 from workbench.layouts import SHOWN, layout_bundle
-from workbench.occupancy import (
+from workbench.machine_code.listing import isa_html, isa_text
+from workbench.resources.occupancy import (
     kernel_html,
     kernel_text,
     kernels_html,
@@ -22,9 +21,10 @@ from workbench.occupancy import (
     resources_html,
     resources_text,
 )
-from workbench.pipeline import pipeline_html, stage_html, stage_text
-from workbench.run import run_html, run_text
-from workbench.stepper import simulation_html
+from workbench.run.counters import counters_html, counters_text, counting_html, counting_text
+from workbench.run.stepper import simulation_html
+from workbench.run.view import run_html, run_text
+from workbench.stages.pipeline import pipeline_html, stage_html, stage_text
 
 
 def artifact_html(artifact: CompiledArtifact | CodeObject) -> str:

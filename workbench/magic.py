@@ -16,9 +16,9 @@ from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
 from flydsl.compiler import Pipeline, capture_launches
 from flydsl.compiler.stages import number_of, stages
 from flydsl.errors import ArgumentError, FlyError, did_you_mean
-from workbench.comparison import Comparison, compare
-from workbench.explorers import explore
+from workbench.live_views import explore
 from workbench.report import DEFAULT_SECTIONS, SECTIONS, Report, Shown, reports
+from workbench.stages.comparison import Comparison, compare
 
 _NOTHING_LAUNCHED = (
     "%%flykernel: the cell ran and launched nothing. Call a @flyc.jit function in it to see how it was compiled."

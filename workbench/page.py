@@ -17,19 +17,19 @@ from typing import Any
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline
 from flydsl.errors import ArgumentError
 from flydsl.simulator.counters.table import heading
-from workbench.counted_lines import linked_levels
-from workbench.counters import MAX_LAUNCHES
-from workbench.html import code, details, escape, title
-from workbench.ir import Diff
-from workbench.isa import kernel_isa_html
-from workbench.layout_list import layouts_html
-from workbench.levels import levels
-from workbench.linked import Linked, script, style
+from workbench.kit.html import code, details, escape, title
 from workbench.machine_code.analysis import analyses
-from workbench.measures import limiting
-from workbench.occupancy import kernel_html
-from workbench.pipeline import label, pipeline_html, stage_diff
-from workbench.run import run_html
+from workbench.machine_code.listing import kernel_isa_html
+from workbench.resources.occupancy import kernel_html
+from workbench.run.counted_lines import linked_levels
+from workbench.run.counters import MAX_LAUNCHES
+from workbench.run.measures import limiting
+from workbench.run.view import run_html
+from workbench.stages.diff import Diff
+from workbench.stages.layout_list import layouts_html
+from workbench.stages.levels import levels
+from workbench.stages.linked import Linked, script, style
+from workbench.stages.pipeline import label, pipeline_html, stage_diff
 
 _MAX_DIFF_LINES = 5000  # of each stage; the texts themselves are all there
 _MAX_ISA_LINES = 100_000

@@ -9,12 +9,12 @@ from typing import Any
 from flydsl.arch import Arch
 from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import FlyError
-from workbench.html import code, details, escape, faint, message, title
-from workbench.isa import isa_html, isa_text
-from workbench.layout_list import layouts_html
-from workbench.occupancy import kernel_html, kernel_text, kernels_html
-from workbench.pipeline import progress, stage_html, stage_text, stages_html
-from workbench.run import run_html, run_text, value_text
+from workbench.kit.html import code, details, escape, faint, message, title
+from workbench.machine_code.listing import isa_html, isa_text
+from workbench.resources.occupancy import kernel_html, kernel_text, kernels_html
+from workbench.run.view import run_html, run_text, value_text
+from workbench.stages.layout_list import layouts_html
+from workbench.stages.pipeline import progress, stage_html, stage_text, stages_html
 
 SECTIONS = ("layout", "pipeline", "isa", "occupancy", "run")
 DEFAULT_SECTIONS = ("pipeline", "isa", "occupancy")
@@ -65,14 +65,12 @@ class Report:
 
     def explore(self) -> Any:
         """The same with controls, an ipywidgets widget; where there are no widgets it shows as this report does."""
-        from workbench.explorer import Explorer
+        from workbench.compilation_explorer import Explorer
 
-        return self if self.pipeline is None else Explorer(self.pipeline, report=self)
-
-    @property
-    def sections(self) -> tuple[str, ...]:
-        """What to show, of `SECTIONS`."""
-        return tuple(self._sections())
+        if self.pipeline is None:
+            return self
+        sections = self._shown.sections
+        return Explorer(self.pipeline, sections=sections, launch=self.launch, heading=self.call, static=self)
 
     @property
     def call(self) -> str:

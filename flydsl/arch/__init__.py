@@ -13,7 +13,7 @@ from flydsl.arch.gfx950 import GFX950
 from flydsl.arch.gfx1201 import GFX1201
 from flydsl.arch.gfx1250 import GFX1250
 from flydsl.arch.lds_banks import PhaseConflicts, conflict_ways
-from flydsl.arch.occupancy import Occupancy, llvm_workgroup_size, max_vgprs, occupancy, waves_by_descriptor
+from flydsl.arch.occupancy import Occupancy, Usage, llvm_workgroup_size, max_vgprs, occupancy, waves_by_descriptor
 from flydsl.errors import ArchError, did_you_mean
 
 ARCHS: tuple[Arch, ...] = (GFX90A, GFX942, GFX950, GFX1201, GFX1250)
@@ -27,6 +27,7 @@ __all__ = [
     "Occupancy",
     "PhaseConflicts",
     "RegisterFile",
+    "Usage",
     "conflict_ways",
     "get_arch",
     "llvm_workgroup_size",

@@ -8,7 +8,7 @@ as rounded up, and scalar registers by a table of steps.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flydsl.arch.base import Arch, RegisterFile
 from flydsl.errors import ArchError
@@ -16,7 +16,9 @@ from flydsl.errors import ArchError
 # SGPRs up to which that many waves fit, and what fits with more.
 _SGPR_STEPS = ((80, 10), (88, 9), (100, 8))
 _WAVES_WITH_MOST_SGPRS = 7
-_MAX_SGPRS = 108
+MAX_SGPRS = 108
+
+RESOURCES = ("VGPR", "SGPR", "LDS", "workgroup")
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def occupancy(
     _check_range(arch, "workgroup_size", workgroup_size, 1, arch.max_workgroup_size)
     _check_range(arch, "vgprs", vgprs, 0, arch.addressable_vgprs)
     _check_range(arch, "agprs", agprs, 0, arch.addressable_vgprs if arch.unified_agprs else 0)
-    _check_range(arch, "sgprs", sgprs, 0, _MAX_SGPRS)
+    _check_range(arch, "sgprs", sgprs, 0, MAX_SGPRS)
     _check_range(arch, "lds_bytes", lds_bytes, 0, arch.lds_bytes_per_workgroup)
     waves_per_workgroup = _ceil_div(workgroup_size, wave_size)
     vgprs_allocated = _allocated_vgprs(arch.vgpr_files[wave_size], vgprs, agprs)
@@ -87,6 +89,61 @@ def occupancy(
         vgprs_allocated=vgprs_allocated,
         lds_bytes_allocated=_align(lds_bytes, arch.lds_granule_bytes),
     )
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The amounts that decide the occupancy of a kernel on an architecture.
+
+    vgprs, agprs: LLVM's NumVgprs and NumAgprs. sgprs: LLVM's TotalNumSgprs, with VCC and other special registers.
+    lds_bytes: per workgroup. workgroup_size: in threads. wave_size: in lanes.
+    waves_per_eu: the cap on waves per SIMD that the kernel sets itself, None for no cap.
+    """
+
+    arch: Arch
+    vgprs: int
+    agprs: int
+    sgprs: int
+    lds_bytes: int
+    workgroup_size: int
+    wave_size: int
+    waves_per_eu: int | None = None
+
+    @property
+    def occupancy(self) -> Occupancy:
+        """The occupancy with these amounts. Raises ArchError for more than the architecture has."""
+        return occupancy(**vars(self))
+
+    def amount(self, resource: str) -> int:
+        """The amount of one of `RESOURCES`: vector registers of both files, as allocated; bytes of LDS; threads."""
+        amounts = {
+            "VGPR": self.occupancy.vgprs_allocated,
+            "SGPR": self.sgprs,
+            "LDS": self.lds_bytes,
+            "workgroup": self.workgroup_size,
+        }
+        return amounts[resource]
+
+    def with_amount(self, resource: str, amount: int) -> Usage:
+        """This usage with another amount of one resource. Vector registers beyond the VGPRs are AGPRs."""
+        if resource == "VGPR":
+            vgprs = min(amount, self.arch.addressable_vgprs)
+            return replace(self, vgprs=vgprs, agprs=amount - vgprs)
+        if resource == "SGPR":
+            return replace(self, sgprs=amount)
+        if resource == "LDS":
+            return replace(self, lds_bytes=amount)
+        return replace(self, workgroup_size=amount)
+
+    def largest(self, resource: str) -> int:
+        """The largest amount of a resource that a kernel can ask for."""
+        arch = self.arch
+        return {
+            "VGPR": arch.addressable_vgprs * (2 if arch.unified_agprs else 1),
+            "SGPR": MAX_SGPRS,
+            "LDS": arch.lds_bytes_per_workgroup,
+            "workgroup": arch.max_workgroup_size,
+        }[resource]
 
 
 def llvm_workgroup_size(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from flydsl.arch import Arch, Occupancy, llvm_workgroup_size, occupancy, waves_by_descriptor
+from flydsl.arch import Arch, Occupancy, Usage, llvm_workgroup_size, waves_by_descriptor
 from flydsl.codegen import cache, llvm
 from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import link
@@ -75,23 +75,34 @@ class Kernel:
         return llvm_workgroup_size(self.arch, *sizes, lds_bytes=info.lds_bytes, wave_size=info.wave_size)
 
     @property
+    def usage(self) -> Usage:
+        """The amounts that decide the occupancy, with the LDS that the launch adds, where it is known."""
+        static = self._static_usage
+        return replace(static, lds_bytes=static.lds_bytes + (self.dynamic_lds_bytes or 0))
+
+    @property
     def occupancy(self) -> Occupancy:
-        """LLVM's, which knows of no dynamic LDS."""
-        return self._occupancy(self.waves_per_eu)
+        """The occupancy that LLVM reports: it does not count dynamic LDS."""
+        return self._static_usage.occupancy
 
     @property
     def waves_per_eu(self) -> int | None:
-        """To how many waves per SIMD the kernel keeps itself, with more registers than it uses; None where it does not.
+        """The cap on waves per SIMD set by `amdgpu-waves-per-eu`, or None.
 
-        What `amdgpu-waves-per-eu` asks for. LLVM takes such registers where something else limits the waves as well,
-        which is no limit of its own.
+        LLVM enforces it by allocating more registers than the kernel uses. It also does so where something else limits
+        the waves, and then the registers set no cap of their own.
         """
         waves = waves_by_descriptor(self.arch, self.info.descriptor.vgpr_granules, self.info.wave_size)
-        return waves if waves < self._occupancy(None).waves_per_simd else None
+        return waves if waves < self._uncapped_usage.occupancy.waves_per_simd else None
 
-    def _occupancy(self, waves_per_eu: int | None) -> Occupancy:
+    @property
+    def _static_usage(self) -> Usage:
+        return replace(self._uncapped_usage, waves_per_eu=self.waves_per_eu)
+
+    @property
+    def _uncapped_usage(self) -> Usage:
         info = self.info
-        return occupancy(
+        return Usage(
             self.arch,
             vgprs=info.vgprs,
             agprs=info.agprs,
@@ -99,7 +110,6 @@ class Kernel:
             lds_bytes=info.lds_bytes,
             workgroup_size=self.workgroup_size,
             wave_size=info.wave_size,
-            waves_per_eu=waves_per_eu,
         )
 
 

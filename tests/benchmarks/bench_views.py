@@ -12,12 +12,12 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
-from workbench.alignment import parse
-from workbench.explorer import Explorer
-from workbench.ir import Diff
-from workbench.isa import isa_html
-from workbench.levels import levels
-from workbench.pipeline import pipeline_html
+from workbench.compilation_explorer import Explorer
+from workbench.machine_code.listing import isa_html
+from workbench.stages.alignment import parse
+from workbench.stages.diff import Diff
+from workbench.stages.levels import levels
+from workbench.stages.pipeline import pipeline_html
 
 STEPS = 200
 REPEATS = 3

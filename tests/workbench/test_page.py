@@ -16,8 +16,8 @@ import pytest
 import workbench
 from flydsl.errors import ArgumentError
 from workbench.__main__ import main
-from workbench.levels import levels
 from workbench.page import page
+from workbench.stages.levels import levels
 
 SCRIPT = """
 import sys

@@ -13,12 +13,12 @@ from flydsl.compiler.stages import StageSpec
 from flydsl.errors import CompileError
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepper import Simulation
-from workbench import html
 from workbench.display import VIEWS
-from workbench.highlight import LANGUAGES, highlight
-from workbench.ir import Diff
-from workbench.occupancy import kernels_html
-from workbench.pipeline import pipeline_html, stage_html
+from workbench.kit import html
+from workbench.kit.highlight import LANGUAGES, highlight
+from workbench.resources.occupancy import kernels_html
+from workbench.stages.diff import Diff
+from workbench.stages.pipeline import pipeline_html, stage_html
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>&amp;\"'"
 texts = st.text(st.sampled_from("<>&\"'/ab\n ;:@+-\t%!{}"), max_size=60)

@@ -3,12 +3,12 @@
 from workbench.layouts import coordinates, matrix  # noqa: F401  (register what is drawn of coordinate tensors and MMAs)
 from workbench.layouts.coloring import COLOR_BY
 from workbench.layouts.display import SHOWN, layout_bundle
-from workbench.layouts.explore import EXPLORERS, explore_layout, explore_threads
 from workbench.layouts.lds import LdsAccess
-from workbench.layouts.objects import thread_figure, thread_view, view_of
+from workbench.layouts.live_views import EXPLORERS, explore_layout, explore_threads
+from workbench.layouts.objects import thread_figure, thread_view
 from workbench.layouts.padding import padded
 from workbench.layouts.panel import Panel
-from workbench.layouts.view import View, layout_figure, layout_view
+from workbench.layouts.view import View, layout_figure, layout_view, view_of
 
 __all__ = [
     "COLOR_BY",

@@ -16,9 +16,8 @@ from flydsl.errors import ArgumentError, LayoutError
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.layout import Layout, get_shape, make_layout, size
 from workbench.layouts.grid import AnyLayout, Grid, Numbers
-from workbench.layouts.objects import named, view_of
 from workbench.layouts.panel import Panel
-from workbench.layouts.view import View
+from workbench.layouts.view import View, named, view_of
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from flydsl import expr as fx
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.layout import ComposedLayout, Layout
-from workbench.html import code, escape, faint, title
-from workbench.layouts.objects import view_of
+from workbench.kit.html import code, escape, faint, title
+from workbench.layouts.view import view_of
 
 # The types that show themselves.
 SHOWN: tuple[type, ...] = (

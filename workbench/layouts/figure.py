@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flydsl.arch import DEFAULT_ARCH, Arch
-from workbench.html import INK, PAPER, escape
+from workbench.kit.html import INK, PAPER, escape
 from workbench.layouts.coloring import CLEAR, LABEL, coloring
 from workbench.layouts.grid import Numbers
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panels_html
 
 if TYPE_CHECKING:
-    from workbench.picture import Picture
+    from workbench.kit.picture import Picture
 
 TRACES_PER_PANEL = 4
 
@@ -45,7 +45,7 @@ def panels_figure(
     """Panels side by side as a plotly figure. lit: for each panel the cells to light, as booleans; None for all."""
     from plotly import graph_objects as go
 
-    from workbench.picture import Picture
+    from workbench.kit.picture import Picture
 
     static_html = panels_html(panels, title, color_by=color_by, arch=arch, lit=lit)
     figure = Picture(panels_data(panels, title, color_by=color_by, arch=arch, lit=lit), static_html, title)

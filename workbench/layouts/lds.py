@@ -12,7 +12,7 @@ from functools import cached_property
 
 from flydsl.arch import ARCHS, Arch, conflict_ways
 from flydsl.errors import ArchError, ArgumentError, LayoutError
-from workbench.html import escape, table, title
+from workbench.kit.html import escape, table, title
 from workbench.layouts.grid import AnyLayout, Grid
 from workbench.layouts.padding import is_row_major
 from workbench.layouts.panel import Panel

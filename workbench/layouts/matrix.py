@@ -7,9 +7,9 @@ from flydsl import expr as fx
 from flydsl.dialect.elements import element_bits
 from flydsl.layout import get_shape, make_layout, size
 from workbench.layouts.grid import AnyLayout
-from workbench.layouts.objects import named, of_thread, view_of
+from workbench.layouts.objects import of_thread
 from workbench.layouts.panel import Panel
-from workbench.layouts.view import View
+from workbench.layouts.view import View, named, view_of
 
 # Operand -> its name, and its modes among (M, N, K).
 _OPERANDS = {"a": ("A (M,K)", (0, 2)), "b": ("B (N,K)", (1, 2)), "c": ("C (M,N)", (0, 1))}

@@ -6,7 +6,6 @@ Another kind is another function registered with `view_of`, as in `matrix`.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 from flydsl import atoms
@@ -15,9 +14,10 @@ from flydsl.arch import DEFAULT_ARCH, Arch
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import ComposedLayout, Layout, Tile, flatten, get_shape, make_layout, size
 from flydsl.layout.leaf import Basis
+from workbench.layouts.coordinates import coordinate_view
 from workbench.layouts.grid import AnyLayout
 from workbench.layouts.panel import Panel
-from workbench.layouts.view import View
+from workbench.layouts.view import View, named, view_of
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -48,27 +48,11 @@ def thread_figure(value: Any, *tensors: AnyLayout | None, **options: Any) -> Fig
     return thread_view(value, *tensors, **options).figure()
 
 
-@singledispatch
-def view_of(value: Any, *tensors: AnyLayout | None) -> View:
-    """What is drawn of an object; the tensors are those of `thread_view`. Raises ArgumentError where nothing is."""
-    raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="layouts, atoms, tiled copies and MMAs are")
-
-
-def named(tensors: tuple[AnyLayout | None, ...], *names: str) -> dict[str, AnyLayout]:
-    """The tensors that are given, by name. Raises ArgumentError where there are more than names."""
-    if len(tensors) > len(names):
-        what = " and ".join(names) or "none"
-        raise ArgumentError(f"{len(tensors)} tensors for a picture that has {what}")
-    return {name: layout for name, layout in zip(names, tensors, strict=False) if layout is not None}
-
-
 @view_of.register(Layout)
 @view_of.register(ComposedLayout)
 def _(value: AnyLayout, *tensors: AnyLayout | None) -> View:
     named(tensors)
     if isinstance(value, Layout) and _holds_coordinates(value):
-        from workbench.layouts.coordinates import coordinate_view
-
         return coordinate_view(value)
     return View(str(value), (Panel(value),))
 

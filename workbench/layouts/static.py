@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from flydsl.arch import DEFAULT_ARCH, Arch
-from workbench.html import FAINT, code, escape, title
+from workbench.kit.html import FAINT, code, escape, title
 from workbench.layouts.coloring import Coloring, coloring
 from workbench.layouts.grid import Borders, Numbers
 from workbench.layouts.panel import Panel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
 from flydsl.arch import DEFAULT_ARCH, Arch
@@ -15,7 +16,7 @@ from workbench.layouts.panel import Panel
 from workbench.layouts.static import panel_text, panels_html
 
 if TYPE_CHECKING:
-    from workbench.picture import Picture
+    from workbench.kit.picture import Picture
 
 _MAX_TEXT_CELLS = 16 * 16
 
@@ -104,3 +105,17 @@ def layout_figure(layout: AnyLayout, **options: Any) -> Picture:
     [[0, 1, 2], [3, 4, 5]]
     """
     return layout_view(layout, **options).figure()
+
+
+@singledispatch
+def view_of(value: Any, *tensors: AnyLayout | None) -> View:
+    """What is drawn of an object; the tensors are those of `thread_view`. Raises ArgumentError where nothing is."""
+    raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="layouts, atoms, tiled copies and MMAs are")
+
+
+def named(tensors: tuple[AnyLayout | None, ...], *names: str) -> dict[str, AnyLayout]:
+    """The tensors that are given, by name. Raises ArgumentError where there are more than names."""
+    if len(tensors) > len(names):
+        what = " and ".join(names) or "none"
+        raise ArgumentError(f"{len(tensors)} tensors for a picture that has {what}")
+    return {name: layout for name, layout in zip(names, tensors, strict=False) if layout is not None}

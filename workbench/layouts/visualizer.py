@@ -14,15 +14,16 @@ from flydsl import layout as algebra
 from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
 from flydsl.errors import FlyError, LayoutError
 from flydsl.layout import ComposedLayout, Explanation, Layout, Swizzle, explain, make_layout, parse, to_text
-from workbench.html import escape, listing
+from workbench.kit.controls import Field, Note, dropdown, slider
+from workbench.kit.html import escape, listing
+from workbench.kit.live_view import LiveView
 from workbench.layouts.figure import panels_data
 from workbench.layouts.grid import AnyLayout, Grid, Numbers
 from workbench.layouts.lds import ACROSS, ALONG, OPS, LdsAccess
-from workbench.layouts.live import Field, LiveFigure, Note, dropdown, slider
+from workbench.layouts.live_figure import LiveFigure
 from workbench.layouts.padding import padded
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panels_html
-from workbench.live_view import LiveView
 
 OPERATIONS = (
     *("logical_divide", "zipped_divide", "tiled_divide", "flat_divide"),

@@ -13,7 +13,7 @@ from workbench.machine_code.blocks import Block, blocks
 from workbench.machine_code.instructions import KINDS, MachineInstruction, read_function
 from workbench.machine_code.liveness import Pressure, pressures
 from workbench.machine_code.waits import Wait, waits
-from workbench.usage import Usage, next_steps
+from workbench.resources.limits import next_steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Analysis:
     @cached_property
     def target(self) -> int | None:
         """With how many vector registers one more wave would fit; None where they are not what limits."""
-        steps = next_steps(Usage.of(self.kernel))
+        steps = next_steps(self.kernel.usage)
         return next((step.amount for step in steps if step.resource == "VGPR"), None)
 
     @property

@@ -19,10 +19,10 @@ from flydsl.arch import ARCHS, get_arch
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.layout import Layout, explain, parse
-from workbench.explorers import EXPLORERS, add_methods
 from workbench.layouts import SHOWN, explore_layout, explore_threads
 from workbench.layouts.lds import LdsAccess
 from workbench.layouts.visualizer import OPERATIONS
+from workbench.live_views import EXPLORERS, add_methods
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Building blocks of every view: HTML, coloured code, controls, and widgets that a saved notebook still shows."""

@@ -1,0 +1,55 @@
+"""Controls: choices, sliders, and fields with messages under them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench.kit.html import escape
+from workbench.kit.slider import Slider
+
+_WIDE = {"description_width": "initial"}
+_STYLE = "max-width:60em;white-space:pre-wrap;border-left:4px solid #d55e00;padding:2px 8px"
+
+
+def dropdown(description: str, options: Sequence[Any], value: Any) -> widgets.Dropdown:
+    """A choice."""
+    layout = widgets.Layout(width="auto")
+    return widgets.Dropdown(description=description, options=options, value=value, style=_WIDE, layout=layout)
+
+
+def slider(description: str, low: int, high: int, value: int) -> Slider:
+    """A number between two others."""
+    return Slider(description=description, min=low, max=high, value=value)
+
+
+class Field(widgets.VBox):
+    """A text field, with what is wrong with its text under it."""
+
+    def __init__(self, description: str, value: str, placeholder: str = "") -> None:
+        self.text = widgets.Text(
+            description=description, value=value, placeholder=placeholder, continuous_update=False, style=_WIDE
+        )
+        self.note = Note()
+        super().__init__([self.text, self.note])
+
+
+class Note(widgets.HTML):
+    """A place for a message; it takes no room where there is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.say("")
+
+    @property
+    def message(self) -> str:
+        """What it says."""
+        return self._message
+
+    def say(self, message: object) -> None:
+        """Show a message, as text."""
+        self._message = str(message)
+        self.value = f'<div role="alert" style="{_STYLE}">{escape(self._message)}</div>' if self._message else ""
+        self.layout.display = None if self._message else "none"

@@ -1,0 +1,108 @@
+"""The little HTML that the views are made of: static, escaped, styled inline.
+
+Notebooks are reopened untrusted, where JupyterLab lets only plain elements and inline styles through. Colours are
+translucent or those of the page, so they suit light and dark themes, and they never say anything that the text does
+not say too. Whatever a user wrote (names, source, messages) goes through `escape`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Collection, Sequence
+from html import escape
+
+__all__ = [
+    "FAINT",
+    "INK",
+    "PAPER",
+    "code",
+    "details",
+    "escape",
+    "faint",
+    "listing",
+    "message",
+    "nowrap",
+    "svg_image",
+    "table",
+    "title",
+]
+
+FAINT = "opacity:0.75"  # less could not be read
+# No ink reads well on light and on dark pages, so pictures bring their paper.
+PAPER, INK = "#ffffff", "#444444"
+
+_CELL = "padding:2px 10px;vertical-align:top;text-align:{align}"
+_LISTING = (
+    "margin:0;padding:6px 10px;overflow:auto;max-height:30em;line-height:1.35;white-space:pre;font-family:monospace"
+)
+_MESSAGE = "margin:6px 0;padding:6px 10px;overflow:auto;white-space:pre-wrap;border-left:4px solid rgba(213,94,0,0.8)"
+
+
+def code(text: str) -> str:
+    """A name, as code."""
+    return f"<code>{escape(text)}</code>"
+
+
+def faint(content: str) -> str:
+    """What stands back. content: HTML."""
+    return f'<span style="{FAINT}">{content}</span>'
+
+
+def nowrap(content: str) -> str:
+    """What stays on one line. content: HTML."""
+    return f'<span style="white-space:nowrap">{content}</span>'
+
+
+def title(content: str) -> str:
+    """The heading of a view. content: HTML."""
+    return f'<div style="margin:4px 0">{content}</div>'
+
+
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    numbers: Collection[int] = (),
+    faint_rows: Collection[int] = (),
+) -> str:
+    """A table. header and rows: HTML of each cell.
+
+    numbers: the columns to align right. faint_rows: the rows that stand back.
+    """
+
+    def row(tag: str, cells: Sequence[str], style: str = "") -> str:
+        aligns = ("right" if i in numbers else "left" for i in range(len(cells)))
+        html = (
+            f'<{tag} style="{_CELL.format(align=align)}">{cell}</{tag}>'
+            for align, cell in zip(aligns, cells, strict=True)
+        )
+        return f"<tr{style}>{''.join(html)}</tr>"
+
+    body = "".join(row("td", cells, f' style="{FAINT}"' if i in faint_rows else "") for i, cells in enumerate(rows))
+    style = "margin:4px 0;border-collapse:collapse"
+    return f'<table style="{style}"><thead>{row("th", header)}</thead><tbody>{body}</tbody></table>'
+
+
+def details(summary: str, content: str, *, is_open: bool = False) -> str:
+    """A part that can be folded. summary and content: HTML."""
+    opened = " open" if is_open else ""
+    return (
+        f'<details{opened} style="margin:4px 0"><summary style="cursor:pointer">{summary}</summary>{content}</details>'
+    )
+
+
+def listing(content: str) -> str:
+    """Code, one line per line, scrolled where it is long. content: HTML."""
+    # The span is as wide as the longest line, so that a line's background goes all the way when scrolled.
+    return f'<pre style="{_LISTING}"><span style="display:inline-block;min-width:100%">{content}</span></pre>'
+
+
+def message(text: str) -> str:
+    """An error's text."""
+    return f'<pre style="{_MESSAGE}">{escape(text)}</pre>'
+
+
+def svg_image(svg: str, description: str) -> str:
+    """A picture as an `<img>`, which needs no script and which every sanitizer leaves in. description: its alt text."""
+    content = base64.b64encode(svg.encode()).decode()
+    return f'<img alt="{escape(description)}" style="max-width:100%" src="data:image/svg+xml;base64,{content}">'

@@ -1,0 +1,38 @@
+"""What widgets have in common: a page that is opened without the kernel still shows what they showed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as widgets
+
+
+class LiveView(widgets.VBox):
+    """Controls and what they show.
+
+    What a notebook saves of it is, besides the reference to the widget, `static_html` and `static_text`.
+    """
+
+    def static_html(self) -> str:
+        """What it shows now as HTML that needs no JavaScript."""
+        raise NotImplementedError
+
+    def static_text(self) -> str:
+        """The same for a terminal."""
+        return f"{type(self).__name__}()"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)
+        return bundle | {"text/html": self.static_html(), "text/plain": self.static_text()}
+
+
+class HtmlPart(widgets.HTML):
+    """A part of a static view. As wide as the page: what is wider scrolls inside of it."""
+
+    def __init__(self, content: str = "") -> None:
+        super().__init__()
+        self.show(content)
+
+    def show(self, content: str) -> None:
+        """Show other HTML."""
+        self.value = f'<div style="width:0;min-width:100%;line-height:1.4">{content}</div>'

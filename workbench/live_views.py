@@ -1,0 +1,126 @@
+"""Live views: `workbench.explore(x)`, and `x.explore()` once the extension is loaded.
+
+flydsl knows nothing of the workbench. The method is given to its classes from here, when a notebook asks for it with
+`%load_ext workbench`. Widgets are imported when one is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flydsl.codegen import Kernel
+from flydsl.compiler import CompiledArtifact, JitFunction, Launch, Pipeline, Stage
+from flydsl.errors import ArgumentError, FlyError
+from flydsl.simulator.counters import Counting, LaunchCounters
+from flydsl.simulator.stepper import Simulation
+from workbench.layouts.live_views import EXPLORERS as LAYOUT_EXPLORERS
+from workbench.stages.comparison import Comparison
+from workbench.stages.levels import Level
+
+
+def explore_launch(function: JitFunction, *arguments: Any, **keywords: Any) -> Any:
+    """Compile a launcher for arguments, launch nothing, and explore that; a failed stage is part of what is shown."""
+    pipeline = function.lower(*arguments, **keywords)
+    try:
+        pipeline.run()
+    except FlyError:
+        if not any(stage.error for stage in pipeline):
+            raise
+    return explore_pipeline(pipeline)
+
+
+def explore_pipeline(pipeline: Pipeline) -> Any:
+    """Every stage, as far as it has run."""
+    from workbench.compilation_explorer import Explorer
+
+    return Explorer(pipeline)
+
+
+def explore_artifact(artifact: CompiledArtifact) -> Any:
+    """The compilation that it comes from."""
+    return explore_pipeline(artifact.pipeline)
+
+
+def explore_stage(stage: Stage) -> Any:
+    """The module before and after."""
+    from workbench.stages.comparers import LevelComparer
+
+    texts = {"before": stage.before, "after": stage.after if stage.state == "done" else ""}
+    forms = [Level(name, "mlir", tuple(text.splitlines()), ()) for name, text in texts.items() if text]
+    return LevelComparer(forms)
+
+
+def explore_kernel(kernel: Kernel) -> Any:
+    """Its occupancy, with other amounts."""
+    from workbench.resources.what_if import WhatIf
+
+    return WhatIf(kernel.usage, kernel.name)
+
+
+def explore_comparison(comparison: Comparison, stage: str | int | None = None) -> Any:
+    """The same stage of both. stage: which one is shown first, by name or number; the module as traced if None."""
+    from workbench.stages.comparers import StageComparer
+
+    return StageComparer(comparison, stage)
+
+
+def explore_simulation(simulation: Simulation) -> Any:
+    """The stepper."""
+    from workbench.run.stepper_widget import Stepper
+
+    return Stepper(simulation)
+
+
+def explore_run(launch: Launch) -> Any:
+    """A launch that was made: its counters, and stepping through it on copies of its tensors."""
+    from workbench.run.widget import RunExplorer
+
+    return RunExplorer(launch)
+
+
+def explore_counters(counters: LaunchCounters) -> Any:
+    """Counters by the measure of one's choice."""
+    from workbench.run.widget import CountersExplorer
+
+    return CountersExplorer([counters])
+
+
+def explore_counting(counting: Counting) -> Any:
+    """The same of each launch. Raises ArgumentError where there was none."""
+    from workbench.run.widget import CountersExplorer
+
+    if not counting.launches:
+        raise ArgumentError("no launch was counted", hint="launch inside of the `with counting()` block")
+    return CountersExplorer(counting.launches)
+
+
+# Every type that has a live view, and what makes it: called with the value and whatever else `explore` was given.
+EXPLORERS: dict[type, Callable[..., Any]] = {
+    JitFunction: explore_launch,
+    Pipeline: explore_pipeline,
+    CompiledArtifact: explore_artifact,
+    Stage: explore_stage,
+    Kernel: explore_kernel,
+    Comparison: explore_comparison,
+    Simulation: explore_simulation,
+    Launch: explore_run,
+    LaunchCounters: explore_counters,
+    Counting: explore_counting,
+    **LAYOUT_EXPLORERS,
+}
+
+
+def explore(value: Any, *arguments: Any, **options: Any) -> Any:
+    """The live view of a value, as a widget. Raises ArgumentError for what has none."""
+    for kind in type(value).__mro__:
+        if kind in EXPLORERS:
+            return EXPLORERS[kind](value, *arguments, **options)
+    names = ", ".join(sorted({kind.__name__ for kind in EXPLORERS}))
+    raise ArgumentError(f"a {type(value).__name__} has no live view", hint=f"these have one: {names}")
+
+
+def add_methods() -> None:
+    """Give every type that has a live view the method `explore`."""
+    for kind, explorer in EXPLORERS.items():
+        kind.explore = explorer  # type: ignore[attr-defined]

@@ -1,0 +1,244 @@
+"""The ISA view: each kernel's machine code with source lines, registers in use, blocks and loops, waits and the mix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from flydsl.codegen import CodeObject
+from flydsl.compiler import CompiledArtifact, Pipeline
+from flydsl.errors import ArgumentError, did_you_mean
+from workbench.kit.highlight import highlight
+from workbench.kit.html import code, details, escape, faint, listing, table, title
+from workbench.machine_code.analysis import Analysis, analyses, source_lines
+from workbench.machine_code.blocks import Block
+from workbench.machine_code.instructions import MachineInstruction
+from workbench.machine_code.registers import RegisterSet, registers_of
+from workbench.stages.levels import place_key
+
+_MAX_LINES = 300  # of a kernel; a saved notebook stays small
+_MAX_REST_LINES = 200
+_TEXT_COLUMNS = 58
+_SHORT_WAIT = 8  # instructions: too few to hide a memory access behind
+_MARK = "background-color:rgba(240,228,66,0.3)"
+
+
+@dataclass(frozen=True)
+class IsaListing:
+    """Some of the lines of some kernels. first: counts from 1. registers: those to mark."""
+
+    kernels: tuple[Analysis, ...]
+    first: int
+    count: int
+    registers: str
+
+    def _repr_html_(self) -> str:
+        parts = (
+            kernel_isa_html(analysis, registers=self.registers, first=self.first, max_lines=self.count)
+            for analysis in self.kernels
+        )
+        return f"<div>{''.join(parts)}</div>"
+
+    def __repr__(self) -> str:
+        return "\n\n".join(_kernel_text(analysis, self.first, self.count) for analysis in self.kernels)
+
+
+def part_of(
+    value: Any, kernel: str | None = None, *, first: int = 1, count: int = _MAX_LINES, registers: str = ""
+) -> IsaListing:
+    """Any part of the machine code; see `workbench.listing`."""
+    if isinstance(value, Pipeline):
+        value = value.artifact
+    if not isinstance(value, CompiledArtifact | CodeObject):
+        raise ArgumentError(f"a {type(value).__name__} has no machine code", hint="a pipeline, p, or p.artifact has")
+    if not all(isinstance(number, int) and number >= 1 for number in (first, count)):
+        raise ArgumentError(f"lines {first!r} and on, {count!r} of them", hint="both are numbers from 1 on")
+    found = analyses(_code(value))
+    names = [analysis.kernel.name for analysis in found]
+    if kernel is not None and kernel not in names:
+        hint = f"{did_you_mean(kernel, names)}they are {', '.join(names)}"
+        raise ArgumentError(f"no kernel is called {kernel!r}", hint=hint)
+    chosen = tuple(analysis for analysis in found if kernel in (None, analysis.kernel.name))
+    return IsaListing(chosen, first, count, registers)
+
+
+def isa_html(artifact: CompiledArtifact | CodeObject, *, registers: str = "", is_open: bool = True) -> str:
+    """Each kernel's code, then, folded, what surrounds it.
+
+    registers: such as "v[4:7], s2": instructions that read or write any of them are marked.
+    """
+    code_object = _code(artifact)
+    kernels = "".join(
+        kernel_isa_html(analysis, registers=registers, is_open=is_open) for analysis in analyses(code_object)
+    )
+    rest = [line for line in code_object.isa.splitlines() if not line.startswith(("\ts_", "\tv_"))]
+    shown = "\n".join(highlight(line, "isa") for line in rest[:_MAX_REST_LINES])
+    left = f"\n{faint(f'{len(rest) - _MAX_REST_LINES} more lines')}" if len(rest) > _MAX_REST_LINES else ""
+    return kernels + details(f"The listing without instructions, {len(rest)} lines", listing(shown + left))
+
+
+def kernel_isa_html(
+    analysis: Analysis, *, registers: str = "", is_open: bool = True, first: int = 1, max_lines: int = _MAX_LINES
+) -> str:
+    """One kernel; of its lines at most max_lines, from `first` on, which counts from 1."""
+    name, count = analysis.kernel.name, len(analysis.instructions)
+    notes = "".join(title(escape(note)) for note in notes_of(analysis))
+    columns = faint("registers in use (" + " ".join(_columns(analysis)) + "), instruction, line of the source")
+    shown = islice(_lines(analysis, registers_of(registers)), first - 1, first - 1 + max_lines)
+    more = "".join(title(faint(escape(note))) for note in _cut_note(analysis, first, max_lines))
+    content = f"{_mix_html(analysis)}{notes}{title(columns)}{listing(''.join(shown))}{more}"
+    return details(f"ISA of {code(name)}, {count} instructions", content, is_open=is_open)
+
+
+def isa_text(artifact: CompiledArtifact | CodeObject) -> str:
+    """The code of each kernel."""
+    return "\n\n".join(map(_kernel_text, analyses(_code(artifact))))
+
+
+def _kernel_text(analysis: Analysis, first: int = 1, max_lines: int = _MAX_LINES) -> str:
+    lines = islice(_text_lines(analysis), first - 1, first - 1 + max_lines)
+    head = f"{analysis.kernel.name}: {', '.join(_columns(analysis))} in use"
+    return "\n".join([head, *notes_of(analysis), *lines, *_cut_note(analysis, first, max_lines)])
+
+
+def _cut_note(analysis: Analysis, first: int, max_lines: int) -> list[str]:
+    """Which lines are shown, and how to see others; nothing where all are."""
+    total = len(analysis.instructions) + len(analysis.blocks)
+    last = min(first - 1 + max_lines, total)
+    if (first, last) == (1, total):
+        return []
+    following = (
+        f"; from {last + 1} on: workbench.listing(p, {analysis.kernel.name!r}, first={last + 1})"
+        if last < total
+        else ""
+    )
+    shown = f"Lines {first} to {last} of {total}" if first <= total else f"There are {total} lines"
+    return [f"{shown}{following}"]
+
+
+def notes_of(analysis: Analysis) -> list[str]:
+    """What stands out: the most registers in use, what fewer would give, loops, short waits."""
+    return [note for note in (_peak_note(analysis), _loop_note(analysis), _wait_note(analysis)) if note]
+
+
+def _peak_note(analysis: Analysis) -> str:
+    allocated, peak, target = analysis.kernel.occupancy.vgprs_allocated, analysis.peak, analysis.target
+    note = f"At most {peak} vector registers are in use at once; {allocated} are allocated."
+    if target is None:
+        return note
+    waves = analysis.kernel.usage.occupancy.waves_per_simd + 1
+    over = analysis.over_target
+    if not over:
+        return f"{note} {waves} waves per SIMD need an allocation of at most {target}: what is in use would fit."
+    lines = ", ".join(map(str, source_lines(over)))
+    return (
+        f"{note} {peak - target} fewer would give {waves} waves per SIMD: "
+        f"more than {target} are in use at {len(over)} instructions (◀), from line {lines} of the source."
+    )
+
+
+def _loop_note(analysis: Analysis) -> str:
+    heads = {head: block for block in analysis.blocks for head in block.loops}
+    if not heads:
+        return ""
+    parts = [
+        f"{analysis.blocks[head].label or 'the start'}, "
+        f"{sum(b.end - b.start for b in analysis.blocks if head in b.loops)} instructions"
+        for head in sorted(heads)
+    ]
+    return f"Loops: {'; '.join(parts)}."
+
+
+def _wait_note(analysis: Analysis) -> str:
+    short = [w for w in analysis.waits if w.distance is not None and w.distance <= _SHORT_WAIT]
+    if not analysis.waits:
+        return ""
+    return (
+        f"Waits for memory: {len(analysis.waits)}; {len(short)} of them for an access that was issued "
+        f"{_SHORT_WAIT} instructions before or later."
+    )
+
+
+def _mix_html(analysis: Analysis) -> str:
+    mix = analysis.mix()
+    rows = [["all", *(str(count) for count, _ in mix.values())]]
+    if any(inside for _, inside in mix.values()):
+        rows.append(["in loops", *(str(inside) for _, inside in mix.values())])
+    return table(("instructions", *map(escape, mix)), rows, numbers=range(1, len(mix) + 1))
+
+
+def _columns(analysis: Analysis) -> tuple[str, ...]:
+    """The register files to count: no AGPRs where there are none."""
+    return ("VGPR", "AGPR", "SGPR") if analysis.kernel.resources.agprs else ("VGPR", "SGPR")
+
+
+def _counts(analysis: Analysis, instruction: MachineInstruction) -> str:
+    pressure = analysis.pressures[instruction.index]
+    return "".join(f"{pressure.count(column[0].lower()):>4}" for column in _columns(analysis))
+
+
+def _flag(analysis: Analysis, instruction: MachineInstruction) -> str:
+    """What stands out at a line: too many registers for one more wave, or as many as nowhere else."""
+    in_use = analysis.vector_registers[instruction.index]
+    if analysis.target is not None and in_use > analysis.target:
+        return f"◀ {in_use - analysis.target} fewer"
+    return "◀ peak" if in_use == analysis.peak and analysis.target is None else ""
+
+
+def _waits_text(analysis: Analysis) -> dict[int, str]:
+    """Per wait, what for."""
+    found: dict[int, list[str]] = {}
+    for wait in analysis.waits:
+        if wait.cause is not None:
+            found.setdefault(wait.instruction.index, []).append(f"{wait.cause.mnemonic}, {wait.distance} before")
+    return {index: "waits for " + ", ".join(causes) for index, causes in found.items()}
+
+
+def _place(instruction: MachineInstruction) -> str:
+    return "" if instruction.location is None else place_key(instruction.location)
+
+
+def _lines(analysis: Analysis, marked: RegisterSet) -> Iterator[str]:
+    waits = _waits_text(analysis)
+    for block in analysis.blocks:
+        yield f"{faint(escape(_block_head(block, analysis)))}\n"
+        for instruction in analysis.instructions[block.start : block.end]:
+            text = instruction.text.replace("\t", " ")
+            padding = " " * max(_TEXT_COLUMNS - len(text), 1)
+            bars = "│" * len(block.loops)
+            remarks = "  ".join(
+                filter(None, (_place(instruction), waits.get(instruction.index, ""), _flag(analysis, instruction)))
+            )
+            use = _use(instruction, marked)
+            language = "text" if use else "isa"  # no other colour reads well on the mark in light and in dark
+            line = (
+                f"{_counts(analysis, instruction)} {use:<2}{bars}{highlight(f' {text}', language)}"
+                f"{padding}{faint(escape(remarks))}"
+            )
+            yield f'<span style="{_MARK}">{line}</span>\n' if use else f"{line}\n"
+
+
+def _use(instruction: MachineInstruction, marked: RegisterSet) -> str:
+    """ "r" and "w" where an instruction reads or writes a marked register."""
+    reads, writes = instruction.uses
+    return ("r" if reads & marked else "") + ("w" if writes & marked else "")
+
+
+def _block_head(block: Block, analysis: Analysis) -> str:
+    label = block.label or ("entry" if block.start == 0 else "falls through")
+    inside = f"  in the loop of {analysis.blocks[block.loops[-1]].label or 'the entry'}" if block.loops else ""
+    return f"{label}:{inside}"
+
+
+def _text_lines(analysis: Analysis) -> Iterator[str]:
+    for block in analysis.blocks:
+        yield _block_head(block, analysis)
+        for instruction in analysis.instructions[block.start : block.end]:
+            text = f"{instruction.text:<{_TEXT_COLUMNS}} {_place(instruction)}"
+            yield f"{_counts(analysis, instruction)}  {text}".rstrip()
+
+
+def _code(artifact: CompiledArtifact | CodeObject) -> CodeObject:
+    return artifact.code if isinstance(artifact, CompiledArtifact) else artifact

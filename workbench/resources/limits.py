@@ -1,0 +1,80 @@
+"""The amounts of a resource at which the number of waves per SIMD changes, and what would let more waves run."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flydsl.arch import Usage
+from flydsl.arch.occupancy import RESOURCES
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one resource has to change to for more waves. amount: at most that; for a workgroup, exactly that."""
+
+    resource: str
+    amount: int
+
+
+def curve(usage: Usage, resource: str) -> list[tuple[int, int]]:
+    """How many waves per SIMD a resource alone allows: (from this amount on, waves), for rising amounts."""
+    found: list[tuple[int, int]] = []
+    for amount in _amounts(usage, resource):
+        waves = usage.with_amount(resource, amount).occupancy.limits[resource]
+        if not found or found[-1][1] != waves:
+            found.append((amount, waves))
+    return found
+
+
+def _amounts(usage: Usage, resource: str) -> Iterator[int]:
+    """Every amount at which the number of waves may change."""
+    most = usage.largest(resource)
+    if resource == "VGPR":  # a granule is allocated from its first register on
+        granule = usage.arch.vgpr_files[usage.wave_size].granule
+        yield from range(1, most + 1, granule)
+    elif resource == "LDS":
+        pool = usage.arch.lds_pool_bytes
+        most_workgroups = usage.arch.max_waves_per_simd * usage.arch.lds_simds
+        yield from sorted({0} | {pool // n + 1 for n in range(1, most_workgroups + 2) if pool // n < most})
+    elif resource == "SGPR":
+        yield from range(1, most + 1)
+    else:
+        yield from range(1, most + 1, usage.wave_size)
+
+
+def next_steps(usage: Usage) -> list[Step]:
+    """What would let at least one more wave run on a SIMD: one step for each resource that limits. Empty at the most.
+
+    Of registers and LDS the most that would do, of workgroups the size nearest to the present one.
+    """
+    now = usage.occupancy
+    if now.limiter is None:
+        return []
+    if now.limits.get("waves_per_eu") == now.waves_per_simd:
+        return []
+    steps = []
+    for resource in RESOURCES:
+        if now.limits[resource] == now.waves_per_simd:
+            amount = _amount_for_more(usage, resource, now.waves_per_simd)
+            if amount is None:
+                return []
+            steps.append(Step(resource, amount))
+    return steps
+
+
+def _amount_for_more(usage: Usage, resource: str, waves: int) -> int | None:
+    def allows(amount: int) -> int:
+        return usage.with_amount(resource, amount).occupancy.limits[resource]
+
+    present = usage.amount(resource)
+    if resource == "workgroup":
+        sizes = range(usage.wave_size, usage.largest(resource) + 1, usage.wave_size)
+        better = [size for size in sizes if allows(size) > waves]
+        return min(better, key=lambda size: (abs(size - present), size), default=None)
+    # Registers and LDS allow fewer waves the more there are: find the first amount that allows too few. What is
+    # allocated may be rounded up to more than a wave can name.
+    amounts = range(min(present, usage.largest(resource)) + 1)
+    first_too_many = bisect_left(amounts, True, key=lambda amount: allows(amount) <= waves)
+    return first_too_many - 1 if first_too_many else None

@@ -1,0 +1,1 @@
+"""Views of a launch: arguments, counters, the roofline, and single steps."""

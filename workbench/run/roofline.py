@@ -1,0 +1,238 @@
+"""The roofline picture: what the memory and the arithmetic of a GPU allow, and where a launch is by the estimate.
+
+Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", CACM 52(4), 2009. Both axes are
+logarithmic. Floating-point operations are those of matrix instructions, or where a launch has none, of vector ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
+from flydsl.simulator.counters import LaunchCounters
+from flydsl.simulator.waves import LANES
+from workbench.kit.html import svg_image
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_WIDTH, _HEIGHT = 640, 320
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 20, 34, 46
+# The picture has a background of its own: no colour is read well on a white page and on a black one alike.
+PAPER, TEXT, LINE, POINT, _GRID = "#fbfbfb", "#222222", "#005a8c", "#b34700", "#cccccc"
+_X_TITLE = "operations per byte of the 64-byte lines (no caches)"
+_Y_TITLE = "operations per second"
+_VECTOR_ROOF = "v_fma_f32"
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A horizontal line. is_part: what the compute units that have work can do, not the whole GPU."""
+
+    label: str
+    operations_per_second: float
+    is_part: bool = False
+
+
+@dataclass(frozen=True)
+class RooflinePicture:
+    """What is drawn.
+
+    point: operations per byte, operations per second; None where there is none, and `note` says why.
+    """
+
+    title: str
+    bytes_per_second: float
+    memory_label: str
+    roofs: tuple[Roof, ...]
+    point: tuple[float, float] | None
+    note: str
+
+    @property
+    def ridge(self) -> float:
+        """The operations per byte from which on the memory does not limit, of the highest roof."""
+        return max(roof.operations_per_second for roof in self.roofs) / self.bytes_per_second
+
+    @property
+    def x_range(self) -> tuple[int, int]:
+        """The powers of ten at the ends of the axis."""
+        xs = [self.ridge] + ([self.point[0]] if self.point else [])
+        return math.floor(math.log10(min(xs))) - 1, math.ceil(math.log10(max(xs))) + 1
+
+    @property
+    def y_range(self) -> tuple[int, int]:
+        """The same of the other axis."""
+        ys = [roof.operations_per_second for roof in self.roofs] + ([self.point[1]] if self.point else [])
+        return math.floor(math.log10(min(ys))) - 1, math.ceil(math.log10(max(ys)))
+
+
+def picture(counters: LaunchCounters) -> RooflinePicture:
+    """What to draw of a launch. ArchError for an architecture whose peak figures are not known."""
+    estimate, totals = counters.roofline(), counters.totals
+    operations = totals.mfma_operations or totals.valu_operations
+    kind = "matrix" if totals.mfma_operations else "vector"
+    point, note = None, ""
+    if not operations:
+        note = "This launch does no floating-point additions or multiplications: it has no point here."
+    elif not estimate.memory_bytes:
+        note = "This launch does not touch global memory: it has no point here."
+    elif estimate.time_us:
+        point = operations / estimate.memory_bytes, operations / estimate.time_us * 1e6
+        note = f"{operations} {kind} operations, {estimate.memory_bytes} bytes of lines"
+    return RooflinePicture(
+        title=f"{counters.kernel} on {estimate.peaks.product}, an estimate: bound by {estimate.bound}",
+        bytes_per_second=estimate.peaks.memory_bytes_per_second,
+        memory_label=f"memory {estimate.peaks.memory_bytes_per_second / 1e12:.3g} TB/s",
+        roofs=tuple(_roofs(counters)),
+        point=point,
+        note=note,
+    )
+
+
+def _roofs(counters: LaunchCounters) -> Iterator[Roof]:
+    """Of each rate of the matrix instructions that were executed, and of the vector unit; then what is in use of it."""
+    estimate, arch = counters.roofline(), counters.program.arch
+    peaks = estimate.peaks
+    rates: dict[float, list[str]] = {}
+    executed = {i.mnemonic for i in counters.program.instructions if counters.counts[i.index]["executions"]}
+    for mnemonic in sorted(executed):
+        operations, cycles = mfma_operations(mnemonic), mfma_cycles(arch, mnemonic)
+        if operations and cycles:
+            rates.setdefault(peaks.operations_per_second(operations, cycles), []).append(mnemonic)
+    cycles = valu_cycles(arch, _VECTOR_ROOF)
+    assert cycles is not None
+    rates.setdefault(peaks.operations_per_second(LANES * valu_operations(_VECTOR_ROOF), cycles), []).append(
+        _VECTOR_ROOF
+    )
+    for rate, names in rates.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield Roof(f"{names[0]}{others}: {rate_text(rate)}", rate)
+    simds = peaks.compute_units * peaks.simds_per_compute_unit
+    if estimate.simds_used < simds:
+        rate = estimate.simds_used / simds * max(rates)
+        yield Roof(f"{estimate.simds_used} of {simds} SIMDs, which have work: {rate_text(rate)}", rate, is_part=True)
+
+
+def rate_text(operations_per_second: float) -> str:
+    """A rate with its unit.
+
+    >>> rate_text(1.3074e15), rate_text(40e6)
+    ('1307 TFLOP/s', '40 MFLOP/s')
+    """
+    units = (("T", 1e12), ("G", 1e9), ("M", 1e6))
+    unit, size = next((pair for pair in units if operations_per_second >= pair[1]), units[-1])
+    return f"{operations_per_second / size:.4g} {unit}FLOP/s"
+
+
+def roofline_figure(counters: LaunchCounters) -> Figure:
+    """The picture for plotly. ArchError for an architecture whose peak figures are not known."""
+    from plotly import graph_objects as go
+
+    from workbench.kit.picture import Picture
+
+    drawn = picture(counters)
+    left, right = (10.0**power for power in drawn.x_range)
+    low, high = drawn.y_range
+    figure = go.Figure()
+    for roof in drawn.roofs:
+        corner = roof.operations_per_second / drawn.bytes_per_second
+        figure.add_trace(
+            go.Scatter(
+                x=[left, corner, right],
+                y=[left * drawn.bytes_per_second, roof.operations_per_second, roof.operations_per_second],
+                mode="lines",
+                line={"color": LINE, "dash": "dash" if roof.is_part else "solid"},
+                name=roof.label,
+                hovertemplate=f"{escape(roof.label)}; {drawn.memory_label}<extra></extra>",
+            )
+        )
+    if drawn.point is not None:
+        x, y = drawn.point
+        says = f"this launch, an estimate: {x:.3g} operations per byte, {rate_text(y)}"
+        figure.add_trace(
+            go.Scatter(
+                x=[x],
+                y=[y],
+                mode="markers",
+                marker={"color": POINT, "size": 12, "symbol": "diamond"},
+                name=says,
+                hovertemplate=f"{says}<br>{drawn.note}<extra></extra>",
+            )
+        )
+    axis = {"type": "log", "gridcolor": _GRID, "exponentformat": "power", "dtick": 1}
+    figure.update_xaxes(title=_X_TITLE, range=list(drawn.x_range), **axis)
+    figure.update_yaxes(title=_Y_TITLE, range=[low, high + 0.3], **axis)
+    figure.update_layout(
+        title={"text": escape(drawn.title), "subtitle": {"text": drawn.note}},
+        legend={"orientation": "h", "y": -0.25},
+        height=460,
+        margin={"l": 70, "r": 20, "t": 70, "b": 40},
+        paper_bgcolor=PAPER,
+        plot_bgcolor=PAPER,
+        font={"color": TEXT},
+    )
+    return Picture(figure, roofline_image(counters), f"{drawn.title}; {drawn.note}")
+
+
+def roofline_image(counters: LaunchCounters) -> str:
+    """The same as an `<img>`, which needs no script and which every sanitizer leaves. ArchError as the figure."""
+    drawn = picture(counters)
+    at = "" if drawn.point is None else f" at {drawn.point[0]:.3g} operations per byte, {rate_text(drawn.point[1])}"
+    says = "; ".join([f"{drawn.title}{at}", drawn.memory_label, *(roof.label for roof in drawn.roofs), drawn.note])
+    return svg_image(roofline_svg(drawn), says)
+
+
+def roofline_svg(drawn: RooflinePicture) -> str:
+    """The picture as SVG text."""
+    (x_low, x_high), (y_low, y_high) = drawn.x_range, drawn.y_range
+    y_top = y_high + 0.3
+
+    def x(value: float) -> float:
+        part = (math.log10(value) - x_low) / (x_high - x_low)
+        return round(_LEFT + part * (_WIDTH - _LEFT - _RIGHT), 1)
+
+    def y(value: float) -> float:
+        part = (math.log10(value) - y_low) / (y_top - y_low)
+        return round(_HEIGHT - _BOTTOM - part * (_HEIGHT - _TOP - _BOTTOM), 1)
+
+    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    parts = [f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="{PAPER}"/>']
+    for power in range(x_low, x_high + 1):
+        at = x(10.0**power)
+        parts.append(f'<path d="M{at} {_TOP}V{bottom}" stroke="{_GRID}"/>')
+        parts.append(f'<text x="{at}" y="{bottom + 16}" text-anchor="middle">{10.0**power:g}</text>')
+    for power in range(y_low, y_high + 1):
+        at = y(10.0**power)
+        parts.append(f'<path d="M{_LEFT} {at}H{right}" stroke="{_GRID}"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{at + 4}" text-anchor="end">{_power_text(power)}</text>')
+    start = max(10.0**x_low, 10.0**y_low / drawn.bytes_per_second)
+    for roof in drawn.roofs:
+        rate = roof.operations_per_second
+        dash = ' stroke-dasharray="6 4"' if roof.is_part else ""
+        corner = max(rate / drawn.bytes_per_second, start)
+        path = f"M{x(start)} {y(start * drawn.bytes_per_second)}L{x(corner)} {y(rate)}H{right}"
+        parts.append(f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="2"{dash}/>')
+        parts.append(f'<text x="{right}" y="{y(rate) - 5}" text-anchor="end">{escape(roof.label)}</text>')
+    parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 12}">{escape(drawn.memory_label)} (the slope)</text>')
+    if drawn.point is not None:
+        at_x, at_y = x(drawn.point[0]), y(drawn.point[1])
+        parts.append(f'<path d="M{at_x} {at_y - 7}l7 7l-7 7l-7 -7z" fill="{POINT}" stroke="{PAPER}"/>')
+    parts.append(f'<text x="{_LEFT}" y="18" font-weight="bold">{escape(drawn.title)}</text>')
+    middle = (_LEFT + right) / 2
+    parts.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{_X_TITLE}</text>')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'font-family="sans-serif" font-size="11" fill="{TEXT}">{"".join(parts)}</svg>'
+    )
+
+
+def _power_text(power: int) -> str:
+    """A power of ten of operations per second: "10 G", "1 T"."""
+    for unit, size in (("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3)):
+        if power >= size:
+            return f"{10 ** (power - size)} {unit}FLOP/s"
+    return f"{10.0**power:g} FLOP/s"

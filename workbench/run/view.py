@@ -1,0 +1,95 @@
+"""The run view: what a launch was called with, what its tensors hold now, and what it did, as counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from flydsl.compiler import JitFunction, Launch, capture_launches
+from flydsl.errors import ArgumentError
+from workbench.kit.html import code, escape, table, title
+from workbench.run.counters import MAX_ISA_LINES, launches_html, launches_text
+
+_MAX_VALUE_CHARS = 40
+_MAX_ELEMENTS = 8
+
+
+def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
+    """Launch and count; the launch shows itself as the run view. On a GPU it runs, too, and is not counted.
+
+    Raises what the call raises, and ArgumentError for what is no launcher.
+    """
+    if not isinstance(launcher, JitFunction):
+        raise ArgumentError(f"a {type(launcher).__name__} cannot be launched", hint="give a @flyc.jit function")
+    with capture_launches(counted=True) as launches:
+        launcher(*arguments, **keywords)
+    return launches[0]
+
+
+def run_html(launch: Launch, *, max_lines: int = MAX_ISA_LINES) -> str:
+    """The arguments, and the counters of every kernel. max_lines: of the machine code of each."""
+    return f"<div>{arguments_html(launch)}{_counters_html(launch, max_lines)}</div>"
+
+
+def arguments_html(launch: Launch) -> str:
+    """A table of the arguments, tensors with their first elements."""
+    rows = [[code(name), escape(text), escape(first)] for name, text, first in _arguments(launch)]
+    return table(("argument", "value", "first elements now"), rows)
+
+
+def run_text(launch: Launch) -> str:
+    """The same as text, without the lines."""
+    arguments = [f"{name} = {text}{first and f': {first}'}" for name, text, first in _arguments(launch)]
+    counted = launches_text(launch.counters) if launch.counters else why_not_counted(launch)
+    return "\n".join([*arguments, "", counted])
+
+
+def why_not_counted(launch: Launch) -> str:
+    """Why there are no counters of a launch."""
+    places = sorted({str(tensor.device) for tensor in tensors(launch.arguments) if tensor.device.type != "cpu"})
+    if places:
+        return f"Not counted: it ran on {', '.join(places)}. The simulator counts: give it tensors on the CPU."
+    return (
+        "Not counted: the launch came to no end, was compiled only, was not the first of its compilation, or was not "
+        "watched (%%flykernel --show run and workbench.profile do that; under checking() nothing is counted)."
+    )
+
+
+def tensors(values: Any) -> Iterator[Any]:
+    """The torch tensors among arguments, those inside of `from_dlpack(...)` included."""
+    for value in values:
+        tensor = getattr(value, "tensor", value)
+        if hasattr(tensor, "untyped_storage"):
+            yield tensor
+
+
+def _counters_html(launch: Launch, max_lines: int) -> str:
+    if not launch.counters:
+        return title(escape(why_not_counted(launch)))
+    return launches_html(launch.counters, max_lines=max_lines)
+
+
+def _arguments(launch: Launch) -> Iterator[tuple[str, str, str]]:
+    for parameter, value in zip(launch.function.signature.parameters, launch.arguments, strict=True):
+        yield parameter.name, value_text(value), _elements(value)
+
+
+def value_text(value: Any) -> str:
+    """A value in a few words; a tensor as its type."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        sizes = ", ".join(map(str, value.shape))
+        return f"{str(value.dtype).removeprefix('torch.')}[{sizes}]"
+    if hasattr(value, "__name__"):
+        return str(value.__name__)
+    text = repr(value)
+    # An address differs from run to run.
+    return text if len(text) <= _MAX_VALUE_CHARS and " at 0x" not in text else type(value).__name__
+
+
+def _elements(value: Any) -> str:
+    """The first elements of a tensor, along its rows."""
+    if not (hasattr(value, "numel") and hasattr(value, "flatten")):
+        return ""
+    first = ", ".join(f"{element:.6g}" for element in islice(value.flatten()[:_MAX_ELEMENTS].tolist(), _MAX_ELEMENTS))
+    return f"{first}, …" if value.numel() > _MAX_ELEMENTS else first

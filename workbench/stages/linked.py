@@ -1,0 +1,67 @@
+"""Linked levels: choosing a line of the source or of any level lights what has the same origin in all of them.
+
+The same script (`linked.js`) runs in the widget, which asks Python for each level when it is first shown, and in an
+exported page, which has them all in it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from flydsl.errors import SourceLocation
+from workbench.kit.highlight import COLORS, highlight
+from workbench.stages.diff import clipped
+from workbench.stages.levels import Level, place_key
+
+_HERE = Path(__file__).parent
+_TAGS = {kind: f'<span class="{kind}">' for kind in (*COLORS, "comment")}
+
+
+class Linked:
+    """Levels as `linked.js` takes them."""
+
+    def __init__(self, levels: Sequence[Level]) -> None:
+        self.levels = tuple(levels)
+        places = (place for level in levels for place in level.places if place is not None)
+        self._origins = {origin: i for i, origin in enumerate(sorted({_origin(place) for place in places}))}
+
+    def meta(self) -> dict[str, Any]:
+        """What the script needs at once: names and sizes, and for each origin and operation how often it is where."""
+        counts = [Counter(map(self._index, level.places)) for level in self.levels]
+        return {
+            "levels": [{"name": v.name, "language": v.language, "size": len(v.lines)} for v in self.levels],
+            "origins": [place_key(SourceLocation(file, line)) for file, line in self._origins],
+            "counts": [[count[i] for count in counts] for i in range(len(self._origins))],
+            "operations": [{} if level.language == "python" else dict(level.operations) for level in self.levels],
+        }
+
+    def content(self, index: int) -> dict[str, Any]:
+        """One level: the HTML of its lines, and the number of each one's origin, -1 for none."""
+        level = self.levels[index]
+        lines = [highlight(clipped(line).expandtabs(4), level.language, _TAGS) for line in level.lines]
+        if level.margins:
+            lines = [margin + line for margin, line in zip(level.margins, lines, strict=True)]
+        return {"lines": lines, "origins": [self._index(place) for place in level.places]}
+
+    def _index(self, place: SourceLocation | None) -> int:
+        return -1 if place is None else self._origins[_origin(place)]
+
+
+def _origin(place: SourceLocation) -> tuple[str, int]:
+    return place.file, place.line
+
+
+@cache
+def script() -> str:
+    """The JavaScript: a function `mount(element, meta, fetchLevel)`."""
+    return (_HERE / "linked.js").read_text("utf-8")
+
+
+@cache
+def style() -> str:
+    """The CSS that goes with it."""
+    return (_HERE / "linked.css").read_text("utf-8")

@@ -1,0 +1,58 @@
+"""Search for an operation: at which levels it stands, where it comes in and where it is gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flydsl.compiler import Pipeline
+from workbench.kit.html import code, escape, table, title
+from workbench.stages.levels import Level, levels
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where operations are whose name contains a text. counts: per level, how many there are."""
+
+    text: str
+    counts: tuple[tuple[str, int], ...]
+    names: tuple[str, ...]
+
+    @property
+    def steps(self) -> list[str]:
+        """What happens to them from level to level, in words."""
+        found = []
+        before = 0
+        for level, count in self.counts:
+            if count and not before:
+                found.append(f"in {level}: appears ({count})")
+            elif before and not count:
+                found.append(f"in {level}: gone (there were {before})")
+            elif count != before:
+                found.append(f"in {level}: {before} → {count}")
+            before = count
+        return found
+
+    def _repr_html_(self) -> str:
+        if not self.names:
+            return title(f"No operation is called {code(self.text)} at any level.")
+        names = ", ".join(map(code, self.names))
+        rows = [[escape(level), str(count) if count else "0"] for level, count in self.counts]
+        steps = "".join(title(escape(step)) for step in self.steps)
+        return f"<div>{title(names)}{steps}{table(('level', 'operations'), rows, numbers=(1,))}</div>"
+
+    def __repr__(self) -> str:
+        return "\n".join([", ".join(self.names) or f"no operation is called {self.text}", *self.steps])
+
+
+def find(pipeline: Pipeline, text: str) -> Search:
+    """Search a compilation for operations and instructions whose name contains `text`, such as "logical_divide"."""
+    return search(levels(pipeline), text)
+
+
+def search(forms: list[Level], text: str) -> Search:
+    """The same in given levels; the source counts for nothing."""
+    wanted = text.strip()
+    inside = [level for level in forms if level.language != "python"]
+    names = {name for level in inside for name in level.operations if wanted and wanted in name}
+    counts = tuple((level.name, sum(level.operations[name] for name in names)) for level in inside)
+    return Search(wanted, counts, tuple(sorted(names)))
