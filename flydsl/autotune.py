@@ -1,4 +1,4 @@
-"""Choosing compile-time arguments by trying them: `@flydsl.autotune` above `@flyc.jit`.
+"""Choose compile-time arguments by measurement: `@flydsl.autotune` above `@flyc.jit`.
 
     @flydsl.autotune(configs=[flydsl.Config(block=64), flydsl.Config(block=256)], key=["n"])
     @flyc.jit
@@ -26,7 +26,7 @@ class Config:
     """One choice of arguments, by the names of the launcher's parameters.
 
     pre_hook: called with all arguments by name before each launch. num_warps: an argument of that name.
-    waves_per_eu and maxnreg, options of the compiler in FlyDSL, are not there yet.
+    waves_per_eu and maxnreg, compiler options in FlyDSL, are unsupported.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class Config:
     ) -> None:
         if waves_per_eu or maxnreg:
             raise ArgumentError(
-                "Config: waves_per_eu and maxnreg are not there yet",
-                hint='a kernel is given the first by kernel(..., value_attrs={"rocdl.waves_per_eu": n})',
+                "Config: waves_per_eu and maxnreg are unsupported",
+                hint='set waves_per_eu with kernel(..., value_attrs={"rocdl.waves_per_eu": n})',
             )
         self.kwargs = kwargs if num_warps is None else {**kwargs, "num_warps": num_warps}
         self.pre_hook = pre_hook
@@ -55,7 +55,7 @@ class Config:
 
 
 def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
-    """Milliseconds that the launches of a call take: on a GPU the median of `rep` calls after `warmup` others.
+    """The time in ms of the launches of a call: on a GPU the median of `rep` calls after `warmup` others.
 
     On the simulator one call is made, and the time is estimated (`flydsl.simulator.counters`).
     """
@@ -82,7 +82,7 @@ def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
 
 
 class Autotuner:
-    """A launcher whose remaining arguments are chosen by trying.
+    """A launcher that chooses its remaining arguments by measurement.
 
     cache: what was chosen for each key. failures: configurations that did not compile, by key. Made by `autotune`.
     """
@@ -165,7 +165,7 @@ class Autotuner:
 
     @contextmanager
     def _restored(self, arguments: dict[str, Any]) -> Iterator[None]:
-        """Give tensors that a trial changes their values back."""
+        """Restore the values of the tensors that a trial changes."""
         saved = [(arguments[name], arguments[name].clone()) for name in self.restore_value]
         try:
             yield
@@ -175,7 +175,7 @@ class Autotuner:
 
 
 def _specialisation(value: Any) -> Any:
-    """What of an argument a choice depends on: a tensor's shape, or the value itself."""
+    """The part of an argument that a choice depends on: a tensor's shape, or the value itself."""
     return tuple(value.shape) if hasattr(value, "shape") else value
 
 

@@ -103,7 +103,7 @@ def architecture_names(path: Path) -> list[str]:
 
 
 def violations(rule: Callable[[Path], list[str]], *, exempt: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """What a rule finds in each source file, except in the exempt files and folders."""
+    """The findings of a rule in each source file, except in the exempt files and folders."""
     checked = [path for path in SOURCES if not any(path.is_relative_to(ROOT / place) for place in exempt)]
     assert len(checked) > 100
     return {str(path.relative_to(ROOT)): found for path in checked if (found := rule(path))}

@@ -104,5 +104,5 @@ def test_wrong_use() -> None:
         tuned(configs=[])
     with pytest.raises(ArgumentError, match="threads: autotune chooses it"):
         tuned()(torch.zeros(4), 4, threads=64)
-    with pytest.raises(ArgumentError, match="waves_per_eu and maxnreg are not there yet"):
+    with pytest.raises(ArgumentError, match="waves_per_eu and maxnreg are unsupported"):
         Config(threads=64, waves_per_eu=2)

@@ -92,7 +92,7 @@ def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
 
 
 def roofline_figure(counters: LaunchCounters) -> Figure:
-    """What memory and arithmetic of the GPU allow, and the launch's point by the estimate, as a plotly figure.
+    """The roofline of the GPU with the estimated point of a launch, as a plotly figure.
 
     Raises ArchError for an architecture whose peak figures are not known.
     """

@@ -63,7 +63,7 @@ class Explorer(LiveView):
         self.children = [*self._head, self._tabs]
 
     def _sections(self) -> dict[str, Callable[[], Any]]:
-        """What builds each tab. An unfinished compilation always shows its pipeline."""
+        """The function that builds each tab, by title. An unfinished compilation always shows its pipeline."""
         wanted, finished = self._wanted, self.pipeline.finished
         found: dict[str, Callable[[], Any]] = {}
         if "pipeline" in wanted or not finished:
@@ -112,5 +112,5 @@ class Explorer(LiveView):
         return pipeline_html(self.pipeline) if self._static is None else self._static._repr_html_()
 
     def static_text(self) -> str:
-        """The same for a terminal."""
+        """The text for a terminal."""
         return repr(self._static or self.pipeline)

@@ -1,4 +1,4 @@
-"""How the compiler's objects show themselves in a notebook once the extension is loaded."""
+"""The notebook display of the compiler's objects, active once the extension is loaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def artifact_html(artifact: CompiledArtifact | CodeObject) -> str:
 
 
 def artifact_text(artifact: CompiledArtifact | CodeObject) -> str:
-    """The same as text."""
+    """Resources of every kernel, and the ISA, as text."""
     return "\n\n".join([*map(kernel_text, artifact.kernels), isa_text(artifact)])
 
 

@@ -20,7 +20,7 @@ from workbench.stages.levels import Level
 
 
 def explore_launch(function: JitFunction, *arguments: Any, **keywords: Any) -> Any:
-    """Compile a launcher for arguments, launch nothing, and explore that; a failed stage is part of what is shown."""
+    """Compile a launcher for arguments, without launching, and explore the compilation; a failed stage is shown."""
     pipeline = function.lower(*arguments, **keywords)
     try:
         pipeline.run()
@@ -31,19 +31,19 @@ def explore_launch(function: JitFunction, *arguments: Any, **keywords: Any) -> A
 
 
 def explore_pipeline(pipeline: Pipeline) -> Any:
-    """Every stage, as far as it has run."""
+    """The live view of a compilation, as far as it has run."""
     from workbench.compilation_explorer import Explorer
 
     return Explorer(pipeline)
 
 
 def explore_artifact(artifact: CompiledArtifact) -> Any:
-    """The compilation that it comes from."""
+    """The live view of the compilation behind an artifact."""
     return explore_pipeline(artifact.pipeline)
 
 
 def explore_stage(stage: Stage) -> Any:
-    """The module before and after."""
+    """The live diff of the module before and after a stage."""
     from workbench.stages.comparers import LevelComparer
 
     texts = {"before": stage.before, "after": stage.after if stage.state == "done" else ""}
@@ -52,14 +52,14 @@ def explore_stage(stage: Stage) -> Any:
 
 
 def explore_kernel(kernel: Kernel) -> Any:
-    """Its occupancy, with other amounts."""
+    """The live occupancy of a kernel, with adjustable amounts."""
     from workbench.resources.what_if import WhatIf
 
     return WhatIf(kernel.usage, kernel.name)
 
 
 def explore_comparison(comparison: Comparison, stage: str | int | None = None) -> Any:
-    """The same stage of both. stage: which one is shown first, by name or number; the module as traced if None."""
+    """Compare stage by stage. stage: the one shown first, by name or number; None: the module as traced."""
     from workbench.stages.comparers import StageComparer
 
     return StageComparer(comparison, stage)
@@ -73,21 +73,21 @@ def explore_simulation(simulation: Simulation) -> Any:
 
 
 def explore_run(launch: Launch) -> Any:
-    """A launch that was made: its counters, and stepping through it on copies of its tensors."""
+    """The counters of a past launch, and a stepper on copies of its tensors."""
     from workbench.run.widget import RunExplorer
 
     return RunExplorer(launch)
 
 
 def explore_counters(counters: LaunchCounters) -> Any:
-    """Counters by the measure of one's choice."""
+    """The live counters of a launch."""
     from workbench.run.widget import CountersExplorer
 
     return CountersExplorer([counters])
 
 
 def explore_counting(counting: Counting) -> Any:
-    """The same of each launch. Raises ArgumentError where there was none."""
+    """The counters of each launch. Raises ArgumentError if there was none."""
     from workbench.run.widget import CountersExplorer
 
     if not counting.launches:

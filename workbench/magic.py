@@ -156,7 +156,7 @@ def flydiff(shell: Any, line: str) -> None:
 
 
 def _value(shell: Any, text: str) -> Any:
-    """What an expression of the notebook comes to."""
+    """Evaluate an expression in the user's namespace."""
     try:
         return shell.ev(text)
     except FlyError:
@@ -284,7 +284,7 @@ def _words(magic: str, line: str) -> list[str]:
 
 
 class CellFailed(Exception):
-    """What a cell raised, with the text that IPython made of it.
+    """An exception raised by a cell, with its text as IPython formats it.
 
     It is that text that shows: rendered where the magic ends, it would have the magic's frames in it.
     """

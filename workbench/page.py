@@ -133,7 +133,7 @@ def _linked(linked: Linked, part: str) -> str:
 
 
 def _run(launch: Launch, part: str) -> str:
-    """What was counted: static, then with linked lines."""
+    """The counters of a launch: static, then with linked lines."""
     parts = ["\n<h2>Run</h2>", run_html(launch, max_lines=_MAX_ISA_LINES)]
     for i, counters in enumerate(launch.counters[:MAX_LAUNCHES]):
         parts.append(f"<h3>{escape(heading(counters))}, line by line</h3>")

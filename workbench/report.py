@@ -1,4 +1,4 @@
-"""What `%%flykernel` shows of each compilation behind the launches of a cell: the sections one asks for."""
+"""The report that `%%flykernel` shows for each compilation behind the launches of a cell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIVE_HINT = title(faint(f"With controls: {code('%%flykernel --live')}"))
 
 @dataclass(frozen=True)
 class Shown:
-    """What to show. sections: of `SECTIONS`. stage: one to show on its own. is_folded: begin closed."""
+    """Display options. sections: of `SECTIONS`. stage: one to show on its own. is_folded: start folded."""
 
     sections: tuple[str, ...] = DEFAULT_SECTIONS
     stage: str | int | None = None
@@ -64,7 +64,7 @@ class Report:
             self.error = error
 
     def explore(self) -> Any:
-        """The same with controls, an ipywidgets widget; where there are no widgets it shows as this report does."""
+        """Return an ipywidgets widget with the same content and controls; without widgets it shows this report."""
         from workbench.compilation_explorer import Explorer
 
         if self.pipeline is None:
@@ -88,7 +88,7 @@ class Report:
         return [*stage, *(self._section(name) for name in self._sections()), _LIVE_HINT]
 
     def _sections(self) -> list[str]:
-        """Those that there is something for; the pipeline in any case where it has not come to its end."""
+        """The wanted sections that have content; an unfinished pipeline is always shown."""
         assert self.pipeline is not None
         if self.pipeline.finished:
             return list(self._shown.sections)

@@ -1,4 +1,4 @@
-"""What the project knows about one GPU architecture, as data."""
+"""The facts about one GPU architecture, as data."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Arch:
         return next(iter(self.vgpr_files))
 
     def in_cu_mode(self) -> Arch:
-        """What a kernel sees that is compiled to stay on one of the two compute units that share an LDS pool."""
+        """The architecture as seen by a kernel that stays on one of the two compute units that share an LDS pool."""
         return replace(
             self,
             lds_simds=self.lds_simds // 2,

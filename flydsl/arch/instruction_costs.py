@@ -1,4 +1,4 @@
-"""What instructions cost in cycles of a SIMD, and what an accelerator can do at most, where AMD has published it.
+"""The costs of instructions in SIMD cycles, and the peak rates of accelerators, as published by AMD.
 
 Sources: the passes of matrix instructions in LLVM's SISchedule.td (a pass is four cycles; AMD's matrix instruction
 calculator gives the same cycles), SIMD width and rates from the CDNA 3 white paper, peaks from the MI300X data sheet.
@@ -44,7 +44,7 @@ class Peaks:
     source: str
 
     def operations_per_second(self, operations: int, cycles: int) -> float:
-        """What all SIMDs do together with an instruction that does so many operations in so many cycles."""
+        """The rate of all SIMDs together for an instruction with this many operations in this many cycles."""
         return operations / cycles * self.compute_units * self.simds_per_compute_unit * self.clock_hz
 
 

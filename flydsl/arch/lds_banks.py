@@ -1,4 +1,4 @@
-"""Which lanes of a wave compete for LDS banks, and how many passes an access takes.
+"""LDS bank conflicts: the lanes of a wave that compete for banks, and the passes an access takes.
 
 bank = (byte address / 4) % banks. Lanes that read the same dword share it (broadcast); lanes that want different dwords
 of one bank take turns. A wide access is served in phases: only lanes of the same phase compete.

@@ -1,4 +1,4 @@
-"""How many waves fit on a SIMD at once, and which resource decides it.
+"""Occupancy: the number of waves that fit on a SIMD, and the resource that limits it.
 
 The rules are those of LLVM 22's AMDGPU backend (AMDGPUBaseInfo.cpp, AMDGPUSubtarget.cpp), so that the result equals the
 `; Occupancy:` line in its assembly. In two places they are coarser than the hardware: LDS is counted as asked for, not
@@ -149,7 +149,7 @@ class Usage:
 def llvm_workgroup_size(
     arch: Arch, smallest: int, largest: int, *, lds_bytes: int = 0, wave_size: int | None = None
 ) -> int:
-    """The size, in threads, that LLVM's occupancy is for where a kernel takes workgroups of `smallest` to `largest`.
+    """The workgroup size, in threads, for which LLVM reports the occupancy of a kernel.
 
     The largest, unless more waves fit in workgroups of the smallest size. These may then be as large as leaves room for
     equally many of them.
@@ -167,7 +167,7 @@ def llvm_workgroup_size(
 
 
 def _workgroups(arch: Arch, waves_per_workgroup: int, lds_bytes: int) -> int:
-    """How many workgroups share a pool of LDS."""
+    """The number of workgroups that share an LDS pool."""
     slots = arch.max_waves_per_simd * arch.lds_simds // waves_per_workgroup
     barriers = arch.max_multi_wave_workgroups if waves_per_workgroup > 1 else slots
     return min(slots, barriers, arch.lds_pool_bytes // lds_bytes if lds_bytes else slots)
@@ -190,7 +190,7 @@ def max_vgprs(arch: Arch, waves_per_simd: int, wave_size: int | None = None) -> 
 
 
 def waves_by_descriptor(arch: Arch, encoded_granules: int, wave_size: int) -> int:
-    """For how many waves the vector registers suffice that a kernel descriptor asks for.
+    """The waves per SIMD for which the registers in a kernel descriptor suffice.
 
     These may be more than the kernel uses: LLVM asks for more to keep it to few waves.
     """

@@ -78,7 +78,7 @@ class NotebookPage:
         return self.panel.locator(".jp-Notebook .jp-Cell").nth(index)
 
     def output(self, index: int) -> Output:
-        """What a cell shows."""
+        """The output of a cell."""
         return Output(self.cell(index).locator(".jp-Cell-outputArea"))
 
     def run(self, index: int) -> Output:
@@ -204,7 +204,7 @@ class Output:
         expect(self.area.locator(".js-plotly-plot")).to_contain_text(text)
 
     def cell_of_picture(self, row: int, column: int) -> tuple[float, float]:
-        """Where a cell of the figure's first panel is on the page."""
+        """The position on the page of a cell of the figure's first panel."""
         plot = self.area.locator(".js-plotly-plot")
         plot.scroll_into_view_if_needed()
         drawn = "plot => plot._fullLayout?.yaxis?._offset"
@@ -214,7 +214,7 @@ class Output:
 
     @contextmanager
     def redraws(self) -> Iterator[None]:
-        """What is done inside of the `with` block changes what the figure draws."""
+        """Wait until the actions in the `with` block have changed the figure."""
         plot = self.area.locator(".js-plotly-plot").element_handle()
         before = plot.evaluate("plot => JSON.stringify(plot.data)")
         yield

@@ -77,7 +77,7 @@ def themed(request, opened):
 
 
 def walk(view) -> list[dict]:
-    """What Tab goes to in a view, from its first control on."""
+    """The elements that Tab reaches in a view, from its first control on."""
     first = view.area.locator(_REACHABLE).locator("visible=true").and_(view.area.locator(":not([tabindex='-1'])")).first
     first.focus()
     found = []

@@ -55,7 +55,7 @@ _MISSING = """(root) => [...root.querySelectorAll('.jp-OutputArea-output')].filt
 
 
 def count_outputs(path: Path) -> int:
-    """How many outputs a notebook has; successive texts on one stream are one."""
+    """The number of outputs of a notebook; successive texts on one stream count as one."""
     count = 0
     for cell in nbformat.read(path, as_version=4).cells:
         names = [output.get("name", number) for number, output in enumerate(cell.get("outputs", ()))]
@@ -118,7 +118,7 @@ def test_the_tutorial_as_a_page(path, offline_page, tmp_path):
 
 
 def show_as_page(path: Path, page, folder: Path) -> None:
-    """What `jupyter nbconvert --to html` makes of a notebook."""
+    """The page that `jupyter nbconvert --to html` makes of a notebook."""
     html, _ = HTMLExporter().from_filename(str(path))
     (folder / "page.html").write_text(html, "utf-8")
     page.goto((folder / "page.html").as_uri(), wait_until="load")

@@ -171,7 +171,7 @@ def launch_both(program: Program, kernel: str, *, memory: Memory, **options: Any
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What a launch did."""
+    """The outcome of a launch."""
 
     error: Exception | None
     statistics: list[LaunchStatistics]

@@ -20,7 +20,7 @@ from tests.simulator.reference.ieee import Mode
 Array = np.ndarray[Any, Any]
 WAVES = 12
 DATA = LANES * WAVES
-"""How many operand tuples a vector instruction is tried on at once."""
+"""The number of operand tuples that a vector instruction is tried on at once."""
 
 _SMALL = [0, 1, 2, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFF, 0x800000, 0xFFFFFF]
 _LARGE = [0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFF0000, 0xFFFFFFFE, 0xFFFFFFFF, 0x80018001, 0x7FFF7FFF]

@@ -36,7 +36,7 @@ TENSORS = "A, B, C = torch.randn(128), torch.randn(128), torch.zeros(128)"
 
 @dataclass
 class Outcome:
-    """What running a cell gave. text: everything that was printed, without colours; shown: per display its formats."""
+    """The outcome of a cell. text: everything printed, without colours; shown: the formats of each display."""
 
     error: BaseException | None
     text: str

@@ -45,7 +45,7 @@ class Note(widgets.HTML):
 
     @property
     def message(self) -> str:
-        """What it says."""
+        """The present message."""
         return self._message
 
     def say(self, message: object) -> None:

@@ -44,12 +44,12 @@ def code(text: str) -> str:
 
 
 def faint(content: str) -> str:
-    """What stands back. content: HTML."""
+    """De-emphasised HTML. content: HTML."""
     return f'<span style="{FAINT}">{content}</span>'
 
 
 def nowrap(content: str) -> str:
-    """What stays on one line. content: HTML."""
+    """HTML that does not wrap. content: HTML."""
     return f'<span style="white-space:nowrap">{content}</span>'
 
 

@@ -1,4 +1,4 @@
-"""What widgets have in common: a page that is opened without the kernel still shows what they showed."""
+"""The base of all live views: a page opened without the kernel still shows their last content."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class LiveView(widgets.VBox):
     """
 
     def static_html(self) -> str:
-        """What it shows now as HTML that needs no JavaScript."""
+        """The present content as HTML that needs no JavaScript."""
         raise NotImplementedError
 
     def static_text(self) -> str:
-        """The same for a terminal."""
+        """The text for a terminal."""
         return f"{type(self).__name__}()"
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
@@ -27,7 +27,7 @@ class LiveView(widgets.VBox):
 
 
 class HtmlPart(widgets.HTML):
-    """A part of a static view. As wide as the page: what is wider scrolls inside of it."""
+    """A part of a static view, as wide as the page; wider content scrolls inside it."""
 
     def __init__(self, content: str = "") -> None:
         super().__init__()

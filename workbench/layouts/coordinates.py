@@ -85,5 +85,5 @@ def _(value: CoordTensor, *tensors: AnyLayout | None) -> View:
 
 
 def coordinate_view(layout: Layout) -> View:
-    """What is drawn of a layout with basis strides."""
+    """The picture of a layout with basis strides."""
     return View(str(layout), (CoordinatePanel(layout),))

@@ -1,4 +1,4 @@
-"""What a notebook shows and saves of layouts and of what threads hold: a plotly figure, HTML and text."""
+"""The notebook display of layouts, copies and MMAs: a plotly figure, HTML and text."""
 
 from __future__ import annotations
 

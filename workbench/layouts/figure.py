@@ -61,7 +61,7 @@ def panels_data(
     arch: Arch = DEFAULT_ARCH,
     lit: Sequence[Numbers | None] | None = None,
 ) -> dict[str, Any]:
-    """The same as plain data: the traces and the layout that plotly builds a figure from."""
+    """The figure as plain data: the traces and the layout that plotly builds it from."""
     page = _Page.of(panels)
     lights = lit or [None] * len(panels)
     notes = dict.fromkeys(note for panel in panels if (note := coloring(panel, color_by, arch).note))
@@ -91,7 +91,7 @@ def panels_data(
 
 @dataclass(frozen=True)
 class _Page:
-    """Where panels go, side by side with cells of one size. widths, heights: of the panels, in cells."""
+    """The places of panels side by side, with cells of equal size. widths, heights: of the panels, in cells."""
 
     widths: tuple[int, ...]
     heights: tuple[int, ...]
@@ -219,7 +219,7 @@ def _hover(panel: Panel, arch: Arch) -> tuple[Numbers, str]:
 
 
 def _compact(numbers: Numbers) -> Numbers:
-    """The same numbers in as few bytes as they fit: plotly saves arrays as their bytes."""
+    """The numbers in the smallest integer type that holds them: plotly saves arrays as bytes."""
     kinds = (np.uint8, np.int16, np.uint16, np.int32)
     low, high = numbers.min(), numbers.max()
     fitting = (kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max)
@@ -240,7 +240,7 @@ def _lines(rows: Iterable[int], columns: Iterable[int], height: int, width: int)
 
 
 def _veil(light: Numbers | None) -> dict[str, Any]:
-    """What covers the cells that are not lit: 1 in its cells, 0 in others."""
+    """The mask over cells that are not lit: 1 there, 0 elsewhere."""
     return {
         "type": "heatmap",
         "z": [] if light is None else (~light).astype(np.uint8),

@@ -94,7 +94,7 @@ class Grid:
         return [n[:, None] for n in _digits(rows, self.height)] + [n[None, :] for n in _digits(columns, self.width)]
 
     def borders(self) -> Borders:
-        """Where tiles of nested modes meet."""
+        """The borders between tiles of nested modes."""
         rows, columns = map(_leaves, _axes(self.shape))
         return Borders(_levels(rows, self.height), _levels(columns, self.width))
 
@@ -153,6 +153,6 @@ def _digits(extents: list[int], count: int) -> Iterator[Numbers]:
 
 
 def _levels(extents: list[int], cells: int) -> dict[int, bool]:
-    """Where each tile of an axis of these leaves begins, and whether it is an outermost one."""
+    """The start of each tile along an axis with these leaves, and whether the tile is an outermost one."""
     tiles = sorted({tile for tile in accumulate(extents, mul) if 1 < tile < cells})
     return {at: at % tiles[-1] == 0 for tile in tiles for at in range(tile, cells, tile)}

@@ -28,7 +28,7 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True)
 class Tally:
-    """What an access costs on one architecture.
+    """The cost of an access on one architecture.
 
     ways: turns of the slowest phase; 1 without a conflict. turns: of all phases. phases: how many there are, which is
     the fewest turns. unknown: why there is nothing to say; empty where there is.
@@ -90,7 +90,7 @@ class LdsAccess:
 
     @property
     def bits(self) -> int:
-        """What one lane accesses."""
+        """The width in bits of one lane's access."""
         return int(self.op.split("_b")[1])
 
     @property
@@ -127,7 +127,7 @@ class LdsAccess:
         return found + [None] * (_MOST_LANES - len(found))
 
     def tally(self, arch: Arch) -> Tally:
-        """What the access costs on an architecture."""
+        """The cost of the access on an architecture."""
         try:
             phases = conflict_ways(arch, self.op, self.addresses(arch.wave_size))
         except ArchError as error:
@@ -136,12 +136,12 @@ class LdsAccess:
         return Tally(arch, max(busy), sum(busy), len(busy))
 
     def tallies(self) -> list[Tally]:
-        """What the access costs on every architecture."""
+        """The cost of the access on every architecture."""
         return [self.tally(arch) for arch in ARCHS]
 
     @property
     def summary(self) -> str:
-        """What is accessed."""
+        """The access in one line."""
         return f"{self.op}: {self.elements} elements of {self.element_bits} bits by each lane of a wave"
 
     def __repr__(self) -> str:

@@ -59,6 +59,6 @@ def _(value: fx.ThrMma, *tensors: AnyLayout | None) -> View:
 
 
 def _elements(op: atoms.MmaOp, operand: str) -> int:
-    """How many elements an operand of one instruction has."""
+    """The number of elements in an operand of one instruction."""
     layout_tv = op.layout_tv(operand)
     return 1 + max(layout_tv(number) for number in range(int(size(layout_tv))))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What is drawn of each kind of object: of layouts their grid, of copies who moves which element as which value.
+"""The picture of each kind of object: a grid for a layout, the holders of each element for a copy.
 
 Another kind is another function registered with `view_of`, as in `matrix`.
 """
@@ -44,7 +44,7 @@ def thread_view(
 
 
 def thread_figure(value: Any, *tensors: AnyLayout | None, **options: Any) -> Figure:
-    """The same as a plotly figure, to save or to change. The arguments are those of `thread_view`."""
+    """The picture of `thread_view` as a plotly figure, to save or to change. Takes the same arguments."""
     return thread_view(value, *tensors, **options).figure()
 
 
@@ -58,7 +58,7 @@ def _(value: AnyLayout, *tensors: AnyLayout | None) -> View:
 
 
 def _holds_coordinates(layout: Layout) -> bool:
-    """Whether it maps to coordinates: a stride of it is a multiple of a basis element."""
+    """True if the layout maps to coordinates: one of its strides is a multiple of a basis element."""
     return any(isinstance(stride, Basis) for stride in flatten((layout.stride,)))
 
 
@@ -89,7 +89,7 @@ def _(value: fx.CopyAtom, *tensors: AnyLayout | None) -> View:
 
 
 def of_thread(view: View, thread: Any) -> View:
-    """The same with a thread lit. Raises ArgumentError where which one is not known."""
+    """The view with one thread lit. Raises ArgumentError if the thread is known at run time only."""
     if not isinstance(thread, int):
         raise ArgumentError(f"the thread {thread!r} is known at run time only", hint="draw get_slice(0), say")
     return replace(view, thread=thread)

@@ -48,7 +48,7 @@ def _stretched(stride: object, length: int, padding: int) -> object:
 
 
 def is_row_major(layout: AnyLayout) -> bool:
-    """Whether the elements of a row lie side by side, rather than those of a column. A layout of rank 1 is one row."""
+    """True if rows are contiguous rather than columns. A layout of rank 1 is one row."""
     modes = list(layout.outer if isinstance(layout, ComposedLayout) else layout)
     return len(modes) < 2 or _finest(modes[1:]) <= _finest(modes[:1])
 

@@ -1,4 +1,4 @@
-"""What is drawn as one grid: a layout, and the threads that hold its elements as their values."""
+"""A panel: a layout drawn as one grid, with the threads that hold its elements."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Panel:
 
     @cached_property
     def holders(self) -> list[list[Holder]]:
-        """Who holds each element, by the int that counts to its coordinate. Raises LayoutError for elements outside."""
+        """The holders of each element, by its linear coordinate. Raises LayoutError for elements outside."""
         cells = self.grid.offsets.size
         held: list[list[Holder]] = [[] for _ in range(cells)]
         if self.layout_tv is None:
@@ -66,17 +66,17 @@ class Panel:
 
     @cached_property
     def has_one_holder_each(self) -> bool:
-        """Whether exactly one thread holds each element."""
+        """True if exactly one thread holds each element."""
         return self.layout_tv is not None and all(len(held) == 1 for held in self.holders)
 
     @property
     def threads(self) -> int:
-        """How many threads there are; 0 without a thread-value layout."""
+        """The number of threads; 0 without a thread-value layout."""
         return 0 if self.layout_tv is None else _static_size(self.layout_tv[0], self.layout_tv)
 
     @property
     def values(self) -> int:
-        """How many values each thread has."""
+        """The number of values per thread."""
         if self.layout_tv is None:
             return 0
         return _static_size(self.layout_tv, self.layout_tv) // self.threads
@@ -98,23 +98,23 @@ class Panel:
         return self._spread(first[:, 0]), self._spread(first[:, 1])
 
     def held_by(self, thread: int) -> Numbers:
-        """Which cells a thread holds, as booleans."""
+        """A boolean mask of the cells that a thread holds."""
         return self._spread(np.array([any(t == thread for t, _ in held) for held in self.holders]))
 
     def holder_names(self) -> list[list[list[str]]]:
-        """Who holds each cell, row by row: `T3 V1`."""
+        """The holder of each cell, row by row: `T3 V1`."""
         grid = self.grid
         names = [_names(held) for held in self.holders]
         return [[names[row + grid.height * column] for column in range(grid.width)] for row in range(grid.height)]
 
     def cell_texts(self) -> list[list[str]]:
-        """What stands in each cell: who holds it, or its offset."""
+        """The label of each cell: its holder, or its offset."""
         if self.layout_tv is None:
             return [[str(offset) for offset in row] for row in self.grid.offsets.tolist()]
         return [[", ".join(names) for names in row] for row in self.holder_names()]
 
     def facts(self, arch: Arch) -> tuple[list[Numbers], list[str]]:
-        """What there is to say of every cell besides its holders: numbers, and lines that name them by position."""
+        """Further facts about every cell: numbers, and text lines that refer to them by position."""
         numbers = [self.grid.offsets, self.byte_addresses()]
         lines = ["offset %{customdata[0]}", f"byte %{{customdata[1]}} (elements of {self.element_bits} bits)"]
         if arch.lds_banks is not None:

@@ -79,7 +79,7 @@ class ThreadExplorer(LiveView):
         self.values.value = "".join(parts)
 
     def _chooser(self, panel: Panel) -> Any:
-        """What a click on a cell of a panel does: choose the first thread that holds it."""
+        """A handler for clicks on a panel: it chooses the first thread that holds the clicked cell."""
 
         def choose(trace: Any, points: Any, state: Any) -> None:
             for row, column in points.point_inds:
@@ -91,12 +91,12 @@ class ThreadExplorer(LiveView):
         return choose
 
     def static_html(self) -> str:
-        """What it shows now as HTML that needs no JavaScript."""
+        """The present content as HTML that needs no JavaScript."""
         return f"<div>{self.shown.html()}{self.values.value}</div>"
 
 
 def values_html(panel: Panel, thread: int) -> str:
-    """What a thread holds of a panel, value by value, as a table."""
+    """A table of the elements of a panel that a thread holds, value by value."""
     grid = panel.grid
     places = sorted((v, n) for n, held in enumerate(panel.holders) for t, v in held if t == thread)
     rows = [

@@ -45,7 +45,7 @@ class View:
 
     @property
     def threads(self) -> int:
-        """How many threads take part."""
+        """The number of threads that take part."""
         return max(panel.threads for panel in self.panels)
 
     def lit(self) -> list[Numbers | None]:
@@ -61,7 +61,7 @@ class View:
         return panels_html(self.panels, self.title, color_by=self.color_by, arch=self.arch, lit=self.lit())
 
     def text(self) -> str:
-        """Who holds what, where there are threads and it is not much."""
+        """The holders of all elements as text, for small panels with threads."""
         return "\n".join(
             panel_text(panel, light)
             for panel, light in zip(self.panels, self.lit(), strict=True)
@@ -109,7 +109,7 @@ def layout_figure(layout: AnyLayout, **options: Any) -> Picture:
 
 @singledispatch
 def view_of(value: Any, *tensors: AnyLayout | None) -> View:
-    """What is drawn of an object; the tensors are those of `thread_view`. Raises ArgumentError where nothing is."""
+    """The picture of an object; tensors: see `thread_view`. Raises ArgumentError for a type that has no picture."""
     raise ArgumentError(f"a {type(value).__name__} is not drawn", hint="layouts, atoms, tiled copies and MMAs are")
 
 

@@ -35,7 +35,7 @@ _STALE = "\nThe picture is that of the last layout that could be drawn."
 
 
 class _Wrong(Exception):
-    """What a user entered into a control does not do. note: where to say so."""
+    """Invalid input in a control. note: where to show the message."""
 
     def __init__(self, note: Note, error: FlyError) -> None:
         super().__init__(str(error))
@@ -44,7 +44,7 @@ class _Wrong(Exception):
 
 @dataclass(frozen=True)
 class _Drawing:
-    """What the controls ask for. explanation: the steps of the operation, if there is one."""
+    """The state of the controls. explanation: the steps of the operation, if any."""
 
     panel: Panel
     explanation: Explanation | None
@@ -153,7 +153,7 @@ class LayoutVisualizer(LiveView):
         self._live_figure.redraw(self._figure_data())
 
     def _read(self) -> _Drawing:
-        """What the controls ask for. Raises _Wrong."""
+        """The state of the controls. Raises _Wrong for invalid input."""
         shape = _entered(self.shape, lambda text: make_layout(parse(text)).shape)
         plain = _entered(self.stride, lambda text: make_layout(shape, parse(text) if text else None))
         layout = _tried(self.padding_note, lambda: padded(plain, self.padding.value))
@@ -206,7 +206,7 @@ class LayoutVisualizer(LiveView):
             self.access_note.say(error)
 
     def static_html(self) -> str:
-        """What it shows now as HTML that needs no JavaScript."""
+        """The present content as HTML that needs no JavaScript."""
         picture = panels_html(
             [self._drawing.panel], str(self.current), color_by=self.color_by.value, arch=self._arch, lit=[self._lit()]
         )

@@ -80,7 +80,7 @@ def analyses(code: CodeObject) -> list[Analysis]:
 
 @lru_cache(maxsize=32)
 def analyse(code: CodeObject, name: str) -> Analysis:
-    """That of one kernel, by its name."""
+    """The analysis of one kernel, by name."""
     kernel = next(kernel for kernel in code.kernels if kernel.name == name)
     return Analysis(kernel, read_function(_listing(code), name))
 

@@ -10,7 +10,7 @@ from flydsl.simulator.listing import Listing
 from workbench.machine_code.registers import Uses, base_name, uses
 
 KINDS = ("VALU", "MFMA", "SALU", "VMEM", "LDS", "SMEM", "branch", "wait", "barrier")
-"""What executes an instruction: the units of a compute unit, and the kinds that no unit executes."""
+"""The kinds of instructions: by the unit that executes them, or by their effect where no unit does."""
 
 _PREFIXES = (
     ("MFMA", ("v_mfma", "v_smfmac", "v_wmma", "v_swmmac")),
@@ -58,7 +58,7 @@ class MachineInstruction:
 
     @property
     def ends_path(self) -> bool:
-        """Whether what stands next is not what comes next: the end, a return, an unconditional branch."""
+        """True if execution never continues with the next line: the end, a return, an unconditional branch."""
         return self.mnemonic.startswith(("s_endpgm", "s_setpc", "s_branch", "s_trap"))
 
 

@@ -104,7 +104,7 @@ def _kernel_text(analysis: Analysis, first: int = 1, max_lines: int = _MAX_LINES
 
 
 def _cut_note(analysis: Analysis, first: int, max_lines: int) -> list[str]:
-    """Which lines are shown, and how to see others; nothing where all are."""
+    """A note on the shown lines and how to see the others; empty if all are shown."""
     total = len(analysis.instructions) + len(analysis.blocks)
     last = min(first - 1 + max_lines, total)
     if (first, last) == (1, total):
@@ -119,7 +119,7 @@ def _cut_note(analysis: Analysis, first: int, max_lines: int) -> list[str]:
 
 
 def notes_of(analysis: Analysis) -> list[str]:
-    """What stands out: the most registers in use, what fewer would give, loops, short waits."""
+    """Remarks on a kernel: peak register use, what fewer registers would allow, loops, short waits."""
     return [note for note in (_peak_note(analysis), _loop_note(analysis), _wait_note(analysis)) if note]
 
 
@@ -180,7 +180,7 @@ def _counts(analysis: Analysis, instruction: MachineInstruction) -> str:
 
 
 def _flag(analysis: Analysis, instruction: MachineInstruction) -> str:
-    """What stands out at a line: too many registers for one more wave, or as many as nowhere else."""
+    """A remark on a line: peak register use, or too many registers for one more wave."""
     in_use = analysis.vector_registers[instruction.index]
     if analysis.target is not None and in_use > analysis.target:
         return f"◀ {in_use - analysis.target} fewer"

@@ -1,4 +1,4 @@
-"""How many registers hold something that is still needed, at each instruction.
+"""The number of live registers at each instruction.
 
 A register is live where a path leads from there to an instruction that reads it, with none on the way that writes it.
 Lanes count as one: as in LLVM, an instruction that writes a register under a mask ends the life of the value before.
@@ -30,7 +30,7 @@ class Pressure:
     after: RegisterSet
 
     def count(self, file: str) -> int:
-        """How many of file "s", "v" or "a", before or after, whichever is more."""
+        """The number of live registers of file "s", "v" or "a", before or after, whichever is larger."""
         return max(self.before.count(file), self.after.count(file))
 
     def total_vgprs(self, *, unified: bool) -> int:
@@ -70,7 +70,7 @@ def _in_block(
 
 
 def _ways_around(instructions: Sequence[MachineInstruction], graph: Sequence[Block]) -> dict[int, int]:
-    """Where lanes are turned off within a block, and where they are turned on again."""
+    """A map from each instruction that turns lanes off to the one in its block that turns them on again."""
     found = {}
     for block in graph:
         inside = instructions[block.start : block.end]

@@ -1,4 +1,4 @@
-"""Which registers an instruction reads and writes, from its text: for every architecture that LLVM prints.
+"""The registers that an instruction reads and writes, from its text, for every architecture that LLVM prints.
 
 Assembly names registers in the operands, results first. What the text does not say is said here: which instructions
 have no result, or two, and which read what they write (they accumulate, or write a part of a register).
@@ -57,7 +57,7 @@ class RegisterSet(int):
         return RegisterSet(((1 << count) - 1) << (_FILES[file] + first))
 
     def count(self, file: str) -> int:
-        """How many are of a file."""
+        """The number of registers of one file."""
         return ((self >> _FILES[file]) & ((1 << _SIZES[file]) - 1)).bit_count()
 
     def names(self) -> list[str]:
@@ -89,7 +89,7 @@ def registers_of(text: str) -> RegisterSet:
 
 
 class Uses(NamedTuple):
-    """What an instruction does to registers."""
+    """The registers that an instruction reads and writes."""
 
     reads: RegisterSet
     writes: RegisterSet
@@ -138,7 +138,7 @@ def base_name(mnemonic: str) -> str:
 
 
 def result_count(mnemonic: str, operand_count: int, modifiers: list[str]) -> int:
-    """How many of the first operands are results."""
+    """The number of leading operands that are results."""
     name = base_name(mnemonic)
     if not operand_count or _NO_RESULT.match(name):
         return 0
@@ -154,7 +154,7 @@ def result_count(mnemonic: str, operand_count: int, modifiers: list[str]) -> int
 
 
 def reads_result(mnemonic: str, results: str, modifiers: list[str]) -> bool:
-    """Whether the results' registers are read too."""
+    """True if the instruction also reads its result registers."""
     name, flags = base_name(mnemonic), " ".join(modifiers)
     if _READS_RESULT.match(name) or (name.startswith("buffer_atomic") and results):
         return True

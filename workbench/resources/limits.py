@@ -12,14 +12,14 @@ from flydsl.arch.occupancy import RESOURCES
 
 @dataclass(frozen=True)
 class Step:
-    """What one resource has to change to for more waves. amount: at most that; for a workgroup, exactly that."""
+    """A change of one resource that allows more waves. amount: at most that; for a workgroup, exactly that."""
 
     resource: str
     amount: int
 
 
 def curve(usage: Usage, resource: str) -> list[tuple[int, int]]:
-    """How many waves per SIMD a resource alone allows: (from this amount on, waves), for rising amounts."""
+    """The waves per SIMD that a resource alone allows: (from this amount on, waves), for rising amounts."""
     found: list[tuple[int, int]] = []
     for amount in _amounts(usage, resource):
         waves = usage.with_amount(resource, amount).occupancy.limits[resource]
@@ -45,7 +45,7 @@ def _amounts(usage: Usage, resource: str) -> Iterator[int]:
 
 
 def next_steps(usage: Usage) -> list[Step]:
-    """What would let at least one more wave run on a SIMD: one step for each resource that limits. Empty at the most.
+    """The changes that allow one more wave per SIMD: one step for each limiting resource. Empty at the maximum.
 
     Of registers and LDS the most that would do, of workgroups the size nearest to the present one.
     """

@@ -14,7 +14,7 @@ from workbench.resources.occupancy_curves import occupancy_image
 
 
 def _amounts(resources: Resources) -> dict[str, str]:
-    """What a wave takes, in the words that the tables use."""
+    """The resources of a wave, labelled as in the tables."""
     return {
         "VGPR": str(resources.vgprs),
         "AGPR": str(resources.agprs),
@@ -81,13 +81,13 @@ def kernel_text(kernel: Kernel) -> str:
 
 
 def resources_html(resources: Resources) -> str:
-    """What a wave takes."""
+    """A table of the resources of a wave."""
     amounts = _amounts(resources)
     return f"<div>{table(tuple(amounts), [tuple(amounts.values())], numbers=range(len(amounts)))}</div>"
 
 
 def resources_text(resources: Resources) -> str:
-    """The same as text."""
+    """The resources as text."""
     return ", ".join(f"{name} {amount}" for name, amount in _amounts(resources).items())
 
 
@@ -115,7 +115,7 @@ def occupancy_text(occupancy: Occupancy) -> str:
 
 
 def launch_notes(kernel: Kernel) -> list[str]:
-    """What the launch decides, and LLVM cannot know."""
+    """Notes on what the launch decides and LLVM cannot know."""
     llvm = f"{kernel.occupancy.waves_per_simd} waves per SIMD"
     smallest, largest = kernel.min_workgroup_size, kernel.info.max_workgroup_size
     notes = []
@@ -134,12 +134,12 @@ def launch_notes(kernel: Kernel) -> list[str]:
 
 
 def next_wave(kernel: Kernel) -> str:
-    """What would let one more wave run; empty at the maximum."""
+    """The changes that allow one more wave, in words; empty at the maximum."""
     return advice_text(kernel.usage)
 
 
 def advice_text(usage: Usage) -> str:
-    """What would let one more wave run on a SIMD; empty at the maximum."""
+    """The changes that allow one more wave per SIMD, in words; empty at the maximum."""
     now, steps = usage.occupancy, next_steps(usage)
     if now.limiter is None:
         return ""
@@ -153,7 +153,7 @@ def advice_text(usage: Usage) -> str:
 
 
 def _with_steps(usage: Usage, resource: str, amount: int) -> int:
-    """What the resource alone would allow then; the others may allow less, but more than now."""
+    """The waves allowed after one resource changes: the others may allow fewer, but more than now."""
     waves = usage.with_amount(resource, amount).occupancy.limits[resource]
     others = [
         allowed

@@ -71,7 +71,7 @@ def _title(usage: Usage, resource: str) -> str:
 
 
 def occupancy_image(kernel: Kernel | Usage) -> str:
-    """The same as an `<img>`, which needs no script and which every sanitizer leaves."""
+    """The curves as an `<img>` that needs no script."""
     usage = kernel if isinstance(kernel, Usage) else kernel.usage
     now = usage.occupancy
     says = "; ".join(f"{r}: {usage.amount(r)} {AXES[r]} allow {now.limits[r]} waves per SIMD" for r in RESOURCES)

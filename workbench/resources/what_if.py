@@ -70,7 +70,7 @@ class WhatIf(LiveView):
         return f"<div>{title(escape(head))}{self._content()}</div>"
 
     def static_text(self) -> str:
-        """The same for a terminal."""
+        """The text for a terminal."""
         try:
             return occupancy_text(self.usage.occupancy)
         except ArchError as error:

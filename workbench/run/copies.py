@@ -19,7 +19,7 @@ def simulate_copies(launch: Launch, workgroup: tuple[int, int, int] = (0, 0, 0))
 
 
 def on_cpu(values: Iterable[Any]) -> list[Any]:
-    """The same with tensors copied to the CPU: sizes and strides as they were, and what shared memory still does."""
+    """The arguments with tensors copied to the CPU: sizes, strides and shared storage are preserved."""
     storages: dict[int, Any] = {}
     return [_copied(value, storages) for value in values]
 

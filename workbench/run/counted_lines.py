@@ -57,7 +57,7 @@ def isa_lines(counters: LaunchCounters) -> list[CountedLine]:
 
 
 def hottest(lines: Sequence[CountedLine], measure: Measure, count: int | None = None) -> list[CountedLine]:
-    """Those with the most first; none with nothing. Where the measure is not known of a line, it comes last."""
+    """The lines with the largest counts first, without zeros. Lines whose measure is unknown come last."""
     with_some = [line for line in lines if line.counts is not None and measure.text(line.counts)]
     ordered = sorted(with_some, key=lambda line: -measure.amount(line.counts or Counts()))
     return ordered[:count]

@@ -77,7 +77,7 @@ def launches_text(launches: Sequence[LaunchCounters]) -> str:
 
 
 def counting_text(counting: Counting) -> str:
-    """The same of a `with counting()`."""
+    """The counters of all launches of a `with counting()`."""
     return launches_text(counting.launches)
 
 

@@ -1,4 +1,4 @@
-"""What registers and LDS of a simulated workgroup hold, as text in a form of one's choice."""
+"""The registers and LDS of a simulated workgroup as text, in a choice of number formats."""
 
 from __future__ import annotations
 

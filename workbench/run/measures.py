@@ -1,4 +1,4 @@
-"""What can be read off a launch's counters for each line, and which of it limits the launch."""
+"""The measures of a launch's counters for each line, and the one that limits the launch."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OF_RESOURCE = {"memory": LINES, "MFMA": MFMA_CYCLES, "VALU": VALU_CYCLES, "LDS"
 
 
 def present(counters: LaunchCounters) -> list[Measure]:
-    """Those that are not 0 in the whole launch."""
+    """The measures that are not 0 in the whole launch."""
     return [m for m in MEASURES if m.text(counters.totals)]
 
 
@@ -51,7 +51,7 @@ def estimate(counters: LaunchCounters) -> Roofline | ArchError:
 
 
 def limiting(counters: LaunchCounters) -> Measure:
-    """What takes the longest by the estimate; instructions where there is none."""
+    """The measure that takes the longest by the estimate; instructions if there is no estimate."""
     found = estimate(counters)
     if isinstance(found, ArchError) or not found.time_us:
         return INSTRUCTIONS

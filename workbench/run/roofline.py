@@ -40,7 +40,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class RooflinePicture:
-    """What is drawn.
+    """The content of the picture.
 
     point: operations per byte, operations per second; None where there is none, and `note` says why.
     """
@@ -65,13 +65,13 @@ class RooflinePicture:
 
     @property
     def y_range(self) -> tuple[int, int]:
-        """The same of the other axis."""
+        """The range of the vertical axis."""
         ys = [roof.operations_per_second for roof in self.roofs] + ([self.point[1]] if self.point else [])
         return math.floor(math.log10(min(ys))) - 1, math.ceil(math.log10(max(ys)))
 
 
 def picture(counters: LaunchCounters) -> RooflinePicture:
-    """What to draw of a launch. ArchError for an architecture whose peak figures are not known."""
+    """The roofline picture of a launch. Raises ArchError for an architecture whose peak figures are not known."""
     estimate, totals = counters.roofline(), counters.totals
     operations = totals.mfma_operations or totals.valu_operations
     kind = "matrix" if totals.mfma_operations else "vector"
@@ -179,7 +179,7 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
 
 
 def roofline_image(counters: LaunchCounters) -> str:
-    """The same as an `<img>`, which needs no script and which every sanitizer leaves. ArchError as the figure."""
+    """The roofline as an `<img>` that needs no script. Raises ArchError as the figure does."""
     drawn = picture(counters)
     at = "" if drawn.point is None else f" at {drawn.point[0]:.3g} operations per byte, {rate_text(drawn.point[1])}"
     says = "; ".join([f"{drawn.title}{at}", drawn.memory_label, *(roof.label for roof in drawn.roofs), drawn.note])

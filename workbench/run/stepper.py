@@ -16,7 +16,7 @@ _GENERAL = re.compile(r"([sva])(\d+)")
 
 @dataclass(frozen=True)
 class State:
-    """What to show of a workgroup.
+    """Display options for a workgroup.
 
     wave: whose registers. registers: CHANGED, or a file of `machine_state.FILES`. first_lane: of vector registers.
     form: of values, one of `machine_state.FORMS`. lds_start: the byte of LDS from which on. is_open: LDS unfolded.
@@ -63,7 +63,7 @@ def _lanes_text(state: State) -> str:
 
 
 def register_text(wave: WaveState, name: str, first_lane: int = 0, form: str = "dwords") -> str:
-    """What a register holds: "s4", "v2", "a0" (some lanes), "vcc", "exec", "m0", "scc" (always in hexadecimal)."""
+    """The value of a register: "s4", "v2", "a0" (some lanes), "vcc", "exec", "m0", "scc" (always in hexadecimal)."""
     found = _GENERAL.fullmatch(name)
     if found is None:
         special = {"vcc": wave.vcc, "exec": wave.exec, "m0": wave.m0, "scc": int(wave.scc)}

@@ -75,7 +75,7 @@ class Stepper(LiveView):
         self._lds_start.max = max(self.simulation.lds.size - 1, 0)
 
     def static_html(self) -> str:
-        """What it shows now as HTML that needs no JavaScript."""
+        """The present content as HTML that needs no JavaScript."""
         state = State(
             wave=self._wave.value,
             registers=self._registers.value,

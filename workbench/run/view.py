@@ -39,7 +39,7 @@ def arguments_html(launch: Launch) -> str:
 
 
 def run_text(launch: Launch) -> str:
-    """The same as text, without the lines."""
+    """The run view as text, without the lines."""
     arguments = [f"{name} = {text}{first and f': {first}'}" for name, text, first in _arguments(launch)]
     counted = launches_text(launch.counters) if launch.counters else why_not_counted(launch)
     return "\n".join([*arguments, "", counted])

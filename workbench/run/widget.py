@@ -64,7 +64,7 @@ class CountersExplorer(LiveView):
             old.close()
 
     def static_html(self) -> str:
-        """What a page without widgets shows."""
+        """The content for a page without widgets."""
         return launches_html(self._launches)
 
 
@@ -82,7 +82,7 @@ class RunExplorer(LiveView):
         super().__init__([HtmlPart(arguments_html(launch)), counted, self._stepping])
 
     def static_html(self) -> str:
-        """What a page without widgets shows."""
+        """The content for a page without widgets."""
         return run_html(self._run)
 
 

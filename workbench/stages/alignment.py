@@ -1,4 +1,4 @@
-"""Which line of one text is which line of another, whatever the names of the values in them.
+"""Alignment of the lines of two texts, whatever the names of the values in them.
 
 Compilers number values anew at every step, so a line is compared by what it says and by where its values come from:
 
@@ -108,7 +108,7 @@ class _Renaming:
         self._back: dict[tuple[int, str], tuple[int, str]] = {}
 
     def agrees(self, before: ParsedLine, after: ParsedLine) -> bool:
-        """Whether the names of two lines of the same shape agree; names that are new to both are taken to."""
+        """True if the names of two lines of the same shape agree; names new to both are paired."""
         agreed = True
         for one, other in zip(before.names, after.names, strict=True):
             if _CONSTANTS in (one[0], other[0]):

@@ -46,7 +46,7 @@ class LevelComparer(LiveView):
         return f"<div>{self._diff_html(_MAX_SAVED_LINES)}</div>"
 
     def static_text(self) -> str:
-        """The same for a terminal."""
+        """The text for a terminal."""
         return f"{self._heading}\n{self._chosen.text()}".rstrip()
 
     @property
@@ -90,7 +90,7 @@ class StageComparer(LiveView):
         return self._comparison._repr_html_()
 
     def static_text(self) -> str:
-        """The same for a terminal."""
+        """The text for a terminal."""
         return repr(self._comparison)
 
     def _show(self, _change: Any = None) -> None:

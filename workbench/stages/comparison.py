@@ -87,7 +87,7 @@ class Comparison:
         return found
 
     def stage_name(self, stage: str | int) -> str:
-        """What `stages` calls a stage. Raises ArgumentError for one that not both have run."""
+        """The name of a stage in `stages`. Raises ArgumentError for a stage that only one of the two has run."""
         found = self.before[stage]
         name = f"{found.index} {label(found)}"
         if name not in dict(self.stages()):
@@ -107,7 +107,7 @@ class Comparison:
         return f"<div>{''.join(parts)}</div>"
 
     def kernels_html(self) -> str:
-        """What the kernels of both take, where both are finished."""
+        """A table of the resources of both compilations' kernels; empty unless both are finished."""
         if not (self.before.finished and self.after.finished):
             return ""
         sides = [{k.name: k for k in p.artifact.kernels} for p in (self.before, self.after)]

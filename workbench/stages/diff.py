@@ -44,7 +44,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Diff:
-    """What changed between two texts; names of values and locations are no change (see `workbench.alignment`)."""
+    """The changes between two texts; renamed values and moved locations do not count (see `alignment`)."""
 
     changes: tuple[Change, ...]
     language: str = "text"
@@ -65,12 +65,12 @@ class Diff:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How many lines have which sign."""
+        """The number of lines with each sign."""
         return Counter(change.sign for change in self.changes)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changed, white space included."""
+        """True if nothing changed, white space included."""
         return self.counts[" "] == len(self.changes)
 
     @property

@@ -51,7 +51,7 @@ class Level:
 
     @cached_property
     def operations(self) -> Counter[str]:
-        """How often each operation or instruction stands here."""
+        """The number of times that each operation or instruction occurs here."""
         pattern = {"isa": _INSTRUCTION, "llvm": _LLVM_OPERATION}.get(self.language, _OPERATION)
         found = (pattern.match(line) for line in self.lines)
         return Counter(match[1] or match[2] for match in found if match is not None)
@@ -62,7 +62,7 @@ class Level:
 
 
 def place_key(place: SourceLocation) -> str:
-    """What tells origins apart; shown to people, so the file is its last part."""
+    """The key of an origin. It is shown to users, so the file name is its last part only."""
     return f"{posixpath.basename(place.file_label)}:{place.line}"
 
 

@@ -30,7 +30,7 @@ class Linked:
         self._origins = {origin: i for i, origin in enumerate(sorted({_origin(place) for place in places}))}
 
     def meta(self) -> dict[str, Any]:
-        """What the script needs at once: names and sizes, and for each origin and operation how often it is where."""
+        """The data that the script needs at once: names, sizes, and counts of each origin and operation per level."""
         counts = [Counter(map(self._index, level.places)) for level in self.levels]
         return {
             "levels": [{"name": v.name, "language": v.language, "size": len(v.lines)} for v in self.levels],

@@ -24,7 +24,7 @@ def pipeline_html(pipeline: Pipeline, *, with_changes: bool = True) -> str:
 
 
 def progress(pipeline: Pipeline) -> str:
-    """How far a pipeline has come."""
+    """The progress of a pipeline."""
     return f"{pipeline.position} of {len(pipeline)} stages done"
 
 
@@ -40,7 +40,7 @@ def stages_html(pipeline: Pipeline, *, with_changes: bool = True) -> str:
 
 
 def stage_diff(stage: Stage) -> Diff:
-    """What a stage that ran did."""
+    """The effect of a stage that ran."""
     return Diff.between(stage.before, stage.after, "mlir")
 
 
@@ -116,7 +116,7 @@ def stage_html(stage: Stage) -> str:
 
 
 def stage_text(stage: Stage) -> str:
-    """The same as text."""
+    """The stage as text."""
     head = f"{stage.index} {label(stage)}: {stage.summary} ({stage.state})"
     if stage.state == "failed":
         return f"{head}\n{_failure_text(stage)}"

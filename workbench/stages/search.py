@@ -1,4 +1,4 @@
-"""Search for an operation: at which levels it stands, where it comes in and where it is gone."""
+"""Search for an operation: the levels that contain it, where it first appears and where it disappears."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.stages.levels import Level, levels
 
 @dataclass(frozen=True)
 class Search:
-    """Where operations are whose name contains a text. counts: per level, how many there are."""
+    """The operations whose name contains a text. counts: the number of them at each level."""
 
     text: str
     counts: tuple[tuple[str, int], ...]
@@ -19,7 +19,7 @@ class Search:
 
     @property
     def steps(self) -> list[str]:
-        """What happens to them from level to level, in words."""
+        """The changes in their number from level to level, in words."""
         found = []
         before = 0
         for level, count in self.counts:
@@ -50,7 +50,7 @@ def find(pipeline: Pipeline, text: str) -> Search:
 
 
 def search(forms: list[Level], text: str) -> Search:
-    """The same in given levels; the source counts for nothing."""
+    """Search the given levels, except the Python source."""
     wanted = text.strip()
     inside = [level for level in forms if level.language != "python"]
     names = {name for level in inside for name in level.operations if wanted and wanted in name}

@@ -46,7 +46,7 @@ def descendants(widget: Any) -> list[Any]:
 
 
 def shows(visualizer: Any, layout: Any) -> bool:
-    """Whether the figure is that of a layout."""
+    """True if the figure shows this layout."""
     cells = visualizer.figure.data[0]
     height, width = np.shape(cells.z)
     offsets = [[layout(r + height * c) for c in range(width)] for r in range(height)]

@@ -39,7 +39,7 @@ def assembled(program) -> str:
 
 
 def is_live(program, register: int, start: int) -> bool:
-    """Whether a path from before instruction `start` reads the register before anything writes it: by search."""
+    """True if a path from before instruction `start` reads the register before anything writes it, by search."""
     seen, waiting = set(), [start]
     while waiting:
         i = waiting.pop()
