@@ -10,6 +10,7 @@ from mlir import ir
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.expr.arith_value import functions
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Index, Int32
@@ -130,4 +131,5 @@ def smem_space(int: bool = False) -> Any:
 
 lds_space = smem_space
 
+functions.shuffle = shuffle
 __getattr__ = unknown_name(__name__, globals())

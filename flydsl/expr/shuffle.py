@@ -15,11 +15,10 @@ from flydsl.atoms.instruction_sets import WAVE32
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.emit import emit
+from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Index, Int32, as_numeric
 from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, operand, value_of, wrap
 from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, update_dpp
-from flydsl.expr.target import target_name
 from flydsl.expr.vector import Vector
 
 MODES = ("xor", "up", "down", "idx")

@@ -15,7 +15,7 @@ from flydsl.expr import primitive
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Index, numeric_class
 from flydsl.expr.typing import Tensor
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.vector_value import Vector, VectorMemory
 
 _WIDEST_COPY_BITS = 128
 
@@ -103,3 +103,6 @@ def _require_contiguous(tensor: Tensor) -> None:
             at=user_location(),
             hint="copy with fx.copy and a tiled copy",
         )
+
+
+Vector.memory = VectorMemory(load, store)

@@ -19,9 +19,8 @@ from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.dialect.types import BUFFER, PointerType, fly_type
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.emit import emit, require_trace
+from flydsl.expr.emit import emit, require_trace, target_name
 from flydsl.expr.numeric import Index, Integer, Numeric, as_numeric, is_python_number, numeric_class
-from flydsl.expr.target import target_name
 from flydsl.expr.typing import Tensor
 
 _P = ParamSpec("_P")
