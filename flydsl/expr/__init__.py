@@ -34,7 +34,6 @@ from flydsl.expr.arith import (
     xori,
 )
 from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.atomics import *
 from flydsl.expr.derived import (
     make_layout_tv,
     make_rmem_tensor,

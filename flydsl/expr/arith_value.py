@@ -23,7 +23,6 @@ class Functions:
     negate: Callable[[Any], Any]
     absolute: Callable[[Any], Any]
     rounded: Callable[..., Any]
-    shuffle: Callable[[Any, Any, Any, str], Any]
 
 
 functions = Functions()
@@ -174,7 +173,7 @@ class ArithValue:
     def __invert__(self) -> Any:
         return functions.binary("xor", self, True if self.dtype.mlir_name == "i1" else -1)
 
-    # Functions of `fx.arith` and `fx.math` that are methods of their first operand too: entered by `add_methods`.
+    # Functions of `fx.arith`, `fx.math` and `fx.gpu` that are methods too, of their first operand: see `add_methods`.
     select: ClassVar[Callable[..., Any]]
     addf: ClassVar[Callable[..., Any]]
     subf: ClassVar[Callable[..., Any]]
@@ -195,22 +194,10 @@ class ArithValue:
     sin: ClassVar[Callable[..., Any]]
     cos: ClassVar[Callable[..., Any]]
     tanh: ClassVar[Callable[..., Any]]
-
-    def shuffle_xor(self, offset: Any, width: Any) -> Any:
-        """This value in lane ^ offset, within groups of `width` lanes of the wave."""
-        return functions.shuffle(self, offset, width, "xor")
-
-    def shuffle_up(self, offset: Any, width: Any) -> Any:
-        """This value in lane - offset; the first `offset` lanes of a group keep their own."""
-        return functions.shuffle(self, offset, width, "up")
-
-    def shuffle_down(self, offset: Any, width: Any) -> Any:
-        """This value in lane + offset; the last `offset` lanes of a group keep their own."""
-        return functions.shuffle(self, offset, width, "down")
-
-    def shuffle_idx(self, lane: Any, width: Any) -> Any:
-        """This value in the group's lane number `lane`."""
-        return functions.shuffle(self, lane, width, "idx")
+    shuffle_xor: ClassVar[Callable[..., Any]]
+    shuffle_up: ClassVar[Callable[..., Any]]
+    shuffle_down: ClassVar[Callable[..., Any]]
+    shuffle_idx: ClassVar[Callable[..., Any]]
 
 
 def add_methods(*methods: Callable[..., Any]) -> None:
