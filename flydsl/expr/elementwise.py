@@ -98,6 +98,13 @@ def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None) -> Any:
     )
 
 
+def emit_alike(name: str, left: ArithValue, right: ArithValue) -> Any:
+    """Emit `arith.<name>` on two operands that are of one type and shape, and that it takes."""
+    lhs = left.ir_value()
+    result = emit(f"arith.{name}", (lhs, right.ir_value()), (lhs.type,)).result
+    return Vector(result, left.shape, left.dtype) if isinstance(left, Vector) else left.dtype.of(result)
+
+
 def is_operand(value: Any) -> bool:
     """Whether an operator takes this value."""
     return isinstance(value, ArithValue | ir.Value) or is_python_number(value)

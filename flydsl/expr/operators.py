@@ -14,25 +14,29 @@ values known when compiling they are errors.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
+
+from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr import arith, math
 from flydsl.expr.arith import CmpFPredicate, CmpIPredicate
 from flydsl.expr.arith_value import ArithValue, functions
-from flydsl.expr.elementwise import emit_binary, is_operand, like, static_integer, wrapped
-from flydsl.expr.numeric import Boolean, Numeric, as_numeric, is_python_number
-from flydsl.expr.promotion import SYMBOLS, check_numbers, common_type
+from flydsl.expr.elementwise import emit_alike, emit_binary, is_operand, like, static_integer, wrapped
+from flydsl.expr.numeric import Boolean, Numeric, as_numeric, has_arithmetic, is_python_number
+from flydsl.expr.promotion import SYMBOLS, check_numbers, common_type, common_type_of
+from flydsl.expr.vector_value import Vector
 
-# Operator -> the operation for floats, signed and unsigned integers.
+# Operator -> the operation for floats, signed and unsigned integers; None where there is none, or it takes several.
 _OPERATIONS = {
     "add": ("addf", "addi", "addi"),
     "sub": ("subf", "subi", "subi"),
     "mul": ("mulf", "muli", "muli"),
     "div": ("divf", None, None),
-    "floordiv": (None, "floordivsi", "divui"),
-    "mod": (None, "remsi", "remui"),
+    "floordiv": (None, None, "divui"),
+    "mod": (None, None, "remui"),
     "and": (None, "andi", "andi"),
     "or": (None, "ori", "ori"),
     "xor": (None, "xori", "xori"),
@@ -71,6 +75,8 @@ _PYTHON: dict[str, Callable[[int, int], int]] = {
 
 def binary(operation: str, left: Any, right: Any) -> Any:
     """`left <operation> right` for an operator's operands."""
+    if _are_alike(left, right) and (name := _one_operation(operation, left.dtype)) is not None:
+        return emit_alike(name, left, right)
     if not is_operand(left) or not is_operand(right):
         return _no_operand(operation, left, right)
     left, right = wrapped(left), wrapped(right)
@@ -89,11 +95,37 @@ def binary(operation: str, left: Any, right: Any) -> Any:
         return _signed_division(operation, left, right, number)
     if operation == "floordiv" and dtype.is_float:
         return math.floor(arith.divf(left, right))
+    name = _one_operation(operation, dtype)
+    if name is not None and isinstance(left, Numeric):
+        return emit_alike(name, left, right)
+    return emit_binary(name or _operation(operation, dtype), left, right)
+
+
+def _are_alike(left: Any, right: Any) -> bool:
+    """Whether two operands are runtime values of one type and shape."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, Vector):
+        return left.dtype is right.dtype and left.shape == right.shape
+    return isinstance(left, Numeric) and isinstance(left.value, ir.Value) and isinstance(right.value, ir.Value)
+
+
+@cache
+def _one_operation(operation: str, dtype: type[Numeric]) -> str | None:
+    """The one operation of arith that an operator on two values of a type is; None where it is more, or an error."""
+    if operation not in _OPERATIONS or not has_arithmetic(dtype):
+        return None
+    if common_type_of(operation, dtype) is not dtype:
+        return None
+    return _OPERATIONS[operation][0 if dtype.is_float else 1 if dtype.signed else 2]
+
+
+def _operation(operation: str, dtype: type[Numeric]) -> str:
     name = _OPERATIONS[operation][0 if dtype.is_float else 1 if dtype.signed else 2]
     if name is None:
         hint = "x - fx.floor(x / y) * y" if operation == "mod" else None
         raise ArgumentError(f"{dtype.__name__} has no operator {SYMBOLS[operation]}", at=user_location(), hint=hint)
-    return emit_binary(name, left, right)
+    return name
 
 
 def _power(left: Any, right: Any) -> Any:
