@@ -19,7 +19,8 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.control_flow.region import regions_closed
 from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Boolean, Index, Int32, Numeric, as_numeric, numeric_class
-from flydsl.expr.typing import Constexpr, FlyValue, Pointer, Stream, Tensor
+from flydsl.expr.operands import FlyValue
+from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
 
@@ -127,7 +128,7 @@ def _operand(parameter: Parameter, value: Any) -> ir.Value | None:
 def _inside(value: Any, argument: ir.Value, parameter: Parameter) -> Any:
     """The kernel's own view of a runtime argument."""
     if isinstance(value, FlyValue):
-        return type(value)(argument)  # type: ignore[call-arg]
+        return type(value)(argument)
     kind = parameter.kind if parameter.kind is not None and issubclass(parameter.kind, Numeric) else None
     return (kind or (value.dtype if isinstance(value, Numeric) else numeric_class(argument.type))).of(argument)
 

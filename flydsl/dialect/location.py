@@ -6,7 +6,6 @@ function that the kernel calls. Python 3.11 and later also give columns, which e
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
 from types import CodeType, FrameType
@@ -18,8 +17,26 @@ from flydsl.errors import SourceLocation
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The workbench calls launchers for its user, whose line is the one that counts.
 _NOT_THE_USERS = (_PACKAGE, os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "workbench") + os.sep)
-# Code objects of two files are equal where their code is, so the file is part of the key.
-_locations: dict[tuple[str, CodeType, int], SourceLocation] = {}
+
+
+class _Places:
+    """The locations of the instructions of a code object, which it keeps: so no other has its id."""
+
+    def __init__(self, code: CodeType) -> None:
+        self._code = code
+        self._positions = list(code.co_positions()) if sys.version_info >= (3, 11) else []
+        self.locations: dict[int, SourceLocation] = {}
+
+    def locate(self, instruction: int, line: int | None) -> SourceLocation:
+        """The place of an instruction, given as the offset of its code, in a line."""
+        file = self._code.co_filename
+        position = self._positions[instruction // 2] if instruction // 2 < len(self._positions) else None
+        if position is None or position[0] is None or position[0] != position[1]:
+            return SourceLocation(file, line or 0)
+        return SourceLocation(file, position[0], position[2], position[3])
+
+
+_places: dict[int, _Places] = {}
 _mlir_locations: dict[SourceLocation, ir.Location] = {}
 
 
@@ -36,21 +53,14 @@ def user_location() -> SourceLocation | None:
     frame = user_frame()
     if frame is None:
         return None
-    key = (frame.f_code.co_filename, frame.f_code, frame.f_lasti)
-    found = _locations.get(key)
+    code = frame.f_code
+    places = _places.get(id(code))
+    if places is None:
+        places = _places[id(code)] = _Places(code)
+    found = places.locations.get(frame.f_lasti)
     if found is None:
-        found = _locations[key] = _locate(frame)
+        found = places.locations[frame.f_lasti] = places.locate(frame.f_lasti, frame.f_lineno)
     return found
-
-
-def _locate(frame: FrameType) -> SourceLocation:
-    file, line = frame.f_code.co_filename, frame.f_lineno
-    if sys.version_info < (3, 11):
-        return SourceLocation(file, line)
-    position = next(itertools.islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), None)
-    if position is None or position[0] is None or position[0] != position[1]:
-        return SourceLocation(file, line)
-    return SourceLocation(file, position[0], position[2], position[3])
 
 
 def mlir_location(at: SourceLocation | None) -> ir.Location:

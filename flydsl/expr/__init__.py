@@ -34,7 +34,6 @@ from flydsl.expr.arith import (
     xori,
 )
 from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.atomics import *
 from flydsl.expr.derived import (
     make_layout_tv,
     make_rmem_tensor,
@@ -43,7 +42,6 @@ from flydsl.expr.derived import (
     make_tiled_copy_C,
     make_tiled_copy_tv,
 )
-from flydsl.expr.extrema import max, min
 from flydsl.expr.gpu import (
     Tuple3D,
     barrier,
@@ -59,6 +57,7 @@ from flydsl.expr.gpu import (
 from flydsl.expr.math import *
 from flydsl.expr.names import unknown_name
 from flydsl.expr.operands import as_ir_value
+from flydsl.expr.operators import max, min
 from flydsl.expr.primitive import *
 from flydsl.expr.shared_allocator import SharedAllocator, Storage
 from flydsl.expr.struct import Align, Array, is_composite_type, is_struct_type, struct, union

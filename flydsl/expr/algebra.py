@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from flydsl import layout as algebra
@@ -19,8 +19,8 @@ from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, M
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.numeric import Numeric, wrap_scalar
-from flydsl.expr.operands import as_operand, call_algebra, is_runtime, located, static_operand
-from flydsl.expr.typing import FlyValue, IntTuple, LayoutValue, Tile
+from flydsl.expr.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand
+from flydsl.layout import Tile
 
 __all__ = [
     "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "cosize",
@@ -34,6 +34,49 @@ __all__ = [
     "right_inverse", "select", "shape_div", "size", "slice", "take", "tile_to_shape", "tiled_divide",
     "tiled_product", "zipped_divide", "zipped_product",
 ]  # fmt: skip
+
+
+class IntTuple(FlyValue, shows=(IntTupleType,)):
+    """A traced tuple of integers, some of them runtime values. Index it, or unpack it, for its modes."""
+
+    type: IntTupleType
+
+    def __getitem__(self, mode: int) -> Any:
+        return get(self, mode)
+
+    def unpack(self) -> tuple[Any, ...]:
+        """The modes: ints where they are known when compiling, else values."""
+        return tuple(self)
+
+    def __len__(self) -> int:
+        return int(algebra.rank(self.type.value))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[mode] for mode in range(len(self)))
+
+
+class LayoutValue(FlyValue, shows=(LayoutType, ComposedLayoutType)):
+    """A traced layout, or composed layout, with runtime values in it. A static one is a plain `Layout`.
+
+    `layout(i, j)`, `layout((i, j))` or `layout(n)` is the index at a coordinate.
+    """
+
+    type: LayoutType | ComposedLayoutType
+
+    @property
+    def shape(self) -> Any:
+        return get_shape(self)
+
+    @property
+    def stride(self) -> Any:
+        return get_stride(self)
+
+    def __getitem__(self, mode: Any) -> Any:
+        """One mode of the layout; of a coordinate such as `layout[None, 3]` the layout that is left."""
+        return slice(self, mode) if isinstance(mode, tuple) else get(self, mode)
+
+    def __call__(self, *coordinate: Any) -> Any:
+        return crd2idx(coordinate[0] if len(coordinate) == 1 else coordinate, self)
 
 
 def _algebra(name: str, operands: int) -> Callable[..., Any]:

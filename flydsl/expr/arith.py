@@ -7,6 +7,7 @@ operand's type. The operators `+`, `*`, ... choose among them by the operands' t
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +16,7 @@ from mlir import ir
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.expr.arith_value import ArithValue, add_methods
 from flydsl.expr.conversions import (
     bitcast,
     extf,
@@ -31,13 +33,11 @@ from flydsl.expr.conversions import (
     uitofp,
 )
 from flydsl.expr.elementwise import (
-    FastMathFlags,
     beside,
     check_kind,
     check_operands,
     dtype_of,
     emit_binary,
-    fastmath_attribute,
     is_operand,
     like,
     raw,
@@ -47,17 +47,17 @@ from flydsl.expr.elementwise import (
     wrapped,
 )
 from flydsl.expr.emit import emit
+from flydsl.expr.fastmath import FastMathFlags, fastmath_attribute
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import (
-    ArithValue,
     Boolean,
     Index,
     as_numeric,
     numeric_class,
     require_numeric,
 )
-from flydsl.expr.predicates import CmpFPredicate, CmpIPredicate
 from flydsl.expr.promotion import check_numbers, common_type
+from flydsl.expr.vector_value import Vector
 
 __all__ = [
     "ArithValue", "CmpFPredicate", "CmpIPredicate", "FastMathFlags", "addf", "addi", "andi", "bitcast", "ceildivsi",
@@ -152,8 +152,6 @@ def constant(value: Any, type: Any = None, index: bool = False) -> Any:
 
 def constant_vector(value: Any, vector_type: Any) -> Any:
     """A constant vector with the same number everywhere. vector_type: an MLIR vector type."""
-    from flydsl.expr.vector_value import Vector
-
     if not isinstance(vector_type, ir.VectorType):
         hint = "such as fx.T.vec(4, fx.T.f32)"
         raise ArgumentError(
@@ -174,6 +172,42 @@ def _to_raw(value: Any) -> ir.Value:
 def index(value: int) -> Any:
     """An Index constant."""
     return Index(value)
+
+
+class CmpIPredicate(IntEnum):
+    """MLIR's numbers of the predicates of `arith.cmpi`: `s` compares signed, `u` unsigned."""
+
+    eq = 0
+    ne = 1
+    slt = 2
+    sle = 3
+    sgt = 4
+    sge = 5
+    ult = 6
+    ule = 7
+    ugt = 8
+    uge = 9
+
+
+class CmpFPredicate(IntEnum):
+    """MLIR's numbers of the predicates of `arith.cmpf`; where an operand is NaN, `O` (ordered) is false, `U` true."""
+
+    AlwaysFalse = 0
+    OEQ = 1
+    OGT = 2
+    OGE = 3
+    OLT = 4
+    OLE = 5
+    ONE = 6
+    ORD = 7
+    UEQ = 8
+    UGT = 9
+    UGE = 10
+    ULT = 11
+    ULE = 12
+    UNE = 13
+    UNO = 14
+    AlwaysTrue = 15
 
 
 def _predicate(predicate: Any, names: dict[str, int]) -> int:
@@ -216,8 +250,6 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Any:
 
     A scalar condition chooses between whole vectors, a vector condition element by element.
     """
-    from flydsl.expr.vector_value import Vector
-
     for value in (condition, true_value, false_value):
         if not is_operand(value):
             raise ArgumentError(f"select: {value!r} is not a number", at=user_location())
@@ -240,4 +272,5 @@ NegFOp, CmpIOp, CmpFOp, SelectOp = negf, cmpi, cmpf, select
 ExtFOp, TruncFOp, ExtSIOp, ExtUIOp, TruncIOp, BitcastOp = extf, truncf, extsi, extui, trunci, bitcast
 SIToFPOp, UIToFPOp, FPToSIOp, FPToUIOp, IndexCastOp = sitofp, uitofp, fptosi, fptoui, index_cast
 
+add_methods(select, addf, subf, mulf, divf, maximumf, minimumf, maxnumf, minnumf, extf, truncf)
 __getattr__ = unknown_name(__name__, globals())

@@ -1,13 +1,12 @@
 """What scalars and vectors have in common: Python's operators, and a few methods that FlyDSL gives its values.
 
-The functions behind them take and return these classes, so they are imported at the first use.
+The functions behind them take and return these classes, so their modules enter them here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from mlir import ir
@@ -15,15 +14,18 @@ if TYPE_CHECKING:
     from flydsl.expr.numeric import Numeric
 
 
-def _method(module: str, name: str) -> Callable[..., Any]:
-    """A method that is a function of `fx.arith` or `fx.math` with the value as its first operand."""
+class Functions:
+    """The functions behind the operators and methods of values, entered by the modules that define them."""
 
-    def method(self: ArithValue, *operands: Any, **options: Any) -> Any:
-        return getattr(import_module(f"flydsl.expr.{module}"), name)(self, *operands, **options)
+    as_numeric: Callable[[Any], Any]
+    vector: Callable[[ir.Value], Any]
+    binary: Callable[[str, Any, Any], Any]
+    negate: Callable[[Any], Any]
+    absolute: Callable[[Any], Any]
+    rounded: Callable[..., Any]
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"`fx.{module}.{name}` of this value."
-    return method
+
+functions = Functions()
 
 
 class ArithValue:
@@ -39,189 +41,166 @@ class ArithValue:
     def __new__(cls, *arguments: Any, **options: Any) -> Any:
         if cls is not ArithValue:
             return super().__new__(cls)
-        from flydsl.expr.numeric import as_numeric
-
         (value,) = arguments
-        return as_numeric(value)
+        return functions.as_numeric(value)
 
     def ir_value(self) -> ir.Value:
         """The value in the program that is being traced."""
         raise NotImplementedError(f"{type(self).__name__} has no IR value")
+
+    def to(self, dtype: Any) -> Any:
+        """The value converted to another scalar type."""
+        raise NotImplementedError(f"{type(self).__name__} has no conversions")
 
     @property
     def result(self) -> Any:
         """The value itself: what MLIR's operations call their result, as in `arith.AddFOp(a, b).result`."""
         return self
 
-    def _binary(self, operation: str, other: Any, reflected: bool = False) -> Any:
-        from flydsl.expr import operators
-
-        left, right = (other, self) if reflected else (self, other)
-        return operators.binary(operation, left, right)
-
     def __add__(self, other: Any) -> Any:
-        return self._binary("add", other)
+        return functions.binary("add", self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return self._binary("add", other, True)
+        return functions.binary("add", other, self)
 
     def __sub__(self, other: Any) -> Any:
-        return self._binary("sub", other)
+        return functions.binary("sub", self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._binary("sub", other, True)
+        return functions.binary("sub", other, self)
 
     def __mul__(self, other: Any) -> Any:
-        return self._binary("mul", other)
+        return functions.binary("mul", self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        return self._binary("mul", other, True)
+        return functions.binary("mul", other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        return self._binary("div", other)
+        return functions.binary("div", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self._binary("div", other, True)
+        return functions.binary("div", other, self)
 
     def __floordiv__(self, other: Any) -> Any:
-        return self._binary("floordiv", other)
+        return functions.binary("floordiv", self, other)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return self._binary("floordiv", other, True)
+        return functions.binary("floordiv", other, self)
 
     def __mod__(self, other: Any) -> Any:
-        return self._binary("mod", other)
+        return functions.binary("mod", self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        return self._binary("mod", other, True)
+        return functions.binary("mod", other, self)
 
     def __pow__(self, other: Any) -> Any:
-        return self._binary("pow", other)
+        return functions.binary("pow", self, other)
 
     def __rpow__(self, other: Any) -> Any:
-        return self._binary("pow", other, True)
+        return functions.binary("pow", other, self)
 
     def __and__(self, other: Any) -> Any:
-        return self._binary("and", other)
+        return functions.binary("and", self, other)
 
     def __rand__(self, other: Any) -> Any:
-        return self._binary("and", other, True)
+        return functions.binary("and", other, self)
 
     def __or__(self, other: Any) -> Any:
-        return self._binary("or", other)
+        return functions.binary("or", self, other)
 
     def __ror__(self, other: Any) -> Any:
-        return self._binary("or", other, True)
+        return functions.binary("or", other, self)
 
     def __xor__(self, other: Any) -> Any:
-        return self._binary("xor", other)
+        return functions.binary("xor", self, other)
 
     def __rxor__(self, other: Any) -> Any:
-        return self._binary("xor", other, True)
+        return functions.binary("xor", other, self)
 
     def __lshift__(self, other: Any) -> Any:
-        return self._binary("shl", other)
+        return functions.binary("shl", self, other)
 
     def __rlshift__(self, other: Any) -> Any:
-        return self._binary("shl", other, True)
+        return functions.binary("shl", other, self)
 
     def __rshift__(self, other: Any) -> Any:
-        return self._binary("shr", other)
+        return functions.binary("shr", self, other)
 
     def __rrshift__(self, other: Any) -> Any:
-        return self._binary("shr", other, True)
+        return functions.binary("shr", other, self)
 
     def __lt__(self, other: Any) -> Any:
-        return self._binary("lt", other)
+        return functions.binary("lt", self, other)
 
     def __le__(self, other: Any) -> Any:
-        return self._binary("le", other)
+        return functions.binary("le", self, other)
 
     def __gt__(self, other: Any) -> Any:
-        return self._binary("gt", other)
+        return functions.binary("gt", self, other)
 
     def __ge__(self, other: Any) -> Any:
-        return self._binary("ge", other)
+        return functions.binary("ge", self, other)
 
     def __eq__(self, other: object) -> Any:
-        return self._binary("eq", other)
+        return functions.binary("eq", self, other)
 
     def __ne__(self, other: object) -> Any:
-        return self._binary("ne", other)
+        return functions.binary("ne", self, other)
 
     __hash__ = object.__hash__
 
     def __neg__(self) -> Any:
-        from flydsl.expr import operators
-
-        return operators.negate(self)
+        return functions.negate(self)
 
     def __pos__(self) -> Any:
         return self
 
     def __abs__(self) -> Any:
-        from flydsl.expr import operators
-
-        return operators.absolute(self)
+        return functions.absolute(self)
 
     def __round__(self, digits: int | None = None) -> Any:
-        from flydsl.expr import operators
-
-        return operators.rounded(self, "roundeven", digits)
+        return functions.rounded(self, "roundeven", digits)
 
     def __floor__(self) -> Any:
-        from flydsl.expr import operators
-
-        return operators.rounded(self, "floor")
+        return functions.rounded(self, "floor")
 
     def __ceil__(self) -> Any:
-        from flydsl.expr import operators
-
-        return operators.rounded(self, "ceil")
+        return functions.rounded(self, "ceil")
 
     def __trunc__(self) -> Any:
-        from flydsl.expr import operators
-
-        return operators.rounded(self, "trunc")
+        return functions.rounded(self, "trunc")
 
     def __invert__(self) -> Any:
-        return self._binary("xor", True if self.dtype.mlir_name == "i1" else -1)
+        return functions.binary("xor", self, True if self.dtype.mlir_name == "i1" else -1)
 
-    def select(self, true_value: Any, false_value: Any) -> Any:
-        """`true_value` where this is not zero, else `false_value`; both are evaluated."""
-        from flydsl.expr import arith
+    # Functions of `fx.arith`, `fx.math` and `fx.gpu` that are methods too, of their first operand: see `add_methods`.
+    select: ClassVar[Callable[..., Any]]
+    addf: ClassVar[Callable[..., Any]]
+    subf: ClassVar[Callable[..., Any]]
+    mulf: ClassVar[Callable[..., Any]]
+    divf: ClassVar[Callable[..., Any]]
+    maximumf: ClassVar[Callable[..., Any]]
+    minimumf: ClassVar[Callable[..., Any]]
+    maxnumf: ClassVar[Callable[..., Any]]
+    minnumf: ClassVar[Callable[..., Any]]
+    extf: ClassVar[Callable[..., Any]]
+    truncf: ClassVar[Callable[..., Any]]
+    exp: ClassVar[Callable[..., Any]]
+    exp2: ClassVar[Callable[..., Any]]
+    log: ClassVar[Callable[..., Any]]
+    log2: ClassVar[Callable[..., Any]]
+    sqrt: ClassVar[Callable[..., Any]]
+    rsqrt: ClassVar[Callable[..., Any]]
+    sin: ClassVar[Callable[..., Any]]
+    cos: ClassVar[Callable[..., Any]]
+    tanh: ClassVar[Callable[..., Any]]
+    shuffle_xor: ClassVar[Callable[..., Any]]
+    shuffle_up: ClassVar[Callable[..., Any]]
+    shuffle_down: ClassVar[Callable[..., Any]]
+    shuffle_idx: ClassVar[Callable[..., Any]]
 
-        return arith.select(self, true_value, false_value)
 
-    addf, subf, mulf, divf = (_method("arith", name) for name in ("addf", "subf", "mulf", "divf"))
-    maximumf, minimumf = _method("arith", "maximumf"), _method("arith", "minimumf")
-    maxnumf, minnumf = _method("arith", "maxnumf"), _method("arith", "minnumf")
-    extf, truncf = _method("arith", "extf"), _method("arith", "truncf")
-    exp, exp2 = _method("math", "exp"), _method("math", "exp2")
-    log, log2 = _method("math", "log"), _method("math", "log2")
-    sqrt, rsqrt = _method("math", "sqrt"), _method("math", "rsqrt")
-    sin, cos, tanh = _method("math", "sin"), _method("math", "cos"), _method("math", "tanh")
-
-    def shuffle_xor(self, offset: Any, width: Any) -> Any:
-        """This value in lane ^ offset, within groups of `width` lanes of the wave."""
-        from flydsl.expr import gpu
-
-        return gpu.shuffle(self, offset, width, "xor")
-
-    def shuffle_up(self, offset: Any, width: Any) -> Any:
-        """This value in lane - offset; the first `offset` lanes of a group keep their own."""
-        from flydsl.expr import gpu
-
-        return gpu.shuffle(self, offset, width, "up")
-
-    def shuffle_down(self, offset: Any, width: Any) -> Any:
-        """This value in lane + offset; the last `offset` lanes of a group keep their own."""
-        from flydsl.expr import gpu
-
-        return gpu.shuffle(self, offset, width, "down")
-
-    def shuffle_idx(self, lane: Any, width: Any) -> Any:
-        """This value in the group's lane number `lane`."""
-        from flydsl.expr import gpu
-
-        return gpu.shuffle(self, lane, width, "idx")
+def add_methods(*methods: Callable[..., Any]) -> None:
+    """Make functions whose first operand is a value methods of it: `fx.math.exp(x)` is also `x.exp()`."""
+    for method in methods:
+        setattr(ArithValue, method.__name__, method)

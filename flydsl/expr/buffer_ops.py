@@ -18,13 +18,13 @@ from flydsl import atoms
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr import primitive
+from flydsl.expr.algebra import cosize
 from flydsl.expr.emit import emit
+from flydsl.expr.memory import Tensor
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
 from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, llvm_pointer, operand, value_of
 from flydsl.expr.rocdl.raw_buffer import make_buffer_rsrc, raw_ptr_buffer_load, raw_ptr_buffer_store
-from flydsl.expr.typing import Tensor
 
 __all__ = [
     "BufferResourceDescriptor", "buffer_load", "buffer_store", "create_buffer_resource",
@@ -57,7 +57,7 @@ def create_buffer_resource(
     if base_byte_offset is not None:
         pointer = get_element_ptr(pointer, base_byte_offset)
     if num_records_bytes is None and not max_size:
-        num_records_bytes = Int64(primitive.cosize(tensor.layout)) * tensor.type.element_bits // 8
+        num_records_bytes = Int64(cosize(tensor.layout)) * tensor.type.element_bits // 8
     return _resource(pointer, num_records_bytes)
 
 

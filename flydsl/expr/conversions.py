@@ -1,4 +1,4 @@
-"""Conversions between scalar types, of runtime scalars and vectors."""
+"""The casts of MLIR's arith dialect by name; `.to(...)` chooses among them (`flydsl.expr.numeric.convert`)."""
 
 from __future__ import annotations
 
@@ -10,55 +10,8 @@ from mlir import ir
 from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.elementwise import element_of, has_arithmetic, raw, shape_of, wrap
-from flydsl.expr.emit import emit
-from flydsl.expr.numeric import Boolean, Float32, Index, Int64, Numeric, numeric_class
-
-
-def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
-    """Convert a runtime scalar or vector to another scalar type, rounding to nearest even.
-
-    To Boolean is a comparison with zero; float to integer truncates toward zero, and has no defined result outside of
-    the integer's range. Floats below 16 bits: see `flydsl.passes.narrow_floats`.
-    """
-    source, operand = value.dtype, value.ir_value()
-    if source.ir_type == target.ir_type:
-        return operand
-    if target is Boolean and has_arithmetic(source):
-        return (value != 0).ir_value()
-    if (middle := _stepping_stone(source, target)) is not None:
-        return convert(wrap(convert(value, middle), middle), target)
-    if Index in (source, target):
-        return _cast("index_cast" if source.signed else "index_castui", operand, target.ir_type)
-    return _cast(_cast_name(source, target), operand, target.ir_type)
-
-
-def _stepping_stone(source: type[Numeric], target: type[Numeric]) -> type[Numeric] | None:
-    """The type to go through where MLIR, or the lowering, has no direct cast."""
-    if not has_arithmetic(source) or not has_arithmetic(target):
-        return None if Float32 in (source, target) else Float32
-    if source.is_float and target.is_float:
-        return Float32 if source.width == target.width else None
-    return Int64 if Index in (source, target) and (source.is_float or target.is_float) else None
-
-
-def _cast_name(source: type[Numeric], target: type[Numeric]) -> str:
-    if source.is_float and target.is_float:
-        return "extf" if source.width < target.width else "truncf"
-    if source.is_float:
-        return "fptosi" if target.signed else "fptoui"
-    if target.is_float:
-        return "sitofp" if source.signed else "uitofp"
-    if source.width > target.width:
-        return "trunci"
-    return "extsi" if source.signed else "extui"
-
-
-def _cast(name: str, operand: ir.Value, element: ir.Type) -> ir.Value:
-    result = ir.VectorType.get(operand.type.shape, element) if isinstance(operand.type, ir.VectorType) else element
-    return emit(f"arith.{name}", [operand], [result]).result
-
+from flydsl.expr.elementwise import raw, shape_of, wrap
+from flydsl.expr.numeric import Float32, Index, Numeric, cast_elements, element_of, numeric_class
 
 # Cast -> (from a float, to a float, how the width changes: 1 wider, -1 narrower, None either way).
 _CASTS = {
@@ -94,7 +47,7 @@ def _cast_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
         operand = raw(value)
         element, dtype = _result_type(name, result_type)
         _check_cast(name, element_of(operand), element)
-        return wrap(_cast(name, operand, element), dtype, shape_of(value))
+        return wrap(cast_elements(name, operand, element), dtype, shape_of(value))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`arith.{name}(result_type, value)`: {summary}. The two arguments may come in either order."

@@ -1,28 +1,125 @@
-"""Copy instructions, and copies of tensors made of them."""
+"""Copy instructions, tilings of them, and copies of tensors made of them; all of it is known when compiling."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from mlir import ir
 
 from flydsl import atoms
 from flydsl import layout as algebra
-from flydsl.atoms import CopyOp
+from flydsl.atoms import BufferAtomic, BufferCopy, BufferCopyLDS, CopyOp
 from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.errors import ArgumentError
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.memory import memref_alloca, memref_store, require_tensor
-from flydsl.expr.numeric import Boolean, numeric_class
-from flydsl.expr.operands import as_operand, element_name, is_runtime, located
-from flydsl.expr.typing import CopyAtom, Layout, Tensor, Tile, TiledCopy
+from flydsl.expr.memory import Tensor, memref_alloca, memref_store, require_tensor
+from flydsl.expr.numeric import Boolean, Int32, numeric_class
+from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located
+from flydsl.layout import ComposedLayout, Layout, Tile
 
 __all__ = [
     "UniversalCopy", "UniversalCopy8b", "UniversalCopy16b", "UniversalCopy32b", "UniversalCopy64b", "UniversalCopy128b",
     "atom_set_value", "copy", "copy_atom_call", "make_copy_atom", "make_fragment_like", "make_tiled_copy",
     "tiled_copy_partition_dst", "tiled_copy_partition_src", "tiled_copy_retile",
 ]  # fmt: skip
+
+
+class CopyAtom(StaticFlyValue):
+    """A copy instruction for elements of a given width: `fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)`.
+
+    values: what its calls use besides their tensors: `soffset` of a buffer copy.
+    """
+
+    type: CopyAtomType
+
+    def __init__(self, fly: CopyAtomType, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fly)
+        self.values = dict(values or {})
+
+    def set_value(self, values: Mapping[str, Any] | str, value: Any = None) -> CopyAtom:
+        """The same instruction with values that its calls use: `atom.set_value("soffset", elements)`."""
+        given = {values: value} if isinstance(values, str) else values
+        for name in given:
+            if name != "soffset" or not isinstance(self.type.op, BufferCopy | BufferCopyLDS | BufferAtomic):
+                raise ArgumentError(
+                    f"{self} has no value {name!r} to set", at=user_location(), hint="a buffer copy has soffset"
+                )
+        return CopyAtom(self.type, {**self.values, **given}) if given else self
+
+    def operand(self) -> ir.Value:
+        value = emit_fly("make_copy_atom", results=[self.type], attributes={"valBits": self.type.value_bits}).result
+        for field, number in self.values.items():
+            value = emit_fly("atom_set_value", [value, Int32(number).ir_value()], attributes={"field": field}).result
+        return value
+
+
+class TiledCopy(StaticFlyValue):
+    """A copy instruction repeated over the threads and values of a tile: `fx.make_tiled_copy(...)`."""
+
+    type: TiledCopyType
+
+    @property
+    def atom(self) -> CopyAtom:
+        """The instruction."""
+        return CopyAtom(self.type.atom)
+
+    @property
+    def tiled_tv_layout(self) -> Layout:
+        """(thread, value) -> element of the tile, the tile's first mode fastest."""
+        return self.type.copy.layout_tv
+
+    @property
+    def tile_mn(self) -> Tile:
+        """The tile that the threads copy together."""
+        return self.type.copy.tile
+
+    def get_slice(self, thread: Any) -> ThrCopy:
+        """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
+        return ThrCopy(self, thread)
+
+    thr_slice = get_slice
+
+    def operand(self) -> ir.Value:
+        parts = (self.atom, self.type.copy.layout_tv, self.type.copy.tile)
+        return emit_fly("make_tiled_copy", [as_operand(part) for part in parts]).result
+
+
+class ThrCopy:
+    """One thread's part of a tiled copy."""
+
+    def __init__(self, tiled_copy: TiledCopy, thread: Any) -> None:
+        self.tiled_copy = tiled_copy
+        self.thr_idx = thread
+
+    def partition_S(self, source: Any) -> Any:
+        """What the thread reads: ((values of a call, calls), tiles along mode 0, tiles along mode 1, ...)."""
+        _no_layout("partition_S", source)
+        return tiled_copy_partition_src(self.tiled_copy, source, self.thr_idx)
+
+    def partition_D(self, target: Any) -> Any:
+        """What the thread writes, in the same form."""
+        _no_layout("partition_D", target)
+        return tiled_copy_partition_dst(self.tiled_copy, target, self.thr_idx)
+
+    def retile(self, fragment: Tensor) -> Tensor:
+        """A fragment of a tiled MMA, over the same registers, in the form that this copy moves."""
+        return tiled_copy_retile(self.tiled_copy, fragment)
+
+    def __repr__(self) -> str:
+        return f"ThrCopy({self.tiled_copy.type}, {self.thr_idx!r})"
+
+
+def _no_layout(what: str, value: Any) -> None:
+    if isinstance(value, Layout | ComposedLayout):
+        raise ArgumentError(
+            f"{what} takes a tensor, not the layout {value}",
+            at=user_location(),
+            hint="to see the part of this thread in a layout: workbench.layouts.thread_view(thr_copy, layout)",
+        )
 
 
 def UniversalCopy(bits: int) -> CopyOp:

@@ -7,12 +7,14 @@ from typing import Any
 from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr import primitive
+from flydsl.expr.algebra import make_layout
+from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy, make_tiled_copy
+from flydsl.expr.memory import Tensor, memref_alloca
+from flydsl.expr.mma import ThrMma, TiledMma
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.operands import is_runtime, located
-from flydsl.expr.primitive import make_tiled_copy
-from flydsl.expr.typing import CopyAtom, Layout, Tensor, ThrCopy, ThrMma, TiledCopy, TiledMma
+from flydsl.layout import Layout
 
 __all__ = [
     "ThrCopy", "ThrMma", "make_layout_tv", "make_rmem_tensor", "make_tiled_copy", "make_tiled_copy_A",
@@ -28,8 +30,8 @@ def make_rmem_tensor(shape: Any, dtype: type[Numeric]) -> Tensor:
     shape: a static shape (leftmost mode fastest) or a static Layout.
     dtype: the element type.
     """
-    layout = shape if isinstance(shape, Layout) else primitive.make_layout(shape)
-    return primitive.memref_alloca(layout, dtype)
+    layout = shape if isinstance(shape, Layout) else make_layout(shape)
+    return memref_alloca(layout, dtype)
 
 
 def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Any, Layout]:

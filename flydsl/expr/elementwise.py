@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Flag
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +12,9 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
-from flydsl.expr.numeric import Boolean, Integer, Numeric, as_numeric, is_python_number, wrap_scalar
+from flydsl.expr.fastmath import fastmath_attribute
+from flydsl.expr.numeric import Boolean, Integer, Numeric, as_numeric, element_of, is_python_number, wrap_scalar
+from flydsl.expr.vector_value import Vector, broadcast_shape
 
 
 def raw(value: Any) -> ir.Value:
@@ -26,8 +27,6 @@ def wrap(value: ir.Value, dtype: type[Numeric] | None = None, shape: Any = None)
 
     dtype: the operand's type, kept where the MLIR type does not tell signed from unsigned. shape: the operand's.
     """
-    from flydsl.expr.vector_value import Vector
-
     keeps = dtype is not None and dtype.ir_type == element_of(value)
     if isinstance(value.type, ir.VectorType):
         return Vector(value, shape, dtype if keeps else None)
@@ -36,24 +35,15 @@ def wrap(value: ir.Value, dtype: type[Numeric] | None = None, shape: Any = None)
 
 def shape_of(*values: Any) -> Any:
     """The shape of the first Vector among operands; None where there is none."""
-    from flydsl.expr.vector_value import Vector
-
     return next((value.shape for value in values if isinstance(value, Vector)), None)
 
 
 def repeated(left: Any, right: Any) -> tuple[Any, Any]:
     """Two vectors repeated to a common shape; anything else, and vectors that have none, as they are."""
-    from flydsl.expr.vector_value import Vector, broadcast_shape
-
     if not (isinstance(left, Vector) and isinstance(right, Vector)) or left.shape == right.shape:
         return left, right
     shape = broadcast_shape(left.shape, right.shape)
     return (left, right) if shape is None else (left.broadcast_to(shape), right.broadcast_to(shape))
-
-
-def element_of(value: ir.Value) -> ir.Type:
-    """The type of a scalar, or of a vector's elements."""
-    return value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
 
 
 def check_kind(name: str, value: ir.Value, wants_float: bool) -> None:
@@ -108,6 +98,13 @@ def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None) -> Any:
     )
 
 
+def emit_alike(name: str, left: ArithValue, right: ArithValue) -> Any:
+    """Emit `arith.<name>` on two operands that are of one type and shape, and that it takes."""
+    lhs = left.ir_value()
+    result = emit(f"arith.{name}", (lhs, right.ir_value()), (lhs.type,)).result
+    return Vector(result, left.shape, left.dtype) if isinstance(left, Vector) else left.dtype.of(result)
+
+
 def is_operand(value: Any) -> bool:
     """Whether an operator takes this value."""
     return isinstance(value, ArithValue | ir.Value) or is_python_number(value)
@@ -139,8 +136,6 @@ def check_right(symbol: str, divides: bool, shifts: bool, dtype: type[Numeric], 
 
 def like(value: Any, dtype: type[Numeric], other: Any) -> Any:
     """`value` as `dtype`; a scalar beside a vector becomes a vector."""
-    from flydsl.expr.vector_value import Vector
-
     if isinstance(value, Vector):
         return value.to(dtype)
     if isinstance(value, Integral) and issubclass(dtype, Integer) and dtype is not Boolean:
@@ -154,42 +149,8 @@ def dtype_of(value: Any) -> type[Numeric] | None:
     return value.dtype if isinstance(value, ArithValue) else None
 
 
-def has_arithmetic(dtype: type[Numeric]) -> bool:
-    """Whether LLVM computes with a scalar type: not with floats below 16 bits."""
-    return not dtype.is_float or dtype.mlir_name in ARITHMETIC_FLOATS
-
-
 def type_like(value: ir.Value, dtype: type[Numeric]) -> ir.Type:
     """The type of a value's shape with elements of a scalar type."""
     if isinstance(value.type, ir.VectorType):
         return ir.VectorType.get(value.type.shape, dtype.ir_type)
     return dtype.ir_type
-
-
-class FastMathFlags(Flag):
-    """What the compiler may assume of floats, or leave out, in one operation; combined with `|`."""
-
-    none = 0
-    reassoc = 1
-    nnan = 2
-    ninf = 4
-    nsz = 8
-    arcp = 16
-    contract = 32
-    afn = 64
-    fast = 127
-
-
-def fastmath_attribute(fastmath: Any) -> dict[str, ir.Attribute]:
-    """The attributes for fastmath flags: None, "fast", "nnan,contract", or FastMathFlags."""
-    if fastmath is None:
-        return {}
-    if isinstance(fastmath, ir.Attribute):
-        return {"fastmath": fastmath}
-    names = [name.strip() for name in str(fastmath).removeprefix("FastMathFlags.").replace("|", ",").split(",")]
-    known = list(FastMathFlags.__members__)
-    if any(name not in known for name in names):
-        raise ArgumentError(
-            f"fastmath={fastmath!r}", at=user_location(), hint=f"flags, with commas between: {', '.join(known)}"
-        )
-    return {"fastmath": ir.Attribute.parse(f"#arith.fastmath<{','.join(names)}>")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,3 +75,17 @@ def emit_fly(
         except FlyError as error:
             raise error.located(user_location()) from None
     return op
+
+
+def target_name() -> str | None:
+    """The architecture of the `gpu.module` around the insertion point; None outside of one."""
+    try:
+        op = ir.InsertionPoint.current.block.owner
+    except ValueError:
+        return None
+    while op is not None:
+        if op.operation.name == "gpu.module" and "targets" in op.attributes:
+            found = re.search(r'chip = "(\w+)"', str(op.attributes["targets"]))
+            return found[1] if found else None
+        op = op.parent
+    return None

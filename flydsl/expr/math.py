@@ -21,59 +21,18 @@ from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.elementwise import beside, check_operands, fastmath_attribute, raw, shape_of, type_like, wrap
+from flydsl.expr.arith_value import ArithValue, add_methods
+from flydsl.expr.elementwise import beside, check_operands, raw, shape_of, type_like, wrap
 from flydsl.expr.emit import emit
+from flydsl.expr.fastmath import fastmath_attribute
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Int32, as_numeric, is_python_number
 
 __all__ = [
-    "absf",
-    "absi",
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "cbrt",
-    "ceil",
-    "clampf",
-    "copysign",
-    "cos",
-    "cosh",
-    "ctlz",
-    "ctpop",
-    "cttz",
-    "erf",
-    "erfc",
-    "exp",
-    "exp2",
-    "expm1",
-    "floor",
-    "fma",
-    "fpowi",
-    "ipowi",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "isnormal",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "powf",
-    "round",
-    "roundeven",
-    "rsqrt",
-    "sin",
-    "sincos",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-    "trunc",
+    "absf", "absi", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clampf",
+    "copysign", "cos", "cosh", "ctlz", "ctpop", "cttz", "erf", "erfc", "exp", "exp2", "expm1", "floor", "fma",
+    "fpowi", "ipowi", "isfinite", "isinf", "isnan", "isnormal", "log", "log1p", "log2", "log10", "powf", "round",
+    "roundeven", "rsqrt", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
 
@@ -195,4 +154,5 @@ def fpowi(base: Any, exponent: Any, *, fastmath: Any = None) -> Any:
     return wrap(_emit("fpowi", [x, n], [x.type], fastmath).result, shape=shape_of(base))
 
 
+add_methods(exp, exp2, log, log2, sqrt, rsqrt, sin, cos, tanh)
 __getattr__ = unknown_name(__name__, globals())

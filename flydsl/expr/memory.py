@@ -1,28 +1,189 @@
-"""Tensors and pointers: their parts, and loads and stores through them."""
+"""Tensors and pointers: their classes, their parts, and loads and stores through them."""
 
 from __future__ import annotations
 
-from typing import Any
+from enum import Enum
+from typing import Any, NoReturn
 
 from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
+from flydsl.dialect.inference import register_elements
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import MemRefType, PointerType, fly_type, is_static
-from flydsl.errors import ArgumentError
+from flydsl.dialect.types import ADDRESS_SPACES, BUFFER, MemRefType, PointerType, fly_type, is_static
+from flydsl.errors import ArgumentError, TraceError
+from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride, has_none
+from flydsl.expr.algebra import slice as slice_modes
 from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.emit import emit_fly
-from flydsl.expr.numeric import Numeric, numeric_class, require_numeric
-from flydsl.expr.operands import as_ir_value, as_operand, element_name, ir_type_of, located
-from flydsl.expr.pointer import Pointer
-from flydsl.expr.typing import IntTuple, LayoutValue, Tensor
+from flydsl.expr.emit import emit, emit_fly
+from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, numeric_class, require_numeric
+from flydsl.expr.operands import FlyValue, as_ir_value, as_operand, element_name, ir_type_of, located
 from flydsl.expr.vector_value import Vector
 
 __all__ = [
-    "add_offset", "get_dyn_shared", "get_iter", "get_layout", "make_ptr", "make_view", "memref_alloca", "memref_load",
-    "memref_load_vec", "memref_store", "memref_store_vec", "ptr_load", "ptr_store", "recast_iter",
+    "add_offset", "get_dyn_shared", "get_iter", "get_layout", "inttoptr", "make_ptr", "make_view", "memref_alloca",
+    "memref_load", "memref_load_vec", "memref_store", "memref_store_vec", "ptr_load", "ptr_store", "ptrtoint",
+    "recast_iter",
 ]  # fmt: skip
+
+
+# Inside the classes below, `type` is the fly type of a value.
+Scalar = type[Numeric]
+
+
+class AddressSpace(str, Enum):
+    """Where memory lies, by the names of the fly dialect."""
+
+    Generic = "generic"
+    Global = "global"
+    Shared = "shared"
+    Register = "register"
+    BufferDesc = BUFFER
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __int__(self) -> int:
+        return ADDRESS_SPACES.index(self.value)
+
+
+class Pointer(FlyValue, shows=(PointerType,)):
+    """The address of an element. `p + n` is `n` elements further; `p[n]` reads and `p[n] = v` writes there."""
+
+    type: PointerType
+
+    @property
+    def dtype(self) -> Scalar:
+        """The scalar type of the elements."""
+        return numeric_class(self.type.element)
+
+    element_type = dtype
+
+    @property
+    def address_space(self) -> str:
+        """`global`, `shared`, `register` or a buffer's."""
+        return self.type.space
+
+    memspace = address_space
+
+    @property
+    def alignment(self) -> int:
+        """What is known about the address: it is a multiple of this many bytes."""
+        return self.type.known_alignment
+
+    def __add__(self, offset: Any) -> Pointer:
+        return add_offset(self, offset)
+
+    def view(self, layout: Any) -> Tensor:
+        """The memory from here on, seen through a layout."""
+        return make_view(self, layout)
+
+    def load(self, result_type: Any = None) -> Any:
+        """The element at the address; a vector of them where `result_type` is a vector type."""
+        return ptr_load(self, result_type)
+
+    def store(self, value: Any) -> None:
+        """Write the element at the address."""
+        ptr_store(value, self)
+
+    def __getitem__(self, offset: Any) -> Any:
+        return (self + offset).load()
+
+    def __setitem__(self, offset: Any, value: Any) -> None:
+        (self + offset).store(value)
+
+
+class Tensor(FlyValue, shows=(MemRefType,)):
+    """A tensor: memory seen through a layout.
+
+    `t[coord]` with integers reads an element and `t[coord] = v` writes one; with None in a mode (`t[None, bid]`) it
+    is the tensor that remains when the other modes are fixed.
+    """
+
+    type: MemRefType
+
+    def __init__(self, value: ir.Value | Tensor) -> None:
+        super().__init__(value.value if isinstance(value, Tensor) else value)
+
+    @property
+    def dtype(self) -> Scalar:
+        """The scalar type of the elements."""
+        return numeric_class(self.type.element)
+
+    element_type = dtype
+
+    @property
+    def layout(self) -> Any:
+        """The layout: static ones as a plain Layout, others as a traced value."""
+        return get_layout(self)
+
+    @property
+    def shape(self) -> Any:
+        return get_shape(self.layout)
+
+    @property
+    def stride(self) -> Any:
+        return get_stride(self.layout)
+
+    @property
+    def iterator(self) -> Pointer:
+        """The pointer to the first element."""
+        return get_iter(self)
+
+    @property
+    def memspace(self) -> str:
+        """The address space: `global`, `shared`, `register` or a buffer's."""
+        return self.type.space
+
+    def load(self) -> Vector:
+        """All elements of a register tensor as a vector."""
+        return memref_load_vec(self)
+
+    load_vec = load
+
+    def store(self, vector: Any) -> None:
+        """Write a vector to a register tensor."""
+        memref_store_vec(vector, self)
+
+    store_vec = store
+
+    def fill(self, value: Any) -> None:
+        """Set every element of a register tensor to one number."""
+        self.store(Vector.filled([located(register_elements, self.type)], value, self.dtype))
+
+    def __getitem__(self, coordinate: Any) -> Any:
+        self._refuse_slices(coordinate)
+        if has_none(coordinate):
+            return slice_modes(self, coordinate)
+        return memref_load(self, coordinate)
+
+    def _refuse_slices(self, coordinate: Any) -> None:
+        parts = coordinate if isinstance(coordinate, tuple | list) else (coordinate,)
+        if any(isinstance(part, slice) for part in parts):
+            raise ArgumentError(
+                f"a range in the index of a tensor, {self!r}",
+                at=user_location(),
+                hint="None keeps a whole mode, as in t[None, j]; for a tile of one: "
+                "fx.zipped_divide(t, fx.make_tile(4))[None, i], or fx.Vector.load",
+            )
+
+    def __iter__(self) -> NoReturn:
+        raise TraceError(
+            f"iteration over a tensor, {self!r}",
+            at=user_location(),
+            hint="loop over an index: `for i in range(n)`, or range_constexpr for an unrolled loop",
+        )
+
+    def __setitem__(self, coordinate: Any, value: Any) -> None:
+        self._refuse_slices(coordinate)
+        if has_none(coordinate):
+            raise TraceError(
+                f"assignment to the slice {coordinate!r} of a tensor",
+                at=user_location(),
+                hint="copy tensors with fx.copy_atom_call",
+            )
+        memref_store(value, self, coordinate)
 
 
 def require_tensor(what: str, value: Any) -> Tensor:
@@ -192,3 +353,42 @@ def memref_store_vec(vector: Any, tensor: Any) -> None:
     if not isinstance(value, ir.Value):
         raise ArgumentError(f"memref_store_vec takes a vector, not {vector!r}", at=user_location())
     emit_fly("memref.store_vec", [value, memref.value])
+
+
+# --- pointers as integers, and back ----------------------------------------------------------------------------------
+
+# LLVM's number of an address space, and the integers that hold its addresses.
+_SPACES: dict[str, tuple[int, type[Integer]]] = {"generic": (0, Int64), "global": (1, Int64), "shared": (3, Int32)}
+
+
+def ptrtoint(pointer: Any) -> Any:
+    """The address of a pointer, in bytes: Int64, in shared memory Int32, which counts from the start of the LDS."""
+    kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
+    if kind is None:
+        raise ArgumentError(f"ptrtoint takes a pointer, not {pointer!r}", at=user_location())
+    space, dtype = _address_space("ptrtoint", kind)
+    address = emit("builtin.unrealized_conversion_cast", [pointer.value], [_llvm_pointer(space)]).result
+    return dtype.of(emit("llvm.ptrtoint", [address], [dtype.ir_type]).result)
+
+
+def inttoptr(result_type: Any, address: Any) -> Pointer:
+    """A pointer from an address in bytes; that there is such memory, and so aligned, is the author's promise.
+
+    result_type: `fx.PointerType.get(fx.Float32, fx.AddressSpace.Global)`.
+    """
+    if not isinstance(result_type, PointerType):
+        hint = "fx.PointerType.get(fx.Float32, fx.AddressSpace.Global)"
+        raise ArgumentError(f"inttoptr: {result_type!r} is not a pointer type", at=user_location(), hint=hint)
+    space, dtype = _address_space("inttoptr", result_type)
+    address = emit("llvm.inttoptr", [dtype(address).ir_value()], [_llvm_pointer(space)]).result
+    return Pointer(emit("builtin.unrealized_conversion_cast", [address], [result_type.ir]).result)
+
+
+def _address_space(what: str, kind: PointerType) -> tuple[int, type[Integer]]:
+    if kind.space not in _SPACES:
+        raise ArgumentError(f"{what} of {kind}: {kind.space} has no addresses in bytes", at=user_location())
+    return _SPACES[kind.space]
+
+
+def _llvm_pointer(space: int) -> ir.Type:
+    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")

@@ -1,9 +1,11 @@
-"""Matrix instructions, and products of tensors made of them."""
+"""Matrix instructions, tilings of them, and products of tensors made of them; all of it is known when compiling."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Any
+
+from mlir import ir
 
 from flydsl import atoms
 from flydsl import layout as algebra
@@ -15,9 +17,9 @@ from flydsl.dialect.types import MmaAtomType, TiledMmaType
 from flydsl.errors import ArgumentError
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.memory import require_tensor
-from flydsl.expr.operands import as_operand, element_name, is_runtime, located
-from flydsl.expr.typing import Layout, MmaAtom, Tensor, Tile, TiledMma
+from flydsl.expr.memory import Tensor, require_tensor
+from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located
+from flydsl.layout import Layout, Tile
 
 __all__ = [
     "GemmTraversalOrder", "MmaOperand", "UniversalFMA", "gemm", "make_mma_atom", "make_tiled_mma", "mma_atom_call",
@@ -37,6 +39,130 @@ class MmaOperand(str, Enum):
 # The loops of a gemm over its calls, outermost first. SERPENTINE: the innermost loop turns around each time, so that
 # the operand that it ends with is used again at once.
 GemmTraversalOrder = Enum("GemmTraversalOrder", {order: order for order in TRAVERSAL_ORDERS}, type=str)  # type: ignore[misc]
+
+
+class MmaAtom(StaticFlyValue):
+    """A matrix instruction: `fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))`."""
+
+    type: MmaAtomType
+
+    @property
+    def shape_mnk(self) -> tuple[int, int, int]:
+        """Extents of the tile that one call multiplies."""
+        return self.type.op.shape_mnk
+
+    @property
+    def thr_layout(self) -> Layout:
+        """The threads of a call."""
+        return self.type.op.thr_layout
+
+    @property
+    def tv_layout_A(self) -> Layout:
+        """(thread, value) -> element of A's tile (M, K), its first mode fastest."""
+        return self.type.op.layout_tv_a
+
+    @property
+    def tv_layout_B(self) -> Layout:
+        """(thread, value) -> element of B's tile (N, K)."""
+        return self.type.op.layout_tv_b
+
+    @property
+    def tv_layout_C(self) -> Layout:
+        """(thread, value) -> element of C's tile (M, N)."""
+        return self.type.op.layout_tv_c
+
+    def operand(self) -> ir.Value:
+        return emit_fly("make_mma_atom", results=[self.type]).result
+
+
+class TiledMma(StaticFlyValue):
+    """A matrix instruction repeated over the waves and values of a tile: `fx.make_tiled_mma(...)`."""
+
+    type: TiledMmaType
+
+    @property
+    def atom(self) -> MmaAtom:
+        """The instruction."""
+        return MmaAtom(self.type.atom)
+
+    @property
+    def tile_size_mnk(self) -> tuple[int, ...]:
+        """Extents of the tile that the block multiplies."""
+        return self.type.mma.tile_size_mnk
+
+    @property
+    def thr_layout_vmnk(self) -> Layout:
+        """(thread of an instruction, its position along M, N, K) -> thread of the block."""
+        return self.type.mma.thr_layout_vmnk
+
+    @property
+    def tiled_tv_layout_A(self) -> Layout:
+        """(thread, value) -> element of A's tile, its first mode fastest."""
+        return self.type.mma.layout_tv("a")
+
+    @property
+    def tiled_tv_layout_B(self) -> Layout:
+        """(thread, value) -> element of B's tile."""
+        return self.type.mma.layout_tv("b")
+
+    @property
+    def tiled_tv_layout_C(self) -> Layout:
+        """(thread, value) -> element of C's tile."""
+        return self.type.mma.layout_tv("c")
+
+    def get_slice(self, thread: Any) -> ThrMma:
+        """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
+        return ThrMma(self, thread)
+
+    thr_slice = get_slice
+
+    def operand(self) -> ir.Value:
+        given = (self.atom, self.type.mma.atom_layout, self.type.mma.permutation)
+        return emit_fly("make_tiled_mma", [as_operand(part) for part in given if part is not None]).result
+
+
+class ThrMma:
+    """One thread's part of a tiled MMA."""
+
+    def __init__(self, tiled_mma: TiledMma, thread: Any) -> None:
+        self.tiled_mma = tiled_mma
+        self.thr_idx = thread
+
+    def partition_A(self, tensor: Any) -> Any:
+        """What the thread multiplies of A (M, K, ...): (values of a call, calls along M, along K, ...)."""
+        return self._partition("a", tensor)
+
+    def partition_B(self, tensor: Any) -> Any:
+        """What the thread multiplies of B (N, K, ...)."""
+        return self._partition("b", tensor)
+
+    def partition_C(self, tensor: Any) -> Any:
+        """What the thread accumulates of C (M, N, ...)."""
+        return self._partition("c", tensor)
+
+    def make_fragment_A(self, tensor: Tensor, stages: int | None = None) -> Tensor:
+        """Registers for the thread's part of A, of the instruction's type; stages: how many of them, in a last mode.
+
+        tensor: the tile (M, K) that the block multiplies, not partitioned yet.
+        """
+        return self._make_fragment("a", tensor, stages)
+
+    def make_fragment_B(self, tensor: Tensor, stages: int | None = None) -> Tensor:
+        """Registers for the thread's part of B."""
+        return self._make_fragment("b", tensor, stages)
+
+    def make_fragment_C(self, tensor: Tensor, stages: int | None = None) -> Tensor:
+        """Registers for the thread's part of C, of the type in which the instruction accumulates."""
+        return self._make_fragment("c", tensor, stages)
+
+    def _partition(self, operand: str, tensor: Any) -> Any:
+        return tiled_mma_partition(operand, self.tiled_mma, tensor, self.thr_idx)
+
+    def _make_fragment(self, operand: str, tensor: Tensor, stages: int | None) -> Tensor:
+        return mma_make_fragment(operand, self.tiled_mma, tensor, stages=stages)
+
+    def __repr__(self) -> str:
+        return f"ThrMma({self.tiled_mma.type}, {self.thr_idx!r})"
 
 
 def UniversalFMA(element: Any) -> MmaOp:

@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 
 from mlir import ir
 
-from flydsl.dialect.elements import element_bits, element_type, round_float
+from flydsl.dialect.elements import ARITHMETIC_FLOATS, element_bits, element_type, round_float
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
-from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
 
@@ -78,7 +78,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     @classmethod
     def of(cls, value: ir.Value) -> Any:
         """Wrap an `ir.Value` that already has this type."""
-        made = cls.__new__(cls)
+        made = object.__new__(cls)
         made.value = value
         return made
 
@@ -371,30 +371,11 @@ class Float4E2M1FN(Float):
 _BY_MLIR_NAME: dict[str, type[Numeric]] = {
     cls.mlir_name: cls
     for cls in (
-        Boolean,
-        Int4,
-        Int8,
-        Int16,
-        Int32,
-        Int64,
-        Int128,
-        Index,
-        Float16,
-        BFloat16,
-        Float32,
-        Float64,
-        Float8E4M3,
-        Float8E4M3FN,
-        Float8E4M3FNUZ,
-        Float8E4M3B11FNUZ,
-        Float8E5M2,
-        Float8E5M2FNUZ,
-        Float8E8M0FNU,
-        Float6E2M3FN,
-        Float6E3M2FN,
-        Float4E2M1FN,
+        Boolean, Int4, Int8, Int16, Int32, Int64, Int128, Index, Float16, BFloat16, Float32, Float64, Float8E4M3,
+        Float8E4M3FN, Float8E4M3FNUZ, Float8E4M3B11FNUZ, Float8E5M2, Float8E5M2FNUZ, Float8E8M0FNU, Float6E2M3FN,
+        Float6E3M2FN, Float4E2M1FN,
     )
-}
+}  # fmt: skip
 _BY_MLIR_NAME.update({cls.memory_name: cls for cls in (Uint8, Uint16, Uint32, Uint64, Uint128)})
 _BY_MLIR_TYPE: dict[ir.Type, type[Numeric]] = {}
 
@@ -436,9 +417,7 @@ def as_numeric(value: Any) -> Any:
     if isinstance(value, ArithValue):
         return value
     if isinstance(value, ir.Value):
-        from flydsl.expr.vector_value import Vector
-
-        return Vector(value) if isinstance(value.type, ir.VectorType) else wrap_scalar(value)
+        return functions.vector(value) if isinstance(value.type, ir.VectorType) else wrap_scalar(value)
     if isinstance(value, bool):
         return Boolean(value)
     if is_python_number(value):
@@ -456,8 +435,6 @@ def _constant(value: Any) -> Numeric:
 def _converted(value: Numeric, target: type[Numeric]) -> Any:
     """The payload of `value` as `target` holds it: a Python number or an `ir.Value`."""
     if not value.is_static:
-        from flydsl.expr.conversions import convert
-
         return convert(value, target)
     number = value.value
     if target is Boolean or target.is_float:
@@ -473,4 +450,63 @@ def _static_integer(number: int | float, value: Numeric, target: type[Numeric]) 
     return target.wrapped(int(number))
 
 
+# --- conversions -----------------------------------------------------------------------------------------------------
+
+
+def element_of(value: ir.Value) -> ir.Type:
+    """The type of a scalar, or of a vector's elements."""
+    return value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
+
+
+def has_arithmetic(dtype: type[Numeric]) -> bool:
+    """Whether LLVM computes with a scalar type: not with floats below 16 bits."""
+    return not dtype.is_float or dtype.mlir_name in ARITHMETIC_FLOATS
+
+
+def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
+    """Convert a runtime scalar or vector to another scalar type, rounding to nearest even.
+
+    To Boolean is a comparison with zero; float to integer truncates toward zero, and has no defined result outside of
+    the integer's range. Floats below 16 bits: see `flydsl.passes.narrow_floats`.
+    """
+    source, operand = value.dtype, value.ir_value()
+    if source.ir_type == target.ir_type:
+        return operand
+    if target is Boolean and has_arithmetic(source):
+        return (value != 0).ir_value()
+    if (middle := _stepping_stone(source, target)) is not None:
+        return convert(value.to(middle), target)
+    if Index in (source, target):
+        return cast_elements("index_cast" if source.signed else "index_castui", operand, target.ir_type)
+    return cast_elements(_cast_name(source, target), operand, target.ir_type)
+
+
+def _stepping_stone(source: type[Numeric], target: type[Numeric]) -> type[Numeric] | None:
+    """The type to go through where MLIR, or the lowering, has no direct cast."""
+    if not has_arithmetic(source) or not has_arithmetic(target):
+        return None if Float32 in (source, target) else Float32
+    if source.is_float and target.is_float:
+        return Float32 if source.width == target.width else None
+    return Int64 if Index in (source, target) and (source.is_float or target.is_float) else None
+
+
+def _cast_name(source: type[Numeric], target: type[Numeric]) -> str:
+    if source.is_float and target.is_float:
+        return "extf" if source.width < target.width else "truncf"
+    if source.is_float:
+        return "fptosi" if target.signed else "fptoui"
+    if target.is_float:
+        return "sitofp" if source.signed else "uitofp"
+    if source.width > target.width:
+        return "trunci"
+    return "extsi" if source.signed else "extui"
+
+
+def cast_elements(name: str, operand: ir.Value, element: ir.Type) -> ir.Value:
+    """`arith.<name>` of a scalar, or of each element of a vector, to another MLIR type."""
+    result = ir.VectorType.get(operand.type.shape, element) if isinstance(operand.type, ir.VectorType) else element
+    return emit(f"arith.{name}", [operand], [result]).result
+
+
+functions.as_numeric = as_numeric
 __getattr__ = unknown_name(__name__, globals())

@@ -16,8 +16,6 @@ from flydsl.dialect.types import (
     FlyType,
     IntTupleType,
     LayoutType,
-    MemRefType,
-    PointerType,
     SwizzleType,
     TileType,
     fly_type,
@@ -27,21 +25,64 @@ from flydsl.errors import ArgumentError, FlyError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit_fly, require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
-from flydsl.expr.typing import (
-    ComposedLayout,
-    CopyAtom,
-    FlyValue,
-    IntTuple,
-    Layout,
-    LayoutValue,
-    MmaAtom,
-    Pointer,
-    Swizzle,
-    Tensor,
-    Tile,
-    TiledCopy,
-    TiledMma,
-)
+from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
+
+# Type of a static operand -> its fly type.
+_STATIC_TYPES: dict[type, Callable[[Any], FlyType]] = {
+    Layout: LayoutType,
+    ComposedLayout: ComposedLayoutType,
+    Swizzle: SwizzleType,
+    Tile: TileType,
+}
+# Fly type of a result -> the class that shows it.
+_SHOWN_BY: dict[type[FlyType], type[FlyValue]] = {}
+
+
+class FlyValue:
+    """A traced value of a type of the fly dialect. A subclass names the types that it `shows`."""
+
+    value: ir.Value
+
+    def __init_subclass__(cls, shows: tuple[type[FlyType], ...] = ()) -> None:
+        super().__init_subclass__()
+        _SHOWN_BY.update(dict.fromkeys(shows, cls))
+
+    def __init__(self, value: ir.Value) -> None:
+        self.value = value
+
+    @property
+    def type(self) -> Any:
+        """The fly type, with what is known about the value when compiling."""
+        return fly_type(self.value.type)
+
+    def operand(self) -> ir.Value:
+        """The value as an operand of fly operations."""
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.type})"
+
+
+class StaticFlyValue:
+    """A value that its fly type says completely: an instruction, or a tiling of one."""
+
+    type: Any
+
+    def __init__(self, fly: FlyType) -> None:
+        self.type = fly
+
+    def operand(self) -> ir.Value:
+        """The value as an operand of fly operations: the operations that make it are emitted."""
+        raise NotImplementedError(f"{type(self).__name__} is no operand")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StaticFlyValue) and other.type == self.type
+
+    def __hash__(self) -> int:
+        return hash(self.type)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.type})"
 
 
 def is_runtime(value: Any) -> bool:
@@ -68,40 +109,16 @@ def located(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def as_operand(value: Any) -> ir.Value:
     """Any operand of a fly operation as an `ir.Value`; static ones become `fly.static`."""
-    if isinstance(value, FlyValue):
-        return value.value
+    if isinstance(value, FlyValue | StaticFlyValue):
+        return value.operand()
     if isinstance(value, ir.Value) and fly_type(value.type) is not None:
         return value
-    if isinstance(value, Layout):
-        return emit_fly("static", results=[LayoutType(value)]).result
-    if isinstance(value, ComposedLayout):
-        return emit_fly("static", results=[ComposedLayoutType(value)]).result
-    if isinstance(value, Swizzle):
-        return emit_fly("static", results=[SwizzleType(value)]).result
-    if isinstance(value, Tile):
-        return emit_fly("static", results=[TileType(value)]).result
-    if isinstance(value, TiledCopy):
-        parts = (value.atom, value.type.copy.layout_tv, value.type.copy.tile)
-        return emit_fly("make_tiled_copy", [as_operand(part) for part in parts]).result
-    if isinstance(value, CopyAtom):
-        return _copy_atom(value)
-    if isinstance(value, TiledMma):
-        mma = value.type.mma
-        given = (value.atom, mma.atom_layout, mma.permutation)
-        return emit_fly("make_tiled_mma", [as_operand(part) for part in given if part is not None]).result
-    if isinstance(value, MmaAtom):
-        return emit_fly("make_mma_atom", results=[value.type]).result
+    if type(value) in _STATIC_TYPES:
+        return emit_fly("static", results=[_STATIC_TYPES[type(value)](value)]).result
     require_trace("a runtime tuple")
     symbols, leaves = _int_tuple(value)
     kind = IntTupleType(located(algebra.make_int_tuple, symbols))
     return emit_fly("make_int_tuple", leaves, results=[kind]).result
-
-
-def _copy_atom(atom: CopyAtom) -> ir.Value:
-    value = emit_fly("make_copy_atom", results=[atom.type], attributes={"valBits": atom.type.value_bits}).result
-    for field, number in atom.values.items():
-        value = emit_fly("atom_set_value", [value, Int32(number).ir_value()], attributes={"field": field}).result
-    return value
 
 
 def as_ir_value(value: Any) -> ir.Value:
@@ -132,10 +149,14 @@ def ir_type_of(kind: Any) -> ir.Type:
 
 def _int_tuple(value: Any) -> tuple[Any, list[ir.Value]]:
     """A nested tuple as its symbolic form, and the runtime values in it."""
-    if not isinstance(value, tuple | list | IntTuple):
+    if not isinstance(value, tuple | list) and not _is_traced_tuple(value):
         return _leaf(value)
     parts = [_int_tuple(item) for item in value]
     return tuple(symbol for symbol, _ in parts), [leaf for _, leaves in parts for leaf in leaves]
+
+
+def _is_traced_tuple(value: Any) -> bool:
+    return isinstance(value, FlyValue) and isinstance(value.type, IntTupleType)
 
 
 def _leaf(value: Any) -> tuple[Any, list[ir.Value]]:
@@ -150,17 +171,13 @@ def _leaf(value: Any) -> tuple[Any, list[ir.Value]]:
     return algebra.Dynamic(wide.width), [wide(number).ir_value()]
 
 
-def wrap(value: ir.Value) -> Any:
-    """A result of a fly operation as the DSL shows it; a single runtime integer is a number."""
+def fly_result(value: ir.Value) -> Any:
+    """A result of a fly operation as a value of the DSL; a single runtime integer is a number."""
     kind = fly_type(value.type)
-    if isinstance(kind, MemRefType):
-        return Tensor(value)
-    if isinstance(kind, LayoutType | ComposedLayoutType):
-        return LayoutValue(value)
-    if isinstance(kind, PointerType):
-        return Pointer(value)
-    if isinstance(kind, IntTupleType):
-        return IntTuple(value) if isinstance(kind.value, tuple) else wrap_scalar(emit_fly("get_scalar", [value]).result)
+    if isinstance(kind, IntTupleType) and not isinstance(kind.value, tuple):
+        return wrap_scalar(emit_fly("get_scalar", [value]).result)
+    if type(kind) in _SHOWN_BY:
+        return _SHOWN_BY[type(kind)](value)
     raise ArgumentError(f"a value of type {value.type} has no form in the DSL", at=user_location())
 
 
@@ -174,7 +191,7 @@ def call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, Any
     static = _static_result(result)
     if static is not None:
         return static
-    return wrap(emit_fly(name, values, results=[result], attributes=attributes).result)
+    return fly_result(emit_fly(name, values, results=[result], attributes=attributes).result)
 
 
 def _static_result(result: FlyType) -> Any:

@@ -14,34 +14,44 @@ values known when compiling they are errors.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
+
+from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr import arith, math
-from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.elementwise import emit_binary, is_operand, like, static_integer, wrapped
-from flydsl.expr.numeric import Boolean, Numeric, as_numeric, is_python_number
-from flydsl.expr.promotion import SYMBOLS, check_numbers, common_type
+from flydsl.expr.arith import CmpFPredicate, CmpIPredicate
+from flydsl.expr.arith_value import ArithValue, functions
+from flydsl.expr.elementwise import emit_alike, emit_binary, is_operand, like, static_integer, wrapped
+from flydsl.expr.numeric import Boolean, Numeric, as_numeric, has_arithmetic, is_python_number
+from flydsl.expr.promotion import SYMBOLS, check_numbers, common_type, common_type_of
+from flydsl.expr.vector_value import Vector
 
-# Operator -> the operation for floats, signed and unsigned integers.
+# Operator -> the operation for floats, signed and unsigned integers; None where there is none, or it takes several.
 _OPERATIONS = {
     "add": ("addf", "addi", "addi"),
     "sub": ("subf", "subi", "subi"),
     "mul": ("mulf", "muli", "muli"),
     "div": ("divf", None, None),
-    "floordiv": (None, "floordivsi", "divui"),
-    "mod": (None, "remsi", "remui"),
+    "floordiv": (None, None, "divui"),
+    "mod": (None, None, "remui"),
     "and": (None, "andi", "andi"),
     "or": (None, "ori", "ori"),
     "xor": (None, "xori", "xori"),
     "shl": (None, "shli", "shli"),
     "shr": (None, "shrsi", "shrui"),
 }
-# MLIR's predicate numbers: floats (ordered, but `!=` is true for NaN), signed and unsigned integers.
-_CMPF = {"eq": 1, "gt": 2, "ge": 3, "lt": 4, "le": 5, "ne": 13}
-_CMPI_SIGNED = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
-_CMPI_UNSIGNED = {"eq": 0, "ne": 1, "lt": 6, "le": 7, "gt": 8, "ge": 9}
+# Comparison -> the predicate for floats (ordered, but `!=` is true for NaN), signed and unsigned integers.
+_PREDICATES = {
+    "eq": (CmpFPredicate.OEQ, CmpIPredicate.eq, CmpIPredicate.eq),
+    "ne": (CmpFPredicate.UNE, CmpIPredicate.ne, CmpIPredicate.ne),
+    "lt": (CmpFPredicate.OLT, CmpIPredicate.slt, CmpIPredicate.ult),
+    "le": (CmpFPredicate.OLE, CmpIPredicate.sle, CmpIPredicate.ule),
+    "gt": (CmpFPredicate.OGT, CmpIPredicate.sgt, CmpIPredicate.ugt),
+    "ge": (CmpFPredicate.OGE, CmpIPredicate.sge, CmpIPredicate.uge),
+}
 
 _PYTHON: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
@@ -65,6 +75,8 @@ _PYTHON: dict[str, Callable[[int, int], int]] = {
 
 def binary(operation: str, left: Any, right: Any) -> Any:
     """`left <operation> right` for an operator's operands."""
+    if _are_alike(left, right) and (name := _one_operation(operation, left.dtype)) is not None:
+        return emit_alike(name, left, right)
     if not is_operand(left) or not is_operand(right):
         return _no_operand(operation, left, right)
     left, right = wrapped(left), wrapped(right)
@@ -77,17 +89,43 @@ def binary(operation: str, left: Any, right: Any) -> Any:
         folded = _fold(operation, dtype, left.value, right.value)
         if folded is not None:
             return folded
-    if operation in _CMPF:
+    if operation in _PREDICATES:
         return _compare(operation, dtype, left, right)
     if operation in ("floordiv", "mod") and dtype.signed and not dtype.is_float:
         return _signed_division(operation, left, right, number)
     if operation == "floordiv" and dtype.is_float:
         return math.floor(arith.divf(left, right))
+    name = _one_operation(operation, dtype)
+    if name is not None and isinstance(left, Numeric):
+        return emit_alike(name, left, right)
+    return emit_binary(name or _operation(operation, dtype), left, right)
+
+
+def _are_alike(left: Any, right: Any) -> bool:
+    """Whether two operands are runtime values of one type and shape."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, Vector):
+        return left.dtype is right.dtype and left.shape == right.shape
+    return isinstance(left, Numeric) and isinstance(left.value, ir.Value) and isinstance(right.value, ir.Value)
+
+
+@cache
+def _one_operation(operation: str, dtype: type[Numeric]) -> str | None:
+    """The one operation of arith that an operator on two values of a type is; None where it is more, or an error."""
+    if operation not in _OPERATIONS or not has_arithmetic(dtype):
+        return None
+    if common_type_of(operation, dtype) is not dtype:
+        return None
+    return _OPERATIONS[operation][0 if dtype.is_float else 1 if dtype.signed else 2]
+
+
+def _operation(operation: str, dtype: type[Numeric]) -> str:
     name = _OPERATIONS[operation][0 if dtype.is_float else 1 if dtype.signed else 2]
     if name is None:
         hint = "x - fx.floor(x / y) * y" if operation == "mod" else None
         raise ArgumentError(f"{dtype.__name__} has no operator {SYMBOLS[operation]}", at=user_location(), hint=hint)
-    return emit_binary(name, left, right)
+    return name
 
 
 def _power(left: Any, right: Any) -> Any:
@@ -141,15 +179,16 @@ def _fold(operation: str, dtype: type[Numeric], left: Any, right: Any) -> Any:
     if dtype.is_float or operation not in _PYTHON:
         return None
     result = _PYTHON[operation](left, right)
-    if operation in _CMPF:
+    if operation in _PREDICATES:
         return Boolean(result)
     return dtype(result) if dtype is Boolean else dtype(dtype.wrapped(result))  # type: ignore[attr-defined]
 
 
 def _compare(operation: str, dtype: type[Numeric], left: ArithValue, right: ArithValue) -> Any:
+    of_floats, signed, unsigned = _PREDICATES[operation]
     if dtype.is_float:
-        return arith.cmpf(_CMPF[operation], left, right)
-    return arith.cmpi((_CMPI_SIGNED if dtype.signed else _CMPI_UNSIGNED)[operation], left, right)
+        return arith.cmpf(of_floats, left, right)
+    return arith.cmpi(signed if dtype.signed else unsigned, left, right)
 
 
 def _signed_division(operation: str, left: Any, right: Any, divisor: int | None) -> Any:
@@ -177,3 +216,33 @@ def negate(value: Any) -> Any:
     if value.dtype.is_float and not (isinstance(value, Numeric) and value.is_static):
         return arith.negf(value)
     return value.dtype(-value.value) if value.dtype.is_float else binary("sub", 0, value)
+
+
+# --- the larger and the smaller of two values, where Python's `max` and `min` would branch ---------------------------
+
+
+def max(lhs: Any, rhs: Any) -> Any:
+    """The larger of two scalars, or of two vectors element by element; NaN if either is.
+
+    Operands of different types meet in a common one, as those of `+` do.
+    """
+    return _extremum("max", lhs, rhs)
+
+
+def min(lhs: Any, rhs: Any) -> Any:
+    """The smaller of two scalars, or of two vectors element by element; NaN if either is."""
+    return _extremum("min", lhs, rhs)
+
+
+def _extremum(which: str, lhs: Any, rhs: Any) -> Any:
+    left, right = wrapped(lhs), wrapped(rhs)
+    dtype = common_type("select", left, right)
+    check_numbers("select", dtype, left, right)
+    suffix = "imumf" if dtype.is_float else "si" if dtype.signed else "ui"
+    return getattr(arith, which + suffix)(like(left, dtype, right), like(right, dtype, left))
+
+
+functions.binary = binary
+functions.negate = negate
+functions.absolute = absolute
+functions.rounded = rounded

@@ -12,8 +12,8 @@ from flydsl.dialect.types import FlyType
 from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr.algebra import *
 from flydsl.expr.algebra import __all__ as _algebra
-from flydsl.expr.atomic_atoms import *
-from flydsl.expr.atomic_atoms import __all__ as _atomic_atoms
+from flydsl.expr.atomics import *
+from flydsl.expr.atomics import __all__ as _atomics
 from flydsl.expr.coord_tensor import *
 from flydsl.expr.coord_tensor import __all__ as _coord_tensor
 from flydsl.expr.copies import *
@@ -23,13 +23,10 @@ from flydsl.expr.memory import __all__ as _memory
 from flydsl.expr.mma import *
 from flydsl.expr.mma import __all__ as _mma
 from flydsl.expr.operands import is_runtime
-from flydsl.expr.pointer_casts import *
-from flydsl.expr.pointer_casts import __all__ as _pointer_casts
 from flydsl.expr.typing import T
 
 __all__ = [
-    "T", "const_expr", "range_constexpr", "static", *_algebra, *_atomic_atoms, *_coord_tensor, *_copies, *_memory,
-    *_mma, *_pointer_casts,
+    "T", "const_expr", "range_constexpr", "static", *_algebra, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
 ]  # fmt: skip
 
 

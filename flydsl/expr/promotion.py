@@ -41,7 +41,14 @@ def common_type(operation: str, left: Any, right: Any) -> type[Numeric]:
     dtype = types[0] if len(types) == 1 else wider(*types)
     if not dtype.is_float and any(not isinstance(value, Integral) for value in python):
         dtype = Float32
-    elif dtype is Boolean and (operation in _COUNTING or any(not isinstance(value, bool) for value in python)):
+    elif dtype is Boolean and any(not isinstance(value, bool) for value in python):
+        dtype = Int32
+    return common_type_of(operation, dtype)
+
+
+def common_type_of(operation: str, dtype: type[Numeric]) -> type[Numeric]:
+    """The scalar type that an operation computes in where both operands are of one type."""
+    if dtype is Boolean and operation in _COUNTING:
         dtype = Int32
     if operation == "div" and not dtype.is_float:
         return Float64 if dtype.width >= 64 else Float32

@@ -18,12 +18,11 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import PointerType
 from flydsl.errors import ArgumentError, FlyError, TraceError
-from flydsl.expr import primitive
 from flydsl.expr.emit import emit, require_trace
+from flydsl.expr.memory import Pointer, Tensor, make_view, memref_load, memref_store
 from flydsl.expr.numeric import Uint8
-from flydsl.expr.pointer import Pointer
 from flydsl.expr.struct import Align, Array, align_of, fields_of, is_composite_type, size_of
-from flydsl.expr.typing import Tensor
+from flydsl.layout import make_layout
 
 _DEFAULT_BYTES_ALIGNMENT = 16
 _LDS_SPACE = 3
@@ -73,7 +72,7 @@ class ArrayInMemory:
 
     def view(self, layout: Any) -> Tensor:
         """The array seen through a layout."""
-        return primitive.make_view(self.ptr, layout)
+        return make_view(self.ptr, layout)
 
     def __repr__(self) -> str:
         return f"<{self._kind.__name__} in shared memory>"
@@ -103,18 +102,16 @@ class Storage:
             return Peeked(self)
         if issubclass(self._kind, Array):
             return ArrayInMemory(self._kind, self._place)
-        return primitive.memref_load(self._number(), 0)
+        return memref_load(self._number(), 0)
 
     def poke(self, value: Any) -> None:
         """Write a number."""
         if is_composite_type(self._kind) or issubclass(self._kind, Array):
             raise TraceError(f"poke of {self!r}: it is for numbers", at=user_location(), hint="write to its .view(...)")
-        primitive.memref_store(value, self._number(), 0)
+        memref_store(value, self._number(), 0)
 
     def _number(self) -> Tensor:
-        from flydsl.layout import make_layout
-
-        return primitive.make_view(self._place.pointer(self._kind.memory_name), make_layout(1, 1))
+        return make_view(self._place.pointer(self._kind.memory_name), make_layout(1, 1))
 
     def __repr__(self) -> str:
         return f"<{self._kind.__name__} in shared memory>"

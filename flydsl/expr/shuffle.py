@@ -15,11 +15,11 @@ from flydsl.atoms.instruction_sets import WAVE32
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.emit import emit
+from flydsl.expr.arith_value import add_methods
+from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Index, Int32, as_numeric
 from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, operand, value_of, wrap
 from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, update_dpp
-from flydsl.expr.target import target_name
 from flydsl.expr.vector import Vector
 
 MODES = ("xor", "up", "down", "idx")
@@ -36,7 +36,7 @@ _SWIZZLE_ALL = 0x1F
 _Move = Callable[[Any], Any]
 
 
-def shuffle(value: Any, offset: Any, width: Any, mode: str) -> Any:
+def shuffle(value: Any, offset: Any, width: Any, mode: str = "xor") -> Any:
     """The value of another lane.
 
     value: a scalar or one-dimensional vector. width: lanes of a group, a power of two, known when compiling; lanes
@@ -52,10 +52,30 @@ def shuffle(value: Any, offset: Any, width: Any, mode: str) -> Any:
         raise ArgumentError(f"shuffle within groups of {lanes} lanes: a power of two", at=user_location())
     given = value_of("shuffle", value)
     result = _from_words(list(map(_mover(offset, lanes, mode), _words(given))), given.type)
-    return Vector(result, value.shape, value.dtype) if isinstance(value, Vector) else _like(value, result)
+    return Vector(result, value.shape, value.dtype) if isinstance(value, Vector) else _scalar_like(value, result)
 
 
-def _like(value: Any, result: ir.Value) -> Any:
+def shuffle_xor(value: Any, offset: Any, width: Any) -> Any:
+    """The value of lane ^ offset, within groups of `width` lanes of the wave."""
+    return shuffle(value, offset, width, "xor")
+
+
+def shuffle_up(value: Any, offset: Any, width: Any) -> Any:
+    """The value of lane - offset; a group's first `offset` lanes keep their own."""
+    return shuffle(value, offset, width, "up")
+
+
+def shuffle_down(value: Any, offset: Any, width: Any) -> Any:
+    """The value of lane + offset; a group's last `offset` lanes keep their own."""
+    return shuffle(value, offset, width, "down")
+
+
+def shuffle_idx(value: Any, lane: Any, width: Any) -> Any:
+    """The value of the group's lane number `lane`."""
+    return shuffle(value, lane, width, "idx")
+
+
+def _scalar_like(value: Any, result: ir.Value) -> Any:
     """The result as a scalar of the value's type, with its sign."""
     number = as_numeric(value)
     return wrap(result) if isinstance(number, Vector) else number.dtype.of(result)
@@ -129,3 +149,6 @@ def _from_words(words: list[Any], kind: ir.Type) -> ir.Value:
         narrow = emit("arith.trunci", [words[0].ir_value()], [element_type(f"i{bits}")]).result
         return bitcast(narrow, kind)
     return bitcast(words[0].ir_value() if bits == 32 else Vector.from_elements(words).ir_value(), kind)
+
+
+add_methods(shuffle_xor, shuffle_up, shuffle_down, shuffle_idx)

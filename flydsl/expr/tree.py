@@ -10,7 +10,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.expr.numeric import Numeric, as_numeric, is_python_number
-from flydsl.expr.typing import FlyValue
+from flydsl.expr.operands import FlyValue
 from flydsl.expr.vector_value import Vector
 
 Container = list | tuple | dict | SimpleNamespace

@@ -14,6 +14,7 @@ from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.expr import math
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Index, as_numeric, numeric_class
@@ -147,8 +148,6 @@ def reduction(result_type: Any, kind: Any, vector: Any, acc: Any = None, fastmat
 
 def fma(a: Any, b: Any, c: Any) -> Any:
     """a * b + c with one rounding."""
-    from flydsl.expr import math
-
     return math.fma(a, b, c)
 
 

@@ -11,11 +11,12 @@ from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr import primitive
+from flydsl.expr.algebra import crd2idx
+from flydsl.expr.copies import UniversalCopy, copy_atom_call, make_copy_atom
 from flydsl.expr.emit import emit
+from flydsl.expr.memory import Tensor, add_offset, get_iter, make_view, memref_alloca
 from flydsl.expr.numeric import Index, numeric_class
-from flydsl.expr.typing import Tensor
-from flydsl.expr.vector_value import Vector
+from flydsl.expr.vector_value import Vector, VectorMemory
 
 _WIDEST_COPY_BITS = 128
 
@@ -31,9 +32,9 @@ def load(result_type: Any, memref: Any, indices: Sequence[Any]) -> Vector:
     if dtype.ir_type != memref.dtype.ir_type:
         raise ArgumentError(f"load of {result_type} from a tensor of {memref.type.element}", at=user_location())
     count = result_type.shape[0]
-    registers = primitive.memref_alloca(algebra.make_layout(count, 1), memref.dtype)
+    registers = memref_alloca(algebra.make_layout(count, 1), memref.dtype)
     for atom, registers_part, tensor_part in _parts(registers, memref, indices, count):
-        primitive.copy_atom_call(atom, tensor_part, registers_part)
+        copy_atom_call(atom, tensor_part, registers_part)
     return registers.load()
 
 
@@ -49,10 +50,10 @@ def store(vector: Vector, memref: Any, indices: Sequence[Any], alignment: int | 
             at=user_location(),
             hint=f"convert it with .to(fx.{memref.dtype.__name__})",
         )
-    registers = primitive.memref_alloca(algebra.make_layout(vector.numel, 1), memref.dtype)
+    registers = memref_alloca(algebra.make_layout(vector.numel, 1), memref.dtype)
     registers.store(vector)
     for atom, registers_part, tensor_part in _parts(registers, memref, indices, vector.numel):
-        primitive.copy_atom_call(atom, registers_part, tensor_part)
+        copy_atom_call(atom, registers_part, tensor_part)
 
 
 def _memref(memref: Any) -> ir.Value:
@@ -69,17 +70,17 @@ def _parts(registers: Tensor, tensor: Tensor, indices: Sequence[Any], count: int
     """(copy atom, part of the registers, part of the tensor) for each copy that a vector takes."""
     _require_contiguous(tensor)
     coordinate = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
-    start = primitive.add_offset(
-        primitive.get_iter(tensor),
-        primitive.crd2idx(coordinate if len(coordinate) > 1 else coordinate[0], tensor.layout),
+    start = add_offset(
+        get_iter(tensor),
+        crd2idx(coordinate if len(coordinate) > 1 else coordinate[0], tensor.layout),
     )
-    source = primitive.get_iter(registers)
+    source = get_iter(registers)
     parts, done, width = [], 0, tensor.dtype.width
     while done < count:
         size = _copy_size(count - done, width)
         layout = algebra.make_layout(size, 1)
-        pieces = [primitive.make_view(primitive.add_offset(p, done) if done else p, layout) for p in (source, start)]
-        atom = primitive.make_copy_atom(primitive.UniversalCopy(size * width), tensor.dtype)
+        pieces = [make_view(add_offset(p, done) if done else p, layout) for p in (source, start)]
+        atom = make_copy_atom(UniversalCopy(size * width), tensor.dtype)
         parts.append((atom, *pieces))
         done += size
     return parts  # type: ignore[return-value]
@@ -103,3 +104,6 @@ def _require_contiguous(tensor: Tensor) -> None:
             at=user_location(),
             hint="copy with fx.copy and a tiled copy",
         )
+
+
+Vector.memory = VectorMemory(load, store)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from mlir import ir
 
 from flydsl.dialect.context import context
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
+from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit
+from flydsl.expr.fastmath import fastmath_attribute
 from flydsl.expr.numeric import (
-    ArithValue,
     Index,
     Numeric,
     as_numeric,
+    convert,
     is_python_number,
     numeric_class,
     require_numeric,
@@ -37,6 +40,14 @@ class ReductionOp(Enum):
     XOR = "xor"
 
 
+@dataclass(frozen=True)
+class VectorMemory:
+    """Loads and stores of vectors, defined with the tensors that they go to."""
+
+    load: Callable[[ir.Type, Any, Sequence[Any]], Vector]
+    store: Callable[[Vector, Any, Sequence[Any], int | None], None]
+
+
 class Vector(ArithValue):
     """A vector value; operators work element by element, scalars and dimensions of extent 1 are repeated.
 
@@ -46,6 +57,7 @@ class Vector(ArithValue):
     """
 
     value: ir.Value
+    memory: ClassVar[VectorMemory]  # entered by flydsl.expr.vector_memory
 
     def __init__(self, value: ir.Value | Vector, shape: Any = None, dtype: type[Numeric] | None = None) -> None:
         if isinstance(value, Vector):
@@ -98,18 +110,14 @@ class Vector(ArithValue):
     @classmethod
     def load(cls, result_type: ir.Type, memref: Any, indices: Sequence[Any]) -> Vector:
         """Read side by side elements of a tensor, from the one at `indices` on. result_type: an MLIR vector type."""
-        from flydsl.expr.vector_memory import load
-
-        return load(result_type, memref, indices)
+        return cls.memory.load(result_type, memref, indices)
 
     def store(self, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> None:
         """Write the elements side by side to a tensor, from the one at `indices` on; the last mode has stride 1.
 
         alignment: in bytes, for memory that is an MLIR memref; a tensor's elements are aligned to their own size.
         """
-        from flydsl.expr.vector_memory import store
-
-        store(self, memref, indices, alignment)
+        self.memory.store(self, memref, indices, alignment)
 
     @property
     def element_type(self) -> type[Numeric]:
@@ -126,8 +134,6 @@ class Vector(ArithValue):
 
     def to(self, dtype: type[Numeric]) -> Vector:
         """Convert every element to another scalar type."""
-        from flydsl.expr.conversions import convert
-
         target = require_numeric("to", dtype)
         return self if target is self.dtype else Vector(convert(self, target), self.shape, target)
 
@@ -181,8 +187,6 @@ class Vector(ArithValue):
         init_val: a scalar that is combined with the result.
         fastmath: with "reassoc" floats may be combined in any order, which is faster; else it is from the first on.
         """
-        from flydsl.expr.elementwise import fastmath_attribute
-
         attributes = {"kind": ir.Attribute.parse(f"#vector.kind<{_combining_kind(op, self.dtype)}>")}
         operands = [self.value] if init_val is None else [self.value, self.dtype(init_val).ir_value()]
         attributes.update(fastmath_attribute(fastmath))
@@ -351,3 +355,6 @@ def _combining_kind(op: ReductionOp | str, dtype: type[Numeric]) -> str:
     if operation not in (ReductionOp.MAX, ReductionOp.MIN):
         return operation.value
     return operation.value + ("imumf" if dtype.is_float else "si" if dtype.signed else "ui")
+
+
+functions.vector = Vector

@@ -10,8 +10,8 @@ from typing import Any
 
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Boolean, Float32, Int64, Numeric, as_numeric, is_python_number
+from flydsl.expr.operands import FlyValue
 from flydsl.expr.tree import Container, Tree, describe, flatten, is_leaf, is_same_leaf, leaf_type, typed
-from flydsl.expr.typing import FlyValue
 
 
 class Mismatch(Exception):

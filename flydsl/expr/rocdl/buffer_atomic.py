@@ -6,7 +6,7 @@ from typing import Any
 
 from flydsl import atoms
 from flydsl.atoms import CopyOp
-from flydsl.expr.atomic_atoms import AtomicOp, atomic_of
+from flydsl.expr.atomics import AtomicOp, atomic_of
 
 __all__ = ["BufferAtomic", "BufferAtomicAdd", "BufferAtomicMax", "BufferAtomicMin", "BufferAtomicPkAdd"]
 

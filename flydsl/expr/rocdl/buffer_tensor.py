@@ -10,11 +10,11 @@ from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import BUFFER, PointerType
 from flydsl.errors import ArgumentError
-from flydsl.expr import primitive
+from flydsl.expr.algebra import cosize
 from flydsl.expr.emit import emit_fly
+from flydsl.expr.memory import Tensor, get_iter, make_view
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.operands import element_name, located
-from flydsl.expr.typing import Tensor
 
 __all__ = [
     "MFMA",
@@ -52,18 +52,18 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_byt
     else:
         size = Int64(_MAX_BYTES) if max_size else _size_bytes(tensor)
     operands = [
-        primitive.get_iter(tensor).value,
+        get_iter(tensor).value,
         Int16(0).ir_value(),
         size.ir_value(),
         Int32(atoms.BufferCopy.resource_flags).ir_value(),
     ]
     pointer = emit_fly("make_ptr", operands, results=[PointerType(kind.element, BUFFER)]).result
-    return primitive.make_view(pointer, tensor.layout)
+    return make_view(pointer, tensor.layout)
 
 
 def _size_bytes(tensor: Tensor) -> Int64:
     """From the first to the last element."""
-    return _bounded(Int64(primitive.cosize(tensor.layout)) * (tensor.type.element_bits // 8))
+    return _bounded(Int64(cosize(tensor.layout)) * (tensor.type.element_bits // 8))
 
 
 def _bounded(size: Int64) -> Int64:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flydsl.expr import gpu
 from flydsl.expr.numeric import Int32
+from flydsl.expr.positions import Tuple3D, block_dim, block_idx, thread_idx
 from flydsl.expr.rocdl.intrinsic import call, result_type_first
+from flydsl.expr.rocdl.lane import readfirstlane
 
 __all__ = [
     "wave_id", "wavefrontsize", "workgroup_id_x", "workgroup_id_y", "workgroup_id_z", "workitem_id_x",
@@ -15,7 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _id(values: gpu.Tuple3D, axis: str, meaning: str) -> Callable[..., Any]:
+def _id(values: Tuple3D, axis: str, meaning: str) -> Callable[..., Any]:
     @result_type_first
     def read(res: Any = None) -> Any:
         return getattr(values, axis)
@@ -24,12 +25,12 @@ def _id(values: gpu.Tuple3D, axis: str, meaning: str) -> Callable[..., Any]:
     return read
 
 
-workitem_id_x = _id(gpu.thread_idx, "x", "thread's number in its workgroup")
-workitem_id_y = _id(gpu.thread_idx, "y", "thread's number in its workgroup")
-workitem_id_z = _id(gpu.thread_idx, "z", "thread's number in its workgroup")
-workgroup_id_x = _id(gpu.block_idx, "x", "workgroup's number in the grid")
-workgroup_id_y = _id(gpu.block_idx, "y", "workgroup's number in the grid")
-workgroup_id_z = _id(gpu.block_idx, "z", "workgroup's number in the grid")
+workitem_id_x = _id(thread_idx, "x", "thread's number in its workgroup")
+workitem_id_y = _id(thread_idx, "y", "thread's number in its workgroup")
+workitem_id_z = _id(thread_idx, "z", "thread's number in its workgroup")
+workgroup_id_x = _id(block_idx, "x", "workgroup's number in the grid")
+workgroup_id_y = _id(block_idx, "y", "workgroup's number in the grid")
+workgroup_id_z = _id(block_idx, "z", "workgroup's number in the grid")
 
 
 @result_type_first
@@ -41,9 +42,7 @@ def wavefrontsize(res: Any = None) -> Any:
 @result_type_first
 def wave_id(res: Any = None) -> Any:
     """The wave's number in its workgroup, Int32, the same in all its lanes."""
-    x, y, z = gpu.thread_idx
-    width, height, _ = gpu.block_dim
+    x, y, z = thread_idx
+    width, height, _ = block_dim
     thread = x + width * (y + height * z)
-    from flydsl.expr.rocdl.lane import readfirstlane
-
     return readfirstlane(thread // wavefrontsize())

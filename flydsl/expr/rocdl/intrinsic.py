@@ -19,10 +19,9 @@ from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.dialect.types import BUFFER, PointerType, fly_type
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.emit import emit, require_trace
+from flydsl.expr.emit import emit, require_trace, target_name
+from flydsl.expr.memory import Tensor, get_iter
 from flydsl.expr.numeric import Index, Integer, Numeric, as_numeric, is_python_number, numeric_class
-from flydsl.expr.target import target_name
-from flydsl.expr.typing import Tensor
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -211,14 +210,12 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
 
     A fly pointer is converted where convert-fly-to-rocdl gives it its LLVM form.
     """
-    from flydsl.expr import primitive
-
     if hasattr(value, "llvm_pointer") and space == _LDS:
         return value.llvm_pointer()
     if isinstance(value, Tensor):
         if space == _BUFFER:
             _require_whole(what, value)
-        value = primitive.get_iter(value)
+        value = get_iter(value)
     wanted = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
     given = getattr(value, "value", value)
     if isinstance(given, ir.Value) and given.type == wanted:

@@ -11,7 +11,7 @@ from flydsl.atoms.instruction_sets import CDNA4, FROM_CDNA3
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.emit import emit
+from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
@@ -27,7 +27,6 @@ from flydsl.expr.rocdl.intrinsic import (
     result_type_first,
     wrap,
 )
-from flydsl.expr.target import target_name
 
 __all__ = [
     "ds_read_b128", "ds_read_tr4_b64", "ds_read_tr6_b96", "ds_read_tr8_b64", "ds_read_tr16_b64", "ds_write_b128",

@@ -1,0 +1,73 @@
+"""Where a thread is: ids and dimensions of threads and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import emit, require_trace
+from flydsl.expr.numeric import Index, Int32
+
+_DIMENSIONS = ("x", "y", "z")
+
+
+def _id(operation: str, dimension: str) -> ir.Value:
+    if dimension not in _DIMENSIONS:
+        raise ArgumentError(f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'", at=user_location())
+    require_trace(f"gpu.{operation}")
+    attribute = ir.Attribute.parse(f"#gpu<dim {dimension}>")
+    return emit(f"gpu.{operation}", results=[element_type("index")], attributes={"dimension": attribute}).result
+
+
+class Tuple3D:
+    """Three Int32 values that are read where they are used: `.x`, `.y`, `.z`, or unpacked."""
+
+    def __init__(self, operation: str) -> None:
+        self._operation = operation
+
+    def _read(self, dimension: str) -> Any:
+        return Int32(Index.of(_id(self._operation, dimension)))
+
+    @property
+    def x(self) -> Any:
+        return self._read("x")
+
+    @property
+    def y(self) -> Any:
+        return self._read("y")
+
+    @property
+    def z(self) -> Any:
+        return self._read("z")
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._read, _DIMENSIONS)
+
+    def __getitem__(self, index: int) -> Any:
+        if index not in (0, 1, 2):
+            raise ArgumentError(f"{self!r}[{index!r}]: the dimensions are 0, 1 and 2", at=user_location())
+        return self._read(_DIMENSIONS[index])
+
+    def __repr__(self) -> str:
+        return f"<gpu.{self._operation} x, y, z>"
+
+
+thread_idx = Tuple3D("thread_id")
+block_idx = Tuple3D("block_id")
+block_dim = Tuple3D("block_dim")
+grid_dim = Tuple3D("grid_dim")
+
+
+def thread_id(dimension: str) -> ir.Value:
+    """The thread's id in its block along 'x', 'y' or 'z', as a bare index value."""
+    return _id("thread_id", dimension)
+
+
+def block_id(dimension: str) -> ir.Value:
+    """The block's id in the grid along 'x', 'y' or 'z', as a bare index value."""
+    return _id("block_id", dimension)
