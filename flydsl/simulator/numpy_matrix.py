@@ -9,7 +9,7 @@ import numpy as np
 
 from flydsl.simulator.exact import fma
 from flydsl.simulator.isa.matrix import MatrixShape
-from flydsl.simulator.numpy_values import DTYPES, Array
+from flydsl.simulator.numpy_values import DEFAULT_NAN, DTYPES, Array, constant
 from flydsl.simulator.waves import LANES
 
 
@@ -25,7 +25,7 @@ def matmul(a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: Ma
     if shape.result_type == "i32":
         total = product.astype(np.int64).astype(np.uint32) + accumulator
     else:
-        total = (product + accumulator.view(np.float32)).astype(np.float32).view(np.uint32)
+        total = _settled((product + accumulator.view(np.float32)).astype(np.float32)).view(np.uint32)
     return list(total.swapaxes(0, 1))
 
 
@@ -54,7 +54,12 @@ def _fused(left: Array, right: Array, accumulator: Array, shape: MatrixShape) ->
     total = accumulator
     for k in range(shape.k):
         total = fma(left[..., k][:, block, row], right[:, :, k][:, block, column], total)
-    return list(total.swapaxes(0, 1))
+    return list(_settled(total).swapaxes(0, 1))
+
+
+def _settled(x: Array) -> Array:
+    """Floats of which every NaN is the default one."""
+    return np.where(np.isnan(x), constant(f"i{8 * x.itemsize}", DEFAULT_NAN[x.dtype]).view(x.dtype)[0, 0], x)
 
 
 @cache

@@ -27,6 +27,8 @@ DTYPES: dict[str, Any] = {
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
 }
+DEFAULT_NAN = {DTYPES["f16"]: 0x7E00, DTYPES["f32"]: 0x7FC00000, DTYPES["f64"]: 0x7FF8 << 48}
+"""What an operation without a NaN among its operands gives where its result is none that IEEE 754 defines."""
 _SIGNED = {np.dtype(f"u{n}"): np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
 _COMPARE = {
     "eq": np.equal,
@@ -188,7 +190,8 @@ class NumpyValues:
         self._check_overflow_mode(x)
         if self._rounding(x.dtype) != rounding.NEAREST:
             return self.fma(x, x.dtype.type(1), y)
-        return self._flush_out(self._flush_in(x) + self._flush_in(y))
+        x, y = self._flush_in(x), self._flush_in(y)
+        return self._flush_out(self.settle_nan(x + y, x, y))
 
     def fsub(self, x: Array, y: Array) -> Array:
         return self.fadd(x, -y)
@@ -198,7 +201,8 @@ class NumpyValues:
         if self._rounding(x.dtype) != rounding.NEAREST:
             product_sign = np.signbit(x) ^ np.signbit(y)
             return self.fma(x, y, np.where(product_sign, x.dtype.type(-0.0), x.dtype.type(0)))
-        return self._flush_out(self._flush_in(x) * self._flush_in(y))
+        x, y = self._flush_in(x), self._flush_in(y)
+        return self._flush_out(self.settle_nan(x * y, x, y))
 
     def float_op(self, operation: str, x: Array, y: Array) -> Array:
         """fadd, fsub, fmul or fdiv, whatever the float mode."""
@@ -211,10 +215,21 @@ class NumpyValues:
     def fma(self, x: Array, y: Array, z: Array) -> Array:
         self._check_overflow_mode(x)
         x, y, z = self._flush_in(x), self._flush_in(y), self._flush_in(z)
-        return self._flush_out(rounding.fma(x, y, z, self._rounding(x.dtype)))
+        return self._flush_out(self.settle_nan(rounding.fma(x, y, z, self._rounding(x.dtype)), x, y, z))
 
     def scaled_fma(self, x: Array, y: Array, z: Array, exponent: Array) -> Array:
-        return self._flush_out(rounding.scaled_fma(x, y, z, signed(exponent), self._rounding(x.dtype)))
+        result = rounding.scaled_fma(x, y, z, signed(exponent), self._rounding(x.dtype))
+        return self._flush_out(self.settle_nan(result, x, y, z))
+
+    def settle_nan(self, result: Array, *operands: Array) -> Array:
+        """The result; where that is NaN, the first operand that is, made quiet, or else the default NaN."""
+        is_nan = np.isnan(result)
+        if not is_nan.any():
+            return result
+        chosen = constant(f"i{8 * result.itemsize}", DEFAULT_NAN[result.dtype]).view(result.dtype)
+        for x in reversed(operands):
+            chosen = np.where(np.isnan(x), exact.quiet(x), chosen)
+        return np.where(is_nan, chosen, result)
 
     def fneg(self, x: Array) -> Array:
         return -x
@@ -245,25 +260,25 @@ class NumpyValues:
 
     def canonicalize(self, x: Array) -> Array:
         """x with a signalling NaN made quiet, and denormals flushed where the mode says so."""
-        return self._flush_out(self._flush_in(x) * x.dtype.type(1))
+        return self._flush_out(exact.quiet(self._flush_in(x)))
 
     def floor(self, x: Array) -> Array:
-        return np.floor(self._flush_in(x))
+        return exact.quiet(np.floor(self._flush_in(x)))
 
     def ceil(self, x: Array) -> Array:
-        return np.ceil(self._flush_in(x))
+        return exact.quiet(np.ceil(self._flush_in(x)))
 
     def ftrunc(self, x: Array) -> Array:
-        return np.trunc(self._flush_in(x))
+        return exact.quiet(np.trunc(self._flush_in(x)))
 
     def roundeven(self, x: Array) -> Array:
-        return np.rint(self._flush_in(x))
+        return exact.quiet(np.rint(self._flush_in(x)))
 
     def sqrt(self, x: Array) -> Array:
         return self._through_double(np.sqrt, x)
 
     def rcp(self, x: Array) -> Array:
-        return self._through_double(np.reciprocal, x)
+        return self._through_double(lambda v: 1.0 / v, x)
 
     def rsq(self, x: Array) -> Array:
         return self._through_double(lambda v: np.where(v == 0, np.copysign(np.inf, v), 1.0 / np.sqrt(v)), x)
@@ -284,7 +299,8 @@ class NumpyValues:
     def ldexp(self, x: Array, exponent: Array) -> Array:
         """x times two to the (signed) exponent, rounded once."""
         bounded = np.clip(signed(exponent).astype(np.int32), -4096, 4096)
-        return self._flush_out(rounding.ldexp(self._flush_in(x), bounded, self._rounding(x.dtype)))
+        x = self._flush_in(x)
+        return self._flush_out(self.settle_nan(rounding.ldexp(x, bounded, self._rounding(x.dtype)), x))
 
     def frexp(self, x: Array) -> tuple[Array, Array]:
         """Mantissa in [0.5, 1) and i32 exponent; for 0, infinity and NaN the value itself and 0."""
@@ -294,7 +310,8 @@ class NumpyValues:
 
     def _through_double(self, function: Any, x: Array) -> Array:
         """Evaluate in f64 and round once: within 0.51 ulp for narrower types, inside what the ISA documents."""
-        return self._flush_out(np.asarray(function(self._flush_in(x).astype(np.float64))).astype(x.dtype))
+        x = self._flush_in(x)
+        return self._flush_out(self.settle_nan(np.asarray(function(x.astype(np.float64))).astype(x.dtype), x))
 
     def _check_overflow_mode(self, x: Array) -> None:
         if self.saturate_f16 and x.dtype == np.float16:

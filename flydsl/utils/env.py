@@ -18,6 +18,7 @@
 | `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
 | `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
+| `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
 | `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses |
 
 Source: section 5 of the architecture guide.
@@ -95,6 +96,11 @@ def simulator_backend() -> str:
     if value not in {"native", "lockstep"}:
         raise ArgumentError(f"FLYDSL_SIMULATOR_BACKEND={value!r} is neither native nor lockstep")
     return value
+
+
+def simulator_host() -> str:
+    """`FLYDSL_SIMULATOR_HOST`: native, or the name of a tier (`simulator.native.host`)."""
+    return text("FLYDSL_SIMULATOR_HOST") or "native"
 
 
 def simulator_threads() -> int | None:

@@ -85,11 +85,12 @@ def run_both(program: Program, waves: Waves, memory: Memory, symbols: dict[str, 
     (native,) = results
     for name in ("sgpr", "scc", "mode"):
         np.testing.assert_array_equal(getattr(native, name), getattr(waves, name), err_msg=f"{name} differs")
-    assert_same_vectors(native.vgpr[: len(waves.vgpr)], waves.vgpr)
-    assert_same_memory(native.lds[: waves.lds.size], waves.lds, "LDS")
-    assert_same_memory(native.scratch, waves.scratch, "scratch")
+    for row, (got, wanted) in enumerate(zip(native.vgpr, waves.vgpr, strict=False)):
+        np.testing.assert_array_equal(got, wanted, err_msg=f"row {row} of the vector registers differs")
+    np.testing.assert_array_equal(native.lds[: waves.lds.size], waves.lds, err_msg="LDS differs")
+    np.testing.assert_array_equal(native.scratch, waves.scratch, err_msg="scratch differs")
     for buffer, content in zip(buffers, after, strict=True):
-        assert_same_memory(content, buffer.data, buffer.name)
+        np.testing.assert_array_equal(content, buffer.data, err_msg=f"{buffer.name} differs")
 
 
 def _error_of(call: Callable[[], Any]) -> Exception | None:
@@ -98,46 +99,6 @@ def _error_of(call: Callable[[], Any]) -> Exception | None:
     except Exception as error:  # noqa: BLE001 - whatever it is, both backends shall raise it
         return error
     return None
-
-
-def assert_same_vectors(got: Array, expected: Array) -> None:
-    """Equal bits, except that a NaN may have another sign and payload: IEEE 754 leaves open which operand's it has."""
-    for row in range(len(expected)):
-        if not np.array_equal(got[row], expected[row]):
-            following = slice(row + 1, row + 2)
-            same = _same_numbers(got[row], expected[row])
-            if row + 1 < len(expected):
-                same |= _both(got[following][0], expected[following][0], _is_upper_half_of_nan)
-            np.testing.assert_array_equal(np.where(same, expected[row], got[row]), expected[row], f"row {row} differs")
-
-
-def assert_same_memory(got: Array, expected: Array, name: str) -> None:
-    """Equal bytes, but for NaNs as in `assert_same_vectors`."""
-    if np.array_equal(got, expected):
-        return
-    dwords = got.size // 4 * 4
-    got_dwords, expected_dwords = got[:dwords].view(np.uint32), expected[:dwords].view(np.uint32)
-    same = _same_numbers(got_dwords, expected_dwords)
-    same[:-1] |= _both(got_dwords, expected_dwords, _is_upper_half_of_nan)[1:]
-    np.testing.assert_array_equal(np.where(same, expected_dwords, got_dwords), expected_dwords, f"{name} differs")
-    np.testing.assert_array_equal(got[dwords:], expected[dwords:], f"{name} differs")
-
-
-def _same_numbers(got: Array, expected: Array) -> Array:
-    """Registers that are equal, or NaN as an f32, as halves, or as the upper half of an f64."""
-    nan32 = _both(got, expected, lambda x: (x & 0x7FFFFFFF) > 0x7F800000)
-    low, high = (_both(got, expected, lambda x, s=s: ((x >> s) & 0x7FFF) > 0x7C00) for s in (0, 16))
-    free = np.where(low, 0xFFFF, 0) | np.where(high, 0xFFFF0000, 0)
-    equal = ((got ^ expected) & ~free.astype(np.uint32)) == 0
-    return np.asarray(equal | nan32 | _both(got, expected, _is_upper_half_of_nan))
-
-
-def _is_upper_half_of_nan(x: Array) -> Array:
-    return np.asarray((x & 0x7FFFFFFF) >= 0x7FF00000)
-
-
-def _both(x: Array, y: Array, test: Any) -> Array:
-    return np.asarray(test(x) & test(y))
 
 
 def launch_both(program: Program, kernel: str, *, memory: Memory, **options: Any) -> LaunchStatistics:

@@ -8,7 +8,7 @@ matrix. With e counting the elements in a lane's registers:
 - C and D of f64: j is lane mod N, and rows go round the lane groups, one per register.
 
 Accumulation: products are exact and summed in f64, k ascending (i8: in integers), then C is added, then the sum is
-rounded once to the type of D; f64 is one fma per k, ascending, from C on. The ISA documents neither the order nor the
+rounded once to the type of D; f64 is one fma per k, ascending, from C on. A NaN is the default one. The ISA documents neither the order nor the
 intermediate rounding of hardware, so the last bit of an f32 result may differ from it.
 """
 

@@ -106,7 +106,8 @@ def _float_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], total
     total = flush_denormals(b, total, smallest)
     for p, q in zip(x, y, strict=True):
         p, q = (flush_denormals(b, b.fpext(v, "f32"), _SMALLEST_NORMAL["f16"]) for v in (p, q))
-        total = flush_denormals(b, b.float_op("fadd", total, b.float_op("fmul", p, q)), smallest)
+        rounded = b.settle_nan(b.float_op("fadd", total, b.float_op("fmul", p, q)), p, q, total)
+        total = flush_denormals(b, rounded, smallest)
     return total
 
 

@@ -15,6 +15,5 @@ wave returns with FALL_BACK before the instruction has had any effect, and goes 
 found and worded, and how `v_div_fmas_f64` treats results that are denormal. The test of the table lists the entries
 that have no handler at all: none.
 
-The sign and payload of a NaN that an operation with several NaNs gives may differ from the lock-step machine's. All
-other bits are the same.
+All bits are those of the lock-step machine, on every host: `host` says how.
 """

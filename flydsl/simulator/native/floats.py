@@ -6,14 +6,17 @@ The methods are those of `exact` and `numpy_values`; see there for their sources
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 from flydsl.simulator import elementary
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.ir import Value, constant
-from flydsl.simulator.native.values import NativeValues
+from flydsl.simulator.native.values import NativeValues, bits_of
 
 _TINY = {"f16": 2.0**-14, "f32": 2.0**-126, "f64": 2.0**-1022}
 _QUIET_BIT = {"f16": 1 << 9, "f32": 1 << 22, "f64": 1 << 51}
+_DEFAULT_NAN = {"f16": 0x7E00, "f32": 0x7FC00000, "f64": 0x7FF8 << 48}
 
 
 class NativeFloats(NativeValues):
@@ -60,32 +63,45 @@ class NativeFloats(NativeValues):
             raise NotImplementedError("f16 arithmetic with MODE.FP16_OVFL")
         self._check_mode(x.type)
 
+    def settle_nan(self, result: Value, *operands: Value) -> Value:
+        integer = f"i{bits_of(result.type)}"
+        chosen = constant(integer, _DEFAULT_NAN[result.type])
+        for x in reversed(operands):
+            chosen = self.select(self.is_nan(x), self.integer_bits(x), chosen)
+        quiet = self.or_(chosen, constant(integer, _QUIET_BIT[result.type])) if operands else chosen
+        return self.select(self.is_nan(result), self.bitcast(quiet, result.type), result)
+
     # --- arithmetic
 
     def fadd(self, x: Value, y: Value) -> Value:
         self._check_overflow_mode(x)
-        return self.flush_out(self.float_op("fadd", self.flush_in(x), self.flush_in(y)))
+        x, y = self.flush_in(x), self.flush_in(y)
+        return self.flush_out(self.settle_nan(self.float_op("fadd", x, y), x, y))
 
     def fsub(self, x: Value, y: Value) -> Value:
         return self.fadd(x, self.fneg(y))
 
     def fmul(self, x: Value, y: Value) -> Value:
         self._check_overflow_mode(x)
-        return self.flush_out(self.float_op("fmul", self.flush_in(x), self.flush_in(y)))
+        x, y = self.flush_in(x), self.flush_in(y)
+        return self.flush_out(self.settle_nan(self.float_op("fmul", x, y), x, y))
 
     def fma(self, x: Value, y: Value, z: Value) -> Value:
         self._check_overflow_mode(x)
         x, y, z = self.flush_in(x), self.flush_in(y), self.flush_in(z)
         if x.type == "f16":
-            return self.flush_out(self._convert("fptrunc", self._sum_to_odd(x, y, z, "f32"), "f16"))
-        return self.flush_out(self.intrinsic("fma", x, y, z))
+            total = self._convert("fptrunc", self._sum_to_odd(x, y, z, "f32"), "f16")
+        else:
+            total = self.intrinsic("fma", x, y, z)
+        return self.flush_out(self.settle_nan(total, x, y, z))
 
     def scaled_fma(self, x: Value, y: Value, z: Value, exponent: Value) -> Value:
         self._check_mode(x.type)
         if x.type == "f64":
             return self._scaled_fma_f64(x, y, z, exponent)
         total = self._sum_to_odd(x, y, z, "f64")
-        return self.flush_out(self.fptrunc_exactly(self.scale(total, exponent), x.type))
+        result = self.fptrunc_exactly(self.scale(total, exponent), x.type)
+        return self.flush_out(self.settle_nan(result, x, y, z))
 
     def _scaled_fma_f64(self, x: Value, y: Value, z: Value, exponent: Value) -> Value:
         """Where scaling makes a denormal, it would round a second time: that is left to the lock-step machine."""
@@ -96,7 +112,7 @@ class NativeFloats(NativeValues):
         no_product = self.or_(self.float_compare("oeq", x, zero), self.float_compare("oeq", y, zero))
         really_zero = self.and_(no_product, self.float_compare("oeq", total, zero))
         self.fall_back_where(self.and_(nearly_denormal, self.not_(really_zero)))
-        return self.flush_out(result)
+        return self.flush_out(self.settle_nan(result, x, y, z))
 
     def fall_back_where(self, condition: Value) -> None:
         raise NotImplementedError
@@ -180,25 +196,29 @@ class NativeFloats(NativeValues):
     # --- whole numbers and exponents
 
     def floor(self, x: Value) -> Value:
-        return self.intrinsic("floor", self.flush_in(x))
+        return self._whole("floor", x)
 
     def ceil(self, x: Value) -> Value:
-        return self.intrinsic("ceil", self.flush_in(x))
+        return self._whole("ceil", x)
 
     def ftrunc(self, x: Value) -> Value:
-        return self.intrinsic("trunc", self.flush_in(x))
+        return self._whole("trunc", x)
 
     def roundeven(self, x: Value) -> Value:
-        return self.intrinsic("roundeven", self.flush_in(x))
+        return self._whole("roundeven", x)
+
+    def _whole(self, intrinsic: str, x: Value) -> Value:
+        x = self.flush_in(x)
+        return self.settle_nan(self.intrinsic(intrinsic, x), x)
 
     def ldexp(self, x: Value, exponent: Value) -> Value:
         self._check_mode(x.type)
         x = self.flush_in(x)
         if x.type == "f64":
-            return self.flush_out(self._ldexp_f64(x, exponent))
+            return self.flush_out(self.settle_nan(self._ldexp_f64(x, exponent), x))
         wide = self._convert("fpext", x, "f64")
         bounded = self._clamp_signed(exponent, -1000, 900)
-        return self.flush_out(self.fptrunc_exactly(self.scale(wide, bounded), x.type))
+        return self.flush_out(self.settle_nan(self.fptrunc_exactly(self.scale(wide, bounded), x.type), x))
 
     def _ldexp_f64(self, x: Value, exponent: Value) -> Value:
         """In steps that fit an f64's exponent. Only the last one may round: before it, a number that a step of -969
@@ -241,32 +261,32 @@ class NativeFloats(NativeValues):
     # --- roots and transcendentals: evaluated in f64 and rounded once
 
     def sqrt(self, x: Value) -> Value:
-        return self._from_double(self.intrinsic("sqrt", self._as_double(x)), x.type)
+        return self._through_double(lambda wide: self.intrinsic("sqrt", wide), x)
 
     def rcp(self, x: Value) -> Value:
-        wide = self._as_double(x)
-        return self._from_double(self.float_op("fdiv", constant("f64", 1.0), wide), x.type)
+        return self._through_double(lambda wide: self.float_op("fdiv", constant("f64", 1.0), wide), x)
 
     def rsq(self, x: Value) -> Value:
-        wide = self._as_double(x)
-        root = self.float_op("fdiv", constant("f64", 1.0), self.intrinsic("sqrt", wide))
-        zero = self.float_compare("oeq", wide, constant("f64", 0.0))
-        return self._from_double(self.select(zero, self.copysign(constant("f64", math.inf), wide), root), x.type)
+        return self._through_double(self._rsq_f64, x)
 
-    def _as_double(self, x: Value) -> Value:
-        return self._convert("fpext", self.flush_in(x), "f64")
-
-    def _from_double(self, x: Value, type_: str) -> Value:
-        return self.flush_out(self.fptrunc_exactly(x, type_))
+    def _rsq_f64(self, x: Value) -> Value:
+        root = self.float_op("fdiv", constant("f64", 1.0), self.intrinsic("sqrt", x))
+        zero = self.float_compare("oeq", x, constant("f64", 0.0))
+        return self.select(zero, self.copysign(constant("f64", math.inf), x), root)
 
     def exp2(self, x: Value) -> Value:
-        return self._from_double(elementary.exp2(self, self._as_double(x)), x.type)
+        return self._through_double(partial(elementary.exp2, self), x)
 
     def log2(self, x: Value) -> Value:
-        return self._from_double(elementary.log2(self, self._as_double(x)), x.type)
+        return self._through_double(partial(elementary.log2, self), x)
 
     def sin_turns(self, x: Value) -> Value:
-        return self._from_double(elementary.sin_turns(self, self._as_double(x)), x.type)
+        return self._through_double(partial(elementary.sin_turns, self), x)
 
     def cos_turns(self, x: Value) -> Value:
-        return self._from_double(elementary.cos_turns(self, self._as_double(x)), x.type)
+        return self._through_double(partial(elementary.cos_turns, self), x)
+
+    def _through_double(self, function: Callable[[Value], Value], x: Value) -> Value:
+        x = self.flush_in(x)
+        result = self.fptrunc_exactly(function(self._convert("fpext", x, "f64")), x.type)
+        return self.flush_out(self.settle_nan(result, x))

@@ -1,18 +1,49 @@
-"""Machine code for the host's CPU, from LLVM IR: compile it, load it, look functions up."""
+"""Machine code for the host's CPU, from LLVM IR: compile it, load it, look functions up.
+
+Results shall not depend on the host, so code is not made for the CPU that happens to be there, but for one of few
+fixed *tiers*: the same IR gives the same machine code on all CPUs of a tier, whatever else they can do. What a tier
+may use is listed, not what it may not:
+
+- x86-64: the levels v3 (AVX2, FMA, F16C) and v4 (AVX-512 F, BW, CD, DQ, VL). All of their float instructions are those
+  of IEEE 754 to the bit. Arithmetic on f16 (AVX512-FP16) and bf16 is in neither: LLVM's conversions of f16 NaNs to integers
+  are wrong with it, and bf16 instructions flush denormals. An f16 is widened, which is exact, and rounded once.
+- arm64: what every ARMv8 has (NEON, with FMA and conversions of f16), and not the arithmetic on f16 of ARMv8.2.
+
+Where CPUs of these tiers differ in spite of IEEE 754 is in NaNs: which operand's an operation passes on, and the sign
+of a new one. Therefore the builder says so itself (`settle_nan`). No flag allows LLVM to reassociate or
+to contract, except a product that is exact; no function of a mathematical library is called (`elementary`).
+"""
 
 from __future__ import annotations
 
 import platform
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
 
-from flydsl.errors import SimulatorError
+from flydsl.errors import ArgumentError, SimulatorError
+from flydsl.utils import env
 
-_NEEDED_ON_X86 = ("f16c", "fma", "avx2")
-"""Without these LLVM calls library functions that no process of ours has."""
+
+@dataclass(frozen=True)
+class Tier:
+    """A set of CPUs for which the same code is made. needs: the features, in LLVM's names, that tell such a CPU."""
+
+    name: str
+    cpu: str
+    features: str
+    needs: tuple[str, ...]
+
+
+_AVX2 = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt")
+_AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
+_X86 = (Tier("avx2", "x86-64-v3", "", _AVX2), Tier("avx512", "x86-64-v4", "", _AVX512))
+_ARM = (Tier("neon", "generic", "+neon,+fp-armv8", ()),)
+TIERS = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
+"""By the machine's name, the least demanding one first."""
 
 
 class UnsupportedHost(SimulatorError):
@@ -29,18 +60,31 @@ def _binding() -> ModuleType:
 
 
 @cache
-def _host() -> tuple[str, str]:
-    """The CPU's name and features."""
-    binding = _binding()
-    features = binding.get_host_cpu_features()
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        missing = [f for f in _NEEDED_ON_X86 if not features.get(f)]
-        if missing:
-            raise UnsupportedHost(
-                f"the simulator's native code needs a CPU with {', '.join(missing)}",
-                hint='use the lock-step backend: backend="lockstep" or FLYDSL_SIMULATOR_BACKEND=lockstep',
-            )
-    return str(binding.get_host_cpu_name()), str(features.flatten())
+def available_tiers() -> tuple[Tier, ...]:
+    """Those that this CPU can run, the least demanding one first. UnsupportedHost if there are none."""
+    tiers = TIERS.get(platform.machine().lower(), ())
+    features = _binding().get_host_cpu_features() if any(tier.needs for tier in tiers) else {}
+    able = tuple(tier for tier in tiers if all(features.get(need) for need in tier.needs))
+    if able:
+        return able
+    missing = [need for tier in tiers[:1] for need in tier.needs if not features.get(need)]
+    raise UnsupportedHost(
+        f"the simulator's native code needs a CPU with {', '.join(missing) or 'AVX2 or NEON'}",
+        hint='use the lock-step backend: backend="lockstep" or FLYDSL_SIMULATOR_BACKEND=lockstep',
+    )
+
+
+@cache
+def tier() -> Tier:
+    """The one of this process: the best that the CPU can run, or what FLYDSL_SIMULATOR_HOST says."""
+    able, name = available_tiers(), env.simulator_host()
+    if name == "native":
+        return able[-1]
+    for candidate in able:
+        if candidate.name == name:
+            return candidate
+    names = ", ".join(["native", *(t.name for t in able)])
+    raise ArgumentError(f"FLYDSL_SIMULATOR_HOST={name!r} is none of {names}, which this CPU can run")
 
 
 def description() -> str:
@@ -49,7 +93,10 @@ def description() -> str:
     import llvmlite
 
     version = ".".join(map(str, binding.llvm_version_info))
-    return "\n".join([llvmlite.__version__, version, binding.get_default_triple(), *_host()])
+    chosen = tier()
+    return "\n".join(
+        [llvmlite.__version__, version, binding.get_default_triple(), chosen.name, chosen.cpu, chosen.features]
+    )
 
 
 def compile_module(llvm_ir: str, *, optimize: bool) -> bytes:
@@ -69,10 +116,10 @@ def _compiling_machine(opt_level: int) -> Any:
 
 
 def _target_machine(opt_level: int) -> Any:
-    binding = _binding()
-    cpu, features = _host()
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=cpu, features=features, opt=opt_level, jit=True, codemodel="jitdefault")
+    target, chosen = _binding().Target.from_default_triple(), tier()
+    return target.create_target_machine(
+        cpu=chosen.cpu, features=chosen.features, opt=opt_level, jit=True, codemodel="jitdefault"
+    )
 
 
 class Loader:

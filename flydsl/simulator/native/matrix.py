@@ -167,13 +167,20 @@ class _Product:
         """The row of D: rounded to its type after C, which still stands there, is added."""
         body = self._body
         if self._shape.result_type == "f64":
-            return total
+            return self._settled(total)
         c = body.load(self._result_row, d, 4)
         if self._type == "i32":
             return body.emit(f"add {self._row} {total}, {c}")
         wide = body.emit(f"fpext {self._result_row} {c} to {self._row}")
         exact = body.emit(f"fadd {self._row} {total}, {wide}")
-        return body.emit(f"fptrunc {self._row} {exact} to {self._result_row}")
+        return self._settled(body.emit(f"fptrunc {self._row} {exact} to {self._result_row}"))
+
+    def _settled(self, row: str) -> str:
+        """A row of floats in which every NaN is the default one."""
+        is_nan = self._body.emit(f"fcmp uno {self._result_row} {row}, zeroinitializer")
+        nan = f"splat ({scalar_type(self._shape.result_type)} 0x7FF8000000000000)"
+        mask = f"<{self._shape.n} x i1>"
+        return self._body.emit(f"select {mask} {is_nan}, {self._result_row} {nan}, {self._result_row} {row}")
 
 
 class _Typed:
