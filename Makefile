@@ -12,7 +12,7 @@ PARALLEL := --numprocesses auto --dist loadfile
 # A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it.
 BROWSER := -rs -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest tests/browser
 
-.PHONY: help setup browser lab test fast lint types bench clean
+.PHONY: help setup browser lab test fast lint types bench fuzz clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -44,6 +44,9 @@ types: setup ## Check types with mypy
 
 bench: setup ## Measure import, first call, each stage, warm call; also writes build/bench.json
 	$(PY) -m tests.benchmarks
+
+fuzz: setup ## Every fuzzer for many trials, with another seed each time; FUZZ="listings --seed 1 --count 500" for others
+	$(PY) -m tests.fuzz $(FUZZ)
 
 clean: ## Remove what was built and cached, but not .venv
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -27,6 +27,10 @@ _RELOCATION = struct.Struct("<QQq")
 _RELOCATED_BYTES = {1: 4, 2: 4, 3: 8, 4: 4, 5: 8, 6: 4, 7: 4, 8: 4, 9: 4, 10: 4, 11: 4, 13: 8, 14: 2}
 """By type (LLVM, AMDGPUUsage, "Relocation Records"); 12 is not in use."""
 
+_MOST_REGISTERS = 1024  # of any kind, of any generation
+_MOST_KERNARG_BYTES = 1 << 16
+_MOST_NAME_BYTES, _NAMES_PER_FILE = 1 << 16, 16
+
 _ROUND_MODES = ("near_even", "plus_infinity", "minus_infinity", "zero")
 _DENORM_MODES = ("flush_src_dst", "flush_dst", "flush_src", "flush_none")
 
@@ -158,7 +162,7 @@ def read_hsaco(data: bytes) -> Hsaco:
         text = elf.section(".text")
         kernels = {str(k[".name"]): _kernel_info(elf, text, target, k) for k in metadata["amdhsa.kernels"]}
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise HsacoError(f"the code object's metadata is not as documented: {error!r}") from error
+        raise HsacoError(f"the code object's metadata is not as documented: {error!r:.300}") from error
     return Hsaco(target, elf.content(text), text.address, kernels)
 
 
@@ -176,6 +180,8 @@ def read_contents(data: bytes) -> Contents:
     filled: dict[str, list[slice]] = {}
     for name, content in sections.items():
         if name.startswith(".rela."):
+            if len(content) % _RELOCATION.size:
+                raise HsacoError(f"section {name} of the code object ends within a relocation")
             filled[name.removeprefix(".rela")] = [_relocated(*entry) for entry in _RELOCATION.iter_unpack(content)]
     return Contents(sections, filled)
 
@@ -195,7 +201,10 @@ def decode_kernel_descriptor(data: bytes, arch_name: str) -> KernelDescriptor:
     lds, scratch, kernarg, entry, rsrc3, rsrc1, rsrc2, properties, preload = struct.unpack("<III4xq20xIIIHH4x", data)
     gfx12 = major >= 12
     unified = major == 9 and (minor >= 4 or stepping == 10)
-    wide_user_sgpr_count = major == 12 and minor >= 5
+    user_sgpr_count = _bits(rsrc2, 1, 6 if major == 12 and minor >= 5 else 5)
+    user_sgprs = tuple(_user_sgprs(properties, preload))
+    if sum(register.sgpr_count for register in user_sgprs) > user_sgpr_count:
+        raise HsacoError(f"the kernel descriptor asks for more values than its {user_sgpr_count} user SGPRs hold")
     return KernelDescriptor(
         lds_bytes=lds,
         scratch_bytes=scratch,
@@ -206,8 +215,8 @@ def decode_kernel_descriptor(data: bytes, arch_name: str) -> KernelDescriptor:
         compute_pgm_rsrc3=rsrc3,
         kernel_code_properties=properties,
         kernarg_preload=preload,
-        user_sgpr_count=_bits(rsrc2, 1, 6 if wide_user_sgpr_count else 5),
-        user_sgprs=tuple(_user_sgprs(properties, preload)),
+        user_sgpr_count=user_sgpr_count,
+        user_sgprs=user_sgprs,
         workgroup_id_x=_bit(rsrc2, 7),
         workgroup_id_y=_bit(rsrc2, 8),
         workgroup_id_z=_bit(rsrc2, 9),
@@ -248,28 +257,53 @@ def _kernel_info(elf: _Elf, text: _Section, target: str, kernel: Mapping[str, An
     stop = start + elf.symbol(symbol.removesuffix(".kd")).size
     if not 0 <= start <= stop <= text.size:
         raise HsacoError(f"kernel {name!r} has its code at {start}..{stop}, outside of .text ({text.size} bytes)")
-    total_vgprs, agprs = int(kernel[".vgpr_count"]), int(kernel.get(".agpr_count", 0))
-    required = kernel.get(".reqd_workgroup_size")
+    numbers = _Numbers(name, kernel)
+    total_vgprs, agprs = numbers.get(".vgpr_count", _MOST_REGISTERS), numbers.get(".agpr_count", _MOST_REGISTERS, 0)
+    if agprs > total_vgprs and descriptor.accum_offset is not None:
+        raise HsacoError(f"kernel {name!r} has {agprs} AGPRs among {total_vgprs} vector registers")
+    kernarg_bytes = numbers.get(".kernarg_segment_size", _MOST_KERNARG_BYTES)
     return KernelInfo(
         name=name,
         symbol=symbol,
-        kernarg_bytes=int(kernel[".kernarg_segment_size"]),
-        args=tuple(_kernel_arg(i, arg) for i, arg in enumerate(kernel.get(".args", ()))),
-        lds_bytes=int(kernel[".group_segment_fixed_size"]),
-        scratch_bytes=int(kernel[".private_segment_fixed_size"]),
-        wave_size=int(kernel[".wavefront_size"]),
-        max_workgroup_size=int(kernel[".max_flat_workgroup_size"]),
-        required_workgroup_size=(int(required[0]), int(required[1]), int(required[2])) if required else None,
-        sgprs=int(kernel[".sgpr_count"]),
+        kernarg_bytes=kernarg_bytes,
+        args=tuple(_kernel_arg(name, i, arg, kernarg_bytes) for i, arg in enumerate(kernel.get(".args", ()))),
+        lds_bytes=numbers.get(".group_segment_fixed_size"),
+        scratch_bytes=numbers.get(".private_segment_fixed_size"),
+        wave_size=numbers.get(".wavefront_size"),
+        max_workgroup_size=numbers.get(".max_flat_workgroup_size"),
+        required_workgroup_size=_required_workgroup_size(name, kernel.get(".reqd_workgroup_size")),
+        sgprs=numbers.get(".sgpr_count", _MOST_REGISTERS),
         vgprs=_vgprs(elf, name, total_vgprs, agprs, unified=descriptor.accum_offset is not None),
         agprs=agprs,
         total_vgprs=total_vgprs,
-        sgpr_spills=int(kernel.get(".sgpr_spill_count", 0)),
-        vgpr_spills=int(kernel.get(".vgpr_spill_count", 0)),
+        sgpr_spills=numbers.get(".sgpr_spill_count", default=0),
+        vgpr_spills=numbers.get(".vgpr_spill_count", default=0),
         uses_dynamic_stack=bool(kernel.get(".uses_dynamic_stack", False)),
         descriptor=descriptor,
         code_range=(start, stop),
     )
+
+
+class _Numbers:
+    """The numbers of one kernel's, or argument's, metadata."""
+
+    def __init__(self, owner: str, entries: Mapping[str, Any]) -> None:
+        self._owner, self._entries = owner, entries
+
+    def get(self, key: str, most: int = 0xFFFF_FFFF, default: int | None = None) -> int:
+        """A whole number from 0 to `most`. HsacoError for anything else, KeyError where it has to be there."""
+        value = self._entries[key] if default is None else self._entries.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+            raise HsacoError(f"{key} of {self._owner!r} is {value!r:.100}: it is a number from 0 to {most}")
+        return value
+
+
+def _required_workgroup_size(kernel: str, sizes: Any) -> tuple[int, int, int] | None:
+    if not sizes:
+        return None
+    if not isinstance(sizes, list) or len(sizes) != 3 or not all(isinstance(n, int) and 1 <= n < 1 << 32 for n in sizes):
+        raise HsacoError(f".reqd_workgroup_size of {kernel!r} is {sizes!r:.100}: it is three numbers")
+    return sizes[0], sizes[1], sizes[2]
 
 
 def _vgprs(elf: _Elf, kernel: str, total_vgprs: int, agprs: int, *, unified: bool) -> int:
@@ -278,12 +312,23 @@ def _vgprs(elf: _Elf, kernel: str, total_vgprs: int, agprs: int, *, unified: boo
     if not agprs or not unified:
         return total_vgprs
     exact = elf.symbols.get(f"{kernel}.num_vgpr")
-    return exact.value if exact else total_vgprs - agprs
+    rounded = total_vgprs - agprs
+    if exact is None:
+        return rounded
+    if not rounded - 4 < exact.value <= rounded:
+        raise HsacoError(f"kernel {kernel!r} has {exact.value} VGPRs by its symbol, {rounded} by its metadata")
+    return exact.value
 
 
-def _kernel_arg(index: int, arg: Mapping[str, Any]) -> KernelArg:
-    kind = str(arg[".value_kind"])
-    return KernelArg(str(arg.get(".name", f"arg{index}")), int(arg[".offset"]), int(arg[".size"]), kind)
+def _kernel_arg(kernel: str, index: int, arg: Mapping[str, Any], kernarg_bytes: int) -> KernelArg:
+    name = str(arg.get(".name", f"arg{index}"))
+    numbers = _Numbers(name, arg)
+    offset, size = numbers.get(".offset"), numbers.get(".size")
+    if offset + size > kernarg_bytes:
+        raise HsacoError(
+            f"argument {name!r} of kernel {kernel!r} ends at byte {offset + size} of a kernarg segment of {kernarg_bytes}"
+        )
+    return KernelArg(name, offset, size, str(arg[".value_kind"]))
 
 
 def _metadata(elf: _Elf) -> Mapping[str, Any]:
@@ -293,7 +338,7 @@ def _metadata(elf: _Elf) -> Mapping[str, Any]:
         if owner == b"AMDGPU" and kind == _NT_AMDGPU_METADATA:
             try:
                 metadata = msgpack.unpackb(content)
-            except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
+            except (ValueError, TypeError, OverflowError, msgpack.exceptions.UnpackException) as error:
                 raise HsacoError(f"the code object's metadata is not valid MessagePack: {error}") from error
             if isinstance(metadata, dict):
                 return metadata
@@ -338,7 +383,7 @@ class _Elf:
     """The part of ELF64 little-endian that a code object needs: sections, symbols and notes, every read checked."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
+        self._data, self._name_bytes = data, 0
         if data[:4] != b"\x7fELF":
             raise HsacoError(f"not a code object: it starts with {data[:4]!r}, not with ELF's magic number")
         if data[4:6] != b"\x02\x01":
@@ -347,6 +392,7 @@ class _Elf:
         if machine != _EM_AMDGPU:
             raise HsacoError(f"not a code object: its ELF machine is {machine}, AMD GPUs are {_EM_AMDGPU}")
         self.sections = self._read_sections()
+        self._check_sizes()
         self.symbols = self._read_symbols()
 
     def section(self, name: str) -> _Section:
@@ -394,6 +440,12 @@ class _Elf:
             for name, kind, _flags, address, offset, size, link in headers
         ]
 
+    def _check_sizes(self) -> None:
+        """Sections that overlap could hold, all together, much more than the file."""
+        size = sum(s.size for s in self.sections if s.kind != _SHT_NOBITS)
+        if size > len(self._data):
+            raise HsacoError(f"the sections of the code object take {size} bytes, and it has {len(self._data)}")
+
     def _read_symbols(self) -> dict[str, _Symbol]:
         """Local symbols too, where the linker kept them; .dynsym is what is left in a stripped file."""
         symbols = {}
@@ -409,9 +461,10 @@ class _Elf:
         return symbols
 
     def _string(self, position: int) -> str:
-        stop = self._data.find(b"\0", position)
-        if stop < 0 or position > len(self._data):
-            raise HsacoError(f"the code object ends within a name at byte {position}")
+        stop = self._data.find(b"\0", position, position + _MOST_NAME_BYTES) if position < len(self._data) else -1
+        self._name_bytes += stop - position
+        if stop < 0 or self._name_bytes > _NAMES_PER_FILE * len(self._data):  # names may share their ends
+            raise HsacoError(f"the code object has no name at byte {position}")
         return self._data[position:stop].decode("utf-8", "replace")
 
     def _unpack(self, layout: str, position: int) -> tuple[Any, ...]:

@@ -19,6 +19,10 @@ class UnknownInstruction(SimulatorError):
     """An instruction, or a form of one, whose semantics are not in the table; raised when a wave reaches it."""
 
 
+class RegisterFault(SimulatorError):
+    """An access to a vector register that the kernel was not given; raised when a wave reaches it."""
+
+
 class Trap(SimulatorError):
     """The program executed s_trap."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from flydsl.arch import GFX942, Arch
@@ -15,6 +16,7 @@ from flydsl.simulator.counters import Counting, LaunchCounters, current_counting
 from flydsl.simulator.counters.lockstep import CountingMachine
 from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.dispatch import Dim3, Dispatch, LaunchStatistics, LdsSize
+from flydsl.simulator.errors import RegisterFault
 from flydsl.simulator.lockstep import Machine, Step
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.numpy_values import Array
@@ -25,6 +27,8 @@ from flydsl.utils import env
 
 _WAVES_PER_BATCH = 512
 _STATE_BYTES_PER_BATCH = 1 << 28
+_MOST_SCRATCH_BYTES = 131_056
+"""What LLVM's back end for gfx9 gives a thread at most."""
 BACKENDS = ("native", "lockstep")
 
 
@@ -74,7 +78,7 @@ def launch(
         from flydsl.simulator.native.machine import run
 
         threads = threads or env.simulator_threads()
-        statistics = run(dispatch, limit, threads, lambda: bound_steps(program), counts)
+        statistics = run(dispatch, limit, threads, lambda: bound_steps(dispatch), counts)
     if counting is not None and counts is not None:
         counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts))
     return statistics
@@ -142,7 +146,7 @@ def new_machine(
     counts: Array | None = None,
 ) -> Machine:
     """A machine whose first waves are those of the workgroups; it does the checks that are turned on, or counts."""
-    steps, limit = bound_steps(dispatch.program), instruction_limit or checks.instruction_limit()
+    steps, limit = bound_steps(dispatch), instruction_limit or checks.instruction_limit()
     if enabled := checks.enabled_checks():
         return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled)
     waves = dispatch.waves(workgroup_ids)
@@ -153,11 +157,31 @@ def new_machine(
 _bound: WeakKeyDictionary[Program, list[Step]] = WeakKeyDictionary()
 
 
-def bound_steps(program: Program) -> list[Step]:
-    """The program's instructions as callables, bound at the first launch."""
+class _HasRegisters(Protocol):
+    program: Program
+    vgprs: int
+    agprs: int
+
+
+def bound_steps(work: _HasRegisters) -> Sequence[Step]:
+    """The program's instructions as callables, bound at the first launch, for waves with so many registers."""
+    program = work.program
     if program not in _bound:
         _bound[program] = bind_program(program)
-    return _bound[program]
+    beyond = program.beyond(work.vgprs, work.agprs)
+    if not beyond:
+        return _bound[program]
+    steps = list(_bound[program])
+    for i in beyond:
+        steps[i] = _refusing(program.instructions[i].beyond(work.vgprs, work.agprs))
+    return steps
+
+
+def _refusing(error: RegisterFault) -> Step:
+    def refuse(machine: Machine) -> None:
+        raise error
+
+    return refuse
 
 
 def _kernel(program: Program, name: str) -> KernelInfo:
@@ -175,6 +199,7 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
             raise LaunchError(f"{name} {sizes!r} is not a tuple of three whole numbers, such as (4, 1, 1)")
     if min(grid) < 1 or min(block) < 1:
         raise LaunchError(f"grid {grid} and block {block} must be at least 1 in every dimension")
+    _check_registers(arch, kernel)
     threads = block[0] * block[1] * block[2]
     if threads > arch.max_workgroup_size:
         raise LaunchError(f"block {block} has {threads} threads; a workgroup has at most {arch.max_workgroup_size}")
@@ -187,9 +212,30 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
         raise LaunchError(
             f"kernel {kernel.name!r} was compiled for block {kernel.required_workgroup_size}, not {block}"
         )
+    if kernel.scratch_bytes > _MOST_SCRATCH_BYTES:
+        raise LaunchError(
+            f"kernel {kernel.name!r} asks for {kernel.scratch_bytes} bytes of scratch; a thread has at most "
+            f"{_MOST_SCRATCH_BYTES}"
+        )
     if lds_bytes > arch.lds_bytes_per_workgroup:
         raise LaunchError(
             f"kernel {kernel.name!r} asks for {lds_bytes} bytes of LDS; there are {arch.lds_bytes_per_workgroup}"
+        )
+
+
+def _check_registers(arch: Arch, kernel: KernelInfo) -> None:
+    """The metadata, from which everybody reads the numbers, must agree with the descriptor, which decides."""
+    granted = kernel.descriptor.vgpr_granules * arch.vgpr_files[LANES].encoding_granule
+    first_agpr = kernel.descriptor.accum_offset or 0
+    if kernel.total_vgprs > granted or (kernel.agprs and first_agpr + kernel.agprs > granted):
+        raise LaunchError(
+            f"kernel {kernel.name!r} has {kernel.vgprs} VGPRs and {kernel.agprs} AGPRs by its metadata, and by its "
+            f"descriptor {granted} of both"
+        )
+    if max(kernel.vgprs, kernel.agprs) > arch.addressable_vgprs:
+        raise LaunchError(
+            f"kernel {kernel.name!r} has {kernel.vgprs} VGPRs and {kernel.agprs} AGPRs; an instruction can name "
+            f"{arch.addressable_vgprs} of each"
         )
 
 

@@ -143,8 +143,9 @@ class Machine(NumpyMemory):
             except NotImplementedError as reason:
                 self._stop_at(pc)
                 raise self.instruction.unknown_form(reason) from reason
-            except SimulatorError:
+            except SimulatorError as error:
                 self._stop_at(pc)
+                error.located(self.instruction.location)
                 raise
             self._executed += 1
             if self._following is None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from flydsl.simulator.errors import RegisterFault
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.numpy_matrix import matmul
 from flydsl.simulator.numpy_values import Array, NumpyValues
@@ -86,13 +87,22 @@ class NumpyLanes(NumpyValues):
         return result
 
     def read_register(self, register: Register, index: Array) -> Array:
-        rows = row_of(register) + index[:, 0].astype(np.intp)
+        rows = self._indexed_rows(register, index)
         return self.waves.vgpr[rows, self._selected_indices()]
 
     def write_register(self, register: Register, index: Array, value: Array) -> None:
-        rows = np.broadcast_to(row_of(register) + index[:, 0].astype(np.intp), self.selected_count)
+        rows = np.broadcast_to(self._indexed_rows(register, index), self.selected_count)
         waves = self._selected_indices()
         self.waves.vgpr[rows, waves] = np.where(self.exec_mask(), value, self.waves.vgpr[rows, waves])
+
+    def _indexed_rows(self, register: Register, index: Array) -> Array:
+        rows: Array = row_of(register) + index[:, 0].astype(np.intp)
+        if rows.max() >= self.waves.vgprs:
+            raise RegisterFault(
+                f"v{rows.max()}, which is v{register.first} at index {int(index.max())}, is beyond the "
+                f"{self.waves.vgprs} VGPRs that the kernel was given"
+            )
+        return rows
 
     def _selected_indices(self) -> Array:
         return np.arange(self.waves.count)[self.selection]

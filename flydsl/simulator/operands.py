@@ -27,6 +27,8 @@ _SPECIAL_REGISTERS = {
     "exec_hi": (EXEC + 1, 1),
 }
 _TTMP0 = 108
+_FILE_SIZES = {"s": 128, "ttmp": 16, "v": 1024, "a": 1024}
+"""The most registers that any architecture can name."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def parse_operand(text: str) -> Operand:
 
 
 def parse_atom(text: str) -> Atom:
-    """Read what stands inside of the operand modifiers."""
+    """Read what stands inside of the operand modifiers. ValueError for registers that no architecture has."""
     register = _parse_register(text)
     if register is not None:
         return register
@@ -216,9 +218,9 @@ def _parse_register(text: str) -> Register | None:
         return None
     file, first = match[1], int(match[2])
     last = int(match[3]) if match.lastindex == 3 else first
-    if file == "ttmp":
-        return Register("s", _TTMP0 + first, last - first + 1)
-    return Register(file, first, last - first + 1)
+    if not first <= last < _FILE_SIZES[file]:
+        raise ValueError(f"there are no registers {text}")
+    return Register("s" if file == "ttmp" else file, first + (_TTMP0 if file == "ttmp" else 0), last - first + 1)
 
 
 def split_operands(text: str) -> list[str]:

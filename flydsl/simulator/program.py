@@ -13,7 +13,8 @@ import numpy as np
 from flydsl.arch import GFX942, Arch, get_arch
 from flydsl.errors import SourceLocation
 from flydsl.hsaco import KernelInfo, read_hsaco
-from flydsl.simulator.errors import ListingError, UnknownInstruction
+from flydsl.simulator import admission
+from flydsl.simulator.errors import ListingError, RegisterFault, UnknownInstruction
 from flydsl.simulator.isa import TABLE
 from flydsl.simulator.isa.spellings import SPELLINGS
 from flydsl.simulator.isa.table import IMPLICIT, Semantics
@@ -59,6 +60,15 @@ class Instruction:
         """The error for an instruction that cannot be executed."""
         return UnknownInstruction(
             f"the simulator does not know {problem}: {self.listed.text} (ISA line {self.listed.line})", at=self.location
+        )
+
+    def beyond(self, vgprs: int, agprs: int) -> RegisterFault:
+        """The error for an instruction whose registers a wave with so many does not have."""
+        return RegisterFault(
+            f"{self.mnemonic} uses registers that the kernel was not given: it has {vgprs} VGPRs and {agprs} AGPRs\n"
+            f"  instruction: {self.listed.text} (ISA line {self.listed.line})",
+            at=self.location,
+            hint="the code object's metadata says how many there are (.vgpr_count, .agpr_count): is the listing its own?",
         )
 
     def unknown_form(self, reason: Exception) -> UnknownInstruction:
@@ -109,6 +119,21 @@ class Program:
     def variable_storage(self) -> np.ndarray[Any, Any]:
         return page_aligned(self.variables.content)
 
+    @cached_property
+    def _registers_needed(self) -> np.ndarray[Any, Any]:
+        """(instructions, 2): how many VGPRs and AGPRs a wave must have for each instruction."""
+        needed = np.zeros((len(self.instructions), 2), np.int64)
+        for i, instruction in enumerate(self.instructions):
+            for register in admission.registers((*instruction.results, *instruction.sources)):
+                if register.file != "s":
+                    column = int(register.file == "a")
+                    needed[i, column] = max(needed[i, column], register.first + register.count)
+        return needed
+
+    def beyond(self, vgprs: int, agprs: int) -> list[int]:
+        """The instructions with a register that a wave with so many vector registers does not have."""
+        return [int(i) for i in np.flatnonzero((self._registers_needed > (vgprs, agprs)).any(axis=1))]
+
     def unknown_instructions(self) -> list[Instruction]:
         """The instructions whose mnemonic or number of operands the table does not have."""
         return [i for i in self.instructions if i.semantics is None]
@@ -140,6 +165,7 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
         raise ListingError(
             f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
         ) from error
+    suffix = encoding[1] if encoding else _implied_encoding(modifiers)
     semantics = _look_up(mnemonic, modifiers, register_indexing)
     problem = "" if semantics else " under ".join(filter(None, (mnemonic, register_indexing)))
     results: tuple[Operand, ...] = ()
@@ -148,13 +174,21 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
         try:
             _check_clamp(semantics, modifiers)
             results, sources = _assign(semantics, operands)
+            if semantics.sources != ("...",):
+                admission.check(semantics, operands, modifiers, suffix)
             if mnemonic.endswith("_i64"):
                 wide = (type_ in ("i64", "u64") for type_ in semantics.sources)
                 sources = tuple(_sign_extended(s) if w else s for s, w in zip(sources, wide, strict=False))
         except ValueError as error:
             semantics, problem = None, f"this form of {mnemonic} ({error})"
-    suffix = encoding[1] if encoding else ""
     return Instruction(index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem)
+
+
+def _implied_encoding(modifiers: Modifiers) -> str:
+    """The assembler also takes a mnemonic without its suffix: then the modifiers say which encoding is meant."""
+    if not modifiers.values.keys().isdisjoint(admission.DPP_CONTROLS):
+        return "dpp"
+    return "" if modifiers.values.keys().isdisjoint(admission.SDWA_SELECTORS) else "sdwa"
 
 
 def _sign_extended(source: Operand | None) -> Operand | None:

@@ -53,6 +53,7 @@ class Waves:
         self.workgroup = np.repeat(np.arange(len(workgroup_ids)), self.waves_per_workgroup)
         self.sgpr = np.zeros((self.count, SGPR_FILE_SIZE), np.uint32)
         self.scc = np.zeros((self.count, 1), np.bool_)
+        self.vgprs = vgprs
         rows = ACCUMULATION_ROW + agprs if agprs else vgprs
         self.vgpr = np.zeros((rows, self.count, LANES), np.uint32)
         self.pc = np.full(self.count, entry)

@@ -98,7 +98,7 @@ class SharedWaves(Waves):
         self._group = group
         waves, self.lds, scratch = storage
         self.workgroup_ids = [workgroup_id]
-        self.block = like.block
+        self.block, self.vgprs = like.block, like.vgprs
         self.lds_bytes, self.scratch_bytes = like.lds_bytes, like.scratch_bytes
         self.lds_stride, self.scratch_stride = like.lds_stride, like.scratch_stride
         self.waves_per_workgroup = self.count = like.count

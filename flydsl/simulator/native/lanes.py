@@ -104,11 +104,18 @@ class NativeLanes(NativeFloats):
         self.write_row(self._indexed_row(register, index), value)
 
     def _indexed_row(self, register: Any, index: Value) -> str:
-        """Index is an i32 below 256: within the wave block, whatever the register."""
-        offset = self.mul(self.zext(index, "i64"), constant("i64", layout.ROW_BYTES))
-        return self.body.pointer(self.register_pointer(register), offset.text)
+        """Index is an i32. Beyond the kernel's registers the lock-step machine says so."""
+        distance = self.mul(self.zext(index, "i64"), constant("i64", layout.ROW_BYTES))
+        first = Value(self.body.load("i64", self.record_pointer(layout.slot_offset(register.slot))), "i64", False)
+        offset = self.add(first, distance)
+        end = Value(self.body.load("i64", self.wave_pointer(layout.VGPR_END)), "i64", False)
+        self.fall_back_if(self.icmp("uge", offset, end).text)
+        return self.wave_pointer(offset.text)
 
-    def register_pointer(self, register: Any) -> str:
+    def record_pointer(self, offset: int) -> str:
+        raise NotImplementedError
+
+    def fall_back_if(self, condition: str) -> None:
         raise NotImplementedError
 
     def write_row(self, pointer: str, value: Value, ignores_exec: bool = False) -> None:

@@ -101,6 +101,7 @@ class LaunchBlock(Block):
         block.set(layout.SCRATCH_STRIDE, template.scratch_stride)
         block.set(layout.BUFFERS, self._buffers.ctypes.data)
         block.set(layout.BUFFER_COUNT, len(self._buffers))
+        block.set(layout.VGPR_END, layout.VGPR + layout.ROW_BYTES * self._work.vgprs)
         block.set(layout.OBSERVER, library().counting["observe"] if self._counts else 0)
 
     def records(self, mode: FloatMode, pc: int | None = None) -> Array:
@@ -110,11 +111,19 @@ class LaunchBlock(Block):
         bound = bound_program(self._work.program, mode)
         with self._lock:
             if mode.bits not in self._records:
-                records = bound.at_launch(self._work.symbols)
+                records = self._within_registers(bound.at_launch(self._work.symbols))
                 if self._counts:
                     records = counting_records(records, self._work.program)
                 self._add_records(mode, records, at)
             return self._records[mode.bits]
+
+    def _within_registers(self, records: Array) -> Array:
+        """What has registers that a wave does not have is left to the lock-step machine, which says so."""
+        beyond = self._work.program.beyond(self._work.vgprs, self._work.agprs)
+        if beyond:
+            records = records.copy()
+            records[beyond, 0] = library().fall_back_address
+        return records
 
     def _add_records(self, mode: FloatMode, records: Array, at: SourceLocation | None) -> None:
         count = len(self._records)

@@ -37,6 +37,7 @@ BUFFER_COUNT = 624
 WORKSPACE = 632
 COUNTING = 640  # the thread's counting block, where the launch counts
 OBSERVER = 648  # the function to call after every vector access that succeeded, or null
+VGPR_END = 656  # where the VGPRs end that the kernel was given
 
 VGPR = 1024
 WAVE_BYTES = VGPR + 2 * ACCUMULATION_ROW * ROW_BYTES

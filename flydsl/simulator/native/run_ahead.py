@@ -71,7 +71,7 @@ class _Continued(Execution):
     """An execution all of whose workgroups have started."""
 
     def __init__(self, work: _Continuation, limit: int) -> None:
-        super().__init__(work, limit, lambda: bound_steps(work.program))
+        super().__init__(work, limit, lambda: bound_steps(work))
         self._continuation = work
         self.launch.set(layout.LAUNCH_NEXT, self.launch.workgroup_count)
 

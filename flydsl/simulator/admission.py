@@ -1,0 +1,267 @@
+"""Which operands and modifiers an instruction may have: what the assembler of gfx942 would not accept is refused here.
+
+A listing is somebody's file. Both backends turn the numbers in it into places of memory, so every instruction goes
+through here when it is decoded, whatever its family: nothing that is bound later has to be distrusted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from flydsl.simulator.dpp import lane_pattern
+from flydsl.simulator.isa.table import IMPLICIT, Semantics
+from flydsl.simulator.operands import (
+    SGPR_FILE_SIZE,
+    Immediate,
+    Keyword,
+    Modifiers,
+    Operand,
+    Register,
+    Symbol,
+)
+from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
+
+_SHIFTS = frozenset(("row_shl", "row_shr", "row_ror", "wave_shl", "wave_shr", "wave_rol", "wave_ror"))
+DPP_CONTROLS = _SHIFTS | {"quad_perm", "row_mirror", "row_half_mirror", "row_newbcast", "row_bcast"}
+SDWA_SELECTORS = frozenset(("dst_sel", "src0_sel", "src1_sel"))
+
+_TO_SCALAR = ("v_readlane_b32", "v_readfirstlane_b32")
+_MATRIX = ("v_mfma_", "v_smfmac_")
+_WITH_AGPRS = (*_MATRIX, "v_accvgpr_")
+_FLOATS = ("f16", "f32", "f64", "mix")
+
+_PARTS = {"DWORD", "WORD_0", "WORD_1", "BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3"}
+_WORDS_OF = {
+    "dst_sel": _PARTS,
+    "src0_sel": _PARTS,
+    "src1_sel": _PARTS,
+    "dst_unused": {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"},
+}
+_CHOICES = {"mul": (2, 4), "div": (2,), "row_bcast": (15, 31)}
+_RANGES = {
+    "cbsz": (0, 7),
+    "abid": (0, 15),
+    "blgp": (0, 7),
+    "row_mask": (0, 15),
+    "bank_mask": (0, 15),
+    "row_newbcast": (0, 15),
+    "row_shl": (1, 15),
+    "row_shr": (1, 15),
+    "row_ror": (1, 15),
+    "wave_shl": (1, 1),
+    "wave_shr": (1, 1),
+    "wave_rol": (1, 1),
+    "wave_ror": (1, 1),
+    "offset0": (0, 255),
+    "offset1": (0, 255),
+}
+_OFFSETS = {
+    "ds": (0, 0xFFFF),
+    "buffer": (0, 0xFFF),
+    "global": (-0x1000, 0xFFF),
+    "scratch": (-0x1000, 0xFFF),
+    "flat": (0, 0xFFF),
+    "s": (-(1 << 20), (1 << 20) - 1),
+}
+"""What `offset:` holds, by the beginning of the mnemonic."""
+
+_LISTS = {"op_sel": 1, "op_sel_hi": 1, "neg_lo": 1, "neg_hi": 1, "neg": 1, "quad_perm": 3}
+"""Modifiers that are lists of up to four numbers, from 0 to this one."""
+
+
+def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifiers, encoding: str) -> None:
+    """ValueError says which operand or modifier the instruction cannot have. operands: results first."""
+    family = semantics.mnemonic.partition("_")[0]
+    for name in modifiers.values:
+        _check_modifier(name, modifiers, family)
+    if "dpp" in encoding:
+        _check_lanes(modifiers)
+    words = [w for w in (*semantics.results, *semantics.sources) if w not in IMPLICIT]
+    results = sum(w not in IMPLICIT for w in semantics.results)
+    for i, (operand, word, places) in enumerate(zip(operands, words, _places(semantics, words, results), strict=True)):
+        _check_operand(operand, word, places, is_packed=semantics.packed)
+        _check_signs(operand, word, is_result=i < results, is_packed=semantics.packed, encoding=encoding)
+        if "sdwa" in encoding:
+            _check_sdwa(operand, word, modifiers, source=i - results)
+
+
+def registers(operands: Iterable[Operand | None]) -> Iterator[Register]:
+    """The registers among some operands."""
+    return (o.atom for o in operands if o is not None and isinstance(o.atom, Register))
+
+
+# --- operands
+
+
+def _places(semantics: Semantics, words: Sequence[str], results: int) -> Iterator[str]:
+    """For each word where its operand may be: a register file, several of them, "#" for a constant."""
+    family = semantics.mnemonic.partition("_")[0]
+    last = len(words) - 1
+    for i, word in enumerate(words):
+        is_result = i < results
+        if word in ("imm", "word", "label"):
+            yield "#"
+        elif word == "register":
+            yield "v"
+        elif family == "s" or word == "mask":
+            yield "s" if is_result else "s#"
+        elif family == "v":
+            yield _of_vector_instruction(semantics.mnemonic, is_result=is_result, is_last=i == last)
+        elif family == "buffer" and i >= last - 1:  # the resource and the scalar offset
+            yield "s" if i < last else "s#"
+        else:
+            yield "s" if family in ("global", "scratch") and i == last else "va"
+
+
+def _of_vector_instruction(mnemonic: str, *, is_result: bool, is_last: bool) -> str:
+    if is_result:
+        return "s" if mnemonic in _TO_SCALAR else "va" if mnemonic.startswith(_WITH_AGPRS) else "v"
+    if mnemonic.startswith(_MATRIX):
+        return "va#" if is_last and mnemonic.startswith("v_mfma_") else "va"
+    return "vas#" if mnemonic.startswith(_WITH_AGPRS) else "vs#"
+
+
+def _check_operand(operand: Operand, word: str, places: str, *, is_packed: bool) -> None:
+    atom = operand.atom
+    if isinstance(atom, Register):
+        _check_register(atom, word, places, is_packed=is_packed)
+    elif word == "label":
+        if not isinstance(atom, (Symbol, Keyword)):
+            raise ValueError("a branch to what is no label")
+    elif isinstance(atom, Keyword):
+        if word != "word" and not (word == "any" and atom.text == "off"):
+            raise ValueError(f"{atom.text} as an operand")
+    elif "#" not in places:
+        raise ValueError(f"{_spelled(atom)} where there must be a register")
+    elif isinstance(atom, Immediate):
+        _check_immediate(atom, word)
+    elif isinstance(atom, Symbol):
+        if word != "i32":
+            raise ValueError(f"the address of {atom.name} as {word}")
+    elif word != "i64":
+        raise ValueError(f"{atom.name} as {word}")
+
+
+def _check_sdwa(operand: Operand, word: str, modifiers: Modifiers, *, source: int) -> None:
+    """source: which of the sources it is; a result is before all of them."""
+    if word == "mask":
+        if not isinstance(operand.atom, Register):
+            raise ValueError("a constant as a mask in SDWA")
+    elif source >= 2:
+        raise ValueError("SDWA of more than two sources")
+    elif source < 0 and register_count(word) != 1 and modifiers.text("dst_sel", "DWORD") != "DWORD":
+        raise ValueError("a part of a register for a wide result")
+
+
+def _check_signs(operand: Operand, word: str, *, is_result: bool, is_packed: bool, encoding: str) -> None:
+    if (operand.negate or operand.absolute) and (is_result or is_packed or word not in _FLOATS):
+        raise ValueError(f"negation or absolute value of an operand of type {word}")
+    if operand.sign_extend and encoding != "sdwa":
+        raise ValueError("sext outside of SDWA")
+
+
+def _check_register(register: Register, word: str, places: str, *, is_packed: bool) -> None:
+    name = _spelled(register)
+    if register.file not in places:
+        kind = {"s": "scalar", "v": "vector", "a": "accumulation"}[register.file]
+        raise ValueError(f"the {kind} register {name} here")
+    size = SGPR_FILE_SIZE if register.file == "s" else ACCUMULATION_ROW
+    if not 0 <= register.first < register.first + register.count <= size:
+        raise ValueError(f"{name}: there is no such register")
+    wanted = register_count(word, is_packed=is_packed)
+    if wanted is None:
+        if register.count > 2:
+            raise ValueError(f"{name} as an address")
+    elif register.count != wanted:
+        raise ValueError(f"{name} for {wanted} register{'s' * (wanted > 1)}")
+    alignment = 1 if register.count == 1 else 4 if register.file == "s" and register.count > 2 else 2
+    if register.first % alignment:
+        raise ValueError(f"{name} does not begin at a multiple of {alignment}")
+
+
+def register_count(word: str, *, is_packed: bool = False) -> int | None:
+    """How many registers an operand of this word takes; None where the operand decides.
+
+    >>> register_count("f64x4"), register_count("mask"), register_count("f32", is_packed=True)
+    (8, 2, 2)
+    """
+    if word == "any":
+        return None
+    type_, _, count = word.rstrip("~").partition("x")
+    if type_ in ("f16", "i16", "mi"):  # f16x2 too, and "mix"
+        return 1
+    width = 2 if type_ in ("i64", "f64", "mask") or (is_packed and not count) else 1
+    return width * int(count or 1)
+
+
+def _check_immediate(atom: Immediate, word: str) -> None:
+    if word == "word":
+        raise ValueError(f"the number {atom.value} as a name")
+    if word == "imm":
+        if isinstance(atom.value, float) or not -0x8000 <= atom.value <= 0xFFFF:
+            raise ValueError(f"{atom.value} as a number of 16 bits")
+    elif isinstance(atom.value, float):
+        _check_float(atom, word)
+    elif not -(1 << 31) <= atom.value < 1 << 32:
+        raise ValueError(f"{atom.value} as a number of 32 bits")
+
+
+def _check_float(atom: Immediate, word: str) -> None:
+    if word == "offset":
+        raise ValueError(f"{atom.value} as an offset")
+    types = {"mix": ("f16", "f32"), "mask": ("i64",)}.get(word, (word.rstrip("~").partition("x")[0],))
+    try:
+        for type_ in types:
+            atom.bits(type_)
+    except OverflowError:
+        raise ValueError(f"{atom.value} as {word}") from None
+
+
+def _spelled(atom: object) -> str:
+    if not isinstance(atom, Register):
+        return str(getattr(atom, "text", getattr(atom, "name", getattr(atom, "value", atom))))
+    last = atom.first + atom.count - 1
+    return f"{atom.file}{atom.first}" if atom.count == 1 else f"{atom.file}[{atom.first}:{last}]"
+
+
+# --- modifiers
+
+
+def _check_modifier(name: str, modifiers: Modifiers, family: str) -> None:
+    value = modifiers.values[name]
+    if name in _LISTS:
+        _check_list(name, value)
+    elif name in _WORDS_OF:
+        if value not in _WORDS_OF[name]:
+            raise ValueError(f"{name}:{value}")
+    elif name in _CHOICES:
+        if value not in _CHOICES[name]:
+            raise ValueError(f"{name}:{value}")
+    elif name in _RANGES:
+        _check_range(name, value, *_RANGES[name])
+    elif name == "offset" and not isinstance(value, str):  # ds_swizzle has words for its patterns
+        _check_range(name, value, *_OFFSETS.get(family, (0, 0)))
+    elif not isinstance(value, (int, str)):
+        raise ValueError(f"{name}:{value}")
+
+
+def _check_list(name: str, value: object) -> None:
+    most = _LISTS[name]
+    numbers = value if isinstance(value, tuple) else (value,)
+    if len(numbers) > 4 or not all(isinstance(n, int) and 0 <= n <= most for n in numbers):
+        raise ValueError(f"{name}:{value}: up to four numbers, at most {most}")
+
+
+def _check_range(name: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"{name}:{value} is not from {low} to {high}")
+
+
+def _check_lanes(modifiers: Modifiers) -> None:
+    """Every lane takes its operand from one of the 64."""
+    try:
+        pattern = lane_pattern(modifiers)
+    except NotImplementedError as error:
+        raise ValueError(str(error)) from None
+    if not ((pattern.source >= 0) & (pattern.source < LANES)).all():
+        raise ValueError("a lane beyond the last")

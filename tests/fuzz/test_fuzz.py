@@ -1,0 +1,15 @@
+"""Every fuzzer for a few trials; `make fuzz` makes many."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.__main__ import fuzzers
+
+FUZZERS = fuzzers()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FUZZERS)
+def test_a_few_trials(name: str) -> None:
+    FUZZERS[name](1, 100)
