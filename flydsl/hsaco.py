@@ -301,7 +301,11 @@ class _Numbers:
 def _required_workgroup_size(kernel: str, sizes: Any) -> tuple[int, int, int] | None:
     if not sizes:
         return None
-    if not isinstance(sizes, list) or len(sizes) != 3 or not all(isinstance(n, int) and 1 <= n < 1 << 32 for n in sizes):
+    if (
+        not isinstance(sizes, list)
+        or len(sizes) != 3
+        or not all(isinstance(n, int) and 1 <= n < 1 << 32 for n in sizes)
+    ):
         raise HsacoError(f".reqd_workgroup_size of {kernel!r} is {sizes!r:.100}: it is three numbers")
     return sizes[0], sizes[1], sizes[2]
 

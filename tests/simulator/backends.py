@@ -14,8 +14,7 @@ import numpy as np
 from flydsl.simulator import LaunchStatistics, Memory, Program, counting, launch
 from flydsl.simulator.lockstep import Machine
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.native import layout
-from flydsl.simulator.native.group import Group
+from flydsl.simulator.native.group import WorkgroupSlot
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.registers import bind_program
 from flydsl.simulator.waves import Dim3, Waves
@@ -52,14 +51,14 @@ def run_native(program: Program, waves: Waves, memory: Memory, symbols: dict[str
     """The state that the native backend ends in."""
     work = OneWorkgroup(program, memory, symbols, waves)
     execution = Execution(work, INSTRUCTION_LIMIT, lambda: bind_program(program))
-    group = Group(waves, execution.launch)
+    group = WorkgroupSlot(waves, execution.launch.block)
     state = group.waves((0, 0, 0))
     for name in ("sgpr", "scc", "vgpr", "lds", "scratch"):
         getattr(state, name)[: len(getattr(waves, name))] = getattr(waves, name)
     for w in range(waves.count):
         execution.launch.fill_wave(group.wave(w), int(waves.pc[w]))
-    execution.launch.set(layout.LAUNCH_NEXT, 1)
-    group.set(layout.GROUP_ACTIVE, 1)
+    execution.launch.block.next = 1
+    group.block.active = 1
     execution.execute(group)
     return group.waves((0, 0, 0))
 

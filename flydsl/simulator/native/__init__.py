@@ -6,9 +6,9 @@ same table as the lock-step machine executes, compiled by LLVM, and kept on disk
 
 How to read this package: `layout` says where things lie. `shape` takes an instruction apart. `ir`, `values`, `floats`,
 `lanes`, `memory`, `matrix` and `handler` together are the builder that writes LLVM IR; `reading` and `writing` bind
-operands to it, `generate` puts a handler together. `runtime` and its parts are the functions that handlers call and the
-scheduler. `host` compiles and loads, `cache` keeps, `library` finds handlers, `bound_program` makes records.
-`group`, `launch_block` and `machine` run a launch. `counting` and `runtime_counting` count what it does.
+operands to it, `generate` puts a handler together. `runtime` has the functions that handlers call and the scheduler, in
+C. `host` compiles and loads, `cache` keeps, `library` finds handlers, `bound_program` makes records. `group`,
+`launch_block` and `machine` run a launch, `counting` counts what it does.
 
 What native code cannot or may not do, it leaves to the lock-step machine, one instruction of one wave at a time: the
 wave returns with FALL_BACK before the instruction has had any effect, and goes on after it. That is how every error is

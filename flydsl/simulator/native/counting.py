@@ -1,11 +1,12 @@
 """Native counting: the memory in which a thread counts, and the records that lead through the counting handlers.
 
 The records of a launch that counts are followed by a second copy. In the first one every handler is one that counts
-and goes on to the handler which the second one has at the same place. `runtime_counting` has the native side.
+and goes on to the handler which the second one has at the same place. `runtime/count.c` has the native side.
 """
 
 from __future__ import annotations
 
+from ctypes import sizeof
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,20 +25,11 @@ from flydsl.simulator.program import Program
 Array = np.ndarray[Any, Any]
 
 _ACCESSES = frozenset({"VMEM load", "VMEM store", "VMEM atomic", "LDS"})
-_ENTRY_FIELDS = {
-    "executions": layout.ENTRY_EXECUTIONS,
-    "active_lanes": layout.ENTRY_ACTIVE_LANES,
-    "global_bytes": layout.ENTRY_GLOBAL_BYTES,
-    "global_lines": layout.ENTRY_GLOBAL_LINES,
-    "lds_bytes": layout.ENTRY_LDS_BYTES,
-    "lds_passes": layout.ENTRY_LDS_PASSES,
-    "lds_phases": layout.ENTRY_LDS_PHASES,
-}
-_PATTERN_FIELDS = {
-    "lds_uncounted": layout.PATTERN_UNCOUNTED,
-    "lds_max_ways": layout.PATTERN_MAX_WAYS,
-    "scratch_bytes": layout.PATTERN_SCRATCH_BYTES,
-}
+_ENTRY_FIELDS = (
+    *("executions", "active_lanes", "global_bytes", "global_lines"),
+    *("lds_bytes", "lds_passes", "lds_phases"),
+)
+_PATTERN_FIELDS = {"lds_uncounted": "uncounted", "lds_max_ways": "max_ways", "scratch_bytes": "scratch_bytes"}
 
 
 @dataclass(frozen=True)
@@ -78,17 +70,14 @@ class ThreadCounts:
         self._count = len(program.instructions)
         self._plan = _plan(program)
         accessing = self._plan.accessing
-        entries_end = layout.COUNTING_ENTRIES + layout.RECORD_BYTES * (self._count + 1)
-        self._block = aligned_zeros(entries_end + layout.PATTERN_BYTES * len(accessing))
-        self._entries = self._words(layout.COUNTING_ENTRIES, entries_end, layout.RECORD_BYTES)
-        self._patterns = self._words(entries_end, self._block.size, layout.PATTERN_BYTES)
-        places = self.address + entries_end + layout.PATTERN_BYTES * np.arange(len(accessing))
-        self._entries[accessing, layout.ENTRY_PATTERN // 8] = places
-        self._patterns[:, layout.PATTERN_RULE // 8] = self._plan.rule_addresses
+        start = sizeof(layout.Counting)
+        end = start + sizeof(layout.Entry) * (self._count + 1)
+        self._block = aligned_zeros(end + sizeof(layout.Pattern) * len(accessing))
+        self._entries = self._block[start:end].view(layout.Entry)
+        self._patterns = self._block[end:].view(layout.Pattern)
+        self._entries["pattern"][accessing] = self.address + end + sizeof(layout.Pattern) * np.arange(len(accessing))
+        self._patterns["rule"] = self._plan.rule_addresses
         self.fallen_back = no_counts(self._count)  # what the lock-step machine counts for this thread
-
-    def _words(self, start: int, stop: int, stride: int) -> Array:
-        return self._block[start:stop].view(np.int64).reshape(-1, stride // 8)
 
     @property
     def address(self) -> int:
@@ -97,16 +86,16 @@ class ThreadCounts:
     def counts(self) -> Array:
         """As `counters.raw` has them, but for what the lock-step machine counted."""
         counts = no_counts(self._count)
-        for name, offset in _ENTRY_FIELDS.items():
-            counts[name] = self._entries[: self._count, offset // 8]
-        for name, offset in _PATTERN_FIELDS.items():
-            counts[name][self._plan.accessing] = self._patterns[:, offset // 8]
+        for name in _ENTRY_FIELDS:
+            counts[name] = self._entries[name][: self._count]
+        for name, field in _PATTERN_FIELDS.items():
+            counts[name][self._plan.accessing] = self._patterns[field]
         return counts
 
 
 @cache
 def _lds_rule(arch: Arch, mnemonic: str) -> Array | None:
-    """Which lanes compete in an LDS access: see `layout.RULE_DWORDS` and what follows."""
+    """Which lanes compete in an LDS access: a `layout.Rule`."""
     operation = lds_operation(arch, mnemonic)
     if operation is None:
         return None

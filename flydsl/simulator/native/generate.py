@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from flydsl.simulator.native.handler import HandlerBuilder, function_text
 from flydsl.simulator.native.reading import Reader
-from flydsl.simulator.native.runtime import complete_module
 from flydsl.simulator.native.shape import Shape
 from flydsl.simulator.native.writing import Writer
 
@@ -50,10 +49,10 @@ def _packed(builder: HandlerBuilder, shape: Shape) -> None:
 
 
 def module_text(handlers: Iterable[Handler]) -> str:
-    """One module of several handlers."""
+    """One module of several handlers, which declares what they call."""
     texts: list[str] = []
     declarations: set[str] = set()
     for handler in handlers:
         texts.append(handler.text)
         declarations |= handler.declarations
-    return complete_module("\n".join(texts), declarations)
+    return "\n".join([*sorted(declarations), *texts]) + "\n"

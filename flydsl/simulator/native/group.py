@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctypes import addressof, sizeof
 from typing import Any
 
 import numpy as np
@@ -21,70 +22,43 @@ def aligned_zeros(size_bytes: int) -> Array:
     return storage[start : start + size_bytes]
 
 
-class Block:
-    """Memory that native code knows, accessed field by field: 64 bits at a multiple of 8 bytes."""
+class WorkgroupSlot:
+    """A place for workgroups to execute, one after the other. `block` is what native code knows of it."""
 
-    def __init__(self, storage: Array) -> None:
-        self.storage = storage
-        self._words = storage.view(np.int64)
-
-    @property
-    def address(self) -> int:
-        return int(self.storage.ctypes.data)
-
-    def get(self, offset: int) -> int:
-        return int(self._words[offset >> 3])
-
-    def set(self, offset: int, value: int) -> None:
-        self._words[offset >> 3] = value
-
-
-class Group(Block):
-    """A place for one workgroup to execute, one after the other."""
-
-    def __init__(self, template: Waves, launch: Block, counting_block: int = 0) -> None:
-        """template: the waves of some workgroup of the launch. counting_block: where the thread counts, or 0."""
-        super().__init__(aligned_zeros(layout.GROUP_BYTES))
-        self._launch = launch
+    def __init__(self, template: Waves, launch: layout.Launch, counting: int = 0) -> None:
+        """template: the waves of some workgroup of the launch. counting: the address where the thread counts, or 0."""
+        self._launch = launch  # native code has its address
         self.wave_count = template.count
         self._waves = aligned_zeros(layout.WAVE_STRIDE * template.count)
         self._lds = aligned_zeros(max(template.lds_stride, 1))
         self._scratch = aligned_zeros(max(template.scratch.size, 1))
-        self._workspace = aligned_zeros(layout.WORKSPACE_BYTES)
+        self._workspace = aligned_zeros(sizeof(layout.Workspace))
         self._template = template
         self.slices = 0
-        self.set(layout.GROUP_LAUNCH, launch.address)
-        self.set(layout.GROUP_WAVES, self._waves.ctypes.data)
-        self.set(layout.GROUP_LDS, self._lds.ctypes.data)
-        self.set(layout.GROUP_SCRATCH, self._scratch.ctypes.data)
+        lds, scratch, workspace = (a.ctypes.data for a in (self._lds, self._scratch, self._workspace))
+        self.block = layout.Group(launch=addressof(launch), waves=self._waves.ctypes.data, lds=lds, scratch=scratch)
         for w in range(template.count):
             wave = self.wave(w)
-            wave.set(layout.LDS, self._lds.ctypes.data)
-            wave.set(layout.SCRATCH, self._scratch.ctypes.data + LANES * template.scratch_stride * w)
-            wave.set(layout.WORKSPACE, self._workspace.ctypes.data)
-            wave.set(layout.COUNTING, counting_block)
-
-    def wave(self, w: int) -> Block:
-        """The block of wave w."""
-        start = layout.WAVE_STRIDE * w
-        return Block(self._waves[start : start + layout.WAVE_STRIDE])
+            wave.lds, wave.scratch = lds, scratch + LANES * template.scratch_stride * w
+            wave.workspace, wave.counting = workspace, counting
 
     @property
-    def is_active(self) -> bool:
-        return self.get(layout.GROUP_ACTIVE) != 0
+    def address(self) -> int:
+        return addressof(self.block)
+
+    def wave(self, w: int) -> layout.Wave:
+        """Wave w, as native code has it."""
+        return layout.Wave.from_buffer(self._waves.data, layout.WAVE_STRIDE * w)
 
     @property
     def workgroup(self) -> int:
-        return self.get(layout.GROUP_WORKGROUP)
-
-    @property
-    def current_wave(self) -> int:
-        return self.get(layout.GROUP_WAVE)
+        """The linear id of the one that is or was in execution."""
+        return self.block.workgroup
 
     def instruction_index(self, w: int) -> int:
         """Of the next instruction of wave w."""
         wave = self.wave(w)
-        return (wave.get(layout.PC) - wave.get(layout.RECORDS)) // layout.RECORD_BYTES
+        return (wave.pc - wave.records) // layout.RECORD_BYTES
 
     def waves(self, workgroup_id: Dim3) -> SharedWaves:
         """The state of the workgroup, in place. Program counters, statuses and counts are copies: see `put_back`."""
@@ -92,10 +66,12 @@ class Group(Block):
 
 
 class SharedWaves(Waves):
-    """One workgroup of a `Group`."""
+    """One workgroup of a `WorkgroupSlot`."""
 
-    def __init__(self, group: Group, workgroup_id: Dim3, like: Waves, storage: tuple[Array, Array, Array]) -> None:
-        self._group = group
+    def __init__(
+        self, slot: WorkgroupSlot, workgroup_id: Dim3, like: Waves, storage: tuple[Array, Array, Array]
+    ) -> None:
+        self._slot = slot
         waves, self.lds, scratch = storage
         self.workgroup_ids = [workgroup_id]
         self.block, self.vgprs = like.block, like.vgprs
@@ -105,15 +81,15 @@ class SharedWaves(Waves):
         self.workgroup = np.zeros(self.count, np.intp)
         self.scratch = scratch[: like.scratch.size]
         self.sgpr = self._field(waves, 0, np.uint32, (SGPR_FILE_SIZE,), (4,))
-        self.scc = self._field(waves, layout.SCC, np.bool_, (1,), (1,))
-        self.mode = self._field(waves, layout.MODE, np.uint32, (1,), (4,))
+        self.scc = self._field(waves, layout.Wave.scc.offset, np.bool_, (1,), (1,))
+        self.mode = self._field(waves, layout.Wave.mode.offset, np.uint32, (1,), (4,))
         rows = 2 * ACCUMULATION_ROW
-        by_wave = self._field(waves, layout.VGPR, np.uint32, (rows, LANES), (layout.ROW_BYTES, 4))
+        by_wave = self._field(waves, layout.Wave.vgpr.offset, np.uint32, (rows, LANES), (layout.ROW_BYTES, 4))
         self.vgpr = by_wave.swapaxes(0, 1)
-        status = self._field(waves, layout.STATUS, np.uint32, (), ())
+        status = self._field(waves, layout.Wave.status.offset, np.uint32, (), ())
         self.status = np.where(status <= ENDED, status, RUNNING).astype(np.uint8)  # others only left native code
-        self.executed = self._field(waves, layout.EXECUTED, np.int64, (), ()).copy()
-        self.pc = np.array([group.instruction_index(w) for w in range(self.count)])
+        self.executed = self._field(waves, layout.Wave.executed.offset, np.int64, (), ()).copy()
+        self.pc = np.array([slot.instruction_index(w) for w in range(self.count)])
 
     def _field(self, waves: Array, offset: int, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
         """A field of all wave blocks: the first axis is the wave."""
@@ -122,7 +98,6 @@ class SharedWaves(Waves):
 
     def put_back(self, w: int) -> None:
         """Let the native code go on with wave w at its pc, with its status and count."""
-        wave = self._group.wave(w)
-        wave.set(layout.PC, wave.get(layout.RECORDS) + layout.RECORD_BYTES * int(self.pc[w]))
-        wave.set(layout.EXECUTED, int(self.executed[w]))
-        wave.storage[layout.STATUS : layout.STATUS + 4].view(np.uint32)[0] = self.status[w]
+        wave = self._slot.wave(w)
+        wave.pc = wave.records + layout.RECORD_BYTES * int(self.pc[w])
+        wave.executed, wave.status = int(self.executed[w]), int(self.status[w])

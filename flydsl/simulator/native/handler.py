@@ -43,26 +43,26 @@ class HandlerBuilder(NativeMatrix):
         return Value(f"<{', '.join('i1 true' if lane else 'i1 false' for lane in lanes)}>", "i1", True, True)
 
     def read_scc(self) -> Value:
-        byte = Value(self.body.load("i8", self.wave_pointer(layout.SCC)), "i8", False)
+        byte = Value(self.body.load("i8", self.wave_pointer(layout.Wave.scc.offset)), "i8", False)
         return self.icmp("ne", byte, constant("i8", 0))
 
     def write_scc(self, value: Value) -> None:
         if value.lanes:
             raise NotImplementedError("a value per lane for SCC")
-        self.body.store(self.zext(value, "i8"), self.wave_pointer(layout.SCC))
+        self.body.store(self.zext(value, "i8"), self.wave_pointer(layout.Wave.scc.offset))
 
     # --- control
 
     def next_pc(self) -> Value:
-        index = self.lshr(self._distance_from(layout.RECORDS), constant("i64", _RECORD_SHIFT))
+        index = self.lshr(self._distance_from(layout.Wave.records.offset), constant("i64", _RECORD_SHIFT))
         after = self.shl(self.add(index, constant("i64", 1)), constant("i64", _CODE_SHIFT))
         return self.add(after, constant("i64", CODE_BASE))
 
     def jump(self, address: Value) -> None:
         index = self.lshr(self.sub(address, constant("i64", CODE_BASE)), constant("i64", _CODE_SHIFT))
-        count = Value(self.body.load("i64", self.wave_pointer(layout.RECORD_COUNT)), "i64", False)
+        count = Value(self.body.load("i64", self.wave_pointer(layout.Wave.record_count.offset)), "i64", False)
         self.fall_back_if(self.icmp("uge", index, count).text)
-        records = self.body.load("ptr", self.wave_pointer(layout.RECORDS))
+        records = self.body.load("ptr", self.wave_pointer(layout.Wave.records.offset))
         self._target = self.body.pointer(records, self.shl(index, constant("i64", _RECORD_SHIFT)).text)
 
     def branch(self, condition: Value, slot: int) -> None:
@@ -81,17 +81,17 @@ class HandlerBuilder(NativeMatrix):
         self._leave = (RUNNING, True)
 
     def read_mode(self) -> Value:
-        return Value(self.body.load("i32", self.wave_pointer(layout.MODE)), "i32", False)
+        return Value(self.body.load("i32", self.wave_pointer(layout.Wave.mode.offset)), "i32", False)
 
     def write_mode(self, value: Value) -> None:
         if value.lanes:
             raise NotImplementedError("a value per lane for MODE")
-        self.body.store(value, self.wave_pointer(layout.MODE))
+        self.body.store(value, self.wave_pointer(layout.Wave.mode.offset))
         self._leave = (layout.MODE_CHANGED, True)
 
     def clock(self) -> Value:
-        executed = Value(self.body.load("i64", self.wave_pointer(layout.EXECUTED)), "i64", False)
-        run = self.lshr(self._distance_from(layout.RUN_START), constant("i64", _RECORD_SHIFT))
+        executed = Value(self.body.load("i64", self.wave_pointer(layout.Wave.executed.offset)), "i64", False)
+        run = self.lshr(self._distance_from(layout.Wave.run_start.offset), constant("i64", _RECORD_SHIFT))
         return self.add(executed, run)
 
     def _distance_from(self, field: int) -> Value:
@@ -168,17 +168,17 @@ class HandlerBuilder(NativeMatrix):
     def _take(self, target: str) -> None:
         """A taken branch ends a straight run: account for it, and return if the wave's turn is over."""
         body = self.body
-        run = self.lshr(self._distance_from(layout.RUN_START), constant("i64", _RECORD_SHIFT))
-        executed_pointer = self.wave_pointer(layout.EXECUTED)
+        run = self.lshr(self._distance_from(layout.Wave.run_start.offset), constant("i64", _RECORD_SHIFT))
+        executed_pointer = self.wave_pointer(layout.Wave.executed.offset)
         before = Value(body.load("i64", executed_pointer), "i64", False)
         executed = self.add(before, self.add(run, constant("i64", 1)))
         body.store(executed, executed_pointer)
-        body.store(f"ptr {target}", self.wave_pointer(layout.RUN_START))
-        stop = body.load("i64", self.wave_pointer(layout.STOP_AT))
+        body.store(f"ptr {target}", self.wave_pointer(layout.Wave.run_start.offset))
+        stop = body.load("i64", self.wave_pointer(layout.Wave.stop_at.offset))
         over, go = body.label(), body.label()
         body.do(f"br i1 {body.emit(f'icmp uge {executed}, {stop}')}, label %{over}, label %{go}")
         body.start_block(over)
-        body.store(f"ptr {target}", self.wave_pointer(layout.PC))
+        body.store(f"ptr {target}", self.wave_pointer(layout.Wave.pc.offset))
         body.do("ret void")
         body.start_block(go)
         self._continue_at(target)

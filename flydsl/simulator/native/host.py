@@ -87,6 +87,11 @@ def tier() -> Tier:
     raise ArgumentError(f"FLYDSL_SIMULATOR_HOST={name!r} is none of {names}, which this CPU can run")
 
 
+def triple() -> str:
+    """The platform that native code is for, as LLVM names it."""
+    return str(_binding().get_default_triple())
+
+
 def description() -> str:
     """Everything outside of our own source that compiled code depends on."""
     binding = _binding()
@@ -94,13 +99,11 @@ def description() -> str:
 
     version = ".".join(map(str, binding.llvm_version_info))
     chosen = tier()
-    return "\n".join(
-        [llvmlite.__version__, version, binding.get_default_triple(), chosen.name, chosen.cpu, chosen.features]
-    )
+    return "\n".join([llvmlite.__version__, version, triple(), chosen.name, chosen.cpu, chosen.features])
 
 
 def compile_module(llvm_ir: str, *, optimize: bool) -> bytes:
-    """An object file. No passes run on the IR: it is written as it shall be.
+    """An object file. No passes run on the IR: handlers are written as they shall be, clang has run its own.
 
     optimize: let the backend look beyond single blocks. It takes three times as long, and straight code gains nothing.
     """

@@ -30,7 +30,7 @@ class NativeLanes(NativeFloats):
 
     def workspace_pointer(self, offset: int | str) -> str:
         if self._workspace is None:
-            self._workspace = self.body.load("ptr", self.wave_pointer(layout.WORKSPACE))
+            self._workspace = self.body.load("ptr", self.wave_pointer(layout.Wave.workspace.offset))
         return self.body.pointer(self._workspace, offset)
 
     def load_row(self, pointer: str, type_: str = "i32") -> Value:
@@ -83,7 +83,7 @@ class NativeLanes(NativeFloats):
         if x.type != "i32" or lane.type != "i32":
             raise NotImplementedError(f"{function} of {x.type} by {lane.type}")
         self.has_loops = True
-        rows = self.workspace_pointer(layout.DATA)
+        rows = self.workspace_pointer(layout.Workspace.data.offset)
         self.store_row(x, rows)
         self.store_row(lane, self.body.pointer(rows, layout.ROW_BYTES))
         self.body.call_void(function, f"ptr {rows}", *more)
@@ -108,7 +108,7 @@ class NativeLanes(NativeFloats):
         distance = self.mul(self.zext(index, "i64"), constant("i64", layout.ROW_BYTES))
         first = Value(self.body.load("i64", self.record_pointer(layout.slot_offset(register.slot))), "i64", False)
         offset = self.add(first, distance)
-        end = Value(self.body.load("i64", self.wave_pointer(layout.VGPR_END)), "i64", False)
+        end = Value(self.body.load("i64", self.wave_pointer(layout.Wave.vgpr_end.offset)), "i64", False)
         self.fall_back_if(self.icmp("uge", offset, end).text)
         return self.wave_pointer(offset.text)
 

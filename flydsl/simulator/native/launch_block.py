@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
+from ctypes import addressof, sizeof
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,9 +15,8 @@ from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.bound_program import bound_program
 from flydsl.simulator.native.counting import counting_records
-from flydsl.simulator.native.group import Block, aligned_zeros
+from flydsl.simulator.native.group import aligned_zeros
 from flydsl.simulator.native.library import library
-from flydsl.simulator.operands import SGPR_FILE_SIZE
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import RUNNING, Dim3, Waves
 
@@ -37,14 +38,14 @@ class Work(Protocol):
     def workgroup_id_registers(self) -> tuple[int | None, int | None, int | None]: ...
 
 
-class LaunchBlock(Block):
-    """The launch block of some work. It keeps alive what native code has addresses of.
+class SharedLaunch:
+    """Some work as native code knows it: `block`. It keeps alive what native code has addresses of.
 
     template: the waves of the first workgroup, as they start. counts: whether native code counts what it does.
     """
 
     def __init__(self, work: Work, instruction_limit: int, *, counts: bool = False) -> None:
-        super().__init__(aligned_zeros(layout.LAUNCH_BYTES))
+        self.block = layout.Launch()
         self._work, self._limit, self._counts = work, instruction_limit, counts
         self._lock = threading.Lock()
         self._records: dict[int, Array] = {}  # by MODE
@@ -62,47 +63,39 @@ class LaunchBlock(Block):
 
     def _fill(self) -> None:
         work, template = self._work, self.template
-        self.set(layout.LAUNCH_COUNT, self.workgroup_count)
-        self.set(layout.LAUNCH_GRID_X, work.grid[0])
-        self.set(layout.LAUNCH_GRID_Y, work.grid[1])
-        id_fields = (layout.LAUNCH_ID_X, layout.LAUNCH_ID_Y, layout.LAUNCH_ID_Z)
-        for offset, register in zip(id_fields, work.workgroup_id_registers(), strict=True):
-            self.set(offset, -1 if register is None else 4 * register)
-        self.set(layout.LAUNCH_WAVES, template.count)
-        self.set(layout.LAUNCH_TEMPLATE, self._wave_templates.ctypes.data)
-        self.set(layout.LAUNCH_VGPR_BYTES, layout.ROW_BYTES * work.vgprs)
-        self.set(layout.LAUNCH_AGPR_BYTES, layout.ROW_BYTES * work.agprs)
-        self.set(layout.LAUNCH_LDS_BYTES, template.lds_stride)
-        self.set(layout.LAUNCH_SCRATCH_BYTES, template.scratch.size)
-        self.set(layout.LAUNCH_LIMIT, self._limit)
+        block = self.block
+        block.workgroup_count = self.workgroup_count
+        block.grid_x, block.grid_y = work.grid[:2]
+        id_offsets = (-1 if register is None else 4 * register for register in work.workgroup_id_registers())
+        block.id_x, block.id_y, block.id_z = id_offsets
+        block.wave_count, block.template = template.count, self._wave_templates.ctypes.data
+        block.vgpr_bytes, block.agpr_bytes = layout.ROW_BYTES * work.vgprs, layout.ROW_BYTES * work.agprs
+        block.lds_bytes, block.scratch_bytes = template.lds_stride, template.scratch.size
+        block.limit = self._limit
 
     def _make_wave_templates(self) -> Array:
         template = self.template
-        storage = aligned_zeros(layout.TEMPLATE_BYTES * template.count)
+        # The last one is followed by room for the registers that a template leaves out, so that it is a `Wave`, too.
+        storage = aligned_zeros(layout.TEMPLATE_BYTES * template.count + sizeof(layout.Wave))
         for w in range(template.count):
-            start = layout.TEMPLATE_BYTES * w
-            block = Block(storage[start : start + layout.TEMPLATE_BYTES])
-            self.fill_wave(block, int(template.pc[w]))
-            block.storage[: 4 * SGPR_FILE_SIZE] = template.sgpr[w].view(np.uint8)
-            block.storage[layout.VGPR :] = template.vgpr[0, w].view(np.uint8)
+            wave = layout.Wave.from_buffer(storage.data, layout.TEMPLATE_BYTES * w)
+            self.fill_wave(wave, int(template.pc[w]))
+            np.ctypeslib.as_array(wave.sgpr)[:] = template.sgpr[w]
+            np.ctypeslib.as_array(wave.vgpr[0])[:] = template.vgpr[0, w]
         return storage
 
-    def fill_wave(self, block: Block, pc: int) -> None:
-        """The control state of a wave block that starts at instruction `pc`."""
+    def fill_wave(self, wave: layout.Wave, pc: int) -> None:
+        """The control state of a wave that starts at instruction `pc`."""
         template, mode = self.template, self._work.mode
         records = self.records(mode)
-        block.storage[layout.MODE : layout.MODE + 4].view(np.uint32)[0] = mode.bits
-        block.storage[layout.STATUS : layout.STATUS + 4].view(np.uint32)[0] = RUNNING
-        block.set(layout.PC, records.ctypes.data + layout.RECORD_BYTES * pc)
-        block.set(layout.RECORDS, records.ctypes.data)
-        block.set(layout.RECORD_COUNT, len(records))
-        block.set(layout.LDS_BYTES, template.lds_bytes)
-        block.set(layout.SCRATCH_BYTES, template.scratch_bytes)
-        block.set(layout.SCRATCH_STRIDE, template.scratch_stride)
-        block.set(layout.BUFFERS, self._buffers.ctypes.data)
-        block.set(layout.BUFFER_COUNT, len(self._buffers))
-        block.set(layout.VGPR_END, layout.VGPR + layout.ROW_BYTES * self._work.vgprs)
-        block.set(layout.OBSERVER, library().counting["observe"] if self._counts else 0)
+        wave.mode, wave.status = mode.bits, RUNNING
+        wave.records, wave.record_count = records.ctypes.data, len(records)
+        wave.pc = wave.records + layout.RECORD_BYTES * pc
+        wave.lds_bytes = template.lds_bytes
+        wave.scratch_bytes, wave.scratch_stride = template.scratch_bytes, template.scratch_stride
+        wave.buffers, wave.buffer_count = addressof(self._buffers), len(self._buffers)
+        wave.vgpr_end = layout.Wave.vgpr.offset + layout.ROW_BYTES * self._work.vgprs
+        wave.observer = library().counting["observe"] if self._counts else 0
 
     def records(self, mode: FloatMode, pc: int | None = None) -> Array:
         """The program for waves of a mode, which one enters at instruction `pc`."""
@@ -130,24 +123,18 @@ class LaunchBlock(Block):
         if count == layout.MAX_MODES:
             raise SimulatorError(f"the waves of a launch use more than {layout.MAX_MODES} float modes", at=at)
         self._records[mode.bits] = records
-        self.set(layout.LAUNCH_MODES + 16 * count, mode.bits)
-        self.set(layout.LAUNCH_MODES + 16 * count + 8, records.ctypes.data)
-        self.set(layout.LAUNCH_MODE_COUNT, count + 1)  # last: native code reads up to here
+        self.block.modes[count] = layout.Mode(mode.bits, records.ctypes.data)
+        self.block.mode_count = count + 1  # last: native code reads up to here
 
 
-def _buffer_table(memory: Memory) -> tuple[Array, list[Array]]:
-    """The table, (slots, 6) i64, and the rows of buffers that it points to. A slot without a buffer has size 0."""
+def _buffer_table(memory: Memory) -> tuple[ctypes.Array[layout.Buffer], list[Array]]:
+    """The table, and the rows of buffers that it points to. A slot without a buffer has size 0."""
     buffers = memory.buffers()
-    table = np.zeros((max(buffers, default=0) + 1, layout.BUFFER_BYTES // 8), np.int64)
+    table = (layout.Buffer * (max(buffers, default=0) + 1))()
     rows: list[Array] = []
     for slot, buffer in buffers.items():
         rows.append(np.array(buffer.rows, np.int64))
-        table[slot] = (
-            buffer.base,
-            buffer.data.ctypes.data,
-            buffer.size_bytes,
-            buffer.writable,
-            rows[-1].ctypes.data,
-            len(buffer.rows),
-        )
+        host, row_address = buffer.data.ctypes.data, rows[-1].ctypes.data
+        entry = (buffer.base, host, buffer.size_bytes, buffer.writable, row_address, len(buffer.rows))
+        table[slot] = layout.Buffer(*entry)
     return table, rows

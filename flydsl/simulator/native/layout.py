@@ -1,141 +1,310 @@
-"""Where things lie in the memory that native code shares with Python. Offsets are in bytes.
+"""The memory that native code shares with Python, as structures: `declarations` has the same ones for C.
 
-- A *wave block* is the state of one wave: scalar registers, control state, then the vector registers, one row of 64
-  dwords each, AGPRs from row 256.
-- A *record* is one decoded instruction: the address of its handler, then eight bytes for each operand in the order of
-  the text (a register's offset in the wave block, the bits of a constant, or the distance to a branch target), then the
-  offset modifiers. A handler is called with its wave block and its record, and ends by calling the next record's.
-- A *workspace* is what handlers and the runtime functions use to pass vectors; each thread has one.
-- A *group block* is a workgroup in execution; a *launch block* is what all threads share.
+- A `Wave` is the state of one wave: scalar registers, control state, then the vector registers, one row of 64 dwords
+  each, AGPRs from row 256.
+- A `Record` is one decoded instruction: the address of its handler, then eight bytes for each operand in the order of
+  the text (a register's offset in the wave, the bits of a constant, or the distance to a branch target), then the
+  offset modifiers. A handler is called with its wave and its record, and ends by calling the next record's.
+- A `Workspace` is what handlers and the runtime functions use to pass vectors; each thread has one.
+- A `Group` is a workgroup in execution; a `Launch` is what all threads share.
+- A `Counting` is where a thread counts, with an `Entry` for each instruction and a `Pattern` for each with accesses.
+
+Addresses are plain numbers in Python; `_points_to_` says what they point to.
 """
 
 from __future__ import annotations
+
+from ctypes import Array, Structure, c_double, c_int64, c_uint8, c_uint32, c_uint64
+from typing import Any, ClassVar
 
 from flydsl.simulator.operands import SGPR_FILE_SIZE
 from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
 
 ROW_BYTES = 4 * LANES
-
-# --- wave block
-
-SCC = 4 * SGPR_FILE_SIZE
-MODE = 516
-STATUS = 520
-PC = 528  # of the next record
-RUN_START = 536  # the record where the current straight run of instructions began
-EXECUTED = 544  # instructions before that one
-STOP_AT = 552  # instructions after which a taken branch returns to the scheduler
-RECORDS = 560  # the first record, of the program bound to the wave's MODE
-RECORD_COUNT = 568
-LDS = 576
-LDS_BYTES = 584
-SCRATCH = 592
-SCRATCH_BYTES = 600  # of one lane
-SCRATCH_STRIDE = 608
-BUFFERS = 616  # the table of mapped buffers
-BUFFER_COUNT = 624
-WORKSPACE = 632
-COUNTING = 640  # the thread's counting block, where the launch counts
-OBSERVER = 648  # the function to call after every vector access that succeeded, or null
-VGPR_END = 656  # where the VGPRs end that the kernel was given
-
-VGPR = 1024
-WAVE_BYTES = VGPR + 2 * ACCUMULATION_ROW * ROW_BYTES
-# Not a multiple of 4 KiB, so that the same register of several waves does not fall into the same set of the cache.
-WAVE_STRIDE = WAVE_BYTES + 1216
-
-# --- record
-
-RECORD_BYTES = 64
 OPERAND_SLOTS = 5
 OFFSET_SLOT, SECOND_OFFSET_SLOT = 5, 6
-
-
-def slot_offset(slot: int) -> int:
-    return 8 + 8 * slot
-
-
-# --- workspace
-
-ADDRESS = 0  # 64 addresses, i64
-HOST = 512  # four times 64 host addresses
-DATA = 2560  # 32 rows
-MATRIX_A = DATA + 32 * ROW_BYTES  # 16 rows of f64
-MATRIX_B = MATRIX_A + 16 * 2 * ROW_BYTES
-NOWHERE = MATRIX_B + 16 * 2 * ROW_BYTES  # zeros: what a lane reads that does not read
-DUMP = NOWHERE + 64  # where a lane writes that does not write
-WORKSPACE_BYTES = DUMP + 64
-
-# --- counting block (see `counting`)
-
-COUNTING_ENTRY = 0  # of the instruction with an access that is being executed
-COUNTING_PART = 8  # how many accesses it has made
-COUNTING_STAMP = 16  # what is in the set and has another stamp is not in it
-COUNTING_MASKS = 64  # of each part: the lanes that took part
-MAX_PARTS = 8
-COUNTING_ROWS = COUNTING_MASKS + 8 * MAX_PARTS  # of each part: 64 addresses, i64
-COUNTING_WAYS = COUNTING_ROWS + 8 * LANES * MAX_PARTS  # i64 for each bank
-MAX_BANKS = 64
-COUNTING_SET = COUNTING_WAYS + 8 * MAX_BANKS  # of numbers: (number, stamp), hashed
-SET_SIZE_LOG2 = 11  # more than twice of what one instruction can put into it: 2 lines of 8 parts of 64 lanes
-COUNTING_ENTRIES = COUNTING_SET + (16 << SET_SIZE_LOG2)
-
-# Of every instruction, as far from COUNTING_ENTRIES as its record is from the first one.
-ENTRY_EXECUTIONS, ENTRY_ACTIVE_LANES = 0, 8
-ENTRY_GLOBAL_BYTES, ENTRY_GLOBAL_LINES = 16, 24
-ENTRY_LDS_BYTES, ENTRY_LDS_PASSES, ENTRY_LDS_PHASES = 32, 40, 48
-ENTRY_PATTERN = 56
-
-# Of every instruction with accesses: the last pattern of addresses, what it costs, and the rest of its counts.
-PATTERN_ACTIVE, PATTERN_LOW, PATTERN_RESULT, PATTERN_PHASES, PATTERN_UNALIGNED = 0, 8, 16, 24, 32
-PATTERN_RULE = 40  # which lanes compete for LDS, or null where that is not known
-PATTERN_MAX_WAYS, PATTERN_SCRATCH_BYTES = 48, 56
-PATTERN_RELATIVE = 64  # 64 addresses, relative to that of the first active lane
-PATTERN_UNCOUNTED = PATTERN_RELATIVE + 8 * LANES  # accesses to LDS that are not aligned to a dword
-PATTERN_BYTES = PATTERN_UNCOUNTED + 64
-
-RULE_DWORDS, RULE_BANKS, RULE_PHASES, RULE_LANES_PER_PHASE, RULE_LANES = 0, 8, 16, 24, 32
-
-# --- entry of the table of buffers, by slot of the address space
-
-BUFFER_BASE, BUFFER_HOST, BUFFER_SIZE, BUFFER_WRITABLE = 0, 8, 16, 24
-BUFFER_ROWS, BUFFER_ROW_COUNT = 32, 40  # of a view with gaps: (stride, extent) of each level, the longest first
-BUFFER_BYTES = 48
-ROWS_BYTES = 16
-
-# --- group block, all i64 or pointers
-
-GROUP_LAUNCH = 0
-GROUP_WAVES = 8
-GROUP_ACTIVE = 16  # whether a workgroup is in execution
-GROUP_WORKGROUP = 24  # its linear id
-GROUP_WAVE = 32  # whose turn it is
-GROUP_BUDGET = 40  # instructions until `run` returns to Python
-GROUP_EXECUTED = 48  # instructions of all the workgroups that ended here
-GROUP_LDS = 56
-GROUP_SCRATCH = 64
-GROUP_BYTES = 72
-
-# --- launch block, all i64 or pointers
-
-LAUNCH_NEXT = 0  # the linear id of the next workgroup to start
-LAUNCH_COUNT = 8
-LAUNCH_GRID_X, LAUNCH_GRID_Y = 16, 24
-LAUNCH_ID_X, LAUNCH_ID_Y, LAUNCH_ID_Z = 32, 40, 48  # offset of the scalar register with the id, or -1
-LAUNCH_WAVES = 56  # per workgroup
-LAUNCH_TEMPLATE = 64  # per wave: its block up to VGPR, and the row of v0
-LAUNCH_VGPR_BYTES, LAUNCH_AGPR_BYTES = 72, 80
-LAUNCH_LDS_BYTES, LAUNCH_SCRATCH_BYTES = 88, 96  # per workgroup
-LAUNCH_LIMIT = 104  # instructions per wave
-LAUNCH_MODE_COUNT = 112
-LAUNCH_MODES = 120  # (MODE, first record) of each mode that the program is bound for
+HOST_AREAS = 4
 MAX_MODES = 16
-LAUNCH_BYTES = LAUNCH_MODES + 16 * MAX_MODES
+MAX_PARTS = 8  # accesses that one instruction makes
+MAX_BANKS = 64
+SET_SIZE_LOG2 = 11  # more than twice of what one instruction can put into it: 2 lines of 8 parts of 64 lanes
 
-TEMPLATE_BYTES = VGPR + ROW_BYTES
-
-# --- statuses: those of `waves` for a wave, and why a wave or `run` returned
-
+# Statuses: those of `waves` for a wave, and why a wave or `run` returned.
 FALL_BACK = 3  # the instruction at the pc is to be executed by the lock-step machine
 MODE_CHANGED = 4
 DONE, SLICE_OVER, DEADLOCK, LIMIT_REACHED = 16, 17, 18, 19
+
+SPACES = ("global", "lds", "scratch", "flat")
+"""The spaces of vector accesses, as an observer is told of them."""
+
+_Row = c_uint32 * LANES
+_Addresses = c_uint64 * LANES
+
+
+class Shared(Structure):
+    """A structure that C knows by the same name."""
+
+    _points_to_: ClassVar[dict[str, str]] = {}
+
+
+class Record(Shared):
+    _fields_ = [("handler", c_uint64), ("slots", c_int64 * 7)]
+    _points_to_ = {"handler": "Handler"}
+
+
+class Wave(Shared):
+    """run_start: the record where the current straight run of instructions began; executed counts those before it.
+
+    stop_at: after so many instructions a taken branch returns to the scheduler. scratch_bytes is of one lane.
+    observer: the function to call after every vector access that succeeded, or null. vgpr_end: the offset in the wave
+    where the VGPRs end that the kernel was given.
+    """
+
+    _fields_ = [
+        ("sgpr", c_uint32 * SGPR_FILE_SIZE),
+        ("scc", c_uint8),
+        ("mode", c_uint32),
+        ("status", c_uint32),
+        ("pc", c_uint64),
+        ("run_start", c_uint64),
+        ("executed", c_uint64),
+        ("stop_at", c_uint64),
+        ("records", c_uint64),
+        ("record_count", c_int64),
+        ("lds", c_uint64),
+        ("lds_bytes", c_int64),
+        ("scratch", c_uint64),
+        ("scratch_bytes", c_int64),
+        ("scratch_stride", c_int64),
+        ("buffers", c_uint64),
+        ("buffer_count", c_uint64),
+        ("workspace", c_uint64),
+        ("counting", c_uint64),
+        ("observer", c_uint64),
+        ("vgpr_end", c_int64),
+        ("unused", c_uint8 * 360),  # registers begin at a multiple of their size
+        ("vgpr", _Row * (2 * ACCUMULATION_ROW)),
+    ]
+    _points_to_ = {
+        "pc": "Record",
+        "run_start": "Record",
+        "records": "Record",
+        "buffers": "Buffer",
+        "workspace": "Workspace",
+        "counting": "Counting",
+    }
+
+
+# Not a multiple of 4 KiB, so that the same register of several waves does not fall into the same set of the cache.
+WAVE_STRIDE = Wave.vgpr.offset + Wave.vgpr.size + 1216
+# A wave as it starts: everything up to its registers, and the row of v0.
+TEMPLATE_BYTES = Wave.vgpr.offset + ROW_BYTES
+
+
+class Workspace(Shared):
+    """A lane that does not read takes `nowhere`, which is zero; one that does not write writes to `dump`."""
+
+    _fields_ = [
+        ("addresses", _Addresses),
+        ("host", _Addresses * HOST_AREAS),
+        ("data", _Row * 32),
+        ("matrix_a", (c_double * LANES) * 16),
+        ("matrix_b", (c_double * LANES) * 16),
+        ("nowhere", c_uint8 * 64),
+        ("dump", c_uint8 * 64),
+    ]
+
+
+class Rows(Shared):
+    """A level of a view with gaps: every `stride` bytes begin `extent` bytes that belong to it."""
+
+    _fields_ = [("stride", c_uint64), ("extent", c_uint64)]
+
+
+class Buffer(Shared):
+    """An entry of the table of buffers, by slot of the address space. rows: of a view with gaps, the longest first."""
+
+    _fields_ = [
+        ("base", c_uint64),
+        ("host", c_uint64),
+        ("size", c_int64),
+        ("writable", c_uint64),
+        ("rows", c_uint64),
+        ("row_count", c_int64),
+    ]
+    _points_to_ = {"rows": "Rows"}
+
+
+class Mode(Shared):
+    """A float mode that the program is bound for, and its first record then."""
+
+    _fields_ = [("bits", c_uint64), ("records", c_uint64)]
+    _points_to_ = {"records": "Record"}
+
+
+class Launch(Shared):
+    """next: the linear id of the next workgroup to start. id_*: offset of the scalar register with the id, or -1.
+
+    template: `wave_count` waves as they start. lds_bytes and scratch_bytes are per workgroup; limit is the number of
+    instructions per wave.
+    """
+
+    _fields_ = [
+        ("next", c_uint64),
+        ("workgroup_count", c_uint64),
+        ("grid_x", c_uint64),
+        ("grid_y", c_uint64),
+        ("id_x", c_int64),
+        ("id_y", c_int64),
+        ("id_z", c_int64),
+        ("wave_count", c_uint64),
+        ("template", c_uint64),
+        ("vgpr_bytes", c_uint64),
+        ("agpr_bytes", c_uint64),
+        ("lds_bytes", c_uint64),
+        ("scratch_bytes", c_uint64),
+        ("limit", c_uint64),
+        ("mode_count", c_uint64),
+        ("modes", Mode * MAX_MODES),
+    ]
+    _points_to_ = {"template": "u8"}
+
+
+class Group(Shared):
+    """active: whether a workgroup is in execution, `workgroup` its linear id. wave: whose turn it is.
+
+    budget: instructions until `run` returns to Python. executed: instructions of all workgroups that ended here.
+    """
+
+    _fields_ = [
+        ("launch", c_uint64),
+        ("waves", c_uint64),
+        ("active", c_uint64),
+        ("workgroup", c_uint64),
+        ("wave", c_uint64),
+        ("budget", c_int64),
+        ("executed", c_uint64),
+        ("lds", c_uint64),
+        ("scratch", c_uint64),
+    ]
+    _points_to_ = {"launch": "Launch", "waves": "u8", "lds": "u8", "scratch": "u8"}
+
+
+class Rule(Shared):
+    """Which lanes compete for LDS: `lanes` has `lanes_per_phase` of them for each phase."""
+
+    _fields_ = [
+        ("dwords", c_uint64),
+        ("banks", c_uint64),
+        ("phases", c_uint64),
+        ("lanes_per_phase", c_uint64),
+        ("lanes", c_uint64 * LANES),
+    ]
+
+
+class Pattern(Shared):
+    """The last pattern of addresses of an instruction, what it costs, and the rest of the instruction's counts.
+
+    relative: addresses relative to that of the first active lane; low: the lowest bits of that one. rule: null where it
+    is not known. unaligned: whether the pattern has accesses to LDS that are not aligned to a dword; uncounted: of all.
+    """
+
+    _fields_ = [
+        ("active", c_uint64),
+        ("low", c_uint64),
+        ("result", c_uint64),
+        ("phases", c_uint64),
+        ("unaligned", c_uint64),
+        ("rule", c_uint64),
+        ("max_ways", c_uint64),
+        ("scratch_bytes", c_uint64),
+        ("relative", _Addresses),
+        ("uncounted", c_uint64),
+        ("unused", c_uint64 * 7),  # the addresses of the next one are at a multiple of 64 bytes, too
+    ]
+    _points_to_ = {"rule": "Rule"}
+
+
+class Entry(Shared):
+    """The counts of an instruction: as large as a record, so that both are at the same distance from the first one."""
+
+    _fields_ = [
+        ("executions", c_uint64),
+        ("active_lanes", c_uint64),
+        ("global_bytes", c_uint64),
+        ("global_lines", c_uint64),
+        ("lds_bytes", c_uint64),
+        ("lds_passes", c_uint64),
+        ("lds_phases", c_uint64),
+        ("pattern", c_uint64),
+    ]
+    _points_to_ = {"pattern": "Pattern"}
+
+
+class Stamped(Shared):
+    """A number in the set, if the stamp is the set's."""
+
+    _fields_ = [("number", c_uint64), ("stamp", c_uint64)]
+
+
+class Counting(Shared):
+    """Where a thread counts; an `Entry` for every record follows.
+
+    entry: of the instruction with an access that is being executed, `part` how many accesses it has made. masks, rows:
+    of each part, the lanes that took part and their addresses. ways: for each bank.
+    """
+
+    _fields_ = [
+        ("entry", c_uint64),
+        ("part", c_uint64),
+        ("stamp", c_uint64),
+        ("unused", c_uint64 * 5),
+        ("masks", c_uint64 * MAX_PARTS),
+        ("rows", _Addresses * MAX_PARTS),
+        ("ways", c_uint64 * MAX_BANKS),
+        ("set", Stamped * (1 << SET_SIZE_LOG2)),
+    ]
+    _points_to_ = {"entry": "Entry"}
+
+
+RECORD_BYTES, ENTRIES = Record.handler.size + Record.slots.size, Counting.set.offset + Counting.set.size
+assert RECORD_BYTES == 64 == Entry.pattern.offset + Entry.pattern.size
+
+_C_NAMES = {c_uint8: "u8", c_uint32: "u32", c_uint64: "u64", c_int64: "i64", c_double: "double"}
+
+
+def slot_offset(slot: int) -> int:
+    return Record.slots.offset + 8 * slot
+
+
+def declarations() -> str:
+    """The structures in C, with assertions that the compiler lays them out as ctypes does.
+
+    >>> print(declarations().splitlines()[0])
+    typedef struct Record Record;
+    """
+    structures = Shared.__subclasses__()
+    names = "".join(f"typedef struct {s.__name__} {s.__name__};\n" for s in structures)
+    handler = "typedef void Handler(Wave *, const Record *);\n"
+    return names + handler + "".join(_declaration(s) + _assertions(s) for s in structures)
+
+
+def _declaration(structure: type[Shared]) -> str:
+    fields = "\n".join(f"  {_field(structure, *f)};" for f in structure._fields_)
+    return f"struct {structure.__name__} {{\n{fields}\n}};\n"
+
+
+def _field(structure: type[Shared], name: str, type_: Any) -> str:
+    """In C: `u32 sgpr[128]`."""
+    if name in structure._points_to_:
+        return f"{structure._points_to_[name]} *{name}"
+    dimensions = ""
+    while issubclass(type_, Array):
+        dimensions, type_ = dimensions + f"[{type_._length_}]", type_._type_
+    return f"{_C_NAMES.get(type_) or type_.__name__} {name}{dimensions}"
+
+
+def _assertions(structure: type[Shared]) -> str:
+    last = structure._fields_[-1][0]
+    offset = getattr(structure, last).offset
+    return f"_Static_assert(__builtin_offsetof({structure.__name__}, {last}) == {offset});\n"

@@ -11,31 +11,30 @@ from pathlib import Path
 from flydsl.simulator.native import host
 from flydsl.simulator.native.cache import HandlerCache
 from flydsl.simulator.native.generate import Handler, generate, module_text
-from flydsl.simulator.native.runtime import complete_module
-from flydsl.simulator.native.runtime_counting import COUNTING_FUNCTIONS, counting_functions
-from flydsl.simulator.native.runtime_schedule import schedule_functions
+from flydsl.simulator.native.runtime import Translation
 from flydsl.simulator.native.shape import Shape
 from flydsl.utils import env
 
-_RUNTIME_FUNCTIONS = ("run", "fall_back")
+_SOURCES = ("*.py", "*.c", "*.h")
 
 
 class HandlerLibrary:
     """Addresses of handlers. One per process: see `library`."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._loader = host.Loader()
         self._cache = HandlerCache(env.cache_dir() / "simulator")
         self._basis = hashlib.sha256(f"{_source_digest()}\n{host.description()}".encode()).digest()
         self._addresses: dict[str, int] = {}  # by key
         self._keys: dict[Shape, str] = {}
         self._without_handler: set[Shape] = set()
-        self._runtime = self._load_functions("runtime", _RUNTIME_FUNCTIONS, schedule_functions(), optimize=False)
+        self._translated = _Translated(self._cache, self._basis)
+        self._translated.begin("runtime")
 
     @property
     def run_address(self) -> int:
-        """Of `run(group block)`, see `runtime_schedule`."""
+        """Of `run(group)`, see `runtime/schedule.c`."""
         return self._runtime["run"]
 
     @property
@@ -44,10 +43,16 @@ class HandlerLibrary:
         return self._runtime["fall_back"]
 
     @cached_property
-    def counting(self) -> dict[str, int]:
-        """Of the functions of `runtime_counting`, which are loaded when they are first needed."""
+    def _runtime(self) -> dict[str, int]:
+        """Of the functions that Python calls or names. The handlers find theirs by name, once this is loaded."""
         with self._lock:
-            return self._load_functions("counting", COUNTING_FUNCTIONS, counting_functions(), optimize=True)
+            return self._loader.load(self._translated.object_file("runtime"), ("run", "fall_back"))
+
+    @cached_property
+    def counting(self) -> dict[str, int]:
+        """Of the functions of `runtime/count.c`, which are loaded when they are first needed."""
+        with self._lock:
+            return self._loader.load(self._translated.object_file("counting"), ("count", "count_access", "observe"))
 
     def addresses(self, shapes: Iterable[Shape]) -> dict[Shape, int]:
         """The handler of each shape; that of a form without a native handler is `fall_back_address`."""
@@ -73,6 +78,7 @@ class HandlerLibrary:
         return True
 
     def _load(self, obj: bytes, keys: Sequence[str]) -> None:
+        assert self._runtime  # what the handlers call
         new = [key for key in keys if key not in self._addresses]
         addresses = self._loader.load(obj, [_function_name(key) for key in new])
         self._addresses.update({key: addresses[_function_name(key)] for key in new})
@@ -93,15 +99,34 @@ class HandlerLibrary:
                 self._load(obj, list(by_key))
                 self._cache.add(obj, by_key)
 
-    def _load_functions(self, name: str, functions: Sequence[str], text: str, *, optimize: bool) -> dict[str, int]:
-        key = hashlib.sha256(self._basis + name.encode()).hexdigest()
-        found = self._cache.find(key)
-        if found is None:
-            obj = host.compile_module(complete_module(text), optimize=optimize)
-            self._cache.add(obj, [key])
+
+class _Translated:
+    """The parts of the runtime as object files, from the cache or by clang."""
+
+    def __init__(self, cache: HandlerCache, basis: bytes) -> None:
+        self._cache, self._basis = cache, basis
+        self._found: dict[str, bytes] = {}
+        self._translations: dict[str, Translation] = {}
+
+    def begin(self, name: str) -> None:
+        """Have a part translated meanwhile, unless it is on disk."""
+        found = self._cache.find(self._key(name))
+        if found:
+            self._found[name] = found[0]
         else:
-            obj = found[0]
-        return self._loader.load(obj, functions)
+            self._translations[name] = Translation(name, host.triple())
+
+    def object_file(self, name: str) -> bytes:
+        if name not in self._translations and name not in self._found:
+            self.begin(name)
+        if name not in self._found:
+            translation = self._translations.pop(name)
+            self._found[name] = host.compile_module(translation.result(), optimize=True)
+            self._cache.add(self._found[name], [self._key(name)])
+        return self._found.pop(name)
+
+    def _key(self, name: str) -> str:
+        return hashlib.sha256(self._basis + name.encode()).hexdigest()
 
 
 def _function_name(key: str) -> str:
@@ -113,7 +138,7 @@ def _source_digest() -> str:
     """Of everything in this package: what a handler does is decided by the table and by what writes its code."""
     folder = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(path for pattern in _SOURCES for path in folder.rglob(pattern)):
         digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -20,8 +20,8 @@ from flydsl.simulator.lockstep import Machine, Step, limit_error
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import ThreadCounts
-from flydsl.simulator.native.group import Group, SharedWaves
-from flydsl.simulator.native.launch_block import LaunchBlock, Work
+from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
+from flydsl.simulator.native.launch_block import SharedLaunch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
 from flydsl.simulator.waves import Dim3
@@ -86,7 +86,7 @@ class Execution:
         self._errors: list[tuple[int, BaseException]] = []
         self._executed = 0
         self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
-        self.launch = LaunchBlock(work, instruction_limit, counts=counts is not None)
+        self.launch = SharedLaunch(work, instruction_limit, counts=counts is not None)
 
     # --- threads
 
@@ -133,7 +133,7 @@ class Execution:
     def _fail(self, workgroup: int, error: BaseException) -> None:
         """Remember an error; no more workgroups start. Those that have started go on: one may fail further up."""
         self._errors.append((workgroup, error))
-        self.launch.set(layout.LAUNCH_NEXT, self.launch.workgroup_count)
+        self.launch.block.next = self.launch.workgroup_count
 
     def _work(self, after_first_slice: Callable[[], None] | None = None) -> None:
         """Execute workgroups until there are none left, and add up what was counted."""
@@ -153,7 +153,7 @@ class Execution:
             if self._is_pointless(group):
                 turns.remove(group)
                 continue
-            group.set(layout.GROUP_BUDGET, budget)
+            group.block.budget = budget
             start = time.perf_counter()
             try:
                 finished = self._continue(group)
@@ -161,7 +161,7 @@ class Execution:
                 self._fail(group.workgroup, error)
                 finished = True
             if finished:
-                executed += group.get(layout.GROUP_EXECUTED)
+                executed += group.block.executed
                 turns.remove(group)
                 continue
             budget = _adapted(budget, time.perf_counter() - start)
@@ -171,28 +171,28 @@ class Execution:
                 after_first_slice = None
         return executed
 
-    def _group(self) -> Group:
+    def _group(self) -> WorkgroupSlot:
         counts = self._own_counts.counts
-        return Group(self.launch.template, self.launch, 0 if counts is None else counts.address)
+        return WorkgroupSlot(self.launch.template, self.launch.block, 0 if counts is None else counts.address)
 
-    def _be_patient(self, group: Group, turns: Turns) -> None:
+    def _be_patient(self, group: WorkgroupSlot, turns: Turns) -> None:
         """Where a workgroup takes long, another one gets its turn: the one may wait for the other."""
         group.slices += 1
         if group.slices >= _PATIENCE_SLICES and self.launch.template.count * (len(turns) + 1) <= _MAX_RESIDENT_WAVES:
             turns.add(self._group())
             group.slices = 0
 
-    def _is_pointless(self, group: Group) -> bool:
+    def _is_pointless(self, group: WorkgroupSlot) -> bool:
         """Whether an earlier workgroup never ended: then nobody waits for this one, nor asks what becomes of it."""
         return any(isinstance(error, InstructionLimit) and w < group.workgroup for w, error in self._errors)
 
-    def execute(self, group: Group) -> None:
+    def execute(self, group: WorkgroupSlot) -> None:
         """Execute what a group block holds, and all workgroups that have not started."""
-        group.set(layout.GROUP_BUDGET, _SLICE_INSTRUCTIONS[1])
+        group.block.budget = _SLICE_INSTRUCTIONS[1]
         while not self._continue(group):
-            group.set(layout.GROUP_BUDGET, _SLICE_INSTRUCTIONS[1])
+            group.block.budget = _SLICE_INSTRUCTIONS[1]
 
-    def _continue(self, group: Group) -> bool:
+    def _continue(self, group: WorkgroupSlot) -> bool:
         """Run one slice of a group. True if it found no more workgroups."""
         before = group.workgroup
         while True:
@@ -207,8 +207,8 @@ class Execution:
 
     # --- what native code leaves to Python
 
-    def _attend(self, group: Group, reason: int) -> None:
-        w = group.current_wave
+    def _attend(self, group: WorkgroupSlot, reason: int) -> None:
+        w = group.block.wave
         if reason == layout.FALL_BACK:
             self._step(group, w)
         elif reason == layout.MODE_CHANGED:
@@ -220,7 +220,7 @@ class Execution:
         else:
             raise AssertionError(f"native code returned {reason}")
 
-    def _step(self, group: Group, w: int) -> None:
+    def _step(self, group: WorkgroupSlot, w: int) -> None:
         """Execute one instruction in the lock-step machine: it has no handler, or does something wrong."""
         waves = self._shared(group)
         self._machine(waves).step_waves(np.array([w]))
@@ -228,17 +228,17 @@ class Execution:
             raise SimulatorError(f"wave {w} jumped to an address that is no code")
         self._resume(waves, group, w)
 
-    def _resume(self, waves: SharedWaves, group: Group, w: int) -> None:
+    def _resume(self, waves: SharedWaves, group: WorkgroupSlot, w: int) -> None:
         """Let native code go on with a wave, whose MODE may have changed."""
         records = self.launch.records(FloatMode(int(waves.mode[w, 0])), int(waves.pc[w]))
-        group.wave(w).set(layout.RECORDS, records.ctypes.data)
+        group.wave(w).records = records.ctypes.data
         waves.put_back(w)
 
-    def _limit_reached(self, group: Group, w: int) -> None:
+    def _limit_reached(self, group: WorkgroupSlot, w: int) -> None:
         """Native code only looks at taken branches and where a wave returns: the limit may be further up."""
         wave = group.wave(w)
-        run_start = (wave.get(layout.RUN_START) - wave.get(layout.RECORDS)) // layout.RECORD_BYTES
-        beyond = wave.get(layout.EXECUTED) - self._limit
+        run_start = (wave.run_start - wave.records) // layout.RECORD_BYTES
+        beyond = wave.executed - self._limit
         pc = max(group.instruction_index(w) - beyond, run_start)
         raise limit_error(self._limit, self.work.program, pc, self._shared(group), w)
 
@@ -249,7 +249,7 @@ class Execution:
             return Machine(*machine)
         return CountingMachine(*machine, counts=counts.fallen_back, count_executions=False)
 
-    def _shared(self, group: Group) -> SharedWaves:
+    def _shared(self, group: WorkgroupSlot) -> SharedWaves:
         return group.waves(_coordinates(group.workgroup, self.work.grid))
 
 

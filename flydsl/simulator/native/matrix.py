@@ -27,8 +27,8 @@ class NativeMatrix(NativeMemory):
     ) -> tuple[Value, ...]:
         self.has_loops = True
         product = _Product(self, shape)
-        product.put_elements(layout.MATRIX_A, a)
-        product.put_elements(layout.MATRIX_B, b)
+        product.put_elements(layout.Workspace.matrix_a.offset, a)
+        product.put_elements(layout.Workspace.matrix_b.offset, b)
         product.put_accumulator(c)
         if shape.result_type == "f64" or shape.m < _ROWS_AT_ONCE * 4:
             product.emit_each_row()
@@ -48,9 +48,9 @@ class _Product:
         self._row = f"<{shape.n} x {self._element}>"
         self._result_row = f"<{shape.n} x {scalar_type(shape.result_type)}>"
         self._result_bytes = bits_of(shape.result_type) // 8
-        self._a = builder.workspace_pointer(layout.MATRIX_A)
-        self._b = builder.workspace_pointer(layout.MATRIX_B)
-        self._d = builder.workspace_pointer(layout.DATA)
+        self._a = builder.workspace_pointer(layout.Workspace.matrix_a.offset)
+        self._b = builder.workspace_pointer(layout.Workspace.matrix_b.offset)
+        self._d = builder.workspace_pointer(layout.Workspace.data.offset)
 
     def put_elements(self, area: int, elements: Sequence[Value]) -> None:
         for e, element in enumerate(elements):

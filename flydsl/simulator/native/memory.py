@@ -15,10 +15,7 @@ from flydsl.simulator.native.ir import Value, constant, scalar_type
 from flydsl.simulator.native.lanes import NativeLanes
 from flydsl.simulator.native.values import bits_of
 from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
-
-_HOST_AREAS = 4
-SPACES = ("global", "lds", "scratch", "flat")
-"""The spaces of vector accesses, as an observer is told of them."""
+from flydsl.simulator.waves import LANES
 
 
 class NativeMemory(NativeLanes):
@@ -30,20 +27,20 @@ class NativeMemory(NativeLanes):
         if not address.lanes:
             return self._load_scalar(space, address, dwords, where)
         host = self._resolve(space, address, 4 * dwords, where, is_write=False)
-        data = self.workspace_pointer(layout.DATA)
+        data = self.workspace_pointer(layout.Workspace.data.offset)
         self.body.call_void(f"gather{dwords}", f"ptr {host}", f"ptr {data}")
         return tuple(self.load_row(self.body.pointer(data, layout.ROW_BYTES * i)) for i in range(dwords))
 
     def load_small(self, space: str, address: Value, bytes_: int, where: Value | None = None) -> Value:
         host = self._resolve(space, self._vector(address), bytes_, where, is_write=False)
-        data = self.workspace_pointer(layout.DATA)
+        data = self.workspace_pointer(layout.Workspace.data.offset)
         self.body.call_void(f"gather_bytes{bytes_}", f"ptr {host}", f"ptr {data}")
         return self.load_row(data)
 
     def _load_scalar(self, space: str, address: Value, dwords: int, where: Value | None) -> tuple[Value, ...]:
         if space != "global":
             raise NotImplementedError(f"scalar load from {space}")
-        condition = where or constant("i1", True)
+        condition = constant("i64", 1) if where is None else self.zext(where, "i64")
         host = self.body.call("ptr", "resolve_scalar", "ptr %wave", address, f"i64 {4 * dwords}", condition)
         self.fall_back_if(self.body.emit(f"icmp eq ptr {host}, null"))
         loaded = self.body.load(f"<{dwords} x i32>", host, 4)
@@ -73,7 +70,7 @@ class NativeMemory(NativeLanes):
         self._scatter(f"scatter_bytes{bytes_}", host, [value])
 
     def _scatter(self, function: str, host: str, values: Sequence[Value]) -> None:
-        data = self.workspace_pointer(layout.DATA)
+        data = self.workspace_pointer(layout.Workspace.data.offset)
         for i, value in enumerate(values):
             self.store_row(value, self.body.pointer(data, layout.ROW_BYTES * i))
         self.body.call_void(function, f"ptr {host}", f"ptr {data}")
@@ -91,7 +88,7 @@ class NativeMemory(NativeLanes):
         """One active lane after the other. Waves of one launch that use atomics on global memory share a thread."""
         type_ = operands[0].type
         host = self._resolve(space, self._vector(address), bits_of(type_) // 8, where, is_write=True, aligned=True)
-        rows = self.workspace_pointer(layout.DATA)
+        rows = self.workspace_pointer(layout.Workspace.data.offset)
         stride = 2 * layout.ROW_BYTES
         for i, operand in enumerate((constant(type_, 0), *operands)):  # row 0 is the result
             self.store_row(operand, self.body.pointer(rows, stride * i))
@@ -163,30 +160,30 @@ class NativeMemory(NativeLanes):
         area: int = 0,
     ) -> str:
         """Check an access of `size` bytes; where the host addresses of the lanes stand."""
-        if area >= _HOST_AREAS:
-            raise NotImplementedError(f"more than {_HOST_AREAS} addresses at once")
+        if area >= layout.HOST_AREAS:
+            raise NotImplementedError(f"more than {layout.HOST_AREAS} addresses at once")
         self.has_loops = True
         wide = self.zext(address, "i64")
-        self.store_row(wide, self.workspace_pointer(layout.ADDRESS))
+        self.store_row(wide, self.workspace_pointer(layout.Workspace.addresses.offset))
         active = self._active_bits(where)
         if aligned:
             self._require_alignment(wide, size, active)
-        host = self.workspace_pointer(layout.HOST + 8 * 64 * area)
+        host = self.workspace_pointer(layout.Workspace.host.offset + 8 * LANES * area)
         resolved = self.body.call(
-            "i1", f"resolve_{space}", "ptr %wave", active, f"i64 {size}", f"i1 {str(is_write).lower()}", f"ptr {host}"
+            "i64", f"resolve_{space}", "ptr %wave", active, f"i64 {size}", f"i64 {int(is_write)}", f"ptr {host}"
         )
-        self.fall_back_if(self.body.emit(f"xor i1 {resolved}, true"))
+        self.fall_back_if(self.body.emit(f"icmp eq i64 {resolved}, 0"))
         self._observe(space, active, size)
         return host
 
     def _observe(self, space: str, active: Value, size: int) -> None:
         """Where somebody wants to know, tell them of an access that succeeds: its addresses are in the workspace."""
         body = self.body
-        observer = body.load("ptr", self.wave_pointer(layout.OBSERVER))
+        observer = body.load("ptr", self.wave_pointer(layout.Wave.observer.offset))
         observed, following = body.label(), body.label()
         body.do(f"br i1 {body.emit(f'icmp eq ptr {observer}, null')}, label %{following}, label %{observed}")
         body.start_block(observed)
-        body.do(f"call void {observer}(ptr %wave, {active}, i64 {size}, i64 {SPACES.index(space)})")
+        body.do(f"call void {observer}(ptr %wave, {active}, i64 {size}, i64 {layout.SPACES.index(space)})")
         body.do(f"br label %{following}")
         body.start_block(following)
 

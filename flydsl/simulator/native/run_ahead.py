@@ -7,8 +7,7 @@ from flydsl.simulator.errors import InstructionLimit
 from flydsl.simulator.launch import bound_steps
 from flydsl.simulator.lockstep import Machine
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.native import layout
-from flydsl.simulator.native.group import Group, SharedWaves
+from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.native.turns import Turns
 from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, Dim3, Waves
@@ -73,14 +72,13 @@ class _Continued(Execution):
     def __init__(self, work: _Continuation, limit: int) -> None:
         super().__init__(work, limit, lambda: bound_steps(work))
         self._continuation = work
-        self.launch.set(layout.LAUNCH_NEXT, self.launch.workgroup_count)
+        self.launch.block.next = self.launch.workgroup_count
 
-    def continued_group(self, workgroup: int) -> Group:
+    def continued_group(self, workgroup: int) -> WorkgroupSlot:
         """A workgroup with the state that it has in the lock-step machine."""
         state, chosen = self._continuation.state, self._continuation.waves_of(workgroup)
-        group = Group(self.launch.template, self.launch)
-        group.set(layout.GROUP_WORKGROUP, workgroup)
-        group.set(layout.GROUP_ACTIVE, 1)
+        group = WorkgroupSlot(self.launch.template, self.launch.block)
+        group.block.workgroup, group.block.active = workgroup, 1
         for w in range(group.wave_count):
             self.launch.fill_wave(group.wave(w), 0)
         shared = self._shared(group)
@@ -94,5 +92,5 @@ class _Continued(Execution):
             self._resume(shared, group, w)
         return group
 
-    def _shared(self, group: Group) -> SharedWaves:
+    def _shared(self, group: WorkgroupSlot) -> SharedWaves:
         return group.waves(self._continuation.state.workgroup_ids[group.workgroup])

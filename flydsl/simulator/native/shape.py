@@ -183,4 +183,4 @@ def register_offset(register: Register) -> int:
         raise NotImplementedError(f"register {register.file}{register.first + register.count - 1}")
     if register.file == "s":
         return 4 * register.first
-    return layout.VGPR + layout.ROW_BYTES * row_of(register)
+    return layout.Wave.vgpr.offset + layout.ROW_BYTES * row_of(register)

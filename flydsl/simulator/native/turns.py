@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flydsl.simulator.native.group import Group
+from flydsl.simulator.native.group import WorkgroupSlot
 
 
 class Turns:
@@ -12,7 +12,7 @@ class Turns:
     it probably do not either: with equal shares it would take as many times longer to find out as there are groups.
     """
 
-    def __init__(self, *groups: Group) -> None:
+    def __init__(self, *groups: WorkgroupSlot) -> None:
         self._groups = list(groups)
         self._is_firsts_turn = False
         self._other = 0
@@ -20,7 +20,7 @@ class Turns:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def next(self) -> Group | None:
+    def next(self) -> WorkgroupSlot | None:
         """The group whose turn it is; None if there is none left."""
         self._is_firsts_turn = not self._is_firsts_turn
         if not self._groups:
@@ -30,8 +30,8 @@ class Turns:
         self._other = self._other % (len(self._groups) - 1) + 1
         return self._groups[self._other]
 
-    def add(self, group: Group) -> None:
+    def add(self, group: WorkgroupSlot) -> None:
         self._groups.append(group)
 
-    def remove(self, group: Group) -> None:
+    def remove(self, group: WorkgroupSlot) -> None:
         self._groups.remove(group)

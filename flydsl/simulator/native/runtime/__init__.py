@@ -1,0 +1,116 @@
+"""The functions that handlers call, and the scheduler: C, compiled for the structures of `layout` by ziglang's clang.
+
+`resolve.c` checks addresses, `move.c` moves data, `schedule.c` runs workgroups and waves, `count.c` counts.
+What clang gives is LLVM IR that says nothing of the host's CPU: `host` makes machine code of it as of the handlers.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from flydsl.errors import SimulatorError
+from flydsl.simulator.counters.raw import LINE_BYTES
+from flydsl.simulator.memory import SLOT_SHIFT
+from flydsl.simulator.native import layout
+from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
+from flydsl.simulator.operands import EXEC
+from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, RUNNING
+from flydsl.ziglang import find_zig
+
+TURN_INSTRUCTIONS = 20_000
+"""After so many instructions a wave lets the others of its workgroup go on: it may wait for them in a loop."""
+
+_PARTS = {
+    "runtime": ("runtime.h", "resolve.c", "move.c", "schedule.c"),
+    "counting": ("runtime.h", "count.c"),
+}
+_FLAGS = (
+    *("-std=c23", "-O2", "-ffreestanding", "-fno-strict-aliasing", "-fno-asynchronous-unwind-tables"),
+    *("-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-S", "-emit-llvm"),
+)
+_CPU_ATTRIBUTE = re.compile(r' "[\w-]+"(="[^"]*")?')
+_ATTRIBUTES = re.compile(r"^attributes #\d+ = .*$", re.MULTILINE)
+_TARGET = re.compile(r"^target (datalayout|triple) = .*\n", re.MULTILINE)
+
+
+class Translation:
+    """C that another process is translating to LLVM IR."""
+
+    def __init__(self, name: str, triple: str) -> None:
+        """name: "runtime" or "counting"."""
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `result` closes it
+        zig = find_zig()
+        if zig is None:
+            raise SimulatorError(
+                "the simulator's runtime is C, and there is no compiler for it",
+                hint="pip install ziglang; or use the lock-step backend: FLYDSL_SIMULATOR_BACKEND=lockstep",
+            )
+        command = [zig, "clang", "-target", triple, *_FLAGS, "-x", "c", "-", "-o", "-"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=self._output, stderr=subprocess.PIPE, text=True
+        )
+        self._source = source(name)
+
+    def result(self) -> str:
+        """Wait for the LLVM IR, once."""
+        with self._output:
+            try:
+                errors = self._process.communicate(self._source)[1]
+            except BaseException:  # a KeyboardInterrupt, mostly
+                self._process.kill()
+                self._process.wait()
+                raise
+            if self._process.returncode:
+                raise SimulatorError(f"clang does not translate the simulator's runtime: {errors.strip()}")
+            self._output.seek(0)
+            return _for_any_cpu(self._output.read())
+
+
+@cache
+def source(name: str) -> str:
+    """The C of a part: integer types, constants, the structures of `layout`, and the files."""
+    folder = Path(__file__).parent
+    files = [f'#line 1 "{file}"\n{(folder / file).read_text("utf-8")}' for file in _PARTS[name]]
+    return "\n".join([_TYPES, _constants(), layout.declarations(), *files, ""])
+
+
+_TYPES = """
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned u32;
+typedef unsigned long long u64;
+typedef long long i64;
+"""
+
+
+def _constants() -> str:
+    lanes = range(LANES)
+    numbers = {
+        "LANES": LANES,
+        "ACCUMULATION_ROW": ACCUMULATION_ROW,
+        "EXEC": EXEC,
+        "RUNNING": RUNNING,
+        "AT_BARRIER": AT_BARRIER,
+        "ENDED": ENDED,
+        "SLOT_SHIFT": SLOT_SHIFT,
+        "SHARED_APERTURE": f"{SHARED_APERTURE}ull",
+        "PRIVATE_APERTURE": f"{PRIVATE_APERTURE}ull",
+        "LINE_BYTES": LINE_BYTES,
+        "TURN_INSTRUCTIONS": TURN_INSTRUCTIONS,
+        "LANE_NUMBERS": f"((u64x64){{{', '.join(map(str, lanes))}}})",
+        "LANE_BEFORE": ", ".join(str(max(lane - 1, 0)) for lane in lanes),
+    }
+    of_layout = ("WAVE_STRIDE", "TEMPLATE_BYTES", "SET_SIZE_LOG2", "FALL_BACK", "MODE_CHANGED")
+    numbers |= {name: getattr(layout, name) for name in (*of_layout, "DONE", "SLICE_OVER", "DEADLOCK", "LIMIT_REACHED")}
+    numbers |= {f"SPACE_{space.upper()}": number for number, space in enumerate(layout.SPACES)}
+    return "\n".join(f"#define {name} {value}" for name, value in numbers.items())
+
+
+def _for_any_cpu(llvm_ir: str) -> str:
+    """Without the CPU that clang took by default: `host` knows the right one."""
+    without_target = _TARGET.sub("", llvm_ir)
+    return _ATTRIBUTES.sub(lambda group: _CPU_ATTRIBUTE.sub("", group[0]), without_target)

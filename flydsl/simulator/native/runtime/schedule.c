@@ -1,0 +1,115 @@
+// The scheduler: the loops over workgroups and over the waves of one.
+
+// A handler returns to the scheduler, `steps` instructions after its own begin.
+void leave(Wave *wave, const Record *record, u64 steps, u32 status) {
+  wave->executed += (u64)(record - wave->run_start) + steps;
+  wave->pc = (Record *)record + steps;
+  wave->status = status;
+}
+
+// The handler of everything that has no other one.
+void fall_back(Wave *wave, const Record *record) { leave(wave, record, 0, FALL_BACK); }
+
+static Wave *wave_of(const Group *group, u64 w) { return (Wave *)(group->waves + w * WAVE_STRIDE); }
+
+static void set_id(Wave *wave, i64 offset, u64 id) {
+  if (offset >= 0) *(u32 *)((u8 *)wave + offset) = (u32)id;
+}
+
+static void start_wave(const Group *group, u64 w) {
+  const Launch *launch = group->launch;
+  Wave *wave = wave_of(group, w);
+  u64 lds = wave->lds, scratch = wave->scratch;
+  Workspace *workspace = wave->workspace;
+  Counting *counting = wave->counting;
+  __builtin_memset(wave->vgpr[0], 0, launch->vgpr_bytes);
+  __builtin_memset(wave->vgpr[ACCUMULATION_ROW], 0, launch->agpr_bytes);
+  __builtin_memcpy(wave, launch->template + w * TEMPLATE_BYTES, TEMPLATE_BYTES);
+  wave->lds = lds, wave->scratch = scratch, wave->workspace = workspace, wave->counting = counting;
+  set_id(wave, launch->id_x, group->workgroup % launch->grid_x);
+  set_id(wave, launch->id_y, group->workgroup / launch->grid_x % launch->grid_y);
+  set_id(wave, launch->id_z, group->workgroup / launch->grid_x / launch->grid_y);
+}
+
+// Put the next workgroup into the group block. False if there is none.
+static int start_workgroup(Group *group) {
+  Launch *launch = group->launch;
+  u64 id = __atomic_fetch_add(&launch->next, 1, __ATOMIC_RELAXED);
+  if (id >= launch->workgroup_count) return 0;
+  __builtin_memset(group->lds, 0, launch->lds_bytes);
+  __builtin_memset(group->scratch, 0, launch->scratch_bytes);
+  group->workgroup = id;
+  for (u64 w = 0; w < launch->wave_count; w++) start_wave(group, w);
+  group->active = 1;
+  group->wave = 0;
+  return 1;
+}
+
+// Continue a wave in the program bound to its new MODE. False if there is none yet.
+static int enter_mode(Wave *wave, const Launch *launch) {
+  for (u64 i = 0; i < launch->mode_count; i++) {
+    if (launch->modes[i].bits != wave->mode) continue;
+    wave->pc = launch->modes[i].records + (wave->pc - wave->records);
+    wave->records = launch->modes[i].records;
+    wave->status = RUNNING;
+    return 1;
+  }
+  return 0;
+}
+
+// Let a wave go on until it leaves, or its turn is over.
+static void take_turn(Group *group, Wave *wave) {
+  u64 before = wave->executed, limit = group->launch->limit, end = before + TURN_INSTRUCTIONS;
+  wave->stop_at = end < limit ? end : limit;
+  wave->run_start = wave->pc;
+  wave->pc->handler(wave, wave->pc);
+  group->budget -= (i64)(wave->executed - before);
+}
+
+// The waves' turns from where they are on. Why they stopped before the last one, or 0.
+static u64 take_turns(Group *group) {
+  Launch *launch = group->launch;
+  for (; group->wave < launch->wave_count; group->wave++) {
+    Wave *wave = wave_of(group, group->wave);
+    if (wave->status == RUNNING) {
+      do take_turn(group, wave);
+      while (wave->status == MODE_CHANGED && enter_mode(wave, launch));
+      if (wave->status > ENDED) return wave->status;
+      if (wave->executed >= launch->limit + (wave->status == ENDED)) return LIMIT_REACHED;
+    }
+    if (group->budget <= 0) {
+      group->wave++;
+      return SLICE_OVER;
+    }
+  }
+  group->wave = 0;
+  return 0;
+}
+
+// Every wave had its turn: whether the workgroup is stuck at a barrier, passes one, is done, or just goes on.
+static u64 survey(Group *group) {
+  u64 count = group->launch->wave_count, executed = 0, seen[ENDED + 1] = {};
+  for (u64 w = 0; w < count; w++) {
+    seen[wave_of(group, w)->status]++;
+    executed += wave_of(group, w)->executed;
+  }
+  if (seen[RUNNING]) return 0;
+  if (seen[AT_BARRIER] && seen[ENDED]) return DEADLOCK;
+  if (seen[AT_BARRIER])
+    for (u64 w = 0; w < count; w++) wave_of(group, w)->status = RUNNING;
+  else {
+    group->active = 0;
+    group->executed += executed;
+  }
+  return 0;
+}
+
+// Run until all workgroups have ended, the budget is spent, or something needs attention; says which.
+u64 run(Group *group) {
+  for (;;) {
+    if (!group->active && !start_workgroup(group)) return DONE;
+    u64 reason = take_turns(group);
+    if (!reason) reason = survey(group);
+    if (reason) return reason;
+  }
+}
