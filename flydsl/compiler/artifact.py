@@ -14,6 +14,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.typing import Stream
 from flydsl.runtime import device as devices
 from flydsl.runtime.host import HostLauncher
+from flydsl.runtime.interface import Device, Dim3, TensorArgument
 
 if TYPE_CHECKING:
     from flydsl.compiler.pipeline import Pipeline
@@ -31,7 +32,7 @@ class CompiledArtifact:
         self.code = replace(code, dynamic_lds=tuple((k.name, k.dynamic_lds_bytes) for k in pipeline.traced.kernels))
         self._keys = pipeline.keys
         self._runtime = [(i, key) for i, key in enumerate(pipeline.keys) if not isinstance(key, tuple)]
-        self._launchers: dict[devices.Device, HostLauncher] = {}
+        self._launchers: dict[Device, HostLauncher] = {}
         self._place = next((key.device for _, key in self._runtime if isinstance(key, MemoryKey)), "cpu")
 
     @property
@@ -82,7 +83,7 @@ class CompiledArtifact:
         """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
         self._run(payloads, devices.current_device(self._place))
 
-    def simulate(self, *args: Any, workgroup: devices.Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
+    def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
         """What `__call__` does, on the simulator and instruction by instruction: it stands before the first one.
 
         workgroup: which workgroup of every kernel runs in single steps. Raises ArgumentError for tensors that are not
@@ -95,7 +96,7 @@ class CompiledArtifact:
             show_user_code(error)
             raise error
 
-    def start_simulation(self, payloads: list[Any], workgroup: devices.Dim3) -> Simulation:
+    def start_simulation(self, payloads: list[Any], workgroup: Dim3) -> Simulation:
         """`simulate` with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
         from flydsl.runtime.simulated import recording_device
         from flydsl.simulator import Simulation
@@ -109,7 +110,7 @@ class CompiledArtifact:
         session = self._run(payloads, recording_device())
         return Simulation(session.launches, workgroup, keep_alive=payloads)
 
-    def _run(self, payloads: list[Any], device: devices.Device) -> Any:
+    def _run(self, payloads: list[Any], device: Device) -> Any:
         """Run the launcher on a device; the session of the call."""
         launcher = self._launchers.get(device) or self._host_launcher(device)
         with launcher.lock:
@@ -117,13 +118,13 @@ class CompiledArtifact:
             launcher.run(self._values(payloads, device, session), session)
         return session
 
-    def _values(self, payloads: list[Any], device: devices.Device, session: Any) -> list[Any]:
+    def _values(self, payloads: list[Any], device: Device, session: Any) -> list[Any]:
         """The compiled function's arguments, flattened: addresses, sizes, strides, scalars, streams."""
         values: list[Any] = []
         for i, key in self._runtime:
             payload = payloads[i]
             if isinstance(key, MemoryKey):
-                argument = devices.TensorArgument(self.pipeline.signature.parameters[i].name, payload)
+                argument = TensorArgument(self.pipeline.signature.parameters[i].name, payload)
                 values.append(device.address(argument, session))
                 values += key.leaves(payload)
             elif key is Stream:
@@ -134,7 +135,7 @@ class CompiledArtifact:
             values.append(device.stream_handle(None))
         return values
 
-    def _host_launcher(self, device: devices.Device) -> HostLauncher:
+    def _host_launcher(self, device: Device) -> HostLauncher:
         """The launcher for a device, compiled for this host when first needed."""
         traced = self.pipeline.traced
         codes = [code for _, key in self._runtime for code in payload_codes(key)]

@@ -21,6 +21,7 @@ from flydsl.compiler.user_error import show_user_code
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.runtime import device as devices
+from flydsl.runtime.interface import Dim3
 from flydsl.utils import env
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class JitFunction(DecoratedFunction):
             with seen:
                 artifact.launch(payloads)
 
-    def simulate(self, *args: Any, workgroup: devices.Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
+    def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
         """Compile for these arguments and simulate the call, instruction by instruction: see `Simulation`.
 
         It stands before the first instruction of `workgroup` in the first kernel that has it. Raises what a call

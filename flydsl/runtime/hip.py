@@ -11,7 +11,8 @@ from typing import Any
 
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError, DeviceError
-from flydsl.runtime.device import Device, Dim3, LoadedCode, TensorArgument, get_rocm_arch, raw_stream
+from flydsl.runtime.interface import Device, Dim3, LoadedCode, TensorArgument, raw_stream
+from flydsl.runtime.rocm import get_rocm_arch
 from flydsl.utils import env
 
 _LIBRARY = "libamdhip64.so"

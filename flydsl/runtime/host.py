@@ -13,7 +13,7 @@ from mlir.execution_engine import ExecutionEngine
 
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArgumentError, FlyError, LaunchError, SourceLocation
-from flydsl.runtime.device import Device, LoadedCode
+from flydsl.runtime.interface import Device, LoadedCode
 
 _POINTER, _INTPTR = ctypes.c_void_p, ctypes.c_ssize_t
 # The functions that `gpu-to-llvm` leaves undefined: mlir/lib/ExecutionEngine/RocmRuntimeWrappers.cpp.

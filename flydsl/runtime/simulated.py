@@ -9,7 +9,7 @@ from typing import Any
 from flydsl.arch import GFX942
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError
-from flydsl.runtime.device import Device, Dim3, LoadedCode, TensorArgument, raw_stream
+from flydsl.runtime.interface import Device, Dim3, LoadedCode, TensorArgument, raw_stream
 from flydsl.simulator import Memory, Program, launch, prepare
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.gaps import rows_of

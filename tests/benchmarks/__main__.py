@@ -144,7 +144,8 @@ def warm_call() -> list[Row]:
     import torch
 
     from flydsl.codegen import CodeObject
-    from flydsl.runtime.device import Device, LoadedCode, TensorArgument, use_device
+    from flydsl.runtime.device import use_device
+    from flydsl.runtime.interface import Device, LoadedCode, TensorArgument
 
     class Nothing(LoadedCode):
         def launch(self, *_: Any) -> None:

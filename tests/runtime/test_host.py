@@ -10,7 +10,8 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.codegen import CodeObject
-from flydsl.runtime.device import Device, LoadedCode, TensorArgument, use_device
+from flydsl.runtime.device import use_device
+from flydsl.runtime.interface import Device, LoadedCode, TensorArgument
 
 
 class Recorder(Device, LoadedCode):

@@ -1,0 +1,79 @@
+"""What a launcher needs of a device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from flydsl.codegen import CodeObject
+from flydsl.errors import ArgumentError
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class TensorArgument:
+    """A tensor as an argument of a launcher, by the name of its parameter."""
+
+    name: str
+    tensor: Any
+
+    @property
+    def size_bytes(self) -> int:
+        """From the first element to the end of the last one that the strides reach."""
+        if self.tensor.numel() == 0:
+            return 0
+        reach = sum((n - 1) * stride for n, stride in zip(self.tensor.shape, self.tensor.stride(), strict=True))
+        return int((reach + 1) * self.tensor.element_size())
+
+    @property
+    def label(self) -> str:
+        """Type and size, for people."""
+        sizes = ", ".join(map(str, self.tensor.shape))
+        return f"{str(self.tensor.dtype).removeprefix('torch.')}[{sizes}]"
+
+
+class LoadedCode(ABC):
+    """A code object on a device."""
+
+    @abstractmethod
+    def launch(
+        self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Any
+    ) -> None:
+        """Launch a kernel. params: a C array of pointers to its arguments. session: of the call that it belongs to."""
+
+
+class Device(ABC):
+    """What runs kernels.
+
+    name: for people. A call of a launcher opens a session, gives every tensor an address in it, and launches.
+    """
+
+    name: str
+
+    def session(self) -> Any:
+        """The state of one call; None where a device needs none."""
+        return None
+
+    @abstractmethod
+    def address(self, argument: TensorArgument, session: Any) -> int:
+        """Where kernels find a tensor."""
+
+    @abstractmethod
+    def stream_handle(self, stream: Any) -> int:
+        """The raw handle of a stream argument: None, an int, or an object of torch's."""
+
+    @abstractmethod
+    def load(self, code: CodeObject) -> LoadedCode:
+        """Load a code object. Raises ArchError where the device does not run its architecture."""
+
+
+def raw_stream(stream: Any) -> int | None:
+    """The handle of a stream: an int, or what torch calls `cuda_stream`; None for None."""
+    if stream is None or (isinstance(stream, int) and not isinstance(stream, bool)):
+        return stream
+    handle = getattr(stream, "cuda_stream", None)
+    if handle is None:
+        raise ArgumentError(f"{stream!r} is not a stream", hint="fx.Stream(torch.cuda.Stream()), or None")
+    return int(handle)

@@ -1,0 +1,59 @@
+"""The AMD GPU of this machine: its architecture, and how many there are."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+
+from flydsl.arch import DEFAULT_ARCH
+from flydsl.errors import ArchError
+from flydsl.utils import env
+
+
+def get_rocm_arch() -> str:
+    """The GPU's architecture: `FLYDSL_GPU_ARCH`, `HSA_OVERRIDE_GFX_VERSION`, `rocm_agent_enumerator`, else gfx942."""
+    return arch_from_environment() or _enumerated_arch() or DEFAULT_ARCH.name
+
+
+def arch_from_environment() -> str | None:
+    """What `FLYDSL_GPU_ARCH` or `HSA_OVERRIDE_GFX_VERSION` says; None where neither is set."""
+    return env.text("FLYDSL_GPU_ARCH") or arch_of_version(env.text("HSA_OVERRIDE_GFX_VERSION"))
+
+
+def arch_of_version(version: str) -> str | None:
+    """ROCm's version notation as a name; the last two parts are hexadecimal digits.
+
+    >>> arch_of_version("9.4.2"), arch_of_version("12.0.1"), arch_of_version("9.0.10")
+    ('gfx942', 'gfx1201', 'gfx90a')
+    """
+    if not version:
+        return None
+    match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", version)
+    if match is None:
+        raise ArchError(f"HSA_OVERRIDE_GFX_VERSION={version!r} is not of the form 9.4.2")
+    major, minor, stepping = map(int, match.groups())
+    return "gfx" + f"{major}{minor:x}{stepping:x}"
+
+
+@lru_cache(maxsize=1)
+def _enumerated_arch() -> str | None:
+    tool = shutil.which("rocm_agent_enumerator")
+    if tool is None:
+        return None
+    found = subprocess.run([tool], capture_output=True, text=True, timeout=30, check=False).stdout.split()
+    # The enumerator also lists the host's CPU, as number 000.
+    return next((name for name in found if not name.endswith("000")), None)
+
+
+def get_rocm_device_count() -> int:
+    """How many AMD GPUs torch can see."""
+    import torch
+
+    return torch.cuda.device_count() if torch.version.hip else 0
+
+
+def is_rdna_arch(arch: str | None = None) -> bool:
+    """Whether an architecture (by default the GPU's) is of the RDNA family: numbers 10.., 11.. and 120.."""
+    return re.match(r"\D+(10|11|120)\d", arch or get_rocm_arch()) is not None
