@@ -6,8 +6,11 @@
 PY := $(or $(PYTHON),.venv/bin/python)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# One process per core; a file's tests stay in one, for what they set up together.
-PARALLEL := --numprocesses auto --dist loadfile
+# One process per core; a file's tests stay in one, for what they set up together. The slowest are named at the end.
+PARALLEL := --numprocesses auto --dist loadfile --durations=15 --durations-min=1
+
+# The notebooks that the README lists: what else lies in the folder is the user's.
+NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' README.md | sort -u)
 
 # A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it.
 BROWSER := -rs -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest tests/browser
@@ -29,7 +32,7 @@ lab: setup ## Open JupyterLab on the tour
 
 test: setup lint types ## Everything that must hold: lint, types, all tests, all notebooks, the browser
 	$(PY) -m pytest $(PARALLEL) --ignore=tests/browser
-	$(PY) -m pytest --nbval notebooks
+	$(PY) -m pytest --nbval $(NOTEBOOKS)
 	@$(MAKE) --no-print-directory browser
 
 fast: setup ## The tests that take no time, without notebooks: under a minute

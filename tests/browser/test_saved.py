@@ -11,9 +11,10 @@ import nbformat
 import pytest
 from nbconvert import HTMLExporter
 
+from tests.notebooks import NOTEBOOKS
+
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright; make setup installs it")
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 EVERY_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 CELLS = [

@@ -10,7 +10,8 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+from tests.notebooks import NOTEBOOKS
+
 EVERY_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 MACHINE_PATH = re.compile(r"(?<![\w/])/(home|root|tmp|work|usr|Users|private|opt|mnt)/|ipykernel_\d|site-packages")
 
