@@ -14,7 +14,7 @@ from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr import math
+from flydsl.expr import math, vector_memory
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Index, as_numeric, numeric_class
@@ -153,12 +153,12 @@ def fma(a: Any, b: Any, c: Any) -> Any:
 
 def store(value: Any, memref: Any, indices: Sequence[Any]) -> None:
     """Write a vector's elements side by side to a tensor, from the one at `indices` on."""
-    as_vector("store", value).store(memref, indices)
+    vector_memory.store(as_vector("store", value), memref, indices, None)
 
 
 def load(result_type: Any, memref: Any, indices: Sequence[Any]) -> Vector:
     """Read elements that lie side by side in a tensor, from the one at `indices` on."""
-    return Vector.load(_result("load", result_type), memref, indices)
+    return vector_memory.load(_result("load", result_type), memref, indices)
 
 
 load_op = load
