@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.layout.int_tuple import AnyTuple
-from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, of_modes, trusted
-from flydsl.layout.leaf import Basis, Leaf, divides
+from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, of_modes, resting, trusted
+from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, to_text
 from flydsl.layout.tile import Tile, as_tiler, by_mode
@@ -17,15 +17,16 @@ def composition(a: AnyLayout | Swizzle, b: object) -> Any:
     """The layout of c -> A(B(c)), congruent to B or finer: `composition(A, B)(i) == A(B(i))`.
 
     a: a Layout, a ComposedLayout (its outer layout is composed), or a Swizzle (which gives a ComposedLayout).
-    b: a Layout, or a Tile that composes each mode of A with its own (None and the modes beyond the tile stay).
+    b: a Layout, or a Tile that composes each mode of A with its own (None and the modes beyond the tile stay, with
+    stride 0 where they have one element).
 
     Raises LayoutError where a stride or extent of B does not fit the modes of A evenly, or where that is not known
     before run time: no layout describes the function then.
 
     >>> composition(Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1)))
     ((2,2),3):((24,2),8)
-    >>> composition(Layout((16, 2), (1, 16)), Tile((Layout(4, 2),)))
-    (4,2):(2,16)
+    >>> composition(Layout((16, 2, 1), (1, 16, 5)), Tile((Layout(4, 2),)))
+    (4,2,1):(2,16,0)
     """
     if isinstance(a, Swizzle):
         return _after_swizzle(a, b)
@@ -41,7 +42,7 @@ def composition(a: AnyLayout | Swizzle, b: object) -> Any:
 
 def _composed_with(a: Layout, tiler: Layout | Tile | None) -> Layout:
     if tiler is None:
-        return a
+        return resting(a)
     return composed_by_mode(a, tiler) if isinstance(tiler, Tile) else composed(a, tiler)[0]
 
 
@@ -52,15 +53,20 @@ def _after_swizzle(swizzle: Swizzle, b: object) -> ComposedLayout:
 
 
 def composed_by_mode(a: Layout, tile: Tile) -> Layout:
-    """Each mode of A composed with its mode of the tile."""
+    """Each mode of A composed with its mode of the tile. A leaf, which a tile of one mode may compose, stays one."""
     composed_modes, beyond = by_mode(a, tile, _composed_with)
-    return of_modes(composed_modes + beyond)
+    modes = composed_modes + list(map(resting, beyond))
+    return of_modes(modes) if type(a.shape) is tuple else modes[0]
 
 
-def composed(a: Layout, *parts: Layout) -> list[Layout]:
-    """A after each of the parts, which are to be the modes of one layout."""
+def composed(a: Layout, *parts: Layout, rounding: bool = False) -> list[Layout]:
+    """A after each of the parts, which are to be the modes of one layout.
+
+    rounding: where a stride of B does not fit a broadcast mode of A (stride 0), round up as CuTe does, rather than
+    raise Inadmissible. The mode's elements are all one, but what comes after it is then reached in part.
+    """
     extents, strides = a.flat_modes()
-    passage = _Passage(extents, strides)
+    passage = _Passage(extents, strides, rounding)
     return [trusted(*passage.through(part.shape, part.stride)) for part in parts]
 
 
@@ -71,11 +77,12 @@ class _Passage:
     the next mode of A, and no sum over the leaves of B is A(B(c)).
     """
 
-    __slots__ = ("extents", "strides", "taken")
+    __slots__ = ("extents", "rounding", "strides", "taken")
 
-    def __init__(self, extents: tuple[Leaf, ...], strides: tuple[Any, ...]) -> None:
+    def __init__(self, extents: tuple[Leaf, ...], strides: tuple[Any, ...], rounding: bool) -> None:
         self.extents = extents
         self.strides = strides
+        self.rounding = rounding
         self.taken: list[Any] = [0] * len(extents)
 
     def through(self, shape: AnyTuple, stride: AnyTuple) -> tuple[AnyTuple, AnyTuple]:
@@ -135,12 +142,25 @@ class _Passage:
         least = extent if type(extent) is int else extent.divisibility  # type: ignore[union-attr]  # they are positive
         if type(shape) is int and type(stride) is int and (shape - 1) * stride < least:
             count = shape
+        elif self.rounding and self._is_broadcast(mode) and type(stride) is int and 0 < extent % stride < extent:
+            return _rounded(extent, shape, stride)
         else:
             count = _filled(extent, shape, stride)
         self.taken[mode] += (count - 1) * stride
         if self.taken[mode] >= least:
             raise Inadmissible(f"the modes of B add up to more than the {to_text(extent)} elements in a mode of A")
         return count
+
+    def _is_broadcast(self, mode: int) -> bool:
+        return type(self.extents[mode]) is int and type(self.strides[mode]) is int and self.strides[mode] == 0
+
+
+def _rounded(extent: Leaf, shape: Leaf, stride: Leaf) -> int:
+    """How many steps begin within an extent."""
+    count = ceil_div_leaf(extent, stride)
+    if type(count) is not int or not divides(count, shape):
+        raise Inadmissible(f"{to_text(shape)} is not a multiple of the {count} steps of {stride} in a mode of {extent}")
+    return count
 
 
 def _filled(extent: Leaf, shape: Leaf, stride: Leaf) -> int:

@@ -36,8 +36,10 @@ Pair = tuple[Layout, Layout]
 def logical_divide(a: AnyLayout, b: object) -> Any:
     """A split by a divisor: the composition of A with (B, complement(B, size(A))), or that mode by mode.
 
-    a: Layout or ComposedLayout. b: a Layout, an extent n (for n:1), or a Tile of them (None leaves a mode alone).
-    Where the strides of B fit one another evenly the result reaches what A reaches.
+    a: Layout or ComposedLayout. b: a Layout, an extent n (for n:1), or a Tile of them (None leaves a mode alone, and so
+    does a tile of fewer modes than A).
+    Where the strides of B fit one another evenly, and those of the broadcast modes of A, the result reaches what A
+    reaches.
 
     Raises LayoutError where the size of B does not divide that of A, or their composition is not a layout.
 
@@ -51,7 +53,9 @@ def logical_divide(a: AnyLayout, b: object) -> Any:
 
 @layout_operation
 def zipped_divide(a: AnyLayout, b: object) -> Any:
-    """A split into (tiles, rests): `((TM,TN,...),(RM,RN,...,L,...))`.
+    """A split into (tiles, rests): `((TM,TN,...),(RM,RN,...,L,...))`; of one mode `(TM,RM)`.
+
+    None in the tile takes a mode of two modes for a tile and its rest, any other mode for a rest alone.
 
     >>> zipped_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))
     ((2,4),(2,2)):((8,1),(16,4))
@@ -91,13 +95,23 @@ def _divided(a: Layout, tiler: Layout | Tile | None) -> Layout:
 def _tile_and_rest(a: Layout, tiler: Layout | Tile | None) -> Pair:
     if isinstance(tiler, Tile):
         pairs, beyond = by_mode(a, tiler, _tile_and_rest)
+        if len(a) == len(pairs) == 1:
+            return pairs[0]
         return of_modes([tile for tile, _ in pairs]), of_modes([rest for _, rest in pairs] + beyond)
-    return (trusted(1, 0), a) if tiler is None else _divided_whole(a, tiler)
+    return _divided_before(a) if tiler is None else _divided_whole(a, tiler)
+
+
+def _divided_before(a: Layout) -> Pair:
+    """A mode that is not to be divided: as a tile and its rest where it is two modes, else as a rest."""
+    if len(a) == 2:
+        tile, rest = modes_of(a)
+        return tile, rest
+    return trusted(1, 0), a
 
 
 def _divided_whole(a: Layout, b: Layout) -> Pair:
     whole, part = size_of(a), size_of(b)
     if type(whole) is int and type(part) is int and whole % part:
         raise Inadmissible(f"the size {part} of {b} does not divide the size {whole} of {a}")
-    tile, rest = composed(a, b, complement_of(b, whole))
+    tile, rest = composed(a, b, complement_of(b, whole), rounding=True)
     return tile, rest

@@ -286,6 +286,18 @@ def unwrapped(layout: Layout) -> Layout:
     return layout if shape is layout.shape else trusted(shape, stride)
 
 
+def resting(layout: Layout) -> Layout:
+    """With stride 0 in the modes of size 1."""
+    return trusted(layout.shape, _moving(layout.shape, layout.stride))
+
+
+def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
+    """The strides, those of modes of size 1 set to 0."""
+    if type(shape) is tuple:
+        return tuple([_moving(s, d) for s, d in zip(shape, stride, strict=True)])
+    return 0 if shape == 1 else stride
+
+
 def modes_of(layout: Layout) -> list[Layout]:
     """The modes as layouts; of a leaf the layout itself."""
     if type(layout.shape) is not tuple:

@@ -36,8 +36,8 @@ class Dynamic:
     divisibility: int
 
     def __init__(self, width: int = 32, divisibility: int = 1) -> None:
-        if width not in (32, 64):
-            raise LayoutError(f"a dynamic leaf is 32 or 64 bits wide, not {width}")
+        if type(width) is not int or width not in (32, 64):
+            raise LayoutError(f"a dynamic leaf is 32 or 64 bits wide, not {shown(width)}")
         if type(divisibility) is not int or divisibility < 1:
             raise LayoutError(f"divisibility must be a positive int, not {shown(divisibility)}")
         object.__setattr__(self, "width", width)
@@ -139,7 +139,7 @@ class Basis:
     modes: tuple[int, ...]
 
     def __init__(self, coefficient: int | Dynamic, modes: tuple[int, ...]) -> None:
-        if not modes or any(type(m) is not int or not 0 <= m < _MOST_MODES for m in modes):
+        if type(modes) is not tuple or not modes or any(type(m) is not int or not 0 <= m < _MOST_MODES for m in modes):
             raise LayoutError(f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, not {shown(modes)}")
         if type(coefficient) is not int and not isinstance(coefficient, Dynamic):
             raise LayoutError(f"{shown(coefficient)} is no coefficient of a basis vector")

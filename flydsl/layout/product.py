@@ -16,6 +16,7 @@ from flydsl.layout.layout import (
     layout_operation,
     modes_of,
     of_modes,
+    resting,
     trusted,
     unwrapped,
 )
@@ -42,7 +43,7 @@ def logical_product(a: AnyLayout, b: object) -> Any:
 
 @layout_operation
 def zipped_product(a: AnyLayout, b: object) -> Any:
-    """The product as (blocks, repetitions); with a Tile each gathered from the modes.
+    """The product as (blocks, repetitions); with a Tile each gathered from the modes, those beyond it at the end.
 
     >>> zipped_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
     ((2,5),(3,4)):((5,1),(10,30))
@@ -104,7 +105,9 @@ def _multiplied(a: Layout, tiler: Layout | Tile | None) -> Layout:
 def _block_and_repeats(a: Layout, tiler: Layout | Tile | None) -> Pair:
     if isinstance(tiler, Tile):
         pairs, beyond = by_mode(a, tiler, _block_and_repeats)
-        return of_modes([block for block, _ in pairs] + beyond), of_modes([repeats for _, repeats in pairs])
+        if len(a) == len(pairs) == 1:
+            return pairs[0]
+        return of_modes([block for block, _ in pairs]), of_modes([repeats for _, repeats in pairs] + beyond)
     return (a, trusted(1, 0)) if tiler is None else _product(a, tiler)
 
 
@@ -112,21 +115,13 @@ def _product(a: Layout, tiler: Layout) -> Pair:
     """The block, its modes of size 1 with stride 0, and the layout of its repetitions."""
     block = unwrapped(a)
     room = complement_of(block, size_of(block) * cosize_of(tiler))
-    return trusted(block.shape, _moving(block.shape, block.stride)), composed(room, tiler)[0]
-
-
-def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
-    """The strides, those of modes of size 1 set to 0."""
-    if type(shape) is tuple:
-        return tuple([_moving(s, d) for s, d in zip(shape, stride, strict=True)])
-    return 0 if shape == 1 else stride
+    return resting(block), composed(room, tiler)[0]
 
 
 def padded_operands(a: Layout, b: Layout) -> Pair:
-    """Both, unwrapped, at the higher rank of the two."""
-    block, tiler = unwrapped(a), unwrapped(b)
-    rank = max(len(block), len(tiler))
-    return padded(block, rank), padded(tiler, rank)
+    """Both at the higher rank of the two."""
+    rank = max(len(a), len(b))
+    return padded(a, rank), padded(b, rank)
 
 
 def padded(layout: Layout, rank: int) -> Layout:
@@ -149,6 +144,7 @@ def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> Any:
     """The block repeated until it covers a shape: a blocked product whose repetitions vary in the given order.
 
     order: one int for each mode of the shape, the smallest varying fastest; by default the leftmost mode.
+    The result has the modes of the shape, each (block, repetitions); of an int it is that pair.
     Raises LayoutError where the block does not divide the shape.
 
     >>> tile_to_shape(Layout((8, 4), (1, 8)), (16, 12), (1, 0))
@@ -161,7 +157,8 @@ def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> Any:
     counts = tuple(map(_repetitions, extents, _mode_sizes(atom.shape), range(len(extents))))
     ranks = tuple(range(len(counts))) if order is None else order
     repeats = make_ordered_layout(counts, ranks if isinstance(ranks, (tuple, list)) else (ranks,))
-    return _paired_product(atom, repeats, raked=False)
+    covered = _paired_product(atom, repeats, raked=False)
+    return of_modes([covered]) if len(extents) == 1 and isinstance(shape, (tuple, list)) else covered
 
 
 def _mode_sizes(shape: AnyTuple) -> list[Leaf]:

@@ -53,16 +53,14 @@ def make_tile(*modes: object) -> Tile:
 
 
 def as_tiler(value: object) -> Layout | Tile | None:
-    """A divisor: a Layout, a Tile, None, an extent n (for n:1) or a tuple (for a Tile). One mode alone is unwrapped."""
+    """A divisor: a Layout (one mode alone unwrapped), a Tile, None, an extent n (for n:1) or a tuple (for a Tile)."""
     if value is None:
         return None
     if type(value) is Layout:
         return unwrapped(value)
     if isinstance(value, (tuple, list)):
-        value = Tile(tuple(value))
-    if isinstance(value, Tile):
-        return value.tilers[0] if len(value) == 1 else value
-    return as_layout(value)
+        return Tile(tuple(value))
+    return value if isinstance(value, Tile) else as_layout(value)
 
 
 def by_mode(

@@ -1,4 +1,8 @@
-"""Results that FlyDSL 0.2.2 gave: four cases for each of 33 operations (layout-examples.json)."""
+"""Results that FlyDSL 0.2.2 gave.
+
+layout-examples.json: four cases for each of 33 operations. layout-examples-2.json: tiles of fewer modes than the
+layout, modes of size 1, blocks of one mode.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,12 @@ import pytest
 import flydsl.layout
 from flydsl.layout import make_layout, make_tile, parse, to_text
 
-EXAMPLES = json.loads((Path(__file__).parent / "layout-examples.json").read_text())
+HERE = Path(__file__).parent
+EXAMPLES = [
+    example
+    for name in ("layout-examples.json", "layout-examples-2.json")
+    for example in json.loads((HERE / name).read_text())
+]
 
 
 def nested(value: Any) -> Any:

@@ -124,9 +124,9 @@ def parts(draw: Any, whole: int) -> Layout:
 
 @st.composite
 def tiles(draw: Any, layout: Layout) -> Tile:
-    """A tile of at least two modes that divides each mode evenly, or leaves it alone."""
+    """A tile that divides each of its modes evenly, or leaves it alone."""
     modes = list(layout)
-    count = draw(st.integers(min(2, len(modes)), len(modes)))
+    count = draw(st.integers(1, len(modes)))
     return Tile(tuple(None if draw(st.integers(0, 9)) == 0 else draw(parts(size(mode))) for mode in modes[:count]))
 
 
@@ -332,8 +332,45 @@ def test_divides_by_a_tile_are_arrangements_of_one(a: Layout, data: Any) -> None
     for i, part in enumerate(tile.modes):
         if part is not None:
             assert (zipped[0][i], zipped[1][i]) == (logical[i][0], logical[i][1])
+        elif rank(a[i]) == 2:
+            assert (zipped[0][i], zipped[1][i]) == tuple(a[i])
         else:
             assert (zipped[0][i], zipped[1][i]) == (Layout(1, 0), a[i])
+    assert list(logical)[len(tile) :] == list(a)[len(tile) :] == list(zipped[1])[len(tile) :]
+
+
+@pytest.mark.parametrize(
+    ("operation", "operands", "result"),
+    [
+        (logical_divide, (Layout(8), Tile((8,))), "((8,1)):((1,0))"),
+        (logical_divide, (Layout((8, 4)), Tile((2,))), "((2,4),4):((1,2),8)"),
+        (logical_divide, (Layout((8, 4)), 2), "(2,16):(1,2)"),
+        (logical_divide, (Layout(((8, 2), 4)), Tile((Tile((2,)),))), "(((2,4),2),4):(((1,2),8),16)"),
+        (zipped_divide, (Layout((8, 4)), Tile((2,))), "((2),(4,4)):((1),(2,8))"),
+        (tiled_divide, (Layout((8, 4)), Tile((2,))), "((2),4,4):((1),2,8)"),
+        (flat_divide, (Layout((8, 4)), Tile((2,))), "(2,4,4):(1,2,8)"),
+        (zipped_divide, (Layout(8), Tile((2,))), "(2,4):(1,2)"),
+        (composition, (Layout((8, 4, 1), (4, 1, 7)), Tile((2, None))), "(2,4,1):(4,1,0)"),
+        (composition, (Layout((1, 4), (7, 1)), Tile((None,))), "(1,4):(0,1)"),
+        (composition, (Layout(8, 3), Tile((2,))), "2:3"),
+        (composition, (Layout((8,), (3,)), Tile((2,))), "(2):(3)"),
+        (logical_product, (Layout((8, 4)), Tile((2,))), "((8,2),4):((1,8),8)"),
+        (zipped_product, (Layout((8, 4)), Tile((2,))), "((8),(2,4)):((1),(8,8))"),
+        (raked_product, (Layout(((2, 4),)), Layout(3)), "(3,(2,4)):(8,(1,2))"),
+        (blocked_product, (Layout(((2, 4),)), Layout((3, 2))), "(((2,4),3),(1,2)):(((1,2),8),(0,24))"),
+        (tile_to_shape, (Layout(3), (6,)), "((3,2)):((1,3))"),
+        (tile_to_shape, (Layout(3), 6), "(3,2):(1,3)"),
+    ],
+)
+def test_a_tile_of_one_mode_is_a_tile(operation: Any, operands: Any, result: str) -> None:
+    assert str(operation(*operands)) == result
+
+
+def test_a_divide_rounds_up_at_a_broadcast_mode_and_a_composition_refuses() -> None:
+    broadcast = Layout((3, 8), (0, 16))
+    assert str(logical_divide(broadcast, Layout(12, 2))) == "((2,6),2):((0,16),0)"
+    with pytest.raises(LayoutError, match="the stride 2 and the extent 3"):
+        composition(broadcast, Layout(12, 2))
 
 
 @given(compact_layouts(), compact_layouts())
