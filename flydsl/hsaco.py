@@ -23,6 +23,11 @@ _EM_AMDGPU = 224
 _NT_AMDGPU_METADATA = 32
 _SHT_SYMTAB, _SHT_NOTE, _SHT_NOBITS, _SHT_DYNSYM = 2, 7, 8, 11
 
+# In an ELF header: the table of section headers and the size of one, and in a section header its flags.
+_SECTION_TABLE = struct.Struct("<40xQ10xH")
+_SECTION_FLAGS, _SECTION_FLAGS_AT = struct.Struct("<Q"), 8
+_SHF_EXCLUDE = 0x8000_0000
+
 _RELOCATION = struct.Struct("<QQq")
 _RELOCATED_BYTES = {1: 4, 2: 4, 3: 8, 4: 4, 5: 8, 6: 4, 7: 4, 8: 4, 9: 4, 10: 4, 11: 4, 13: 8, 14: 2}
 """By type (LLVM, AMDGPUUsage, "Relocation Records"); 12 is not in use."""
@@ -184,6 +189,23 @@ def read_contents(data: bytes) -> Contents:
                 raise HsacoError(f"section {name} of the code object ends within a relocation")
             filled[name.removeprefix(".rela")] = [_relocated(*entry) for entry in _RELOCATION.iter_unpack(content)]
     return Contents(sections, filled)
+
+
+def read_symbols(data: bytes) -> dict[str, int]:
+    """The symbols of a code object by name: addresses, and in one that is not linked offsets into their sections."""
+    return {name: symbol.value for name, symbol in _Elf(data).symbols.items()}
+
+
+def excluded(data: bytes, name: str) -> bytes:
+    """A relocatable object whose section of that name, if there is one, does not go into what is linked from it."""
+    changed = bytearray(data)
+    for i, section in enumerate(_Elf(data).sections):
+        if section.name == name:
+            table, entry_size = _SECTION_TABLE.unpack_from(data)
+            at = table + i * entry_size + _SECTION_FLAGS_AT
+            (flags,) = _SECTION_FLAGS.unpack_from(data, at)
+            _SECTION_FLAGS.pack_into(changed, at, flags | _SHF_EXCLUDE)
+    return bytes(changed)
 
 
 def _relocated(offset: int, info: int, _addend: int) -> slice:

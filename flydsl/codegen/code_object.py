@@ -7,10 +7,12 @@ from functools import cached_property
 
 from flydsl.arch import Arch, Occupancy, Usage, llvm_workgroup_size, waves_by_descriptor
 from flydsl.codegen import cache, llvm
+from flydsl.codegen.agreement import DISASSEMBLY, agrees
+from flydsl.codegen.assemble import assemble
 from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import link
 from flydsl.errors import CompileError
-from flydsl.hsaco import Hsaco, KernelInfo, read_hsaco
+from flydsl.hsaco import Hsaco, KernelInfo, excluded, read_hsaco
 
 # The fields of a code object that are kept on disk.
 _KEPT = ("bitcode", "hsaco", "listing", "diagnostics")
@@ -118,7 +120,8 @@ class CodeObject:
     """A module compiled to AMD machine code.
 
     hsaco is what the device loads.
-    listing: LLVM's assembly as it comes, with `.loc` and debug sections where the LLVM IR has line tables.
+    listing: LLVM's assembly as it comes, with `.loc` and debug sections where the LLVM IR has line tables. It assembles
+    to the machine code of the HSACO.
     diagnostics: LLVM's warnings and remarks, mostly empty. from_cache: whether an earlier process compiled it.
     dynamic_lds: kernels by name, and the bytes that their launches add, None where that is known at run time only.
     """
@@ -179,12 +182,19 @@ class Compilation:
             assert self._kept is not None
             return CodeObject(self._arch, self._llvm_ir, self._opt_level, **self._kept, from_cache=True)
         made = self._compiling.result()
-        hsaco = link(made.obj, keep_debug_info=self._debug_info)
+        hsaco = link(_object(made, self._arch), keep_debug_info=self._debug_info)
         code = CodeObject(
             self._arch, self._llvm_ir, self._opt_level, made.bitcode, hsaco, made.listing, made.diagnostics
         )
         cache.add(self._key, {name: getattr(code, name) for name in _KEPT})
         return code
+
+
+def _object(made: llvm.Compiled, arch: Arch) -> bytes:
+    """The object of the listing: LLVM's where both say the same, else what an assembler makes of the listing."""
+    if agrees(made.listing, made.obj):
+        return excluded(made.obj, DISASSEMBLY)
+    return assemble(made.listing, arch)
 
 
 def start_llvm_ir(llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False) -> Compilation:

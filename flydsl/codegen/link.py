@@ -54,7 +54,7 @@ def find_linkers() -> Iterator[Linker]:
         system_lld = shutil.which(name)
         if system_lld:
             yield (system_lld,)
-    zig = _zig()
+    zig = find_zig()
     if zig:
         yield (zig, "ld.lld")
 
@@ -65,7 +65,8 @@ def _versioned_names() -> list[str]:
     return sorted((n for n in names if n.rpartition("-")[2].isdigit()), key=lambda n: -int(n.rpartition("-")[2]))
 
 
-def _zig() -> str | None:
+def find_zig() -> str | None:
+    """ziglang's program, which has LLD and clang in it."""
     spec = importlib.util.find_spec("ziglang")
     if spec is None or spec.origin is None:
         return None

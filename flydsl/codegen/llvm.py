@@ -10,10 +10,14 @@ from types import ModuleType
 from typing import Any
 
 from flydsl.arch import Arch
+from flydsl.codegen import barriers
 from flydsl.codegen.isolate import ProcessEndedError, start_isolated
 from flydsl.errors import CompileError, SourceLocation
 
 TRIPLE = "amdgcn-amd-amdhsa"
+
+# With it an object says in a section which instructions it holds: see `agreement`. It changes no machine code.
+_FEATURES = "+dumpcode"
 
 _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
 _PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")
@@ -59,16 +63,6 @@ def _lock() -> Any:
     return _binding().ffi.lib._lock
 
 
-def emit_assembly(bitcode: bytes, arch: Arch, opt_level: int) -> str:
-    """The assembly text of optimized bitcode, with LLVM's comments.
-
-    From a copy of the bitcode, because a module that has been through the backend once cannot go through it again.
-    """
-    machine = _target_machine(arch, opt_level)
-    machine.set_asm_verbosity(True)
-    return str(machine.emit_assembly(_parse_bitcode(bitcode)))
-
-
 def disassemble(bitcode: bytes) -> str:
     """Bitcode as LLVM IR text."""
     return str(_parse_bitcode(bitcode))
@@ -98,12 +92,14 @@ def _binding() -> ModuleType:
 def _compile(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes, str] | str:
     """What runs isolated; a parser's or verifier's message instead of the result where there is none.
 
-    The backend runs twice, once for the object and once for the text: in two processes, as each takes as long.
+    The backend runs twice, once for the object and once for the text: in two processes, as each takes as long. Both
+    start from the same bitcode, in copies of the same memory: LLVM lets an order of uses or of addresses decide here
+    and there, and so these are the same too, as a rule.
     """
     binding = _binding()
     machine = _target_machine(arch, opt_level)
     try:
-        module = binding.parse_assembly(llvm_ir, binding.create_context())
+        module = binding.parse_assembly(_prepared(llvm_ir), binding.create_context())
         module.triple = TRIPLE
         module.data_layout = str(machine.target_data)
         module.verify()
@@ -112,14 +108,21 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes, st
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=opt_level))
     builder.getModulePassManager().run(module, builder)
     bitcode = module.as_bitcode()
-    listing = start_isolated(lambda: emit_assembly(bitcode, arch, opt_level), lock=_lock())
-    obj = machine.emit_object(module)
-    return bitcode, obj, listing.result()[0]
+    emitter = _target_machine(arch, opt_level)
+    emitter.set_asm_verbosity(True)
+    listing = start_isolated(lambda: str(emitter.emit_assembly(_parse_bitcode(bitcode))), lock=_lock())
+    obj = emitter.emit_object(_parse_bitcode(bitcode))
+    return bitcode, obj, barriers.without_guards(listing.result()[0])
+
+
+def _prepared(llvm_ir: str) -> str:
+    """LLVM IR text as it is compiled. Functions with features of their own get ours too."""
+    return barriers.guarded(llvm_ir).replace('"target-features"="', f'"target-features"="{_FEATURES},')
 
 
 def _target_machine(arch: Arch, opt_level: int) -> Any:
     target = _binding().Target.from_triple(TRIPLE)
-    return target.create_target_machine(cpu=arch.name, opt=opt_level, reloc="pic")
+    return target.create_target_machine(cpu=arch.name, features=_FEATURES, opt=opt_level, reloc="pic")
 
 
 def _parse_bitcode(bitcode: bytes) -> Any:

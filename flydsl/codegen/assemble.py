@@ -1,0 +1,31 @@
+"""Assemble a listing with the clang that ziglang brings: LLVM is built without AMD's assembler in llvmlite."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from flydsl.arch import Arch
+from flydsl.codegen.link import find_zig
+from flydsl.errors import CompileError
+
+
+def assemble(listing: str, arch: Arch) -> bytes:
+    """The relocatable object of assembly text. Raises CompileError with the assembler's words, or without a zig."""
+    zig = find_zig()
+    if zig is None:
+        raise CompileError(
+            "LLVM wrote another listing than machine code, and there is no assembler to make them one",
+            hint="pip install ziglang",
+        )
+    with tempfile.TemporaryDirectory(prefix="flydsl-assemble-") as directory:
+        source, output = Path(directory, "kernel.s"), Path(directory, "kernel.o")
+        source.write_text(listing)
+        command = [zig, "clang", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch.name}", "-c", "-x", "assembler"]
+        done = subprocess.run(
+            [*command, str(source), "-o", str(output)], capture_output=True, text=True, errors="replace", check=False
+        )
+        if done.returncode == 0 and output.exists():
+            return output.read_bytes()
+    raise CompileError(f"the listing cannot be assembled for {arch.name}: {done.stderr.strip()}")
