@@ -19,6 +19,7 @@ from flydsl.compiler.compilation import Compilation
 from flydsl.errors import ArgumentError, did_you_mean
 from flydsl.passes import (
     convert_fly_to_rocdl,
+    float_remainder,
     fly_canonicalize,
     fly_convert_atom_call_to_ssa_form,
     fly_int_swizzle_simplify,
@@ -83,7 +84,7 @@ def stages(arch: Arch) -> list[StageSpec]:
         f"gpu.module({to_rocdl},{fly_rocdl_cluster_attr.name})",
         "A",
         "structured control flow to branches, GPU intrinsics to ROCDL",
-        (f"gpu.module({to_rocdl})", fly_rocdl_cluster_attr),
+        (f"gpu.module({to_rocdl})", float_remainder, fly_rocdl_cluster_attr),
     )
     bare = "{use-bare-pointers-for-host=true use-bare-pointers-for-kernels=true}"
     debug = [_mlir("B", "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}", "debug scopes")]

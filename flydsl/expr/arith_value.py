@@ -21,6 +21,7 @@ class Functions:
     vector: Callable[[ir.Value], Any]
     binary: Callable[[str, Any, Any], Any]
     negate: Callable[[Any], Any]
+    inverted: Callable[[Any], Any]
     absolute: Callable[[Any], Any]
     rounded: Callable[..., Any]
 
@@ -171,7 +172,7 @@ class ArithValue:
         return functions.rounded(self, "trunc")
 
     def __invert__(self) -> Any:
-        return functions.binary("xor", self, True if self.dtype.mlir_name == "i1" else -1)
+        return functions.inverted(self)
 
     # Functions of `fx.arith`, `fx.math` and `fx.gpu` that are methods too, of their first operand: see `add_methods`.
     select: ClassVar[Callable[..., Any]]

@@ -1,10 +1,9 @@
 """What Python's operators on scalars and vectors emit.
 
-Operands may differ in type. They meet in a common one: float wins over integer, the wider over the narrower, `Index`
-over a fixed-width integer, and of two widths alike the unsigned, as in C; a Python number takes the other operand's
-type. Division follows Python: `//` rounds down, `%` has the sign of the divisor, `/` of integers is a float division.
-`//` of floats is the rounded quotient, rounded down; floats have no `%`. `**` of floats is `math.powf` or, by an
-integer, `math.fpowi`; of integers `math.ipowi`.
+Operands may differ in type; `flydsl.expr.promotion` says in which they meet. `/` is a float division and `//` rounds
+down; `%` has the sign of the dividend, as C's and the machine's remainder: `-7 % 3` is -1, and of floats `fmod`.
+(Python's own numbers, which `range_constexpr` counts with, follow Python, where `-7 % 3` is 2.) Division of an Index is
+unsigned. `**` of floats is `math.powf` or, by an integer, `math.fpowi`; of integers `math.ipowi`.
 
 As in C and on the hardware, some things have no defined result where they happen with runtime values: integer division
 by zero, a shift by the width or more, and reading registers that nobody has written or that lie past the tensor. With
@@ -25,16 +24,29 @@ from flydsl.expr import arith, math
 from flydsl.expr.arith import CmpFPredicate, CmpIPredicate
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.elementwise import emit_alike, emit_binary, is_operand, like, static_integer, wrapped
-from flydsl.expr.numeric import Boolean, Numeric, as_numeric, has_arithmetic, is_python_number
-from flydsl.expr.promotion import SYMBOLS, check_numbers, common_type, common_type_of
+from flydsl.expr.numeric import (
+    BFloat16,
+    Boolean,
+    Float32,
+    Index,
+    Int32,
+    Numeric,
+    Uint16,
+    Uint32,
+    as_numeric,
+    has_arithmetic,
+    is_python_number,
+)
+from flydsl.expr.promotion import DIVISIONS, SYMBOLS, check_numbers, common_type, common_type_of, promoted
 from flydsl.expr.vector_value import Vector
 
 # Operator -> the operation for floats, signed and unsigned integers; None where there is none, or it takes several.
+# Of signed integers only Index has `/`.
 _OPERATIONS = {
     "add": ("addf", "addi", "addi"),
     "sub": ("subf", "subi", "subi"),
     "mul": ("mulf", "muli", "muli"),
-    "div": ("divf", None, None),
+    "div": ("divf", None, "divui"),
     "floordiv": (None, None, "divui"),
     "mod": (None, None, "remui"),
     "and": (None, "andi", "andi"),
@@ -53,12 +65,14 @@ _PREDICATES = {
     "ge": (CmpFPredicate.OGE, CmpIPredicate.sge, CmpIPredicate.uge),
 }
 
+_INDEX_BITS = (1 << 64) - 1
 _PYTHON: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
+    "div": lambda a, b: a // b,  # of Index; of other integers it is one of floats
     "floordiv": lambda a, b: a // b,
-    "mod": lambda a, b: a % b,
+    "mod": lambda a, b: abs(a) % abs(b) * (-1 if a < 0 else 1),
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
@@ -75,7 +89,7 @@ _PYTHON: dict[str, Callable[[int, int], int]] = {
 
 def binary(operation: str, left: Any, right: Any) -> Any:
     """`left <operation> right` for an operator's operands."""
-    if _are_alike(left, right) and (name := _one_operation(operation, left.dtype)) is not None:
+    if _are_alike(left, right) and (name := _one_operation(operation, type(left), left.dtype)) is not None:
         return emit_alike(name, left, right)
     if not is_operand(left) or not is_operand(right):
         return _no_operand(operation, left, right)
@@ -91,11 +105,13 @@ def binary(operation: str, left: Any, right: Any) -> Any:
             return folded
     if operation in _PREDICATES:
         return _compare(operation, dtype, left, right)
-    if operation in ("floordiv", "mod") and dtype.signed and not dtype.is_float:
+    if operation in DIVISIONS and not dtype.is_float and _has_sign(operation, dtype):
         return _signed_division(operation, left, right, number)
     if operation == "floordiv" and dtype.is_float:
         return math.floor(arith.divf(left, right))
-    name = _one_operation(operation, dtype)
+    if operation == "mod" and dtype.is_float:
+        return _float_remainder(left, right, dtype)
+    name = _one_operation(operation, type(left), dtype)
     if name is not None and isinstance(left, Numeric):
         return emit_alike(name, left, right)
     return emit_binary(name or _operation(operation, dtype), left, right)
@@ -111,21 +127,43 @@ def _are_alike(left: Any, right: Any) -> bool:
 
 
 @cache
-def _one_operation(operation: str, dtype: type[Numeric]) -> str | None:
-    """The one operation of arith that an operator on two values of a type is; None where it is more, or an error."""
+def _one_operation(operation: str, kind: type, dtype: type[Numeric]) -> str | None:
+    """The one operation of arith that an operator on two values of a type is; None where it is more, or an error.
+
+    kind: the values' class, Vector or that of a scalar.
+    """
     if operation not in _OPERATIONS or not has_arithmetic(dtype):
         return None
-    if common_type_of(operation, dtype) is not dtype:
+    counts_as = dtype if kind is Vector else promoted(dtype)
+    if common_type_of(operation, counts_as) is not dtype:
         return None
-    return _OPERATIONS[operation][0 if dtype.is_float else 1 if dtype.signed else 2]
+    return _OPERATIONS[operation][_column(operation, dtype)]
 
 
 def _operation(operation: str, dtype: type[Numeric]) -> str:
-    name = _OPERATIONS[operation][0 if dtype.is_float else 1 if dtype.signed else 2]
+    name = _OPERATIONS[operation][_column(operation, dtype)]
     if name is None:
-        hint = "x - fx.floor(x / y) * y" if operation == "mod" else None
-        raise ArgumentError(f"{dtype.__name__} has no operator {SYMBOLS[operation]}", at=user_location(), hint=hint)
+        raise ArgumentError(f"{dtype.__name__} has no operator {SYMBOLS[operation]}", at=user_location())
     return name
+
+
+def _column(operation: str, dtype: type[Numeric]) -> int:
+    return 0 if dtype.is_float else 1 if _has_sign(operation, dtype) else 2
+
+
+def _has_sign(operation: str, dtype: type[Numeric]) -> bool:
+    return dtype.signed and not (dtype is Index and operation in DIVISIONS)
+
+
+def _float_remainder(left: Any, right: Any, dtype: type[Numeric]) -> Any:
+    """`fmod`, which is exact, so in Float32 too. LLVM narrows that again, and cannot expand it in BFloat16.
+
+    There the result of Float32 loses its lower half, which is zero.
+    """
+    if dtype is not BFloat16:
+        return emit_binary("remf", left, right)
+    wide = emit_binary("remf", left.to(Float32), right.to(Float32))
+    return (wide.bitcast(Uint32) >> 16).to(Uint16).bitcast(BFloat16)
 
 
 def _power(left: Any, right: Any) -> Any:
@@ -178,6 +216,8 @@ def _fold(operation: str, dtype: type[Numeric], left: Any, right: Any) -> Any:
     """The result for two Python integers, or None where it is left to the program."""
     if dtype.is_float or operation not in _PYTHON:
         return None
+    if dtype is Index and operation in DIVISIONS:
+        left, right = left & _INDEX_BITS, right & _INDEX_BITS
     result = _PYTHON[operation](left, right)
     if operation in _PREDICATES:
         return Boolean(result)
@@ -192,7 +232,7 @@ def _compare(operation: str, dtype: type[Numeric], left: ArithValue, right: Arit
 
 
 def _signed_division(operation: str, left: Any, right: Any, divisor: int | None) -> Any:
-    """Python's `//` and `%`. A constant power of two takes one shift or mask, which round down as Python does.
+    """`//` and `%`. The quotient by a constant power of two is one shift, which rounds down.
 
     divisor: the right operand where it is known. By -1 the machine's division of the smallest integer is undefined;
     the negation wraps.
@@ -202,20 +242,27 @@ def _signed_division(operation: str, left: Any, right: Any, divisor: int | None)
         return left if floor else emit_binary("xori", left, left)
     if divisor == -1:
         return negate(left) if floor else emit_binary("xori", left, left)
-    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
-        return arith.shrsi(left, divisor.bit_length() - 1) if floor else arith.andi(left, divisor - 1)
-    if floor:
-        return arith.floordivsi(left, right)
-    remainder = arith.remsi(left, right)
-    wrong_sign = (remainder != 0) & ((remainder ^ right) < 0)
-    return arith.select(wrong_sign, arith.addi(remainder, right), remainder)
+    if floor and divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        return arith.shrsi(left, divisor.bit_length() - 1)
+    return arith.floordivsi(left, right) if floor else arith.remsi(left, right)
 
 
 def negate(value: Any) -> Any:
-    """`-value`."""
-    if value.dtype.is_float and not (isinstance(value, Numeric) and value.is_static):
-        return arith.negf(value)
-    return value.dtype(-value.value) if value.dtype.is_float else binary("sub", 0, value)
+    """`-value`, of its own type; of a Boolean an Int32."""
+    static = isinstance(value, Numeric) and value.is_static
+    if value.dtype.is_float:
+        return value.dtype(-value.value) if static else arith.negf(value)
+    value = value.to(Int32) if value.dtype is Boolean else value
+    return value.dtype(value.dtype.wrapped(-value.value)) if static else arith.subi(0, value)
+
+
+def inverted(value: Any) -> Any:
+    """`~value`, of its own type."""
+    if isinstance(value, Numeric) and value.is_static and not value.dtype.is_float:
+        if value.dtype is Boolean:
+            return Boolean(not value.value)
+        return value.dtype(value.dtype.wrapped(~value.value))  # type: ignore[attr-defined]
+    return arith.xori(value, True if value.dtype is Boolean else like(-1, value.dtype, value))
 
 
 # --- the larger and the smaller of two values, where Python's `max` and `min` would branch ---------------------------
@@ -246,3 +293,4 @@ functions.binary = binary
 functions.negate = negate
 functions.absolute = absolute
 functions.rounded = rounded
+functions.inverted = inverted

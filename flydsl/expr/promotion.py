@@ -1,4 +1,21 @@
-"""The common type of an operator's operands, and numbers that have no place in it."""
+"""The common type of an operator's operands, and numbers that have no place in it.
+
+The rules are FlyDSL's. Of scalars:
+
+- a Python `int` is Int32, or Int64 where it does not fit; a `float` is Float32; a `bool` Boolean
+- integers of fewer than 32 bits count as Int32, so `fx.Int8(100) + 100` is 200; Booleans do in sums, products, shifts
+- a float wins over an integer: `h * 2` of a Float16 is Float16
+- the wider wins: `h * 0.1` is Float32. Float16 beside BFloat16 is Float16; other floats of one width meet in Float32
+- of integers of one width the unsigned wins, as in C, and Index over all others
+- `/` of integers is Float32, above 32 bits Float64; of an Index it is the unsigned quotient, an Index
+
+A vector keeps its element type beside numbers and scalars: `v * 0.1` of Float16 stays Float16, of Int8 stays Int8.
+Beside a float an integer vector becomes one of floats, beside a wider integer scalar one of these. Two vectors meet as
+scalars do, though small integers stay what they are.
+
+`~x`, `-x` and `abs(x)` keep the type. `fx.arith.select`, `fx.max` and their like take two values of one type; there
+a Python number takes the other's.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +27,9 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.elementwise import check_right, static_integer
 from flydsl.expr.numeric import (
     ArithValue,
+    BFloat16,
     Boolean,
+    Float16,
     Float32,
     Float64,
     Index,
@@ -21,11 +40,11 @@ from flydsl.expr.numeric import (
     is_python_number,
 )
 
-_DIVISIONS = {"floordiv", "mod"}
+DIVISIONS = {"div", "floordiv", "mod"}
 _SHIFTS = {"shl", "shr"}
 _BITWISE = {"and", "or", "xor"}
 # Operations that take a Boolean as the number 0 or 1.
-_COUNTING = {"add", "sub", "mul", "div", "pow", *_DIVISIONS, *_SHIFTS}
+_COUNTING = {"add", "sub", "mul", "pow", *DIVISIONS, *_SHIFTS}
 SYMBOLS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
     "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
@@ -35,31 +54,70 @@ SYMBOLS = {
 
 def common_type(operation: str, left: Any, right: Any) -> type[Numeric]:
     """The scalar type that an operation's operands are converted to."""
-    types = [value.dtype for value in (left, right) if isinstance(value, ArithValue)]
-    types = types or [as_numeric(value).dtype for value in (left, right)]
-    python = [value for value in (left, right) if is_python_number(value)]
-    dtype = types[0] if len(types) == 1 else wider(*types)
-    if not dtype.is_float and any(not isinstance(value, Integral) for value in python):
-        dtype = Float32
-    elif dtype is Boolean and any(not isinstance(value, bool) for value in python):
-        dtype = Int32
-    return common_type_of(operation, dtype)
+    return common_type_of(operation, wider(*_types(operation, left, right)))
 
 
 def common_type_of(operation: str, dtype: type[Numeric]) -> type[Numeric]:
-    """The scalar type that an operation computes in where both operands are of one type."""
+    """The scalar type that an operation computes in where both operands count as one type."""
     if dtype is Boolean and operation in _COUNTING:
         dtype = Int32
-    if operation == "div" and not dtype.is_float:
-        return Float64 if dtype.width >= 64 else Float32
-    return dtype
+    if operation != "div" or dtype.is_float or dtype is Index:
+        return dtype
+    return Float64 if dtype.width > 32 else Float32
 
 
 def wider(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
     """The common type of two: float over integer, then Index, then the wider, then the unsigned."""
     if left.is_float and right.is_float and left.width == right.width and left is not right:
-        return Float32
+        return Float16 if {left, right} == {Float16, BFloat16} else Float32
     return max((left, right), key=lambda t: (t.is_float, t is Index, t.width, not t.signed))
+
+
+def _types(operation: str, left: Any, right: Any) -> tuple[type[Numeric], type[Numeric]]:
+    """What each operand counts as."""
+    vectors = [isinstance(value, ArithValue) and not isinstance(value, Numeric) for value in (left, right)]
+    if all(vectors):
+        return left.dtype, right.dtype
+    if any(vectors):
+        vector, scalar = (left, right) if vectors[0] else (right, left)
+        return vector.dtype, _beside_vector(vector.dtype, scalar)
+    if operation == "select":
+        return _alike(left, right), _alike(right, left)
+    return promoted(_dtype(left)), promoted(_dtype(right))
+
+
+def promoted(dtype: type[Numeric]) -> type[Numeric]:
+    """What a scalar of a type counts as in an operator."""
+    narrow = not dtype.is_float and dtype.width < 32 and dtype is not Boolean
+    return Int32 if narrow else dtype
+
+
+def _alike(value: Any, other: Any) -> type[Numeric]:
+    """A Python number takes the other's type where that can hold its kind."""
+    if not is_python_number(value) or not isinstance(other, ArithValue):
+        return _dtype(value)
+    return _beside_number(other.dtype, value)
+
+
+def _beside_vector(dtype: type[Numeric], scalar: Any) -> type[Numeric]:
+    """What a scalar counts as beside a vector of `dtype`."""
+    if is_python_number(scalar):
+        return _beside_number(dtype, scalar)
+    other = _dtype(scalar)
+    fits = dtype.is_float or not (other.is_float or other.width > dtype.width or other is Index)
+    return dtype if fits else other
+
+
+def _beside_number(dtype: type[Numeric], number: Any) -> type[Numeric]:
+    """What a Python number counts as beside a value whose type it takes."""
+    if not dtype.is_float and not isinstance(number, Integral):
+        return Float32
+    return Int32 if dtype is Boolean and not isinstance(number, bool) else dtype
+
+
+def _dtype(value: Any) -> type[Numeric]:
+    dtype: type[Numeric] = as_numeric(value).dtype
+    return dtype
 
 
 def check_numbers(operation: str, dtype: type[Numeric], left: Any, right: Any) -> int | None:
@@ -76,7 +134,7 @@ def check_numbers(operation: str, dtype: type[Numeric], left: Any, right: Any) -
             )
     number = static_integer(right)
     if number is not None and not dtype.is_float:
-        check_right(SYMBOLS[operation], operation in _DIVISIONS, operation in _SHIFTS, dtype, number)
+        check_right(SYMBOLS[operation], operation in DIVISIONS, operation in _SHIFTS, dtype, number)
     return number
 
 

@@ -15,7 +15,7 @@ def scale_kernel(Source: fx.Pointer, Target: fx.Pointer, n: fx.Int32):
     i = fx.block_idx.x * 64 + fx.thread_idx.x
     if i < n:
         row = (Target + i).view(fx.make_layout(1, 1))
-        row[0] = Source[i] * 2
+        row[0] = (Source[i] * 2).to(row.dtype)
 
 
 @flyc.jit

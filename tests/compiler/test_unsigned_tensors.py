@@ -20,7 +20,7 @@ def test_elements_are_not_negative(dtype: torch.dtype) -> None:
     def kernel(A: fx.Tensor, Half: fx.Tensor, Number: fx.Tensor):
         i = fx.thread_idx.x
         assert A.dtype is DTYPES[dtype]
-        Half[i] = A[i] >> 1
+        Half[i] = (A[i] >> 1).to(A.dtype)
         Number[i] = A[i].to(fx.Float64) + (A[i] > 1).to(fx.Float64)
 
     @flyc.jit

@@ -28,6 +28,16 @@ def pairs(values: list[Any], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Te
     return torch.tensor(a, dtype=dtype), torch.tensor(b, dtype=dtype)
 
 
+def remainder(a: Any, b: Any) -> Any:
+    """`a % b` of a traced value, and for Python's numbers what that is: it has the sign of the dividend."""
+    return abs(a) % abs(b) * (-1 if a < 0 else 1) if isinstance(a, int) and isinstance(b, int) else a % b
+
+
+def stored(values: list[Any], dtype: type[fx.Numeric]) -> list[Any]:
+    """Results as a tensor of `dtype` takes them."""
+    return [value.to(dtype) for value in values]
+
+
 def edges(bits: int) -> list[int]:
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     return [low, low + 1, -100, -7, -2, -1, 0, 1, 2, 3, 7, 64, 100, high - 1, high]
@@ -39,12 +49,13 @@ def test_signed_integers(elementwise: Callable[..., torch.Tensor], dtype: torch.
     operations = [
         operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.xor,
         lambda a, b: a << (b & 7), lambda a, b: a >> (b & 7), lambda a, b: -a, lambda a, b: ~b,
-        lambda a, b: a + 5, lambda a, b: 5 - b, lambda a, b: a // 4, lambda a, b: a % 4, lambda a, b: a // 1,
-        lambda a, b: a % 1, lambda a, b: a // -1, lambda a, b: a % -1, lambda a, b: a // 7, lambda a, b: a % -7,
-        lambda a, b: 100 // (b | 1), lambda a, b: a % (b | 1), lambda a, b: a // (b | 1),
+        lambda a, b: a + 5, lambda a, b: 5 - b, lambda a, b: a // 4, lambda a, b: remainder(a, 4), lambda a, b: a // 1,
+        lambda a, b: remainder(a, 1), lambda a, b: a // -1, lambda a, b: remainder(a, -1), lambda a, b: a // 7,
+        lambda a, b: remainder(a, -7),
+        lambda a, b: 100 // (b | 1), lambda a, b: remainder(a, b | 1), lambda a, b: a // (b | 1),
     ]  # fmt: skip
     a, b = pairs(edges(bits), dtype)
-    result = elementwise(lambda x, y: [f(x, y) for f in operations], a, b, dtype)
+    result = elementwise(lambda x, y: stored([f(x, y) for f in operations], getattr(fx, f"Int{bits}")), a, b, dtype)
     for row, f in zip(result, operations, strict=True):
         expected = [wrapped(f(x, y), bits) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
         assert row.tolist() == expected
@@ -56,11 +67,11 @@ def test_unsigned_integers(elementwise: Callable[..., torch.Tensor], bits: int) 
     dtype = next(t for t, width in INTEGERS.items() if width == bits)
     operations = [
         operator.add, operator.sub, operator.mul, operator.xor, lambda a, b: a >> (b & 7), lambda a, b: a << (b & 7),
-        lambda a, b: a // (b | 1), lambda a, b: a % (b | 1), lambda a, b: a // 4, lambda a, b: a % 4,
+        lambda a, b: a // (b | 1), lambda a, b: remainder(a, b | 1), lambda a, b: a // 4, lambda a, b: remainder(a, 4),
         lambda a, b: a // 7, lambda a, b: ~a,
     ]  # fmt: skip
     a, b = pairs(edges(bits), dtype)
-    result = elementwise(lambda x, y: [f(unsigned(x), unsigned(y)) for f in operations], a, b, dtype)
+    result = elementwise(lambda x, y: stored([f(unsigned(x), unsigned(y)) for f in operations], unsigned), a, b, dtype)
     mask = (1 << bits) - 1
     for row, f in zip(result, operations, strict=True):
         expected = [wrapped(f(x & mask, y & mask), bits) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
@@ -128,13 +139,68 @@ def test_common_types(trace: Callable[..., Any]) -> None:
         half, brain = f.to(fx.Float16), f.to(fx.BFloat16)
         values = [
             i + i.to(fx.Int64), i + i.to(fx.Int8), i + fx.Uint32(i), i + fx.Index(i), i + half, half + brain,
-            brain + half, i / i, (i < i) & (i > i), (i < i) + (i > i), i + 1.5, (i < i).select(1.5, 2), i < i,
+            brain + half, i / i, fx.Index(i) / 2, i.to(fx.Int8) + i.to(fx.Int8), i.to(fx.Uint16) >> 1, -i.to(fx.Int8),
+            ~i.to(fx.Uint8), abs(i.to(fx.Int16)), half * 2, half * 0.5, fx.Uint32(i) + 1, i & 0xFFFFFFFF,
+            i.to(fx.Int64) + 1,
+            half / i, i.to(fx.Int64) / 2, f.to(fx.Float8E4M3FN) * 0.5, i.to(fx.Int8) < 1000,
+            (i < i) & (i > i), (i < i) + (i > i), i + 1.5, (i < i).select(1.5, 2), i < i,
         ]  # fmt: skip
         return [value.dtype for value in values]
 
     assert trace(types) == [
-        fx.Int64, fx.Int32, fx.Uint32, fx.Index, fx.Float16, fx.Float32, fx.Float32, fx.Float32, fx.Boolean, fx.Int32,
-        fx.Float32, fx.Float32, fx.Boolean,
+        fx.Int64, fx.Int32, fx.Uint32, fx.Index, fx.Float16, fx.Float16, fx.Float16, fx.Float32, fx.Index, fx.Int32,
+        fx.Int32, fx.Int8, fx.Uint8, fx.Int16, fx.Float16, fx.Float32, fx.Uint32, fx.Int64, fx.Int64, fx.Float16,
+        fx.Float64, fx.Float32, fx.Boolean, fx.Boolean, fx.Int32, fx.Float32, fx.Float32, fx.Boolean,
+    ]  # fmt: skip
+
+
+def test_small_numbers_do_not_wrap(elementwise: Callable[..., torch.Tensor]) -> None:
+    """As in FlyDSL, they are Int32 beside a Python number and beside each other."""
+    a, b = pairs([-128, -7, 0, 3, 100, 127], torch.int8)
+    result = elementwise(lambda x, y: [x + 100, x * y, x << 4, 100 - y, x.to(fx.Uint8) & 0xF0F], a, b, torch.int32)
+    x, y = a.int(), b.int()
+    assert torch.equal(result, torch.stack([x + 100, x * y, x << 4, 100 - y, x & 0xF]))
+
+
+def test_a_python_float_beside_a_half_is_exact_to_32_bits(elementwise: Callable[..., torch.Tensor]) -> None:
+    a = torch.tensor([3.0, -0.1, 1000.0], dtype=torch.float16)
+    (result,) = elementwise(lambda x, _: [x * 0.1], a, a, torch.float32)
+    assert torch.equal(result, a.float() * 0.1)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_remainder_of_floats_has_the_sign_of_the_dividend(
+    elementwise: Callable[..., torch.Tensor], dtype: torch.dtype
+) -> None:
+    a, b = pairs([0.0, 1.0, -1.0, 7.5, -7.5, 2.0, -3.0, 1000.0, -0.125], dtype)
+    b = torch.where(b == 0, torch.full_like(b, 0.75), b)
+    (result,) = elementwise(lambda x, y: [x % y], a, b, dtype)
+    assert torch.equal(result, torch.fmod(a, b))
+
+
+def test_an_index_divides_without_a_sign(elementwise: Callable[..., torch.Tensor]) -> None:
+    a, b = pairs([0, 1, 7, 100, 2**31 - 1], torch.int64)
+    b = b | 1
+    result = elementwise(
+        lambda x, y: stored([fx.Index(x) / fx.Index(y), fx.Index(x) // 4, fx.Index(x) % fx.Index(y)], fx.Int64),
+        a, b, torch.int64,
+    )  # fmt: skip
+    assert torch.equal(result, torch.stack([a // b, a // 4, a % b]))
+
+
+def test_a_vector_keeps_its_elements_type(trace: Callable[..., Any]) -> None:
+    def types(A: Any, Out: Any) -> list[Any]:
+        i, f = Out[0], A[0, 0]
+        half, small = fx.Vector.filled(4, f, fx.Float16), fx.Vector.filled(4, i, fx.Int8)
+        values = [
+            half * 0.5, half * f, f * half, half + half, small + 100, small + small, small * 0.5, small + i, small + f,
+            half + fx.Vector.filled(4, f, fx.Float32), half + i,
+        ]  # fmt: skip
+        return [value.dtype for value in values]
+
+    half, small = fx.Float16, fx.Int8
+    assert trace(types) == [
+        half, half, half, half, small, small, fx.Float32, fx.Int32, fx.Float32, fx.Float32, half,
     ]  # fmt: skip
 
 
@@ -159,8 +225,12 @@ def test_select_and_named_functions(elementwise: Callable[..., torch.Tensor]) ->
 
 def test_static_values_compute_outside_of_a_kernel() -> None:
     assert (fx.Int32(7) // -2).value == -4
-    assert (fx.Int32(7) % -2).value == -1
-    assert (fx.Uint8(200) + 100).value == 44
+    assert (fx.Int32(7) % -2).value == 1
+    assert (fx.Int32(-7) % 3).value == -1
+    assert (fx.Uint8(200) + 100).value == 300
+    assert (fx.Index(7) / 2).value == 3
+    assert (-fx.Int8(-128)).value == -128
+    assert (~fx.Uint8(1)).value == 254
     assert (fx.Int32(2**31 - 1) + 1).value == -(2**31)
     assert (fx.Boolean(True) + True).value == 2
     assert fx.Float32(fx.Float16(0.1)).value == 0.0999755859375
@@ -176,11 +246,11 @@ def test_static_values_compute_outside_of_a_kernel() -> None:
         (lambda i: i >> -1, "32 bits"),
         (lambda i: fx.arith.shli(i, 40), "32 bits"),
         (lambda i: fx.arith.divui(i, 0), "by zero"),
-        (lambda i: i < 2**32, "not a value of Int32"),
+        (lambda i: fx.Vector.filled(4, i, fx.Int32) < 2**32, "not a value of Int32"),
         (lambda i: fx.Uint32(i) > -1, "not a value of Uint32"),
         (lambda i: i + "x", "not a number"),
         (lambda i: None * i, "not a number"),
-        (lambda i: i.to(fx.Float32) % 2, "no operator %"),
+        (lambda i: i.to(fx.Float32) & 2, "no operator &"),
         (lambda i: fx.arith.addf(i, i), "takes floats"),
         (lambda i: fx.arith.addi(i, fx.Int64(i)), "types differ"),
         (lambda i: fx.arith.extf(fx.Float16, i.to(fx.Float32)), "no arith.extf"),
