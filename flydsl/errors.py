@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import difflib
 import linecache
+import os
 import re
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+_MOST_SOURCE_BYTES = 1 << 24
 _NOTEBOOK_CELL = re.compile(r"(ipykernel_\d+[/\\]\d+\.py|<ipython-input-.*>)$")
 
 
@@ -28,6 +31,8 @@ class SourceLocation:
     @property
     def source_line(self) -> str | None:
         """The text of the line, or None where the source is not to be had."""
+        if self.file not in linecache.cache and not _is_readable(self.file):
+            return None
         text = linecache.getline(self.file, self.line)
         return text.rstrip("\n") if text else None
 
@@ -52,6 +57,17 @@ class SourceLocation:
             end = len(shown) if self.end_column is None else max(_characters(text, self.end_column) - indent, start + 1)
             lines.append("    " + " " * start + "^" * max(min(end, len(shown)) - start, 1))
         return lines
+
+
+def _is_readable(file: str) -> bool:
+    """Whether it may be a source file: the name can come from a listing that somebody sent."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return True  # linecache knows other places, too
+    except ValueError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_SOURCE_BYTES
 
 
 def _characters(text: str, column: int) -> int:

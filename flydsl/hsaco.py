@@ -352,7 +352,7 @@ def _kernel_arg(kernel: str, index: int, arg: Mapping[str, Any], kernarg_bytes: 
     offset, size = numbers.get(".offset"), numbers.get(".size")
     if offset + size > kernarg_bytes:
         raise HsacoError(
-            f"argument {name!r} of kernel {kernel!r} ends at byte {offset + size} of a kernarg segment of {kernarg_bytes}"
+            f"argument {name!r} of kernel {kernel!r} ends at {offset + size}, its kernarg segment at {kernarg_bytes}"
         )
     return KernelArg(name, offset, size, str(arg[".value_kind"]))
 

@@ -12,8 +12,9 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Wh
 
 `checks.checking` turns more checks on; `stepper.Simulation` runs a launch instruction by instruction.
 
-How to read this package: `listing` and `program` decode, `isa/` is the table of semantics (COVERAGE.md lists it),
-`builder` its vocabulary, `memory` the address space, `dispatch` what a launch gives its waves, `launch` the entrance.
+How to read this package: `listing` and `program` decode, `admission` says which operands an instruction may have,
+`isa/` is the table of semantics (COVERAGE.md lists it), `builder` its vocabulary, `memory` the address space, `dispatch` what
+a launch gives its waves, `launch` the entrance.
 
 Two backends execute the table. The lock-step one is a machine of numpy arrays, slow and easy to follow; it is the
 oracle of the other and steps through programs: `waves` is the state; `numpy_values` (with `exact`, `rounding`,
@@ -36,6 +37,7 @@ from flydsl.simulator.errors import (
     ListingError,
     MemoryFault,
     MisalignedAccess,
+    RegisterFault,
     Trap,
     UninitializedLds,
     UninitializedRegister,
@@ -60,6 +62,7 @@ __all__ = [
     "MemoryFault",
     "MisalignedAccess",
     "Program",
+    "RegisterFault",
     "Simulation",
     "Trap",
     "UninitializedLds",

@@ -6,6 +6,7 @@ through here when it is decoded, whatever its family: nothing that is bound late
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from flydsl.simulator.dpp import lane_pattern
@@ -65,17 +66,25 @@ _OFFSETS = {
 }
 """What `offset:` holds, by the beginning of the mnemonic."""
 
+_LANE_OF_32 = r"(?:[12]?\d|3[01])"
+_SWIZZLES = (
+    r"swizzle\(BITMASK_PERM,\s*\"[01pi]{5}\"\)",
+    r"swizzle\(QUAD_PERM(?:,\s*[0-3]){4}\)",
+    r"swizzle\(SWAP,\s*(?:1|2|4|8|16)\)",
+    r"swizzle\(REVERSE,\s*(?:2|4|8|16|32)\)",
+    rf"swizzle\(BROADCAST,\s*(?:2|4|8|16|32),\s*{_LANE_OF_32}\)",
+    rf"swizzle\(FFT,\s*{_LANE_OF_32}\)",
+    rf"swizzle\(ROTATE,\s*[01],\s*{_LANE_OF_32}\)",
+)
+
 _LISTS = {"op_sel": 1, "op_sel_hi": 1, "neg_lo": 1, "neg_hi": 1, "neg": 1, "quad_perm": 3}
 """Modifiers that are lists of up to four numbers, from 0 to this one."""
 
 
 def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifiers, encoding: str) -> None:
     """ValueError says which operand or modifier the instruction cannot have. operands: results first."""
-    family = semantics.mnemonic.partition("_")[0]
     for name in modifiers.values:
-        _check_modifier(name, modifiers, family)
-    if "dpp" in encoding:
-        _check_lanes(modifiers)
+        _check_modifier(name, modifiers, semantics.mnemonic)
     words = [w for w in (*semantics.results, *semantics.sources) if w not in IMPLICIT]
     results = sum(w not in IMPLICIT for w in semantics.results)
     for i, (operand, word, places) in enumerate(zip(operands, words, _places(semantics, words, results), strict=True)):
@@ -83,6 +92,13 @@ def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifier
         _check_signs(operand, word, is_result=i < results, is_packed=semantics.packed, encoding=encoding)
         if "sdwa" in encoding:
             _check_sdwa(operand, word, modifiers, source=i - results)
+    if encoding in ("sdwa", "dpp", "e64_dpp"):
+        _check_encoding(semantics)
+    if "dpp" in encoding:
+        _check_lanes(modifiers)
+        if not _is_vgpr(operands[results]):
+            raise ValueError("DPP of what is no vector register")
+    _check_address(semantics.mnemonic, operands, words, results, modifiers)
 
 
 def registers(operands: Iterable[Operand | None]) -> Iterator[Register]:
@@ -224,10 +240,36 @@ def _spelled(atom: object) -> str:
     return f"{atom.file}{atom.first}" if atom.count == 1 else f"{atom.file}[{atom.first}:{last}]"
 
 
+# --- addresses
+
+
+def _check_address(
+    mnemonic: str, operands: Sequence[Operand], words: Sequence[str], results: int, modifiers: Modifiers
+) -> None:
+    """Which registers an address is made of: vector, scalar, or both."""
+    family = mnemonic.partition("_")[0]
+    if family not in ("global", "scratch", "buffer"):
+        return
+    vector = _width(operands[words.index("any", results)])
+    if family == "buffer":
+        expected = modifiers.flag("offen") + modifiers.flag("idxen")
+        if vector != expected:
+            raise ValueError(f"an address of {vector} registers with {expected} of offen and idxen")
+        return
+    scalar = _width(operands[-1])
+    allowed = ((2, 0), (1, 2)) if family == "global" else ((0, 0), (1, 0), (0, 1), (1, 1))
+    if (vector, scalar) not in allowed:
+        raise ValueError(f"an address of {vector} vector and {scalar} scalar registers")
+
+
+def _width(operand: Operand) -> int:
+    return operand.atom.count if isinstance(operand.atom, Register) else 0
+
+
 # --- modifiers
 
 
-def _check_modifier(name: str, modifiers: Modifiers, family: str) -> None:
+def _check_modifier(name: str, modifiers: Modifiers, mnemonic: str) -> None:
     value = modifiers.values[name]
     if name in _LISTS:
         _check_list(name, value)
@@ -239,8 +281,10 @@ def _check_modifier(name: str, modifiers: Modifiers, family: str) -> None:
             raise ValueError(f"{name}:{value}")
     elif name in _RANGES:
         _check_range(name, value, *_RANGES[name])
-    elif name == "offset" and not isinstance(value, str):  # ds_swizzle has words for its patterns
-        _check_range(name, value, *_OFFSETS.get(family, (0, 0)))
+    elif name == "offset" and isinstance(value, str) and mnemonic == "ds_swizzle_b32":
+        _check_swizzle(value)
+    elif name == "offset":
+        _check_range(name, value, *_OFFSETS.get(mnemonic.partition("_")[0], (0, 0)))
     elif not isinstance(value, (int, str)):
         raise ValueError(f"{name}:{value}")
 
@@ -255,6 +299,24 @@ def _check_list(name: str, value: object) -> None:
 def _check_range(name: str, value: object, low: int, high: int) -> None:
     if not isinstance(value, int) or not low <= value <= high:
         raise ValueError(f"{name}:{value} is not from {low} to {high}")
+
+
+def _check_encoding(semantics: Semantics) -> None:
+    """SDWA and DPP are for instructions from one or two vector registers to one."""
+    mnemonic, words = semantics.mnemonic, (*semantics.results, *semantics.sources)
+    is_wide = any(("x" in w and w not in ("f16x2", "i16x2")) or w in ("register", "imm", "word") for w in words)
+    if not mnemonic.startswith("v_") or mnemonic.startswith(_WITH_AGPRS) or "lane" in mnemonic or is_wide:
+        raise ValueError(f"{mnemonic} in SDWA or DPP")
+
+
+def _is_vgpr(operand: Operand) -> bool:
+    return isinstance(operand.atom, Register) and operand.atom.file == "v"
+
+
+def _check_swizzle(text: str) -> None:
+    """`swizzle(MODE,…)` as LLVM writes it (AMDGPUAsmUtils, Swizzle)."""
+    if not any(re.fullmatch(pattern, text) for pattern in _SWIZZLES):
+        raise ValueError(f"offset:{text}")
 
 
 def _check_lanes(modifiers: Modifiers) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from flydsl.errors import SourceLocation
 from flydsl.simulator.errors import ListingError
-from flydsl.simulator.listing_data import DATA_DIRECTIVES, DataReader, DataSegment
+from flydsl.simulator.listing_data import DATA_DIRECTIVES, MOST_BYTES, DataReader, DataSegment
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,32 @@ _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
 _SECTION = re.compile(r"\.section\s+\"?([^\s,\"]+)")
 
 
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")  # those of the assembler, which are fewer than str.splitlines knows
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_TOKENS_BEFORE_COMMENT = re.compile(r'(?:[^";/]|"(?:[^"\\]|\\.)*"|/(?!/))*')
+
+# What compilers write and no instruction depends on: symbols, line tables, what is known of kernels.
+_IGNORED = frozenset(
+    (".globl", ".global", ".hidden", ".protected", ".internal", ".local", ".weak", ".type", ".size", ".ident", ".set")
+).union((".addrsig", ".addrsig_sym", ".amdgcn_target"))
+_IGNORED_PREFIXES = (".cfi_", ".amdgpu_", ".amdhsa_")
+_PADDING = frozenset((".p2align", ".p2alignl", ".fill", ".zero"))
+_DEBUGGING = frozenset((".byte", ".short", ".long", ".quad", ".ascii", ".asciz", ".uleb128", ".sleb128"))
+_FORBIDDEN = re.compile(r"\.(include|incbin)\b", re.IGNORECASE)
+
+
 def read_listing(text: str) -> Listing:
-    """Read a listing. ListingError names the line that is not understood."""
+    """Read a listing. ListingError names the line that is not understood.
+
+    A directive is known or refused: what is passed over here must not be what the assembler makes code or data of.
+    """
     reader = _Reader()
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_LINE_ENDS.split(text), start=1):
         try:
             reader.read(_without_comment(line), number)
         except (ValueError, KeyError) as error:
-            raise ListingError(f"line {number} of the listing is not understood: {line.strip()!r} ({error})") from error
-        if reader.ended:
-            break
+            shown = line.strip()[:200]
+            raise ListingError(f"line {number} of the listing is not understood: {shown!r} ({error})") from error
     constants, variables = reader.constants.segment(), reader.variables.segment()
     if variables.relocations:
         raise ListingError(
@@ -66,13 +82,16 @@ class _Reader:
         self.instructions: list[ListedInstruction] = []
         self.labels: dict[str, int] = {}
         self.constants, self.variables = DataReader(), DataReader()
-        self.ended = False
         self._files: dict[int, str] = {}
         self._location: SourceLocation | None = None
         self._section = ".text"
-        self._in_kernel_descriptor = False
+        self._in_kernel_descriptor = self._in_metadata = False
+        self._padding_bytes = 0
 
     def read(self, line: str, number: int) -> None:
+        if self._in_metadata:
+            self._in_metadata = line != ".end_amdgpu_metadata"
+            return
         label = _LABEL.match(line)
         if label:
             self._label(label[1])
@@ -80,6 +99,8 @@ class _Reader:
             self._directive(line)
         elif line and self._in_text and not self._in_kernel_descriptor:
             self.instructions.append(ListedInstruction(line, number, self._location))
+        elif line and self._data is not None:
+            raise ValueError("neither a label nor data")
 
     @property
     def _in_text(self) -> bool:
@@ -116,7 +137,28 @@ class _Reader:
         elif name in (".amdhsa_kernel", ".end_amdhsa_kernel"):
             self._in_kernel_descriptor = name == ".amdhsa_kernel"
         elif name == ".amdgpu_metadata":
-            self.ended = True
+            self._in_metadata = True
+        elif name in _PADDING:
+            self._padding(name, rest)
+        elif name not in _IGNORED and not name.startswith(_IGNORED_PREFIXES):
+            self._other(name)
+
+    def _padding(self, name: str, rest: str) -> None:
+        """What code and the sections without data here are filled up with, which must not be of any size."""
+        numbers = [int(word, 0) for word in rest.split(",") if word.strip()]
+        if name in (".p2align", ".p2alignl"):
+            size = 1 << numbers[0] if numbers and 0 <= numbers[0] < 64 else -1
+        else:
+            size = numbers[0] * (numbers[1] if len(numbers) > 1 and name == ".fill" else 1) if numbers else -1
+        self._padding_bytes += size
+        if size < 0 or self._padding_bytes > MOST_BYTES:
+            raise ValueError(f"so much padding is not simulated: at most {MOST_BYTES} bytes")
+
+    def _other(self, name: str) -> None:
+        """Data of debugging information is nobody's business here; among code or data it would be left out."""
+        is_debugging_information = not self._in_text and self._data is None and not self._in_kernel_descriptor
+        if not is_debugging_information or name not in _DEBUGGING:
+            raise ValueError(f"the directive {name} is unknown here")
 
     def _file(self, line: str) -> None:
         match = _FILE.match(line)
@@ -134,9 +176,19 @@ class _Reader:
 
 
 def _without_comment(line: str) -> str:
-    if ";" not in line and "//" not in line:
-        return line.strip()
-    return re.split(r"(?:;|//)(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", line, maxsplit=1)[0].strip()
+    if _FORBIDDEN.search(line):
+        raise ValueError("a listing does not take in other files")
+    if ";" in line or "/" in line:
+        code = _TOKENS_BEFORE_COMMENT.match(line)
+        assert code is not None
+        if not line.startswith('"', code.end()):  # a string without an end is for others to refuse
+            line = code[0]
+        if "/*" in line and '"' not in line:
+            raise ValueError("comments begin with ; or //")
+    line = line.strip()
+    if _CONTROL_CHARACTERS.search(line.replace("\t", " ")):
+        raise ValueError("a control character")
+    return line
 
 
 def _unescape(text: str) -> str:

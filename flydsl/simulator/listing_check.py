@@ -14,30 +14,37 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from flydsl.hsaco import Contents, read_contents
+from flydsl.hsaco import Contents, read_contents, read_hsaco
 from flydsl.simulator.errors import ListingError
 
-_TARGET = re.compile(r'^\s*\.amdgcn_target\s+"([\w-]+?)--([\w:+-]+)"', re.MULTILINE)
+_TARGET = re.compile(r'^([ \t]*\.amdgcn_target[ \t]+)"([^"\n]*)"', re.MULTILINE)
+_PROCESSOR = re.compile(r"(?:.*-)?(gfx\w+(?::\w+[+-])*)", re.ASCII)
+_SECONDS, _MOST_SHOWN = 60, 2000
+# Of time (seconds), memory (KiB) and files (half KiB), where the system has such limits. A listing takes far less.
+_LIMITS = "for limit in '-t 60' '-v 8388608' '-f 2097152'; do ulimit $limit 2>/dev/null; done"
 
 
 def check_listing(hsaco: bytes, listing: str) -> None:
     """ListingError if the machine code or the constants of a code object are not what the listing says.
 
-    What the linker fills in is left out. The assembler is the clang that ziglang brings; it takes some 50 ms. A warning
-    says so where it is not there, or does not accept the listing.
+    What the linker fills in is left out. The assembler is the clang that ziglang brings; it takes some 50 ms. What it
+    does not accept is an error, in its words. Where it is not installed a warning says that nothing was compared: the
+    simulator refuses whatever a listing could do harm with when it reads it, so that without the comparison a listing
+    of something else computes something else, and no more.
     """
+    linked = read_contents(hsaco)
     try:
-        assembled = read_contents(_assemble(listing))
-    except _Unassembled as reason:
+        zig = _zig()
+    except _NoAssembler as reason:
         warnings.warn(f"the listing was not compared with the code object: {reason}", stacklevel=3)
         return
-    linked = read_contents(hsaco)
+    assembled = read_contents(_assemble(zig, listing, read_hsaco(hsaco).target))
     _compare(".text", assembled, linked)
     if len(linked.sections.get(".rodata", b"")) == len(assembled.sections.get(".rodata", b"")):
         _compare(".rodata", assembled, linked)  # otherwise the linker merged constants into it
 
 
-class _Unassembled(Exception):
+class _NoAssembler(Exception):
     """Why there is nothing to compare with."""
 
 
@@ -46,7 +53,8 @@ def _compare(section: str, assembled: Contents, linked: Contents) -> None:
     if len(expected) != len(found):
         raise _mismatch(f"{section} has {len(expected)} bytes in the code object, {len(found)} by the listing")
     for field in assembled.filled_by_the_linker.get(section, ()):
-        found[field] = expected[field]
+        if field.stop <= len(found):
+            found[field] = expected[field]
     if found != expected:
         offset = next(i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b)
         raise _mismatch(f"{section} differs first at byte {offset:#x}")
@@ -60,25 +68,58 @@ def _mismatch(difference: str) -> ListingError:
     )
 
 
-def _assemble(listing: str) -> bytes:
-    target = _TARGET.search(listing)
-    if target is None:
-        raise _Unassembled("it does not say its .amdgcn_target")
-    command = [_zig(), "clang", "-target", target[1], f"-mcpu={target[2]}", "-c", "-x", "assembler"]
+def processor(target: str) -> str:
+    """The processor with its features. Compilers have spelled targets in several ways.
+
+    >>> processor("amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-")
+    'gfx942:sramecc+:xnack-'
+    >>> processor("amdgpu9.42-amd-amdhsa-unknown-gfx942")
+    'gfx942'
+    """
+    match = _PROCESSOR.fullmatch(target)
+    if match is None:
+        raise ListingError(f"the listing is for {target!r:.100}, which is no AMD GPU")
+    return match[1]
+
+
+def _assemble(zig: str, listing: str, target: str) -> bytes:
+    """The object that the assembler makes for the listing's target, or that of the code object where it names none."""
+    named = _TARGET.search(listing)
+    gpu = processor(named[2] if named else target)
+    if gpu.partition(":")[0] != processor(target).partition(":")[0]:
+        raise _mismatch(f"the listing is for {gpu}, the code object for {processor(target)}")
+    listing = _TARGET.sub(lambda line: f'{line[1]}"amdgcn-amd-amdhsa--{gpu}"', listing)
+    compiler = [zig, "clang", "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", "-c", "-x", "assembler"]
+    limited = ["sh", "-c", f'{_LIMITS}; exec "$0" "$@"', *compiler]
     with tempfile.TemporaryDirectory(prefix="flydsl-listing-") as directory:
         source, output = Path(directory, "listing.s"), Path(directory, "listing.o")
-        source.write_text(listing, "utf-8")
-        done = subprocess.run(
-            [*command, source.name, "-o", output.name],
+        source.write_text(listing, "utf-8", errors="surrogateescape", newline="")
+        done = _run([*limited, source.name, "-o", output.name], directory)
+        if done.returncode or not output.exists():
+            words = done.stderr.strip()[:_MOST_SHOWN] or f"it ended with status {done.returncode}"
+            raise ListingError(
+                f"the assembler does not accept this listing:\n{words}",
+                hint="to run it all the same: load(..., check_listing=False)",
+            )
+        return output.read_bytes()
+
+
+def _run(command: list[str], directory: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
             cwd=directory,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
+            timeout=_SECONDS,
         )
-        if done.returncode or not output.exists():
-            raise _Unassembled(done.stderr.strip() or f"the assembler ended with status {done.returncode}")
-        return output.read_bytes()
+    except subprocess.TimeoutExpired:
+        raise ListingError(
+            f"the assembler did not come to an end with this listing within {_SECONDS} seconds"
+        ) from None
 
 
 def _zig() -> str:
@@ -88,5 +129,5 @@ def _zig() -> str:
         spec = None
     zig = shutil.which("zig", path=str(Path(spec.origin).parent)) if spec and spec.origin else None
     if zig is None:
-        raise _Unassembled("there is no assembler (pip install ziglang)")
+        raise _NoAssembler("there is no assembler (pip install ziglang)")
     return zig

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 _PAGE_BYTES = 4096
+MOST_BYTES = 1 << 26
+"""Of data, and of padding: a listing says in a few characters how much memory there shall be."""
 
 _INTEGERS = {".byte": 1, ".short": 2, ".long": 4, ".quad": 8}
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
@@ -90,13 +92,25 @@ def append_data(data: bytearray, directive: str, operands: str) -> None:
     elif directive in (".ascii", ".asciz"):
         data += _string(operands) + (b"\0" if directive == ".asciz" else b"")
     elif directive == ".zero":
-        data += bytes(int(operands.split(",")[0], 0))
+        data += bytes(_room(data, int(operands.split(",")[0], 0)))
     elif directive == ".fill":
         repeat, size, value = (int(word, 0) for word in operands.split(","))
-        data += value.to_bytes(size, "little") * repeat
+        if not 0 <= size <= 8:
+            raise ValueError(f"elements of {size} bytes")
+        _room(data, repeat * size)
+        data += (value & ((1 << 8 * size) - 1)).to_bytes(size, "little") * repeat
     elif directive == ".p2align":
-        alignment = 1 << int(operands.split(",")[0], 0)
-        data += bytes(-len(data) % alignment)
+        exponent = int(operands.split(",")[0], 0)
+        if not 0 <= exponent <= _PAGE_BYTES.bit_length() - 1:
+            raise ValueError(f"the simulator aligns data to {_PAGE_BYTES} bytes at most")
+        data += bytes(_room(data, -len(data) % (1 << exponent)))
+
+
+def _room(data: bytearray, size: int) -> int:
+    """The size of what is to be appended, if there is room for it."""
+    if not 0 <= size <= MOST_BYTES - len(data):
+        raise ValueError(f"the simulator holds {MOST_BYTES} bytes of data at most")
+    return size
 
 
 def _string(text: str) -> bytes:

@@ -68,7 +68,7 @@ class Instruction:
             f"{self.mnemonic} uses registers that the kernel was not given: it has {vgprs} VGPRs and {agprs} AGPRs\n"
             f"  instruction: {self.listed.text} (ISA line {self.listed.line})",
             at=self.location,
-            hint="the code object's metadata says how many there are (.vgpr_count, .agpr_count): is the listing its own?",
+            hint="the code object's metadata (.vgpr_count, .agpr_count) says how many: is the listing its own?",
         )
 
     def unknown_form(self, reason: Exception) -> UnknownInstruction:
@@ -124,6 +124,8 @@ class Program:
         """(instructions, 2): how many VGPRs and AGPRs a wave must have for each instruction."""
         needed = np.zeros((len(self.instructions), 2), np.int64)
         for i, instruction in enumerate(self.instructions):
+            if instruction.semantics is None:
+                continue  # for which there is another error
             for register in admission.registers((*instruction.results, *instruction.sources)):
                 if register.file != "s":
                     column = int(register.file == "a")

@@ -13,7 +13,7 @@ import pytest
 from flydsl import simulator
 from flydsl.errors import ArgumentError, LaunchError
 from flydsl.hsaco import HsacoError
-from flydsl.simulator import LdsRace, ListingError, MemoryFault, checking
+from flydsl.simulator import LdsRace, ListingError, MemoryFault, UnknownInstruction, checking
 from tests.simulator import mistaken_kernels as kernels
 
 ROOT = Path(__file__).parents[2]
@@ -183,10 +183,111 @@ def test_the_listing_of_another_version_is_refused(files: Path, old: str, new: s
     simulator.load(files / "scale.hsaco", changed, check_listing=False)
 
 
-def test_what_cannot_be_compared_is_said(files: Path) -> None:
+def test_what_the_assembler_does_not_accept_is_refused_in_its_words(files: Path) -> None:
+    listing = (files / "scale.s").read_text().replace("\ts_endpgm", "\tv_unheard_of v0\n\ts_endpgm", 1)
+    with pytest.raises(ListingError, match=r"the assembler does not accept this listing:(.|\n)*v_unheard_of"):
+        simulator.load(files / "scale.hsaco", listing)
+
+
+def test_without_an_assembler_nothing_is_compared_and_that_is_said(files: Path, monkeypatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match="was not compared with the code object: there is no assembler"):
+        simulator.load(files / "scale.hsaco")
+
+
+@pytest.mark.parametrize("target", ["amdgpu9.42-amd-amdhsa-unknown-gfx942", "amdgcn-amd-amdhsa-unknown-gfx942"])
+def test_every_spelling_of_the_target_is_understood(files: Path, target: str) -> None:
+    listing = (files / "scale.s").read_text().replace("amdgcn-amd-amdhsa--gfx942", target)
+    assert target in listing
+    simulator.load(files / "scale.hsaco", listing)
+    with pytest.raises(ListingError, match=r"not the listing of this code object: \.text"):
+        simulator.load(
+            files / "scale.hsaco", listing.replace("v_mul_f32", "v_sub_f32").replace("v_fma_f32", "v_mul_f32")
+        )
+
+
+def test_a_listing_for_another_processor(files: Path) -> None:
+    listing = (files / "scale.s").read_text().replace("--gfx942", "--gfx90a")
+    with pytest.raises(ListingError, match="the listing is for gfx90a, the code object for gfx942"):
+        simulator.load(files / "scale.hsaco", listing)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('.include "/etc/passwd"', "does not take in other files"),
+        ('x: .INCBIN "/etc/passwd"', "does not take in other files"),
+        (".rept 100000000", "the directive .rept is unknown"),
+        (".long 0xbf810000", "the directive .long is unknown"),
+        (".fill 1000000000, 8, 0", "so much padding"),
+        (".p2align 60", "so much padding"),
+        (".data\n.zero 99999999999", "bytes of data at most"),
+        (".data\n.fill 1000000000, 8, 0", "bytes of data at most"),
+        (".data\n.p2align 40", "aligns data to"),
+        (".data\n.8byte 5", "the directive .8byte is unknown"),
+        ("s_nop 0 /* comment */", "comments begin with"),
+        ("s_nop \0", "a control character"),
+        ("v_mov_b32_e32 v0, v[1000000:10]", "there are no registers"),
+        ("s_mov_b64 s[144:10], 0", "there are no registers"),
+    ],
+)
+def test_lines_that_no_listing_may_have(files: Path, line: str, message: str) -> None:
+    """Refused when it is read: no assembler sees it, and nothing is allocated."""
+    listing = (files / "scale.s").read_text().replace("\ts_endpgm", f"\t{line}\n\ts_endpgm", 1)
+    with pytest.raises(ListingError, match=message):
+        simulator.load(files / "scale.hsaco", listing, check_listing=False)
+
+
+def test_lines_end_where_the_assembler_ends_them(files: Path) -> None:
     listing = (files / "scale.s").read_text()
-    with pytest.warns(UserWarning, match="was not compared with the code object: (.|\n)*v_unheard_of"):
-        simulator.load(files / "scale.hsaco", listing.replace("\ts_endpgm", "\tv_unheard_of v0\n\ts_endpgm", 1))
+    simulator.load(files / "scale.hsaco", listing.replace("\n", "\r\n"))
+    simulator.load(files / "scale.hsaco", listing.replace("\ts_endpgm", "\ts_endpgm ; \u2028 .zero 8", 1))
+
+
+@pytest.mark.parametrize("backend", ["native", "lockstep"])
+def test_registers_that_the_kernel_was_not_given(files: Path, monkeypatch, backend: str) -> None:
+    """The same clear error in both backends, when a wave comes there."""
+    monkeypatch.setenv("FLYDSL_SIMULATOR_BACKEND", backend)
+    text = (files / "scale.s").read_text()
+    args = [*operands(), 2.0, 100, np.float16(0), 0]
+    for operand in ("v200", "a3"):
+        instruction = f"v_accvgpr_write_b32 {operand}, v0" if operand == "a3" else f"v_mov_b32_e32 {operand}, v0"
+        changed = text.replace("\ts_endpgm", f"\t{instruction}\n\ts_endpgm", 1)
+        kernel = simulator.load(files / "scale.hsaco", changed, check_listing=False).kernel("scale")
+        with pytest.raises(simulator.RegisterFault, match=rf"uses registers that .* was not given(.|\n)*{operand}"):
+            kernel.launch((2, 1, 1), (64, 1, 1), args)
+
+
+@pytest.mark.parametrize("backend", ["native", "lockstep"])
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "v_cvt_pk_fp8_f32 s100, v1, v1",
+        "v_pk_add_f32 s[100:101], v[0:1], v[0:1]",
+        "v_add_f32_sdwa s100, v1, v1 dst_sel:BYTE_1 src0_sel:DWORD src1_sel:DWORD",
+        "v_add_f32_e32 s100, v0, v0",
+        "v_mov_b64_e32 v[255:256], v[0:1]",
+        "v_mov_b64_e32 v255, v[0:1]",
+        "v_mov_b64_e32 v[1:2], v[0:1]",
+        "v_mov_b32_dpp v0, v1 quad_perm:[0,1,2,9]",
+        "v_mov_b32_dpp v0, v1 row_newbcast:200",
+        "v_pk_add_f16 v0, v1, v2 op_sel:[7,9]",
+        "v_add_f32_sdwa v0, v1, v1 dst_sel:BYTE_9",
+        "ds_write_b32 v0, s1",
+        "global_store_dword s[0:1], v0, off",
+        "global_load_dword v0, v[0:1], off offset:999999999999",
+        "s_load_dwordx4 v[0:3], s[0:1], 0x0",
+        "s_movk_i32 s0, 99999999999999999999",
+        "v_mul_f32_e32 v0, 1e300, v0",
+        "s_branch nowhere",
+    ],
+)
+def test_instructions_that_no_assembler_accepts(files: Path, monkeypatch, backend: str, instruction: str) -> None:
+    monkeypatch.setenv("FLYDSL_SIMULATOR_BACKEND", backend)
+    listing = (files / "scale.s").read_text().replace("\ts_endpgm", f"\t{instruction}\n\ts_endpgm", 1)
+    kernel = simulator.load(files / "scale.hsaco", listing, check_listing=False).kernel("scale")
+    with pytest.raises(UnknownInstruction, match="the simulator does not know this form of"):
+        kernel.launch((2, 1, 1), (64, 1, 1), [*operands(), 2.0, 100, np.float16(0), 0])
 
 
 def test_the_addresses_of_constants_are_the_linkers(compile_ir) -> None:

@@ -1,0 +1,126 @@
+"""Kernels for the fuzzers of code objects and listings: a few that use what the machine has, compiled by LLVM."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from tests.simulator.conftest import compile_llvm_ir
+
+_DECLARATIONS = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare i32 @llvm.amdgcn.workgroup.id.x()
+declare void @llvm.amdgcn.s.barrier()
+declare <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(<4 x half>, <4 x half>, <16 x float>, i32, i32, i32)
+declare i32 @llvm.amdgcn.update.dpp.i32(i32, i32, i32, i32, i32, i1)
+declare i32 @llvm.amdgcn.readfirstlane.i32(i32)
+declare float @llvm.exp2.f32(float)
+"""
+
+_ARITHMETIC = """
+@table = internal addrspace(4) constant [5 x i32] [i32 3, i32 1, i32 4, i32 1, i32 5], align 4
+define amdgpu_kernel void @scale(ptr addrspace(1) %out, ptr addrspace(1) %in, float %factor, i64 %n, half %h) #0 {
+  %x = call i32 @llvm.amdgcn.workitem.id.x()
+  %w = call i32 @llvm.amdgcn.workgroup.id.x()
+  %b = mul i32 %w, 64
+  %t = add i32 %b, %x
+  %wide = zext i32 %t to i64
+  %inside = icmp ult i64 %wide, %n
+  br i1 %inside, label %then, label %end
+then:
+  %p = getelementptr float, ptr addrspace(1) %in, i32 %t
+  %v = load float, ptr addrspace(1) %p
+  %scaled = fmul float %v, %factor
+  %power = call float @llvm.exp2.f32(float %scaled)
+  %e = fpext half %h to float
+  %s = fadd float %power, %e
+  %m = urem i32 %t, 5
+  %tp = getelementptr i32, ptr addrspace(4) @table, i32 %m
+  %tv = load i32, ptr addrspace(4) %tp
+  %tf = sitofp i32 %tv to float
+  %s2 = fadd float %s, %tf
+  %q = getelementptr float, ptr addrspace(1) %out, i32 %t
+  store float %s2, ptr addrspace(1) %q
+  br label %end
+end:
+  ret void
+}
+define amdgpu_kernel void @halves(ptr addrspace(1) %out, ptr addrspace(1) %in, i32 %i) #0 {
+  %x = call i32 @llvm.amdgcn.workitem.id.x()
+  %p = getelementptr <4 x half>, ptr addrspace(1) %in, i32 %x
+  %v = load <4 x half>, ptr addrspace(1) %p
+  %w = fmul <4 x half> %v, %v
+  %f = fpext <4 x half> %w to <4 x float>
+  %moved = call i32 @llvm.amdgcn.update.dpp.i32(i32 0, i32 %x, i32 273, i32 15, i32 15, i1 true)
+  %first = call i32 @llvm.amdgcn.readfirstlane.i32(i32 %moved)
+  %sum = add i32 %moved, %first
+  %g = uitofp i32 %sum to float
+  %r = insertelement <4 x float> %f, float %g, i32 1
+  %d = fpext float %g to double
+  %dd = fdiv double 1.0, %d
+  %df = fptrunc double %dd to float
+  %r2 = insertelement <4 x float> %r, float %df, i32 2
+  %q = getelementptr <4 x float>, ptr addrspace(1) %out, i32 %x
+  store <4 x float> %r2, ptr addrspace(1) %q
+  %old = atomicrmw add ptr addrspace(1) %in, i32 %i syncscope("agent") monotonic
+  ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="1,256" }
+"""
+
+_MEMORIES = """
+@tile = internal addrspace(3) global [256 x i32] poison, align 16
+define amdgpu_kernel void @reverse(ptr addrspace(1) %out, ptr addrspace(1) %in, i32 %n) #0 {
+entry:
+  %x = call i32 @llvm.amdgcn.workitem.id.x()
+  %room = alloca [16 x i32], addrspace(5)
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %at = add i32 %i, %x
+  %inside = and i32 %at, 127
+  %p = getelementptr i32, ptr addrspace(1) %in, i32 %inside
+  %v = load i32, ptr addrspace(1) %p
+  %slot = getelementptr [16 x i32], ptr addrspace(5) %room, i32 0, i32 %i
+  store volatile i32 %v, ptr addrspace(5) %slot
+  %s = getelementptr [256 x i32], ptr addrspace(3) @tile, i32 0, i32 %inside
+  store i32 %v, ptr addrspace(3) %s
+  fence syncscope("workgroup") release
+  call void @llvm.amdgcn.s.barrier()
+  fence syncscope("workgroup") acquire
+  %r = sub i32 127, %inside
+  %sr = getelementptr [256 x i32], ptr addrspace(3) @tile, i32 0, i32 %r
+  %u = load i32, ptr addrspace(3) %sr
+  %k = and i32 %u, 15
+  %again = getelementptr [16 x i32], ptr addrspace(5) %room, i32 0, i32 %k
+  %w = load volatile i32, ptr addrspace(5) %again
+  %both = add i32 %u, %w
+  %q = getelementptr i32, ptr addrspace(1) %out, i32 %x
+  store i32 %both, ptr addrspace(1) %q
+  %next = add i32 %i, 1
+  %more = icmp slt i32 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+define amdgpu_kernel void @product(ptr addrspace(1) %out, ptr addrspace(1) %a, ptr addrspace(1) %b) #1 {
+  %x = call i32 @llvm.amdgcn.workitem.id.x()
+  %pa = getelementptr <4 x half>, ptr addrspace(1) %a, i32 %x
+  %va = load <4 x half>, ptr addrspace(1) %pa
+  %pb = getelementptr <4 x half>, ptr addrspace(1) %b, i32 %x
+  %vb = load <4 x half>, ptr addrspace(1) %pb
+  %z = insertelement <16 x float> zeroinitializer, float 1.0, i32 3
+  %c = call <16 x float> @llvm.amdgcn.mfma.f32.32x32x8f16(<4 x half> %va, <4 x half> %vb, <16 x float> %z,
+    i32 0, i32 0, i32 0)
+  %q = getelementptr <16 x float>, ptr addrspace(1) %out, i32 %x
+  store <16 x float> %c, ptr addrspace(1) %q
+  ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="1,128" }
+attributes #1 = { "amdgpu-flat-work-group-size"="64,64" "amdgpu-agpr-alloc"="32,32" }
+"""
+
+
+@cache
+def modules() -> tuple[tuple[bytes, str], ...]:
+    """Code objects, each with its listing."""
+    return tuple(compile_llvm_ir(text + _DECLARATIONS) for text in (_ARITHMETIC, _MEMORIES))

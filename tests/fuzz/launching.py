@@ -1,0 +1,75 @@
+"""Launch what a fuzzer made of a code object or a listing, in both backends."""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flydsl.errors import FlyError
+from flydsl.simulator import limited, load
+from flydsl.simulator.loading import LoadedModule
+from tests.simulator.backends import assert_same_memory
+
+Array = np.ndarray[Any, Any]
+_INSTRUCTIONS = 2_000
+_ARRAY_BYTES = 8192
+
+
+def prepare() -> None:
+    """Once in every child: caches of its own, one thread, the runtime of native code loaded."""
+    from flydsl.simulator.native.library import library
+
+    os.environ["FLYDSL_SIMULATOR_THREADS"] = "1"
+    os.environ["FLYDSL_RUNTIME_CACHE_DIR"] = str(Path(tempfile.gettempdir(), f"flydsl-fuzz-{os.getuid()}"))
+    warnings.simplefilter("ignore")
+    library()
+
+
+def load_and_launch(code: bytes, listing: str, random_: random.Random, *, checks: bool = False) -> None:
+    """AssertionError if anything but a FlyError is raised, or the backends do not agree."""
+    try:
+        module = load(code, listing, check_listing=checks)
+    except FlyError:
+        return
+    for name in module.kernels:
+        waves = random_.choice((1, 1, 1, 1, 2))
+        seed = random_.random()
+        native, lockstep = (_launch(module, name, waves, seed, backend) for backend in ("native", "lockstep"))
+        # What waves do to each other's memory depends on their order, which nobody promises.
+        if waves == 1:
+            _compare(name, native, lockstep)
+
+
+def _launch(module: LoadedModule, name: str, waves: int, seed: float, backend: str) -> FlyError | list[Array]:
+    random_ = random.Random(seed)
+    arrays: list[Array] = []
+    arguments = [_argument(size, arrays, random_) for size in (p.size for p in module.kernel(name).parameters)]
+    os.environ["FLYDSL_SIMULATOR_BACKEND"] = backend
+    try:
+        with limited(instructions=_INSTRUCTIONS):
+            module.kernel(name).launch((1, 1, 1), (64 * waves, 1, 1), arguments)
+    except FlyError as error:
+        return error
+    return arrays
+
+
+def _argument(size: int, arrays: list[Array], random_: random.Random) -> Any:
+    if size != 8 or len(arrays) > 4 or random_.random() < 0.05:
+        return random_.choice((bytes(size), bytes([1]) + bytes(size - 1))) if 0 < size <= 1 << 16 else b""
+    numbers = np.random.default_rng(random_.getrandbits(32)).random(_ARRAY_BYTES // 4, np.float32)
+    arrays.append(numbers.view(np.int32) % 100 if random_.random() < 0.3 else numbers)
+    return arrays[-1]
+
+
+def _compare(name: str, native: FlyError | list[Array], lockstep: FlyError | list[Array]) -> None:
+    if isinstance(native, FlyError) or isinstance(lockstep, FlyError):
+        assert type(native) is type(lockstep), f"{name}: native code ends with {native!r}, lock-step with {lockstep!r}"
+        return
+    for i, (got, expected) in enumerate(zip(native, lockstep, strict=True)):
+        assert_same_memory(got.view(np.uint8), expected.view(np.uint8), f"array {i} of {name}")
