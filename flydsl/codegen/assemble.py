@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from flydsl.arch import Arch
-from flydsl.codegen.link import find_zig
 from flydsl.errors import CompileError
+from flydsl.ziglang import find_zig
 
 
 def assemble(listing: str, arch: Arch) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from flydsl.errors import CompileError
 from flydsl.utils import env
+from flydsl.ziglang import find_zig
 
 Linker = tuple[str, ...]
 
@@ -63,14 +63,6 @@ def _versioned_names() -> list[str]:
     """`ld.lld-22`, … as Debian names them, the newest first."""
     names = {Path(path).name for path in glob.glob("/usr/bin/ld.lld-*")}
     return sorted((n for n in names if n.rpartition("-")[2].isdigit()), key=lambda n: -int(n.rpartition("-")[2]))
-
-
-def find_zig() -> str | None:
-    """ziglang's program, which has LLD and clang in it."""
-    spec = importlib.util.find_spec("ziglang")
-    if spec is None or spec.origin is None:
-        return None
-    return shutil.which("zig", path=os.path.dirname(spec.origin))
 
 
 def _run(linker: Linker, obj: bytes, keep_debug_info: bool) -> bytes | str:

@@ -302,8 +302,9 @@ def _check_range(name: str, value: object, low: int, high: int) -> None:
 
 
 def _check_encoding(semantics: Semantics) -> None:
-    """SDWA and DPP are for instructions from one or two vector registers to one."""
-    mnemonic, words = semantics.mnemonic, (*semantics.results, *semantics.sources)
+    """SDWA and DPP are for instructions from one or two vector registers to one, and v_cvt_pk_f32_* to two."""
+    mnemonic = semantics.mnemonic
+    words = semantics.sources if mnemonic.startswith("v_cvt_pk_f32_") else (*semantics.results, *semantics.sources)
     is_wide = any(("x" in w and w not in ("f16x2", "i16x2")) or w in ("register", "imm", "word") for w in words)
     if not mnemonic.startswith("v_") or mnemonic.startswith(_WITH_AGPRS) or "lane" in mnemonic or is_wide:
         raise ValueError(f"{mnemonic} in SDWA or DPP")

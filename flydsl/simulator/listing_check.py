@@ -6,9 +6,7 @@ kernel it would compute something, and nothing would show that it is not what th
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import shutil
 import subprocess
 import tempfile
 import warnings
@@ -16,6 +14,7 @@ from pathlib import Path
 
 from flydsl.hsaco import Contents, read_contents, read_hsaco
 from flydsl.simulator.errors import ListingError
+from flydsl.ziglang import find_zig
 
 _TARGET = re.compile(r'^([ \t]*\.amdgcn_target[ \t]+)"([^"\n]*)"', re.MULTILINE)
 _PROCESSOR = re.compile(r"(?:.*-)?(gfx\w+(?::\w+[+-])*)", re.ASCII)
@@ -33,19 +32,17 @@ def check_listing(hsaco: bytes, listing: str) -> None:
     of something else computes something else, and no more.
     """
     linked = read_contents(hsaco)
-    try:
-        zig = _zig()
-    except _NoAssembler as reason:
-        warnings.warn(f"the listing was not compared with the code object: {reason}", stacklevel=3)
+    zig = find_zig()
+    if zig is None:
+        warnings.warn(
+            "the listing was not compared with the code object: there is no assembler (pip install ziglang)",
+            stacklevel=3,
+        )
         return
     assembled = read_contents(_assemble(zig, listing, read_hsaco(hsaco).target))
     _compare(".text", assembled, linked)
     if len(linked.sections.get(".rodata", b"")) == len(assembled.sections.get(".rodata", b"")):
         _compare(".rodata", assembled, linked)  # otherwise the linker merged constants into it
-
-
-class _NoAssembler(Exception):
-    """Why there is nothing to compare with."""
 
 
 def _compare(section: str, assembled: Contents, linked: Contents) -> None:
@@ -120,14 +117,3 @@ def _run(command: list[str], directory: str) -> subprocess.CompletedProcess[str]
         raise ListingError(
             f"the assembler did not come to an end with this listing within {_SECONDS} seconds"
         ) from None
-
-
-def _zig() -> str:
-    try:
-        spec = importlib.util.find_spec("ziglang")
-    except ImportError:
-        spec = None
-    zig = shutil.which("zig", path=str(Path(spec.origin).parent)) if spec and spec.origin else None
-    if zig is None:
-        raise _NoAssembler("there is no assembler (pip install ziglang)")
-    return zig
