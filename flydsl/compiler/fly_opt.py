@@ -3,12 +3,16 @@
     fly-opt --fly-canonicalize --fly-layout-lowering input.mlir
     fly-opt --canonicalize --pass-pipeline='gpu.module(cse)' - -o out.mlir < input.mlir
 
-Passes run in the order given. Every upstream pass can be named too.
+Passes run in the order given. Every upstream pass can be named too. Reading and passes run in a forked process: where
+MLIR ends it, over a text that breaks an assertion in it, that is an error like any other.
 """
 
 from __future__ import annotations
 
 import argparse
+import linecache
+import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +21,21 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 from flydsl.arch import DEFAULT_ARCH, Arch, get_arch
+from flydsl.codegen.isolate import ProcessEndedError, run_isolated
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import source_location
-from flydsl.dialect.text import parse_module, to_text, written_form
+from flydsl.dialect.text import TEXT, generic_form, parse_module, to_text, written_form, written_place
 from flydsl.dialect.types import split_top_level
-from flydsl.errors import CompileError, FlyError
+from flydsl.errors import CompileError, FlyError, SourceLocation
 from flydsl.passes import PASSES
 
 _OPTIONS = ("help", "arch", "mlir-print-debuginfo")
+
+_STDERR = 2
+_MARK = "fly-opt is at step "
+_READING = -1
+_WORDS = re.compile(r"Assertion [`'](?P<assertion>.+)' failed|LLVM ERROR: (?P<error>.+)")
+_MOST_WORDS = 300  # characters of what MLIR said at its end
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(rest)
     try:
         text = sys.stdin.read() if options.input == "-" else Path(options.input).read_text(encoding="utf-8")
-        result = run(text, steps, get_arch(options.arch), locations=options.mlir_print_debuginfo)
+        name = "<stdin>" if options.input == "-" else options.input
+        result = run(text, steps, get_arch(options.arch), locations=options.mlir_print_debuginfo, name=name)
         if options.output == "-":
             print(result)
         else:
@@ -44,10 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run(text: str, steps: Sequence[str], arch: Arch = DEFAULT_ARCH, *, locations: bool = False) -> str:
-    """The module in `text` after the passes, as text. Raises CompileError.
+def run(
+    text: str, steps: Sequence[str], arch: Arch = DEFAULT_ARCH, *, locations: bool = False, name: str = "<mlir>"
+) -> str:
+    """The module in `text` after the passes, as text. Raises CompileError, with the place in the text.
 
-    steps: names of passes, or pipelines in MLIR's syntax.
+    steps: names of passes, or pipelines in MLIR's syntax. They run in a forked process, so that a pass of yours
+    leaves nothing behind in this one. name: what errors call the text.
 
     >>> print(run("func.func @f() { %0 = fly.static : !fly.layout<4:1> return }", ["fly-canonicalize"]))
     module {
@@ -56,12 +71,72 @@ def run(text: str, steps: Sequence[str], arch: Arch = DEFAULT_ARCH, *, locations
       }
     }
     """
-    module = parse_module(text)
-    with lock, context(), ir.Location.unknown():
-        for step in steps:
-            for name in split_top_level(_unwrapped(step)):
-                _run_pass(module, name, arch)
-        return to_text(module, locations=locations).rstrip()
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)  # for the excerpts of errors
+    passes = [part for step in steps for part in split_top_level(_unwrapped(step))]
+    context()  # made here, once
+    try:
+        result, _ = run_isolated(lambda: _outcome(text, passes, arch, locations), lock=lock)
+    except ProcessEndedError as error:
+        raise _ended(error.output, text, passes, name) from None
+    if isinstance(result, FlyError):
+        if result.at is not None and result.at.file == TEXT:
+            result.at = SourceLocation(name, result.at.line, result.at.column, result.at.end_column)
+        raise result
+    return result
+
+
+def _outcome(text: str, passes: Sequence[str], arch: Arch, locations: bool) -> str | FlyError:
+    """The text or the error, with a mark on stderr before each step. This is what runs isolated."""
+    try:
+        _mark(_READING)
+        module = parse_module(text)
+        with lock, context(), ir.Location.unknown():
+            _run_passes(module, passes, arch, text)
+            return to_text(module, locations=locations).rstrip()
+    except FlyError as error:
+        return error
+
+
+def _run_passes(module: ir.Module, passes: Sequence[str], arch: Arch, text: str) -> None:
+    for number, name in enumerate(passes):
+        _mark(number)
+        try:
+            _run_pass(module, name, arch)
+        except FlyError as error:
+            error.at = written_place(error.at, text, generic_form(text))
+            raise
+
+
+def _mark(step: int) -> None:
+    os.write(_STDERR, f"{_MARK}{step}\n".encode())
+
+
+def _ended(output: str, text: str, passes: Sequence[str], name: str) -> CompileError:
+    """The error for a process that MLIR ended, from what it wrote to stderr."""
+    *_, last = output.rpartition(_MARK)
+    number, _, said = last.partition("\n")
+    step = int(number) if number.lstrip("-").isdigit() else _READING
+    match = _WORDS.search(said)
+    words = (match["assertion"] or match["error"]) if match else said.strip()
+    what = f"MLIR ended its process: {words[:_MOST_WORDS] or 'it crashed without a word'}"
+    if step != _READING:
+        return CompileError(f"{passes[step]}: {what}", hint="leave the pass out, or look for what in the module it meets")
+    line = _line_that_ends_the_process(text)
+    return CompileError(f"reading the text: {what}", at=SourceLocation(name, line), hint="correct this line")
+
+
+def _line_that_ends_the_process(text: str) -> int:
+    """The number of the line up to which MLIR can read the text."""
+    lines = text.splitlines(keepends=True)
+    good, bad = 0, len(lines)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            run_isolated(lambda: _outcome("".join(lines[:middle]), (), DEFAULT_ARCH, False), lock=lock)  # noqa: B023
+            good = middle
+        except ProcessEndedError:
+            bad = middle
+    return bad
 
 
 def _unwrapped(pipeline: str) -> str:

@@ -18,7 +18,10 @@ from flydsl.dialect.context import context
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, OPS_BY_MLIR_NAME, check
 from flydsl.dialect.types import FlyType
-from flydsl.errors import CompileError, FlyError, LayoutError
+from flydsl.errors import CompileError, FlyError, LayoutError, SourceLocation
+
+TEXT = "-"
+"""What MLIR calls a text that is no file, in the places it gives to operations."""
 
 # Written as `fly.static : T`, without operands or function type.
 _RESULT_ONLY = ("static", "make_copy_atom", "make_mma_atom")
@@ -67,12 +70,14 @@ def _quote_op(match: re.Match[str]) -> str:
         return match[0]
     if name not in OPS:
         raise CompileError(
-            f"fly.{name} is not an operation of the fly dialect", hint=f"known: {', '.join(sorted(OPS))}"
+            f"fly.{name} is not an operation of the fly dialect",
+            at=_place(match.string, match.start()),
+            hint=f"known: {', '.join(sorted(OPS))}",
         )
     try:
         return f'"fly.{OPS[name].mlir_name(operands.count("%"))}"{operands}'
     except LayoutError as error:
-        raise CompileError(f"{error.message}: {match[0]}") from None
+        raise CompileError(f"{error.message}: {match[0]}", at=_place(match.string, match.start())) from None
 
 
 def _quote_types(text: str) -> str:
@@ -97,21 +102,60 @@ def _closing_bracket(text: str, start: int) -> int:
             depth -= 1
             if depth == 0:
                 return i
-    raise CompileError(f"the type that begins with {text[start - 20 : start + 20]!r} has no closing '>'")
+    raise CompileError("the type that begins here has no closing '>'", at=_place(text, start))
+
+
+def _place(text: str, position: int) -> SourceLocation:
+    """A position in a text that is being read."""
+    line_start = text.rfind("\n", 0, position) + 1
+    return SourceLocation(TEXT, text.count("\n", 0, position) + 1, len(text[line_start:position].encode()))
 
 
 def parse_module(text: str) -> ir.Module:
     """Read a module in the written (or generic) form and check it.
 
-    Raises CompileError with MLIR's message, or where an operation's result type is not what its operands give.
+    Raises CompileError with MLIR's message, or where an operation's result type is not what its operands give, at a
+    place in the file `TEXT`. MLIR ends the process over some texts: from outside they are read by `fly_opt.run`.
     """
     with context(), ir.Location.unknown():
+        generic = generic_form(text)
         try:
-            module = ir.Module.parse(generic_form(text))
+            module = ir.Module.parse(generic)
         except ir.MLIRError as error:
-            raise CompileError(f"this is not a module that MLIR can read: {written_form(str(error))}") from None
-        verify_types(module.operation)
+            raise _unreadable(error, text, generic) from None
+        try:
+            verify_types(module.operation)
+        except CompileError as error:
+            error.at = written_place(error.at, text, generic)
+            raise
         return module
+
+
+def _unreadable(error: ir.MLIRError, text: str, generic: str) -> CompileError:
+    """MLIR's message, at the place in the written form."""
+    if not error.error_diagnostics:
+        return CompileError(f"this is not a module that MLIR can read: {written_form(str(error))}")
+    first = error.error_diagnostics[0]
+    at = written_place(source_location(first.location), text, generic)
+    if at is not None and at.column is not None:
+        at = SourceLocation(at.file, at.line, at.column, at.column + 1)
+    return CompileError(f"this is not a module that MLIR can read: {written_form(first.message)}", at=at)
+
+
+def written_place(at: SourceLocation | None, text: str, generic: str) -> SourceLocation | None:
+    """A place in the generic form as one in the written form, which has the same lines and less in them.
+
+    Places in other files, which the text itself names, stay.
+    """
+    if at is None or at.file != TEXT:
+        return at
+    written, read = (form.split("\n")[at.line - 1 :][:1] for form in (text, generic))
+    if at.column is None or not written or not read:
+        return SourceLocation(at.file, at.line)
+    column = 0
+    for char in read[0].encode()[: at.column].decode(errors="ignore"):
+        column += char == written[0][column : column + 1]
+    return SourceLocation(at.file, at.line, len(written[0][:column].encode()))
 
 
 def verify_types(root: ir.Operation) -> None:
