@@ -1,8 +1,15 @@
 """What a traced function read from its surroundings: globals, closure cells, attributes of the user's objects.
 
 A compiled launcher holds as long as these are what they were. In a notebook they change all the time: a kernel is
-redefined, a block size is set anew. Numbers, text, layouts and containers of them are compared by value; anything else
-by identity, so a tensor that is changed in place goes unseen.
+redefined, a block size is set anew. Seen are
+
+- numbers, text, layouts, and containers of them, compared by value; arrays, byte arrays and deques too
+- attributes of the user's modules, classes and objects, in a `__dict__` or in slots, through properties and methods
+- tensors on the CPU of at most 1,024 elements by value; others by torch's count of their changes in place
+- names given as text, as in `globals()["BLOCK"]` and `getattr(config, "block")`, where the text stands in the function
+- the environment, if a traced function names `environ` or `getenv`
+
+Not seen is a name that is put together while tracing, what a library's function reads, and files.
 """
 
 from __future__ import annotations
@@ -18,7 +25,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from flydsl.compiler.decorated import DecoratedFunction
-from flydsl.compiler.form import form
+from flydsl.compiler.form import form, is_mutable_data
+from flydsl.utils import env
 
 _LIBRARY_ROOTS = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PACKAGE = __name__.partition(".")[0]
@@ -30,6 +38,8 @@ _WRAPPED = {
     staticmethod: "__func__",
     classmethod: "__func__",
     functools.partial: "func",
+    property: "fget",
+    functools.cached_property: "func",
 }
 
 
@@ -40,13 +50,19 @@ class Dependencies:
     """
 
     def __init__(self, function: Callable[..., Any], values: Iterable[Any] = ()) -> None:
-        self._names: list[tuple[Mapping[str, Any], str, _Known]] = []
-        self._cells: list[tuple[types.CellType, _Known]] = []
-        self._functions: list[tuple[types.FunctionType, Any, Any, Any]] = []
-        self._seen: dict[tuple[int, ...], Any] = {}
-        for value in (function, *values):
-            self._follow(value, set())
+        self._attributes: set[str] = set()
+        count = -1
+        while count < len(self._attributes):  # a function further on may read attributes of an object seen before
+            count = len(self._attributes)
+            self._names: list[tuple[Mapping[str, Any], str, _Known]] = []
+            self._cells: list[tuple[types.CellType, _Known]] = []
+            self._functions: list[tuple[types.FunctionType, Any, Any, Any]] = []
+            self._seen: dict[int, Any] = {}
+            for value in (function, *values):
+                self._follow(value)
         self._seen.clear()
+        reads = not self._attributes.isdisjoint(_ENVIRONMENT)
+        self._environment = dict(env.variables()) if reads else None
 
     def unchanged(self) -> bool:
         """Whether everything is still what it was."""
@@ -56,61 +72,78 @@ class Dependencies:
         for cell, known in self._cells:
             if not known.is_now(_contents(cell)):
                 return False
+        if self._environment is not None and self._environment != env.variables():
+            return False
         return all(
             function.__code__ is code and function.__defaults__ is defaults and function.__kwdefaults__ is keywords
             for function, code, defaults, keywords in self._functions
         )
 
-    def _follow(self, value: Any, names: set[str]) -> None:
-        """Look into a value: a function, or an object whose attributes `names` were read."""
+    def _follow(self, value: Any) -> None:
+        """Look into a value: a function, a container, or an object with attributes."""
         attribute = next((a for kind, a in _WRAPPED.items() if isinstance(value, kind)), None)
         if attribute is not None:
-            self._follow(getattr(value, attribute), names)
+            self._follow(getattr(value, attribute))
+            if isinstance(value, types.MethodType):
+                self._follow(value.__self__)
+        elif not self._is_new(value):
+            return
         elif isinstance(value, types.FunctionType):
-            if self._is_new(value) and not _is_library(sys.modules.get(value.__module__)):
+            if not _is_library(sys.modules.get(value.__module__)):
                 self._visit(value)
-        elif self._is_new(value, names):
+        elif isinstance(value, tuple | list | dict):
+            if len(value) <= _LARGEST:
+                for item in _items(value):
+                    self._follow(item)
+        else:
+            names = self._attributes | _IMPLICIT
             for namespace in _namespaces(value):
                 for name in names & namespace.keys():
-                    self._record(namespace, name, names)
+                    self._record(namespace, name)
 
-    def _is_new(self, *objects: Any) -> bool:
-        """Whether these objects come together for the first time; they are kept, so that no id is reused."""
-        key = tuple(map(id, objects))
-        return self._seen.setdefault(key, objects) is objects
+    def _is_new(self, value: Any) -> bool:
+        """Whether this object comes for the first time; it is kept, so that no id is reused."""
+        if id(value) in self._seen:
+            return False
+        self._seen[id(value)] = value
+        return True
 
     def _visit(self, function: types.FunctionType) -> None:
         self._functions.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
-        names, attributes = _names(function.__code__)
+        names, attributes, modules = _names(function.__code__)
+        self._attributes |= attributes
         for cell in function.__closure__ or ():
             value = _contents(cell)
             self._cells.append((cell, _Known(value)))
-            self._follow(value, attributes)
+            self._follow(value)
+        for module in modules:
+            self._follow(sys.modules.get(module))
         # A builtin that is not shadowed yet is a dependency too.
         for name in names & (function.__globals__.keys() | vars(builtins).keys()):
-            self._record(function.__globals__, name, attributes)
+            self._record(function.__globals__, name)
 
-    def _record(self, namespace: Mapping[str, Any], name: str, attributes: set[str]) -> None:
+    def _record(self, namespace: Mapping[str, Any], name: str) -> None:
         value = namespace.get(name, _ABSENT)
         self._names.append((namespace, name, _Known(value)))
-        self._follow(value, attributes)
+        self._follow(value)
 
 
 class _Known:
     """A value as it was. Every launch asks whether it still is, so objects are compared first and forms only then."""
 
-    __slots__ = ("_form", "_items", "_value")
+    __slots__ = ("_form", "_items", "_mutable", "_value")
 
     def __init__(self, value: Any) -> None:
         self._value, self._form = value, form(value)
+        self._mutable = isinstance(value, _CONTAINERS) or is_mutable_data(value)
         items = _items(value)
-        nested = any(isinstance(item, _CONTAINERS) for item in items)
-        self._items = None if nested or isinstance(value, set) else items
+        nested = any(isinstance(item, _CONTAINERS) or is_mutable_data(item) for item in items)
+        self._items = items if isinstance(value, tuple | list | dict) and not nested else None
 
     def is_now(self, now: Any) -> bool:
         """Whether `now` traces the same code."""
         if now is self._value:
-            if not isinstance(now, _CONTAINERS):
+            if not self._mutable:
                 return True
             known = self._items
             if known is not None and len(known) == len(items := _items(now)) and all(map(operator.is_, items, known)):
@@ -119,6 +152,18 @@ class _Known:
 
 
 _CONTAINERS = (tuple, list, dict, set)
+# Of a container with more items only changes of the items themselves are seen.
+_LARGEST = 1024
+_ENVIRONMENT = {"environ", "getenv"}
+# What Python calls without naming it.
+_IMPLICIT = {
+    f"__{name}__"
+    for name in (
+        "call", "getattr", "getattribute", "getitem", "len", "iter", "next", "contains", "bool", "index", "int",
+        "float", "eq", "ne", "lt", "le", "gt", "ge", "hash", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv",
+        "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "neg", "enter", "exit",
+    )
+}  # fmt: skip
 
 
 def _items(value: Any) -> Sequence[Any]:
@@ -135,16 +180,51 @@ def _contents(cell: types.CellType) -> Any:
         return _ABSENT
 
 
-def _names(code: types.CodeType) -> tuple[set[str], set[str]]:
-    """The global names that a function and those nested in it read, and all names that may be attributes."""
-    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    attributes = set(code.co_names)
+def _names(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
+    """What a function and those nested in it read: global names, names that may be attributes, imported modules."""
+    instructions = list(dis.get_instructions(code))
+    names = {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    modules = {i.argval for i in instructions if i.opname == "IMPORT_NAME"}
+    attributes = set(code.co_names) | {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
+    if "globals" in names:
+        names |= attributes
+    if not attributes.isdisjoint({"modules", "import_module"}):
+        modules |= {text for text in code.co_consts if isinstance(text, str)}
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            inner_names, inner_attributes = _names(const)
+            inner_names, inner_attributes, inner_modules = _names(const)
             names |= inner_names
             attributes |= inner_attributes
-    return names, attributes
+            modules |= inner_modules
+    return names, attributes, modules
+
+
+class _Slots(Mapping[str, Any]):
+    """The attributes of an object that lie in slots."""
+
+    def __init__(self, value: Any, names: Sequence[str]) -> None:
+        self._value, self._slots = value, names
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.get(name, _ABSENT)
+        if value is _ABSENT:
+            raise KeyError(name)
+        return value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._slots
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return object.__getattribute__(self._value, name)
+        except AttributeError:  # not assigned
+            return default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)
 
 
 def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:
@@ -157,10 +237,17 @@ def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:
         own = getattr(value, "__dict__", None)
         if isinstance(own, dict):
             yield own
-        value = type(value)
+        value, instance = type(value), value
+        slots = [name for base in value.__mro__ for name, kind in vars(base).items() if _is_slot(base, kind)]
+        if slots:
+            yield _Slots(instance, slots)
     for base in value.__mro__:
         if not _is_library(sys.modules.get(base.__module__)):
             yield vars(base)
+
+
+def _is_slot(base: type, descriptor: Any) -> bool:
+    return isinstance(descriptor, types.MemberDescriptorType) and not _is_library(sys.modules.get(base.__module__))
 
 
 def _is_library(module: types.ModuleType | None) -> bool:
@@ -169,5 +256,7 @@ def _is_library(module: types.ModuleType | None) -> bool:
         return False
     if module.__name__.partition(".")[0] == _PACKAGE:
         return True
-    file = getattr(module, "__file__", None)
-    return file is None or file.startswith(_LIBRARY_ROOTS)
+    if module.__name__.partition(".")[0] in sys.stdlib_module_names:
+        return True
+    file = getattr(module, "__file__", None)  # None for a module that a program has made
+    return file is not None and file.startswith(_LIBRARY_ROOTS)

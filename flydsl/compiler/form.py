@@ -5,7 +5,10 @@ Python's `==` is too wide for that: 1 == True == 1.0 and 0.0 == -0.0, and each o
 
 from __future__ import annotations
 
+import array
 import numbers
+import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +33,8 @@ class Itself:
 def form(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
     """A hashable copy of a value: values that trace the same code have equal forms.
 
-    Numbers, text, layouts and containers of them count by value and exact type; `other` is the form of the rest.
+    Numbers, text, layouts, arrays and containers of them count by value and exact type; `other` is the form of the
+    rest.
 
     >>> form([1, 2]) == form([1, 2]), form((1,)) == form((True,)), form(0.0) == form(-0.0)
     (True, False, False)
@@ -40,10 +44,40 @@ def form(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
         return kind, value
     if isinstance(value, numbers.Number):
         return kind, repr(value)  # which tells -0.0 from 0.0, and finds nan equal to itself
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple | list | deque):
         return kind, tuple(form(item, other) for item in value)
     if isinstance(value, set | frozenset):
         return kind, frozenset(form(item, other) for item in value)
     if isinstance(value, dict):
         return kind, tuple((form(key, other), form(item, other)) for key, item in value.items())
-    return other(value)
+    return _data(value) if is_mutable_data(value) else other(value)
+
+
+_SMALL_TENSOR = 1024
+
+
+def is_mutable_data(value: Any) -> bool:
+    """Whether a value holds numbers that can change in place: an array, a tensor, bytes."""
+    if isinstance(value, bytearray | memoryview | array.array | deque):
+        return True
+    module = type(value).__module__.partition(".")[0]
+    return module in ("numpy", "torch") and isinstance(value, _array_types())
+
+
+def _array_types() -> tuple[type, ...]:
+    """The classes of arrays of the libraries that are loaded."""
+    names = [("numpy", "ndarray"), ("torch", "Tensor")]
+    found = [getattr(sys.modules.get(library), name, None) for library, name in names]
+    return tuple(kind for kind in found if isinstance(kind, type))
+
+
+def _data(value: Any) -> Any:
+    kind = type(value)
+    if isinstance(value, bytearray | memoryview | array.array):
+        return kind, getattr(value, "typecode", None), bytes(value)
+    if kind.__module__.partition(".")[0] == "numpy":
+        return kind, value.dtype.str, value.shape, value.tolist() if value.dtype.hasobject else value.tobytes()
+    known = (Itself(value), value._version, value.shape, value.stride())
+    if value.device.type != "cpu" or value.numel() > _SMALL_TENSOR or value.is_sparse:
+        return known  # changes in place through another library's view of the memory stay unseen
+    return known, str(value.dtype), repr(value.tolist())

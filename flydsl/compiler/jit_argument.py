@@ -13,7 +13,8 @@ import operator
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -144,7 +145,16 @@ def _constexpr_key(parameter: Parameter, value: Any) -> tuple[Any, ...]:
             at=user_location(),
             hint="pass a tuple for a list",
         ) from None
-    return kind, value, form(value, lambda item: (type(item), item))
+    return kind, value, form(value, _form_of_object)
+
+
+def _form_of_object(value: Any) -> Any:
+    """An object that says itself what it equals, with the forms of its attributes: Config(1) == Config(True)."""
+    kind = type(value)
+    if kind.__eq__ is object.__eq__ or isinstance(value, type | Enum):
+        return kind, value
+    names = [f.name for f in fields(value)] if is_dataclass(value) else list(getattr(value, "__dict__", ()))
+    return kind, value, tuple((name, form(getattr(value, name, None), _form_of_object)) for name in names)
 
 
 def _adapt_value(parameter: Parameter, value: Any) -> Adapted:

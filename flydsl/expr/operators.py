@@ -89,7 +89,10 @@ _PYTHON: dict[str, Callable[[int, int], int]] = {
 
 def binary(operation: str, left: Any, right: Any) -> Any:
     """`left <operation> right` for an operator's operands."""
-    if _are_alike(left, right) and (name := _one_operation(operation, type(left), left.dtype)) is not None:
+    if (
+        _are_alike(left, right)
+        and (name := _one_operation(operation, isinstance(left, Vector), left.dtype)) is not None
+    ):
         return emit_alike(name, left, right)
     if not is_operand(left) or not is_operand(right):
         return _no_operand(operation, left, right)
@@ -111,7 +114,7 @@ def binary(operation: str, left: Any, right: Any) -> Any:
         return math.floor(arith.divf(left, right))
     if operation == "mod" and dtype.is_float:
         return _float_remainder(left, right, dtype)
-    name = _one_operation(operation, type(left), dtype)
+    name = _one_operation(operation, isinstance(left, Vector), dtype)
     if name is not None and isinstance(left, Numeric):
         return emit_alike(name, left, right)
     return emit_binary(name or _operation(operation, dtype), left, right)
@@ -127,14 +130,14 @@ def _are_alike(left: Any, right: Any) -> bool:
 
 
 @cache
-def _one_operation(operation: str, kind: type, dtype: type[Numeric]) -> str | None:
+def _one_operation(operation: str, vectors: bool, dtype: type[Numeric]) -> str | None:
     """The one operation of arith that an operator on two values of a type is; None where it is more, or an error.
 
-    kind: the values' class, Vector or that of a scalar.
+    vectors: whether the values are vectors.
     """
     if operation not in _OPERATIONS or not has_arithmetic(dtype):
         return None
-    counts_as = dtype if kind is Vector else promoted(dtype)
+    counts_as = dtype if vectors else promoted(dtype)
     if common_type_of(operation, counts_as) is not dtype:
         return None
     return _OPERATIONS[operation][_column(operation, dtype)]

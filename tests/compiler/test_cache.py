@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import types
 from concurrent.futures import ThreadPoolExecutor
@@ -168,6 +169,91 @@ def test_a_change_of_what_is_read_compiles_again(
     assert filled(cell) == result
     assert filled(cell) == result
     assert len(compiled) == 2
+
+
+SURROUNDINGS = """
+import array, collections, dataclasses, os, sys
+import numpy as np, torch
+import flydsl.compiler as flyc, flydsl.expr as fx
+config = types.ModuleType("config"); config.BLOCK = 1; sys.modules["surrounding_config"] = config
+STEP = 1
+TABLE = np.array([1, 2]); RAW = bytearray(b"\x01"); QUEUE = collections.deque([1]); TYPED = array.array("i", [1])
+SCALAR = torch.tensor(1); LARGE = torch.ones(5000)
+class Hidden:
+    def __init__(self): self._value = 1
+    def compute(self): return self._value
+    @property
+    def value(self): return self.compute()
+    def __call__(self, x): return x + self._value
+class Slotted:
+    __slots__ = ("value",)
+    def __init__(self): self.value = 1
+@dataclasses.dataclass(slots=True)
+class Data: value: int = 1
+hidden, slotted, data, nested = Hidden(), Slotted(), Data(), [Data()]
+def read(holder): return holder.value
+"""
+LAUNCHER = """
+@flyc.kernel
+def kernel(A: fx.Tensor):
+    A[fx.thread_idx.x] = fx.Float32(0) + ({expression})
+@flyc.jit
+def fill(A: fx.Tensor):
+    kernel(A).launch(grid=1, block=64)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "change"),
+    [
+        ("config.BLOCK", "config.BLOCK = 2"),
+        ("getattr(config, 'BLOCK')", "config.BLOCK = 2"),
+        ("sys.modules['surrounding_config'].BLOCK", "config.BLOCK = 2"),
+        ("globals()['STEP']", "STEP = 2"),
+        ("int(TABLE[0])", "TABLE[0] = 2"),
+        ("RAW[0]", "RAW[0] = 2"),
+        ("QUEUE[0]", "QUEUE[0] = 2"),
+        ("TYPED[0]", "TYPED[0] = 2"),
+        ("int(SCALAR)", "SCALAR.fill_(2)"),
+        ("int(LARGE[4000])", "LARGE[4000] = 2"),
+        ("hidden.value", "hidden._value = 2"),
+        ("hidden(0)", "hidden._value = 2"),
+        ("read(hidden)", "hidden._value = 2"),
+        ("slotted.value", "slotted.value = 2"),
+        ("data.value", "data.value = 2"),
+        ("read(nested[0])", "nested[0].value = 2"),
+        ("int(os.environ.get('SURROUNDING_STEP', '1'))", "os.environ['SURROUNDING_STEP'] = '2'"),
+        ("int(os.getenv('SURROUNDING_STEP', '1'))", "os.environ['SURROUNDING_STEP'] = '2'"),
+    ],
+)
+def test_a_change_is_seen_wherever_it_is(
+    monkeypatch: pytest.MonkeyPatch, compiled: list[str], expression: str, change: str
+) -> None:
+    monkeypatch.delenv("SURROUNDING_STEP", raising=False)
+    namespace: dict[str, Any] = {"__name__": "__main__", "types": types}
+    exec(SURROUNDINGS + LAUNCHER.format(expression=expression), namespace)
+    assert filled_alone(namespace) == filled_alone(namespace) == 1
+    exec(change, namespace)
+    assert filled_alone(namespace) == filled_alone(namespace) == 2
+    assert len(compiled) == 2
+    monkeypatch.setenv("SURROUNDING_STEP", "")  # so that it is gone afterwards
+
+
+def filled_alone(namespace: dict[str, Any]) -> float:
+    A = torch.zeros(64)
+    namespace["fill"](A)
+    return float(A[0])
+
+
+def test_constexpr_objects_with_equal_attributes_of_other_types_compile_again(compiled: list[str]) -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Config:
+        step: Any
+
+    fill = make_fill()
+    for step in (1, True, 1.0, 1):
+        fill(torch.zeros(64), 1, Config(step))
+    assert compiled == ["fill"] * 3
 
 
 @pytest.mark.parametrize("change", ["STEP = 1", "TABLE = [1, 2]", "config.other = 3", "x = 5", "unrelated = 1"])
