@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from flydsl import env
 from flydsl.errors import CompileError
-from flydsl.utils import env
 
 Linker = tuple[str, ...]
 
