@@ -13,8 +13,8 @@ from typing import Any
 
 import msgpack
 
+from flydsl import env
 from flydsl.disk_cache import CacheFolder
-from flydsl.utils import env
 
 _DIGEST_BYTES = 32
 _MAX_BYTES = 256 << 20

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from flydsl import env
 from flydsl.errors import CompileError
-from flydsl.utils import env
 from flydsl.ziglang import find_zig
 
 Linker = tuple[str, ...]

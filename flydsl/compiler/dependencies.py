@@ -24,9 +24,9 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from flydsl import env
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.form import form, is_mutable_data
-from flydsl.utils import env
 
 _LIBRARY_ROOTS = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PACKAGE = __name__.partition(".")[0]

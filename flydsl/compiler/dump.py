@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flydsl.utils import env
+from flydsl import env
 
 if TYPE_CHECKING:
     from flydsl.compiler.pipeline import Pipeline

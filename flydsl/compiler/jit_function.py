@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from flydsl import env
 from flydsl.arch import get_arch
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.capture import Launch, current_capture
@@ -22,7 +23,6 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
-from flydsl.utils import env
 
 if TYPE_CHECKING:
     from flydsl.simulator import Simulation

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
+from flydsl import env
 from flydsl.arch import Arch
 from flydsl.compiler import dump
 from flydsl.compiler.compilation import Compilation
@@ -31,7 +32,6 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import source_location
 from flydsl.dialect.text import to_text, written_form
 from flydsl.errors import CompileError, FlyError
-from flydsl.utils import env
 
 if TYPE_CHECKING:
     from flydsl.compiler.artifact import CompiledArtifact

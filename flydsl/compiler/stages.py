@@ -13,6 +13,7 @@ from types import ModuleType
 
 from mlir.passmanager import PassManager
 
+from flydsl import env
 from flydsl.arch import Arch
 from flydsl.compiler.binary import gpu_module_to_binary
 from flydsl.compiler.compilation import Compilation
@@ -28,7 +29,6 @@ from flydsl.passes import (
     fly_rewrite_func_signature,
     fly_rocdl_cluster_attr,
 )
-from flydsl.utils import env
 
 Step = str | ModuleType | Callable[[Compilation], None]
 """An upstream pipeline in MLIR's syntax, a pass of `flydsl.passes`, or a function of the compilation."""

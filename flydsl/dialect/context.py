@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Callable
 from functools import cache
 
 from mlir import ir
 from mlir.dialects import irdl
 
-from flydsl.dialect.ops import OPS
-from flydsl.dialect.types import TYPES
-
 lock = threading.RLock()
+_definitions: list[Callable[[], str]] = []
+
+
+def define(irdl_text: Callable[[], str]) -> None:
+    """Register a dialect in the context, which is not made yet, by the function that gives its text in IRDL."""
+    _definitions.append(irdl_text)
 
 
 @cache
@@ -28,19 +32,6 @@ def context() -> ir.Context:
     ctx = ir.Context()
     ctx.enable_multithreading(False)
     with ctx, ir.Location.unknown():
-        irdl.load_dialects(ir.Module.parse(_irdl_text()))
+        for irdl_text in _definitions:
+            irdl.load_dialects(ir.Module.parse(irdl_text()))
     return ctx
-
-
-def _irdl_text() -> str:
-    """The dialect's definition. Operand and result types are checked by `ops.infer`, which can say what is wrong."""
-    types = [f"irdl.type @{name} {{ %any = irdl.any irdl.parameters(value: %any) }}" for name in TYPES]
-    operations = [_irdl_operation(spec.mlir_name(arity), arity) for spec in OPS.values() for arity in spec.arities]
-    return "irdl.dialect @fly {\n" + "\n".join(types + operations) + "\n}"
-
-
-def _irdl_operation(name: str, arity: int) -> str:
-    """An operation with `arity` operands. Each has a constraint of its own: IRDL unifies what one constraint meets."""
-    constraints = "".join(f"%{i} = irdl.any " for i in range(arity))
-    operands = f"irdl.operands({', '.join(f'operand{i}: %{i}' for i in range(arity))})" if arity else ""
-    return f"irdl.operation @{name} {{ {constraints}%r = irdl.any {operands} irdl.results(results: variadic %r) }}"

@@ -11,6 +11,7 @@ from functools import cache
 
 from mlir import ir
 
+from flydsl.dialect.context import context
 from flydsl.errors import ArgumentError
 
 # MLIR's spelling of each floating point type, with its width in bits. Names are those of llvm/ADT/APFloat.h.
@@ -118,8 +119,6 @@ def round_float(name: str, value: float) -> float:
     >>> round_float("f16", 0.1), round_float("f8E4M3FN", 100.0)
     (0.0999755859375, 96.0)
     """
-    from flydsl.dialect.context import context
-
     narrow = NARROW_FLOATS.get(name)
     if narrow is not None and not narrow.holds(value):
         raise ArgumentError(
@@ -137,7 +136,5 @@ def element_type(name: str) -> ir.Type:
 
     Raises ArgumentError for a name that is no element type.
     """
-    from flydsl.dialect.context import context
-
     element_bits(name)
     return ir.Type.parse(value_name(name), context())

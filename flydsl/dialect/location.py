@@ -24,7 +24,9 @@ class _Places:
 
     def __init__(self, code: CodeType) -> None:
         self._code = code
-        self._positions = list(code.co_positions()) if sys.version_info >= (3, 11) else []
+        self._positions: list[tuple[int | None, int | None, int | None, int | None]] = []
+        if sys.version_info >= (3, 11):
+            self._positions = list(code.co_positions())
         self.locations: dict[int, SourceLocation] = {}
 
     def locate(self, instruction: int, line: int | None) -> SourceLocation:

@@ -31,6 +31,7 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.atoms import CopyOp, MmaOp, TiledCopy, TiledMma, parse_copy_op, parse_mma_op
+from flydsl.dialect.context import context
 from flydsl.dialect.elements import element_bits, memory_bits
 from flydsl.errors import CompileError, FlyError
 
@@ -400,8 +401,6 @@ def _split(body: str, count: int) -> list[str]:
 
 @cache
 def _to_mlir(fly: FlyType) -> ir.Type:
-    from flydsl.dialect.context import context
-
     return ir.Type.parse(f'!fly.{fly.mnemonic}<"{fly.body}">', context())
 
 

@@ -33,18 +33,18 @@ from flydsl.expr.conversions import (
     uitofp,
 )
 from flydsl.expr.elementwise import (
-    beside,
+    arith_result,
+    broadcast_together,
     check_kind,
     check_operands,
+    converted_like,
     dtype_of,
     emit_binary,
+    from_ir,
+    ir_value_of,
     is_operand,
-    like,
-    raw,
-    repeated,
+    number_like,
     shape_of,
-    wrap,
-    wrapped,
 )
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath import FastMathFlags, fastmath_attribute
@@ -127,10 +127,10 @@ ShRSIOp, ShRUIOp, MaxSIOp, MinSIOp, MaxUIOp, MinUIOp = shrsi, shrui, maxsi, mins
 
 def negf(operand: Any, fastmath: Any = None) -> Any:
     """`arith.negf`: change of sign."""
-    value = raw(operand)
+    value = ir_value_of(operand)
     check_kind("negf", value, True)
     result = emit("arith.negf", [value], [value.type], fastmath_attribute(fastmath)).result
-    return wrap(result, dtype_of(operand), shape_of(operand))
+    return arith_result(result, dtype_of(operand), shape_of(operand))
 
 
 def constant(value: Any, type: Any = None, index: bool = False) -> Any:
@@ -162,11 +162,11 @@ def constant_vector(value: Any, vector_type: Any) -> Any:
 
 def unwrap(value: Any, index: bool = False) -> ir.Value:
     """The `ir.Value` of a scalar or vector. index: converted to the index type."""
-    return Index(value).ir_value() if index else raw(value)
+    return Index(value).ir_value() if index else ir_value_of(value)
 
 
 def _to_raw(value: Any) -> ir.Value:
-    return raw(value)
+    return ir_value_of(value)
 
 
 def index(value: int) -> Any:
@@ -224,15 +224,15 @@ _CMPI_NAMES = {predicate.name: predicate.value for predicate in CmpIPredicate}
 
 
 def _compare_op(name: str, predicate: int, left: Any, right: Any, fastmath: Any = None) -> Any:
-    left, right = wrapped(left), wrapped(right)
-    left, right = repeated(beside(left, right), beside(right, left))
-    lhs, rhs = raw(left), raw(right)
+    left, right = from_ir(left), from_ir(right)
+    left, right = broadcast_together(number_like(left, right), number_like(right, left))
+    lhs, rhs = ir_value_of(left), ir_value_of(right)
     check_operands(name, lhs, rhs, name == "cmpf")
     i1 = element_type("i1")
     result = ir.VectorType.get(lhs.type.shape, i1) if isinstance(lhs.type, ir.VectorType) else i1
     attribute = ir.IntegerAttr.get(element_type("i64"), predicate)
     attributes = {"predicate": attribute, **fastmath_attribute(fastmath)}
-    return wrap(emit(f"arith.{name}", [lhs, rhs], [result], attributes).result, shape=shape_of(left))
+    return arith_result(emit(f"arith.{name}", [lhs, rhs], [result], attributes).result, shape=shape_of(left))
 
 
 def cmpi(predicate: Any, lhs: Any, rhs: Any) -> Any:
@@ -253,19 +253,21 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Any:
     for value in (condition, true_value, false_value):
         if not is_operand(value):
             raise ArgumentError(f"select: {value!r} is not a number", at=user_location())
-    chooser, *values = map(wrapped, (condition, true_value, false_value))
+    chooser, *values = map(from_ir, (condition, true_value, false_value))
     dtype = common_type("select", *values)
     check_numbers("select", dtype, *values)
     vectors = [value for value in (*values, chooser) if isinstance(value, Vector)]
     if len({vector.shape for vector in vectors}) > 1:
         shapes = ", ".join(map(repr, vectors))
         raise ArgumentError(f"select on vectors of different shapes: {shapes}", at=user_location())
-    beside = vectors[0] if vectors else None
-    lhs, rhs = (like(value, dtype, beside).ir_value() for value in values)
+    shaped = vectors[0] if vectors else None
+    lhs, rhs = (converted_like(value, dtype, shaped).ir_value() for value in values)
     chooser = as_numeric(chooser)
     if chooser.dtype is not Boolean:
         chooser = chooser != 0
-    return wrap(emit("arith.select", [chooser.ir_value(), lhs, rhs], [lhs.type]).result, dtype, shape_of(*vectors))
+    return arith_result(
+        emit("arith.select", [chooser.ir_value(), lhs, rhs], [lhs.type]).result, dtype, shape_of(*vectors)
+    )
 
 
 NegFOp, CmpIOp, CmpFOp, SelectOp = negf, cmpi, cmpf, select

@@ -10,7 +10,7 @@ from mlir import ir
 from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.elementwise import raw, shape_of, wrap
+from flydsl.expr.elementwise import arith_result, ir_value_of, shape_of
 from flydsl.expr.numeric import Float32, Index, Numeric, cast_elements, element_of, numeric_class
 
 # Cast -> (from a float, to a float, how the width changes: 1 wider, -1 narrower, None either way).
@@ -44,10 +44,10 @@ def _cast_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
     def function(result_type: Any, value: Any) -> Any:
         if isinstance(value, type | ir.Type) and not isinstance(result_type, type | ir.Type):
             result_type, value = value, result_type
-        operand = raw(value)
+        operand = ir_value_of(value)
         element, dtype = _result_type(name, result_type)
         _check_cast(name, element_of(operand), element)
-        return wrap(cast_elements(name, operand, element), dtype, shape_of(value))
+        return arith_result(cast_elements(name, operand, element), dtype, shape_of(value))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`arith.{name}(result_type, value)`: {summary}. The two arguments may come in either order."

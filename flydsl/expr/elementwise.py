@@ -1,4 +1,4 @@
-"""What every operation on scalars and vectors shares: operands as `ir.Value`s of one type, results as Python values."""
+"""Helpers of all operations on scalars and vectors: operands as `ir.Value`s of one type, results as Python values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from flydsl.expr.numeric import Boolean, Integer, Numeric, as_numeric, element_o
 from flydsl.expr.vector_value import Vector, broadcast_shape
 
 
-def raw(value: Any) -> ir.Value:
+def ir_value_of(value: Any) -> ir.Value:
     """A scalar or vector, or a Python number, as an `ir.Value`."""
     return value if isinstance(value, ir.Value) else as_numeric(value).ir_value()
 
 
-def wrap(value: ir.Value, dtype: type[Numeric] | None = None, shape: Any = None) -> Any:
-    """Wrap a result.
+def arith_result(value: ir.Value, dtype: type[Numeric] | None = None, shape: Any = None) -> Any:
+    """A result as a scalar or Vector.
 
     dtype: the operand's type, kept where the MLIR type does not tell signed from unsigned. shape: the operand's.
     """
@@ -38,8 +38,8 @@ def shape_of(*values: Any) -> Any:
     return next((value.shape for value in values if isinstance(value, Vector)), None)
 
 
-def repeated(left: Any, right: Any) -> tuple[Any, Any]:
-    """Two vectors repeated to a common shape; anything else, and vectors that have none, as they are."""
+def broadcast_together(left: Any, right: Any) -> tuple[Any, Any]:
+    """Two operands, as vectors of one shape where both are vectors that can be repeated to one."""
     if not (isinstance(left, Vector) and isinstance(right, Vector)) or left.shape == right.shape:
         return left, right
     shape = broadcast_shape(left.shape, right.shape)
@@ -61,13 +61,13 @@ def check_kind(name: str, value: ir.Value, wants_float: bool) -> None:
         )
 
 
-def beside(value: Any, other: Any) -> Any:
-    """A Python number takes the other operand's type."""
+def number_like(value: Any, other: Any) -> Any:
+    """`value`; a Python number with the other operand's type and shape."""
     if not is_python_number(value):
         return value
     if not isinstance(other, ArithValue):
         return as_numeric(value)
-    return like(other.dtype(value), other.dtype, other)
+    return converted_like(other.dtype(value), other.dtype, other)
 
 
 def check_operands(name: str, lhs: ir.Value, rhs: ir.Value, wants_float: bool) -> None:
@@ -83,15 +83,15 @@ def check_operands(name: str, lhs: ir.Value, rhs: ir.Value, wants_float: bool) -
 
 def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None) -> Any:
     """Emit `arith.<name>` on two operands of one type; a Python number takes the other's type."""
-    left, right = wrapped(left), wrapped(right)
+    left, right = from_ir(left), from_ir(right)
     number = static_integer(right)
-    left, right = repeated(beside(left, right), beside(right, left))
-    lhs, rhs = raw(left), raw(right)
+    left, right = broadcast_together(number_like(left, right), number_like(right, left))
+    lhs, rhs = ir_value_of(left), ir_value_of(right)
     check_operands(f"arith.{name}", lhs, rhs, name.endswith("f"))
     if number is not None:
         divides = name.startswith(("div", "rem", "floordiv", "ceildiv"))
         check_right(f"arith.{name}", divides, name in ("shli", "shrsi", "shrui"), left.dtype, number)
-    return wrap(
+    return arith_result(
         emit(f"arith.{name}", [lhs, rhs], [lhs.type], fastmath_attribute(fastmath)).result,
         dtype_of(left),
         shape_of(left),
@@ -110,9 +110,9 @@ def is_operand(value: Any) -> bool:
     return isinstance(value, ArithValue | ir.Value) or is_python_number(value)
 
 
-def wrapped(value: Any) -> Any:
+def from_ir(value: Any) -> Any:
     """A bare `ir.Value` as a DSL value; anything else as it is."""
-    return wrap(value) if isinstance(value, ir.Value) else value
+    return arith_result(value) if isinstance(value, ir.Value) else value
 
 
 def static_integer(value: Any) -> int | None:
@@ -134,7 +134,7 @@ def check_right(symbol: str, divides: bool, shifts: bool, dtype: type[Numeric], 
         )
 
 
-def like(value: Any, dtype: type[Numeric], other: Any) -> Any:
+def converted_like(value: Any, dtype: type[Numeric], other: Any) -> Any:
     """`value` as `dtype`; a scalar beside a vector becomes a vector."""
     if isinstance(value, Vector):
         return value.to(dtype)

@@ -22,7 +22,7 @@ from mlir import ir
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue, add_methods
-from flydsl.expr.elementwise import beside, check_operands, raw, shape_of, type_like, wrap
+from flydsl.expr.elementwise import arith_result, check_operands, ir_value_of, number_like, shape_of, type_like
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath import fastmath_attribute
 from flydsl.expr.names import unknown_name
@@ -41,7 +41,7 @@ def _operands(name: str, values: tuple[Any, ...], wants_float: bool) -> list[ir.
     typed = [as_numeric(value) for value in values if not is_python_number(value)]
     if not typed:
         typed = [(Float32 if wants_float else as_numeric)(values[0])]
-    operands = [raw(beside(value, typed[0])) for value in values]
+    operands = [ir_value_of(number_like(value, typed[0])) for value in values]
     for operand in operands:
         check_operands(f"math.{name}", operands[0], operand, wants_float)
     return operands
@@ -55,7 +55,7 @@ def _float_function(name: str, count: int, summary: str) -> Callable[..., Any]:
     def function(*values: Any, fastmath: Any = None) -> Any:
         _check_count(name, values, count)
         operands = _operands(name, values, True)
-        return wrap(_emit(name, operands, [operands[0].type], fastmath).result, shape=shape_of(*values))
+        return arith_result(_emit(name, operands, [operands[0].type], fastmath).result, shape=shape_of(*values))
 
     return _named(function, name, count, f"{summary}. Floats: scalars or vectors of one type.")
 
@@ -65,7 +65,7 @@ def _integer_function(name: str, count: int, summary: str) -> Callable[..., Any]
         _check_count(name, values, count)
         operands = _operands(name, values, False)
         dtype = next((value.dtype for value in values if isinstance(value, ArithValue)), None)
-        return wrap(_emit(name, operands, [operands[0].type]).result, dtype, shape_of(*values))
+        return arith_result(_emit(name, operands, [operands[0].type]).result, dtype, shape_of(*values))
 
     return _named(function, name, count, f"{summary}. Integers: scalars or vectors of one type.")
 
@@ -74,7 +74,9 @@ def _predicate(name: str, summary: str) -> Callable[..., Any]:
     def function(*values: Any, fastmath: Any = None) -> Any:
         _check_count(name, values, 1)
         (operand,) = _operands(name, values, True)
-        return wrap(_emit(name, [operand], [type_like(operand, Boolean)], fastmath).result, shape=shape_of(*values))
+        return arith_result(
+            _emit(name, [operand], [type_like(operand, Boolean)], fastmath).result, shape=shape_of(*values)
+        )
 
     return _named(function, name, 1, f"{summary}, as a Boolean.")
 
@@ -140,7 +142,7 @@ def sincos(x: Any, *, fastmath: Any = None) -> tuple[Any, Any]:
     """(sin(x), cos(x)) for less than two calls; 2 ulp for every argument."""
     (operand,) = _operands("sincos", (x,), True)
     sine, cosine = _emit("sincos", [operand], [operand.type] * 2, fastmath).results
-    return wrap(sine, shape=shape_of(x)), wrap(cosine, shape=shape_of(x))
+    return arith_result(sine, shape=shape_of(x)), arith_result(cosine, shape=shape_of(x))
 
 
 def fpowi(base: Any, exponent: Any, *, fastmath: Any = None) -> Any:
@@ -149,9 +151,9 @@ def fpowi(base: Any, exponent: Any, *, fastmath: Any = None) -> Any:
     f64 is there for a Python number from -4 to 4 as the exponent.
     """
     (x,) = _operands("fpowi", (base,), True)
-    n = raw(beside(exponent, wrap(x).to(Int32) if is_python_number(exponent) else None))
+    n = ir_value_of(number_like(exponent, arith_result(x).to(Int32) if is_python_number(exponent) else None))
     check_operands("math.fpowi", n, n, False)
-    return wrap(_emit("fpowi", [x, n], [x.type], fastmath).result, shape=shape_of(base))
+    return arith_result(_emit("fpowi", [x, n], [x.type], fastmath).result, shape=shape_of(base))
 
 
 add_methods(exp, exp2, log, log2, sqrt, rsqrt, sin, cos, tanh)

@@ -23,7 +23,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr import arith, math
 from flydsl.expr.arith import CmpFPredicate, CmpIPredicate
 from flydsl.expr.arith_value import ArithValue, functions
-from flydsl.expr.elementwise import emit_alike, emit_binary, is_operand, like, static_integer, wrapped
+from flydsl.expr.elementwise import converted_like, emit_alike, emit_binary, from_ir, is_operand, static_integer
 from flydsl.expr.numeric import (
     BFloat16,
     Boolean,
@@ -96,12 +96,12 @@ def binary(operation: str, left: Any, right: Any) -> Any:
         return emit_alike(name, left, right)
     if not is_operand(left) or not is_operand(right):
         return _no_operand(operation, left, right)
-    left, right = wrapped(left), wrapped(right)
+    left, right = from_ir(left), from_ir(right)
     if operation == "pow":
         return _power(left, right)
     dtype = common_type(operation, left, right)
     number = check_numbers(operation, dtype, left, right)
-    left, right = like(left, dtype, right), like(right, dtype, left)
+    left, right = converted_like(left, dtype, right), converted_like(right, dtype, left)
     if isinstance(left, Numeric) and isinstance(right, Numeric) and left.is_static and right.is_static:
         folded = _fold(operation, dtype, left.value, right.value)
         if folded is not None:
@@ -183,7 +183,7 @@ def _power(left: Any, right: Any) -> Any:
         raise ArgumentError(
             f"an integer to the power of {number}", at=user_location(), hint="convert it first: .to(fx.Float32)"
         )
-    left, right = like(left, dtype, right), like(right, dtype, left)
+    left, right = converted_like(left, dtype, right), converted_like(right, dtype, left)
     if dtype.is_float:
         return math.powf(left, right)
     if isinstance(left, Numeric) and left.is_static and number is not None:
@@ -265,7 +265,7 @@ def inverted(value: Any) -> Any:
         if value.dtype is Boolean:
             return Boolean(not value.value)
         return value.dtype(value.dtype.wrapped(~value.value))  # type: ignore[attr-defined]
-    return arith.xori(value, True if value.dtype is Boolean else like(-1, value.dtype, value))
+    return arith.xori(value, True if value.dtype is Boolean else converted_like(-1, value.dtype, value))
 
 
 # --- the larger and the smaller of two values, where Python's `max` and `min` would branch ---------------------------
@@ -285,11 +285,11 @@ def min(lhs: Any, rhs: Any) -> Any:
 
 
 def _extremum(which: str, lhs: Any, rhs: Any) -> Any:
-    left, right = wrapped(lhs), wrapped(rhs)
+    left, right = from_ir(lhs), from_ir(rhs)
     dtype = common_type("select", left, right)
     check_numbers("select", dtype, left, right)
     suffix = "imumf" if dtype.is_float else "si" if dtype.signed else "ui"
-    return getattr(arith, which + suffix)(like(left, dtype, right), like(right, dtype, left))
+    return getattr(arith, which + suffix)(converted_like(left, dtype, right), converted_like(right, dtype, left))
 
 
 functions.binary = binary

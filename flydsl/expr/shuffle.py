@@ -18,7 +18,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import add_methods
 from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Index, Int32, as_numeric
-from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, operand, value_of, wrap
+from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, intrinsic_result, operand, value_of
 from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, update_dpp
 from flydsl.expr.vector import Vector
 
@@ -78,7 +78,7 @@ def shuffle_idx(value: Any, lane: Any, width: Any) -> Any:
 def _scalar_like(value: Any, result: ir.Value) -> Any:
     """The result as a scalar of the value's type, with its sign."""
     number = as_numeric(value)
-    return wrap(result) if isinstance(number, Vector) else number.dtype.of(result)
+    return intrinsic_result(result) if isinstance(number, Vector) else number.dtype.of(result)
 
 
 def _mover(offset: Any, lanes: int, mode: str) -> _Move:

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
+from flydsl import env
 from flydsl.arch import DEFAULT_ARCH
 from flydsl.runtime.hip import HipDevice
 from flydsl.runtime.interface import Device
 from flydsl.runtime.rocm import arch_from_environment, get_rocm_arch, get_rocm_device_count, is_rdna_arch
-from flydsl.utils import env
 
 __all__ = [
     "current_device",

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from flydsl import env
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError, DeviceError
 from flydsl.runtime.interface import Device, Dim3, LoadedCode, TensorArgument, raw_stream
 from flydsl.runtime.rocm import get_rocm_arch
-from flydsl.utils import env
 
 _LIBRARY = "libamdhip64.so"
 

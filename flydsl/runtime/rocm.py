@@ -7,9 +7,9 @@ import shutil
 import subprocess
 from functools import lru_cache
 
+from flydsl import env
 from flydsl.arch import DEFAULT_ARCH
 from flydsl.errors import ArchError
-from flydsl.utils import env
 
 
 def get_rocm_arch() -> str:

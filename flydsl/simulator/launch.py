@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
+from flydsl import env
 from flydsl.arch import GFX942, Arch
 from flydsl.errors import ArchError, LaunchError
 from flydsl.hsaco import KernelInfo
@@ -23,7 +24,6 @@ from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.program import Program
 from flydsl.simulator.registers import bind_program
 from flydsl.simulator.waves import LANES
-from flydsl.utils import env
 
 _WAVES_PER_BATCH = 512
 _STATE_BYTES_PER_BATCH = 1 << 28

@@ -1,5 +1,6 @@
-"""Environment variables: the one place that reads `os.environ`, each time anew, so a notebook can change them.
+"""`flydsl.env` under the name that the DSL's documents promise."""
 
+<<<<<<< HEAD
 | variable | default | meaning |
 |---|---|---|
 | `FLYDSL_COMPILE_OPT_LEVEL` | 2 | LLVM optimization level, 0 to 3 |
@@ -116,3 +117,6 @@ def simulator_threads() -> int | None:
     if not value.isdigit() or int(value) < 1:
         raise ArgumentError(f"FLYDSL_SIMULATOR_THREADS={value!r} is not a number of threads")
     return int(value)
+=======
+from flydsl.env import *  # noqa: F403
+>>>>>>> expr

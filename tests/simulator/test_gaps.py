@@ -11,9 +11,9 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl import env
 from flydsl.simulator import Memory, MemoryFault, Program, launch
 from flydsl.simulator.gaps import rows_of, touches_gap
-from flydsl.utils import env
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from flydsl import env
 from flydsl.compiler.rewrite.rewriter import Rewriter
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow import RUNTIME
-from flydsl.utils import env
 
 
 def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:

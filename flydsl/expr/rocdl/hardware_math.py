@@ -18,12 +18,12 @@ from flydsl.expr.numeric import Float32
 from flydsl.expr.rocdl.intrinsic import (
     call,
     call_intrinsic,
+    intrinsic_result,
     ir_type,
     operand,
     require_target,
     result_type_first,
     value_of,
-    wrap,
 )
 
 __all__ = ["cos", "exp", "exp2", "fmed3", "log", "rcp", "rsq", "sin", "sqrt", "tanh"]
@@ -67,7 +67,7 @@ tanh = _function("tanh", "The hyperbolic tangent (v_tanh).", ("f16", "f32"), GFX
 def rsq(res: Any, arg: Any) -> Any:
     """1 / sqrt(arg) (v_rsq). arg and result: f16, f32, f64."""
     value = _argument("rsq", res, arg, ("f16", "f32", "f64"))
-    return wrap(call_intrinsic("llvm.amdgcn.rsq", [value], value.type))
+    return intrinsic_result(call_intrinsic("llvm.amdgcn.rsq", [value], value.type))
 
 
 @result_type_first

@@ -169,7 +169,7 @@ def _has_bits(kind: ir.Type) -> bool:
     return isinstance(element, ir.IntegerType | ir.FloatType)
 
 
-def wrap(value: ir.Value) -> Any:
+def intrinsic_result(value: ir.Value) -> Any:
     """A result as a value of the DSL; a pointer or a structure stays an `ir.Value`."""
     return as_numeric(value) if _has_bits(value.type) or value.type == Index.ir_type else value
 
@@ -182,7 +182,7 @@ def call(
 ) -> Any:
     """Emit `rocdl.name`; its result as a value of the DSL, or None where it has none."""
     op = emit(f"rocdl.{name}", operands, [] if result is None else [result], attributes)
-    return None if result is None else wrap(op.result)
+    return None if result is None else intrinsic_result(op.result)
 
 
 def call_intrinsic(name: str, operands: Sequence[ir.Value], result: ir.Type) -> ir.Value:

@@ -20,12 +20,12 @@ from flydsl.expr.rocdl.intrinsic import (
     call,
     i32_attribute,
     immediate,
+    intrinsic_result,
     ir_type,
     llvm_pointer,
     operand,
     require_target,
     result_type_first,
-    wrap,
 )
 
 __all__ = [
@@ -43,7 +43,9 @@ def ds_read_b128(lds_ptr: Any, offset: Any = 0) -> Any:
     lds_ptr: a tensor or pointer in LDS, or a `SmemPtr`. offset: bytes. Their sum is a multiple of 16.
     """
     alignment = {"alignment": ir.IntegerAttr.get(element_type("i64"), _B128_ALIGNMENT_BYTES)}
-    return wrap(emit("llvm.load", [_address("ds_read_b128", lds_ptr, offset)], [_four_words()], alignment).result)
+    return intrinsic_result(
+        emit("llvm.load", [_address("ds_read_b128", lds_ptr, offset)], [_four_words()], alignment).result
+    )
 
 
 def ds_write_b128(lds_ptr: Any, offset: Any, data: Any) -> None:
@@ -82,7 +84,7 @@ def _transposing(element_bits: int, bits: int) -> Callable[..., Any]:
             raise ArgumentError(f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}", at=user_location())
         moved = ir.VectorType.get([4], element_type("i16")) if element_bits == 16 else words
         address = llvm_pointer(f"the address of {name}", ptr, _LDS_SPACE)
-        return wrap(bitcast(call(f"ds.read.tr{element_bits}.b{bits}", [address], moved).ir_value(), kind))
+        return intrinsic_result(bitcast(call(f"ds.read.tr{element_bits}.b{bits}", [address], moved).ir_value(), kind))
 
     read.__name__ = read.__qualname__ = name
     read.__doc__ = (

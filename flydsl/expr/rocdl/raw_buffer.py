@@ -28,13 +28,13 @@ from flydsl.expr.rocdl.intrinsic import (
     bits_of,
     call,
     immediate,
+    intrinsic_result,
     ir_type,
     llvm_pointer,
     operand,
     require_target,
     result_type_first,
     value_of,
-    wrap,
 )
 
 __all__ = [
@@ -100,7 +100,7 @@ def raw_ptr_buffer_load(res: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux:
     kind = Int32.ir_type if res is None else ir_type(name, res)
     moved = transfer_type(name, kind)
     op = emit("rocdl.raw.ptr.buffer.load", _place(name, rsrc, offset, soffset, aux), [moved])
-    return wrap(bitcast(op.result, kind))
+    return intrinsic_result(bitcast(op.result, kind))
 
 
 def raw_ptr_buffer_store(vdata: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux: Any = 0) -> None:

@@ -24,8 +24,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from flydsl import env
 from flydsl.errors import ArgumentError, SimulatorError
-from flydsl.utils import env
 
 
 @dataclass(frozen=True)

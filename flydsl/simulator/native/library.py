@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
+from flydsl import env
 from flydsl.simulator.native import host
 from flydsl.simulator.native.cache import HandlerCache
 from flydsl.simulator.native.generate import Handler, generate, module_text
 from flydsl.simulator.native.runtime import Translation
 from flydsl.simulator.native.shape import Shape
-from flydsl.utils import env
 
 _SOURCES = ("*.py", "*.c", "*.h")
 

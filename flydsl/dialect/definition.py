@@ -1,0 +1,24 @@
+"""The fly dialect as MLIR reads it: IRDL text from the tables of types and operations."""
+
+from __future__ import annotations
+
+from flydsl.dialect.context import define
+from flydsl.dialect.ops import OPS
+from flydsl.dialect.types import TYPES
+
+
+def irdl_text() -> str:
+    """The dialect's definition. Operand and result types are checked by `ops.infer`, which can say what is wrong."""
+    types = [f"irdl.type @{name} {{ %any = irdl.any irdl.parameters(value: %any) }}" for name in TYPES]
+    operations = [_irdl_operation(spec.mlir_name(arity), arity) for spec in OPS.values() for arity in spec.arities]
+    return "irdl.dialect @fly {\n" + "\n".join(types + operations) + "\n}"
+
+
+def _irdl_operation(name: str, arity: int) -> str:
+    """An operation with `arity` operands. Each has a constraint of its own: IRDL unifies what one constraint meets."""
+    constraints = "".join(f"%{i} = irdl.any " for i in range(arity))
+    operands = f"irdl.operands({', '.join(f'operand{i}: %{i}' for i in range(arity))})" if arity else ""
+    return f"irdl.operation @{name} {{ {constraints}%r = irdl.any {operands} irdl.results(results: variadic %r) }}"
+
+
+define(irdl_text)

@@ -1,0 +1,113 @@
+"""Environment variables: the one place that reads `os.environ`, each time anew, so a notebook can change them.
+
+| variable | default | meaning |
+|---|---|---|
+| `FLYDSL_COMPILE_OPT_LEVEL` | 2 | LLVM optimization level, 0 to 3 |
+| `COMPILE_ONLY` | 0 | compile, launch nothing, return None |
+| `ARCH` | | target architecture, such as `gfx950` |
+| `FLYDSL_GPU_ARCH` | | architecture of the device, when it cannot or shall not be detected |
+| `HSA_OVERRIDE_GFX_VERSION` | | the same in ROCm's form: `9.4.2` is gfx942 |
+| `FLYDSL_DUMP_IR` | 0 | write every stage to `FLYDSL_DUMP_DIR/<launcher>/` |
+| `FLYDSL_DUMP_DIR` | `~/.flydsl/debug` | where dumps go |
+| `FLYDSL_DEBUG_DUMP_ASM` | 0 | write only the ISA there |
+| `FLYDSL_DEBUG_AST_DIFF` | 0 | print what source rewriting changed |
+| `FLYDSL_DEBUG_PRINT_ORIGIN_IR` | 0 | print the traced module |
+| `FLYDSL_DEBUG_PRINT_AFTER_ALL` | 0 | print the module after each stage |
+| `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` | 0 | keep line tables in the HSACO |
+| `FLYDSL_DEBUG_ENABLE_VERIFIER` | 1 | verify the module after each stage |
+| `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
+| `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
+| `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
+| `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
+| `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses |
+
+Source: section 5 of the architecture guide.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from flydsl.errors import ArgumentError
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+
+
+def text(name: str, default: str = "") -> str:
+    """The value of a variable, stripped."""
+    return os.environ.get(name, default).strip()
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """A boolean variable. Raises ArgumentError for a word that is neither yes nor no."""
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    word = value.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ArgumentError(f"{name}={value!r} is neither true nor false", hint=f"set {name}=1 or {name}=0")
+
+
+_CODE_VARIABLES = (
+    "ARCH",
+    "FLYDSL_GPU_ARCH",
+    "HSA_OVERRIDE_GFX_VERSION",
+    "FLYDSL_COMPILE_OPT_LEVEL",
+    "FLYDSL_DEBUG_ENABLE_DEBUG_INFO",
+)
+# Every launch asks for these. For a variable that is not set `os.environ` raises two exceptions inside, a microsecond
+# each time; the dict behind it does not.
+_CODE_KEYS = tuple(map(os.environ.encodekey, _CODE_VARIABLES))
+_environment: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
+
+
+def code_settings() -> tuple[Any, ...]:
+    """The variables that decide which code a compilation makes, as they stand: part of the key of a cache."""
+    return tuple(map(_environment.get, _CODE_KEYS))
+
+
+def opt_level() -> int:
+    """`FLYDSL_COMPILE_OPT_LEVEL`, 0 to 3."""
+    value = text("FLYDSL_COMPILE_OPT_LEVEL", "2")
+    if value not in {"0", "1", "2", "3"}:
+        raise ArgumentError(f"FLYDSL_COMPILE_OPT_LEVEL={value!r} is not one of 0, 1, 2, 3")
+    return int(value)
+
+
+def dump_dir() -> Path:
+    """`FLYDSL_DUMP_DIR`, with `~` expanded."""
+    return Path(text("FLYDSL_DUMP_DIR") or "~/.flydsl/debug").expanduser()
+
+
+def cache_dir() -> Path:
+    """`FLYDSL_RUNTIME_CACHE_DIR`, with `~` expanded."""
+    return Path(text("FLYDSL_RUNTIME_CACHE_DIR") or "~/.flydsl/cache").expanduser()
+
+
+def simulator_backend() -> str:
+    """`FLYDSL_SIMULATOR_BACKEND`: native or lockstep."""
+    value = text("FLYDSL_SIMULATOR_BACKEND", "native")
+    if value not in {"native", "lockstep"}:
+        raise ArgumentError(f"FLYDSL_SIMULATOR_BACKEND={value!r} is neither native nor lockstep")
+    return value
+
+
+def simulator_host() -> str:
+    """`FLYDSL_SIMULATOR_HOST`: native, or the name of a tier (`simulator.native.host`)."""
+    return text("FLYDSL_SIMULATOR_HOST") or "native"
+
+
+def simulator_threads() -> int | None:
+    """`FLYDSL_SIMULATOR_THREADS`, at least 1; None where it is not set."""
+    value = text("FLYDSL_SIMULATOR_THREADS")
+    if not value:
+        return None
+    if not value.isdigit() or int(value) < 1:
+        raise ArgumentError(f"FLYDSL_SIMULATOR_THREADS={value!r} is not a number of threads")
+    return int(value)
