@@ -30,21 +30,17 @@ class CacheFolder:
         """A file's content; None where there is no such file, or one that this user did not write."""
         if self._folder is None:
             return None
-        path = self._folder / name
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            # Whatever stands in the file's place: a named pipe would have no end, a link could lead anywhere.
+            descriptor = os.open(self._folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not _is_own(status) or not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_FILE_BYTES:
-                return None
-            with contextlib.suppress(OSError):
-                os.utime(path)  # it was used now
-            try:
-                return file.read()
-            except OSError:
-                return None
+        try:
+            return _content(descriptor)
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
 
     def write(self, name: str, content: bytes) -> bool:
         """Put a file there, in the place of one of this name. False where that is not possible."""
@@ -70,9 +66,12 @@ class CacheFolder:
         if self._folder is None:
             return
         temporary = self._folder / f".link-{os.getpid()}-{threading.get_ident()}"
-        with contextlib.suppress(OSError):
+        try:
             os.symlink(target, temporary)
             os.replace(temporary, self._folder / name)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
 
     def target(self, name: str) -> str | None:
         """The file that a name stands for."""
@@ -100,14 +99,33 @@ class CacheFolder:
             total -= status.st_size
 
 
+def _content(descriptor: int) -> bytes | None:
+    """What is in an open file that this user alone can have written."""
+    status = os.fstat(descriptor)
+    if not _is_own(status) or not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_FILE_BYTES:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(descriptor)  # it was used now
+    with os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read()
+
+
 def _is_private(folder: Path) -> bool:
     """Make the folder if need be. False unless it is this user's, and nobody else's to write."""
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make(folder)
         status = folder.lstat()
     except OSError:
         return False
     return stat.S_ISDIR(status.st_mode) and _is_own(status)
+
+
+def _make(folder: Path) -> None:
+    """The folder, and those that it is in where they are missing: nobody else's, whatever the umask says."""
+    if not folder.is_dir():
+        _make(folder.parent)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
 
 
 def _is_own(status: os.stat_result) -> bool:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
+
+import pytest
 
 from flydsl.disk_cache import CacheFolder
 
@@ -46,3 +50,59 @@ def test_a_folder_that_cannot_be_used_holds_nothing(tmp_path: Path) -> None:
     assert folder.read("a") is None
     assert folder.target("a") is None
     folder.link("a", "b")
+
+
+IN_A_FILES_PLACE = {
+    "a directory": lambda path: path.mkdir(),
+    "a full directory": lambda path: (path / "inner").mkdir(parents=True),
+    "a named pipe": os.mkfifo,
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "an unreadable file": lambda path: path.touch(mode=0),
+    "an empty file": lambda path: path.touch(mode=0o600),
+}
+
+
+@pytest.mark.parametrize("what", IN_A_FILES_PLACE)
+def test_anything_may_stand_in_a_files_place(what: str, tmp_path: Path) -> None:
+    folder = CacheFolder(tmp_path / "c", 1000)
+    folder.write("other", b"one")
+    IN_A_FILES_PLACE[what](tmp_path / "c" / "a")
+    assert not folder.read("a")
+    is_written = folder.write("a", b"two")
+    assert folder.read("a") == (b"two" if is_written else None)
+    assert folder.read("other") == b"one"
+    folder.link("a", "other")
+    assert not [path.name for path in (tmp_path / "c").iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("umask", [0, 0o22, 0o77])
+def test_folders_are_private_whatever_the_umask(umask: int, tmp_path: Path) -> None:
+    previous = os.umask(umask)
+    try:
+        assert CacheFolder(tmp_path / "a" / "b" / "c", 1000).write("a", b"one")
+    finally:
+        os.umask(previous)
+    for folder in ("a", "a/b", "a/b/c"):
+        assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_folder_that_others_can_write_to_is_not_used(mode: int, tmp_path: Path) -> None:
+    CacheFolder(tmp_path / "c", 1000).write("a", b"one")
+    (tmp_path / "c").chmod(mode)
+    assert CacheFolder(tmp_path / "c", 1000).read("a") is None
+    assert not CacheFolder(tmp_path / "c", 1000).write("b", b"two")
+
+
+@pytest.mark.parametrize("call", ["mkstemp", "replace"])
+def test_a_full_disk_only_costs_time(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = CacheFolder(tmp_path / "c", 1000)
+    folder.write("a", b"one")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(f"flydsl.disk_cache.{'tempfile' if call == 'mkstemp' else 'os'}.{call}", full)
+    assert not folder.write("a", b"two")
+    assert folder.read("a") == b"one"
+    assert [path.name for path in (tmp_path / "c").iterdir()] == ["a"]

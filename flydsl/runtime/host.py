@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -77,19 +78,21 @@ class HostLauncher:
         self._pointers = (_POINTER * max(len(codes), 1))(*[base + offset for offset in offsets])
 
     def _compile(self, module: ir.Module, entry: str) -> None:
+        # The engine keeps what it calls, in C++, where no garbage collector looks: nothing of it may keep the launcher.
+        # It calls once more when it is gone itself (`mgpuModuleUnload`), so the callbacks are the engine's to keep.
+        handles, launch = self._handles, weakref.WeakMethod(self._launch_kernel)
         implementations: dict[str, Callable[..., Any]] = {
             "mgpuModuleLoad": lambda data, size: _MODULE_HANDLE,
             "mgpuModuleUnload": lambda module: None,
-            "mgpuModuleGetFunction": lambda module, name: self._handles[name],
-            "mgpuLaunchKernel": self._launch_kernel,
+            "mgpuModuleGetFunction": lambda module, name: handles[name],
+            "mgpuLaunchKernel": lambda *arguments: _alive(launch)(*arguments),
             "mgpuStreamCreate": lambda: 0,
             "mgpuStreamSynchronize": lambda stream: None,
             "mgpuStreamDestroy": lambda stream: None,
         }
-        self._callbacks: dict[str, Any] = {n: _SIGNATURES[n](function) for n, function in implementations.items()}
         self._engine = ExecutionEngine(module, opt_level=0)
-        for name, callback in self._callbacks.items():
-            self._engine.raw_register_runtime(name, ctypes.cast(callback, _POINTER))
+        for name, function in implementations.items():
+            self._engine.raw_register_runtime(name, ctypes.cast(_SIGNATURES[name](function), _POINTER))
         self._engine.initialize()
         self._entry = ctypes.CFUNCTYPE(None, _POINTER)(self._engine.raw_lookup(entry))
 
@@ -144,3 +147,10 @@ class HostLauncher:
             raise LaunchError(
                 f"{kernel}: smem={lds_bytes} bytes{beside}; {self._arch.name} has {available} per workgroup{over}"
             )
+
+
+def _alive(method: weakref.WeakMethod[Callable[..., None]]) -> Callable[..., None]:
+    """The method: whose launcher is alive, as it is running."""
+    found = method()
+    assert found is not None
+    return found

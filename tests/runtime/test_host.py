@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.codegen import CodeObject
+from flydsl.runtime import host
 from flydsl.runtime.device import use_device
 from flydsl.runtime.interface import Device, LoadedCode, TensorArgument
 
@@ -97,3 +100,22 @@ def test_a_device_may_call_a_launcher() -> None:
         launch(torch.zeros(5), 64)
     assert [grid for _, grid, *_ in inner.launches] == [(10, 2, 1), (9, 1, 1)]
     assert [grid for _, grid, *_ in outer.launches] == [(1, 2, 1), (5, 1, 1)]
+
+
+def test_a_launcher_that_nobody_has_any_more_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    launchers, engines = weakref.WeakSet[host.HostLauncher](), []
+
+    class Engine(host.ExecutionEngine):  # type: ignore[misc]
+        def __del__(self) -> None:
+            engines.append("freed")
+
+    monkeypatch.setattr(host, "ExecutionEngine", Engine)
+    compile_it = host.HostLauncher._compile
+    monkeypatch.setattr(
+        host.HostLauncher, "_compile", lambda self, *arguments: (launchers.add(self), compile_it(self, *arguments))
+    )
+    with use_device(Recorder()):
+        make_launch()(torch.zeros(5), 1)
+        gc.collect()
+    assert engines == ["freed"]
+    assert not launchers
