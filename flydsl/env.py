@@ -72,6 +72,11 @@ def code_settings() -> tuple[Any, ...]:
     return tuple(map(_environment.get, _CODE_KEYS))
 
 
+def variables() -> dict[Any, Any]:
+    """The whole environment as it stands; to compare, not to change."""
+    return _environment
+
+
 def opt_level() -> int:
     """`FLYDSL_COMPILE_OPT_LEVEL`, 0 to 3."""
     value = text("FLYDSL_COMPILE_OPT_LEVEL", "2")
