@@ -72,6 +72,7 @@ class BufferAtomic(AtomicCopy):
     """
 
     name = "fly_rocdl.cdna3.buffer_atomic"
+    has_soffset = True
     # Source: LLVM, BUFInstructions.td and AMDGPU.td.
     _packed_archs: ClassVar[dict[str, tuple[str, ...]]] = {"f16": CDNA, "bf16": CDNA4}
 

@@ -23,6 +23,7 @@ class BufferCopy(CopyOp):
 
     name = "fly_rocdl.cdna3.buffer_copy"
     widths = (8, 16, 32, 64, 128)
+    has_soffset = True
     # Word 3 of a resource: raw addressing of 32-bit data, bounds checked per byte (CDNA 3 ISA, "Buffer Resource").
     resource_flags: ClassVar[int] = 0x27000
 

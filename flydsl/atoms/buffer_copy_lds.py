@@ -20,6 +20,8 @@ class BufferCopyLDS(CopyOp):
 
     name = "fly_rocdl.cdna3.buffer_copy_lds"
     widths = (8, 16, 32, 96, 128)
+    has_soffset = True
+    passes_registers = True
 
     @property
     def archs(self) -> tuple[str, ...]:

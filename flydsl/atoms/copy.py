@@ -17,10 +17,14 @@ class CopyOp:
     """An instruction by which each of `threads` threads moves `bits` bits.
 
     name: the type's name in MLIR text, such as `fly.universal_copy`.
+    has_soffset: whether its calls take `soffset`, elements to add to the address of a buffer.
+    passes_registers: whether one instruction both reads and writes memory, past the registers.
     """
 
     name: ClassVar[str]
     widths: ClassVar[tuple[int, ...]]
+    has_soffset: ClassVar[bool] = False
+    passes_registers: ClassVar[bool] = False
     threads: ClassVar[int] = 1
 
     bits: int

@@ -31,7 +31,7 @@ def infer_atom_set_value(types: Sequence[Any], attributes: Attributes) -> list[A
     """A copy atom with a value that its calls use: `soffset`, elements to add to the address of a buffer."""
     atom, value = types
     field = attributes.get("field")
-    if field != "soffset" or not isinstance(atom.op, BufferCopy | BufferCopyLDS | BufferAtomic):
+    if field != "soffset" or not atom.op.has_soffset:
         raise LayoutError(f"{atom} has no value {field!r} to set", hint="a buffer copy has soffset")
     require_same("atom_set_value", value, element_type("i32"))
     return [atom]
@@ -416,7 +416,7 @@ def check_copy_atom_call_ssa(types: Sequence[Any], results: Sequence[Any], attri
     vector = results[0] if results else types[1]
     if not isinstance(atom, CopyAtomType) or not isinstance(memref, MemRefType) or len(types) + len(results) != 3:
         raise LayoutError(f"copy_atom_call_ssa of {', '.join(map(str, types))}")
-    if isinstance(atom.op, BufferCopyLDS):
+    if atom.op.passes_registers:
         return
     values = atom.op.bits // atom.value_bits
     require_same("copy_atom_call_ssa", vector, ir.VectorType.get([values], element_type(memref.element)))

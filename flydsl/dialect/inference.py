@@ -194,7 +194,7 @@ def _fills_memory(layout: AnyLayout, size: int) -> bool:
 def stored_element(name: str) -> ir.Type:
     """The type of an element in memory. Raises LayoutError for one that shares a byte with others."""
     if name != "i1" and element_bits(name) % 8:
-        raise LayoutError(f"tensors of {name} are not there yet", hint="elements below 8 bits: pack them into i8")
+        raise LayoutError(f"unsupported: tensors of {name}", hint="pack elements below 8 bits into i8")
     return element_type(name)
 
 

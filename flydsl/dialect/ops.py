@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -40,6 +41,15 @@ from flydsl.errors import FlyError, LayoutError, SourceLocation
 Kind = type[FlyType] | tuple[type[FlyType], ...] | None
 
 
+class Effect(Enum):
+    """What an operation does to memory. WRITE: it is there for that, whether it has a result or not."""
+
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+    ALLOCATE = "allocate"
+
+
 @dataclass(frozen=True)
 class OpSpec:
     """One operation.
@@ -50,6 +60,7 @@ class OpSpec:
     gives: the kinds of stated results, and check: what else must hold of them.
     arities: the numbers of operands, where that is not just the number of `takes`.
     algebra: for an operation of the layout algebra, the function that gives its meaning.
+    effect: what it does to memory.
     """
 
     name: str
@@ -59,6 +70,7 @@ class OpSpec:
     check: Check | None = None
     arities: tuple[int, ...] = ()
     algebra: Callable[..., Any] | None = None
+    effect: Effect = Effect.NONE
 
     def __post_init__(self) -> None:
         if not self.arities:
@@ -128,36 +140,46 @@ _STRUCTURE = [
 ]
 
 _MEMORY = [
-    OpSpec("make_ptr", gives=(_POINTER,), check=inference.check_make_ptr, arities=(0, 1, 2, 3, 4)),
+    OpSpec(
+        "make_ptr", gives=(_POINTER,), check=inference.check_make_ptr, arities=(0, 1, 2, 3, 4), effect=Effect.ALLOCATE
+    ),
     OpSpec("add_offset", (_POINTER, _TUPLE), inference.infer_add_offset),
     OpSpec("recast_iter", (_POINTER,), gives=(_POINTER,), check=inference.check_recast_iter),
     OpSpec("get_dyn_shared", (), lambda types, attributes: [inference.DYNAMIC_SHARED]),
-    OpSpec("memref.alloca", (_LAYOUT,), inference.infer_alloca),
-    OpSpec("memref.load", (_TENSOR, _TUPLE), inference.infer_load),
-    OpSpec("memref.store", (None, _TENSOR, _TUPLE), inference.infer_store),
-    OpSpec("memref.load_vec", (_TENSOR,), inference.infer_load_vec),
-    OpSpec("memref.store_vec", (None, _TENSOR), inference.infer_store_vec),
-    OpSpec("ptr.load", (_POINTER,), gives=(None,), check=inference.check_ptr_load),
-    OpSpec("ptr.store", (None, _POINTER), inference.infer_ptr_store),
+    OpSpec("memref.alloca", (_LAYOUT,), inference.infer_alloca, effect=Effect.ALLOCATE),
+    OpSpec("memref.load", (_TENSOR, _TUPLE), inference.infer_load, effect=Effect.READ),
+    OpSpec("memref.store", (None, _TENSOR, _TUPLE), inference.infer_store, effect=Effect.WRITE),
+    OpSpec("memref.load_vec", (_TENSOR,), inference.infer_load_vec, effect=Effect.READ),
+    OpSpec("memref.store_vec", (None, _TENSOR), inference.infer_store_vec, effect=Effect.WRITE),
+    OpSpec("ptr.load", (_POINTER,), gives=(None,), check=inference.check_ptr_load, effect=Effect.READ),
+    OpSpec("ptr.store", (None, _POINTER), inference.infer_ptr_store, effect=Effect.WRITE),
 ]
 
 _ATOMS = [
     OpSpec("make_copy_atom", gives=(_ATOM,), check=atom_inference.check_make_copy_atom),
     OpSpec("atom_set_value", (_ATOM, None), atom_inference.infer_atom_set_value),
-    OpSpec("copy_atom_call", (_ATOM, _TENSOR, _TENSOR, _TENSOR), atom_inference.infer_copy_atom_call, arities=(3, 4)),
+    OpSpec(
+        "copy_atom_call",
+        (_ATOM, _TENSOR, _TENSOR, _TENSOR),
+        atom_inference.infer_copy_atom_call,
+        arities=(3, 4),
+        effect=Effect.WRITE,
+    ),
     OpSpec("make_tiled_copy", (_ATOM, _LAYOUT, TileType), atom_inference.infer_make_tiled_copy),
     OpSpec("tiled_copy.partition_src", (TiledCopyType, _TENSOR, _TUPLE), atom_inference.infer_partition),
     OpSpec("tiled_copy.partition_dst", (TiledCopyType, _TENSOR, _TUPLE), atom_inference.infer_partition),
-    OpSpec("make_fragment_like", (_TENSOR,), atom_inference.infer_make_fragment_like),
-    OpSpec("copy", (_ATOM, _TENSOR, _TENSOR, _TENSOR), atom_inference.infer_copy, arities=(3, 4)),
-    OpSpec("copy_atom_call_ssa", check=atom_inference.check_copy_atom_call_ssa, arities=(2, 3)),
+    OpSpec("make_fragment_like", (_TENSOR,), atom_inference.infer_make_fragment_like, effect=Effect.ALLOCATE),
+    OpSpec("copy", (_ATOM, _TENSOR, _TENSOR, _TENSOR), atom_inference.infer_copy, arities=(3, 4), effect=Effect.WRITE),
+    OpSpec("copy_atom_call_ssa", check=atom_inference.check_copy_atom_call_ssa, arities=(2, 3), effect=Effect.WRITE),
     OpSpec("tiled_copy.retile", (TiledCopyType, _TENSOR), atom_inference.infer_retile),
     OpSpec("make_mma_atom", gives=(_MMA,), check=atom_inference.check_make_mma_atom),
     OpSpec("make_tiled_mma", (_MMA, _LAYOUT, TileType), atom_inference.infer_make_tiled_mma, arities=(2, 3)),
     OpSpec("tiled_mma.partition", (TiledMmaType, _TENSOR, _TUPLE), atom_inference.infer_mma_partition),
-    OpSpec("mma.make_fragment", (TiledMmaType, _TENSOR), atom_inference.infer_mma_make_fragment),
-    OpSpec("gemm", ((_MMA, TiledMmaType), *(_TENSOR,) * 4), atom_inference.infer_gemm),
-    OpSpec("mma_atom_call", (_MMA, *(_TENSOR,) * 4), atom_inference.infer_mma_atom_call),
+    OpSpec(
+        "mma.make_fragment", (TiledMmaType, _TENSOR), atom_inference.infer_mma_make_fragment, effect=Effect.ALLOCATE
+    ),
+    OpSpec("gemm", ((_MMA, TiledMmaType), *(_TENSOR,) * 4), atom_inference.infer_gemm, effect=Effect.WRITE),
+    OpSpec("mma_atom_call", (_MMA, *(_TENSOR,) * 4), atom_inference.infer_mma_atom_call, effect=Effect.WRITE),
     OpSpec("mma_atom_call_ssa", (_MMA, None, None, None), atom_inference.infer_mma_atom_call_ssa),
 ]
 

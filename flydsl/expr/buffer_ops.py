@@ -43,7 +43,7 @@ def create_buffer_resource(
 ) -> ir.Value:
     """A buffer resource, `!llvm.ptr<8>`, that begins at a tensor's first element.
 
-    tensor: in global memory. stride: 0; structured buffers are not there yet.
+    tensor: in global memory. stride: 0; structured buffers are unsupported.
     max_size: leave the size open, at 4 GiB - 16 bytes. False: the tensor's own, from its first to its last element.
     num_records_bytes: the size in bytes, instead; an integer or a runtime value.
     base_byte_offset: move the beginning by so many bytes, the same in all lanes.
@@ -52,7 +52,9 @@ def create_buffer_resource(
         shown = tensor.type if isinstance(tensor, Tensor) else repr(tensor)
         raise ArgumentError(f"create_buffer_resource takes a tensor in global memory, not {shown}", at=user_location())
     if stride != 0:
-        raise ArgumentError(f"create_buffer_resource with stride={stride!r} is not there yet", at=user_location())
+        raise ArgumentError(
+            f"unsupported stride={stride!r} of create_buffer_resource; supported: 0", at=user_location()
+        )
     pointer = llvm_pointer("create_buffer_resource", tensor, 1)
     if base_byte_offset is not None:
         pointer = get_element_ptr(pointer, base_byte_offset)

@@ -1,4 +1,4 @@
-"""The names of FlyDSL's API, so that one which is not there yet says so instead of looking misspelt.
+"""The names of FlyDSL's API, so that an unsupported one is told from a misspelt one.
 
 Module -> its public names in FlyDSL 0.2.2, apart from the operation classes that its build generates.
 """
@@ -253,7 +253,7 @@ def unknown_name(module: str, namespace: Mapping[str, Any]) -> Callable[[str], A
         if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if name in FLYDSL_NAMES[module]:
-            raise AttributeError(f"{module}.{name} is part of FlyDSL's API, but not there yet")
+            raise AttributeError(f"{module}.{name} is part of FlyDSL's API, but unsupported")
         close = difflib.get_close_matches(name, {*namespace, *FLYDSL_NAMES[module]}, n=3)
         hint = f"; close to it: {', '.join(close)}" if close else ""
         raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")

@@ -134,12 +134,16 @@ class SharedAllocator:
     """Allocates static shared memory of the kernel that is being traced.
 
     base_alignment: in bytes, of memory that is asked for by its size. static=False, parts of the launch's dynamic
-    memory, is not there yet.
+    memory, is unsupported.
     """
 
     def __init__(self, base_alignment: int = _DEFAULT_BYTES_ALIGNMENT, *, static: bool = True) -> None:
         if not static:
-            raise FlyError("SharedAllocator(static=False) is not there yet", at=user_location())
+            raise FlyError(
+                "unsupported: SharedAllocator(static=False)",
+                at=user_location(),
+                hint="static memory is supported: SharedAllocator()",
+            )
         self._body = _gpu_module_body()
         self._base_alignment = base_alignment
 

@@ -6,7 +6,7 @@
         flag: fx.Int32
 
 Fields lie one after another, each at its alignment, as in C; those of a union all begin at 0. `fx.SharedAllocator`
-gives memory of such a type. Values of these types, outside of memory, are not there yet.
+gives memory of such a type. Values of these types, outside of memory, are unsupported.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _annotations(cls: type) -> dict[str, Any]:
 
 def _no_values(self: Any, *arguments: Any, **named: Any) -> NoReturn:
     raise TraceError(
-        f"a value of {type(self).__name__} is not there yet",
+        f"unsupported: a value of {type(self).__name__}",
         at=user_location(),
         hint="it is a type of memory: fx.SharedAllocator().allocate(...)",
     )

@@ -19,7 +19,6 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.atoms import BufferCopyLDS
 from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.types import fly_type
@@ -53,7 +52,7 @@ def _mma(op: ir.Operation) -> None:
 def _copy(op: ir.Operation) -> None:
     atom, source, target = op.operands
     kind = fly_type(atom.type)
-    if isinstance(kind.op, BufferCopyLDS):
+    if kind.op.passes_registers:
         create_fly("copy_atom_call_ssa", [atom, source, target], op.location, results=[])
         return
     vector = ir.VectorType.get([kind.op.bits // kind.value_bits], element_type(fly_type(source.type).element))

@@ -9,18 +9,11 @@ from mlir import ir
 from flydsl.dialect import ops
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import source_location
-from flydsl.dialect.ops import OPS_BY_MLIR_NAME
+from flydsl.dialect.ops import OPS_BY_MLIR_NAME, Effect
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
 
 FUNCTIONS = ("gpu.func", "func.func")
-# Fly operations that are there for what they do to memory, not for a result.
-_EFFECTS = {
-    "memref.store", "memref.store_vec", "ptr.store", "copy", "copy_atom_call", "copy_atom_call_ssa", "gemm",
-    "mma_atom_call",
-}  # fmt: skip
-_READS = {"memref.load", "memref.load_vec", "ptr.load"}
-_ALLOCATIONS = {"memref.alloca", "make_fragment_like", "mma.make_fragment", "make_ptr"}
 
 
 def fly_name(op: ir.Operation) -> str:
@@ -31,13 +24,14 @@ def fly_name(op: ir.Operation) -> str:
 
 def is_removable(op: ir.Operation) -> bool:
     """Whether a fly operation without uses can go."""
-    name = fly_name(op)
-    return bool(name) and name not in _EFFECTS
+    spec = OPS_BY_MLIR_NAME.get(op.name)
+    return spec is not None and spec.effect is not Effect.WRITE
 
 
 def is_pure(op: ir.Operation) -> bool:
     """Whether two fly operations with equal operands, attributes and types are the same value."""
-    return is_removable(op) and fly_name(op) not in _READS | _ALLOCATIONS
+    spec = OPS_BY_MLIR_NAME.get(op.name)
+    return spec is not None and spec.effect is Effect.NONE
 
 
 def blocks(root: ir.Operation) -> Iterator[ir.Block]:

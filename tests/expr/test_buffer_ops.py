@@ -175,7 +175,7 @@ def test_one_instruction_each() -> None:
     ("call", "says"),
     [
         (lambda A: buffer_ops.create_buffer_resource(3), "takes a tensor in global memory, not 3"),
-        (lambda A: buffer_ops.create_buffer_resource(A, 16), "stride=16 is not there yet"),
+        (lambda A: buffer_ops.create_buffer_resource(A, 16), "unsupported stride=16"),
         (lambda A: buffer_ops.create_buffer_resource(A, num_records_bytes=1.5), "num_records_bytes=1.5"),
         (lambda A: buffer_ops.buffer_load(A, 0), "the resource of raw_ptr_buffer_load"),
         (lambda A: buffer_ops.buffer_load(rsrc(A), 0.5), "the offset of buffer_load: an integer"),

@@ -142,7 +142,7 @@ def test_misuse_of_types() -> None:
     ]:
         with pytest.raises(ArgumentError, match=says):
             make()
-    with pytest.raises(TraceError, match="a value of Tiles is not there yet"):
+    with pytest.raises(TraceError, match="unsupported: a value of Tiles"):
         Tiles(1, 2)
     with pytest.raises(TraceError, match="outside a kernel"):
         fx.SharedAllocator()
@@ -151,7 +151,7 @@ def test_misuse_of_types() -> None:
 @pytest.mark.parametrize(
     ("use", "error", "says"),
     [
-        (lambda: fx.SharedAllocator(static=False), FlyError, "static=False.* is not there yet"),
+        (lambda: fx.SharedAllocator(static=False), FlyError, "unsupported: .*static=False"),
         (lambda: fx.SharedAllocator().allocate("x"), ArgumentError, "a type or a number of bytes"),
         (lambda: fx.SharedAllocator().allocate(0), ArgumentError, "0 elements"),
         (lambda: fx.SharedAllocator().allocate(Tiles).b, AttributeError, "no field 'b'; it has a, flag, inner"),

@@ -165,7 +165,7 @@ def _initial_state(options: Mapping[str, Any]) -> list[Any] | None:
     others = sorted(set(options) - {"init"})
     if others:
         raise TraceError(
-            f"range with {others[0]}= is not there yet", at=user_location(), hint="range takes bounds, a step and init="
+            f"range with {others[0]}= is unsupported", at=user_location(), hint="range takes bounds, a step and init="
         )
     init = options.get("init")
     if init is not None and not isinstance(init, list | tuple):
