@@ -1,4 +1,4 @@
-"""Computes the polynomials of `flydsl/passes/math_functions/coefficients.py`, and writes that file.
+"""Computes the polynomials of `flydsl/passes/to_rocdl/math_functions/coefficients.py`, and writes that file.
 
 Each is the minimax approximation of its degree, by Remez's exchange algorithm in 60-digit arithmetic, printed with the
 largest error that it leaves. Needs mpmath. Usage: python tools/math_coefficients.py
@@ -13,7 +13,7 @@ from pathlib import Path
 from mpmath import mp, mpf
 
 mp.dps = 60
-TARGET = Path(__file__).parents[1] / "flydsl" / "passes" / "math_functions" / "coefficients.py"
+TARGET = Path(__file__).parents[1] / "flydsl" / "passes" / "to_rocdl" / "math_functions" / "coefficients.py"
 Function = Callable[[mpf], mpf]
 
 

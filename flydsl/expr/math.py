@@ -1,8 +1,8 @@
 """Mathematical functions of scalars and vectors.
 
 Each emits one operation of MLIR's `math` dialect, which the compiler turns into arithmetic and instructions without a
-device library (`flydsl.passes.math_functions`). Results of f32 are within 4 ulp for every argument, those of f16 and
-bf16 are f32's, rounded. Python numbers are taken as Float32, or as the type of the other operand.
+device library (`flydsl.passes.to_rocdl.math_functions`). Results of f32 are within 4 ulp for every argument, those of
+f16 and bf16 are f32's, rounded. Python numbers are taken as Float32, or as the type of the other operand.
 
 fastmath: flags such as "afn" or "fast". With one of these two, exp, exp2, log, log2, log10, sqrt, rsqrt, sin, cos, tan
 and powf of f32 become the bare instructions: a few ulp, without denormals, and sin and cos less exact the larger the

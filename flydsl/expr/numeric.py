@@ -467,7 +467,7 @@ def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
     """Convert a runtime scalar or vector to another scalar type, rounding to nearest even.
 
     To Boolean is a comparison with zero; float to integer truncates toward zero, and has no defined result outside of
-    the integer's range. Floats below 16 bits: see `flydsl.passes.narrow_floats`.
+    the integer's range. Floats below 16 bits: see `flydsl.passes.to_rocdl.narrow_floats`.
     """
     source, operand = value.dtype, value.ir_value()
     if source.ir_type == target.ir_type:

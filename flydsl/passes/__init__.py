@@ -13,7 +13,7 @@ from flydsl.passes import (
     fly_rocdl_cluster_attr,
 )
 
-# Name -> pass, in the order in which the pipeline runs them.
+# By name. The order in which the pipeline runs them is that of `compiler.stages`.
 PASSES: dict[str, ModuleType] = {
     module.name: module
     for module in (

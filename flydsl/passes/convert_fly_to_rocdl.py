@@ -19,7 +19,6 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import BUFFER, PointerType, fly_type
 from flydsl.errors import CompileError
-from flydsl.passes import atomics, buffers, copy_support, math_functions, matrix, narrow_floats
 from flydsl.passes.rewriting import (
     constant,
     create,
@@ -31,7 +30,8 @@ from flydsl.passes.rewriting import (
     operations,
     update_function_type,
 )
-from flydsl.passes.storage import convert_storage, storage_type
+from flydsl.passes.to_rocdl import atomics, buffers, copy_support, math_functions, matrix, narrow_floats
+from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 
 name = "convert-fly-to-rocdl"
 

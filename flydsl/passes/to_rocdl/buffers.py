@@ -14,10 +14,10 @@ from flydsl.dialect.elements import element_type, memory_bits
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import BUFFER, fly_type
 from flydsl.errors import CompileError
-from flydsl.passes import atomics
 from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of, operations
-from flydsl.passes.storage import convert_storage, storage_type
-from flydsl.passes.uniform import split_sum
+from flydsl.passes.to_rocdl import atomics
+from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
+from flydsl.passes.to_rocdl.uniform import split_sum
 
 _BUFFER_SPACE = 8
 # The size of a resource without a bound: the largest that its 32-bit field holds.

@@ -9,9 +9,9 @@ from mlir import ir
 
 from flydsl.dialect.location import source_location
 from flydsl.errors import CompileError
-from flydsl.passes.math_functions import error_functions, exponential, powers, trigonometric
 from flydsl.passes.rewriting import create, operations
-from flydsl.passes.values import Value, approximate
+from flydsl.passes.to_rocdl.arith_builder import Value, approximate
+from flydsl.passes.to_rocdl.math_functions import error_functions, exponential, powers, trigonometric
 
 # Exact, and selected by LLVM for f16, f32 and f64: operation -> intrinsic.
 _EXACT = {

@@ -4,6 +4,6 @@ What AMDGPU's LLVM selects stays an intrinsic (`expansion`); for the rest there 
 family, and the polynomials that tools/math_coefficients.py computes. f16 and bf16 are computed in f32.
 """
 
-from flydsl.passes.math_functions.expansion import expand
+from flydsl.passes.to_rocdl.math_functions.expansion import expand
 
 __all__ = ["expand"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.dialect.elements import element_type
-from flydsl.passes.math_functions import coefficients
 from flydsl.passes.rewriting import create
-from flydsl.passes.values import Value, approximate
+from flydsl.passes.to_rocdl.arith_builder import Value, approximate
+from flydsl.passes.to_rocdl.math_functions import coefficients
 
 _PI = 3.141592653589793
 # pi and pi / 2 as f32, and what these lack.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.dialect.elements import element_type
-from flydsl.passes.math_functions import coefficients
 from flydsl.passes.rewriting import constant, create
-from flydsl.passes.values import Value
+from flydsl.passes.to_rocdl.arith_builder import Value
+from flydsl.passes.to_rocdl.math_functions import coefficients
 
 _INFINITY = float("inf")
 # Up to this exponent a known power is a product of at most three factors, faster and as exact.

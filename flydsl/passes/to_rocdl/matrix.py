@@ -15,7 +15,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, fly_name, operations
-from flydsl.passes.storage import storage_type
+from flydsl.passes.to_rocdl.storage import storage_type
 
 
 def require_supported(module: ir.Operation, arch: Arch) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flydsl.passes.math_functions import coefficients
-from flydsl.passes.math_functions.exponential import exp_hardware, reduced_expm1
-from flydsl.passes.values import Value
+from flydsl.passes.to_rocdl.arith_builder import Value
+from flydsl.passes.to_rocdl.math_functions import coefficients
+from flydsl.passes.to_rocdl.math_functions.exponential import exp_hardware, reduced_expm1
 
 
 def erf(x: Value) -> Value:

@@ -5,8 +5,8 @@ Bounds are in units in the last place (ulp) against the exact result; the tests 
 
 from __future__ import annotations
 
-from flydsl.passes.math_functions import coefficients
-from flydsl.passes.values import Value, approximate
+from flydsl.passes.to_rocdl.arith_builder import Value, approximate
+from flydsl.passes.to_rocdl.math_functions import coefficients
 
 _LOG2_E = 1.4426950408889634
 # ln(2) in two parts: the product of the first with an integer up to 2^9 is exact in f32.
