@@ -61,7 +61,11 @@ def generic_form(written: str) -> str:
     """
     text = _WRITTEN_OP.sub(_quote_op, written)
     text = _WRITTEN_RESULT_ONLY.sub(r"\1()\2 : () -> ", text)
-    return _quote_types(text)
+    try:
+        return _quote_types(text)
+    except CompileError as error:
+        error.at = written_place(error.at, written, text)
+        raise
 
 
 def _quote_op(match: re.Match[str]) -> str:

@@ -142,7 +142,7 @@ class _Passage:
         least = extent if type(extent) is int else extent.divisibility  # type: ignore[union-attr]  # they are positive
         if type(shape) is int and type(stride) is int and (shape - 1) * stride < least:
             count = shape
-        elif self.rounding and self._is_broadcast(mode) and type(stride) is int and 0 < extent % stride < extent:
+        elif self._rounds(mode, stride):
             return _rounded(extent, shape, stride)
         else:
             count = _filled(extent, shape, stride)
@@ -151,8 +151,12 @@ class _Passage:
             raise Inadmissible(f"the modes of B add up to more than the {to_text(extent)} elements in a mode of A")
         return count
 
-    def _is_broadcast(self, mode: int) -> bool:
-        return type(self.extents[mode]) is int and type(self.strides[mode]) is int and self.strides[mode] == 0
+    def _rounds(self, mode: int, stride: Leaf) -> bool:
+        """Whether the mode is a broadcast one that the stride does not fit, at which to round up."""
+        extent, of = self.extents[mode], self.strides[mode]
+        if not self.rounding or type(extent) is not int or type(stride) is not int:
+            return False
+        return type(of) is int and of == 0 and 0 < extent % stride < extent
 
 
 def _rounded(extent: Leaf, shape: Leaf, stride: Leaf) -> int:

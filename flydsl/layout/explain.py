@@ -29,7 +29,7 @@ from flydsl.layout.product import (
     tiled_product,
     zipped_product,
 )
-from flydsl.layout.text import Inadmissible, operation, to_text
+from flydsl.layout.text import Inadmissible, operation, shown, to_text
 from flydsl.layout.tile import Tile, as_tiler
 
 
@@ -195,7 +195,7 @@ def explain(op: str | Callable[..., Any], *operands: Any) -> Explanation:
       A o B* = (3,2):(2,24)  (where the tiles begin)
       result = (4,(3,2)):(6,(2,24))
     """
-    name = op if isinstance(op, str) else getattr(op, "__name__", repr(op))
+    name = op if isinstance(op, str) else getattr(op, "__name__", shown(op))
     if name not in _EXPLAINED:
         raise Inadmissible(f"{name} has no steps to show", hint=f"these have: {', '.join(_EXPLAINED)}")
     function, steps_of = _EXPLAINED[name]

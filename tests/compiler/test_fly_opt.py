@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
-from flydsl.compiler.fly_opt import main
+from flydsl.compiler import fly_opt
+from flydsl.compiler.fly_opt import main, run
+from flydsl.errors import CompileError
 from flydsl.passes import PASSES
+from tests.kernels import examples
 
 MODULE = """\
 func.func @f(%m: i32) -> i32 {
@@ -78,3 +85,79 @@ def test_errors_go_to_stderr(
 def test_a_missing_file_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["/nowhere/at/all.mlir"]) == 1
     assert "/nowhere/at/all.mlir" in capsys.readouterr().err
+
+
+# The canonicalizer of MLIR 22 takes the poison for a constant of elements, and ends the process.
+POISONED = """\
+func.func @f() -> vector<4xf32> {
+  %part = llvm.mlir.constant(dense<0.0> : vector<1xf32>) : vector<1xf32>
+  %whole = llvm.mlir.poison : vector<4xf32>
+  %r = vector.insert_strided_slice %part, %whole {offsets = [0], strides = [1]} : vector<1xf32> into vector<4xf32>
+  return %r : vector<4xf32>
+}
+"""
+
+
+def test_an_assertion_of_a_pass_is_an_error() -> None:
+    with pytest.raises(CompileError, match=r"canonicalize: MLIR ended its process: .*incompatible type"):
+        run(POISONED, ["canonicalize"])
+    assert "llvm.mlir.poison" in run(POISONED, ["cse"])
+
+
+def test_where_reading_ends_the_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MLIR's assertions differ from release to release: here reading aborts at an operation that says so."""
+    read = fly_opt.parse_module
+
+    def abort(text: str) -> Any:
+        if "abort" in text:
+            os.write(2, b"python: Types.cpp:1: Type get(): Assertion `size > 0' failed.\n")
+            os.abort()
+        return read(text)
+
+    monkeypatch.setattr(fly_opt, "parse_module", abort)
+    with pytest.raises(CompileError) as caught:
+        run(MODULE.replace("fly.size", "fly.abort"), [], name="made.mlir")
+    assert caught.value.message == "reading the text: MLIR ended its process: size > 0"
+    assert "made.mlir:3\n    %z = fly.abort" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("broken", "line", "caret", "why"),
+    [
+        (MODULE.replace("return %r", "return %q"), "return %q : i32", "%q", "undeclared"),
+        (MODULE.replace("fly.size(%s", "fly.size(%t"), "%z = fly.size(%t)", "%t", "undeclared"),
+        (MODULE.replace("fly.size", "fly.sise"), "%z = fly.sise(%s)", "fly.sise", "not an operation"),
+        (MODULE.replace("div=4", "div=2"), "%z = fly.size(%s)", "fly.size", "not !fly.int_tuple"),
+        (MODULE.replace("(?,4)>\n", "(?,4)\n"), "%s = fly.make_int_tuple", "(?,4)", "no closing"),
+    ],
+)
+def test_the_place_in_the_text_is_shown(broken: str, line: str, caret: str, why: str) -> None:
+    with pytest.raises(CompileError, match=why) as caught:
+        run(broken, [], name="made.mlir")
+    lines = str(caught.value).splitlines()
+    shown = next(i for i, text in enumerate(lines) if text.strip().startswith(line))
+    assert lines[shown][lines[shown + 1].index("^") :].startswith(caret)
+
+
+def test_passes_tell_the_place_in_the_text() -> None:
+    with pytest.raises(CompileError, match=r"is left over") as caught:
+        run(MODULE, ["convert-fly-to-rocdl"], name="made.mlir")
+    assert caught.value.at is not None
+    assert caught.value.at.file == "made.mlir"
+
+
+@cache
+def dumps() -> dict[str, str]:
+    """Every stage of a tiled copy and of a product of tiles."""
+    tiles = torch.zeros(64, 8), torch.zeros(64, 8), torch.zeros(64, 64)
+    launches = examples.tiledCopy.lower(*torch.zeros(2, 24, 120)), examples.tiledMma.lower(*tiles)
+    pipelines = [launch.artifact.pipeline for launch in launches]
+    return {f"{p.name} {stage.name}": stage.after for p in pipelines for stage in p}
+
+
+@pytest.mark.slow
+def test_dumps_are_read_and_written_back() -> None:
+    for name, text in dumps().items():
+        assert run(text, []) == text.rstrip(), name
+        for step in ("cse", "fly-canonicalize", "fly-promote-regmem-to-vectorssa"):
+            run(text, [step])

@@ -175,7 +175,7 @@ def _is_plain(value: Any) -> bool:
         return all(map(_is_plain, value.modes))
     if isinstance(value, tuple | list):
         return all(map(_is_plain, value))
-    return value is None or type(value) is int
+    return value is None or (type(value) is int and abs(value) <= 4 * MOST_POINTS)
 
 
 def _values(layout: Layout) -> list[int]:

@@ -169,6 +169,10 @@ class Maker:
         modes: list[Any] = [self.part(size(mode)) for mode in layout]
         return Tile(tuple(None if self.random.random() < 0.1 else m for m in modes))
 
+    def first_tile(self, layout: Layout) -> Tile:
+        """A tile of one mode."""
+        return Tile((self.part(size(layout[0])),))
+
     def hide(self, value: int, chance: float = 0.4) -> Any:
         if value < 1 or self.random.random() > chance:
             return value
@@ -213,6 +217,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[Maker, Layout], tuple[Any, 
     "left_inverse": (left_inverse, lambda m, a: (m.shape_hidden(a),)),
     "logical_divide": (logical_divide, lambda m, a: (m.hidden(a), m.tile(a))),
     "logical_divide by layout": (logical_divide, lambda m, a: (m.hidden(a, 0.3), _inner(m, a))),
+    "logical_divide of the first mode": (logical_divide, lambda m, a: (m.hidden(a), m.first_tile(a))),
+    "composition of the first mode": (composition, lambda m, a: (m.hidden(a), m.first_tile(a))),
+    "zipped_divide of the first mode": (zipped_divide, lambda m, a: (m.hidden(a), m.first_tile(a))),
     "zipped_divide": (zipped_divide, lambda m, a: (m.hidden(a), m.tile(a))),
     "zipped_divide by dynamic tile": (zipped_divide, lambda m, a: (m.strides_hidden(a), m.hidden(m.tile(a)))),
     "tiled_divide": (tiled_divide, lambda m, a: (m.hidden(a), m.tile(a))),
