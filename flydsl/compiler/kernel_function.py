@@ -8,18 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mlir import ir
+from mlir.dialects import gpu
 
+from flydsl.arch import launch_limits
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.control_flow.region import regions_closed
-from flydsl.expr.emit import emit
 from flydsl.expr.numeric import Boolean, Index, Int32, Numeric, as_numeric, numeric_class
-from flydsl.expr.operands import FlyValue
+from flydsl.expr.operands import FlyValue, located
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
@@ -167,18 +168,15 @@ class KernelLauncher:
         threads = _dimensions("block", block)
         self._set_block_size(threads)
         lds_bytes = _smem_bytes(smem, self._state)
-        segments = [1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, len(self._operands), 0]
-        operands = [
-            self._stream(stream),
-            *(Index(value).ir_value() for value in (*blocks, *threads)),
+        gpu.LaunchFuncOp(
+            ["kernels", self.symbol],
+            [Index(value).ir_value() for value in blocks],
+            [Index(value).ir_value() for value in threads],
+            self._operands,
+            [self._stream(stream)],
             lds_bytes.ir_value(),
-            *self._operands,
-        ]
-        attributes = {
-            "kernel": ir.Attribute.parse(f"@kernels::@{self.symbol}"),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments),
-        }
-        emit("gpu.launch_func", operands, [ir.Type.parse("!gpu.async.token")], attributes)
+            loc=mlir_location(at),
+        )
         self._state.kernels.append(KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else None))
 
     def _stream(self, stream: Any) -> ir.Value:
@@ -198,18 +196,13 @@ class KernelLauncher:
         """Tell the compiler the block size, or for a runtime one the largest."""
         self._check_known(threads)
         function = self.block.owner
-        limit = self._state.arch.max_workgroup_size
+        arch = self._state.arch
         if all(value.is_static for value in threads):
             sizes = [int(value) for value in threads]
-            total = sizes[0] * sizes[1] * sizes[2]
-            if total > limit:
-                raise LaunchError(
-                    f"block {tuple(sizes)} has {total} threads; {self._state.arch.name} takes at most {limit}",
-                    at=user_location(),
-                )
+            located(launch_limits.check_block, arch, sizes)
             function.attributes["known_block_size"] = ir.DenseI32ArrayAttr.get(sizes)
         else:
-            function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"1,{limit}")
+            function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"1,{arch.max_workgroup_size}")
 
     def _check_known(self, threads: list[Numeric]) -> None:
         """Raise LaunchError for another block size than the one that the kernel is written for."""
@@ -251,6 +244,7 @@ def _dimensions(what: str, value: Any) -> list[Any]:
     if not 1 <= len(given) <= 3:
         raise LaunchError(f"{what}={value!r}: 1 to 3 dimensions, not {len(given)}", at=user_location())
     numbers = [_dimension(what, value, item) for item in given]
+    located(launch_limits.check_extents, what, [int(number) if number.is_static else None for number in numbers])
     return numbers + [Int32(1)] * (3 - len(numbers))
 
 
@@ -258,8 +252,6 @@ def _dimension(what: str, value: Any, item: Any) -> Any:
     number = _integer(item)
     if number is None:
         raise LaunchError(f"{what}={value!r}: {item!r} is not an integer", at=user_location())
-    if number.is_static and int(number) < 1:
-        raise LaunchError(f"{what}={value!r}: every dimension is at least 1", at=user_location())
     return number
 
 
@@ -267,12 +259,8 @@ def _smem_bytes(smem: Any, state: CompilationContext) -> Any:
     number = _integer(smem)
     if number is None:
         raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location())
-    limit = state.arch.lds_bytes_per_workgroup
-    if number.is_static and not 0 <= int(number) <= limit:
-        over = f": {int(number) - limit} bytes too many" if int(number) > limit else ""
-        raise LaunchError(
-            f"smem={int(number)} bytes; {state.arch.name} has {limit} per workgroup{over}", at=user_location()
-        )
+    if number.is_static:
+        located(launch_limits.check_lds, state.arch, 0, int(number))
     return Int32(number)
 
 

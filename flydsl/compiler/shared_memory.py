@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mlir import ir
 
-from flydsl.arch import Arch
+from flydsl.arch import Arch, launch_limits
 from flydsl.dialect.location import source_location
 from flydsl.errors import LaunchError, TraceError
 
@@ -29,17 +29,10 @@ def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -
     for launch in _operations(launcher, "gpu.launch_func"):
         kernel = str(launch.attributes["kernel"]).rsplit("@", 1)[-1].strip('"')
         static = sum(storages[name] for name in _used(functions[kernel], storages))
-        _check_capacity(kernel, static, _dynamic_bytes(launch), arch, launch.location)
-
-
-def _check_capacity(kernel: str, static: int, dynamic: int, arch: Arch, at: ir.Location) -> None:
-    limit = arch.lds_bytes_per_workgroup
-    if static + dynamic > limit:
-        raise LaunchError(
-            f"{kernel} needs {static + dynamic} bytes of LDS ({static} static, {dynamic} from smem=): "
-            f"{static + dynamic - limit} bytes more than the {limit} that a workgroup has on {arch.name}",
-            at=source_location(at),
-        )
+        try:
+            launch_limits.check_lds(arch, static, _dynamic_bytes(launch))
+        except LaunchError as error:
+            raise error.located(source_location(launch.location)) from None
 
 
 def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
@@ -76,16 +69,9 @@ def _size_bytes(storage: ir.OpView) -> int:
     return int(_BYTES.search(str(storage.attributes[_STORAGES[storage.operation.name]]))[1])  # type: ignore[index]
 
 
-# Operands of gpu.launch_func before the dynamic shared memory: dependencies, grid, block, cluster sizes.
-_SEGMENTS_BEFORE_SMEM = 10
-
-
 def _dynamic_bytes(launch: ir.Operation) -> int:
     """The launch's smem where it is known when compiling, else 0."""
-    segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
-    operand = launch.operands[sum(segments[:_SEGMENTS_BEFORE_SMEM])]
-    if not segments[_SEGMENTS_BEFORE_SMEM] or isinstance(operand.owner, ir.Block):
-        return 0
-    if operand.owner.name != "arith.constant":
+    operand = launch.opview.dynamicSharedMemorySize
+    if operand is None or isinstance(operand.owner, ir.Block) or operand.owner.name != "arith.constant":
         return 0
     return ir.IntegerAttr(operand.owner.attributes["value"]).value

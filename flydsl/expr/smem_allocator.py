@@ -29,7 +29,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.arch import get_arch
+from flydsl.arch import get_arch, launch_limits
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
@@ -37,6 +37,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.gpu import lds_space
 from flydsl.expr.numeric import Index, Int32, Numeric, as_numeric, numeric_class
+from flydsl.expr.operands import located
 
 __all__ = [
     "SmemAllocator", "SmemPtr", "check_smem_capacity", "get_index_value", "get_mlir_type_align",
@@ -98,16 +99,9 @@ def get_index_value(value: Any) -> ir.Value:
 
 
 def check_smem_capacity(allocated_bytes: int, arch: str | None = None) -> None:
-    """Raise ArgumentError where a workgroup cannot have so many bytes of LDS. arch: None does not check yet."""
-    if arch is None:
-        return
-    limit = get_arch(arch).lds_bytes_per_workgroup
-    if allocated_bytes > limit:
-        raise ArgumentError(
-            f"{allocated_bytes} bytes of LDS: {allocated_bytes - limit} bytes more than the {limit} that a workgroup "
-            f"has on {get_arch(arch).name}",
-            at=user_location(),
-        )
+    """Raise LaunchError where a workgroup cannot have so many bytes of LDS. arch: None does not check yet."""
+    if arch is not None:
+        located(launch_limits.check_lds, get_arch(arch), allocated_bytes)
 
 
 class SmemPtr:

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from mlir import ir
+from mlir.dialects import gpu
 
 from flydsl import layout as algebra
 from flydsl.arch import Arch
@@ -222,20 +223,20 @@ def _require_no_buffers(op: ir.Operation, edges: Sequence[ir.Value]) -> None:
 
 
 def _rewrite_launch(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:
-    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    # The kernel's operands are the segment before the optional async object (the last one).
-    first = sum(segments[:-2])
-    operands = list(op.operands)
-    kernel = operands[first : first + segments[-2]]
-    if not any(_split_type(value.type) for value in kernel):
+    launch = op.opview
+    if not any(_split_type(value.type) for value in launch.kernelOperands):
         return
     with ir.InsertionPoint(op):
-        plain = [part for value in kernel for part in _plain_values(value, parts, op.location)]
-        segments[-2] = len(plain)
-        attributes = {name: op.attributes[name] for name in op.attributes}
-        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
-        new_operands = operands[:first] + plain + operands[first + len(kernel) :]
-        new = create(op.name, new_operands, [result.type for result in op.results], op.location, attributes)
+        plain = [part for value in launch.kernelOperands for part in _plain_values(value, parts, op.location)]
+        new = gpu.LaunchFuncOp(
+            launch.kernel,
+            (launch.gridSizeX, launch.gridSizeY, launch.gridSizeZ),
+            (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ),
+            plain,
+            list(launch.asyncDependencies),
+            launch.dynamicSharedMemorySize,
+            loc=op.location,
+        )
     for old_result, new_result in zip(op.results, new.results, strict=True):
         old_result.replace_all_uses_with(new_result)
     op.erase()

@@ -12,8 +12,9 @@ from typing import Any
 from mlir import ir
 from mlir.execution_engine import ExecutionEngine
 
+from flydsl.arch import launch_limits
 from flydsl.codegen import CodeObject
-from flydsl.errors import ArgumentError, FlyError, LaunchError, SourceLocation
+from flydsl.errors import ArgumentError, FlyError, SourceLocation
 from flydsl.runtime.interface import Device, LoadedCode
 
 _POINTER, _INTPTR = ctypes.c_void_p, ctypes.c_ssize_t
@@ -31,8 +32,6 @@ _SIGNATURES = {
 }
 _MODULE_HANDLE = 1
 _SLOT_BYTES = 8
-# The grid's size in the dispatch packet is a 32-bit number of work-items (HSA Runtime Specification 1.2, section 2.6).
-_MAX_GRID_THREADS = (1 << 32) - 1
 
 
 class HostLauncher:
@@ -131,22 +130,11 @@ class HostLauncher:
 
     def _check(self, kernel: str, grid: tuple[int, ...], block: tuple[int, ...], lds_bytes: int) -> None:
         """What the compiler could not know: the values of runtime launch dimensions."""
-        if min(grid) < 1 or min(block) < 1:
-            raise LaunchError(f"{kernel}: grid {grid}, block {block}: every dimension is at least 1")
-        threads, limit = block[0] * block[1] * block[2], self._arch.max_workgroup_size
-        if threads > limit:
-            raise LaunchError(f"{kernel}: block {block} has {threads} threads; {self._arch.name} takes at most {limit}")
-        if max(grid[0] * block[0], grid[1] * block[1], grid[2] * block[2]) > _MAX_GRID_THREADS:
-            raise LaunchError(
-                f"{kernel}: grid {grid} of blocks {block}: a dimension has at most {_MAX_GRID_THREADS} threads"
-            )
-        static, available = self._static_lds_bytes[kernel], self._arch.lds_bytes_per_workgroup
-        if not 0 <= lds_bytes <= available - static:
-            beside = f" beside {static} static ones" if static else ""
-            over = f": {lds_bytes + static - available} bytes too many" if lds_bytes > 0 else ""
-            raise LaunchError(
-                f"{kernel}: smem={lds_bytes} bytes{beside}; {self._arch.name} has {available} per workgroup{over}"
-            )
+        launch_limits.check_extents("grid", grid)
+        launch_limits.check_extents("block", block)
+        launch_limits.check_block(self._arch, block)
+        launch_limits.check_grid(grid, block)
+        launch_limits.check_lds(self._arch, self._static_lds_bytes[kernel], lds_bytes)
 
 
 def _alive(method: weakref.WeakMethod[Callable[..., None]]) -> Callable[..., None]:

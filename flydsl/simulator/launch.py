@@ -8,7 +8,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from flydsl import env
-from flydsl.arch import GFX942, Arch
+from flydsl.arch import GFX942, Arch, launch_limits
 from flydsl.errors import ArchError, LaunchError
 from flydsl.hsaco import KernelInfo
 from flydsl.simulator import checks
@@ -197,12 +197,11 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
     for name, sizes in (("grid", grid), ("block", block)):
         if not isinstance(sizes, tuple) or len(sizes) != 3 or not all(isinstance(size, int) for size in sizes):
             raise LaunchError(f"{name} {sizes!r} is not a tuple of three whole numbers, such as (4, 1, 1)")
-    if min(grid) < 1 or min(block) < 1:
-        raise LaunchError(f"grid {grid} and block {block} must be at least 1 in every dimension")
+        launch_limits.check_extents(name, sizes)
     _check_registers(arch, kernel)
+    launch_limits.check_block(arch, block)
+    launch_limits.check_grid(grid, block)
     threads = block[0] * block[1] * block[2]
-    if threads > arch.max_workgroup_size:
-        raise LaunchError(f"block {block} has {threads} threads; a workgroup has at most {arch.max_workgroup_size}")
     if threads > kernel.max_workgroup_size:
         raise LaunchError(
             f"block {block} has {threads} threads, but {kernel.name!r} was compiled for at most "
@@ -217,10 +216,7 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
             f"kernel {kernel.name!r} asks for {kernel.scratch_bytes} bytes of scratch; a thread has at most "
             f"{_MOST_SCRATCH_BYTES}"
         )
-    if lds_bytes > arch.lds_bytes_per_workgroup:
-        raise LaunchError(
-            f"kernel {kernel.name!r} asks for {lds_bytes} bytes of LDS; there are {arch.lds_bytes_per_workgroup}"
-        )
+    launch_limits.check_lds(arch, lds_bytes)
 
 
 def _check_registers(arch: Arch, kernel: KernelInfo) -> None:

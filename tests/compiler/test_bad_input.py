@@ -161,7 +161,7 @@ def test_a_type_that_a_launcher_cannot_take() -> None:
         ({"grid": None, "block": 64}, "None is not an integer"),
         ({"grid": (1, 1, 1, 1), "block": 64}, "not 4"),
         ({"grid": (), "block": 64}, "not 0"),
-        ({"grid": 1, "block": 64, "smem": 65537}, "65536 per workgroup"),
+        ({"grid": 1, "block": 64, "smem": 65537}, "more than the 65536"),
         ({"grid": 1, "block": 64, "smem": -1}, "smem=-1"),
         ({"grid": 1, "block": 64, "smem": 1.5}, "smem=1.5"),
         ({"grid": 1, "block": 64, "stream": 7}, "stream=7"),
@@ -180,12 +180,12 @@ def test_launch_configurations(configuration: dict[str, Any], says: str) -> None
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ((0, 64, 0), "grid (0, 1, 1)"),
-        ((-3, 64, 0), "grid (-3, 1, 1)"),
+        ((0, 64, 0), "grid=(0, 1, 1)"),
+        ((-3, 64, 0), "grid=(-3, 1, 1)"),
         ((1, 1025, 0), "1025 threads"),
-        ((1, 0, 0), "block (0, 1, 1)"),
+        ((1, 0, 0), "block=(0, 1, 1)"),
         ((1 << 30, 64, 0), "a dimension has at most"),
-        ((1, 64, 1 << 20), "smem=1048576"),
+        ((1, 64, 1 << 20), "1048576 bytes of LDS"),
         ((1, 64, -4), "smem=-4"),
     ],
 )

@@ -1,0 +1,55 @@
+"""The limits of a launch, and the one wording of a launch that is beyond them.
+
+The compiler checks what it knows, the launcher what only the call knows, and the simulator what a file asks for. All of
+them raise LaunchError without a place; who knows the user's line adds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flydsl.arch.base import Arch
+from flydsl.errors import LaunchError
+
+# The grid's size in the dispatch packet is a 32-bit number of work-items (HSA Runtime Specification 1.2, section 2.6).
+MAX_GRID_THREADS = (1 << 32) - 1
+
+
+def check_extents(what: str, sizes: Sequence[int | None]) -> None:
+    """Raise for a dimension of the grid or the block that is below 1; None stands for one that is not known yet."""
+    if any(size is not None and size < 1 for size in sizes):
+        raise LaunchError(f"{what}={_shown(sizes)}: every dimension is at least 1")
+
+
+def check_grid(grid: Sequence[int], block: Sequence[int]) -> None:
+    """Raise for more threads along a dimension than a dispatch can have."""
+    if max(blocks * threads for blocks, threads in zip(grid, block, strict=True)) > MAX_GRID_THREADS:
+        raise LaunchError(
+            f"grid={_shown(grid)} of blocks {_shown(block)}: a dimension has at most {MAX_GRID_THREADS} threads"
+        )
+
+
+def check_block(arch: Arch, block: Sequence[int]) -> None:
+    """Raise for more threads than a workgroup can have."""
+    threads = block[0] * block[1] * block[2]
+    if threads > arch.max_workgroup_size:
+        raise LaunchError(
+            f"block={_shown(block)} has {threads} threads; {arch.name} takes at most {arch.max_workgroup_size}"
+        )
+
+
+def check_lds(arch: Arch, static_bytes: int, dynamic_bytes: int = 0) -> None:
+    """Raise for more LDS than a workgroup can have: what the kernel has of its own, and the launch's `smem=`."""
+    needed, limit = static_bytes + dynamic_bytes, arch.lds_bytes_per_workgroup
+    if dynamic_bytes < 0:
+        raise LaunchError(f"smem={dynamic_bytes}: a number of bytes, at least 0")
+    if needed > limit:
+        parts = f" ({static_bytes} static, {dynamic_bytes} from smem=)" if dynamic_bytes else ""
+        raise LaunchError(
+            f"{needed} bytes of LDS{parts}: {needed - limit} bytes more than the {limit} that a workgroup has on "
+            f"{arch.name}"
+        )
+
+
+def _shown(sizes: Sequence[int | None]) -> str:
+    return f"({', '.join('?' if size is None else str(size) for size in sizes)})"
