@@ -61,8 +61,9 @@ def host_library() -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "host.ll"), Path(folder, "host.so")
         source.write_text(host_module(list(OPERATIONS.values())))
-        baseline = ["-mcpu=x86_64_v3"] if platform.machine().lower() in ("x86_64", "amd64") else ["-mcpu=generic"]
-        subprocess.run([zig, "cc", "-w", "-O1", *baseline, "-shared", str(source), "-o", str(target)], check=True)
+        cpu = "x86_64_v3" if platform.machine().lower() in ("x86_64", "amd64") else "generic"
+        options = ["-w", "-O1", f"-mcpu={cpu}", "-fno-vectorize", "-fno-slp-vectorize", "-shared"]
+        subprocess.run([zig, "cc", *options, str(source), "-o", str(target)], check=True)
         return ctypes.CDLL(str(target))
 
 
