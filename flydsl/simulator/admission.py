@@ -18,6 +18,7 @@ from flydsl.simulator.operands import (
     Modifiers,
     Operand,
     Register,
+    StatusBit,
     Symbol,
 )
 from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
@@ -154,6 +155,9 @@ def _check_operand(operand: Operand, word: str, places: str, *, is_packed: bool)
     elif isinstance(atom, Symbol):
         if word != "i32":
             raise ValueError(f"the address of {atom.name} as {word}")
+    elif isinstance(atom, StatusBit):
+        if "x" in word.removesuffix("x2") or word in ("mask", "any", "offset"):
+            raise ValueError(f"{atom.name} as {word}")
     elif word != "i64":
         raise ValueError(f"{atom.name} as {word}")
 

@@ -53,8 +53,8 @@ class Builder(Protocol):
     # Floats, in the rounding and denormal mode of the wave. fma and scaled_fma, (x * y + z) * 2**exponent,
     # round once; scaled_fma keeps denormal operands. float_op is one of fadd, fsub, fmul and fdiv, whatever the mode:
     # to nearest, denormals kept, and any NaN. settle_nan says which one: the first operand that is NaN, made quiet,
-    # or the default NaN (positive, quiet, no payload). All others than float_op have it in them. sin_turns and cos_turns are those of 2 pi x, for at most a quarter turn, x in
-    # [-0.25, 0.25]; for other numbers the result is not used.
+    # or the default NaN (positive, quiet, no payload). The other operations do that themselves. sin_turns and cos_turns
+    # are those of 2 pi x, for at most a quarter turn, x in [-0.25, 0.25]; for other numbers the result is not used.
     def fadd(self, x: Value, y: Value) -> Value: ...
     def fsub(self, x: Value, y: Value) -> Value: ...
     def fmul(self, x: Value, y: Value) -> Value: ...

@@ -42,9 +42,18 @@ _INTRODUCTION = """\
 
 Written by `python -m flydsl.simulator.coverage` from the table of semantics in `isa/`; a test holds it current.
 
-{count} mnemonics of {arch}, in every encoding that LLVM prints for them: e32 and e64, literals and inline constants,
-scalar, vector and accumulation registers, SDWA, DPP, op_sel, neg, abs, clamp, omod, and the packed forms. An
-instruction, or a form of one, that is not here raises `UnknownInstruction` when a wave reaches it.
+{count} mnemonics of {arch}, in the encodings that LLVM prints for them: e32 and e64, literals and inline constants,
+scalar, vector and accumulation registers, `src_scc`, `src_vccz` and `src_execz`, SDWA, DPP, op_sel, neg, abs, clamp,
+omod, and the packed forms. An instruction, or a form of one, that is not here raises `UnknownInstruction` when a wave
+reaches it.
+
+Results do not depend on the host: not on its CPU, its load, the number of threads, or the float environment of its
+threads. Every operation is either one of integers, one that IEEE 754 defines to the bit, or a fixed sequence of those
+(`elementary`); which NaN results is said below; native code is made for fixed sets of CPU features (`native/host`);
+float environments are set while something runs (`float_environment`); workgroups that use atomics in global memory run
+on one thread and take turns after fixed numbers of instructions. Only a kernel with a race between workgroups, without
+atomics, may give other results with another number of threads. A race within a workgroup gives the same result every
+time, but another one in lock-step, where waves go on together, than natively, where each runs on to its next barrier.
 
 Numerics:
 
@@ -52,7 +61,9 @@ Numerics:
   as the kernel descriptor says.
 - Conversions and fused multiply-adds are rounded once. 8-bit floats are those of {arch} (FNUZ). With MODE.FP16_OVFL,
   conversions saturate; other f16 arithmetic in that mode, and MFMA, is refused.
-- A result that is NaN where the document does not say which one is quiet; its payload is that of the host.
+- Where the document does not say which NaN results, it is the first operand that is one, made quiet, or else
+  the positive quiet NaN without payload; of MFMA always that one.
+- Conversions to integers saturate and take NaN to 0, shifts look at the lowest bits of the amount, as documented.
 - Dot products of f16 (v_dot2) flush denormals and round each sum to nearest, whatever the mode, as documented.
 - Stochastic rounding (v_cvt_sr) adds the random bits below the last place that is kept, carries, and cuts off; the
   document's formula would round a second time and lose the carry.
@@ -63,9 +74,16 @@ Numerics:
 - v_div_scale, v_div_fmas and v_div_fixup make LLVM's divisions come out correctly rounded.
 - MFMA: products and their sum are exact in f64 or nearly so, C is added, and the sum is rounded once; f64 is one fma
   per k, ascending. The document says neither the order nor the precision of hardware, so the last bit may differ.
+  xf32 cuts its operands off to 10 bits of mantissa. A CBSZ or ABID beyond the blocks is refused.
+
+Memory: an allocation does not end inside of a dword; a dword's last bytes beyond it are the host's. The offsets of a
+buffer access from a vector register and from the instruction wrap at 32 bits, its scalar offset does not. HW_ID and
+XCC_ID are 0 in every wave.
 
 Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
-(s_movrels), hardware registers other than MODE, export and image instructions.
+(s_movrels), hardware registers other than MODE, HW_ID and XCC_ID, SDWA of packed and of 64-bit operands, clamp on
+packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
+signs on integer operands, export and image instructions. `buffer_store_lds_dword` does not exist on {arch}.
 
 """
 

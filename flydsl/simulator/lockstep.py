@@ -12,6 +12,7 @@ import numpy as np
 
 from flydsl.errors import SimulatorError
 from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, Trap
+from flydsl.simulator.float_environment import ieee_floats
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.numpy_memory import NumpyMemory
@@ -58,7 +59,7 @@ class Machine(NumpyMemory):
 
     def run(self) -> None:
         """Run every wave to its end."""
-        with np.errstate(all="ignore"):
+        with ieee_floats():
             while True:
                 runnable = np.flatnonzero(self.waves.status == RUNNING)
                 if runnable.size == 0:
@@ -100,7 +101,7 @@ class Machine(NumpyMemory):
 
     def step_waves(self, group: Array) -> None:
         """Execute one instruction of waves that stand at the same pc and have the same MODE."""
-        with np.errstate(all="ignore"):
+        with ieee_floats():
             if int(self.waves.executed[group].max()) >= self._instruction_limit:
                 pc, wave = int(self.waves.pc[group[0]]), int(group[0])
                 raise limit_error(self._instruction_limit, self.program, pc, self.waves, wave)

@@ -2,12 +2,17 @@
 
 Every buffer has a slot of 64 GiB of the address space to itself and sits in its middle, so an address that is off by
 up to 32 GiB still tells which buffer was meant, and never hits another one.
+
+No allocation of the device ends inside of a dword: what is at least as wide may reach to the end of the last one, as
+16-bit atomics by compare-and-swap do. On the host these up to three bytes beyond a buffer are on the same page. They
+are read and written like any others, which a compare-and-swap does with the bytes that it has read.
 """
 
 from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +28,7 @@ THROUGH_SWIZZLED_RESOURCE = 1 << 62
 # Enough for every access to be as aligned as on the host, and to touch as many lines. Addresses are the same in every
 # run with torch, which aligns what it allocates to this; numpy does so to 16 bytes only.
 _ALIGNMENT_BYTES = 64
+_DWORD_BYTES = 4
 _COPIED_AT_ONCE = 1 << 26
 
 Array = np.ndarray[Any, Any]
@@ -30,7 +36,10 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Buffer:
-    """A mapped buffer. `data` is its bytes; `label` describes it to the user ("f32[100]"); `rows` its gaps, if any."""
+    """A mapped buffer. `data` is its bytes; `label` describes it to the user ("f32[100]"); `rows` its gaps, if any.
+
+    `storage` is its bytes and those after it that complete its last dword.
+    """
 
     base: int
     data: Array
@@ -43,6 +52,18 @@ class Buffer:
     @property
     def size_bytes(self) -> int:
         return self.data.size
+
+    @cached_property
+    def storage(self) -> Array:
+        start, stop = self.data.ctypes.data, self.data.ctypes.data + self.data.size
+        if not self.data.size or not stop % _DWORD_BYTES:
+            return self.data
+        beyond = (ctypes.c_uint8 * (-(-stop // _DWORD_BYTES) * _DWORD_BYTES - start)).from_address(start)
+        return np.frombuffer(memoryview(beyond), np.uint8)  # `data` keeps it alive
+
+    def reach_bytes(self, access_bytes: int) -> int:
+        """How many bytes from the base an access of so many bytes may reach."""
+        return self.size_bytes if access_bytes < _DWORD_BYTES else self.storage.size
 
     def element_index(self, address: int) -> int:
         return (address - self.base) // self.element_bytes
@@ -139,9 +160,9 @@ class Memory:
 
 
 def _host_range(buffer: Buffer) -> tuple[int, int]:
-    """Where it begins and ends in the host's memory."""
+    """Where it begins and ends in the host's memory, its last dword complete."""
     start = int(buffer.data.ctypes.data)
-    return start, start + buffer.size_bytes
+    return start, start + buffer.storage.size
 
 
 def _overlapping(buffers: dict[int, Buffer]) -> list[list[tuple[int, Buffer]]]:

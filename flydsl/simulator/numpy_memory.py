@@ -156,10 +156,10 @@ class NumpyMemory(NumpyLanes):
         buffer = self.memory.buffer_at(int(request.address[0]))
         if buffer is not None:
             offsets = request.address - np.uint64(buffer.base)
-            inside = _in_bounds(offsets, buffer.size_bytes, request.size)
+            inside = _in_bounds(offsets, buffer.reach_bytes(request.size), request.size)
             if inside and not (buffer.rows and _touches_gap(buffer, request, offsets.view(np.int64)).any()):
                 self._check_writable(buffer, request)
-                return [Resolved(buffer.data, offsets.view(np.int64), request.lanes)]
+                return [Resolved(buffer.storage, offsets.view(np.int64), request.lanes)]
         slots = request.address >> np.uint64(SLOT_SHIFT)
         distinct = np.unique(slots)
         if distinct.size == 1:
@@ -217,7 +217,7 @@ class NumpyMemory(NumpyLanes):
             self._fault("global", request, 0, None, f"at {first:#x}, which is in no buffer of this launch")
         assert buffer is not None
         offsets = request.address.view(np.int64) - buffer.base
-        outside = (offsets < 0) | (offsets + request.size > buffer.size_bytes)
+        outside = (offsets < 0) | (offsets + request.size > buffer.reach_bytes(request.size))
         bad = int((outside | _touches_gap(buffer, request, offsets)).argmax())
         elements = f"{_elements_of(buffer, request, bad)}, address {int(request.address[bad]):#x}"
         if outside[bad]:

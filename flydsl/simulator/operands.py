@@ -112,13 +112,28 @@ class Aperture:
 
 
 @dataclass(frozen=True)
+class StatusBit:
+    """`src_scc`, or whether VCC or EXEC is zero (`src_vccz`, `src_execz`): 1 or 0, whatever the operand's type."""
+
+    name: str
+
+    @property
+    def register(self) -> int | None:
+        """Where the pair of scalar registers begins that is compared with zero; None for SCC."""
+        return STATUS_BITS[self.name]
+
+
+STATUS_BITS = {"src_scc": None, "src_vccz": VCC, "src_execz": EXEC}
+
+
+@dataclass(frozen=True)
 class Keyword:
     """Anything else: `off`, `vmcnt(0)`, `hwreg(HW_REG_MODE, 0, 4)`."""
 
     text: str
 
 
-Atom = Register | Immediate | Symbol | Aperture | Keyword
+Atom = Register | Immediate | Symbol | Aperture | StatusBit | Keyword
 ModifierValue = int | str | tuple[int, ...]
 
 
@@ -197,6 +212,8 @@ def parse_atom(text: str) -> Atom:
         return Immediate(_INV_2PI_AS_WRITTEN)
     if _FLOAT.match(text):
         return Immediate(float(text))
+    if text in STATUS_BITS:
+        return StatusBit(text)
     if text.startswith("src_"):
         return Aperture(text)
     difference = _DIFFERENCE.match(text)

@@ -10,7 +10,19 @@ import numpy as np
 from flydsl.simulator.dpp import lane_pattern
 from flydsl.simulator.lockstep import Machine
 from flydsl.simulator.numpy_values import DTYPES, Array, constant
-from flydsl.simulator.operands import EXEC, M0, VCC, Aperture, Immediate, Keyword, Operand, Register, Symbol
+from flydsl.simulator.operands import (
+    EXEC,
+    M0,
+    VCC,
+    Aperture,
+    Immediate,
+    Keyword,
+    Modifiers,
+    Operand,
+    Register,
+    StatusBit,
+    Symbol,
+)
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import row_of
 
@@ -70,6 +82,8 @@ def read_plain(atom: Any, word: str, program: Program) -> Read:
         return _immediate(atom, word)
     if isinstance(atom, Aperture):
         return _aperture(atom.name, word)
+    if isinstance(atom, StatusBit):
+        return _status_bit(atom, word)
     if not isinstance(atom, Register):
         raise NotImplementedError(f"{atom} as {word}")
     if word == "mask":
@@ -87,6 +101,37 @@ def _aperture(name: str, word: str) -> Read:
     if not name.endswith(("_base", "_limit")) or word != "i64":
         raise NotImplementedError(f"{name} as {word}")
     return lambda m: m.aperture(name)
+
+
+def _status_bit(bit: StatusBit, word: str) -> Read:
+    raw = _raw_status(bit)
+    if word in ("f16", "i16"):
+        return _half(raw, word, 0)
+    if word in ("i64", "f64"):
+        return lambda m: raw(m).astype(np.uint64).view(DTYPES[word])
+    if word not in ("i32", "f32"):
+        raise NotImplementedError(f"{bit.name} as {word}")
+    return lambda m: raw(m).view(DTYPES[word])
+
+
+def _raw_status(bit: StatusBit) -> Read:
+    """The bit as a dword."""
+    if bit.register is None:
+        return lambda m: m.waves.scc[m.selection].astype(np.uint32)
+    pair = slice(bit.register, bit.register + 2)
+    return lambda m: (~m.waves.sgpr[m.selection, pair].any(axis=1, keepdims=True)).astype(np.uint32)
+
+
+def _raw(atom: Any, type_: str) -> Read:
+    """A dword from which SDWA or op_sel takes parts; a constant is one of `type_`."""
+    if isinstance(atom, Immediate):
+        value = constant("i32", atom.packed_bits(type_) if type_ in ("f16", "i16") else atom.bits(type_))
+        return lambda m: value
+    if isinstance(atom, StatusBit):
+        return _raw_status(atom)
+    if not isinstance(atom, Register):
+        raise NotImplementedError(f"{atom} of which a part is taken")
+    return _raw32(atom)
 
 
 def _raw32(register: Register) -> Read:
@@ -192,7 +237,12 @@ def _modified(instruction: Instruction, operand: Operand, word: str, explicit: i
         read = read_plain(operand.atom, word, program)
     if "dpp" in instruction.encoding and explicit == 0:
         read = _dpp(read, instruction)
-    return _signs(read, operand.negate, operand.absolute, word)
+    return _signs(read, operand.negate != _negates_whole(modifiers, explicit), operand.absolute, word)
+
+
+def _negates_whole(modifiers: Modifiers, explicit: int) -> bool:
+    """VOP3P of an operand that has no halves: neg_lo is its sign, and neg_hi says nothing. (LLVM sets both.)"""
+    return explicit < 3 and modifiers.bits("neg_lo", 3)[explicit] == 1
 
 
 def _signs(read: Read, negate: bool, absolute: bool, word: str) -> Read:
@@ -239,26 +289,12 @@ def _selected_halves(instruction: Instruction, operand: Operand, word: str, expl
 
 def _packed_part(atom: Any, word: str, half: int, moved_by: Instruction | None = None) -> Read:
     """`moved_by` is a DPP instruction whose first operand this is."""
-    if isinstance(atom, Immediate):
-        return _packed_immediate(atom, word, half)
-    if not isinstance(atom, Register):
-        raise NotImplementedError(f"{atom} in packed math")
     if word in ("f16", "i16"):
-        raw = _raw32(atom)
+        raw = _raw(atom, word)
         return _half(_dpp(raw, moved_by) if moved_by else raw, word, half)
-    raw = _raw32(atom.part(half))
+    raw = _raw(atom.part(half) if isinstance(atom, Register) else atom, word)  # a constant is both of them
     dtype = DTYPES[word]
     return lambda m: raw(m).view(dtype)
-
-
-def _packed_immediate(atom: Immediate, word: str, half: int) -> Read:
-    """A constant fills 32 bits (see `Immediate.packed_bits`). 32-bit halves both get it."""
-    if word in ("f16", "i16"):
-        bits = atom.packed_bits(word)
-        value = constant("i16", (bits >> 16 * half) & 0xFFFF).view(DTYPES[word])
-    else:
-        value = constant("i32", atom.bits(word)).view(DTYPES[word])
-    return lambda m: value
 
 
 def _both_halves(instruction: Instruction, operand: Operand, type_: str, explicit: int) -> Read:
@@ -276,13 +312,13 @@ def _mix(instruction: Instruction, operand: Operand, explicit: int, program: Pro
 
 
 def _sdwa(instruction: Instruction, operand: Operand, word: str, explicit: int) -> Read:
-    """Take a byte or word of a register, extended to 32 bits, as the operand."""
+    """Take a byte or word of a register or constant, extended to 32 bits, as the operand."""
     if word == "mask":
         assert isinstance(operand.atom, Register)
         return _mask(operand.atom)
-    if not isinstance(operand.atom, Register) or word not in ("i32", "f32", "i16", "f16"):
+    if word not in ("i32", "f32", "i16", "f16"):
         raise NotImplementedError(f"sdwa operand {operand.atom} as {word}")
-    raw = _raw32(operand.atom)
+    raw = _raw(operand.atom, word)
     kind, _, number = instruction.modifiers.text(_SDWA_SOURCES[explicit], "DWORD").partition("_")
     selected = raw if kind == "DWORD" else _part_of_dword(raw, kind, int(number), operand.sign_extend)
     if word in ("f16", "i16"):

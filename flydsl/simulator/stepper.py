@@ -128,7 +128,11 @@ class Simulation:
             self._advance(None)
             at_kernel = until == "kernel" and self._launch is not launch
             at_barrier = until == "barrier" and self._everyone_waits()
-            if at_kernel or at_barrier or self._next_index() in stops:
+            if at_kernel or at_barrier:
+                break
+            if not self.done and not self.current:
+                self._machine.release_barriers()  # behind one is a place, too
+            if self._next_index() in stops:
                 break
         return self
 

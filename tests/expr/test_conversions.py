@@ -161,3 +161,14 @@ def test_python_functions_that_need_a_number_point_to_the_devices(
 ) -> None:
     with pytest.raises(FlyError, match=message):
         trace(use)
+
+
+@pytest.mark.parametrize("backend", ["native", "lockstep"])
+def test_a_nan_is_zero_and_what_is_too_large_the_largest_whole_number(
+    elementwise: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    """As the instructions have it, whatever the host's CPU does."""
+    monkeypatch.setenv("FLYDSL_SIMULATOR_BACKEND", backend)
+    a = torch.tensor([torch.nan, -torch.nan, torch.inf, -torch.inf, 65504.0, -65504.0, 2.9, -2.9], dtype=torch.float16)
+    (result,) = elementwise(lambda x, y: [x.to(fx.Int16)], a, a, torch.int16)
+    assert result.tolist() == [0, 0, 32767, -32768, 32767, -32768, 2, -2]

@@ -155,7 +155,7 @@ def test_unknown_instruction_matters_only_when_reached(run: Run) -> None:
     [
         "v_add_f32 v0, v1",
         "v_mov_b32_dpp v0, v1 row_share:3 row_mask:0xf bank_mask:0xf",
-        "s_getreg_b32 s0, hwreg(HW_REG_HW_ID)",
+        "s_getreg_b32 s0, hwreg(HW_REG_TRAPSTS)",
         "s_mov_b32 s0, missing_symbol@rel32@lo+4",
         "v_perm_b32 v0, v1, v2, v3 clamp",
     ],

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flydsl.simulator import UnknownInstruction
 from tests.simulator.reference.matrix import DENSE, SPARSE, Case
 
 Run = Callable[..., Any]
@@ -218,9 +219,16 @@ def test_xf32_keeps_ten_bits_of_the_mantissa(run: Run) -> None:
     case = by_name("f32_16x16x8_xf32")
     a, b = np.zeros((2, 1, 16, 8))
     b[..., 0] = 1
-    for value, rounded in ((1 + 2.0**-11, 1), (1 + 3 * 2.0**-11, 1 + 2.0**-9), (1 + 2.0**-11 + 2.0**-20, 1 + 2.0**-10)):
+    below_two = 2 - 2.0**-23
+    for value, cut in ((1 + 2.0**-11, 1), (1 + 3 * 2.0**-11, 1 + 2.0**-10), (-below_two, -2 + 2.0**-10)):
         a[..., 0] = value
-        assert (multiply(run, case, a, b, np.zeros((1, 16, 16))) == rounded).all()
+        assert (multiply(run, case, a, b, np.zeros((1, 16, 16))) == cut).all()
+
+
+@pytest.mark.parametrize("modifiers", ["cbsz:1 abid:2", "cbsz:2 abid:4", "cbsz:3"])
+def test_a_block_to_broadcast_that_there_is_not_is_refused(run: Run, modifiers: str) -> None:
+    with pytest.raises(UnknownInstruction, match="which the ISA does not define"):
+        run(f"v_mfma_f32_16x16x4_4b_f16 v[0:15], v[16:17], v[18:19], v[20:35] {modifiers}")
 
 
 def test_f32_denormals_follow_the_mode_on_input_only(run: Run) -> None:

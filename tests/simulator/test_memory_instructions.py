@@ -401,3 +401,41 @@ def test_loads_straight_into_lds(run: Run) -> None:
     after = run(text, v={0: reverse, 1: (4 * LANE).astype("u4")}, s=scalars, memory=memory, lds=bytes(1024))
     np.testing.assert_array_equal(after.v(2), np.where(LANE >= 32, 163 - LANE, 0))
     np.testing.assert_array_equal(after.v(3), 163 - LANE)
+
+
+def test_the_offsets_of_a_buffer_access_wrap_at_32_bits_and_the_scalar_one_does_not(run: Run) -> None:
+    """A loop that starts at a negative offset: LLVM puts the rest into the instruction."""
+    data = np.arange(128, dtype=np.uint32)
+    memory, address = mapped(data)
+    resource = {4: address, 6: data.nbytes, 7: 0x27000, 8: 0xFFFFFE20}
+    text = """buffer_load_dword v4, v0, s[4:7], 0 offen offset:484
+        buffer_store_dword v1, v0, s[4:7], 0 offen offset:488
+        buffer_load_dword v5, v2, s[4:7], s8 offen"""
+    after = run(text, v={0: np.uint32(0xFFFFFE20), 1: np.uint32(77), 2: np.uint32(484)}, s=resource, memory=memory)
+    assert (after.v(4) == 1).all()
+    assert data[2] == 77
+    assert (after.v(5) == 0).all()  # out of range
+
+
+@pytest.mark.parametrize("count", [5, 6, 7])
+def test_an_allocation_does_not_end_inside_of_a_dword(run: Run, count: int) -> None:
+    """A 16-bit atomic by compare-and-swap on its dword. What lies beyond the buffer stays as it is."""
+    whole = np.arange(1, 17, dtype=np.uint16)
+    memory, address = mapped(whole[:count])
+    last = 2 * (count - 1) & ~3
+    text = f"""global_load_dword v4, v0, s[2:3] offset:{last}
+        v_add_u32 v8, 0x100, v4
+        v_mov_b32 v9, v4
+        global_atomic_cmpswap v7, v0, v[8:9], s[2:3] offset:{last} sc0"""
+    expected = whole.copy()
+    expected[last // 2] += 0x100
+    after = run(text, v={0: np.uint32(0)}, s={2: address}, memory=memory, exec_bits=1)
+    np.testing.assert_array_equal(whole, expected)
+    assert after.v(4)[0] == after.v(7)[0]
+
+
+@pytest.mark.parametrize("instruction", ["ushort v4, v0, s[2:3] offset:6", "dword v4, v0, s[2:3] offset:8"])
+def test_what_begins_beyond_an_allocation_is_a_fault(run: Run, instruction: str) -> None:
+    memory, address = mapped(np.arange(3, dtype=np.uint16))
+    with pytest.raises(MemoryFault, match="outside of A"):
+        run(f"global_load_{instruction}", v={0: np.uint32(0)}, s={2: address}, memory=memory)

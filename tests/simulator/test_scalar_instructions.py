@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from flydsl.simulator import UnknownInstruction
+
 Run = Callable[..., Any]
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 
@@ -50,3 +54,14 @@ def test_literals_of_64_bit_operands(run: Run) -> None:
     after = run("s_ashr_i64 s[0:1], 0xf0000000, 4\ns_lshr_b64 s[2:3], 0xf0000000, 4")
     assert signed(after.s(0, 2), 64) == -0x1000000
     assert after.s(2, 2) == 0xF000000
+
+
+def test_a_wave_is_always_in_the_same_place(run: Run) -> None:
+    after = run("s_getreg_b32 s4, hwreg(HW_REG_HW_ID)\ns_getreg_b32 s5, hwreg(HW_REG_XCC_ID, 0, 4)", s={4: 7, 5: 7})
+    assert (after.s(4), after.s(5)) == (0, 0)
+
+
+@pytest.mark.parametrize("text", ["s_getreg_b32 s4, hwreg(HW_REG_TRAPSTS)", "s_setreg_b32 hwreg(HW_REG_HW_ID), s4"])
+def test_other_hardware_registers_are_refused(run: Run, text: str) -> None:
+    with pytest.raises(UnknownInstruction, match="hardware register"):
+        run(text)

@@ -147,6 +147,14 @@ def test_breakpoints(sim: Simulation) -> None:
     assert sim.run().done
 
 
+def test_the_instruction_behind_a_barrier_is_a_place(sim: Simulation) -> None:
+    barrier = next(i for i in sim.listing if i.mnemonic == "s_barrier")
+    behind = sim.listing[barrier.index + 1]
+    sim.run(until=f"isa:{behind.listed.line}")
+    assert sim.instruction is behind
+    assert sim.current == (0, 1)
+
+
 def test_trace(sim: Simulation) -> None:
     sim.step(2)
     assert sim.trace == []

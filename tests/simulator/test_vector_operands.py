@@ -189,3 +189,86 @@ def test_examples_of_the_document_to_the_bit(run: Run, mnemonic: str, operand: i
 def test_other_names_and_instructions_without_effect(run: Run) -> None:
     after = run("v_clrexcp\nv_mul_lo_i32 v2, v0, v1", v={0: np.uint32(M32), 1: np.uint32(7)})
     assert int(after.v(2)[0]) == (-7) & M32
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("v_add_f32_sdwa v1, 1.0, v0 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:DWORD", 1.5),
+        ("v_add_f32_sdwa v1, v0, -2.0 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:DWORD", -1.5),
+        ("v_add_f32_sdwa v1, -s2, v0 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:DWORD src1_sel:DWORD", -2.5),
+    ],
+)
+def test_sdwa_of_constants_and_scalars(run: Run, text: str, expected: float) -> None:
+    got = run(text, v={0: np.float32(0.5)}, s={2: 0x40400000}).v(1)
+    assert (got.view(np.float32) == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"), [("DWORD", -3), ("BYTE_0", 0xFD), ("WORD_1", 0xFFFF), ("BYTE_3", 0xFF)]
+)
+def test_sdwa_takes_its_part_of_a_constant(run: Run, selection: str, expected: int) -> None:
+    text = f"v_add_u32_sdwa v1, -3, v0 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:{selection} src1_sel:BYTE_1"
+    assert (run(text, v={0: np.uint32(0x0500)}).v(1) == (expected + 5) & M32).all()
+
+
+@pytest.mark.parametrize("scc", [0, 1])
+def test_status_bits_as_operands(run: Run, scc: int) -> None:
+    text = f"""s_cmp_eq_u32 s2, {5 + 1 - scc}
+        v_mov_b32 v1, src_scc
+        v_add_u32 v2, src_vccz, v0
+        v_add_u32 v3, src_execz, v0
+        v_lshlrev_b64 v[4:5], 1, src_scc
+        v_pk_add_u16 v6, src_scc, v0
+        v_add_u16 v7, src_vccz, v0
+        v_add_u32_sdwa v8, src_scc, v0 dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:BYTE_0 src1_sel:DWORD
+        s_cselect_b32 s4, src_vccz, src_execz"""
+    after = run(text, v={0: np.uint32(7)}, s={2: 5, 106: 1 - scc})
+    expected = {1: scc, 2: 7 + scc, 3: 7, 4: 2 * scc, 5: 0, 6: 7 + scc, 7: 7 + scc, 8: 7 + scc}
+    assert {register: int(after.v(register)[3]) for register in expected} == expected
+    assert after.s(4) == scc  # VCC is zero where SCC is set; EXEC is not
+
+
+@pytest.mark.parametrize(("modifiers", "expected"), [("neg_lo:[0,0,1] neg_hi:[0,0,1]", 0.25), ("neg_hi:[0,0,1]", 0.75)])
+def test_the_third_operand_of_a_dot_product_is_negated_as_a_whole(run: Run, modifiers: str, expected: float) -> None:
+    operands = {1: halves(0.5, 0.25), 2: halves(0.5, 1.0), 3: np.float32(0.25)}
+    got = run(f"v_dot2_f32_f16 v1, v1, v2, v3 {modifiers} clamp", v=operands).v(1)
+    assert (got.view(np.float32) == expected).all()
+
+
+def test_signs_of_integer_dot_products_are_refused(run: Run) -> None:
+    with pytest.raises(UnknownInstruction, match="negation"):
+        run("v_dot4_i32_i8 v1, v2, v3, v4 neg_lo:[1,0,0]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v_cvt_i32_f32_e64 v1, v0 clamp",
+        "v_cvt_u32_f32_e64 v1, v0 clamp",
+        "v_cvt_u16_f16_e64 v1, v0 clamp",
+        "v_cvt_i16_f16_e64 v1, v0 clamp",
+        "v_cvt_flr_i32_f32_e64 v1, v0 clamp",
+        "v_cvt_rpi_i32_f32_e64 v1, v0 clamp",
+    ],
+)
+def test_clamp_changes_nothing_where_a_conversion_saturates(run: Run, text: str) -> None:
+    operands = {0: np.random.default_rng(1).integers(0, 1 << 32, 64).astype(np.uint32)}
+    got, plain = (run(t, v=operands).v(1) for t in (text, text.removesuffix(" clamp")))
+    np.testing.assert_array_equal(got, plain)
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "y", "z", "expected"),
+    [
+        ("u64_u32", 1 << 31, 1 << 31, (1 << 64) - 1, (1 << 64) - 1),
+        ("u64_u32", 3, 5, 7, 22),
+        ("i64_i32", 1 << 31, 1 << 31, (1 << 63) - 1, (1 << 63) - 1),
+        ("i64_i32", 1 << 31, 1, 1 << 63, 1 << 63),
+        ("i64_i32", 3, M32, 7, 4),
+    ],
+)
+def test_a_wide_multiply_add_saturates(run: Run, name: str, x: int, y: int, z: int, expected: int) -> None:
+    operands = {2: np.uint32(x), 3: np.uint32(y), 4: np.uint64(z)}
+    after = run(f"v_mad_{name} v[0:1], vcc, v2, v3, v[4:5] clamp", v=operands)
+    assert (int(after.v(1)[0]) << 32 | int(after.v(0)[0])) == expected

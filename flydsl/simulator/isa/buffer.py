@@ -22,7 +22,9 @@ class _Place:
 
     def __init__(self, b: Builder, vector: Value, resource: tuple[Value, ...], scalar: Value, modifiers: Any) -> None:
         index, offset = self._index_and_offset(b, vector, modifiers)
-        offset = b.add(b.zext(offset, "i64"), b.const("i64", modifiers.integer("offset")))
+        # These two wrap at 32 bits, the scalar offset does not (LLVM, AMDGPU: "Buffer resource"; loops that start at a
+        # negative offset rely on it).
+        offset = b.zext(b.add(offset, b.const("i32", modifiers.integer("offset"))), "i64")
         offset = b.add(offset, b.zext(scalar, "i64"))
         stride = b.zext(b.and_(b.lshr(resource[1], b.const("i32", 16)), b.const("i32", 0x3FFF)), "i64")
         upper = b.and_(resource[1], b.const("i32", 0xFFFF))

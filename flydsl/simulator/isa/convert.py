@@ -11,6 +11,12 @@ from flydsl.simulator.isa.table import define
 
 # --- between floats, and between floats and integers
 
+
+def saturated_already(convert: Any) -> Any:
+    """An operation that takes the word `modifiers` only because clamp, which saturates, changes nothing."""
+    return lambda b, *operands_and_modifiers: convert(b, *operands_and_modifiers[:-1])
+
+
 for _from, _to in (("f32", "f16"), ("f64", "f32")):
     define(f"v_cvt_{_to}_{_from}", f"{_to} = {_from}", lambda b, x, t=_to: b.fptrunc(x, t))
     define(f"v_cvt_{_from}_{_to}", f"{_from} = {_to}", lambda b, x, t=_from: b.fpext(x, t))
@@ -18,9 +24,10 @@ for _float, _integer in (("f32", "32"), ("f64", "32"), ("f16", "16")):
     _type = f"i{_integer}"
     define(f"v_cvt_{_float}_i{_integer}", f"{_float} = {_type}", lambda b, x, t=_float: b.sitofp(x, t))
     define(f"v_cvt_{_float}_u{_integer}", f"{_float} = {_type}", lambda b, x, t=_float: b.uitofp(x, t))
-    define(f"v_cvt_i{_integer}_{_float}", f"{_type} = {_float}", lambda b, x, t=_type: b.fptosi(x, t))
-    define(f"v_cvt_u{_integer}_{_float}", f"{_type} = {_float}", lambda b, x, t=_type: b.fptoui(x, t))
-define("v_cvt_flr_i32_f32", "i32 = f32", lambda b, x: b.fptosi(b.floor(x), "i32"))
+    _to_integer = f"{_type} = {_float} modifiers"
+    define(f"v_cvt_i{_integer}_{_float}", _to_integer, saturated_already(lambda b, x, t=_type: b.fptosi(x, t)))
+    define(f"v_cvt_u{_integer}_{_float}", _to_integer, saturated_already(lambda b, x, t=_type: b.fptoui(x, t)))
+define("v_cvt_flr_i32_f32", "i32 = f32 modifiers", saturated_already(lambda b, x: b.fptosi(b.floor(x), "i32")))
 
 
 def _nearest_integer(b: Builder, x: Value) -> Value:
@@ -28,7 +35,7 @@ def _nearest_integer(b: Builder, x: Value) -> Value:
     return b.fptosi(b.floor(b.fadd(b.fpext(x, "f64"), b.const("f64", 0.5))), "i32")
 
 
-define("v_cvt_rpi_i32_f32", "i32 = f32", _nearest_integer)
+define("v_cvt_rpi_i32_f32", "i32 = f32 modifiers", saturated_already(_nearest_integer))
 
 
 def byte_of(b: Builder, x: Value, position: int) -> Value:
@@ -112,7 +119,8 @@ for _letter, _signed in (("i", True), ("u", False)):
             f"i32 = {_type} {_type}",
             _pair_of(_normalized(_type, signed=_signed)),
         )
-    define(f"v_cvt_norm_{_letter}16_f16", "i16 = f16", _normalized("f16", signed=_signed))
+    _convert = saturated_already(_normalized("f16", signed=_signed))
+    define(f"v_cvt_norm_{_letter}16_f16", "i16 = f16 modifiers", _convert)
 
 
 def _insert_byte(b: Builder, x: Value, position: Value, old: Value) -> Value:
@@ -123,7 +131,7 @@ def _insert_byte(b: Builder, x: Value, position: Value, old: Value) -> Value:
     return b.or_(b.and_(old, b.not_(b.shl(largest, at))), b.shl(value, at))
 
 
-define("v_cvt_pk_u8_f32", "i32 = f32 i32 i32", _insert_byte)
+define("v_cvt_pk_u8_f32", "i32 = f32 i32 i32 modifiers", saturated_already(_insert_byte))
 define("v_cvt_pkaccum_u8_f32", "i32 = f32 i32 dst", _insert_byte)
 
 

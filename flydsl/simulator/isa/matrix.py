@@ -8,8 +8,8 @@ matrix. With e counting the elements in a lane's registers:
 - C and D of f64: j is lane mod N, and rows go round the lane groups, one per register.
 
 Accumulation: products are exact and summed in f64, k ascending (i8: in integers), then C is added, then the sum is
-rounded once to the type of D; f64 is one fma per k, ascending, from C on. A NaN is the default one. The ISA documents neither the order nor the
-intermediate rounding of hardware, so the last bit of an f32 result may differ from it.
+rounded once to the type of D; f64 is one fma per k, ascending, from C on. A NaN is the default one. The ISA documents
+neither the order nor the intermediate rounding of hardware, so the last bit of an f32 result may differ from it.
 """
 
 from __future__ import annotations
@@ -70,12 +70,10 @@ class MatrixShape:
         return index // (self.m * self.n // LANES), rows_per_step * (within // 4) + 4 * group + within % 4, column
 
 
-def _round_to_xf32(b: Builder, x: Value) -> Value:
-    """An f32 with 10 bits of mantissa, to nearest even."""
-    bits = b.bitcast(x, "i32")
-    odd = b.and_(b.lshr(bits, b.const("i32", 13)), b.const("i32", 1))
-    rounded = b.and_(b.add(bits, b.add(b.const("i32", 0xFFF), odd)), b.const("i32", ~0x1FFF))
-    return b.select(b.fcmp("uno", x, x), x, b.bitcast(rounded, "f32"))
+def _cut_to_xf32(b: Builder, x: Value) -> Value:
+    """An f32 with 10 bits of mantissa: the others are cut off (AMD notes the bias in rocm-libraries)."""
+    cut = b.and_(b.bitcast(x, "i32"), b.const("i32", ~0x1FFF))
+    return b.select(b.fcmp("uno", x, x), x, b.bitcast(cut, "f32"))
 
 
 def _elements(b: Builder, registers: tuple[Value, ...], format_: str) -> list[Value]:
@@ -87,7 +85,7 @@ def _elements(b: Builder, registers: tuple[Value, ...], format_: str) -> list[Va
         return [b.bitcast(r, "f64") for r in registers]
     if format_ in ("f32", "xf32"):
         floats = [b.bitcast(r, "f32") for r in registers]
-        return [_round_to_xf32(b, x) if format_ == "xf32" else b.canonicalize(x) for x in floats]
+        return [_cut_to_xf32(b, x) if format_ == "xf32" else b.canonicalize(x) for x in floats]
     if format_ in ("f16", "bf16"):
         halves = [half for r in registers for half in (r, b.lshr(r, b.const("i32", 16)))]
         return [to_float(b, b.trunc(half, "i16"), format_) for half in halves]
@@ -133,8 +131,12 @@ def _mfma(shape: MatrixShape, a_format: str, b_format: str) -> Any:
         elif modifiers.flag("blgp"):
             source = [_broadcast_lane(lane, modifiers.integer("blgp")) for lane in range(LANES)]
             b_elements = [b.permute_constant(x, source) for x in b_elements]
-        if modifiers.flag("cbsz"):
-            cbsz, abid = modifiers.integer("cbsz"), modifiers.integer("abid")
+        cbsz, abid = modifiers.integer("cbsz"), modifiers.integer("abid")
+        if 1 << cbsz > shape.blocks or (cbsz and abid >= 1 << cbsz):
+            raise NotImplementedError(
+                f"cbsz:{cbsz} abid:{abid} of {shape.blocks} blocks, which the ISA does not define"
+            )
+        if cbsz:
             source = [_broadcast_block(lane, shape, cbsz, abid) for lane in range(LANES)]
             a_elements = [b.permute_constant(x, source) for x in a_elements]
         return b.matmul(a_elements, b_elements, c, shape)

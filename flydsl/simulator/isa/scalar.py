@@ -302,29 +302,36 @@ for _bits in (32, 64):
         lambda b, x, i, t=_type: b.not_(nonzero(b, b.and_(x, _bit(t, b, i)), t)),
     )
 
-# --- the MODE register, the only hardware register that means something here
+# --- hardware registers: MODE, and where a wave runs, which here is always the same place
+
+_MODE = ("HW_REG_MODE", "1")
+_PLACES = ("HW_REG_HW_ID", "4", "HW_REG_XCC_ID", "20")
 
 
-def _mode_field(text: str) -> tuple[int, int]:
-    """Offset and width of `hwreg(HW_REG_MODE, offset, width)`."""
+def _field(text: str) -> tuple[str, int, int]:
+    """Name, offset and width of `hwreg(HW_REG_MODE, offset, width)`."""
     inside = [word.strip() for word in text.removeprefix("hwreg(").removesuffix(")").split(",")]
-    if inside[0] not in ("HW_REG_MODE", "1"):
-        raise NotImplementedError(f"hardware register {inside[0]}")
-    return (int(inside[1]), int(inside[2])) if len(inside) == 3 else (0, 32)
+    return (inside[0], int(inside[1], 0), int(inside[2], 0)) if len(inside) == 3 else (inside[0], 0, 32)
 
 
 def _set_mode(b: Builder, register: str, value: Value) -> None:
-    offset, width = _mode_field(register)
+    name, offset, width = _field(register)
+    if name not in _MODE:
+        raise NotImplementedError(f"writing the hardware register {name}")
     field = ((1 << width) - 1) << offset
     placed = b.and_(b.shl(value, b.const("i32", offset)), b.const("i32", field))
     b.write_mode(b.or_(b.and_(b.read_mode(), b.const("i32", ~field)), placed))
 
 
-def _get_mode(b: Builder, register: str) -> Value:
-    offset, width = _mode_field(register)
+def _get_register(b: Builder, register: str) -> Value:
+    name, offset, width = _field(register)
+    if name in _PLACES:
+        return b.const("i32", 0)  # slot, SIMD, compute unit and XCC number 0
+    if name not in _MODE:
+        raise NotImplementedError(f"hardware register {name}")
     return b.and_(b.lshr(b.read_mode(), b.const("i32", offset)), b.const("i32", (1 << width) - 1))
 
 
 define("s_setreg_b32", "= word i32", _set_mode)
 define("s_setreg_imm32_b32", "= word i32", _set_mode)
-define("s_getreg_b32", "i32 = word", _get_mode)
+define("s_getreg_b32", "i32 = word", _get_register)

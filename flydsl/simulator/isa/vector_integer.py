@@ -121,21 +121,27 @@ for _letter, _extend in (("u", "zext"), ("i", "sext")):
 
 
 def _mad_wide(extend: str) -> Any:
-    """64-bit multiply-add; the mask is bit 64 of the exact sum: the carry, or the sign."""
+    """64-bit multiply-add; the mask is bit 64 of the exact sum: the carry, or the sign. The clamp modifier saturates
+    the number, not the mask."""
 
-    def evaluate(b: Builder, x: Value, y: Value, z: Value) -> tuple[Value, Value]:
+    def evaluate(b: Builder, x: Value, y: Value, z: Value, modifiers: Any) -> tuple[Value, Value]:
         product = mul_wide(b, x, y, extend)
         total = b.add(product, z)
         if extend == "zext":
-            return total, b.icmp("ult", total, product)
+            carry = b.icmp("ult", total, product)
+            return b.select(carry, b.const("i64", -1), total) if modifiers.flag("clamp") else total, carry
         overflow = b.and_(b.xor(product, total), b.xor(z, total))
-        return total, b.icmp("slt", b.xor(total, overflow), b.const("i64", 0))
+        sign = b.icmp("slt", b.xor(total, overflow), b.const("i64", 0))
+        if modifiers.flag("clamp"):
+            extreme = b.select(sign, b.const("i64", -1 << 63), b.const("i64", (1 << 63) - 1))
+            total = b.select(b.icmp("slt", overflow, b.const("i64", 0)), extreme, total)
+        return total, sign
 
     return evaluate
 
 
-define("v_mad_u64_u32", "i64 mask = i32 i32 i64", _mad_wide("zext"))
-define("v_mad_i64_i32", "i64 mask = i32 i32 i64", _mad_wide("sext"))
+define("v_mad_u64_u32", "i64 mask = i32 i32 i64 modifiers", _mad_wide("zext"))
+define("v_mad_i64_i32", "i64 mask = i32 i32 i64 modifiers", _mad_wide("sext"))
 
 
 # --- bits

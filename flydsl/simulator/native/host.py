@@ -5,13 +5,14 @@ fixed *tiers*: the same IR gives the same machine code on all CPUs of a tier, wh
 may use is listed, not what it may not:
 
 - x86-64: the levels v3 (AVX2, FMA, F16C) and v4 (AVX-512 F, BW, CD, DQ, VL). All of their float instructions are those
-  of IEEE 754 to the bit. Arithmetic on f16 (AVX512-FP16) and bf16 is in neither: LLVM's conversions of f16 NaNs to integers
-  are wrong with it, and bf16 instructions flush denormals. An f16 is widened, which is exact, and rounded once.
+  of IEEE 754 to the bit. Arithmetic on f16 (AVX512-FP16) and bf16 is in neither: LLVM's conversions of f16 NaNs to
+  integers are wrong with it, and bf16 instructions flush denormals. An f16 is widened, which is exact, and rounded
+  once.
 - arm64: what every ARMv8 has (NEON, with FMA and conversions of f16), and not the arithmetic on f16 of ARMv8.2.
 
 Where CPUs of these tiers differ in spite of IEEE 754 is in NaNs: which operand's an operation passes on, and the sign
-of a new one. Therefore the builder says so itself (`settle_nan`). No flag allows LLVM to reassociate or
-to contract, except a product that is exact; no function of a mathematical library is called (`elementary`).
+of a new one. Therefore the builder says so itself (`settle_nan`). No flag allows LLVM to reassociate or to contract,
+except a product that is exact; no function of a mathematical library is called (`elementary`).
 """
 
 from __future__ import annotations

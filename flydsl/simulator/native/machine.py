@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from flydsl.simulator.counters.lockstep import CountingMachine
 from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import InstructionLimit
+from flydsl.simulator.float_environment import ieee_floats
 from flydsl.simulator.lockstep import Machine, Step, limit_error
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
@@ -29,9 +29,9 @@ from flydsl.simulator.waves import Dim3
 Array = np.ndarray[Any, Any]
 
 _FIRST_SLICE = 40_000
-_SLICE_SECONDS = 0.02
-_SLICE_INSTRUCTIONS = (10_000, 100_000_000)
-_PATIENCE_SLICES = 4
+_SLICE = 100_000
+"""Instructions, not seconds: which workgroup sees what another one does must not depend on how fast the host is."""
+_PATIENCE_SLICES = 20
 """A workgroup that runs for longer may wait for another one: then that gets a turn, too."""
 _MAX_RESIDENT_WAVES = 512
 
@@ -47,8 +47,10 @@ def run(
 
     counts: what to add to what every instruction does (`counters.raw`), if it is to be counted.
 
-    Results do not depend on `threads` (default: one per core): workgroups start in order, and of several errors that
-    of the first workgroup counts.
+    Results do not depend on `threads` (default: one per core), nor on how fast the host is: of several errors that of
+    the first workgroup counts, and where workgroups use atomics in global memory they run on one thread, start in
+    order and take turns after fixed numbers of instructions. Without atomics a kernel whose workgroups write what
+    others access has a race, here as on a GPU.
     """
     execution = Execution(work, instruction_limit, steps, counts)
     if execution.launch.has_global_atomics:
@@ -154,7 +156,6 @@ class Execution:
                 turns.remove(group)
                 continue
             group.block.budget = budget
-            start = time.perf_counter()
             try:
                 finished = self._continue(group)
             except Exception as error:  # noqa: BLE001 - raised in `run`
@@ -164,7 +165,7 @@ class Execution:
                 executed += group.block.executed
                 turns.remove(group)
                 continue
-            budget = _adapted(budget, time.perf_counter() - start)
+            budget = _SLICE
             self._be_patient(group, turns)
             if after_first_slice:
                 after_first_slice()
@@ -188,15 +189,16 @@ class Execution:
 
     def execute(self, group: WorkgroupSlot) -> None:
         """Execute what a group block holds, and all workgroups that have not started."""
-        group.block.budget = _SLICE_INSTRUCTIONS[1]
+        group.block.budget = _SLICE
         while not self._continue(group):
-            group.block.budget = _SLICE_INSTRUCTIONS[1]
+            group.block.budget = _SLICE
 
     def _continue(self, group: WorkgroupSlot) -> bool:
         """Run one slice of a group. True if it found no more workgroups."""
         before = group.workgroup
         while True:
-            reason = self._run(group.address)
+            with ieee_floats():
+                reason = self._run(group.address)
             if reason == layout.DONE:
                 return True
             if reason == layout.SLICE_OVER:
@@ -255,9 +257,3 @@ class Execution:
 
 def _coordinates(workgroup: int, grid: Dim3) -> Dim3:
     return workgroup % grid[0], workgroup // grid[0] % grid[1], workgroup // (grid[0] * grid[1])
-
-
-def _adapted(budget: int, seconds: float) -> int:
-    """The instructions that take as long as a slice shall."""
-    low, high = _SLICE_INSTRUCTIONS
-    return min(max(int(budget * min(_SLICE_SECONDS / max(seconds, 1e-6), 4)), low), high)

@@ -12,7 +12,7 @@ from flydsl.simulator.native import layout
 from flydsl.simulator.native.handler import HandlerBuilder
 from flydsl.simulator.native.ir import Field, Value, constant
 from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
-from flydsl.simulator.operands import EXEC, M0, VCC
+from flydsl.simulator.operands import EXEC, M0, STATUS_BITS, VCC
 
 FIXED = {"vcc": ("mask", VCC), "vcc_bits": ("i64", VCC), "exec": ("i64", EXEC), "m0": ("i32", M0)}
 """Words of a signature that always mean the same register: its type and number."""
@@ -79,6 +79,9 @@ class Reader:
             return self._immediate(operand, word)
         if operand.kind == "symbol":
             return self._b.const("i32", Field(operand.slot))
+        if operand.kind == "status":
+            bit = self._status_bit(operand)
+            return self._b.bitcast(self._b.zext(bit, "i" + word[1:]), word)
         if operand.kind != "register":
             raise NotImplementedError(f"{operand.text} as {word}")
         return self._register(operand, word)
@@ -87,6 +90,23 @@ class Reader:
         return sum(s is not None for s in self._shape.sources[:position])
 
     # --- registers and constants
+
+    def _status_bit(self, operand: OperandShape) -> Value:
+        register = STATUS_BITS[operand.text]
+        if register is None:
+            return self._b.read_scc()
+        pair = self._scalar(self._b.wave_pointer(4 * register), "i64")
+        return self._b.icmp("eq", pair, constant("i64", 0))
+
+    def _raw(self, operand: OperandShape) -> Value:
+        """A dword from which SDWA or op_sel takes parts."""
+        if operand.kind == "immediate":
+            return self._b.const("i32", Field(operand.slot))
+        if operand.kind == "status":
+            return self._b.zext(self._status_bit(operand), "i32")
+        if operand.kind != "register":
+            raise NotImplementedError(f"{operand.text} of which a part is taken")
+        return self._register(operand, "i32")
 
     def _register(self, operand: OperandShape, word: str, part: int = 0) -> Value:
         b = self._b
@@ -157,7 +177,9 @@ class Reader:
             value = self.plain(operand, word)
         if self._shape.encoding == "dpp" and explicit == 0:
             value = self._dpp(value)
-        return self._signs(value, operand.negate, operand.absolute, word)
+        whole = explicit < 3 and modifiers.bits("neg_lo", 3)[explicit] == 1
+        negates = operand.negate != whole
+        return self._signs(value, negates, operand.absolute, word)
 
     def _signs(self, value: Value, negate: bool, absolute: bool, word: str) -> Value:
         if not (negate or absolute):
@@ -181,19 +203,16 @@ class Reader:
         return low, high
 
     def _packed_part(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> Value:
-        if operand.kind not in ("register", "immediate"):
-            raise NotImplementedError(f"{operand.text} in packed math")
         if word in ("f16", "i16"):
             return self._half(operand, word, half, moves=moves)
-        if operand.kind == "immediate":
-            return self._immediate(operand, word)
-        return self._register(operand, word, half)
+        if operand.kind == "register":
+            return self._register(operand, word, half)
+        return self._b.bitcast(self._raw(operand), word)
 
     def _half(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> Value:
         """`moves`: by DPP."""
         b = self._b
-        raw = b.const("i32", Field(operand.slot)) if operand.kind == "immediate" else self._register(operand, "i32")
-        raw = self._dpp(raw) if moves else raw
+        raw = self._dpp(self._raw(operand)) if moves else self._raw(operand)
         return self._narrow(b.lshr(raw, constant("i32", 16)) if half else raw, word)
 
     def _mix(self, operand: OperandShape, explicit: int) -> Value:
@@ -207,9 +226,9 @@ class Reader:
     def _sdwa(self, operand: OperandShape, word: str, explicit: int) -> Value:
         if word == "mask":
             return self.plain(operand, word)
-        if operand.kind != "register" or word not in ("i32", "f32", "i16", "f16"):
+        if word not in ("i32", "f32", "i16", "f16"):
             raise NotImplementedError(f"sdwa operand {operand.kind} as {word}")
-        raw = self._register(operand, "i32")
+        raw = self._raw(operand)
         kind, _, number = self.modifiers.text(_SDWA_SOURCES[explicit], "DWORD").partition("_")
         if kind != "DWORD":
             narrow = "i8" if kind == "BYTE" else "i16"

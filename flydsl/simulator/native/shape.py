@@ -22,6 +22,7 @@ from flydsl.simulator.operands import (
     ModifierValue,
     Operand,
     Register,
+    StatusBit,
     Symbol,
 )
 from flydsl.simulator.program import Instruction, Program
@@ -38,10 +39,10 @@ _OFFSET_IS_A_PATTERN = {"ds_swizzle_b32"}
 
 @dataclass(frozen=True)
 class OperandShape:
-    """An operand without its number. kind: register, immediate, symbol, label, aperture or keyword.
+    """An operand without its number. kind: register, immediate, symbol, label, aperture, status or keyword.
 
-    file and count are those of a register, text is the name of an aperture or the keyword. `slot` is where the record
-    has the number.
+    file and count are those of a register, text is the name of an aperture or status bit, or the keyword. `slot` is
+    where the record has the number.
     """
 
     kind: str
@@ -141,6 +142,8 @@ class _Binder:
         if isinstance(atom, Symbol):
             self.symbols.append((slot, atom))
             return OperandShape("symbol", slot, "", 1, "", *flags)
+        if isinstance(atom, StatusBit):
+            return OperandShape("status", slot, "", 1, atom.name, *flags)
         kind = "aperture" if isinstance(atom, Aperture) else "keyword"
         assert isinstance(atom, (Aperture, Keyword))
         return OperandShape(kind, slot, "", 1, atom.name if isinstance(atom, Aperture) else atom.text, *flags)
@@ -164,7 +167,8 @@ class _Binder:
             return atom.value
         if type_ == "mi":  # "mix"
             return atom.packed_bits("f16") if modifiers.bits("op_sel_hi", 3)[explicit] else atom.bits("f32")
-        if word in ("f16x2", "i16x2") or (semantics.packed and type_ in ("f16", "i16")):
+        in_parts = semantics.packed or "sdwa" in self._instruction.encoding
+        if word in ("f16x2", "i16x2") or (in_parts and type_ in ("f16", "i16")):
             return atom.packed_bits(type_)
         return atom.bits({"mask": "i64", "offset": "i64", "any": "i32"}.get(type_, type_))
 

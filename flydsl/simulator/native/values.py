@@ -92,9 +92,8 @@ class NativeValues:
         return self._saturating("fptoui", x, type_)
 
     def _saturating(self, operation: str, x: Value, type_: str) -> Value:
-        x = (
-            self._convert("fpext", x, "f32") if x.type == "f16" else x
-        )  # exact; LLVM's own for f16 are wrong on some CPUs
+        """An f16 by way of f32: LLVM's own conversions are wrong on some CPUs."""
+        x = self._convert("fpext", x, "f32") if x.type == "f16" else x
         result = Value("", type_, x.lanes).llvm_type
         prefix = "v64" if x.lanes else ""
         name = f"llvm.{operation}.sat.{prefix}{type_}.{prefix}{x.type}"

@@ -111,8 +111,8 @@ def test_other_threads_run_and_ctrl_c_ends_a_launch(compile_ir: Compile) -> None
         start(compiled, np.zeros(64, "u4"), np.zeros(64, "u4"), 8, instruction_limit=10**12, threads=2)
     ended = time.perf_counter()
     thread.join()
-    assert len(ticks) > 100
-    assert ended - ticks[-1] < 0.5  # alone on the machine it is a twentieth of a second
+    assert len(ticks) > 10
+    assert ended - ticks[-1] < 20  # alone on the machine it is a twentieth of a second; the kernel would take days
     assert threading.active_count() <= before
 
 

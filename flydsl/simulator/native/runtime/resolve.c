@@ -40,12 +40,19 @@ static const Buffer *buffer_at(const Wave *wave, u64 address) {
   return slot < wave->buffer_count ? &wave->buffers[slot] : 0;
 }
 
+// How many bytes from its base an access of `size` bytes may reach in a buffer: to the end of its last dword, or its
+// own. See memory.py.
+static i64 reach(const Buffer *buffer, i64 size) {
+  if (size < 4 || !buffer->size) return buffer->size;
+  return (i64)(((u64)buffer->base + (u64)buffer->size + 3 & ~3ull) - (u64)buffer->base);
+}
+
 // Where `size` bytes at a global address are on the host, or 0. `row_size` bytes of them must lie in one row.
 static u64 host_of(const Wave *wave, u64 address, i64 size, u64 row_size, u64 is_write) {
   const Buffer *buffer = buffer_at(wave, address);
   if (!buffer || (is_write && !buffer->writable)) return 0;
   u64 offset = address - buffer->base;
-  i64 last = buffer->size - size;
+  i64 last = reach(buffer, size) - size;
   if (last < 0 || offset > (u64)last || touches_gap(buffer, offset, row_size)) return 0;
   return buffer->host + offset;
 }
@@ -88,10 +95,10 @@ u64 resolve_global(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *ho
     return 1;
   }
   const Buffer *buffer = buffer_at(wave, wave->workspace->addresses[first_lane(active)]);
-  if (!buffer || (is_write && !buffer->writable) || buffer->size < size) return 0;
+  if (!buffer || (is_write && !buffer->writable) || reach(buffer, size) < size) return 0;
   u64x64 offsets = addresses_of(wave->workspace) - buffer->base;
   u64x64 relevant = mask_of(active) ? offsets : 0;
-  int is_inside = __builtin_reduce_max(relevant) <= (u64)(buffer->size - size);
+  int is_inside = __builtin_reduce_max(relevant) <= (u64)(reach(buffer, size) - size);
   if (!is_inside || (buffer->row_count && some_touch_gap(buffer, relevant, size)))
     return resolve_flat(wave, active, size, is_write, host);
   *(u64x64 *)host = mask_of(active) ? offsets + buffer->host : unused;

@@ -1,0 +1,140 @@
+"""Native code for every tier of CPUs means the same, and needs nothing that a host may not have."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flydsl.errors import ArgumentError
+from flydsl.simulator import Program
+from flydsl.simulator.listing import read_listing
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.native import host
+from flydsl.simulator.native.generate import generate, module_text
+from flydsl.simulator.native.shape import Shape, bind
+
+ROOT = Path(__file__).parents[3]
+DEFAULT_MODE = 0x3F0
+INSTRUCTIONS = """
+v_add_f32 v0, v1, v2
+v_fma_f16 v0, v1, v2, v3
+v_fma_f32 v0, v1, v2, v3
+v_fma_f64 v[0:1], v[2:3], v[4:5], v[6:7]
+v_cvt_i16_f16 v0, v1
+v_cvt_u32_f64 v0, v[2:3]
+v_cvt_f16_f32 v0, v1
+v_cvt_pk_fp8_f32 v0, v1, v2
+v_exp_f32 v0, v1
+v_sin_f16 v0, v1
+v_rsq_f64 v[0:1], v[2:3]
+v_rndne_f16 v0, v1
+v_floor_f64 v[0:1], v[2:3]
+v_ldexp_f64 v[0:1], v[2:3], v4
+v_dot2_f32_f16 v0, v1, v2, v3
+v_bcnt_u32_b32 v0, v1, v2
+v_ffbh_u32 v0, v1
+v_mov_b32_dpp v0, v1 row_shr:3 row_mask:0xf bank_mask:0xf
+ds_bpermute_b32 v0, v1, v2
+global_atomic_pk_add_f16 v0, v1, s[2:3]
+global_load_dwordx4 v[0:3], v4, s[2:3]
+v_mfma_f32_4x4x4_16b_bf16 v[0:3], v[4:5], v[6:7], v[8:11]
+v_mfma_f64_4x4x4_4b_f64 v[0:1], v[8:9], v[10:11], v[16:17]
+"""
+
+
+@cache
+def shapes() -> list[Shape]:
+    program = Program.from_listing({}, read_listing(f"k:\n{INSTRUCTIONS}\ns_endpgm\n"))
+    return [bind(i, program, FloatMode(DEFAULT_MODE)).shape for i in program.instructions]
+
+
+@cache
+def handlers() -> str:
+    """LLVM IR of a module with a handler of each instruction."""
+    return module_text([generate(shape, f"handler{i}") for i, shape in enumerate(shapes())])
+
+
+def assembly(triple: str, tier: host.Tier) -> str:
+    import llvmlite.binding as binding
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    module = binding.parse_assembly(handlers(), binding.create_context())
+    machine = binding.Target.from_triple(triple).create_target_machine(cpu=tier.cpu, features=tier.features, opt=0)
+    return str(machine.emit_assembly(module))
+
+
+TARGETS = [(f"{m}-unknown-linux-gnu", t) for m in ("x86_64", "aarch64") for t in host.TIERS[m]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("triple", "tier"), TARGETS, ids=[t.name for _, t in TARGETS])
+def test_code_for_every_tier_calls_no_library(triple: str, tier: host.Tier) -> None:
+    called = re.findall(r"^\s+(?:callq?|bl|jmp|b|movabsq)\s+\$?([A-Za-z_]\w*)", _text(triple, tier), re.MULTILINE)
+    runtime = re.findall(r"^declare .*?@(\w+)\(", handlers(), re.MULTILINE)
+    assert "leave" in called
+    assert set(called) <= set(runtime)
+
+
+@cache
+def _text(triple: str, tier: host.Tier) -> str:
+    return assembly(triple, tier)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("triple", "tier"), TARGETS, ids=[t.name for _, t in TARGETS])
+def test_no_tier_computes_in_16_bits(triple: str, tier: host.Tier) -> None:
+    """vaddph and its like of AVX512-FP16, fadd v0.8h of ARMv8.2: they are not on every host of a tier."""
+    text = _text(triple, tier)
+    assert not re.findall(r"\bv\w+ph\b(?<!vcvtps2ph)(?<!vcvtph2ps)", text)
+    assert not re.findall(r"\b(?:fadd|fmul|fmla|fcvtz[su])\s+v\d+\.[48]h", text)
+
+
+def test_every_machine_has_tiers_that_it_can_run() -> None:
+    able = host.available_tiers()
+    assert host.tier() in able
+    assert len({t.name for t in able}) == len(able)
+
+
+def test_a_tier_that_this_cpu_has_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_SIMULATOR_HOST", "avx9")
+    with pytest.raises(ArgumentError, match="none of native, "):
+        host.tier.__wrapped__()
+
+
+def test_the_cache_knows_tiers_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    described = set()
+    for tier in host.TIERS["x86_64"]:
+        monkeypatch.setattr(host, "tier", lambda t=tier: t)
+        described.add(host.description())
+    assert len(described) == len(host.TIERS["x86_64"])
+
+
+def other_tiers() -> list[Any]:
+    return [t.name for t in host.available_tiers() if t != host.tier()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", other_tiers())
+def test_the_backends_agree_under_every_tier(tier: str) -> None:
+    """The tests of agreement once more, for the tiers that this run does not use."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "tests/simulator/native/test_agreement.py",
+    ]
+    environment = {**os.environ, "FLYDSL_SIMULATOR_HOST": tier, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
