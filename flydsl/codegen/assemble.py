@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
-from pathlib import Path
 
 from flydsl.arch import Arch
+from flydsl.codegen.scratch import temporary_folder
 from flydsl.errors import CompileError
 from flydsl.ziglang import find_zig
 
@@ -19,8 +18,8 @@ def assemble(listing: str, arch: Arch) -> bytes:
             "LLVM wrote another listing than machine code, and there is no assembler to make them one",
             hint="pip install ziglang",
         )
-    with tempfile.TemporaryDirectory(prefix="flydsl-assemble-") as directory:
-        source, output = Path(directory, "kernel.s"), Path(directory, "kernel.o")
+    with temporary_folder() as directory:
+        source, output = directory / "kernel.s", directory / "kernel.o"
         source.write_text(listing)
         command = [zig, "clang", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch.name}", "-c", "-x", "assembler"]
         done = subprocess.run(

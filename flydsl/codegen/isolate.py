@@ -13,18 +13,21 @@ import os
 import pickle
 import resource
 import signal
-import tempfile
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Generic, NoReturn, TypeVar
 
+from flydsl.codegen.scratch import NoRoomError, temporary_file
 from flydsl.errors import CompileError
 
 T = TypeVar("T")
 
 _STDERR = 2
+# Behind a whole result. Exit status of a child that could not write it: sysexits.h's EX_IOERR.
+_COMPLETE = b"\n"
+_NO_ROOM = 74
 
 
 class ProcessEndedError(CompileError):
@@ -52,10 +55,14 @@ class Isolated(Generic[T]):
             status = _wait(self._pid)
             self._stderr.seek(0)
             output = self._stderr.read().decode("utf-8", "replace").strip()
-            if status != 0:
-                raise ProcessEndedError(output)
             self._result.seek(0)
-            return pickle.load(self._result), output
+            content = self._result.read()
+            if os.waitstatus_to_exitcode(status) == _NO_ROOM:
+                raise NoRoomError(output or "no space left")
+            # The last byte says that all of it is there, also where somebody else has fetched the child's status.
+            if status != 0 or not content.endswith(_COMPLETE):
+                raise ProcessEndedError(output)
+            return pickle.loads(content), output
 
 
 def start_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> Isolated[T]:
@@ -65,7 +72,7 @@ def start_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextMan
     thread's half-done call is copied.
     """
     # Files, not pipes: nobody has to read while the child writes, and a third process cannot hold an end open.
-    result, stderr = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - Isolated closes them
+    result, stderr = temporary_file(), temporary_file()
     pid = 0
     try:
         with lock, _interrupt_afterwards():
@@ -121,24 +128,40 @@ def _run_child(work: Callable[[], Any], result: IO[bytes], stderr: IO[bytes]) ->
         faulthandler.disable()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.dup2(stderr.fileno(), _STDERR)
-        pickle.dump(work(), result, protocol=pickle.HIGHEST_PROTOCOL)
-        result.flush()
-        status = 0
+        content = pickle.dumps(work(), protocol=pickle.HIGHEST_PROTOCOL)
+        status = _write(content + _COMPLETE, result)
+    except NoRoomError:  # of work that is itself isolated
+        status = _NO_ROOM
     finally:  # nothing of the parent's (buffers, exit handlers, notebook sockets) may run a second time
-        if status:
-            os.write(_STDERR, traceback.format_exc(limit=0).encode())
+        with contextlib.suppress(OSError):
+            if status not in (0, _NO_ROOM):
+                os.write(_STDERR, traceback.format_exc(limit=0).encode())
         os._exit(status)
+
+
+def _write(content: bytes, result: IO[bytes]) -> int:
+    """Write what comes back; the exit status."""
+    try:
+        result.write(content)
+        result.flush()
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.write(_STDERR, str(error).encode())
+        return _NO_ROOM
+    return 0
 
 
 def _wait(pid: int) -> int:
     try:
         return os.waitpid(pid, 0)[1]
+    except ChildProcessError:  # the user's SIGCHLD is ignored, or another waitpid was faster: it has ended
+        return 0
     except BaseException:  # a KeyboardInterrupt, mostly: do not leave the child behind
         _end(pid)
         raise
 
 
 def _end(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
         os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+        os.waitpid(pid, 0)

@@ -6,11 +6,11 @@ import glob
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from flydsl import env
+from flydsl.codegen.scratch import temporary_folder
 from flydsl.errors import CompileError
 from flydsl.ziglang import find_zig
 
@@ -68,8 +68,8 @@ def _versioned_names() -> list[str]:
 def _run(linker: Linker, obj: bytes, keep_debug_info: bool) -> bytes | str:
     """The linked bytes, or the linker's message."""
     strip = () if keep_debug_info else ("--strip-debug",)
-    with tempfile.TemporaryDirectory(prefix="flydsl-link-") as directory:
-        source, output = Path(directory, "kernel.o"), Path(directory, "kernel.hsaco")
+    with temporary_folder() as directory:
+        source, output = directory / "kernel.o", directory / "kernel.hsaco"
         source.write_bytes(obj)
         command = [*linker, "-shared", "--no-undefined", *strip, str(source), "-o", str(output)]
         try:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from flydsl.arch import Arch
-from flydsl.codegen import barriers
+from flydsl.codegen import barriers, half_vectors, indexed_writes
 from flydsl.codegen.isolate import ProcessEndedError, start_isolated
 from flydsl.errors import CompileError, SourceLocation
 
@@ -107,6 +107,10 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes, st
         return str(error).strip()
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=opt_level))
     builder.getModulePassManager().run(module, builder)
+    if "half" in llvm_ir:
+        module = binding.parse_assembly(half_vectors.with_opaque_zeros(str(module)), binding.create_context())
+    if indexed_writes.may_be_lost(llvm_ir):
+        binding.set_option("", indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER)  # for this process: it ends with the module
     bitcode = module.as_bitcode()
     emitter = _target_machine(arch, opt_level)
     emitter.set_asm_verbosity(True)

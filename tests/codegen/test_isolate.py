@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import subprocess
@@ -12,10 +14,18 @@ from typing import NoReturn
 
 import pytest
 
-from flydsl.codegen.isolate import ProcessEndedError, run_isolated
+from flydsl.codegen.isolate import ProcessEndedError, run_isolated, start_isolated
+from flydsl.codegen.scratch import NoRoomError, temporary_folder
 
 ROOT = Path(__file__).parents[2]
 LOCK = threading.RLock()
+
+
+class FullFile(io.FileIO):
+    """A file on a disk without room."""
+
+    def write(self, _: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def fail() -> NoReturn:
@@ -84,13 +94,14 @@ def test_an_interrupt_ends_the_child_too() -> None:
 def test_an_interrupt_during_the_fork_is_not_lost() -> None:
     """Python prints what its hooks at a fork raise, and goes on."""
     script = """
-        import os, signal, threading
+        import os, signal, threading, time
         from flydsl.codegen.isolate import run_isolated
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may have it ignored
         os.register_at_fork(before=lambda: signal.raise_signal(signal.SIGINT))
         handler = signal.getsignal(signal.SIGINT)
         try:
-            run_isolated(signal.pause, lock=threading.RLock())
+            run_isolated(lambda: time.sleep(30), lock=threading.RLock())
         except KeyboardInterrupt:
             print("interrupted")
         assert signal.getsignal(signal.SIGINT) is handler
@@ -109,3 +120,45 @@ def test_an_interrupt_during_the_fork_is_not_lost() -> None:
     )
     assert done.stdout.split("\n")[:2] == ["interrupted", "no child is left"]
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("way", ["ignored", "waited for elsewhere"])
+def test_somebody_else_may_fetch_the_childs_status(way: str) -> None:
+    previous = signal.signal(signal.SIGCHLD, signal.SIG_IGN if way == "ignored" else signal.SIG_DFL)
+    try:
+        whole, ended = (start_isolated(work, lock=LOCK) for work in (lambda: "whole", exit_with_words))
+        if way != "ignored":
+            os.waitpid(-1, 0)
+            os.waitpid(-1, 0)
+        assert whole.result() == ("whole", "")
+        with pytest.raises(ProcessEndedError, match="last words"):
+            ended.result()
+    finally:
+        signal.signal(signal.SIGCHLD, previous)
+
+
+def test_no_room_for_the_result_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flydsl.codegen.isolate.temporary_file", lambda: FullFile(os.memfd_create("full"), "r+"))
+    with pytest.raises(NoRoomError, match="No space left"):
+        run_isolated(lambda: "something", lock=LOCK)
+
+
+def test_no_room_for_the_result_of_isolated_work_in_isolated_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work() -> object:
+        monkeypatch.setattr("flydsl.codegen.isolate.temporary_file", lambda: FullFile(os.memfd_create("full"), "r+"))
+        return run_isolated(lambda: "something", lock=LOCK)
+
+    with pytest.raises(NoRoomError, match="TMPDIR"):
+        run_isolated(work, lock=LOCK)
+
+
+def test_no_temporary_folder_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> NoReturn:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    monkeypatch.setattr("tempfile.TemporaryDirectory", full)
+    with pytest.raises(NoRoomError, match="No usable"):
+        run_isolated(lambda: "something", lock=LOCK)
+    with pytest.raises(NoRoomError, match="No usable"), temporary_folder():
+        pass

@@ -1,0 +1,20 @@
+"""A write to a vector at an index that is known when the kernel runs only.
+
+LLVM 22.1 makes compares of the index of it. Where the index has a single bit, as in `i & 1`, one may be "is 0" and
+another "is not 0", and `SIInstrInfo::optimizeCompareInstr`, part of the peephole optimizer, makes both the first: a
+write is lost, or goes to two elements. Without the optimizer a scalar compare or two are left that it would fold.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Register memory, of which LLVM makes vectors; and vectors that are indexed at run time as they are.
+_INDEXED = re.compile(r"= alloca |= insertelement [^\n]*, i\d+ %")
+
+WITHOUT_PEEPHOLE_OPTIMIZER = "-disable-peephole"
+
+
+def may_be_lost(llvm_ir: str) -> bool:
+    """Whether LLVM IR text writes to a vector at an index that is not a constant, as it is or after optimization."""
+    return _INDEXED.search(llvm_ir) is not None
