@@ -13,8 +13,8 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Wh
 `checks.checking` turns more checks on; `stepper.Simulation` runs a launch instruction by instruction.
 
 How to read this package: `listing` and `program` decode, `admission` says which operands an instruction may have,
-`isa/` is the table of semantics (COVERAGE.md lists it), `builder` its vocabulary, `memory` the address space, `dispatch` what
-a launch gives its waves, `launch` the entrance.
+`isa/` is the table of semantics (COVERAGE.md lists it), `builder` its vocabulary, `memory` the address space,
+`dispatch` what a launch gives its waves, `launch` the entrance.
 
 Two backends execute the table. The lock-step one is a machine of numpy arrays, slow and easy to follow; it is the
 oracle of the other and steps through programs: `waves` is the state; `numpy_values` (with `exact`, `rounding`,
@@ -45,7 +45,7 @@ from flydsl.simulator.errors import (
     UnsupportedMode,
 )
 from flydsl.simulator.launch import launch, prepare
-from flydsl.simulator.loading import LoadedKernel, LoadedModule, load
+from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.stepper import Simulation
@@ -64,6 +64,7 @@ __all__ = [
     "Program",
     "RegisterFault",
     "Simulation",
+    "Struct",
     "Trap",
     "UninitializedLds",
     "UninitializedRegister",
