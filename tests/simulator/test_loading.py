@@ -15,6 +15,7 @@ from flydsl import simulator
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation
 from flydsl.hsaco import HsacoError
 from flydsl.simulator import LdsRace, ListingError, MemoryFault, UnknownInstruction, checking
+from tests.metadata import metadata_of, with_metadata
 from tests.simulator import mistaken_kernels as kernels
 
 ROOT = Path(__file__).parents[2]
@@ -415,3 +416,22 @@ def test_a_listing_may_not_name_what_is_no_file_for_its_source(files: Path) -> N
     os.mkfifo(files / "pipe")
     for name in (files / "pipe", "/dev/zero", "\0"):
         assert SourceLocation(str(name), 1).source_line is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({".vgpr_count": 600}, "600 VGPRs and 0 AGPRs by its metadata, and by its descriptor 8 of both"),
+        ({".vgpr_count": 520, ".agpr_count": 512}, "5 VGPRs and 512 AGPRs by its metadata"),
+        ({".private_segment_fixed_size": 1 << 30}, "1073741824 bytes of scratch; a thread has at most 131056"),
+        ({".group_segment_fixed_size": 1 << 30}, "1073741824 bytes of LDS; there are 65536"),
+        ({".wavefront_size": 32}, "waves of 32 lanes"),
+    ],
+)
+def test_a_code_object_that_asks_for_what_no_device_has(files: Path, changes: dict[str, int], message: str) -> None:
+    data = (files / "scale.hsaco").read_bytes()
+    header, metadata = metadata_of(data)
+    metadata["amdhsa.kernels"][0].update(changes)
+    kernel = simulator.load(with_metadata(data, header, metadata), files / "scale.s").kernel("scale")
+    with pytest.raises(LaunchError, match=message):
+        kernel.launch((1, 1, 1), (64, 1, 1), [*operands(), 2.0, 100, np.float16(0), 0])
