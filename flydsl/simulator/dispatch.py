@@ -115,7 +115,7 @@ class Dispatch:
                 raise LaunchError(
                     f"a constant holds the address of {relocation.symbol}, which the module does not define"
                 )
-            address = symbols[relocation.symbol] + relocation.addend
+            address = (symbols[relocation.symbol] + relocation.addend) & 0xFFFF_FFFF_FFFF_FFFF
             where = slice(relocation.offset, relocation.offset + 8)
             buffer.data[where] = np.frombuffer(struct.pack("<Q", address), np.uint8)
 
