@@ -13,7 +13,8 @@ import ziglang
 from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.codegen.link import link
 from flydsl.errors import CompileError, FlyError
-from flydsl.hsaco import Hsaco, KernelDescriptor, UserSgpr, decode_kernel_descriptor, read_hsaco
+from flydsl.hsaco import Hsaco, HsacoError, KernelDescriptor, UserSgpr, decode_kernel_descriptor, read_hsaco
+from tests.metadata import metadata_of, with_metadata
 
 TRIPLE = "amdgcn-amd-amdhsa"
 ZIG = Path(ziglang.__file__).parent / "zig"
@@ -239,6 +240,58 @@ def test_damaged_bytes_never_escape_as_another_error(code_objects: dict[str, tup
             outcomes.add(type(error))
     assert Hsaco in outcomes
     assert len(outcomes) == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (".vgpr_count", -1),
+        (".vgpr_count", 5000),
+        (".vgpr_count", "64"),
+        (".vgpr_count", 1),  # fewer than AGPRs
+        (".agpr_count", 1 << 40),
+        (".agpr_count", 1.5),
+        (".agpr_count", 3),  # which leaves more VGPRs than the symbol says
+        (".sgpr_count", None),
+        (".kernarg_segment_size", 1 << 31),
+        (".kernarg_segment_size", 8),  # less than the arguments take
+        (".group_segment_fixed_size", -4),
+        (".private_segment_fixed_size", 1 << 33),
+        (".max_flat_workgroup_size", True),
+        (".reqd_workgroup_size", [64, 1]),
+        (".reqd_workgroup_size", [64, 1, "1"]),
+        (".reqd_workgroup_size", [0, 1, 1]),
+        (".args", [{".offset": -8, ".size": 8, ".value_kind": "by_value"}]),
+        (".args", [{".offset": 1 << 20, ".size": 8, ".value_kind": "by_value"}]),
+        (".args", [5]),
+        (".symbol", "other.kd"),
+    ],
+)
+def test_every_field_of_the_metadata_is_checked(
+    code_objects: dict[str, tuple[str, bytes]], key: str, value: object
+) -> None:
+    data = code_objects["gfx942"][1]
+    header, metadata = metadata_of(data)
+    metadata["amdhsa.kernels"][0][key] = value
+    with pytest.raises(HsacoError):
+        read_hsaco(with_metadata(data, header, metadata))
+
+
+def test_sections_that_overlap(code_objects: dict[str, tuple[str, bytes]]) -> None:
+    """A file of some kilobytes could have the reader look at gigabytes."""
+    data = bytearray(code_objects["gfx942"][1])
+    (table,), (count,) = struct.unpack_from("<Q", data, 40), struct.unpack_from("<H", data, 60)
+    for header in range(table + 64, table + 64 * count, 64):
+        struct.pack_into("<QQ", data, header + 24, 0, len(data))
+    with pytest.raises(HsacoError, match="the sections of the code object take"):
+        read_hsaco(bytes(data))
+
+
+def test_a_descriptor_that_asks_for_more_user_sgprs_than_it_has() -> None:
+    descriptor = bytearray(64)
+    struct.pack_into("<HH", descriptor, 56, 0, 127)  # kernarg preload
+    with pytest.raises(HsacoError, match="0 user SGPRs"):
+        decode_kernel_descriptor(bytes(descriptor), "gfx942")
 
 
 def test_known_architectures_are_all_covered(code_objects: dict[str, tuple[str, bytes]]) -> None:

@@ -45,7 +45,7 @@ from flydsl.simulator.errors import (
     UnsupportedMode,
 )
 from flydsl.simulator.launch import launch, prepare
-from flydsl.simulator.loading import LoadedKernel, LoadedModule, load
+from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.stepper import Simulation
@@ -64,6 +64,7 @@ __all__ = [
     "Program",
     "RegisterFault",
     "Simulation",
+    "Struct",
     "Trap",
     "UninitializedLds",
     "UninitializedRegister",

@@ -26,6 +26,16 @@ _DYNAMIC_STACK_BYTES = 4096
 """What a thread gets beyond the fixed size where the code object says that its stack grows."""
 
 
+_NOT_GIVEN = {
+    "hidden_hostcall_buffer": "calls of the host, by printf and failed assertions",
+    "hidden_printf_buffer": "printf of OpenCL",
+    "hidden_heap_v1": "malloc on the device",
+    "hidden_default_queue": "kernels that launch kernels",
+    "hidden_completion_action": "kernels that launch kernels",
+    "hidden_multigrid_sync_arg": "synchronization of several grids",
+}
+
+
 @dataclass(frozen=True)
 class LaunchStatistics:
     """What a launch executed: waves, and instructions summed over the waves."""
@@ -67,6 +77,7 @@ class Dispatch:
         self.entry = program.labels[kernel.name]
         self.mode = FloatMode.of(kernel.descriptor)
         self.memory = memory.copy()
+        self.memory.null_hint = _null_hint(kernel)
         self.symbols = self._map_symbols(program)
         self._kernarg = _complete_kernarg(kernel, kernarg, _hidden_arguments(grid, block, lds))
         kernarg_address = self._map("kernarg", "kernel arguments", self._kernarg)
@@ -104,7 +115,7 @@ class Dispatch:
                 raise LaunchError(
                     f"a constant holds the address of {relocation.symbol}, which the module does not define"
                 )
-            address = symbols[relocation.symbol] + relocation.addend
+            address = (symbols[relocation.symbol] + relocation.addend) & 0xFFFF_FFFF_FFFF_FFFF
             where = slice(relocation.offset, relocation.offset + 8)
             buffer.data[where] = np.frombuffer(struct.pack("<Q", address), np.uint8)
 
@@ -204,7 +215,7 @@ def _complete_kernarg(kernel: KernelInfo, explicit: bytes, hidden: dict[str, int
     segment = bytearray(explicit.ljust(-(-kernel.kernarg_bytes // 16) * 16, b"\0"))
     for argument in kernel.args:
         if argument.kind in hidden:
-            value = hidden[argument.kind].to_bytes(argument.size, "little")
+            value = (hidden[argument.kind] & ((1 << 8 * argument.size) - 1)).to_bytes(argument.size, "little")
             segment[argument.offset : argument.offset + argument.size] = value
     return bytes(segment)
 
@@ -223,6 +234,15 @@ def _hidden_arguments(grid: Dim3, block: Dim3, lds: LdsSize) -> dict[str, int]:
         hidden[f"hidden_remainder_{axis}"] = 0
         hidden[f"hidden_global_offset_{axis}"] = 0
     return hidden
+
+
+def _null_hint(kernel: KernelInfo) -> str | None:
+    """Of what a kernel asks for, what is 0 here and used as an address."""
+    wanted = {argument.kind for argument in kernel.args}
+    for kind, purpose in _NOT_GIVEN.items():
+        if kind in wanted:
+            return f"the kernel asks for {kind} ({purpose}), which the simulator does not give: it is a null pointer"
+    return None
 
 
 def _packet(kernel: KernelInfo, grid: Dim3, block: Dim3, lds: LdsSize) -> bytes:

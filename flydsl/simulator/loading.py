@@ -20,6 +20,7 @@ from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import ListingError
 from flydsl.simulator.launch import launch, prepare
 from flydsl.simulator.listing_check import check_listing as compare
+from flydsl.simulator.listing_data import page_aligned
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.stepper import Simulation
@@ -72,6 +73,37 @@ def _read_text(path: Path) -> str:
         raise ListingError(f"{path.name} is not text, and so no listing", hint=_HOW_TO_GET_ONE) from None
 
 
+@dataclass(frozen=True, eq=False)
+class Struct:
+    """What an argument holds where that is more than one array or number: a struct, or a table of pointers.
+
+    Struct(a, b, c) is three addresses; Struct(a, np.int32(4), None) an address, a number and a null pointer. For a
+    value the parts lie in the argument itself; for a pointer they are memory that it points to, which the kernel may
+    not write. Parts: C-contiguous arrays, None, numbers with a size, bytes (padding has to be written out: nothing is
+    aligned here) and other Structs, whose parts go in their place.
+    """
+
+    parts: tuple[Any, ...]
+
+    def __init__(self, *parts: Any) -> None:
+        object.__setattr__(self, "parts", parts)
+
+    def content(self, name: str, memory: Memory) -> bytes:
+        """The bytes; the arrays are mapped into memory. ArgumentError for what does not say its size."""
+        return b"".join(self._part(f"{name}[{i}]", part, memory) for i, part in enumerate(self.parts))
+
+    def _part(self, name: str, part: Any, memory: Memory) -> bytes:
+        if part is None:
+            return bytes(8)
+        if isinstance(part, Struct):
+            return part.content(name, memory)
+        if isinstance(part, np.ndarray):
+            return _address(name, part, memory)
+        if isinstance(part, (np.generic, bytes)):
+            return part if isinstance(part, bytes) else part.tobytes()
+        raise ArgumentError(f"{name}: {part!r} does not say its size", hint="give a numpy number such as np.int32(1)")
+
+
 @dataclass(frozen=True)
 class LoadedModule:
     """A code object that is ready to run."""
@@ -105,7 +137,8 @@ class LoadedKernel:
 
         args: in the order of `parameters`. A C-contiguous numpy array for a pointer, which the kernel reads and writes
         in place; for a value a number with a size (np.float32(2), np.int64(5)), a Python int or float for 4 or 8 bytes,
-        or its bytes. ArgumentError for what does not fit; what a launch raises.
+        or its bytes; `Struct` for either, where the addresses of arrays are inside. ArgumentError for what does not
+        fit; what a launch raises.
         """
         memory = Memory()
         kernarg = self._kernarg(args, memory)
@@ -141,13 +174,31 @@ def _packed(parameter: KernelArg, value: Any, memory: Memory) -> bytes:
     if isinstance(value, np.ndarray):
         if parameter.size != 8:
             raise ArgumentError(f"{parameter.name} has {parameter.size} bytes: it is no pointer, and got an array")
-        return struct.pack("<Q", memory.map_array(value, name=parameter.name, writable=value.flags.writeable))
+        return _address(parameter.name, value, memory)
+    if isinstance(value, Struct):
+        return _packed_struct(parameter, value, memory)
     if parameter.kind == "global_buffer":
-        raise ArgumentError(f"{parameter.name} is a pointer and takes a numpy array, not {value!r}")
+        raise ArgumentError(f"{parameter.name} is a pointer and takes a numpy array or a Struct, not {value!r}")
     data = _value_bytes(parameter, value)
     if len(data) != parameter.size:
         raise ArgumentError(f"{parameter.name} has {parameter.size} bytes; {value!r} has {len(data)}")
     return data
+
+
+def _packed_struct(parameter: KernelArg, value: Struct, memory: Memory) -> bytes:
+    content = value.content(parameter.name, memory)
+    if parameter.kind == "global_buffer":
+        label = f"Struct of {len(value.parts)} parts"
+        return struct.pack(
+            "<Q", memory.map_array(page_aligned(content), name=parameter.name, label=label, writable=False)
+        )
+    if len(content) != parameter.size:
+        raise ArgumentError(f"{parameter.name} has {parameter.size} bytes; the parts of its Struct have {len(content)}")
+    return content
+
+
+def _address(name: str, array: np.ndarray[Any, Any], memory: Memory) -> bytes:
+    return struct.pack("<Q", memory.map_array(array, name=name, writable=array.flags.writeable))
 
 
 def _value_bytes(parameter: KernelArg, value: Any) -> bytes:

@@ -23,6 +23,7 @@ from flydsl.simulator.gaps import Rows
 SLOT_SHIFT = 36
 _SLOT_MIDDLE = 1 << (SLOT_SHIFT - 1)
 _SLOT_COUNT = 1 << (47 - SLOT_SHIFT)  # user addresses have 47 bits
+NEAR_NULL_BYTES = 1 << 16
 THROUGH_SWIZZLED_RESOURCE = 1 << 62
 """Where an access through a swizzled buffer resource goes: far from every buffer, so that it is a fault."""
 # Enough for every access to be as aligned as on the host, and to touch as many lines. Addresses are the same in every
@@ -70,10 +71,14 @@ class Buffer:
 
 
 class Memory:
-    """The buffers that one launch, or several, can reach."""
+    """The buffers that one launch, or several, can reach.
+
+    null_hint: what an access near address 0 is likely to mean, if anything is known.
+    """
 
     def __init__(self) -> None:
         self._buffers: dict[int, Buffer] = {}
+        self.null_hint: str | None = None
 
     def map(
         self,
@@ -116,12 +121,14 @@ class Memory:
     def copy(self) -> Memory:
         """The same buffers at the same addresses; what is mapped into the copy is not in the original."""
         copy = Memory()
+        copy.null_hint = self.null_hint
         copy._buffers.update(self._buffers)
         return copy
 
     def with_copied_content(self) -> Memory:
         """The same buffers at the same addresses with a content of their own; what overlaps here does so there."""
         copy = Memory()
+        copy.null_hint = self.null_hint
         for group in _overlapping(self._buffers):
             start = min(_host_range(buffer)[0] for _, buffer in group)
             stop = max(_host_range(buffer)[1] for _, buffer in group)

@@ -10,7 +10,7 @@ import numpy as np
 
 from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
 from flydsl.simulator.gaps import touches_gap
-from flydsl.simulator.memory import SLOT_SHIFT, THROUGH_SWIZZLED_RESOURCE, Buffer, Memory
+from flydsl.simulator.memory import NEAR_NULL_BYTES, SLOT_SHIFT, THROUGH_SWIZZLED_RESOURCE, Buffer, Memory
 from flydsl.simulator.numpy_lanes import NumpyLanes
 from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.program import Instruction
@@ -65,8 +65,12 @@ class NumpyMemory(NumpyLanes):
     def store(self, space: str, address: Array, values: Sequence[Array], where: Array | None = None) -> None:
         shape = self._shape(address)
         for access in self._resolve(space, address, 4 * len(values), where, is_write=True):
-            for i, value in enumerate(values):
-                _scatter(access.storage, access.offsets + 4 * i, _active(value, access, shape), 4)
+            active = [_active(value, access, shape) for value in values]
+            if _overlap(access.offsets, 4 * len(values)):
+                _scatter_bytes(access.storage, access.offsets, np.stack([v.reshape(-1) for v in active], axis=1))
+                continue
+            for i, value in enumerate(active):
+                _scatter(access.storage, access.offsets + 4 * i, value, 4)
 
     def store_dwords(
         self, space: str, addresses: Sequence[Array], values: Sequence[Array], where: Sequence[Array | None]
@@ -214,7 +218,8 @@ class NumpyMemory(NumpyLanes):
             if first >= THROUGH_SWIZZLED_RESOURCE:
                 where = "through a buffer resource with SWIZZLE_ENABLE or ADD_TID_ENABLE, which is not simulated"
                 self._fault("global", request, 0, None, where)
-            self._fault("global", request, 0, None, f"at {first:#x}, which is in no buffer of this launch")
+            hint = self.memory.null_hint if first < NEAR_NULL_BYTES else None
+            self._fault("global", request, 0, None, f"at {first:#x}, which is in no buffer of this launch", hint=hint)
         assert buffer is not None
         offsets = request.address.view(np.int64) - buffer.base
         outside = (offsets < 0) | (offsets + request.size > buffer.reach_bytes(request.size))
@@ -351,13 +356,27 @@ def _gather_bytes(storage: Array, offsets: Array, size: int) -> Array:
     return result
 
 
+def _overlap(offsets: Array, size: int) -> bool:
+    """Whether the accesses of some lanes share a part of their bytes. Those of several at one place do not count."""
+    distances = np.diff(offsets)
+    if distances.size == 0 or distances.min() >= size:
+        return False
+    distances = np.diff(np.sort(offsets))
+    return bool(((distances > 0) & (distances < size)).any())
+
+
 def _scatter(storage: Array, offsets: Array, values: Array, size: int) -> None:
     elements = _elements(storage, offsets, f"u{size}")
     if elements:
         elements[0][elements[1]] = values.astype(f"u{size}", copy=False)
-        return
-    for i in range(size):
-        storage[offsets + i] = (values >> np.uint32(8 * i)).astype(np.uint8)
+    else:
+        _scatter_bytes(storage, offsets, values.astype(f"u{size}").reshape(-1, 1))
+
+
+def _scatter_bytes(storage: Array, offsets: Array, values: Array) -> None:
+    """(lanes, n) values, all of one lane before those of the next: of lanes that overlap the last one wins."""
+    content = np.ascontiguousarray(values).view(np.uint8)
+    storage[offsets[:, None] + np.arange(content.shape[1])] = content
 
 
 def _atomic_rounds(access: Resolved, dtype: Any, update: Callable[..., Array], operands: list[Array]) -> Array:

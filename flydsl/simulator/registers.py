@@ -38,9 +38,7 @@ def _bind_or_report(instruction: Instruction, program: Program) -> Step:
 def bind(instruction: Instruction, program: Program) -> Step:
     """NotImplementedError says which form of an operand there is no reader or writer for."""
     assert instruction.semantics is not None
-    if instruction.semantics.packed:
-        return _bind_packed(instruction, program)
-    step = _bind_plain(instruction, program)
+    step = (_bind_packed if instruction.semantics.packed else _bind_plain)(instruction, program)
     return _with_lane_enable(step) if "dpp" in instruction.encoding else step
 
 

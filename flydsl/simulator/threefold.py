@@ -44,7 +44,8 @@ class ThreefoldMachine(Machine):
             self._registers = RegisterHistory(
                 self._agree(waves.vgpr.swapaxes(0, 1)).swapaxes(0, 1), self._agree(waves.sgpr)
             )
-            self._steps = [self._noting(step, i) for i, step in enumerate(steps)]
+            refused = self._refused(dispatch)
+            self._steps = [step if i in refused else self._noting(step, i) for i, step in enumerate(steps)]
 
     # --- three copies with different contents
 
@@ -74,6 +75,12 @@ class ThreefoldMachine(Machine):
         """For the waves of the first copy: where all copies have the same."""
         copies = state.reshape(self._copies, self._originals, *state.shape[1:])
         return np.asarray((copies == copies[0]).all(axis=0))
+
+    def _refused(self, dispatch: Dispatch) -> set[int]:
+        """The instructions that only raise an error: their operands may be no registers of these waves."""
+        program = dispatch.program
+        unknown = (instruction.index for instruction in program.unknown_instructions())
+        return {*unknown, *program.beyond(dispatch.vgprs, dispatch.agprs)}
 
     def _noting(self, step: Step, index: int) -> Step:
         """Tell the history of registers what an instruction reads and writes."""

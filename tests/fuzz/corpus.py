@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 from functools import cache
+from pathlib import Path
 
-from tests.simulator.conftest import compile_llvm_ir
+import llvmlite.binding as llvm
+import ziglang
+
+from tests.simulator.conftest import compile_llvm_ir, link
 
 _DECLARATIONS = """
 declare i32 @llvm.amdgcn.workitem.id.x()
@@ -120,7 +126,29 @@ attributes #1 = { "amdgpu-flat-work-group-size"="64,64" "amdgpu-agpr-alloc"="32,
 """
 
 
+# Registers for instructions that a fuzzer puts in. LLVM needs an assembler to make an object of it, and has none.
+_ROOM = """  call void asm sideeffect "", "~{v63},~{a31}"()
+  ret void"""
+
+
 @cache
 def modules() -> tuple[tuple[bytes, str], ...]:
-    """Code objects, each with its listing."""
-    return tuple(compile_llvm_ir(text + _DECLARATIONS) for text in (_ARITHMETIC, _MEMORIES))
+    """Code objects, each with its listing: as LLVM makes them, and with more registers than they need."""
+    texts = [text + _DECLARATIONS for text in (_ARITHMETIC, _MEMORIES)]
+    return tuple(compile_llvm_ir(text) for text in texts) + tuple(map(_with_room, texts))
+
+
+def _with_room(text: str) -> tuple[bytes, str]:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple("amdgcn-amd-amdhsa").create_target_machine(cpu="gfx942", opt=3, reloc="pic")
+    module = llvm.parse_assembly(text.replace("  ret void", _ROOM), llvm.create_context())
+    module.triple, module.data_layout = "amdgcn-amd-amdhsa", str(machine.target_data)
+    listing = machine.emit_assembly(module)
+    zig = Path(ziglang.__file__).parent / "zig"
+    with tempfile.TemporaryDirectory() as folder:
+        source, obj = Path(folder, "kernel.s"), Path(folder, "kernel.o")
+        source.write_text(listing)
+        command = [zig, "clang", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-c", source, "-o", obj]
+        subprocess.run(command, check=True)
+        return link(obj.read_bytes()), listing

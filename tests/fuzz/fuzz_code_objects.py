@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable
-from functools import cache
 from typing import Any
-
-import msgpack
 
 from tests.fuzz.corpus import modules
 from tests.fuzz.launching import load_and_launch, prepare
 from tests.fuzz.workers import run_trials
+from tests.metadata import metadata_of, with_metadata
 
 _NUMBERS = (0, 1, 2, 3, 4, 7, 8, 16, 63, 64, 65, 127, 128, 255, 256, 257, 511, 512, 513, 600, 1023, 1024, 4095, 4096)
 _LARGE = (
@@ -89,35 +87,11 @@ def _change_descriptor(code: bytes, random_: random.Random) -> bytes:
 
 
 def _change_metadata(code: bytes, random_: random.Random) -> bytes:
-    """A note with other metadata at the end of the file, where the section's header says that it is."""
-    place = _note(code)
-    if place is None:
-        return code
-    header, metadata = place
-    metadata = _changed(metadata, random_)
     try:
-        content = msgpack.packb(metadata)
-    except (OverflowError, ValueError, TypeError):
-        return code
-    note = struct.pack("<III8s", 7, len(content), 32, b"AMDGPU\0\0") + content
-    data = bytearray(code + bytes(-len(code) % 4))
-    struct.pack_into("<QQ", data, header + 24, len(data), len(note))
-    return bytes(data) + note
-
-
-@cache
-def _note(code: bytes) -> tuple[int, Any] | None:
-    """Where the header of the note section is, and what the note says."""
-    try:
-        (table,), (count,) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<H", code, 60)
-        for header in range(table, table + 64 * count, 64):
-            kind, offset = struct.unpack_from("<I", code, header + 4)[0], struct.unpack_from("<Q", code, header + 24)[0]
-            if kind == 7:
-                size = struct.unpack_from("<I", code, offset + 4)[0]
-                return header, msgpack.unpackb(code[offset + 20 : offset + 20 + size])
-    except (struct.error, ValueError):
-        pass
-    return None
+        header, metadata = metadata_of(code)
+        return with_metadata(code, header, _changed(metadata, random_))
+    except (LookupError, OverflowError, ValueError, TypeError):
+        return code  # another change has made a reading of it impossible
 
 
 def _changed(value: Any, random_: random.Random) -> Any:

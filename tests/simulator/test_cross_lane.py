@@ -119,3 +119,10 @@ def test_dpp_reduction_as_llvm_writes_it(run: Run) -> None:
     text += "\nv_add_u32_dpp v0, v0, v0 row_bcast:15 row_mask:0xa bank_mask:0xf"
     text += "\nv_add_u32_dpp v0, v0, v0 row_bcast:31 row_mask:0xc bank_mask:0xf\nv_readlane_b32 s0, v0, 63"
     assert run(text, v={0: x}).s(0) == x.sum()
+
+
+def test_dpp_of_packed_math_ends_with_the_instruction(run: Run) -> None:
+    """The lanes that DPP leaves out are written by what comes after it."""
+    ones = np.full(64, 0x3C003C00, np.uint32)
+    text = "v_pk_mul_f16 v1, v0, v0 row_shr:15\nv_mov_b32 v2, 7"
+    np.testing.assert_array_equal(run(text, v={0: ones, 2: np.zeros(64, np.uint32)}).v(2), 7)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from flydsl import simulator
-from flydsl.errors import ArgumentError, LaunchError
+from flydsl.errors import ArgumentError, LaunchError, SourceLocation
 from flydsl.hsaco import HsacoError
 from flydsl.simulator import LdsRace, ListingError, MemoryFault, UnknownInstruction, checking
+from tests.metadata import metadata_of, with_metadata
 from tests.simulator import mistaken_kernels as kernels
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +123,7 @@ def test_a_kernel_of_the_dsl_and_its_listing_without_the_barrier() -> None:
         ({4: 0.5}, r"h has 2 bytes, and 0.5 does not say which"),
         ({2: np.float64(1)}, r"factor has 4 bytes; .* has 8"),
         ({5: 2**40}, r"i: 1099511627776 does not fit 4 bytes"),
-        ({0: 5}, r"out is a pointer and takes a numpy array, not 5"),
+        ({0: 5}, r"out is a pointer and takes a numpy array or a Struct, not 5"),
         ({2: np.zeros(1)}, r"factor has 4 bytes: it is no pointer"),
     ],
 )
@@ -254,8 +257,12 @@ def test_registers_that_the_kernel_was_not_given(files: Path, monkeypatch, backe
         instruction = f"v_accvgpr_write_b32 {operand}, v0" if operand == "a3" else f"v_mov_b32_e32 {operand}, v0"
         changed = text.replace("\ts_endpgm", f"\t{instruction}\n\ts_endpgm", 1)
         kernel = simulator.load(files / "scale.hsaco", changed, check_listing=False).kernel("scale")
-        with pytest.raises(simulator.RegisterFault, match=rf"uses registers that .* was not given(.|\n)*{operand}"):
-            kernel.launch((2, 1, 1), (64, 1, 1), args)
+        for checks in (nullcontext(), checking()):
+            with (
+                checks,
+                pytest.raises(simulator.RegisterFault, match=rf"uses registers that .* was not given(.|\n)*{operand}"),
+            ):
+                kernel.launch((2, 1, 1), (64, 1, 1), args)
 
 
 @pytest.mark.parametrize("backend", ["native", "lockstep"])
@@ -320,3 +327,116 @@ def test_neither_mlir_nor_torch_is_needed(files: Path) -> None:
         [sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+GROUPED = """
+%group = type { ptr addrspace(1), i32, i32 }
+define amdgpu_kernel void @grouped(ptr addrspace(1) %tables, %group %own, ptr addrspace(1) %out) {
+  %w = call i32 @llvm.amdgcn.workgroup.id.x()
+  %x = call i32 @llvm.amdgcn.workitem.id.x()
+  %at = getelementptr %group, ptr addrspace(1) %tables, i32 %w
+  %array = load ptr addrspace(1), ptr addrspace(1) %at
+  %np = getelementptr %group, ptr addrspace(1) %tables, i32 %w, i32 1
+  %n = load i32, ptr addrspace(1) %np
+  %p = getelementptr i32, ptr addrspace(1) %array, i32 %x
+  %v = load i32, ptr addrspace(1) %p
+  %own_array = extractvalue %group %own, 0
+  %factor = extractvalue %group %own, 1
+  %op = getelementptr i32, ptr addrspace(1) %own_array, i32 %x
+  %u = load i32, ptr addrspace(1) %op
+  %uf = mul i32 %u, %factor
+  %sum = add i32 %v, %uf
+  %all = add i32 %sum, %n
+  %row = mul i32 %w, 64
+  %i = add i32 %row, %x
+  %q = getelementptr i32, ptr addrspace(1) %out, i32 %i
+  store i32 %all, ptr addrspace(1) %q
+  ret void
+}
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare i32 @llvm.amdgcn.workgroup.id.x()
+"""
+
+
+def test_pointers_inside_of_arrays_and_structs(compile_ir) -> None:
+    kernel = simulator.load(*compile_ir(GROUPED)).kernel("grouped")
+    first, second, own = (np.arange(64, dtype=np.int32) * k for k in (1, 10, 100))
+    groups = [simulator.Struct(first, np.int32(5), bytes(4)), simulator.Struct(second, np.int32(7), bytes(4))]
+    out = np.zeros((2, 64), np.int32)
+    mine = simulator.Struct(own, np.int32(3), np.int32(0))
+    kernel.launch((2, 1, 1), (64, 1, 1), [simulator.Struct(*groups), mine, out])
+    np.testing.assert_array_equal(out, [first + 3 * own + 5, second + 3 * own + 7])
+    with pytest.raises(ArgumentError, match=r"own has 16 bytes; the parts of its Struct have 12"):
+        kernel.launch((2, 1, 1), (64, 1, 1), [simulator.Struct(*groups), simulator.Struct(own, bytes(4)), out])
+    with pytest.raises(ArgumentError, match=r"own\[1\]: 3 does not say its size"):
+        kernel.launch((2, 1, 1), (64, 1, 1), [simulator.Struct(*groups), simulator.Struct(own, 3), out])
+    with pytest.raises(MemoryFault, match=r"reads .* at 0x"):
+        kernel.launch((1, 1, 1), (64, 1, 1), [simulator.Struct(None, np.int64(0)), mine, out])
+
+
+HIDDEN = """
+define amdgpu_kernel void @hidden(ptr addrspace(1) %out) {
+  %implicit = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  call void @llvm.memcpy.p1.p4.i64(ptr addrspace(1) %out, ptr addrspace(4) %implicit, i64 80, i1 false)
+  ret void
+}
+define amdgpu_kernel void @prints(ptr addrspace(1) %out) {
+  %implicit = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %at = getelementptr i8, ptr addrspace(4) %implicit, i64 80
+  %buffer = load ptr addrspace(1), ptr addrspace(4) %at
+  %x = call i32 @llvm.amdgcn.workitem.id.x()
+  %p = getelementptr i32, ptr addrspace(1) %buffer, i32 %x
+  store i32 %x, ptr addrspace(1) %p
+  ret void
+}
+declare ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare void @llvm.memcpy.p1.p4.i64(ptr addrspace(1), ptr addrspace(4), i64, i1)
+"""
+
+
+def test_hidden_arguments_are_those_of_the_launch(compile_ir) -> None:
+    """Code object version 5: AMDGPUUsage, "Code Object V5 Kernel Argument Metadata", by offset."""
+    out = np.zeros(80, np.uint8)
+    kernel = simulator.load(*compile_ir(HIDDEN)).kernel("hidden")
+    kernel.launch((3, 5, 2), (8, 4, 2), [out])
+    assert out[:12].view(np.uint32).tolist() == [3, 5, 2]  # block counts
+    assert out[12:24].view(np.uint16).tolist() == [8, 4, 2, 0, 0, 0]  # group sizes; the grid has no rest
+    assert out[40:64].view(np.uint64).tolist() == [0, 0, 0]  # global offsets
+    for grid, dimensions in (((3, 5, 2), 3), ((3, 5, 1), 2), ((3, 1, 1), 1)):
+        kernel.launch(grid, (8, 1, 1), [out])
+        assert out[64:66].view(np.uint16)[0] == dimensions
+
+
+@pytest.mark.parametrize("backend", ["native", "lockstep"])
+def test_a_kernel_that_wants_to_call_the_host(compile_ir, monkeypatch, backend: str) -> None:
+    monkeypatch.setenv("FLYDSL_SIMULATOR_BACKEND", backend)
+    kernel = simulator.load(*compile_ir(HIDDEN)).kernel("prints")
+    with pytest.raises(MemoryFault, match=r"asks for hidden_hostcall_buffer \(calls of the host, by printf"):
+        kernel.launch((1, 1, 1), (64, 1, 1), [np.zeros(80, np.uint8)])
+
+
+def test_a_listing_may_not_name_what_is_no_file_for_its_source(files: Path) -> None:
+    """An error shows a line of the source: reading it must neither wait for ever nor take all memory."""
+    os.mkfifo(files / "pipe")
+    for name in (files / "pipe", "/dev/zero", "\0"):
+        assert SourceLocation(str(name), 1).source_line is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({".vgpr_count": 600}, "600 VGPRs and 0 AGPRs by its metadata, and by its descriptor 8 of both"),
+        ({".vgpr_count": 520, ".agpr_count": 512}, "5 VGPRs and 512 AGPRs by its metadata"),
+        ({".private_segment_fixed_size": 1 << 30}, "1073741824 bytes of scratch; a thread has at most 131056"),
+        ({".group_segment_fixed_size": 1 << 30}, "1073741824 bytes of LDS; there are 65536"),
+        ({".wavefront_size": 32}, "waves of 32 lanes"),
+    ],
+)
+def test_a_code_object_that_asks_for_what_no_device_has(files: Path, changes: dict[str, int], message: str) -> None:
+    data = (files / "scale.hsaco").read_bytes()
+    header, metadata = metadata_of(data)
+    metadata["amdhsa.kernels"][0].update(changes)
+    kernel = simulator.load(with_metadata(data, header, metadata), files / "scale.s").kernel("scale")
+    with pytest.raises(LaunchError, match=message):
+        kernel.launch((1, 1, 1), (64, 1, 1), [*operands(), 2.0, 100, np.float16(0), 0])

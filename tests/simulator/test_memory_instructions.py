@@ -39,6 +39,25 @@ def test_global_dwords_at_any_byte_address(run: Run, dwords: int, shift: int) ->
         np.testing.assert_array_equal(stored, expected)
 
 
+@pytest.mark.parametrize("step", [1, 4, -4, -6, 8])
+@pytest.mark.parametrize("space", ["global", "ds"])
+def test_of_lanes_that_overlap_the_last_one_wins(run: Run, space: str, step: int) -> None:
+    """Both backends write all of a lane before the next lane, so that there is one answer."""
+    offsets = (LANE * step + 512).astype(np.uint32)
+    values = {i: (LANE + 1000 * i).astype(np.uint32) for i in range(4, 8)}
+    expected = np.zeros(4096, np.uint8)
+    for lane, offset in enumerate(offsets):
+        expected[offset : offset + 16] = np.array([values[i][lane] for i in range(4, 8)]).view(np.uint8)
+    if space == "ds":
+        after = run("ds_write_b128 v0, v[4:7]", v={0: offsets, **values}, lds=bytes(4096))
+        np.testing.assert_array_equal(after.waves.lds, expected)
+        return
+    data = np.zeros(4096, np.uint8)
+    memory, address = mapped(data)
+    run("global_store_dwordx4 v0, v[4:7], s[2:3]", v={0: offsets, **values}, s={2: address}, memory=memory)
+    np.testing.assert_array_equal(data, expected)
+
+
 def test_small_loads_extend_and_fill_halves(run: Run) -> None:
     data = np.random.default_rng(2).integers(0, 65536, 64).astype(np.uint16)
     memory, address = mapped(data)
