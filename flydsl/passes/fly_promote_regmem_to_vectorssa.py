@@ -6,7 +6,10 @@ one vector value that the stores update. Loops carry the pieces that they change
     %acc = fly.make_ptr() {dictAttrs = {allocSize = 16 : i64}} : () -> !fly.ptr<f32, register>
     scf.for ... { %v = fly.ptr.load(%acc) ... fly.ptr.store(%w, %acc) }
 
-    scf.for ... iter_args(%piece = %poison) -> (vector<4xf32>) { ... scf.yield %w }
+    scf.for ... iter_args(%piece = %zeros) -> (vector<4xf32>) { ... scf.yield %w }
+
+A load of which no element can have been written is an error. Where some paths write a piece and others do not, it starts
+as zeros: of an undefined value LLVM could conclude that the paths without a write are never taken.
 
 Others stay memory: convert-fly-to-rocdl makes them private allocas, which LLVM promotes where it can.
 """

@@ -195,7 +195,9 @@ class CheckedMachine(ThreefoldMachine):
         else:
             order = "no barrier" if access.workgroup == other.workgroup else "nothing that orders the two"
             story = f"{by} {_VERBS[found.kind]} with {order} in between"
-            hint = "put a barrier between the two" if access.workgroup == other.workgroup else _BETWEEN_WORKGROUPS
+            hint = "put a barrier between the two"
+        if access.workgroup != other.workgroup:
+            hint = _BETWEEN_WORKGROUPS
         problem = f"{where}, which {story}: {other.instruction_text()}\n  {self._values(accesses, found, history)}"
         listed = self.instruction.listed
         kind = GlobalRace if buffer else LdsRace

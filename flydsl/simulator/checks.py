@@ -11,7 +11,8 @@
 | `alignment` | as a hint, accesses that are slow for their address |
 
 Each raises an error at the instruction that does it: `UninitializedLds`, `UninitializedRegister`, `LdsRace`,
-`GlobalRace`; hints are in what the block is given. Launches are checked by the lock-step backend, several times slower than without.
+`GlobalRace`; hints are in what the block is given. Launches are checked by the lock-step backend, several times slower
+than without.
 
 # Registers
 

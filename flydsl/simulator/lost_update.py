@@ -21,8 +21,14 @@ Array = np.ndarray[Any, Any]
 _Registers = set[tuple[str, int]]
 
 
+EVERY = -1
+
+
 class Load(NamedTuple):
-    """One execution of a load: (n,) offsets into `memory`, and of each the wave, its time and its lane."""
+    """One execution of a load: (n,) offsets into `memory`, and of each the wave, its time and its lane.
+
+    A scalar load is of all lanes, as lane EVERY.
+    """
 
     memory: object
     offsets: Array
@@ -76,7 +82,7 @@ def _common(load: Load, store: Load, positions: Array) -> tuple[int, int, int] |
     first: dict[tuple[int, int], int] = {}
     for position in positions.tolist():
         wave, lane, offset = (int(part[position]) for part in (store.waves, store.lanes, store.offsets))
-        start, time = loaded.get((wave, lane), (-(1 << 60), 0))
+        start, time = loaded.get((wave, lane)) or loaded.get((wave, EVERY)) or (0, None)
         if time != store.times[position]:
             continue
         for byte in range(max(start, offset), min(start + load.size, offset + store.size)):

@@ -12,7 +12,7 @@ from flydsl.errors import SimulatorError
 from flydsl.simulator.access_history import ATOMIC, COMPARE, LOST, READ, WRITE, Accesses, AccessHistory, Conflict
 from flydsl.simulator.clocks import LIMITS, Clocks
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.lost_update import Load, LostUpdates
+from flydsl.simulator.lost_update import EVERY, Load, LostUpdates
 from flydsl.simulator.memory import Buffer, Memory, host_range, overlapping
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import Dim3
@@ -26,6 +26,7 @@ class Role(NamedTuple):
     kind: str
     acquires: bool = False
     releases: bool = False
+    is_scalar: bool = False
 
 
 class RaceHistory:
@@ -93,7 +94,8 @@ class RaceHistory:
 
     def _load(self, history: AccessHistory, accesses: Accesses) -> Load:
         times = self.clocks.time[accesses.waves]
-        return Load(history, accesses.offsets, accesses.size, accesses.waves, times, accesses.lanes)
+        lanes = np.full_like(accesses.lanes, EVERY) if self.roles[accesses.pc].is_scalar else accesses.lanes
+        return Load(history, accesses.offsets, accesses.size, accesses.waves, times, lanes)
 
     def _lost_update(self, history: AccessHistory, accesses: Accesses) -> Conflict | None:
         assert history.shared is not None
@@ -128,7 +130,7 @@ def _role(instruction: Instruction) -> Role:
     words = instruction.listed.text.replace(",", " ").split()
     if name.startswith(("global_", "flat_", "buffer_")) and ("sc0" in words or "sc1" in words) and "_lds" not in name:
         return Role(ATOMIC, acquires=True) if "_load" in name else Role(ATOMIC, releases=True)
-    return Role(READ)
+    return Role(READ, is_scalar=name.startswith("s_"))
 
 
 _LDS_ATOMIC_NAMES = "add sub rsub inc dec min max and or xor mskor wrxchg cmpst condxchg pk_add wrap"
