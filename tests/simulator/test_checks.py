@@ -54,7 +54,8 @@ def run(compile_ir: Compile) -> Run:
     """Run assembly as the rest of a kernel, under all checks or the named ones; what it leaves in `out`."""
     hsaco, listing = compile_ir(SHELL)
     compiled = Program.load(hsaco, listing).kernels["k"]
-    info = compiled._replace(vgprs=64, agprs=8, lds_bytes=LDS_BYTES, scratch_bytes=SCRATCH_BYTES)
+    descriptor = compiled.descriptor._replace(vgpr_granules=16, accum_offset=64)
+    info = compiled._replace(vgprs=64, agprs=8, lds_bytes=LDS_BYTES, scratch_bytes=SCRATCH_BYTES, descriptor=descriptor)
 
     def run(text: str, *checks: str, block: int = 64, grid: int = 1) -> Array:
         out = np.zeros(256, np.uint32)
