@@ -258,7 +258,7 @@ def tiled_copy_retile(copy: TiledCopy, fragment: Any) -> Tensor:
 
 
 def make_fragment_like(tensor: Any, dtype: Any = None) -> Tensor:
-    """A register tensor of the shape of a tensor or static layout; its contents are undefined until written.
+    """A register tensor of the shape of a tensor or static layout; see `make_rmem_tensor`.
 
     dtype: the element type, by default the tensor's.
     """

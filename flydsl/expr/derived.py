@@ -25,7 +25,11 @@ __getattr__ = unknown_name(__name__, globals())
 
 
 def make_rmem_tensor(shape: Any, dtype: type[Numeric]) -> Tensor:
-    """A tensor in registers, private to each thread; its contents are undefined until written.
+    """A tensor in registers, private to each thread; it must be written before it is read.
+
+    A read of which nothing can have been written is a CompileError. What only some paths have written is zero on the
+    others, unless an index is known at run time only: then the tensor is memory, of which `simulator.checking` follows
+    what nothing wrote.
 
     shape: a static shape (leftmost mode fastest) or a static Layout.
     dtype: the element type.

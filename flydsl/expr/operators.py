@@ -5,9 +5,11 @@ down; `%` has the sign of the dividend, as C's and the machine's remainder: `-7 
 (Python's own numbers, which `range_constexpr` counts with, follow Python, where `-7 % 3` is 2.) Division of an Index is
 unsigned. `**` of floats is `math.powf` or, by an integer, `math.fpowi`; of integers `math.ipowi`.
 
-As in C and on the hardware, some things have no defined result where they happen with runtime values: integer division
-by zero, a shift by the width or more, and reading registers that nobody has written or that lie past the tensor. With
-values known when compiling they are errors.
+A shift by the width or more is one by the amount's low bits, as the hardware does it: `x << 33` of 32 bits is `x << 1`.
+
+As in C, some things have no defined result where they happen with runtime values, and `simulator.checking` does not
+see them: integer division by zero, and an index past a register tensor. With values known when compiling they are
+errors. A read of registers that nothing wrote is one, too: see `make_rmem_tensor`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """convert-fly-to-rocdl: pointers, register memory and atoms become LLVM and ROCDL operations.
 
 After it no fly operation or type is left. It also lowers what upstream has no instructions or only a device library
-for: `math` operations (`math_functions`), conversions of floats below 16 bits (`narrow_floats`), `gpu.block_dim` and
-`gpu.grid_dim`, to constants where the launch is static, else to loads from the hidden kernel arguments.
+for: `math` operations (`math_functions`), conversions of floats below 16 bits (`narrow_floats`), shifts by the width or
+more (`shifts`), `gpu.block_dim` and `gpu.grid_dim`, to constants where the launch is static, else to loads from the
+hidden kernel arguments.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from flydsl.passes.rewriting import (
     operations,
     update_function_type,
 )
-from flydsl.passes.to_rocdl import atomics, buffers, copy_support, math_functions, matrix, narrow_floats
+from flydsl.passes.to_rocdl import atomics, buffers, copy_support, math_functions, matrix, narrow_floats, shifts
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 
 name = "convert-fly-to-rocdl"
@@ -62,6 +63,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         _convert_body(function)
         math_functions.expand(function)
         narrow_floats.expand(function, arch)
+        shifts.expand(function)
     _require_no_fly_types(module)
 
 

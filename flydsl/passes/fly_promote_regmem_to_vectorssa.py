@@ -6,7 +6,10 @@ one vector value that the stores update. Loops carry the pieces that they change
     %acc = fly.make_ptr() {dictAttrs = {allocSize = 16 : i64}} : () -> !fly.ptr<f32, register>
     scf.for ... { %v = fly.ptr.load(%acc) ... fly.ptr.store(%w, %acc) }
 
-    scf.for ... iter_args(%piece = %poison) -> (vector<4xf32>) { ... scf.yield %w }
+    scf.for ... iter_args(%piece = %zeros) -> (vector<4xf32>) { ... scf.yield %w }
+
+A load of which nothing can have been written yet is an error. A piece that only some paths write starts as zeros: of
+an undefined value LLVM could conclude that the other paths are never taken.
 
 Others stay memory: convert-fly-to-rocdl makes them private allocas, which LLVM promotes where it can.
 """
@@ -41,9 +44,14 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         pieces_of: dict[ir.Operation, tuple[int, list[_Piece]]] = {}
         for op in operations(function):
             if _is_register_tensor(op):
-                pieces_of.update(_divided(op, _accesses(op, function)))
+                accesses = _accesses(op, function)
+                pieces_of.update(_divided(op, accesses))
+                if not accesses:
+                    _check_stored(op)
         if pieces_of:
-            _promote(_plan(entry_block(function), pieces_of), {})
+            plan = _plan(entry_block(function), pieces_of)
+            _check_written(plan, set(), set())
+            _promote(plan, {})
     erase_dead(module)
 
 
@@ -178,6 +186,50 @@ def _plan(block: ir.Block, pieces_of: dict[ir.Operation, tuple[int, list[_Piece]
     return steps
 
 
+def _check_written(steps: list[_Step], written: set[_Piece], ever: set[_Piece]) -> None:
+    """CompileError for a load of which nothing can have been written; both sets grow by what the steps store.
+
+    written: pieces that a path to here may have stored; in the body of a loop, to its first round. ever: those that an
+    earlier round of a loop around may have stored, too. What is executed in some rounds only, need not be so in the
+    first one.
+    """
+    for step in steps:
+        if step.inside is None and not step.stored and written.isdisjoint(step.pieces):
+            raise _never_written(step.op)
+        first = set(ever)
+        for plan in step.inside or ():
+            if step.op.name == "scf.if":
+                _check_written(plan, set(ever), set(ever))
+            else:  # of a while loop, first the condition and then the body
+                _check_written(plan, first, ever | set(step.stored))
+        written.update(step.stored)
+        ever.update(step.stored)
+
+
+def _check_stored(op: ir.Operation) -> None:
+    """CompileError for a register tensor that stays memory and is loaded, where nothing stores to it."""
+    pending, load = [op.result], None
+    while pending:
+        for use in pending.pop().uses:
+            user = use.owner.operation
+            if fly_name(user) == "add_offset":
+                pending.append(user.result)
+            elif fly_name(user) != "ptr.load":
+                return
+            else:
+                load = user
+    if load is not None:
+        raise _never_written(load)
+
+
+def _never_written(load: ir.Operation) -> CompileError:
+    return CompileError(
+        "a register tensor is read here before anything wrote these elements of it",
+        at=source_location(load.location),
+        hint="give it a start, such as tensor.fill(0)",
+    )
+
+
 def _promote(steps: list[_Step], state: _State) -> None:
     """Carry out the steps of a block; `state` becomes that at its end."""
     for step in steps:
@@ -262,11 +314,18 @@ def _pass_on(block: ir.Block, values: list[ir.Value]) -> None:
 
 
 def _now(piece: _Piece, state: _State, at: ir.Location, before: ir.Operation | None = None) -> ir.Value:
-    """The value of a piece; registers that nobody wrote hold anything."""
+    """The value of a piece; zeros where nobody wrote it."""
     if piece in state:
         return state[piece]
     with ir.InsertionPoint(before) if before is not None else ir.InsertionPoint.current:
-        return create("ub.poison", [], [piece.type], at).result
+        element = piece.type.element_type
+        zero = ir.IntegerAttr.get(element, 0) if _is_whole(element) else ir.FloatAttr.get(element, 0.0)
+        value = ir.DenseElementsAttr.get_splat(piece.type, zero)
+        return create("arith.constant", [], [piece.type], at, {"value": value}).result
+
+
+def _is_whole(element: ir.Type) -> bool:
+    return isinstance(element, ir.IntegerType | ir.IndexType)
 
 
 def _part(value: ir.Value, offset: int, piece: _Piece, at: ir.Location) -> ir.Value:

@@ -32,11 +32,13 @@ from flydsl.simulator.counters import counting
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import (
     BarrierDeadlock,
+    GlobalRace,
     InstructionLimit,
     LdsRace,
     ListingError,
     MemoryFault,
     MisalignedAccess,
+    Race,
     RegisterFault,
     Trap,
     UninitializedLds,
@@ -52,6 +54,7 @@ from flydsl.simulator.stepper import Simulation
 
 __all__ = [
     "BarrierDeadlock",
+    "GlobalRace",
     "InstructionLimit",
     "LaunchStatistics",
     "LdsRace",
@@ -62,6 +65,7 @@ __all__ = [
     "MemoryFault",
     "MisalignedAccess",
     "Program",
+    "Race",
     "RegisterFault",
     "Simulation",
     "Struct",

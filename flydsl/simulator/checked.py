@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn
 
 import numpy as np
 
+from flydsl.simulator.access_history import LOST, WRITE, Accesses, AccessHistory, Conflict
+from flydsl.simulator.checks import current_findings
+from flydsl.simulator.clocks import lane_of, pc_of, wave_of
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.errors import LdsRace, UninitializedLds
-from flydsl.simulator.lds_history import Conflict, LdsHistory
+from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, UninitializedLds
+from flydsl.simulator.lds_history import LdsHistory
 from flydsl.simulator.lockstep import Step
+from flydsl.simulator.memory import Buffer
 from flydsl.simulator.numpy_memory import Request, Resolved
 from flydsl.simulator.numpy_values import Array
+from flydsl.simulator.races import RaceHistory
 from flydsl.simulator.threefold import COPIES, ThreefoldMachine
-from flydsl.simulator.waves import AT_BARRIER, Dim3
+from flydsl.simulator.waves import AT_BARRIER, LANES, Dim3
 
 _ALIGNMENT_ELSEWHERE = 4
 _ALIGNMENT_IN_LDS = 16
+_BETWEEN_WORKGROUPS = "workgroups run in any order and at once: give each its own part, use atomics, or launch twice"
+_VERBS = {"read": "read", "write": "wrote", "atomic": "atomically updated"}
 
 
 class CheckedMachine(ThreefoldMachine):
-    """Knows the history of the LDS and looks at alignment; registers are what the class above looks at."""
+    """Knows who accessed which memory, and looks at alignment; registers are what the class above looks at.
+
+    races: what the launch's earlier batches of workgroups did, where races are checked.
+    """
 
     def __init__(
         self,
@@ -29,54 +41,122 @@ class CheckedMachine(ThreefoldMachine):
         workgroup_ids: Sequence[Dim3],
         instruction_limit: int,
         checks: frozenset[str],
+        races: RaceHistory | None,
     ) -> None:
         copies = COPIES if "uninitialized" in checks else 1
         super().__init__(dispatch, steps, workgroup_ids, instruction_limit, copies)
-        self._checks = checks
-        self._lds = LdsHistory(self.waves.lds_stride * len(workgroup_ids), len(workgroup_ids))
-        self._access_kind = "read"
+        self._checks, self._races = checks, races
+        lds_bytes = self.waves.lds_stride * len(workgroup_ids)
+        self._lds = LdsHistory(lds_bytes)
+        if races is not None:
+            self._number = races.start_batch(workgroup_ids, self.waves.lds[:lds_bytes])
+        self._stores: list[tuple[Sequence[Array], tuple[int, int]]] = []
 
     def release_barriers(self) -> bool:
         first = slice(self._originals)
-        arrived = np.unique(self.waves.workgroup[first][self.waves.status[first] == AT_BARRIER])
+        arrived = np.flatnonzero(self.waves.status[first] == AT_BARRIER)
         released = super().release_barriers()
-        self._lds.pass_barrier(arrived)
+        if self._races is not None:
+            self._races.pass_barrier(self._number[arrived])
         return released
+
+    # --- every access comes by here
+
+    def store(self, space: str, address: Array, values: Sequence[Array], where: Array | None = None) -> None:
+        self._stores = [(values, self._shape(address))]
+        super().store(space, address, values, where)
+
+    def store_small(self, space: str, address: Array, value: Array, bytes_: int, where: Array | None = None) -> None:
+        self._stores = [([value], self._shape(address))]
+        super().store_small(space, address, value, bytes_, where)
+
+    def store_dwords(
+        self, space: str, addresses: Sequence[Array], values: Sequence[Array], where: Sequence[Array | None]
+    ) -> None:
+        self._stores = [([value], self._shape(addresses[0])) for value in values]
+        super().store_dwords(space, addresses, values, where)
+
+    def _resolve(
+        self, space: str, address: Array, size: int, where: Array | None, *, is_write: bool, aligned: bool = False
+    ) -> list[Resolved]:
+        values, shape = self._stores.pop(0) if is_write and not aligned else ((), (0, 0))
+        resolved = super()._resolve(space, address, size, where, is_write=is_write, aligned=aligned)
+        for access in resolved:
+            if access.storage is not self.waves.scratch:
+                request = self._part(address, access, size, is_write=is_write)
+                kind = "atomic" if aligned else "write" if is_write else "read"
+                self._check_access(access, request, kind, _Stored(values, shape, request, size))
+        return resolved
+
+    def _part(self, address: Array, access: Resolved, size: int, *, is_write: bool) -> Request:
+        """What the lanes wanted that an access is of, as far as they are of the first copy."""
+        shape = self._shape(address)
+        flat = np.broadcast_to(address, shape).reshape(-1)
+        lanes = np.arange(flat.size) if access.lanes is None else access.lanes
+        if self._copies > 1:
+            lanes = lanes[: np.searchsorted(lanes, flat.size // self._copies)]
+        address = flat[lanes]
+        if access.storage is self.waves.lds:  # without the aperture of a flat address
+            address = (address & address.dtype.type(0xFFFF_FFFF)).astype(np.uint32)
+        return Request(address, lanes, size, shape[1], is_write)
 
     def _check(self, space: str, request: Request, *, is_atomic: bool) -> None:
         super()._check(space, request, is_atomic=is_atomic)
-        self._access_kind = "atomic" if is_atomic else "write" if request.is_write else "read"
-        if "alignment" in self._checks:
-            limit = _ALIGNMENT_IN_LDS if space == "lds" else _ALIGNMENT_ELSEWHERE
-            self._check_alignment(space, request, min(1 << (request.size - 1).bit_length(), limit))
+        if "alignment" in self._checks and not is_atomic:
+            self._hint_at_alignment(space, request)
 
-    def _resolve_local(self, space: str, request: Request) -> Resolved:
-        resolved = super()._resolve_local(space, request)
-        if space == "lds":
-            self._check_lds(request, resolved.offsets)
-        return resolved
+    def _hint_at_alignment(self, space: str, request: Request) -> None:
+        """What the hardware does in several steps is no fault."""
+        limit = _ALIGNMENT_IN_LDS if space == "lds" else _ALIGNMENT_ELSEWHERE
+        alignment = min(1 << (request.size - 1).bit_length(), limit)
+        misaligned = request.address & request.address.dtype.type(alignment - 1)
+        if misaligned.any():
+            at = int(misaligned.argmax())
+            buffer = self._buffer(space, int(request.address[at]))
+            access = self._describe(space, request, at, buffer)
+            count = int(np.count_nonzero(misaligned)) // self._copies
+            current_findings().add_misaligned(self.instruction, access, alignment, count)
 
-    def _check_lds(self, request: Request, offsets: Array) -> None:
-        waves, _ = self._wave_and_lane(request)
-        mine = np.flatnonzero(waves < self._originals)
-        waves, places = waves[mine], offsets[mine, None] + np.arange(request.size)
-        kind = self._access_kind
+    def _buffer(self, space: str, address: int) -> Buffer | None:
+        return self.memory.buffer_at(address) if space in ("global", "flat") else None
+
+    # --- what was accessed before
+
+    def _check_access(self, access: Resolved, request: Request, kind: str, stored: _Stored) -> None:
+        assert request.lanes is not None
+        if not request.lanes.size:
+            return
+        offsets = access.offsets[: request.lanes.size]
+        is_lds = access.storage is self.waves.lds
+        if is_lds and "uninitialized" in self._checks:
+            self._check_written(request, offsets, kind)
+        if self._races is None:
+            return
+        if is_lds:
+            self._check_races(request, offsets, self._races.lds, stored)
+            return
+        buffer = self.memory.buffer_at(int(request.address[0]))
+        found = self._races.of_buffer(access.storage)
+        if buffer is None or found is None:
+            return
+        if request.width < LANES:
+            # Of less than a dword, and of three, the compiler loads more than the program asks for.
+            if buffer.element_bytes < 4:
+                return
+            request = replace(request, size=12 if request.size == 16 else request.size)
+        self._check_races(request, offsets + found[0], found[1], stored, buffer)
+
+    def _check_written(self, request: Request, offsets: Array, kind: str) -> None:
+        places = offsets[:, None] + np.arange(request.size)
         # An exchange is how a program may write without knowing whether another one did.
-        if "uninitialized" in self._checks and kind != "write" and "wrxchg" not in self.instruction.mnemonic:
+        if kind != "write" and "wrxchg" not in self.instruction.mnemonic:
             bad = self._lds.unwritten(places)
             if bad is not None:
-                self._unwritten(request, int(mine[bad[0]]), bad[1])
-        if "races" in self._checks:
-            for wave in np.unique(waves):
-                chosen = np.flatnonzero(waves == wave)
-                workgroup = int(self.waves.workgroup[wave])
-                conflict = self._lds.access(kind, places[chosen], int(wave), workgroup, self._pc)
-                if conflict:
-                    self._race(request, int(mine[chosen[conflict.position]]), conflict)
+                self._unwritten(request, *bad)
         if kind != "read":
             self._lds.mark_written(places)
 
-    def _unwritten(self, request: Request, which: int, byte: int) -> None:
+    def _unwritten(self, request: Request, which: int, byte: int) -> NoReturn:
         """byte: the first one of the access that nothing wrote."""
         address = int(request.address[which])
         nobody = f"{address + byte:#x}, which no thread of the workgroup has written"
@@ -84,13 +164,105 @@ class CheckedMachine(ThreefoldMachine):
         hint = "write it first, with a barrier in between where another wave reads it"
         self._fault("lds", request, which, None, problem, UninitializedLds, hint)
 
-    def _race(self, request: Request, which: int, conflict: Conflict) -> None:
-        other = self.program.instructions[conflict.pc]
-        verb = {"read": "read", "write": "wrote", "atomic": "atomically updated"}[conflict.kind]
-        place = f", {other.location}" if other.location else ""
-        wave = conflict.wave % self.waves.waves_per_workgroup
-        problem = (
-            f"at LDS address {int(request.address[which]):#x}, which wave {wave} {verb} with no barrier in between: "
-            f"{other.listed.text} (ISA line {other.listed.line}{place})"
+    def _check_races(
+        self, request: Request, offsets: Array, history: AccessHistory, stored: _Stored, buffer: Buffer | None = None
+    ) -> None:
+        races = self._races
+        assert races is not None
+        waves, lanes = self._wave_and_lane(request)
+        accesses = Accesses(races.kind(self._pc, request.is_write), offsets, request.size, self._number[waves], lanes,
+                            self._pc, stored)  # fmt: skip
+        found = races.access(history, accesses)
+        if found is not None:
+            self._race(request, accesses, found, history, buffer)
+
+    def _race(
+        self, request: Request, accesses: Accesses, found: Conflict, history: AccessHistory, buffer: Buffer | None
+    ) -> NoReturn:
+        other = self._accessor(found)
+        access = self._describe("global" if buffer else "lds", request, found.position, buffer)
+        byte = found.offset - int(accesses.offsets[found.position])
+        where = _place(access, buffer, byte)
+        by = str(other) if access.workgroup != other.workgroup else other.within_workgroup()
+        if access.workgroup == other.workgroup and access.wave == other.wave:
+            by = f"lane {other.lane}"
+        if found.kind == LOST:
+            story = f"{by} stores in the same instruction, both what they computed from what they had loaded there"
+            hint = "update with an atomic; if the lanes are to do the same thing, let one of them do it"
+        elif found.together is not None:
+            story = f"{by} writes in the same instruction"
+            hint = "lanes that write one place must write the same, or use an atomic"
+        else:
+            order = "no barrier" if access.workgroup == other.workgroup else "nothing that orders the two"
+            story = f"{by} {_VERBS[found.kind]} with {order} in between"
+            hint = "put a barrier between the two"
+        if access.workgroup != other.workgroup:
+            hint = _BETWEEN_WORKGROUPS
+        problem = f"{where}, which {story}: {other.instruction_text()}\n  {self._values(accesses, found, history)}"
+        listed = self.instruction.listed
+        kind = GlobalRace if buffer else LdsRace
+        raise kind(problem, access, listed.text, listed.line, listed.location, hint, other)
+
+    def _accessor(self, found: Conflict) -> Accessor:
+        number, lane = int(wave_of(found.stamp)), int(lane_of(found.stamp))
+        workgroup, wave = divmod(number, self.waves.waves_per_workgroup)
+        listed = self.program.instructions[int(pc_of(found.stamp))].listed
+        assert self._races is not None
+        return Accessor(
+            kind=found.kind if found.kind != LOST else "read",
+            workgroup=self._races.workgroup_id(workgroup),
+            wave=wave,
+            lane=lane,
+            thread=self.waves.thread(wave, lane),
+            instruction=listed.text,
+            isa_line=listed.line,
+            at=listed.location,
         )
-        self._fault("lds", request, which, None, problem, LdsRace, "put a barrier between the two")
+
+    def _values(self, accesses: Accesses, found: Conflict, history: AccessHistory) -> str:
+        """What the two accesses read and write, as far as it is still there."""
+        size = min(accesses.size, 4)
+
+        def stored(position: int) -> str:
+            first = found.offset - int(accesses.offsets[position])
+            return _shown(accesses.stored(np.array([position]))[0, first : first + size])
+
+        if found.together is not None:
+            return f"values: {stored(found.together)} and {stored(found.position)}"
+        there = f"value there: {_shown(history.bytes_at(found.offset, size))}"
+        return f"{there}, value stored: {stored(found.position)}" if accesses.kind == WRITE else there
+
+
+class _Stored:
+    """The bytes that chosen ones of an access's lanes store."""
+
+    def __init__(self, values: Sequence[Array], shape: tuple[int, int], request: Request, size: int) -> None:
+        assert request.lanes is not None
+        self._values, self._shape, self._lanes, self._size = values, shape, request.lanes, size
+
+    def __call__(self, chosen: Array) -> Array:
+        lanes = self._lanes[chosen]
+        dwords = [np.broadcast_to(value, self._shape).reshape(-1)[lanes] for value in self._values]
+        words = np.stack(dwords, axis=1)
+        if words.dtype.itemsize < 4:
+            words = words.astype(np.uint32)
+        return np.ascontiguousarray(words).view(np.uint8).reshape(lanes.size, -1)[:, : self._size]
+
+
+def _place(access: Access, buffer: Buffer | None, byte: int) -> str:
+    """The first byte that races, in the user's terms."""
+    address = access.address + byte
+    if buffer is None:
+        return f"at LDS address {address:#x}"
+    return f"at element {buffer.element_index(address)} of {buffer.name} ({buffer.label}), address {address:#x}"
+
+
+def _shown(content: Array) -> str:
+    """Bytes as a number, and as a float where they may be one.
+
+    >>> _shown(np.array([0, 0, 128, 63], np.uint8))
+    '0x3f800000 (1.0 as f32)'
+    """
+    number = int.from_bytes(content.tobytes(), "little")
+    as_float = f" ({float(content.copy().view(np.float32)[0]):.7g} as f32)" if content.size == 4 else ""
+    return f"{number:#0{2 + 2 * content.size}x}{as_float}"

@@ -89,8 +89,56 @@ class UninitializedLds(MemoryFault):
     """A lane read LDS that no lane of its workgroup had written."""
 
 
-class LdsRace(MemoryFault):
-    """A wave accessed a byte of LDS that another wave had accessed, at least one writing, and no barrier between."""
+@dataclass(frozen=True)
+class Accessor:
+    """Who made the earlier one of two accesses that race, and by which instruction: "read", "write" or "atomic"."""
+
+    kind: str
+    workgroup: tuple[int, int, int]
+    wave: int
+    lane: int
+    thread: tuple[int, int, int]
+    instruction: str
+    isa_line: int
+    at: SourceLocation | None
+
+    def within_workgroup(self) -> str:
+        return f"wave {self.wave}, lane {self.lane}"
+
+    def __str__(self) -> str:
+        return f"workgroup {self.workgroup}, {self.within_workgroup()}"
+
+    def instruction_text(self) -> str:
+        place = f", {self.at}" if self.at else ""
+        return f"{self.instruction} (ISA line {self.isa_line}{place})"
+
+
+class Race(MemoryFault):
+    """Two accesses to the same bytes, at least one of them writing, whose order nothing determines.
+
+    access and instruction are those of the one that came later here, other the earlier one.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        access: Access,
+        instruction: str,
+        isa_line: int,
+        at: SourceLocation | None,
+        hint: str | None,
+        other: Accessor,
+    ) -> None:
+        super().__init__(problem, access, instruction, isa_line, at, hint)
+        self.other = other
+
+
+class LdsRace(Race):
+    """In LDS: two waves without a barrier in between, or two lanes of one wave in one instruction or update."""
+
+
+class GlobalRace(Race):
+    """In global memory: two workgroups, two waves without a barrier in between, or two lanes of one wave."""
 
 
 class UninitializedRegister(SimulatorError):

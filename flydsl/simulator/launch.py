@@ -22,6 +22,7 @@ from flydsl.simulator.lockstep import Machine, Step
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.program import Program
+from flydsl.simulator.races import RaceHistory
 from flydsl.simulator.registers import bind_program
 from flydsl.simulator.waves import LANES
 
@@ -128,9 +129,9 @@ def run_in_lockstep(
 
     counts: what to add to what every instruction does (`counters.raw`), if it is to be counted.
     """
-    statistics = LaunchStatistics(0, 0)
+    statistics, races = LaunchStatistics(0, 0), _new_races(dispatch)
     for batch in _batches(workgroup_ids, _workgroups_per_batch(dispatch)):
-        machine = new_machine(dispatch, batch, instruction_limit, counts)
+        machine = new_machine(dispatch, batch, instruction_limit, counts, races)
         machine.run()
         executed = machine.waves.executed[: len(batch) * dispatch.waves_per_workgroup]
         statistics = LaunchStatistics(
@@ -144,14 +145,22 @@ def new_machine(
     workgroup_ids: Sequence[Dim3],
     instruction_limit: int | None = None,
     counts: Array | None = None,
+    races: RaceHistory | None = None,
 ) -> Machine:
-    """A machine whose first waves are those of the workgroups; it does the checks that are turned on, or counts."""
+    """A machine whose first waves are those of the workgroups; it does the checks that are turned on, or counts.
+
+    races: what other workgroups of the launch did before, if races are checked and there were any.
+    """
     steps, limit = bound_steps(dispatch), instruction_limit or checks.instruction_limit()
     if enabled := checks.enabled_checks():
-        return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled)
+        return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled, races or _new_races(dispatch))
     waves = dispatch.waves(workgroup_ids)
     machine = (dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)
     return Machine(*machine) if counts is None else CountingMachine(*machine, counts=counts)
+
+
+def _new_races(dispatch: Dispatch) -> RaceHistory | None:
+    return RaceHistory(dispatch) if "races" in checks.enabled_checks() else None
 
 
 _bound: WeakKeyDictionary[Program, list[Step]] = WeakKeyDictionary()

@@ -129,12 +129,12 @@ class Memory:
         """The same buffers at the same addresses with a content of their own; what overlaps here does so there."""
         copy = Memory()
         copy.null_hint = self.null_hint
-        for group in _overlapping(self._buffers):
-            start = min(_host_range(buffer)[0] for _, buffer in group)
-            stop = max(_host_range(buffer)[1] for _, buffer in group)
+        for group in overlapping(self._buffers):
+            start = min(host_range(buffer)[0] for _, buffer in group)
+            stop = max(host_range(buffer)[1] for _, buffer in group)
             content = _copied(start, stop - start)
             for slot, buffer in group:
-                first = _host_range(buffer)[0] - start
+                first = host_range(buffer)[0] - start
                 copy._buffers[slot] = replace(buffer, data=content[first : first + buffer.size_bytes])
         return copy
 
@@ -166,18 +166,18 @@ class Memory:
         return base
 
 
-def _host_range(buffer: Buffer) -> tuple[int, int]:
+def host_range(buffer: Buffer) -> tuple[int, int]:
     """Where it begins and ends in the host's memory, its last dword complete."""
     start = int(buffer.data.ctypes.data)
     return start, start + buffer.storage.size
 
 
-def _overlapping(buffers: dict[int, Buffer]) -> list[list[tuple[int, Buffer]]]:
+def overlapping(buffers: dict[int, Buffer]) -> list[list[tuple[int, Buffer]]]:
     """Buffers with their slots, in groups that share no byte of the host's memory with each other."""
     groups: list[list[tuple[int, Buffer]]] = []
     end = -1
-    for slot, buffer in sorted(buffers.items(), key=lambda item: _host_range(item[1])):
-        start, stop = _host_range(buffer)
+    for slot, buffer in sorted(buffers.items(), key=lambda item: host_range(item[1])):
+        start, stop = host_range(buffer)
         if start >= end:
             groups.append([])
         groups[-1].append((slot, buffer))

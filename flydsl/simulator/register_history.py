@@ -27,13 +27,13 @@ class RegisterHistory:
         """active: (waves, 64). The first instruction's read of a register that is not set is remembered."""
         if instruction.index in self._reads:
             return
-        for register in _read_by(instruction):
+        for register in registers_read(instruction):
             unset = self._unset(register, waves) & active
             if unset.any():
                 self._reads[instruction.index] = instruction, register, waves, unset
 
     def note_writes(self, instruction: Instruction, waves: Array, active: Array) -> None:
-        for register in _written_by(instruction):
+        for register in registers_written(instruction):
             if register.file == "s":
                 self._sgpr[waves, register.first : register.first + register.count] = True
             else:
@@ -62,7 +62,7 @@ def differing_operands(instruction: Instruction, waves: Waves, copies: Array, la
     """The registers that an instruction reads whose contents differ between waves `copies` (in one lane, or in any)."""
     lanes = slice(None) if lane is None else slice(lane, lane + 1)
     found = []
-    for register in _read_by(instruction):
+    for register in registers_read(instruction):
         for part in (register.part(i) for i in range(register.count)):
             values = (
                 waves.sgpr[copies, part.first, None] if part.file == "s" else waves.vgpr[row_of(part), copies, lanes]
@@ -97,7 +97,7 @@ def _accumulates(mnemonic: str) -> bool:
     return "mac" in mnemonic or mnemonic.startswith("v_dot")
 
 
-def _read_by(instruction: Instruction) -> list[Register]:
+def registers_read(instruction: Instruction) -> list[Register]:
     semantics, found = instruction.semantics, []
     if semantics is None:
         return []
@@ -111,7 +111,7 @@ def _read_by(instruction: Instruction) -> list[Register]:
     return found
 
 
-def _written_by(instruction: Instruction) -> list[Register]:
+def registers_written(instruction: Instruction) -> list[Register]:
     semantics = instruction.semantics
     implicit = [FIXED[word][1] for word in semantics.results if word in FIXED] if semantics else []
     return _registers(instruction.results) + implicit

@@ -156,3 +156,70 @@ def test_an_access_outside_is_an_error(check: Callable[..., str], offset: int) -
             }}""",
             PASS,
         )
+
+
+# --- what nothing wrote
+
+
+READ = "%w = fly.ptr.load(%p) : (!fly.ptr<f32, register>) -> f32"
+WRITE = "fly.ptr.store(%x, %p) : (f32, !fly.ptr<f32, register>) -> ()"
+HEAD = f"func.func @f(%x: f32, %n: index, %b: i1) {{ %one = arith.constant 1 : index\n{REGISTERS}\n"
+
+
+def loop(*body: str) -> str:
+    inside = "\n".join(body)
+    return f"scf.for %i{len(inside)} = %one to %n step %one {{ {inside} }}"
+
+
+def branch(*body: str) -> str:
+    return "scf.if %b {" + "\n".join(body) + "}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        READ,
+        f"{READ}\n{WRITE}",
+        loop(READ, WRITE),
+        loop(READ) + WRITE,
+        branch(WRITE.replace("%p", "%q")).replace("scf.if", at(2) + "\nscf.if") + READ,
+        loop(loop(WRITE.replace("%p", "%q")), READ).replace("scf.for", at(2) + "\nscf.for", 1),
+        branch(READ),
+    ],
+)
+def test_a_read_of_what_nothing_can_have_written(check: Callable[..., str], body: str) -> None:
+    with pytest.raises(CompileError, match="read here before anything wrote these elements"):
+        check(HEAD + body + "\nreturn }", PASS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{WRITE}\n{READ}",
+        branch(WRITE) + READ,
+        loop(WRITE) + READ,
+        loop(WRITE, READ),
+        loop(branch(READ), WRITE),
+        loop(loop(READ), WRITE),
+        loop(branch(WRITE), READ),
+    ],
+)
+def test_a_read_of_what_a_path_may_have_written(check: Callable[..., str], body: str) -> None:
+    assert "ub.poison" not in check(f"// CHECK: return\n{HEAD}{body}\nreturn }}", PASS)
+
+
+def test_what_no_path_wrote_is_zero(check: Callable[..., str]) -> None:
+    check(
+        f"""
+        // CHECK: scf.if
+        // CHECK: }} else {{
+        // CHECK: %cst = arith.constant dense<0.000000e+00> : vector<1xf32>
+        // CHECK: scf.yield %cst : vector<1xf32>
+        func.func @f(%x: f32, %b: i1) -> f32 {{
+          {REGISTERS}
+          {branch(WRITE)}
+          {READ}
+          return %w : f32
+        }}""",
+        PASS,
+    )

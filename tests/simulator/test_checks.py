@@ -21,7 +21,8 @@ from flydsl.simulator import (
     checking,
     launch,
 )
-from flydsl.simulator.lds_history import LdsHistory
+from flydsl.simulator.access_history import Accesses, AccessHistory
+from flydsl.simulator.clocks import Clocks, wave_of
 from flydsl.simulator.listing import read_listing
 from tests.simulator import mistaken_kernels as kernels
 
@@ -61,7 +62,7 @@ def run(compile_ir: Compile) -> Run:
         memory = Memory()
         kernarg = struct.pack("<Q", memory.map_array(out, name="out"))
         program = Program.from_listing({"k": info}, read_listing(f"{PROLOGUE}{text}\n  s_endpgm\n"))
-        with checking(*checks):
+        with checking(*checks) as run.findings:  # type: ignore[attr-defined]
             launch(program, "k", grid=(grid, 1, 1), block=(block, 1, 1), kernarg=kernarg, memory=memory)
         return out
 
@@ -247,7 +248,7 @@ def test_races(run: Run, first: str, second: str, is_race: bool) -> None:
     run(f"{SAME_PLACES}{one}s_barrier\n{two}", "races", block=128)
     run(f"{SAME_PLACES}{first}\n{second}", "races", block=64)
     if is_race:
-        with pytest.raises(LdsRace, match=r"which wave 0 .* with no barrier in between"):
+        with pytest.raises(LdsRace, match=r"which wave 0, lane \d+ .* with no barrier in between"):
             run(SAME_PLACES + one + two, "races", block=128)
     else:
         run(SAME_PLACES + one + two, "races", block=128)
@@ -263,28 +264,48 @@ def test_workgroups_have_their_own_lds(run: Run) -> None:
     run("ds_write_b32 v1, v0\nds_read_b32 v10, v1", grid=4)
 
 
-def test_a_barrier_ends_the_epoch_of_its_workgroup_only() -> None:
-    history = LdsHistory(32, workgroups=2)
-    first, second = np.arange(4)[:, None], np.arange(16, 20)[:, None]
-    assert history.access("write", first, wave=0, workgroup=0, pc=1) is None
-    assert history.access("write", second, wave=2, workgroup=1, pc=1) is None
-    history.pass_barrier(np.array([0]))
-    assert history.access("read", first, wave=1, workgroup=0, pc=2) is None
-    conflict = history.access("read", second[1:], wave=3, workgroup=1, pc=2)
-    assert conflict is not None
-    assert conflict == (0, "write", 2, 1)
+def test_a_barrier_orders_the_waves_of_its_workgroup_only() -> None:
+    clocks = Clocks(waves=4, waves_per_workgroup=2)
+    stamps = clocks.stamps(np.array([0, 2]), np.array([5, 6]), pc=7)
+    assert clocks.are_before(stamps, np.array([1, 3])).tolist() == [False, False]
+    clocks.pass_barrier(0)
+    assert clocks.are_before(stamps, np.array([1, 3])).tolist() == [True, False]
+    assert clocks.are_before(stamps, np.array([0, 2])).tolist() == [True, True], "its own"
+    assert not clocks.are_before(clocks.stamps(np.array([0]), np.array([0]), pc=8), np.array([1])).any()
+
+
+def test_what_an_atomic_tells_is_passed_on() -> None:
+    """Wave 0 tells wave 2, that one wave 3 by a barrier, and that one wave 5."""
+    clocks = Clocks(waves=6, waves_per_workgroup=2)
+    stamp = clocks.stamps(np.array([0]), np.array([0]), pc=1)
+    clocks.release(0, "flag")
+    clocks.end_release(np.array([0]))
+    later = clocks.stamps(np.array([0]), np.array([0]), pc=1)
+    clocks.acquire(2, "flag")
+    clocks.acquire(4, "another flag")
+    clocks.pass_barrier(1)
+    clocks.release(3, "another flag")
+    clocks.acquire(5, "another flag")
+    before = [bool(clocks.are_before(stamp, np.array([wave]))[0]) for wave in range(6)]
+    assert before == [True, False, True, True, False, True]
+    assert not clocks.are_before(later, np.array([2])).any()
 
 
 def test_a_race_with_either_of_two_readers() -> None:
     """Whoever read first, a write of one of the readers conflicts with the other."""
+    place, lane, compares = np.array([0]), np.array([0]), np.zeros(8, np.bool_)
     for writer in (0, 1):
-        history = LdsHistory(4, workgroups=1)
-        place = np.array([[0]])
-        for reader in (0, 1):
-            assert history.access("read", place, wave=reader, workgroup=0, pc=reader) is None
-        conflict = history.access("write", place, wave=writer, workgroup=0, pc=7)
-        assert conflict is not None
-        assert conflict.wave == 1 - writer
+        clocks = Clocks(waves=2, waves_per_workgroup=2)
+        history = AccessHistory(np.zeros(4, np.uint8), clocks, 2)
+
+        def access(kind: str, wave: int, history: AccessHistory = history) -> Any:
+            stored = np.ones((1, 4), np.uint8)
+            accesses = Accesses(kind, place, 4, np.array([wave]), lane, wave, lambda chosen: stored)
+            return history.access(accesses, compares)
+
+        assert access("read", 0) is None
+        assert access("read", 1) is None
+        assert wave_of(access("write", writer).stamp) == 1 - writer
 
 
 # --- alignment
@@ -300,11 +321,19 @@ def test_a_race_with_either_of_two_readers() -> None:
         ("scratch_load_dword v10, off, off offset:3", 4),
     ],
 )
-def test_misaligned(run: Run, text: str, required: int) -> None:
-    with pytest.raises(MisalignedAccess, match=f"which is not a multiple of {required}") as caught:
-        run(text, "alignment")
-    if caught.value.access.space == "global":
-        assert "in out (uint32[256]): element 0" in str(caught.value)
+def test_what_is_slow_for_its_address_is_no_fault(run: Run, text: str, required: int) -> None:
+    run(text.replace("global_store_short v1", "s_mov_b64 exec, 1\nglobal_store_short v1"), "alignment")
+    (hint,) = run.findings.hints  # type: ignore[attr-defined]
+    assert hint.alignment == required
+    assert hint.instruction == text.split("\n")[-1]
+    assert hint.count in (1, 64)
+    assert f"not multiples of {required}, the first {hint.access.address:#x}" in str(hint)
+
+
+@pytest.mark.parametrize("text", ["v_mov_b32 v4, 2\nglobal_atomic_add v4, v0, s[4:5]", "ds_add_u32 v4, v0 offset:1"])
+def test_what_the_hardware_does_not_do_at_any_address(run: Run, text: str) -> None:
+    with pytest.raises(MisalignedAccess, match="which is not a multiple of 4"):
+        run("v_mov_b32 v4, 0\n" + text, "alignment")
 
 
 def test_aligned(run: Run) -> None:
@@ -313,6 +342,8 @@ def test_aligned(run: Run) -> None:
         text + "global_load_dwordx4 v[8:11], v[2:3], off offset:4\nglobal_load_ubyte v8, v[2:3], off offset:3",
         "alignment",
     )
+    assert run.findings.hints == []  # type: ignore[attr-defined]
+    assert str(run.findings) == ""  # type: ignore[attr-defined]
 
 
 # --- turning them on

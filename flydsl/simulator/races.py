@@ -1,0 +1,152 @@
+"""What a launch's waves do to LDS and global memory, to find accesses that nothing orders (see `checks`)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flydsl.errors import SimulatorError
+from flydsl.simulator.access_history import ATOMIC, COMPARE, LOST, READ, WRITE, Accesses, AccessHistory, Conflict
+from flydsl.simulator.clocks import LIMITS, Clocks
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.lost_update import EVERY, Load, LostUpdates
+from flydsl.simulator.memory import Buffer, Memory, host_range, overlapping
+from flydsl.simulator.program import Instruction
+from flydsl.simulator.waves import Dim3
+
+Array = np.ndarray[Any, Any]
+
+
+class Role(NamedTuple):
+    """How an instruction accesses memory. acquires: it learns what others did; releases: it tells them."""
+
+    kind: str
+    acquires: bool = False
+    releases: bool = False
+    is_scalar: bool = False
+
+
+class RaceHistory:
+    """All that a launch accessed. Batches of its workgroups run one after the other, and race with each other."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        program, per_workgroup = dispatch.program, dispatch.waves_per_workgroup
+        waves = dispatch.workgroup_count * per_workgroup
+        for what, count in (("waves", waves), ("instructions", len(program.instructions))):
+            if count > LIMITS[what]:
+                raise SimulatorError(
+                    f'checking("races") takes up to {LIMITS[what]} {what}, and the launch has {count}',
+                    hint="launch a part of the grid, or choose other checks",
+                )
+        self._grid, self._per_workgroup = dispatch.grid, per_workgroup
+        self.clocks = Clocks(waves, per_workgroup)
+        self.roles = [_role(instruction) for instruction in program.instructions]
+        self._compares = np.array([role.kind == COMPARE for role in self.roles])
+        self._anyone_acquires = any(role.acquires for role in self.roles)
+        self._updates = LostUpdates(program)
+        self._memories = _memories(dispatch.memory)
+        self._histories: dict[int, AccessHistory] = {}
+
+    def start_batch(self, workgroup_ids: Sequence[Dim3], lds: Array) -> Array:
+        """Go over to other workgroups, whose LDS is (bytes,); the numbers of their waves in the launch."""
+        self.clocks.forget()
+        self._updates.forget()
+        self.lds = AccessHistory(lds, self.clocks, self._per_workgroup)
+        width, height, _ = self._grid
+        first = np.array([(x + width * (y + height * z)) * self._per_workgroup for x, y, z in workgroup_ids], np.int64)
+        return np.asarray((first[:, None] + np.arange(self._per_workgroup)).reshape(-1))
+
+    def pass_barrier(self, waves: Array) -> None:
+        for workgroup in np.unique(waves // self._per_workgroup):
+            self.clocks.pass_barrier(int(workgroup))
+
+    def of_buffer(self, data: Array) -> tuple[int, AccessHistory] | None:
+        """What to add to an offset into a buffer's bytes for an offset into its history; None if nothing can race."""
+        found = self._memories.get(int(data.ctypes.data))
+        if found is None:
+            return None
+        group, whole = found
+        if group not in self._histories:
+            self._histories[group] = AccessHistory(whole, self.clocks, self._per_workgroup)
+        return int(data.ctypes.data - whole.ctypes.data), self._histories[group]
+
+    def kind(self, pc: int, is_write: bool) -> str:
+        """How an instruction accesses memory here: those that load and store at once do both."""
+        role = self.roles[pc]
+        return role.kind if role.kind in (ATOMIC, COMPARE) else WRITE if is_write else READ
+
+    def workgroup_id(self, number: int) -> Dim3:
+        width, height, _ = self._grid
+        return number % width, number // width % height, number // (width * height)
+
+    def access(self, history: AccessHistory, accesses: Accesses) -> Conflict | None:
+        """Note an access, unless it races."""
+        conflict = history.access(accesses, self._compares)
+        if conflict is not None:
+            return conflict
+        self._synchronize(self.roles[accesses.pc], history, accesses)
+        if accesses.kind == READ:
+            self._updates.note_load(accesses.pc, self._load(history, accesses))
+        return self._lost_update(history, accesses) if accesses.kind == WRITE and history.shared is not None else None
+
+    def _load(self, history: AccessHistory, accesses: Accesses) -> Load:
+        times = self.clocks.time[accesses.waves]
+        lanes = np.full_like(accesses.lanes, EVERY) if self.roles[accesses.pc].is_scalar else accesses.lanes
+        return Load(history, accesses.offsets, accesses.size, accesses.waves, times, lanes)
+
+    def _lost_update(self, history: AccessHistory, accesses: Accesses) -> Conflict | None:
+        assert history.shared is not None
+        found = self._updates.find(accesses.pc, self._load(history, accesses), history.shared)
+        if found is None:
+            return None
+        first, second, pc, offset = found
+        stamp = self.clocks.stamps(accesses.waves[[first]], accesses.lanes[[first]], pc)[0]
+        return Conflict(second, LOST, int(stamp), offset, first)
+
+    def _synchronize(self, role: Role, history: AccessHistory, accesses: Accesses) -> None:
+        """Lanes of one wave at one address count once; waves take their turns in the order of their numbers."""
+        if not self._anyone_acquires or not (role.acquires or role.releases):
+            return
+        pairs = np.unique(np.stack([accesses.waves, accesses.offsets]), axis=1)
+        for wave, offset in pairs.T.tolist():
+            place = (history.number, offset)
+            if role.acquires:
+                self.clocks.acquire(wave, place)
+            if role.releases:
+                self.clocks.release(wave, place)
+        if role.releases:
+            self.clocks.end_release(np.unique(accesses.waves))
+
+
+def _role(instruction: Instruction) -> Role:
+    """Read-modify-write atomics, and loads and stores that go past a cache: what LLVM makes of atomic ones."""
+    name = instruction.mnemonic
+    if "atomic" in name or name.startswith(_LDS_ATOMICS):
+        kind = COMPARE if "cmp" in name else ATOMIC
+        return Role(kind, acquires=bool(instruction.results), releases=True)
+    words = instruction.listed.text.replace(",", " ").split()
+    if name.startswith(("global_", "flat_", "buffer_")) and ("sc0" in words or "sc1" in words) and "_lds" not in name:
+        return Role(ATOMIC, acquires=True) if "_load" in name else Role(ATOMIC, releases=True)
+    return Role(READ, is_scalar=name.startswith("s_"))
+
+
+_LDS_ATOMIC_NAMES = "add sub rsub inc dec min max and or xor mskor wrxchg cmpst condxchg pk_add wrap"
+_LDS_ATOMICS = tuple(f"ds_{name}" for name in _LDS_ATOMIC_NAMES.split())
+
+
+def _memories(memory: Memory) -> dict[int, tuple[int, Array]]:
+    """By where a buffer starts in the host's memory: a number of, and all the bytes of, the buffers it overlaps with.
+
+    What a kernel cannot write has no races and is not there."""
+    found: dict[int, tuple[int, Array]] = {}
+    for number, group in enumerate(overlapping(memory.buffers())):
+        buffers: list[Buffer] = [buffer for _, buffer in group if buffer.size_bytes]
+        if not buffers or not any(buffer.writable for buffer in buffers):
+            continue
+        start, stop = min(host_range(b)[0] for b in buffers), max(host_range(b)[1] for b in buffers)
+        whole = np.frombuffer(memoryview((ctypes.c_uint8 * (stop - start)).from_address(start)), np.uint8)
+        found.update((host_range(buffer)[0], (number, whole)) for buffer in buffers)
+    return found
