@@ -14,7 +14,7 @@ from flydsl.codegen import CodeObject
 class Compilation:
     """What the stages work on.
 
-    module: the builtin.module, rewritten in place, or replaced. code: the machine code, once phase C has made it.
+    module: the builtin.module, rewritten in place. code: the machine code, once phase C has made it.
     is_large: whether MLIR's passes may take long on it; they are interrupted by ending the process that they run in.
     """
 

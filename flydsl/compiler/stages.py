@@ -87,9 +87,21 @@ def _run_upstream(compilation: Compilation, passes: str) -> None:
 
     written, _ = run_isolated(work, lock=lock)
     if written:
-        compilation.module = ir.Module.parse(written).operation
+        _replace_contents(compilation.module, ir.Module.parse(written))
     else:
         PassManager.parse(f"builtin.module({passes})").run(compilation.module)
+
+
+def _replace_contents(module: ir.Operation, source: ir.Module) -> None:
+    """Give a module the operations and attributes of another, which loses them."""
+    body = module.regions[0].blocks[0]
+    for op in list(body.operations):
+        op.operation.erase()
+    for op in list(source.body.operations):
+        op.operation.detach_from_parent()
+        body.append(op)
+    for name in source.operation.attributes:
+        module.attributes[name] = source.operation.attributes[name]
 
 
 def _fly(pass_: ModuleType, summary: str) -> StageSpec:
