@@ -3,6 +3,7 @@
 | variable | default | meaning |
 |---|---|---|
 | `FLYDSL_COMPILE_OPT_LEVEL` | 2 | LLVM optimization level, 0 to 3 |
+| `FLYDSL_COMPILE_MAX_TRACED_OPS` | 200000 | how many operations a trace may have |
 | `COMPILE_ONLY` | 0 | compile, launch nothing, return None |
 | `ARCH` | | target architecture, such as `gfx950` |
 | `FLYDSL_GPU_ARCH` | | architecture of the device, when it cannot or shall not be detected |
@@ -82,6 +83,14 @@ def opt_level() -> int:
     value = text("FLYDSL_COMPILE_OPT_LEVEL", "2")
     if value not in {"0", "1", "2", "3"}:
         raise ArgumentError(f"FLYDSL_COMPILE_OPT_LEVEL={value!r} is not one of 0, 1, 2, 3")
+    return int(value)
+
+
+def max_traced_ops() -> int:
+    """`FLYDSL_COMPILE_MAX_TRACED_OPS`, at least 1."""
+    value = text("FLYDSL_COMPILE_MAX_TRACED_OPS", "200000")
+    if not value.isdigit() or int(value) < 1:
+        raise ArgumentError(f"FLYDSL_COMPILE_MAX_TRACED_OPS={value!r} is not a number of operations")
     return int(value)
 
 

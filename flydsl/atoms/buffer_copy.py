@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from flydsl.atoms.copy import CopyOp
+from flydsl.atoms.instruction_sets import GFX12
 from flydsl.errors import ArgumentError
 
 _LARGEST_MODIFIER = 0x1F
+
+
+# Word 3 of a resource: raw addressing of 32-bit data, bounds checked per byte (CDNA 3 ISA, "Buffer Resource").
+_RESOURCE_FLAGS = 0x27000
+# From RDNA on it also holds a format that is valid (bits 24 on) and how bounds are checked (bits 28 and 29): 2, raw.
+_RESOURCE_FLAGS_GFX12 = _RESOURCE_FLAGS | 1 << 24 | 2 << 28
+
+
+def resource_flags(arch_name: str | None) -> int:
+    """Word 3 of a buffer resource on an architecture; CDNA's where none is known.
+
+    >>> hex(resource_flags("gfx942")), hex(resource_flags("gfx1201"))
+    ('0x27000', '0x21027000')
+    """
+    return _RESOURCE_FLAGS_GFX12 if arch_name in GFX12 else _RESOURCE_FLAGS
 
 
 @dataclass(frozen=True)
@@ -24,8 +39,6 @@ class BufferCopy(CopyOp):
     name = "fly_rocdl.cdna3.buffer_copy"
     widths = (8, 16, 32, 64, 128)
     has_soffset = True
-    # Word 3 of a resource: raw addressing of 32-bit data, bounds checked per byte (CDNA 3 ISA, "Buffer Resource").
-    resource_flags: ClassVar[int] = 0x27000
 
     cache_modifier: int = 0
 

@@ -15,6 +15,7 @@ class Compilation:
     """What the stages work on.
 
     module: the builtin.module, rewritten in place. code: the machine code, once phase C has made it.
+    is_large: whether MLIR's passes may take long on it; they are interrupted by ending the process that they run in.
     """
 
     module: ir.Operation
@@ -22,3 +23,4 @@ class Compilation:
     opt_level: int
     debug_info: bool
     code: CodeObject | None = None
+    is_large: bool = False

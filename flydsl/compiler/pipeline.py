@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from flydsl.compiler.artifact import CompiledArtifact
 
 
+# Up to so many traced operations each of MLIR's passes takes less than a second.
+LARGE_MODULE_OPS = 10_000
+
+
 class Stage:
     """One stage of a pipeline and what it did.
 
@@ -141,7 +145,11 @@ class Pipeline:
             self.stages = [Stage(self, i + 1, spec) for i, spec in enumerate(stages(arch))]
             self._origin = traced.module.operation.clone()
         self._compilation = Compilation(
-            traced.module.operation, arch, env.opt_level(), env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO")
+            traced.module.operation,
+            arch,
+            env.opt_level(),
+            env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO"),
+            is_large=traced.operations > LARGE_MODULE_OPS,
         )
         self._snapshots: list[ir.Operation] = [self._origin]
         self._keep_snapshots = keep_snapshots

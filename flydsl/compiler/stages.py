@@ -6,17 +6,21 @@ order are those of the architecture guide, section 3.2.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
+from mlir import ir
 from mlir.passmanager import PassManager
 
 from flydsl import env
 from flydsl.arch import Arch
+from flydsl.codegen.isolate import run_isolated
 from flydsl.compiler.binary import gpu_module_to_binary
 from flydsl.compiler.compilation import Compilation
+from flydsl.dialect.context import lock
 from flydsl.errors import ArgumentError, did_you_mean
 from flydsl.passes import (
     convert_fly_to_rocdl,
@@ -59,11 +63,45 @@ class StageSpec:
         """Run the stage's steps on a compilation."""
         for step in self.steps:
             if isinstance(step, str):
-                PassManager.parse(f"builtin.module({step})").run(compilation.module)
+                _run_upstream(compilation, step)
             elif isinstance(step, ModuleType):
                 step.apply(compilation.module, compilation.arch)
             else:
                 step(compilation)
+
+
+def _run_upstream(compilation: Compilation, passes: str) -> None:
+    """Run MLIR's own passes. One call in C++ cannot be interrupted, so a large module goes through a child process."""
+    if not compilation.is_large:
+        PassManager.parse(f"builtin.module({passes})").run(compilation.module)
+        return
+
+    def work() -> bytes:
+        try:
+            PassManager.parse(f"builtin.module({passes})").run(compilation.module)
+        except ir.MLIRError:
+            return b""  # which happens again here, with its diagnostics
+        written = io.BytesIO()
+        compilation.module.write_bytecode(written)
+        return written.getvalue()
+
+    written, _ = run_isolated(work, lock=lock)
+    if written:
+        _replace_contents(compilation.module, ir.Module.parse(written))
+    else:
+        PassManager.parse(f"builtin.module({passes})").run(compilation.module)
+
+
+def _replace_contents(module: ir.Operation, source: ir.Module) -> None:
+    """Give a module the operations and attributes of another, which loses them."""
+    body = module.regions[0].blocks[0]
+    for op in list(body.operations):
+        op.operation.erase()
+    for op in list(source.body.operations):
+        op.operation.detach_from_parent()
+        body.append(op)
+    for name in source.operation.attributes:
+        module.attributes[name] = source.operation.attributes[name]
 
 
 def _fly(pass_: ModuleType, summary: str) -> StageSpec:

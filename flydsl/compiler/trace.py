@@ -26,6 +26,7 @@ from flydsl.dialect.location import mlir_location, source_location
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
+from flydsl.expr.trace_limit import limited
 from flydsl.expr.typing import Stream
 
 if TYPE_CHECKING:
@@ -86,12 +87,16 @@ def is_tracing() -> bool:
 
 @dataclass(frozen=True)
 class Traced:
-    """The result: the module, the launcher's symbol, the kernels, and whether the stream is an extra last argument."""
+    """The result: the module, the launcher's symbol, the kernels, and whether the stream is an extra last argument.
+
+    operations: about how many the module has.
+    """
 
     module: ir.Module
     entry: str
     kernels: tuple[KernelRecord, ...]
     extra_stream: bool
+    operations: int = 0
 
 
 def trace(
@@ -108,11 +113,13 @@ def trace(
         state = CompilationContext(arch, module, gpu_module.regions[0].blocks[0])
         token = _current.set(state)
         try:
-            extra_stream = _trace_launcher(state, rewrite(function), signature, keys, values)
+            with limited() as count:
+                extra_stream = _trace_launcher(state, rewrite(function), signature, keys, values)
+                operations = count.operations
             remove_stand_ins(module.operation)
         finally:
             _current.reset(token)
-        return Traced(module, symbol(function.__name__), tuple(state.kernels), extra_stream)
+        return Traced(module, symbol(function.__name__), tuple(state.kernels), extra_stream, operations)
 
 
 def symbol(name: str) -> str:

@@ -45,9 +45,14 @@ _mlir_locations: dict[SourceLocation, ir.Location] = {}
 def user_frame() -> FrameType | None:
     """The innermost frame outside this package on the Python stack."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
+    while frame is not None and not is_users(frame):
         frame = frame.f_back
     return frame
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame is of code outside this package."""
+    return not frame.f_code.co_filename.startswith(_NOT_THE_USERS)
 
 
 def user_location() -> SourceLocation | None:

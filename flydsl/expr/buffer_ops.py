@@ -14,12 +14,12 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import atoms
+from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import cosize
-from flydsl.expr.emit import emit
+from flydsl.expr.emit import emit, target_name
 from flydsl.expr.memory import Tensor
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
@@ -70,7 +70,7 @@ def create_buffer_resource_from_addr(addr_i64: Any, *, num_records_bytes: Any = 
 
 def _resource(pointer: ir.Value, num_records_bytes: Any) -> ir.Value:
     size = Int64(MAX_BYTES) if num_records_bytes is None else _clamped_size(num_records_bytes)
-    return make_buffer_rsrc(pointer, 0, size, atoms.BufferCopy.resource_flags)
+    return make_buffer_rsrc(pointer, 0, size, resource_flags(target_name()))
 
 
 def _clamped_size(num_records_bytes: Any) -> Any:

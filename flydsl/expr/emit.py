@@ -11,6 +11,7 @@ from mlir import ir
 from flydsl.dialect import ops
 from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import FlyError, TraceError
+from flydsl.expr.trace_limit import count_operation
 
 
 def require_trace(what: str) -> None:
@@ -37,6 +38,7 @@ def emit(
     """Create an upstream operation at the insertion point, with the user's line as its location."""
     require_trace(name)
     _require_registered(name)
+    count_operation()
     return ir.Operation.create(
         name,
         results=list(results),
@@ -68,6 +70,7 @@ def emit_fly(
 ) -> ir.Operation:
     """Create `fly.name` at the insertion point; see `flydsl.dialect.ops.create`."""
     require_trace(f"fly.{name}")
+    count_operation()
     op = ops.create(name, operands, results=results, attributes=attributes)
     if results is not None:
         try:

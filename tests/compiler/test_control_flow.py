@@ -13,6 +13,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler.rewrite import rewrite
+from flydsl.errors import TraceError
 from flydsl.expr import const_expr, range_constexpr
 
 # Every body takes a list of N numbers to read, one to write, and two numbers.
@@ -358,3 +359,82 @@ def test_runtime_control_flow_is_pythons(body: Callable[..., None]) -> None:
         launch(A, B, a, b)
         body(A.tolist(), expected, a, b)
         assert B.tolist() == expected, (a, b)
+
+
+# --- objects of the host ---------------------------------------------------------------------------------------------
+
+
+class Settings:
+    value = 1
+
+
+SETTINGS, TABLE, COUNT = Settings(), {"value": 1}, 1
+SETTINGS.value = 1
+
+
+@flyc.jit
+def set_attribute(A, n):
+    if n > 3:
+        SETTINGS.value = 5
+
+
+@flyc.jit
+def set_attribute_otherwise(A, n):
+    if n > 3:
+        pass
+    else:
+        SETTINGS.value = 5
+
+
+@flyc.jit
+def set_element(A, n):
+    if n > 3:
+        TABLE["value"] = 5
+
+
+@flyc.jit
+def set_element_in_a_loop(A, n):
+    for _ in range(n):
+        TABLE["value"] += 5
+
+
+@flyc.jit
+def set_attribute_in_while(A, n):
+    while n > 3:
+        SETTINGS.value = n
+        n -= 1
+
+
+@flyc.jit
+def set_global(A, n):
+    global COUNT
+    if n > 3:
+        COUNT = 5
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (set_attribute, "host's object SETTINGS"),
+        (set_attribute_otherwise, "host's object SETTINGS"),
+        (set_element, "host's object TABLE"),
+        (set_element_in_a_loop, "host's object TABLE"),
+        (set_attribute_in_while, "host's object SETTINGS"),
+        (set_global, "global variable COUNT"),
+    ],
+    ids=lambda value: getattr(getattr(value, "function", None), "__name__", ""),
+)
+def test_a_runtime_branch_does_not_change_the_host(body: Any, path: str) -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, n: fx.Int32):
+        body(A, n)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, n: fx.Int32):
+        kernel(A, n).launch(grid=1, block=64)
+
+    with pytest.raises(TraceError, match=path) as caught:
+        launch(torch.zeros(64), 0)
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
+    assert (SETTINGS.value, TABLE["value"], COUNT) == (1, 1, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import torch
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.compiler import pipeline as pipeline_module
+from flydsl.compiler import stages
 from flydsl.errors import ArgumentError, CompileError
 from flydsl.passes import fly_layout_lowering
 
@@ -352,3 +355,34 @@ def test_environment_with_nonsense(name: str, value: str, monkeypatch: pytest.Mo
     A = torch.ones(64)
     with pytest.raises(ArgumentError, match=name):
         double(A, 77)
+
+
+# --- large modules ---------------------------------------------------------------------------------------------------
+
+
+def test_the_passes_of_a_large_module_run_in_a_child_and_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = lowered().run()
+    parents: list[int] = []
+    run = stages.PassManager.run
+
+    def noted(manager: Any, module: Any) -> None:
+        parents.append(os.getpid())
+        run(manager, module)
+
+    monkeypatch.setattr(pipeline_module, "LARGE_MODULE_OPS", 0)
+    monkeypatch.setattr(stages.PassManager, "run", noted)
+    found = lowered().run(until=18)
+    assert parents == []
+    found.run()
+    assert [stage.after for stage in found] == [stage.after for stage in expected]
+    A = torch.ones(64)
+    double(A, 2)
+    assert (A == 2).all()
+
+
+def test_a_pass_that_fails_on_a_large_module_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline_module, "LARGE_MODULE_OPS", 0)
+    p = lowered().run(until=4)
+    monkeypatch.setattr(p.stages[4], "spec", dataclasses.replace(p.stages[4].spec, steps=("func.func(gpu-to-llvm)",)))
+    with pytest.raises((CompileError, ValueError)):
+        p.step()

@@ -73,7 +73,7 @@ class Reachable:
 
     def contents(self) -> dict[int, Any]:
         """A copy of what each object holds now."""
-        return {key: _copy(value) for key, value in self.objects.items()}
+        return {key: copied(value) for key, value in self.objects.items()}
 
     def restore(self, keys: list[int]) -> None:
         """Give objects back the contents that they had."""
@@ -163,7 +163,8 @@ def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     return ((f"{path}.{name}", item) for name, item in list(vars(value).items()))
 
 
-def _copy(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """A shallow copy of what an object holds."""
     if isinstance(value, CellType):
         return content(value)
     return value.copy() if isinstance(value, list | dict | set) else dict(vars(value))

@@ -23,6 +23,7 @@ from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
 from flydsl.expr.control_flow.containers import Reachable, write
+from flydsl.expr.control_flow.host_objects import HostObjects, refuse_globals
 from flydsl.expr.control_flow.joining import Join, Mismatch
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import UNSET, Undefined, assigned_in_one_branch
@@ -47,6 +48,8 @@ class IfStatement(Construct):
         self._condition = as_condition(condition)
         self.runtime = isinstance(self._condition, Boolean)
         if self.runtime:
+            refuse_globals(names, thunks, self.word, self._at)
+            self._host = HostObjects(containers, container_thunks)
             self._objects = Reachable.from_here()
             self._objects.forget_variables(thunks)
             for _, value in changed_containers(names, containers, container_thunks):
@@ -64,6 +67,7 @@ class IfStatement(Construct):
         if not self.runtime:
             return not self._condition
         self._close()
+        self._host.require_unchanged(self.word, self._at)
         self._after_then = self._values()
         self._objects_after_then = self._objects.contents()
         self._objects.restore(self._objects.changed(self._objects_after_then))
@@ -77,6 +81,7 @@ class IfStatement(Construct):
     def merged(self) -> tuple[Any, ...]:
         """The names' values after the branches."""
         self._close()
+        self._host.require_unchanged(self.word, self._at)
         after_else = self._values()
         join = Join()
         names = [

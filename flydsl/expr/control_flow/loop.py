@@ -9,6 +9,7 @@ from flydsl.errors import TraceError
 from flydsl.expr.control_flow.carried import Slot, after_loop
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
 from flydsl.expr.control_flow.containers import Reachable
+from flydsl.expr.control_flow.host_objects import HostObjects, is_global, refuse_globals
 
 
 class Loop(Construct):
@@ -29,9 +30,16 @@ class Loop(Construct):
 
     def _begin(self) -> None:
         """Note what the names and containers hold before a runtime loop."""
+        refuse_globals(self._names, self._thunks, self.word, self._at)
+        self._host = HostObjects(self._containers, self._container_thunks)
         self._objects = Reachable.from_here()
         self._objects.forget_variables(self._thunks)
-        self._in_place = changed_containers(self._names, self._containers, self._container_thunks)
+        local = [
+            (name, thunk)
+            for name, thunk in zip(self._containers, self._container_thunks, strict=True)
+            if not is_global(name, thunk)
+        ]
+        self._in_place = changed_containers(self._names, [n for n, _ in local], [thunk for _, thunk in local])
         self._slots = [Slot(name, value) for name, value in zip(self._names, self._values(), strict=True)]
         for name, value in self._in_place:
             self._slots.append(Slot(name, value, in_place=True))
@@ -43,6 +51,7 @@ class Loop(Construct):
 
     def _require_unchanged(self) -> None:
         """Raise TraceError where the body has changed a Python object that no iteration hands on."""
+        self._host.require_unchanged(self.word, self._at)
         for key in self._objects.changed(self._objects.contents()):
             path = self._objects.paths[key]
             raise TraceError(

@@ -33,6 +33,7 @@ from flydsl.expr.control_flow.containers import content, holds_value
 from flydsl.expr.control_flow.loop import Loop
 from flydsl.expr.control_flow.undefined import Undefined
 from flydsl.expr.numeric import Boolean
+from flydsl.expr.trace_limit import count_operation
 from flydsl.expr.tree import flatten, leaf_like, leaf_type, leaf_value, typed
 
 
@@ -65,6 +66,8 @@ class WhileLoop(Loop):
                     at=user_location(),
                     hint="start with a value of the DSL, such as i = fx.Int32(0), and compare that",
                 )
+            if decided:
+                count_operation()
             return decided
         self._decided = Boolean(decided)
         self._close()

@@ -6,12 +6,13 @@ from typing import Any
 
 from flydsl import atoms
 from flydsl.atoms import CopyOp, MmaOp
+from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import BUFFER, PointerType
 from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import cosize
-from flydsl.expr.emit import emit_fly
+from flydsl.expr.emit import emit_fly, target_name
 from flydsl.expr.memory import Tensor, get_iter, make_view
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.operands import element_name, located
@@ -55,7 +56,7 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_byt
         get_iter(tensor).value,
         Int16(0).ir_value(),
         size.ir_value(),
-        Int32(atoms.BufferCopy.resource_flags).ir_value(),
+        Int32(resource_flags(target_name())).ir_value(),
     ]
     pointer = emit_fly("make_ptr", operands, results=[PointerType(kind.element, BUFFER)]).result
     return make_view(pointer, tensor.layout)

@@ -144,3 +144,23 @@ def test_misuse(call: Callable[[Any], Any], says: str, compiled: Callable[..., s
         compiled(call)
     assert info.value.at is not None
     assert info.value.at.file == __file__
+
+
+@pytest.mark.parametrize(
+    ("arch", "word"),
+    [("gfx90a", 0x27000), ("gfx942", 0x27000), ("gfx950", 0x27000), ("gfx1201", 0x21027000), ("gfx1250", 0x21027000)],
+)
+def test_a_resource_has_the_flags_of_its_architecture(arch: str, word: int) -> None:
+    """On RDNA a format and the kind of bounds check are in the word that CDNA leaves at zero there."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, C: fx.Tensor):
+        rsrc = fx.buffer_ops.create_buffer_resource(A, max_size=False)
+        C[fx.thread_idx.x] = fx.buffer_ops.buffer_load(rsrc, fx.thread_idx.x, vec_width=1, dtype=fx.Float32)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, C: fx.Tensor):
+        kernel(A, C).launch(grid=1, block=64)
+
+    text = launch.lower(torch.zeros(64), torch.zeros(64), arch=arch).origin
+    assert f"{word} : i32" in text

@@ -1,0 +1,70 @@
+"""Objects of the host that a runtime branch or loop would change: refused, since only tracing would change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from flydsl.errors import SourceLocation, TraceError
+from flydsl.expr.control_flow.containers import Reachable, copied, write
+
+
+class HostObjects:
+    """What the global names lead to of which the source of a branch or loop sets attributes or elements.
+
+    names, thunks: these names, and how to read each one's value; those of local variables count for nothing here.
+    """
+
+    def __init__(self, names: Sequence[str], thunks: Sequence[Callable[[], Any]]) -> None:
+        self._objects: dict[int, tuple[str, Any, Any]] = {}
+        for name, thunk in zip(names, thunks, strict=True):
+            if is_global(name, thunk):
+                self._note(name, thunk)
+
+    def _note(self, name: str, thunk: Callable[[], Any]) -> None:
+        try:
+            value = thunk()
+        except NameError:
+            return
+        if isinstance(value, ModuleType):
+            self._objects[id(value)] = (name, value, dict(vars(value)))
+        reachable = Reachable({name: value}, {})
+        for key, found in reachable.objects.items():
+            self._objects[key] = (reachable.paths[key], found, reachable.before[key])
+
+    def require_unchanged(self, word: str, at: SourceLocation | None) -> None:
+        """Undo what tracing has changed, and raise TraceError."""
+        for path, value, before in self._objects.values():
+            if not _is_same(before, dict(vars(value)) if isinstance(value, ModuleType) else copied(value)):
+                write(value, before)
+                raise TraceError(
+                    f"the host's object {path} is changed in a runtime {word}",
+                    at=at,
+                    hint="it would change once, when this is traced, and whichever way the device goes: assign to a "
+                    "variable of the kernel, or write to a tensor",
+                )
+
+
+def refuse_globals(names: Sequence[str], thunks: Sequence[Callable[[], Any]], word: str, at: Any) -> None:
+    """Raise TraceError where a runtime branch or loop assigns a global variable."""
+    for name, thunk in zip(names, thunks, strict=True):
+        if is_global(name, thunk):
+            raise TraceError(
+                f"the global variable {name} is assigned in a runtime {word}",
+                at=at,
+                hint="it is the host's, which has no values of the device: assign to a variable of the kernel",
+            )
+
+
+def is_global(name: str, thunk: Callable[[], Any]) -> bool:
+    """Whether the name that a function reads is a global one."""
+    return name not in thunk.__code__.co_freevars
+
+
+def _is_same(before: Any, now: Any) -> bool:
+    if isinstance(before, dict):
+        return before.keys() == now.keys() and all(now[key] is value for key, value in before.items())
+    if isinstance(before, list):
+        return len(before) == len(now) and all(a is b for a, b in zip(before, now, strict=True))
+    return bool(before == now)

@@ -1,0 +1,102 @@
+"""An end for traces without one: `while True:`, or a forgotten `k += 1`, on values that are known while tracing.
+
+Every operation that is traced counts, and every iteration of a `while` that Python decides. Past the limit the trace is
+refused, with the loop's line; on the way there is a warning, because passes take seconds on so many operations.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType
+
+from flydsl import env
+from flydsl.dialect.location import is_users, user_frame, user_location
+from flydsl.errors import SourceLocation, TraceError
+
+VARIABLE = "FLYDSL_COMPILE_MAX_TRACED_OPS"
+_WARN_AT = 50_000
+
+
+class _Count:
+    """How many operations the trace under way has, and at which number something is to be said."""
+
+    operations = 0
+    limit = sys.maxsize
+    next_stop = sys.maxsize
+
+
+_count = _Count()
+
+
+@contextmanager
+def limited() -> Iterator[_Count]:
+    """Count the operations that are traced in the `with` block. Raises TraceError past the limit."""
+    outer = (_count.operations, _count.limit, _count.next_stop)
+    _count.operations, _count.limit = 0, env.max_traced_ops()
+    _count.next_stop = min(_WARN_AT, _count.limit)
+    try:
+        yield _count
+    finally:
+        _count.operations, _count.limit, _count.next_stop = outer
+
+
+def count_operation() -> None:
+    """Count one operation."""
+    _count.operations += 1
+    if _count.operations >= _count.next_stop:
+        _stop()
+
+
+def _stop() -> None:
+    if _count.operations < _count.limit:
+        _count.next_stop = _count.limit
+        place = _loop() or user_location()
+        warnings.warn(
+            f"{_count.operations} operations are traced{f', in the loop at {place}' if place else ''}, and compiling "
+            "them takes long: range(...) is a loop on the device, range_constexpr(...) unrolls",
+            stacklevel=1,
+        )
+        return
+    loop = _loop()
+    raise TraceError(
+        f"more than {_count.limit} operations are traced{'' if loop is None else ', and this loop has not ended'}",
+        at=loop or user_location(),
+        hint="a loop on values that are known when compiling is unrolled: does it come to an end? range(...) with a "
+        f"runtime bound, or `while` on a value of the DSL, is a loop on the device; {VARIABLE} sets the limit",
+    )
+
+
+def _loop() -> SourceLocation | None:
+    """The loop that is being unrolled, of those around the lines that are running, in the traced functions.
+
+    The innermost `while`, which may not end; else the outermost `for`.
+    """
+    loops = list(_loops())
+    return next((at for at, is_while in loops if is_while), loops[-1][0] if loops else None)
+
+
+def _loops() -> Iterator[tuple[SourceLocation, bool]]:
+    """The loops that are running, innermost first, and whether each is a `while`."""
+    frame = user_frame()
+    while frame is not None and frame.f_code.co_name != "_trace_launcher":
+        if is_users(frame):
+            yield from _loops_around(frame.f_code, frame.f_lineno)
+        frame = frame.f_back
+
+
+def _loops_around(code: CodeType, line: int) -> Iterator[tuple[SourceLocation, bool]]:
+    try:
+        lines, first = inspect.getsourcelines(code)
+        tree = ast.parse("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return
+    ast.increment_lineno(tree, first - 2)
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
+    around = [node for node in loops if node.lineno <= line <= (node.end_lineno or line)]
+    for node in sorted(around, key=lambda node: -node.lineno):
+        yield SourceLocation(code.co_filename, node.lineno, node.col_offset), isinstance(node, ast.While)

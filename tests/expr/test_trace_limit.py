@@ -1,0 +1,98 @@
+"""A trace that does not end is refused, with its loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError, TraceError
+from flydsl.expr import trace_limit
+
+
+def launch(body: Callable[[Any], None]) -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        body(A)
+
+    @flyc.jit
+    def run(A: fx.Tensor):
+        kernel(A).launch(grid=1, block=64)
+
+    run(torch.zeros(64))
+
+
+@flyc.jit
+def without_end(A):
+    while True:
+        A[fx.thread_idx.x] = A[fx.thread_idx.x] + 1.0
+
+
+@flyc.jit
+def forgotten_step(A):
+    k = 0
+    while k < 4:
+        pass
+
+
+@flyc.jit
+def unrolled(A):
+    for k in fx.range_constexpr(100_000):
+        for _ in fx.range_constexpr(2):
+            A[fx.thread_idx.x] = float(k)
+
+
+@flyc.jit
+def around_a_loop_that_ends(A):
+    while True:
+        for k in fx.range_constexpr(2):
+            A[fx.thread_idx.x] = float(k)
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (without_end, "while True:"),
+        (forgotten_step, "while k < 4:"),
+        (unrolled, "for k in fx.range_constexpr(100_000):"),
+        (around_a_loop_that_ends, "while True:"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_error_names_the_loop(monkeypatch: pytest.MonkeyPatch, body: Any, line: str) -> None:
+    monkeypatch.setenv("FLYDSL_COMPILE_MAX_TRACED_OPS", "300")
+    with pytest.raises(TraceError, match="more than 300 operations are traced, and this loop has not ended") as caught:
+        launch(body)
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
+    assert line in str(caught.value)
+    assert "range(...)" in str(caught.value)
+    assert "FLYDSL_COMPILE_MAX_TRACED_OPS" in str(caught.value)
+
+
+def test_there_is_a_warning_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trace_limit, "_WARN_AT", 100)
+
+    @flyc.jit
+    def body(A):
+        for k in fx.range_constexpr(60):
+            A[fx.thread_idx.x] = float(k)
+
+    with pytest.warns(UserWarning, match=r"100 operations are traced, in the loop at .*test_trace_limit.py"):
+        launch(body)
+
+
+def test_the_count_begins_anew_with_each_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_COMPILE_MAX_TRACED_OPS", "40")
+    for value in range(8):
+        launch(lambda A, value=value: A.__setitem__(fx.thread_idx.x, float(value)))
+
+
+def test_a_limit_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_COMPILE_MAX_TRACED_OPS", "many")
+    with pytest.raises(ArgumentError, match="FLYDSL_COMPILE_MAX_TRACED_OPS='many'"):
+        launch(without_end)
