@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[1]
 
 # A part may import these, what they may import, `errors` and `env`.
 MAY_IMPORT = {
-    "_mlir": (),
     "errors": (),
     "env": (),
     "hsaco": (),
@@ -30,6 +29,7 @@ MAY_IMPORT = {
     "runtime": ("simulator", "codegen"),
     "compiler": ("expr", "passes", "codegen", "runtime"),
     "autotune": ("compiler",),
+    "_mlir": ("compiler",),
 }
 JUPYTER = {"workbench", "IPython", "ipykernel", "ipywidgets", "anywidget", "jupyterlab", "notebook", "plotly"}
 ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}

@@ -17,7 +17,7 @@ from flydsl.dialect.types import (
     TiledMmaType,
     TileType,
 )
-from flydsl.expr import arith, buffer_ops, derived, gpu, math, numeric, primitive, rocdl, typing, vector
+from flydsl.expr import arith, buffer_ops, derived, gpu, math, numeric, primitive, rocdl, typing, value_methods, vector
 from flydsl.expr.arith import (
     andi,
     cmpf,
@@ -56,7 +56,7 @@ from flydsl.expr.gpu import (
 )
 from flydsl.expr.math import *
 from flydsl.expr.names import unknown_name
-from flydsl.expr.operands import as_ir_value
+from flydsl.expr.operands import as_dsl_value, as_ir_value
 from flydsl.expr.operators import max, min
 from flydsl.expr.primitive import *
 from flydsl.expr.shared_allocator import SharedAllocator, Storage

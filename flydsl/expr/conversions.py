@@ -1,4 +1,7 @@
-"""The casts of MLIR's arith dialect by name; `.to(...)` chooses among them (`flydsl.expr.numeric.convert`)."""
+"""The casts of MLIR's arith dialect by name; `.to(...)` chooses among them (`flydsl.expr.numeric.convert`).
+
+A cast to the type that a value has is the value.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,8 @@ def _cast_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
             result_type, value = value, result_type
         operand = ir_value_of(value)
         element, dtype = _result_type(name, result_type)
+        if element == element_of(operand):
+            return arith_result(operand, dtype, shape_of(value))
         _check_cast(name, element_of(operand), element)
         return arith_result(cast_elements(name, operand, element), dtype, shape_of(value))
 

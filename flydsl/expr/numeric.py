@@ -51,6 +51,24 @@ class NumericMeta(type):
         """The MLIR type."""
         return element_type(cls.mlir_name)
 
+    @property
+    def is_integer(cls) -> bool:
+        """Whether its values are integers, or truth values."""
+        return issubclass(cls, Integer)
+
+    @property
+    def zero(cls) -> int | float:
+        """Zero as a Python number."""
+        return 0 if cls.is_integer else 0.0
+
+    def from_ir_type(cls, kind: ir.Type) -> type[Numeric]:
+        """The scalar type of an MLIR type; integers are signed."""
+        return numeric_class(kind)
+
+    def from_python_value(cls, value: Any) -> Any:
+        """A Python number as the DSL takes it: see `as_numeric`."""
+        return as_numeric(value)
+
 
 class Numeric(ArithValue, metaclass=NumericMeta):
     """A scalar value.
@@ -61,6 +79,14 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     mlir_name: ClassVar[str]
     is_float: ClassVar[bool] = False
     signed: ClassVar[bool] = True
+
+    def __new__(cls, value: Any) -> Any:
+        """A scalar; of a vector, the vector with its elements converted."""
+        if isinstance(value, ir.Value) and isinstance(value.type, ir.VectorType):
+            value = functions.vector(value)
+        if isinstance(value, ArithValue) and not isinstance(value, Numeric):
+            return value.to(cls)
+        return object.__new__(cls)
 
     def __init__(self, value: Any) -> None:
         if isinstance(value, Numeric):

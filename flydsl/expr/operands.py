@@ -181,6 +181,13 @@ def fly_result(value: ir.Value) -> Any:
     raise ArgumentError(f"a value of type {value.type} has no form in the DSL", at=user_location())
 
 
+def as_dsl_value(value: Any) -> Any:
+    """An `ir.Value` as the DSL shows it; anything else as it is."""
+    if not isinstance(value, ir.Value):
+        return value
+    return as_numeric(value) if fly_type(value.type) is None else fly_result(value)
+
+
 def call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     """An operation of the layout algebra on operands of which some are traced.
 

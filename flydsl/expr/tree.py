@@ -135,7 +135,7 @@ def is_same_leaf(a: Any, b: Any) -> bool:
     """Whether two typed leaves of one type are the same value."""
     if isinstance(a, Numeric) and isinstance(b, Numeric) and (a.is_static or b.is_static):
         return a.is_static and b.is_static and repr(a.value) == repr(b.value)  # repr tells -0.0 from 0.0
-    return bool(a.value == b.value)
+    return bool(ir.Value.__eq__(a.value, b.value))  # `==` of a value with operators compares on the device
 
 
 def describe(value: Any) -> str:

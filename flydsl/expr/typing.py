@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 from mlir import ir
 
+from flydsl import env
+from flydsl.arch import DEFAULT_ARCH, get_arch
+from flydsl.atoms.instruction_sets import CDNA4, GFX12
 from flydsl.dialect.context import context
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr.algebra import IntTuple, LayoutValue
 from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy
+from flydsl.expr.emit import target_name
 from flydsl.expr.memory import AddressSpace, Pointer, Tensor
 from flydsl.expr.mma import MmaAtom, ThrMma, TiledMma
 from flydsl.expr.names import unknown_name
@@ -48,6 +53,7 @@ from flydsl.expr.numeric import (
     Uint64,
     Uint128,
 )
+from flydsl.expr.operands import as_dsl_value, as_ir_value
 from flydsl.expr.vector_value import ReductionOp, Vector, empty_like, full, full_like, ones_like, zeros_like
 from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
 
@@ -57,7 +63,8 @@ __all__ = [
     "Float8E5M2", "Float8E5M2FNUZ", "Float8E8M0FNU", "Float16", "Float32", "Float64", "Index", "Int4", "Int8",
     "Int16", "Int32", "Int64", "Int128", "IntTuple", "Layout", "LayoutValue", "MmaAtom", "Numeric", "Pointer",
     "ReductionOp", "Stream", "Swizzle", "T", "Tensor", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma",
-    "Types", "Uint8", "Uint16", "Uint32", "Uint64", "Uint128", "Vector", "empty_like", "full", "full_like",
+    "Types", "Uint8", "Uint16", "Uint32", "Uint64", "Uint128", "Vector", "as_dsl_value", "as_ir_value",
+    "default_f8_type", "empty_like", "full", "full_like",
     "ones_like", "zeros_like",
 ]  # fmt: skip
 
@@ -86,6 +93,31 @@ class Stream:
         return f"Stream({self.value})"
 
 
+@cache
+def _callable_type(kind: type) -> type:
+    """A class of MLIR types whose types are functions too, that give themselves."""
+    assert isinstance(kind, type)
+    return type(kind.__name__, (kind,), {"__call__": lambda self: self})
+
+
+def _called(kind: ir.Type) -> Any:
+    """An MLIR type that may be called: `T.f32` and `T.f32()` are one."""
+    return _callable_type(type(kind))(kind)
+
+
+def default_f8_type(arch: str | None = None) -> type[Numeric]:
+    """The fp8 type of an architecture, by default the one that is compiled for: E4M3FNUZ on CDNA 3, E4M3FN after it.
+
+    Raises ArchError for one that has no fp8.
+    """
+    target = get_arch(arch or target_name() or env.text("ARCH") or env.text("FLYDSL_GPU_ARCH") or DEFAULT_ARCH.name)
+    if Float8E4M3FNUZ.mlir_name in target.float8_conversions:
+        return Float8E4M3FNUZ
+    if target.name in (*CDNA4, *GFX12):
+        return Float8E4M3FN
+    raise ArchError(f"{target.name} has no fp8", at=user_location(), hint="name the format: fx.Float8E4M3FN")
+
+
 class _VectorTypes:
     """MLIR's VectorType, which can be made outside of a kernel too."""
 
@@ -97,9 +129,10 @@ class _VectorTypes:
 
 
 class Types:
-    """MLIR types by their short names: `T.f32`, `T.bf16`, `T.i32`, `T.index`.
+    """MLIR types by their short names: `T.f32`, `T.bf16`, `T.i32`, `T.index`; `T.f32()` is the same type.
 
-    Vectors are `T.f16x8` or `T.vec(8, T.f16)`. `T.VectorType` is MLIR's class: `T.VectorType.get([64], T.f32)`.
+    `T.f8` is the target's own: see `default_f8_type`. Vectors are `T.f16x8` or `T.vec(8, T.f16)`. `T.VectorType` is
+    MLIR's class: `T.VectorType.get([64], T.f32)`.
     """
 
     VectorType = _VectorTypes
@@ -112,13 +145,18 @@ class Types:
         return _VectorTypes.get([count], kind)
 
     def __getattr__(self, name: str) -> ir.Type:
+        if name.startswith("__"):
+            raise AttributeError(name)
         vector = re.fullmatch(r"(\w+)x(\d+)", name)
+        short = vector[1] if vector else name
         try:
-            kind = element_type(vector[1] if vector else name)
+            kind = default_f8_type().ir_type if short == "f8" else element_type(_SHORT_NAMES.get(short, short))
         except ArgumentError as error:
             raise AttributeError(f"T.{name}: {error.message}") from None
-        return self.vec(int(vector[2]), kind) if vector else kind
+        return _called(self.vec(int(vector[2]), kind) if vector else kind)
 
+
+_SHORT_NAMES = {"bool": "i1"}
 
 T = Types()
 

@@ -94,8 +94,7 @@ def shape_cast(result_type: Any, source: Any) -> Vector:
 
 def extract(vector: Any, static_position: Any = None, dynamic_position: Any = None) -> Any:
     """The element at a position. static_position: Python integers; dynamic_position: runtime ones instead of them."""
-    position = [*(static_position or ()), *(dynamic_position or ())]
-    return as_vector("extract", vector)[tuple(position)]
+    return as_vector("extract", vector)[tuple(_one_position(static_position, dynamic_position))]
 
 
 def extractelement(vector: Any, position: Any) -> Any:
@@ -119,9 +118,25 @@ def insertelement(vector: Any, value: Any, position: Any) -> Vector:
     return Vector(emit("vector.insert", values, [whole.value.type], attributes).result, whole.shape, whole.dtype)
 
 
-def insert(value: Any, vector: Any, position: Any) -> Vector:
-    """`insertelement` with MLIR's order of operands. position: an integer, or a list of one."""
+def insert(
+    value: Any, vector: Any, position: Any = None, *, static_position: Any = None, dynamic_position: Any = None
+) -> Vector:
+    """`insertelement` with MLIR's order of operands. position: an integer, or a list of one.
+
+    static_position, dynamic_position: the same as MLIR's builder takes it; where the static one is MLIR's mark of a
+    dynamic size, the dynamic one holds.
+    """
+    if position is None:
+        position = _one_position(static_position, dynamic_position)
     return insertelement(vector, value, position[0] if isinstance(position, tuple | list) else position)
+
+
+def _one_position(static: Sequence[int] | None, dynamic: Sequence[Any] | None) -> list[Any]:
+    """Positions as MLIR's builders take them, as one list."""
+    runtime = iter(dynamic or ())
+    if not static:
+        return list(runtime)
+    return [next(runtime) if number == ir.ShapedType.get_dynamic_size() else number for number in static]
 
 
 def shuffle(first: Any, second: Any, mask: Sequence[int]) -> Vector:
@@ -151,14 +166,14 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     return math.fma(a, b, c)
 
 
-def store(value: Any, memref: Any, indices: Sequence[Any]) -> None:
-    """Write a vector's elements side by side to a tensor, from the one at `indices` on."""
-    vector_memory.store(as_vector("store", value), memref, indices, None)
+def store(value: Any, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> None:
+    """Write a vector's elements side by side to a tensor, from the one at `indices` on. alignment: in bytes."""
+    vector_memory.store(as_vector("store", value), memref, indices, alignment)
 
 
-def load(result_type: Any, memref: Any, indices: Sequence[Any]) -> Vector:
-    """Read elements that lie side by side in a tensor, from the one at `indices` on."""
-    return vector_memory.load(_result("load", result_type), memref, indices)
+def load(result_type: Any, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> Vector:
+    """Read elements that lie side by side in a tensor, from the one at `indices` on. alignment: in bytes."""
+    return vector_memory.load(_result("load", result_type), memref, indices, alignment)
 
 
 load_op = load

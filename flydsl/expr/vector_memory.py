@@ -21,13 +21,13 @@ from flydsl.expr.vector_value import Vector, VectorMemory
 _WIDEST_COPY_BITS = 128
 
 
-def load(result_type: Any, memref: Any, indices: Sequence[Any]) -> Vector:
+def load(result_type: Any, memref: Any, indices: Sequence[Any], alignment: int | None = None) -> Vector:
     """Read a vector. result_type: an MLIR vector type."""
     if not isinstance(result_type, ir.VectorType):
         raise ArgumentError(f"load of {result_type!r}: it takes an MLIR vector type", at=user_location())
     if not isinstance(memref, Tensor):
         operands = [_memref(memref), *_positions(indices)]
-        return Vector(emit("vector.load", operands, [result_type]).result)
+        return Vector(emit("vector.load", operands, [result_type], _alignment(alignment)).result)
     dtype = numeric_class(result_type.element_type)
     if dtype.ir_type != memref.dtype.ir_type:
         raise ArgumentError(f"load of {result_type} from a tensor of {memref.type.element}", at=user_location())
@@ -41,8 +41,7 @@ def load(result_type: Any, memref: Any, indices: Sequence[Any]) -> Vector:
 def store(vector: Vector, memref: Any, indices: Sequence[Any], alignment: int | None) -> None:
     """Write a vector."""
     if not isinstance(memref, Tensor):
-        attributes = {} if alignment is None else {"alignment": ir.IntegerAttr.get(element_type("i64"), alignment)}
-        emit("vector.store", [vector.value, _memref(memref), *_positions(indices)], [], attributes)
+        emit("vector.store", [vector.value, _memref(memref), *_positions(indices)], [], _alignment(alignment))
         return
     if vector.dtype.ir_type != memref.dtype.ir_type:
         raise ArgumentError(
@@ -54,6 +53,14 @@ def store(vector: Vector, memref: Any, indices: Sequence[Any], alignment: int | 
     registers.store(vector)
     for atom, registers_part, tensor_part in _parts(registers, memref, indices, vector.numel):
         copy_atom_call(atom, registers_part, tensor_part)
+
+
+def _alignment(alignment: int | None) -> dict[str, ir.Attribute]:
+    if alignment is None:
+        return {}
+    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+        raise ArgumentError(f"an alignment of {alignment!r} bytes: a power of two", at=user_location())
+    return {"alignment": ir.IntegerAttr.get(element_type("i64"), alignment)}
 
 
 def _memref(memref: Any) -> ir.Value:

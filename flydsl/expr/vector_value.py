@@ -44,7 +44,7 @@ class ReductionOp(Enum):
 class VectorMemory:
     """Loads and stores of vectors, defined with the tensors that they go to."""
 
-    load: Callable[[ir.Type, Any, Sequence[Any]], Vector]
+    load: Callable[[ir.Type, Any, Sequence[Any], int | None], Vector]
     store: Callable[[Vector, Any, Sequence[Any], int | None], None]
 
 
@@ -108,9 +108,9 @@ class Vector(ArithValue):
         return cls.filled_like(template, 0, dtype)
 
     @classmethod
-    def load(cls, result_type: ir.Type, memref: Any, indices: Sequence[Any]) -> Vector:
+    def load(cls, result_type: ir.Type, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> Vector:
         """Read side by side elements of a tensor, from the one at `indices` on. result_type: an MLIR vector type."""
-        return cls.memory.load(result_type, memref, indices)
+        return cls.memory.load(result_type, memref, indices, alignment)
 
     def store(self, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> None:
         """Write the elements side by side to a tensor, from the one at `indices` on; the last mode has stride 1.
@@ -139,7 +139,7 @@ class Vector(ArithValue):
 
     def bitcast(self, dtype: type[Numeric]) -> Vector:
         """The same bits as elements of another width. Of another number of elements it has one dimension."""
-        target = require_numeric("bitcast", dtype)
+        target = require_numeric("bitcast", dtype.element_type if isinstance(dtype, ir.VectorType) else dtype)
         bits = self.numel * self.dtype.width
         if Index in (self.dtype, target) or bits % target.width:
             raise ArgumentError(
@@ -183,7 +183,7 @@ class Vector(ArithValue):
     def reduce(self, op: ReductionOp | str, init_val: Any = None, *, fastmath: Any = None) -> Any:
         """All elements combined to one scalar.
 
-        op: a ReductionOp, or its name. Maximum and minimum of floats are NaN where an element is.
+        op: a ReductionOp, or its name. Maximum and minimum of floats leave NaNs out, as FlyDSL's do.
         init_val: a scalar that is combined with the result.
         fastmath: with "reassoc" floats may be combined in any order, which is faster; else it is from the first on.
         """
@@ -354,7 +354,7 @@ def _combining_kind(op: ReductionOp | str, dtype: type[Numeric]) -> str:
         raise ArgumentError(f"reduce by {operation.name} of {dtype.__name__}", at=user_location())
     if operation not in (ReductionOp.MAX, ReductionOp.MIN):
         return operation.value
-    return operation.value + ("imumf" if dtype.is_float else "si" if dtype.signed else "ui")
+    return operation.value + ("numf" if dtype.is_float else "si" if dtype.signed else "ui")
 
 
 functions.vector = Vector

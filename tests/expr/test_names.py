@@ -44,12 +44,6 @@ def test_public_names_exist() -> None:
         assert [name for name in module.__all__ if not hasattr(module, name)] == []
 
 
-@pytest.mark.parametrize("module", ["flydsl._mlir", "flydsl._mlir.ir", "flydsl._mlir.dialects.scf"])
-def test_flydsls_own_build_of_mlir_is_not_here(module: str) -> None:
-    with pytest.raises(ImportError, match=r"which this package does not have.*the upstream package `mlir`"):
-        importlib.import_module(module)
-
-
 def test_sizes_of_types_in_memory() -> None:
     @fx.struct
     class Block:

@@ -1,0 +1,1 @@
+"""MLIR's dialects, and the names of FlyDSL's own; see `flydsl._mlir`."""

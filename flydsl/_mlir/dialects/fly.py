@@ -1,0 +1,110 @@
+"""The operations of FlyDSL's own dialect that programs build by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.dialect.atom_inference import mma_value_type
+from flydsl.dialect.location import user_location
+from flydsl.dialect.types import MemRefType, PointerType, fly_type
+from flydsl.errors import ArgumentError
+from flydsl.expr.builder import to_mlir
+from flydsl.expr.copies import CopyAtom
+from flydsl.expr.copies import copy_atom_call as _copy_atom_call
+from flydsl.expr.emit import emit
+from flydsl.expr.memory import Pointer, Tensor, get_iter, memref_alloca
+from flydsl.expr.mma import MmaAtom
+from flydsl.expr.mma import mma_atom_call as _mma_atom_call
+from flydsl.expr.numeric import Index, Int32, Int64, numeric_class
+from flydsl.expr.operands import as_ir_value
+from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, llvm_pointer
+from flydsl.expr.vector_value import Vector
+
+__all__ = ["MemRefType", "PointerType", "copy_atom_call_ssa", "extract_aligned_pointer_as_index", "mma_atom_call_ssa"]
+
+# LLVM's number of each address space.
+_SPACES = {"generic": 0, "global": 1, "shared": 3, "register": 5}
+
+
+def extract_aligned_pointer_as_index(result: Any, source: Any) -> Any:
+    """The address of a tensor's first element, or of a pointer.
+
+    result: an LLVM pointer type, of the memory's own address space or the generic one, or index.
+    source: a tensor or pointer, or the `ir.Value` of one.
+    """
+    pointer = _pointer(source)
+    space = _SPACES.get(pointer.type.space)
+    if space is None:
+        raise ArgumentError(f"the address of {source!r}: it is no address in bytes", at=user_location())
+    address = llvm_pointer("extract_aligned_pointer_as_index", pointer, space)
+    if address.type == result:
+        return address
+    if result == Index.ir_type:
+        width = Int32 if pointer.type.space == "shared" else Int64
+        return Index(width.of(emit("llvm.ptrtoint", [address], [width.ir_type]).result)).ir_value()
+    if str(result) != "!llvm.ptr":
+        raise ArgumentError(f"the address of {pointer.type} as {result}", at=user_location(),
+                            hint=f"{address.type}, !llvm.ptr or index")  # fmt: skip
+    return emit("llvm.addrspacecast", [address], [result]).result
+
+
+def _pointer(source: Any) -> Pointer:
+    value = to_mlir(source)
+    kind = fly_type(value.type) if isinstance(value, ir.Value) else None
+    if isinstance(kind, MemRefType):
+        return get_iter(Tensor(value))
+    if isinstance(kind, PointerType):
+        return Pointer(value)
+    raise ArgumentError(f"the address of {source!r}: it takes a tensor or a pointer", at=user_location())
+
+
+def copy_atom_call_ssa(results: Sequence[Any], atom: CopyAtom, *operands: Any) -> Any:
+    """One execution of a copy instruction on a value.
+
+    With a result type `(atom, tensor)` loads and gives the value; without, `(atom, value, tensor)` stores it. The
+    value's elements may have another type and width than the tensor's; its bits are the instruction's.
+    """
+    if not isinstance(atom, CopyAtom) or len(operands) != 2 - len(results):
+        raise ArgumentError(
+            f"copy_atom_call_ssa of {len(operands)} operands with {len(results)} results", at=user_location(),
+            hint="([type], atom, tensor) loads, ([], atom, value, tensor) stores",
+        )  # fmt: skip
+    tensor = operands[-1] if isinstance(operands[-1], Tensor) else Tensor(to_mlir(operands[-1]))
+    registers = memref_alloca(algebra.make_layout(atom.type.op.bits // atom.type.value_bits, 1), tensor.dtype)
+    if results:
+        _copy_atom_call(atom, tensor, registers)
+        return _as_type("the result of copy_atom_call_ssa", registers.load().ir_value(), results[0])
+    stored = ir.VectorType.get([registers.type.layout.shape], tensor.dtype.ir_type)
+    registers.store(Vector(_as_type("the value of copy_atom_call_ssa", as_ir_value(operands[0]), stored),
+                           dtype=tensor.dtype))  # fmt: skip
+    return _copy_atom_call(atom, registers, tensor)
+
+
+def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: Any) -> Any:
+    """One execution of a matrix instruction on what a thread holds of A, B and C: D = A B^T + C."""
+    if not isinstance(atom, MmaAtom):
+        raise ArgumentError(f"mma_atom_call_ssa takes an MMA atom first, not {atom!r}", at=user_location())
+    fragments = [_fragment(atom, name, value) for name, value in zip("abc", (a, b, c), strict=True)]
+    _mma_atom_call(atom, fragments[2], *fragments)
+    return _as_type("the result of mma_atom_call_ssa", fragments[2].load().ir_value(), results[0])
+
+
+def _fragment(atom: MmaAtom, name: str, value: Any) -> Tensor:
+    """A thread's values of an operand, in registers."""
+    kind = mma_value_type(atom.type.op, name)
+    held = kind if isinstance(kind, ir.VectorType) else ir.VectorType.get([1], kind)
+    dtype = numeric_class(held.element_type)
+    registers = memref_alloca(algebra.make_layout(held.shape[0], 1), dtype)
+    registers.store(Vector(_as_type(f"operand {name} of mma_atom_call_ssa", as_ir_value(value), held), dtype=dtype))
+    return registers
+
+
+def _as_type(what: str, value: ir.Value, kind: ir.Type) -> ir.Value:
+    """The same bits as a value of another type."""
+    if value.type != kind and bits_of(value.type) != bits_of(kind):
+        raise ArgumentError(f"{what} is {value.type}, not {kind}", at=user_location())
+    return bitcast(value, kind)

@@ -1,0 +1,22 @@
+"""Operations of AMD GPUs: `fx.rocdl`'s functions where it has one of the name, else the mirror of MLIR's module.
+
+They take what the builders of FlyDSL's MLIR take: immediates as Python numbers, attributes or constants, and the
+operands of matrix instructions in a list or one by one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir.dialects import rocdl as _upstream
+
+from flydsl._mlir.mirror import mirrored
+from flydsl.expr import rocdl as _ours
+
+__all__ = sorted({*_ours.__all__, *(name for name in dir(_upstream) if not name.startswith("_"))})
+
+
+def __getattr__(name: str) -> Any:
+    found = getattr(_ours, name) if name in _ours.__all__ else mirrored(getattr(_upstream, name))
+    globals()[name] = found
+    return found

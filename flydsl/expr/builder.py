@@ -1,0 +1,118 @@
+"""MLIR's own operation classes and functions, as kernels call them: with values of the DSL, at the user's line."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Union
+
+from mlir import ir
+
+from flydsl.dialect.location import mlir_location, user_location
+from flydsl.errors import ArgumentError, FlyError
+from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.emit import require_trace
+from flydsl.expr.numeric import NumericMeta
+from flydsl.expr.operands import FlyValue, as_ir_value
+
+
+def is_value(value: Any) -> bool:
+    """Whether a value is an `ir.Value`, or the DSL's face of one of scalar or vector type."""
+    return isinstance(value, ir.Value | ArithValue)
+
+
+def to_mlir(argument: Any) -> Any:
+    """An argument of MLIR's builders: values and scalar types of the DSL become MLIR's, in lists too."""
+    if isinstance(argument, ArithValue):
+        return argument.ir_value()
+    if isinstance(argument, FlyValue):
+        return argument.value
+    if isinstance(argument, NumericMeta) and hasattr(argument, "mlir_name"):
+        return argument.ir_type
+    if type(argument) is list or type(argument) is tuple:
+        return type(argument)(map(to_mlir, argument))
+    if type(argument) is dict:
+        return {key: to_mlir(value) for key, value in argument.items()}
+    return argument
+
+
+class Face:
+    """A class of MLIR that is called in another way; anything else that is asked of it, the class itself answers."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self.__doc__ = target.__doc__
+        self.__name__ = target.__name__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return isinstance(instance, self._target)
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return issubclass(subclass, getattr(self._target, "_target", self._target))
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (self._target,)
+
+    def __or__(self, other: Any) -> Any:
+        return Union[self._target, other]  # noqa: UP007 - of two objects, not of two types
+
+    def __ror__(self, other: Any) -> Any:
+        return Union[other, self._target]  # noqa: UP007
+
+    def __repr__(self) -> str:
+        return repr(self._target)
+
+
+class ValueFace(Face):
+    """`ir.Value`: values of the DSL are instances, and `ir.Value(x)` is the `ir.Value` behind one."""
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        return is_value(instance)
+
+    def __call__(self, value: Any) -> ir.Value:
+        return as_ir_value(value)
+
+
+class Builder(Face):
+    """An operation class of MLIR, or a function that makes operations.
+
+    Values of the DSL are operands, the operation has the user's line, and is verified where it is complete: one with
+    regions, or one that ends a block, is when the whole module is.
+    """
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        require_trace(self.__name__)
+        at = user_location()
+        try:
+            with mlir_location(at):
+                made = self._target(*map(to_mlir, arguments), **{key: to_mlir(v) for key, v in named.items()})
+                _verify(made)
+        except FlyError:
+            raise
+        except (TypeError, ValueError, AttributeError, IndexError, KeyError, RuntimeError, ir.MLIRError) as error:
+            raise ArgumentError(f"{self.__name__}: {error}", at=at, hint=_signature(self._target)) from error
+        return made
+
+
+def _signature(target: Any) -> str | None:
+    """What a builder takes, apart from the location and the place that all of them take."""
+    try:
+        names = list(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        return None
+    return f"it takes ({', '.join(name for name in names if name not in ('loc', 'ip'))})"
+
+
+def _verify(made: Any) -> None:
+    """Raise MLIRError for an operation that is wrong by itself."""
+    if isinstance(made, ir.OpResultList | ir.Value):
+        made = made.owner
+    if isinstance(made, ir.OpView | ir.Operation) and not made.regions and not _ends_block(made.operation):
+        made.operation.verify()
+
+
+def _ends_block(op: ir.Operation) -> bool:
+    return op.name in ("scf.yield", "scf.condition", "scf.reduce.return", "cf.br", "cf.cond_br", "cf.switch",
+                       "func.return", "gpu.return", "llvm.return", "llvm.br", "llvm.cond_br", "gpu.yield")  # fmt: skip

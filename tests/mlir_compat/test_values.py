@@ -1,0 +1,152 @@
+"""A value of the DSL and an `ir.Value` are two faces of one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from flydsl._mlir.dialects._arith_ops_gen import MulFOp
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl._mlir import ir
+from flydsl._mlir.dialects import arith, llvm, scf, vector
+from flydsl._mlir.dialects import math as mlir_math
+from flydsl.errors import ArgumentError, TraceError
+from flydsl.expr.typing import T
+
+LANE = torch.arange(64, dtype=torch.int32)
+
+
+def test_operations_take_values_of_the_dsl_and_their_results_have_operators(lanes: Callable[..., torch.Tensor]) -> None:
+    def body(lane: Any) -> Any:
+        product = arith.muli(lane, lane)
+        total = arith.AddIOp(product, fx.Int32(1)).result
+        return (total * 2 - lane) // 3 + (total > 50).select(fx.Int32(1000), total % 7) + (5 ^ total & 3)
+
+    total = LANE * LANE + 1
+    expected = (total * 2 - LANE) // 3 + torch.where(total > 50, 1000, total % 7) + (5 ^ total & 3)
+    assert torch.equal(lanes(body), expected)
+
+
+def test_floats_and_vectors_have_them_too(lanes: Callable[..., torch.Tensor]) -> None:
+    def body(lane: Any) -> Any:
+        x = MulFOp(lane.to(fx.Float32), fx.Float32(0.5)).result
+        pair = vector.from_elements(T.vec(2, T.f32), [x, x + 1])
+        root = mlir_math.sqrt(pair * pair)
+        return root[0] + root[1] - 1.0 + len(root)
+
+    assert torch.equal(lanes(body, dtype=torch.float32), LANE.float() + 2)
+
+
+def test_both_faces_are_instances_of_value_and_convert(lanes: Callable[..., torch.Tensor]) -> None:
+    seen = []
+
+    def body(lane: Any) -> Any:
+        raw = arith.addi(lane, lane)
+        seen.extend([isinstance(lane, ir.Value), isinstance(raw, ir.Value), isinstance(fx.Index(3), ir.Value)])
+        seen.extend([isinstance(3, ir.Value), isinstance("x", ir.Value)])
+        seen.append(ir.Value(lane).type == lane.type == raw.type == T.i32)
+        seen.append(raw.owner.name == "arith.addi" and lane.owner.name != "arith.addi")
+        seen.append({raw: "found"}[raw] == "found" and raw.result.ir_value() == raw)
+        return raw
+
+    assert torch.equal(lanes(body), LANE * 2)
+    assert seen == [True, True, True, False, False, True, True, True]
+
+
+def test_regions_built_by_hand(lanes: Callable[..., torch.Tensor]) -> None:
+    def body(lane: Any) -> Any:
+        branch = scf.IfOp(lane < 16, [T.i32], has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            scf.YieldOp([lane * 10])
+        with ir.InsertionPoint(branch.else_block):
+            scf.YieldOp([fx.Int32(7)])
+        loop = scf.ForOp(fx.Index(0), fx.Index(4), fx.Index(1), [branch.results[0]])
+        with ir.InsertionPoint(loop.body):
+            scf.YieldOp([loop.inner_iter_args[0] + fx.Int32(loop.induction_variable)])
+        return loop.results[0]
+
+    assert torch.equal(lanes(body), torch.where(LANE < 16, LANE * 10, 7) + 6)
+
+
+def test_a_while_built_of_blocks(lanes: Callable[..., torch.Tensor]) -> None:
+    def body(lane: Any) -> Any:
+        loop = scf.WhileOp([T.i32, T.i32], [lane, fx.Int32(0)])
+        before = ir.Block.create_at_start(loop.regions[0], [T.i32, T.i32])
+        after = ir.Block.create_at_start(loop.regions[1], [T.i32, T.i32])
+        with ir.InsertionPoint(before):
+            left, steps = before.arguments
+            scf.ConditionOp(left > 1, [left, steps])
+        with ir.InsertionPoint(after):
+            left, steps = after.arguments
+            scf.YieldOp([left >> 1, steps + 1])
+        return loop.results[1]
+
+    assert torch.equal(lanes(body), torch.tensor([max(int(n).bit_length() - 1, 0) for n in LANE], dtype=torch.int32))
+
+
+def test_raw_values_cross_python_branches_and_loops(lanes: Callable[..., torch.Tensor]) -> None:
+    out = torch.zeros(64, dtype=torch.int32)
+
+    @flyc.kernel
+    def kernel(Out: fx.Tensor):
+        x = arith.muli(fx.Int32(fx.thread_idx.x), fx.Int32(3))
+        if x > 30:
+            x = arith.subi(x, fx.Int32(30))
+        for _ in range(3):
+            x = arith.addi(x, fx.Int32(1))
+        Out[fx.thread_idx.x] = x
+
+    @flyc.jit
+    def launch(Out: fx.Tensor):
+        kernel(Out).launch(grid=1, block=64)
+
+    launch(out)
+    assert torch.equal(out, torch.where(LANE > 10, LANE * 3 - 30, LANE * 3) + 3)
+
+
+def test_nan_is_not_itself(lanes: Callable[..., torch.Tensor]) -> None:
+    def body(lane: Any) -> Any:
+        x = llvm.bitcast(T.f32, fx.Int32(0x7FC00000))
+        return (x != x).select(fx.Int32(1), fx.Int32(0)) + (x == x).select(fx.Int32(2), fx.Int32(0))
+
+    assert torch.equal(lanes(body), torch.ones(64, dtype=torch.int32))
+
+
+def test_a_raw_value_decides_no_python_branch(lanes: Callable[..., torch.Tensor]) -> None:
+    def body(lane: Any) -> Any:
+        return bool(arith.addi(lane, lane))
+
+    with pytest.raises(TraceError, match="cannot decide a Python branch"):
+        lanes(body)
+
+
+def test_what_is_wrong_with_an_operation_is_said_where_it_is_made(lanes: Callable[..., torch.Tensor]) -> None:
+    def body(lane: Any) -> Any:
+        return arith.AddIOp(lane, fx.Int64(1)).result
+
+    with pytest.raises(ArgumentError, match="AddIOp") as caught:
+        lanes(body)
+    assert caught.value.at.file == __file__
+    assert caught.value.at.line == body.__code__.co_firstlineno + 1
+
+
+def test_nothing_is_built_outside_of_a_kernel() -> None:
+    with pytest.raises(TraceError, match="outside a kernel"):
+        arith.ConstantOp(None, 1)
+
+
+def test_names_are_those_of_mlir() -> None:
+    import mlir.ir
+    from mlir.dialects import arith as upstream
+
+    assert ir.IntegerType is mlir.ir.IntegerType
+    assert arith.CmpIPredicate is upstream.CmpIPredicate
+    assert issubclass(upstream.AddIOp, arith.AddIOp)
+    with pytest.raises(AttributeError):
+        arith.NoSuchOp  # noqa: B018
+    with pytest.raises(ImportError):
+        import flydsl._mlir.dialects.nothing  # noqa: F401
