@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
@@ -102,7 +102,7 @@ def _callable_type(kind: type) -> type:
 
 def _called(kind: ir.Type) -> Any:
     """An MLIR type that may be called: `T.f32` and `T.f32()` are one."""
-    return _callable_type(type(kind))(kind)
+    return _callable_type(type(kind))(kind)  # type: ignore[arg-type]
 
 
 def default_f8_type(arch: str | None = None) -> type[Numeric]:

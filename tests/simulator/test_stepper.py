@@ -253,7 +253,7 @@ def test_checks_hold_in_single_steps() -> None:
         fine = kernels.reverse.simulate(a, out)
     assert sim.wave_count == 2
     sim.recording = True
-    with pytest.raises(LdsRace, match="which wave 1 wrote"):
+    with pytest.raises(LdsRace, match=r"which wave 1, lane \d+ wrote"):
         sim.run()
     assert {e.wave for e in sim.trace} == {0, 1}
     while not fine.wave(0).at_barrier:
