@@ -168,13 +168,15 @@ class CodeObject:
 class Compilation:
     """LLVM IR on its way to a code object, in another process: `start_llvm_ir` makes one."""
 
-    def __init__(self, llvm_ir: str, arch: Arch, opt_level: int, debug_info: bool) -> None:
+    def __init__(
+        self, llvm_ir: str, arch: Arch, opt_level: int, debug_info: bool, llvm_options: tuple[str, ...] = ()
+    ) -> None:
         if opt_level not in range(4):
             raise CompileError(f"opt_level is 0, 1, 2 or 3, not {opt_level!r}")
         self._llvm_ir, self._arch, self._opt_level, self._debug_info = llvm_ir, arch, opt_level, debug_info
-        self._key = cache.key(llvm_ir, arch.name, opt_level, debug_info)
+        self._key = cache.key(llvm_ir, arch.name, opt_level, debug_info, llvm_options)
         self._kept = cache.find(self._key, _KEPT)
-        self._compiling = None if self._kept else llvm.Compiling(llvm_ir, arch, opt_level)
+        self._compiling = None if self._kept else llvm.Compiling(llvm_ir, arch, opt_level, llvm_options)
 
     def result(self) -> CodeObject:
         """Wait for the code object, once. Raises CompileError with LLVM's or the linker's message."""
@@ -197,9 +199,14 @@ def _object(made: llvm.Compiled, arch: Arch) -> bytes:
     return assemble(made.listing, arch)
 
 
-def start_llvm_ir(llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False) -> Compilation:
-    """Begin to compile LLVM IR text for one architecture, and go on meanwhile; see `compile_llvm_ir`."""
-    return Compilation(llvm_ir, arch, opt_level, debug_info)
+def start_llvm_ir(
+    llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False, llvm_options: tuple[str, ...] = ()
+) -> Compilation:
+    """Begin to compile LLVM IR text for one architecture, and go on meanwhile; see `compile_llvm_ir`.
+
+    llvm_options: of LLVM's command line, such as "--enable-post-misched=false"; they hold for this compilation.
+    """
+    return Compilation(llvm_ir, arch, opt_level, debug_info, llvm_options)
 
 
 def compile_llvm_ir(llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False) -> CodeObject:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import mmap
 import re
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -43,9 +44,10 @@ class Compiled:
 class Compiling:
     """A module that LLVM is compiling in another process."""
 
-    def __init__(self, llvm_ir: str, arch: Arch, opt_level: int) -> None:
+    def __init__(self, llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> None:
+        _require_known(options)
         self._llvm_ir, self._arch = llvm_ir, arch
-        self._work = start_isolated(lambda: _compile(llvm_ir, arch, opt_level), lock=_lock())
+        self._work = start_isolated(lambda: _compile(llvm_ir, arch, opt_level, options), lock=_lock())
 
     def result(self) -> Compiled:
         """Wait for it. Raises CompileError with LLVM's diagnostics for IR that does not parse, verify or select."""
@@ -61,6 +63,21 @@ class Compiling:
 def _lock() -> Any:
     """llvmlite's own, around each of its calls; it has no public name."""
     return _binding().ffi.lib._lock
+
+
+def _require_known(options: tuple[str, ...]) -> None:
+    """Raise CompileError for an option that LLVM does not have; it would ignore it."""
+    for option in options:
+        name = option.removeprefix("--").partition("=")[0]
+        if not _is_in_library(name):
+            raise CompileError(f"LLVM has no option {name!r}", hint="names are those of llc's --help-hidden")
+
+
+@functools.cache
+def _is_in_library(name: str) -> bool:
+    """Whether LLVM's library has a name among its texts: its options cannot be listed."""
+    with open(_binding().ffi.lib._name, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
+        return library.find(name.encode() + b"\0") >= 0
 
 
 def disassemble(bitcode: bytes) -> str:
@@ -89,7 +106,7 @@ def _binding() -> ModuleType:
     return binding
 
 
-def _compile(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes, str] | str:
+def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> tuple[bytes, bytes, str] | str:
     """What runs isolated; a parser's or verifier's message instead of the result where there is none.
 
     The backend runs twice, once for the object and once for the text: in two processes, as each takes as long. Both
@@ -97,6 +114,8 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int) -> tuple[bytes, bytes, st
     and there, and so these are the same too, as a rule.
     """
     binding = _binding()
+    for option in options:  # of this process, which is a copy
+        binding.set_option("flydsl", option)
     machine = _target_machine(arch, opt_level)
     try:
         module = binding.parse_assembly(_prepared(llvm_ir), binding.create_context())

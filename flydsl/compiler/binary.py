@@ -41,7 +41,13 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
         # The listing needs source lines, whether or not the HSACO keeps them.
         PassManager.parse(f"builtin.module({_DEBUG_SCOPES})").run(device.operation)
     llvm_ir = to_llvm_ir(device)
-    code = start_llvm_ir(llvm_ir, compilation.arch, opt_level=compilation.opt_level, debug_info=compilation.debug_info)
+    code = start_llvm_ir(
+        llvm_ir,
+        compilation.arch,
+        opt_level=compilation.opt_level,
+        debug_info=compilation.debug_info,
+        llvm_options=compilation.llvm_options,
+    )
     try:
         preload()
     finally:

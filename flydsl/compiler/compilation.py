@@ -16,6 +16,7 @@ class Compilation:
 
     module: the builtin.module, rewritten in place. code: the machine code, once phase C has made it.
     is_large: whether MLIR's passes may take long on it; they are interrupted by ending the process that they run in.
+    llvm_options: of LLVM's command line.
     """
 
     module: ir.Operation
@@ -24,3 +25,4 @@ class Compilation:
     debug_info: bool
     code: CodeObject | None = None
     is_large: bool = False
+    llvm_options: tuple[str, ...] = ()

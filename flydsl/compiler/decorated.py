@@ -29,6 +29,13 @@ class DecoratedFunction:
         functools.update_wrapper(self, function)  # type: ignore[arg-type] # for its name and docstring
         self.function = function
 
+    @property
+    def _func(self) -> types.FunctionType:
+        """FlyDSL's name for `function`; programs name their kernels by `kernel._func.__name__ = "..."`."""
+        return self.function
+
+    func = _func
+
     @functools.cached_property
     def signature(self) -> Signature:
         """Its parameters; read at the first call, when the names in its annotations are defined."""

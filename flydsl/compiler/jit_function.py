@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.capture import Launch, current_capture
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
+from flydsl.compiler.hints import compile_hints, hints_for
 from flydsl.compiler.jit_argument import MemoryKey, adapt
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
@@ -31,7 +32,10 @@ __all__ = ["JitFunction", "compile", "jit"]
 
 
 class JitFunction(DecoratedFunction):
-    """A launcher: a function that runs on the host and launches kernels."""
+    """A launcher: a function that runs on the host and launches kernels.
+
+    compile_hints: what the compiler is told for each compilation: see `flydsl.compiler.hints`.
+    """
 
     decorator = "@flyc.jit"
 
@@ -39,6 +43,7 @@ class JitFunction(DecoratedFunction):
         super().__init__(function)
         self._cache: dict[Any, tuple[Dependencies, CompiledArtifact]] = {}
         self._compiling = threading.Lock()
+        self.compile_hints: dict[str, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments, unless that is done, and launch on the device where the tensors are.
@@ -100,7 +105,7 @@ class JitFunction(DecoratedFunction):
 
     def _find(self, keys: tuple[Any, ...], values: list[Any]) -> CompiledArtifact:
         """The artifact for a call, from the cache or compiled now."""
-        key = (keys, env.code_settings())
+        key = (keys, env.code_settings(), hints_for(self.compile_hints))
         found = self._cached(key)
         if found is None:
             with self._compiling:  # of threads that call at once, one compiles
@@ -147,7 +152,7 @@ class JitFunction(DecoratedFunction):
     ) -> Pipeline:
         place = tensor_place(self.signature, keys)
         arch = get_arch(arch_name or devices.target_arch(place))
-        traced = trace(self.function, self.signature, keys, values, arch)
+        traced = trace(self.function, self.signature, keys, values, arch, hints_for(self.compile_hints))
         return Pipeline(self.function.__name__, traced, arch, keys, self.signature, keep_snapshots=keep_snapshots)
 
     def __repr__(self) -> str:
@@ -175,16 +180,29 @@ def tensor_place(signature: Signature, keys: tuple[Any, ...]) -> str:
     return next(iter(found), "cpu")
 
 
-def compile(function: JitFunction, *args: Any, **kwargs: Any) -> CompiledArtifact:
-    """Call a launcher, and give what it compiled for these arguments: the same launch, called without looking it up.
+class CompileCallable:
+    """`flyc.compile(launcher, *args)`, and with hints `flyc.compile[{"waves_per_eu": 2}](launcher, *args)`."""
 
-    The artifact takes tensors of any size, and other runtime numbers; Constexpr values stay as they are. With
-    COMPILE_ONLY=1 nothing is launched.
-    """
-    if not isinstance(function, JitFunction):
-        raise ArgumentError(f"compile takes a @flyc.jit function, not {function!r}", at=user_location())
-    __tracebackhide__ = True
-    return function.compile(*args, **kwargs)
+    def __init__(self, hints: Mapping[str, Any]) -> None:
+        self._hints = hints
+
+    def __getitem__(self, hints: Mapping[str, Any]) -> CompileCallable:
+        return CompileCallable({**self._hints, **hints})
+
+    def __call__(self, function: JitFunction, *args: Any, **kwargs: Any) -> CompiledArtifact:
+        """Call a launcher, and give what it compiled for these arguments: the same launch, without looking it up.
+
+        The artifact takes tensors of any size, and other runtime numbers; Constexpr values stay as they are. With
+        COMPILE_ONLY=1 nothing is launched.
+        """
+        if not isinstance(function, JitFunction):
+            raise ArgumentError(f"compile takes a @flyc.jit function, not {function!r}", at=user_location())
+        __tracebackhide__ = True
+        with compile_hints(self._hints):
+            return function.compile(*args, **kwargs)
+
+
+compile = CompileCallable({})
 
 
 def jit(function: Callable[..., Any]) -> JitFunction:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from mlir.dialects import gpu
 
 from flydsl.arch import launch_limits
 from flydsl.compiler.decorated import DecoratedFunction
+from flydsl.compiler.kernel_attributes import kernel_attribute
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
@@ -31,14 +31,18 @@ class KernelFunction(DecoratedFunction):
 
     decorator = "@flyc.kernel"
 
-    def __init__(self, function: Callable[..., Any], known_block_size: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], known_block_size: Sequence[int] | None = None, name: str | None = None
+    ) -> None:
         super().__init__(function)
+        self._name = name
         self.known_block_size = None if known_block_size is None else _known_size(known_block_size)
 
     def __call__(self, *args: Any, value_attrs: Mapping[str, Any] | None = None, **kwargs: Any) -> KernelLauncher:
         """Trace the kernel's body for these arguments; `.launch(...)` on the result runs it.
 
-        value_attrs: what LLVM's register allocator may aim for: {"rocdl.waves_per_eu": 2}.
+        value_attrs: attributes of the kernel: {"rocdl.waves_per_eu": 2, "passthrough": [["amdgpu-num-vgpr", "128"]]}.
+        An entry that is None counts as none.
         """
         at = user_location()
         name = self.function.__name__
@@ -57,14 +61,15 @@ class KernelFunction(DecoratedFunction):
         operands = [_operand(p, value) for p, value in zip(self.signature.parameters, values, strict=True)]
         launcher = KernelLauncher(state, *self._declare(state, operands), operands, at, self.known_block_size)
         for attribute, value in (value_attrs or {}).items():
-            launcher.block.owner.attributes[attribute] = _hint(attribute, value)
+            if value is not None:
+                launcher.block.owner.attributes[attribute] = kernel_attribute(attribute, value)
         self._trace(state, launcher, values, operands)
         state.waiting.append(launcher)
         return launcher
 
     def _declare(self, state: CompilationContext, operands: list[ir.Value | None]) -> tuple[str, ir.Block]:
         """A device function without body in the GPU module: its symbol and entry block."""
-        symbol = state.unique_name(self.function.__name__)
+        symbol = state.unique_name(self._name or self.function.__name__)
         block = new_function(
             "gpu.func",
             symbol,
@@ -225,19 +230,6 @@ def _known_size(size: Sequence[int]) -> tuple[int, ...]:
     return given + (1,) * (3 - len(given))
 
 
-def _hint(attribute: str, value: Any) -> ir.Attribute:
-    """An attribute of a kernel by which LLVM allocates registers. Raises ArgumentError for one that is not there."""
-    if attribute == "rocdl.waves_per_eu" and type(value) is int and value >= 1:
-        return ir.IntegerAttr.get(Int32.ir_type, value)
-    if attribute == "rocdl.flat_work_group_size" and re.fullmatch(r"[1-9]\d*,[1-9]\d*", str(value)):
-        return ir.StringAttr.get(str(value))
-    raise ArgumentError(
-        f"value_attrs={{{attribute!r}: {value!r}}} is not there yet",
-        at=user_location(),
-        hint='there is {"rocdl.waves_per_eu": 2, "rocdl.flat_work_group_size": "64,256"}',
-    )
-
-
 def _dimensions(what: str, value: Any) -> list[Any]:
     """1 to 3 launch dimensions as three scalars."""
     given = list(value) if isinstance(value, tuple | list) else [value]
@@ -272,13 +264,18 @@ def _integer(value: Any) -> Any:
     return None if number.is_float or number.dtype is Boolean else number
 
 
-def kernel(function: Callable[..., Any] | None = None, *, known_block_size: Sequence[int] | None = None) -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None,
+    *,
+    known_block_size: Sequence[int] | None = None,
+    name: str | None = None,
+) -> Any:
     """Decorate a device function, as `@flyc.kernel` or `@flyc.kernel(known_block_size=[256, 1, 1])`.
 
     Its body is traced at each call inside a `@flyc.jit` function. Parameters: `fx.Tensor`, scalars such as `fx.Int32`,
     `fx.Constexpr[T]` for values known when compiling; without annotation the argument decides.
-    known_block_size: the threads that every launch must have.
+    known_block_size: the threads that every launch must have. name: what the program calls it, and a number.
     """
     if function is None:
-        return lambda decorated: KernelFunction(decorated, known_block_size)
-    return KernelFunction(function, known_block_size)
+        return lambda decorated: KernelFunction(decorated, known_block_size, name)
+    return KernelFunction(function, known_block_size, name)

@@ -148,8 +148,9 @@ class Pipeline:
             traced.module.operation,
             arch,
             env.opt_level(),
-            env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO"),
+            traced.hints.debug_info or env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO"),
             is_large=traced.operations > LARGE_MODULE_OPS,
+            llvm_options=traced.hints.llvm_options,
         )
         self._snapshots: list[ir.Operation] = [self._origin]
         self._keep_snapshots = keep_snapshots
@@ -287,6 +288,7 @@ class Pipeline:
                 self._compilation.opt_level,
                 self._compilation.debug_info,
                 self._compilation.code,
+                self._compilation.llvm_options,
             )
             with context(), ir.Location.unknown():
                 stage.run(again)

@@ -27,6 +27,8 @@ from flydsl.expr.typing import (
 )
 
 _MISSING = inspect.Parameter.empty
+# Python's numbers say no more than an argument does: it decides.
+_PYTHON_TYPES = (int, float, bool, Any)
 # Values of the DSL that are known when compiling.
 _ATOMS = (CopyAtom, MmaAtom, TiledCopy, TiledMma)
 
@@ -78,7 +80,7 @@ class Signature:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TraceError(f"{self.name}: *args and **kwargs cannot be traced", at=self.location)
         name, default = parameter.name, parameter.default
-        if annotation is _MISSING:
+        if annotation is _MISSING or annotation in _PYTHON_TYPES:
             return Parameter(name, None, default=default)
         if annotation is Constexpr or get_origin(annotation) is Constexpr:
             (inner,) = get_args(annotation) or (None,)

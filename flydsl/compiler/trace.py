@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from flydsl.arch import Arch
+from flydsl.compiler.hints import NO_HINTS, CompileHints, compile_hints, current_hints
 from flydsl.compiler.jit_argument import ir_types, traced_value
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.shared_memory import check_shared_memory
@@ -67,6 +68,9 @@ class CompilationContext:
     kernels: list[KernelRecord] = field(default_factory=list)
     waiting: list[KernelLauncher] = field(default_factory=list)
 
+    compile_hints = staticmethod(compile_hints)
+    get_compile_hints = staticmethod(current_hints)
+
     @staticmethod
     def get_current() -> CompilationContext:
         """The trace that is under way. Raises TraceError where there is none."""
@@ -87,8 +91,9 @@ def is_tracing() -> bool:
 
 @dataclass(frozen=True)
 class Traced:
-    """The result: the module, the launcher's symbol, the kernels, and whether the stream is an extra last argument.
+    """The result: the module, the launcher's symbol, and the kernels.
 
+    extra_stream: whether the stream is an extra last argument. hints: that it was traced with.
     operations: about how many the module has.
     """
 
@@ -97,6 +102,7 @@ class Traced:
     kernels: tuple[KernelRecord, ...]
     extra_stream: bool
     operations: int = 0
+    hints: CompileHints = NO_HINTS
 
 
 def trace(
@@ -105,6 +111,7 @@ def trace(
     keys: Sequence[Any],
     values: Sequence[Any],
     arch: Arch,
+    hints: CompileHints = NO_HINTS,
 ) -> Traced:
     """Trace a launcher for arguments with these keys; values: the arguments, of which the compile-time ones count."""
     with lock, context(), ir.Location.unknown():
@@ -117,9 +124,11 @@ def trace(
                 extra_stream = _trace_launcher(state, rewrite(function), signature, keys, values)
                 operations = count.operations
             remove_stand_ins(module.operation)
+            for kernel in [op for op in state.gpu_module_body.operations if op.operation.name == "gpu.func"]:
+                hints.mark(kernel)
         finally:
             _current.reset(token)
-        return Traced(module, symbol(function.__name__), tuple(state.kernels), extra_stream, operations)
+        return Traced(module, symbol(function.__name__), tuple(state.kernels), extra_stream, operations, hints)
 
 
 def symbol(name: str) -> str:

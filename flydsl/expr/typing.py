@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 from mlir import ir
@@ -93,16 +92,15 @@ class Stream:
         return f"Stream({self.value})"
 
 
-@cache
-def _callable_type(kind: type) -> type:
-    """A class of MLIR types whose types are functions too, that give themselves."""
-    assert isinstance(kind, type)
-    return type(kind.__name__, (kind,), {"__call__": lambda self: self})
+_callable_types: dict[type, Any] = {}
 
 
 def _called(kind: ir.Type) -> Any:
     """An MLIR type that may be called: `T.f32` and `T.f32()` are one."""
-    return _callable_type(type(kind))(kind)  # type: ignore[arg-type]
+    cls = type(kind)
+    if cls not in _callable_types:
+        _callable_types[cls] = type(cls.__name__, (cls,), {"__call__": lambda self: self})
+    return _callable_types[cls](kind)
 
 
 def default_f8_type(arch: str | None = None) -> type[Numeric]:

@@ -196,7 +196,7 @@ def test_what_is_no_function(thing: Any) -> None:
 @pytest.mark.parametrize(
     ("annotation", "says"),
     [
-        ("int", "no type of the DSL"),
+        ("list", "no type of the DSL"),
         ("fx.Nothing", "Nothing"),
         ("undefined", "undefined"),
         ("'fx.'", "no type of the DSL"),

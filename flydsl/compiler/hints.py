@@ -1,0 +1,98 @@
+"""What a program tells the compiler besides its source: `with CompilationContext.compile_hints({...}):`.
+
+| hint | meaning |
+|---|---|
+| `waves_per_eu` | waves per SIMD that LLVM allocates registers for; a kernel's own `value_attrs` win |
+| `maxnreg` | VGPRs that a kernel may use at most |
+| `llvm_options` | {name: value} of LLVM's command line options, for this compilation |
+| `fast_fp_math`, `unsafe_fp_math` | taken and without effect: they choose among functions of AMD's device library, which is not used here |
+| `enable_debug_info` | True: line tables stay in the HSACO, as by `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` |
+
+Hints come from the `with` blocks around a call, from the launcher's `compile_hints`, and from `flyc.compile[{...}]`.
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+
+_NUMBERS = ("waves_per_eu", "maxnreg")
+_FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info")
+_KNOWN = (*_NUMBERS, *_FLAGS, "llvm_options")
+
+_current: ContextVar[Mapping[str, Any]] = ContextVar("flydsl_compile_hints", default=MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class CompileHints:
+    """Hints that have been checked; equal ones make equal code. None: not given."""
+
+    waves_per_eu: int | None = None
+    maxnreg: int | None = None
+    debug_info: bool = False
+    llvm_options: tuple[str, ...] = ()
+
+    def mark(self, function: ir.OpView) -> None:
+        """Put the hints on a kernel, apart from what it says itself."""
+        if self.waves_per_eu is not None and "rocdl.waves_per_eu" not in function.attributes:
+            i32 = ir.IntegerType.get_signless(32)
+            function.attributes["rocdl.waves_per_eu"] = ir.IntegerAttr.get(i32, self.waves_per_eu)
+        if self.maxnreg is not None:
+            own = list(function.attributes["passthrough"]) if "passthrough" in function.attributes else []
+            limit = ir.ArrayAttr.get([ir.StringAttr.get(text) for text in ("amdgpu-num-vgpr", str(self.maxnreg))])
+            function.attributes["passthrough"] = ir.ArrayAttr.get([*own, limit])
+
+
+@contextmanager
+def compile_hints(hints: Mapping[str, Any]) -> Iterator[None]:
+    """Compile what is called inside the `with` block with these hints, and those around it."""
+    _checked(hints)
+    token = _current.set({**_current.get(), **hints})
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_hints() -> dict[str, Any]:
+    """The hints of the `with` blocks around, inner ones over outer ones."""
+    return dict(_current.get())
+
+
+def hints_for(own: Mapping[str, Any]) -> CompileHints:
+    """The hints for a compilation: a launcher's own, and over them those of the `with` blocks around."""
+    around = _current.get()
+    return _checked({**own, **around}) if own or around else NO_HINTS
+
+
+def _checked(hints: Mapping[str, Any]) -> CompileHints:
+    for name, value in hints.items():
+        if name not in _KNOWN:
+            raise ArgumentError(f"compile hint {name!r}", at=user_location(), hint=f"there is {', '.join(_KNOWN)}")
+        if name in _NUMBERS and value is not None and (type(value) is not int or value < 1):
+            raise ArgumentError(f"compile hint {name}={value!r}: a positive integer", at=user_location())
+    options = hints.get("llvm_options") or {}
+    if not isinstance(options, Mapping):
+        raise ArgumentError(f"compile hint llvm_options={options!r}: a dict of names and values", at=user_location())
+    return CompileHints(
+        hints.get("waves_per_eu"),
+        hints.get("maxnreg"),
+        bool(hints.get("enable_debug_info")),
+        tuple(f"--{name}={_option_text(value)}" for name, value in sorted(options.items())),
+    )
+
+
+def _option_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+NO_HINTS = CompileHints()

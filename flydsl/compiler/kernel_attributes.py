@@ -1,0 +1,80 @@
+"""Attributes of a kernel that a program sets: `kernel(..., value_attrs={"rocdl.waves_per_eu": 2})`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+
+# What the translation to LLVM IR takes for the attributes of ROCDL that it knows.
+_FORMS = {
+    "rocdl.waves_per_eu": r"[1-9]\d*",
+    "rocdl.flat_work_group_size": r"[1-9]\d*,[1-9]\d*",
+    "rocdl.max_flat_work_group_size": r"[1-9]\d*",
+    "rocdl.uniform_work_group_size": r"True|False",
+    "rocdl.unsafe_fp_atomics": r"True|False",
+}
+_DISCARDABLE = re.compile(r"[a-z_]\w*(\.\w+)+")
+
+
+def kernel_attribute(name: str, value: Any) -> ir.Attribute:
+    """The attribute `name` of a kernel.
+
+    value: an int, bool, str, a list of ints, or an MLIR attribute. Of "passthrough", LLVM's attributes of functions:
+    a list of names and of [name, value]. Raises ArgumentError for what cannot be one.
+    """
+    if name == "passthrough":
+        return _passthrough(value)
+    if not _DISCARDABLE.fullmatch(name):
+        raise ArgumentError(
+            f"value_attrs={{{name!r}: {value!r}}}: a kernel has no such attribute", at=user_location(),
+            hint='{"rocdl.waves_per_eu": 2, "rocdl.flat_work_group_size": "64,256", "passthrough": ["noinline"]}',
+        )  # fmt: skip
+    plain = _plain(value)
+    if name in _FORMS and not re.fullmatch(_FORMS[name], str(plain)):
+        raise ArgumentError(f"value_attrs={{{name!r}: {value!r}}}: it has another form", at=user_location())
+    if isinstance(value, ir.Attribute):
+        return value
+    if isinstance(value, bool):
+        return ir.BoolAttr.get(value)
+    if isinstance(value, int) and abs(value) < 2**31:
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
+    if isinstance(value, str):
+        return ir.StringAttr.get(value)
+    if isinstance(value, Sequence) and value and all(type(item) is int and abs(item) < 2**31 for item in value):
+        return ir.DenseI32ArrayAttr.get(list(value))
+    raise ArgumentError(f"value_attrs={{{name!r}: {value!r}}}: not an attribute", at=user_location())
+
+
+def _plain(value: Any) -> Any:
+    """What an attribute of an integer, truth value or text says, as Python's."""
+    if isinstance(value, ir.BoolAttr | ir.IntegerAttr | ir.StringAttr):
+        return value.value
+    return value
+
+
+def _passthrough(value: Any) -> ir.Attribute:
+    """LLVM's attributes of functions as MLIR writes them: names, and pairs of a name and a value."""
+    if isinstance(value, ir.ArrayAttr):
+        return value
+    entries = list(value) if isinstance(value, list | tuple) else [value]
+    return ir.ArrayAttr.get([_entry(entry) for entry in entries])
+
+
+def _entry(entry: Any) -> ir.Attribute:
+    if isinstance(entry, ir.Attribute):
+        return entry
+    parts = [entry] if isinstance(entry, str) else list(entry) if isinstance(entry, list | tuple) else []
+    if not 1 <= len(parts) <= 2 or not isinstance(parts[0], str):
+        raise ArgumentError(
+            f"passthrough {entry!r}: a name, or a name and a value",
+            at=user_location(),
+            hint='["amdgpu-num-vgpr", "128"]',
+        )
+    texts = [ir.StringAttr.get(str(part)) for part in parts]
+    return texts[0] if len(texts) == 1 else ir.ArrayAttr.get(texts)
