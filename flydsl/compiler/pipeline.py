@@ -288,7 +288,7 @@ class Pipeline:
                 self._compilation.opt_level,
                 self._compilation.debug_info,
                 self._compilation.code,
-                self._compilation.llvm_options,
+                llvm_options=self._compilation.llvm_options,
             )
             with context(), ir.Location.unknown():
                 stage.run(again)
