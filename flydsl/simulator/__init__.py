@@ -12,8 +12,8 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Wh
 
 `checks.checking` turns more checks on; `stepper.Simulation` runs a launch instruction by instruction.
 
-How to read this package: `listing` and `program` decode, `admission` says which operands an instruction may have,
-`isa/` is the table of semantics (COVERAGE.md lists it), `builder` its vocabulary, `memory` the address space,
+How to read this package: `flydsl.hsaco` reads code object and listing, `program` decodes, `admission` says which
+operands an instruction may have, `isa/` is the table of semantics (COVERAGE.md lists it), `builder` its vocabulary, `memory` the address space,
 `dispatch` what a launch gives its waves, `launch` the entrance.
 
 Two backends execute the table. The lock-step one is a machine of numpy arrays, slow and easy to follow; it is the
@@ -27,6 +27,7 @@ registers (`lds_history` and `register_history` remember who did what); `stepper
 a machine where one wants to look. `counters` is what launches inside `with counting()` leave behind.
 """
 
+from flydsl.hsaco.listing import ListingError
 from flydsl.simulator.checks import checking, limited
 from flydsl.simulator.counters import counting
 from flydsl.simulator.dispatch import LaunchStatistics
@@ -35,7 +36,6 @@ from flydsl.simulator.errors import (
     GlobalRace,
     InstructionLimit,
     LdsRace,
-    ListingError,
     MemoryFault,
     MisalignedAccess,
     Race,

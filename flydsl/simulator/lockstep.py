@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from flydsl.errors import SimulatorError
+from flydsl.hsaco.operands import Symbol
 from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, Trap
 from flydsl.simulator.float_environment import ieee_floats
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.numpy_memory import NumpyMemory
 from flydsl.simulator.numpy_values import Array
-from flydsl.simulator.operands import Symbol
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
 from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 

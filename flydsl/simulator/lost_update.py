@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flydsl.simulator.operands import Register, Symbol
+from flydsl.hsaco.operands import Register, Symbol
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.register_history import registers_read, registers_written
 

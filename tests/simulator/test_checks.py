@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
+from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import (
     LdsRace,
     Memory,
@@ -23,7 +24,6 @@ from flydsl.simulator import (
 )
 from flydsl.simulator.access_history import Accesses, AccessHistory
 from flydsl.simulator.clocks import Clocks, wave_of
-from flydsl.simulator.listing import read_listing
 from tests.simulator import mistaken_kernels as kernels
 
 Compile = Callable[[str], tuple[bytes, str]]
