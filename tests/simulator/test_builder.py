@@ -10,7 +10,7 @@ import pytest
 
 import flydsl.simulator.isa
 from flydsl.simulator.builder import Builder
-from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.native.handler import HandlerBuilder
 
 VOCABULARY = {name for name, value in vars(Builder).items() if inspect.isfunction(value) and not name.startswith("_")}

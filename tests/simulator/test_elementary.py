@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flydsl.simulator import elementary
-from flydsl.simulator.numpy_values import NumpyValues
+from flydsl.simulator.lockstep.values import NumpyValues
 
 Array = np.ndarray[Any, Any]
 

@@ -21,8 +21,8 @@ from flydsl.hsaco.operands import (
     Symbol,
 )
 from flydsl.simulator.dpp import lane_pattern
-from flydsl.simulator.lockstep import Machine
-from flydsl.simulator.numpy_values import DTYPES, Array, constant
+from flydsl.simulator.lockstep.machine import Machine
+from flydsl.simulator.lockstep.values import DTYPES, Array, constant
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import row_of
 
