@@ -10,7 +10,7 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Wh
     address = memory.map_array(array, name="A")
     launch(program, "kernel", grid=(4, 1, 1), block=(256, 1, 1), kernarg=struct.pack("<Q", address), memory=memory)
 
-`checks.checking` turns more checks on; `stepper.Simulation` runs a launch instruction by instruction.
+`checks.checking` turns more checks on; `Simulation` runs a launch instruction by instruction.
 
 How to read this package: `flydsl.hsaco` reads the code object and its listing, `program` decodes, `admission` says
 which operands an instruction may have, `isa/` is the table of semantics (COVERAGE.md lists it), `builder` its
@@ -18,8 +18,7 @@ vocabulary. `memory` is the address space (with `gaps`), `waves` the state of wa
 launch gives its waves. `launch` is the entrance for launches, `loading` that for files.
 
 Two backends execute the table: `lockstep/`, a machine of numpy arrays, and `native/`, host code, which `launch` uses by
-default. `checks` says what launches are checked for; `lockstep/checked/` does it. `stepper` (with `places` and
-`wave_state`) stops a lock-step machine anywhere. `counters/` is what launches inside `with counting()` leave behind.
+default. `checks` says what launches are checked for; `lockstep/checked/` does it. `stepping/` stops a lock-step machine anywhere. `counters/` is what launches inside `with counting()` leave behind.
 """
 
 from flydsl.hsaco.listing import ListingError
@@ -45,7 +44,7 @@ from flydsl.simulator.launch import launch, prepare
 from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
-from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.stepping.simulation import Simulation
 
 __all__ = [
     "BarrierDeadlock",

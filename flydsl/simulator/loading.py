@@ -23,7 +23,7 @@ from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.launch import launch, prepare
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
-from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.waves import Dim3
 
 _HOW_TO_GET_ONE = (
