@@ -19,7 +19,7 @@ from flydsl.hsaco.operands import (
     StatusBit,
     Symbol,
 )
-from flydsl.simulator.dpp import lane_pattern
+from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import IMPLICIT, Semantics
 from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import flydsl.simulator.isa
-from flydsl.simulator.builder import Builder
+from flydsl.simulator.isa.builder import Builder
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.native.handler import HandlerBuilder
 

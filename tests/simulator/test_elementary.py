@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flydsl.simulator import elementary
+from flydsl.simulator.isa import elementary
 from flydsl.simulator.lockstep.values import NumpyValues
 
 Array = np.ndarray[Any, Any]

@@ -20,7 +20,7 @@ from flydsl.hsaco.operands import (
     StatusBit,
     Symbol,
 )
-from flydsl.simulator.dpp import lane_pattern
+from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.lockstep.values import DTYPES, Array, constant
 from flydsl.simulator.program import Instruction, Program

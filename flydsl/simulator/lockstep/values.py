@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator import elementary
+from flydsl.simulator.isa import elementary
 from flydsl.simulator.lockstep import exact, rounding
 from flydsl.simulator.modes import FloatMode
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from flydsl.simulator import elementary
+from flydsl.simulator.isa import elementary
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.ir import Value, constant
 from flydsl.simulator.native.values import NativeValues, bits_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.hsaco.operands import EXEC, M0, STATUS_BITS, VCC
-from flydsl.simulator.dpp import lane_pattern
+from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.handler import HandlerBuilder
 from flydsl.simulator.native.ir import Field, Value, constant
