@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[1]
 MAY_IMPORT = {
     "errors": (),
     "env": (),
-    "hsaco": (),
     "disk_cache": (),
     "ziglang": (),
+    "hsaco": ("ziglang",),
     "layout": (),
     "arch": ("layout",),
     "atoms": ("layout",),

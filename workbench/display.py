@@ -9,7 +9,7 @@ from flydsl.arch import Occupancy
 from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline, Stage
 from flydsl.simulator.counters import Counting, LaunchCounters
-from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.stepping.simulation import Simulation
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import (

@@ -13,7 +13,7 @@ from flydsl.codegen import Kernel
 from flydsl.compiler import CompiledArtifact, JitFunction, Launch, Pipeline, Stage
 from flydsl.errors import ArgumentError, FlyError
 from flydsl.simulator.counters import Counting, LaunchCounters
-from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.stepping.simulation import Simulation
 from workbench.layouts.live_views import EXPLORERS as LAYOUT_EXPLORERS
 from workbench.stages.comparison import Comparison
 from workbench.stages.levels import Level

@@ -10,23 +10,19 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Wh
     address = memory.map_array(array, name="A")
     launch(program, "kernel", grid=(4, 1, 1), block=(256, 1, 1), kernarg=struct.pack("<Q", address), memory=memory)
 
-`checks.checking` turns more checks on; `stepper.Simulation` runs a launch instruction by instruction.
+`checks.checking` turns more checks on; `Simulation` runs a launch instruction by instruction.
 
-How to read this package: `listing` and `program` decode, `admission` says which operands an instruction may have,
-`isa/` is the table of semantics (COVERAGE.md lists it), `builder` its vocabulary, `memory` the address space,
-`dispatch` what a launch gives its waves, `launch` the entrance.
+How to read this package: `flydsl.hsaco` reads the code object and its listing, `program` decodes, `admission` says
+which operands an instruction may have, `isa/` is the table of semantics (COVERAGE.md lists it). `memory` is the address
+space (with `gaps`), `waves` the state of waves (with `modes`), `dispatch` what a launch gives its waves. `launch` is
+the entrance for launches, `loading` that for files.
 
-Two backends execute the table. The lock-step one is a machine of numpy arrays, slow and easy to follow; it is the
-oracle of the other and steps through programs: `waves` is the state; `numpy_values` (with `exact`, `rounding`,
-`elementary` and `modes`), `numpy_lanes`, `numpy_matrix`, `numpy_memory` and `lockstep` together are its builder;
-`registers`, `reading` (with `dpp`) and `writing` bind an instruction to it. The native one, in `native/`, is what
-`launch` uses by default.
-
-`checked` is the lock-step machine with the checks of `checks`, `threefold` the part of it that finds undefined
-registers (`lds_history` and `register_history` remember who did what); `stepper` (with `places` and `wave_state`) stops
-a machine where one wants to look. `counters` is what launches inside `with counting()` leave behind.
+Two backends execute the table: `lockstep/`, a machine of numpy arrays, and `native/`, host code, which `launch` uses by
+default. `checks` says what launches are checked for; `lockstep/checked/` does it. `stepping/` stops a lock-step machine
+anywhere. `counters/` is what launches inside `with counting()` leave behind.
 """
 
+from flydsl.hsaco.listing import ListingError
 from flydsl.simulator.checks import checking, limited
 from flydsl.simulator.counters import counting
 from flydsl.simulator.dispatch import LaunchStatistics
@@ -35,7 +31,6 @@ from flydsl.simulator.errors import (
     GlobalRace,
     InstructionLimit,
     LdsRace,
-    ListingError,
     MemoryFault,
     MisalignedAccess,
     Race,
@@ -50,7 +45,7 @@ from flydsl.simulator.launch import launch, prepare
 from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
-from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.stepping.simulation import Simulation
 
 __all__ = [
     "BarrierDeadlock",

@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from flydsl.simulator.dpp import lane_pattern
-from flydsl.simulator.isa.table import IMPLICIT, Semantics
-from flydsl.simulator.operands import (
+from flydsl.hsaco.operands import (
     SGPR_FILE_SIZE,
     Immediate,
     Keyword,
@@ -21,6 +19,8 @@ from flydsl.simulator.operands import (
     StatusBit,
     Symbol,
 )
+from flydsl.simulator.isa.dpp import lane_pattern
+from flydsl.simulator.isa.table import IMPLICIT, Semantics
 from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
 
 _SHIFTS = frozenset(("row_shl", "row_shr", "row_ror", "wave_shl", "wave_shr", "wave_rol", "wave_ror"))

@@ -49,7 +49,7 @@ reaches it.
 
 Results do not depend on the host: not on its CPU, its load, the number of threads, or the float environment of its
 threads. Every operation is either one of integers, one that IEEE 754 defines to the bit, or a fixed sequence of those
-(`elementary`); which NaN results is said below; native code is made for fixed sets of CPU features (`native/host`);
+(`isa/elementary`); which NaN results is said below; native code is made for fixed sets of CPU features (`native/host`);
 float environments are set while something runs (`float_environment`); workgroups that use atomics in global memory run
 on one thread and take turns after fixed numbers of instructions. Only a kernel with a race between workgroups, without
 atomics, may give other results with another number of threads. A race within a workgroup gives the same result every

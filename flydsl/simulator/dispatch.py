@@ -14,11 +14,11 @@ import numpy as np
 
 from flydsl.errors import LaunchError
 from flydsl.hsaco import KernelInfo, UserSgpr
-from flydsl.simulator.listing_data import DataSegment, page_aligned
+from flydsl.hsaco.data import DataSegment, page_aligned
+from flydsl.hsaco.operands import EXEC
+from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
-from flydsl.simulator.operands import EXEC
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
 from flydsl.simulator.waves import LANES, Dim3, Waves
 

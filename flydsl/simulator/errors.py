@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 from flydsl.errors import SimulatorError, SourceLocation
 
 if TYPE_CHECKING:
-    from flydsl.simulator.listing import ListedInstruction
-
-
-class ListingError(SimulatorError):
-    """An assembly listing, or one line of it, that this reader does not understand."""
+    from flydsl.hsaco.listing import ListedInstruction
 
 
 class UnknownInstruction(SimulatorError):

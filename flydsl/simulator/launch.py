@@ -12,18 +12,18 @@ from flydsl.arch import GFX942, Arch, launch_limits
 from flydsl.errors import ArchError, LaunchError
 from flydsl.hsaco import KernelInfo
 from flydsl.simulator import checks
-from flydsl.simulator.checked import CheckedMachine
 from flydsl.simulator.counters import Counting, LaunchCounters, current_counting
-from flydsl.simulator.counters.lockstep import CountingMachine
 from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.dispatch import Dim3, Dispatch, LaunchStatistics, LdsSize
 from flydsl.simulator.errors import RegisterFault
-from flydsl.simulator.lockstep import Machine, Step
+from flydsl.simulator.lockstep.bind import bind_program
+from flydsl.simulator.lockstep.checked.machine import CheckedMachine
+from flydsl.simulator.lockstep.checked.races import RaceHistory
+from flydsl.simulator.lockstep.counting import CountingMachine
+from flydsl.simulator.lockstep.machine import Machine, Step
+from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.memory import Memory
-from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.program import Program
-from flydsl.simulator.races import RaceHistory
-from flydsl.simulator.registers import bind_program
 from flydsl.simulator.waves import LANES
 
 _WAVES_PER_BATCH = 512

@@ -16,14 +16,14 @@ import numpy as np
 
 from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
+from flydsl.hsaco.data import page_aligned
+from flydsl.hsaco.listing import ListingError
+from flydsl.hsaco.same_code import check_listing as compare
 from flydsl.simulator.dispatch import LaunchStatistics
-from flydsl.simulator.errors import ListingError
 from flydsl.simulator.launch import launch, prepare
-from flydsl.simulator.listing_check import check_listing as compare
-from flydsl.simulator.listing_data import page_aligned
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
-from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.waves import Dim3
 
 _HOW_TO_GET_ONE = (

@@ -13,14 +13,9 @@ import numpy as np
 from flydsl.arch import GFX942, Arch, get_arch
 from flydsl.errors import SourceLocation
 from flydsl.hsaco import KernelInfo, read_hsaco
-from flydsl.simulator import admission
-from flydsl.simulator.errors import ListingError, RegisterFault, UnknownInstruction
-from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.spellings import SPELLINGS
-from flydsl.simulator.isa.table import IMPLICIT, Semantics
-from flydsl.simulator.listing import ListedInstruction, Listing, read_listing
-from flydsl.simulator.listing_data import DataSegment, page_aligned
-from flydsl.simulator.operands import (
+from flydsl.hsaco.data import DataSegment, page_aligned
+from flydsl.hsaco.listing import ListedInstruction, Listing, ListingError, read_listing
+from flydsl.hsaco.operands import (
     Immediate,
     Modifiers,
     ModifierValue,
@@ -31,6 +26,11 @@ from flydsl.simulator.operands import (
     split_operands,
     split_words,
 )
+from flydsl.simulator import admission
+from flydsl.simulator.errors import RegisterFault, UnknownInstruction
+from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.spellings import SPELLINGS
+from flydsl.simulator.isa.table import IMPLICIT, Semantics
 
 CODE_BASE, INSTRUCTION_BYTES = 0x7F00_0000_0000, 8
 """Code addresses: the listing does not tell sizes, so every instruction counts 8 bytes. Differences stay consistent."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator.operands import SGPR_FILE_SIZE, Register
+from flydsl.hsaco.operands import SGPR_FILE_SIZE, Register
 
 LANES = 64
 RUNNING, AT_BARRIER, ENDED = 0, 1, 2

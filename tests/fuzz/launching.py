@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from flydsl.errors import FlyError
+from flydsl.hsaco.data import page_aligned
 from flydsl.simulator import checking, counting, limited, load
-from flydsl.simulator.listing_data import page_aligned
 from flydsl.simulator.loading import LoadedModule
 
 Array = np.ndarray[Any, Any]

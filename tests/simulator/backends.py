@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from flydsl.simulator import LaunchStatistics, Memory, Program, counting, launch
-from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.lockstep.bind import bind_program
+from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.group import WorkgroupSlot
 from flydsl.simulator.native.machine import Execution
-from flydsl.simulator.registers import bind_program
 from flydsl.simulator.waves import Dim3, Waves
 
 Array = np.ndarray[Any, Any]

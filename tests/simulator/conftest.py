@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import ziglang
 
+from flydsl.hsaco.listing import read_listing
+from flydsl.hsaco.operands import EXEC, VCC
 from flydsl.simulator import Memory, Program
-from flydsl.simulator.listing import read_listing
-from flydsl.simulator.operands import EXEC, VCC
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
 from flydsl.simulator.waves import LANES, Waves
 from tests.simulator import backends

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.hsaco.listing import read_listing
+from flydsl.hsaco.operands import EXEC, VCC
 from flydsl.simulator import Memory, Program
-from flydsl.simulator.listing import read_listing
-from flydsl.simulator.operands import EXEC, VCC
 from flydsl.simulator.waves import LANES, Waves
 from tests.simulator import backends
 from tests.simulator.reference import ieee

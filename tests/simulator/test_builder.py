@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import flydsl.simulator.isa
-from flydsl.simulator.builder import Builder
-from flydsl.simulator.lockstep import Machine
+from flydsl.simulator.isa.builder import Builder
+from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.native.handler import HandlerBuilder
 
 VOCABULARY = {name for name, value in vars(Builder).items() if inspect.isfunction(value) and not name.startswith("_")}

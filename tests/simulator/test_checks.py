@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from flydsl.errors import ArgumentError
+from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import (
     LdsRace,
     Memory,
@@ -21,9 +22,8 @@ from flydsl.simulator import (
     checking,
     launch,
 )
-from flydsl.simulator.access_history import Accesses, AccessHistory
-from flydsl.simulator.clocks import Clocks, wave_of
-from flydsl.simulator.listing import read_listing
+from flydsl.simulator.lockstep.checked.access_history import Accesses, AccessHistory
+from flydsl.simulator.lockstep.checked.clocks import Clocks, wave_of
 from tests.simulator import mistaken_kernels as kernels
 
 Compile = Callable[[str], tuple[bytes, str]]

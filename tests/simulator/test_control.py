@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flydsl.simulator.operands import EXEC, VCC
+from flydsl.hsaco.operands import EXEC, VCC
 from tests.simulator.differential import run as run_waves
 
 Run = Callable[..., Any]

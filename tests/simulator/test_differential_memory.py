@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flydsl.hsaco.operands import M0
 from flydsl.simulator import Memory
-from flydsl.simulator.operands import M0
 from tests.simulator.differential import LANES, Array, run, samples, split_dwords
 from tests.simulator.reference.ieee import Mode
 from tests.simulator.reference.memory import (

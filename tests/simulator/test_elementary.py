@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flydsl.simulator import elementary
-from flydsl.simulator.numpy_values import NumpyValues
+from flydsl.simulator.isa import elementary
+from flydsl.simulator.lockstep.values import NumpyValues
 
 Array = np.ndarray[Any, Any]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from flydsl.errors import LaunchError, SimulatorError
+from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import (
     BarrierDeadlock,
     InstructionLimit,
@@ -20,7 +21,6 @@ from flydsl.simulator import (
     Trap,
     UnknownInstruction,
 )
-from flydsl.simulator.listing import read_listing
 from tests.simulator.backends import launch_both as launch
 
 Run = Callable[..., Any]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from flydsl import simulator
+from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import ListingError, checking
-from flydsl.simulator.listing import read_listing
 
 Compile = Callable[..., tuple[bytes, str]]
 Run = Callable[..., Any]

@@ -10,11 +10,11 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import ziglang
 
+from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import Program
 from flydsl.simulator.isa import TABLE
 from flydsl.simulator.isa.spellings import SPELLINGS
 from flydsl.simulator.isa.table import IMPLICIT, Semantics
-from flydsl.simulator.listing import read_listing
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.generate import generate, module_text
 from flydsl.simulator.native.shape import bind

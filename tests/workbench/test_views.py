@@ -12,7 +12,7 @@ from flydsl.compiler import Launch, Stage
 from flydsl.compiler.stages import StageSpec
 from flydsl.errors import CompileError
 from flydsl.simulator.counters import Counting, LaunchCounters
-from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.stepping.simulation import Simulation
 from workbench.display import VIEWS
 from workbench.kit import html
 from workbench.kit.highlight import LANGUAGES, highlight

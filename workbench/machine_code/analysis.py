@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from flydsl.codegen import CodeObject, Kernel
-from flydsl.simulator.listing import Listing, read_listing
+from flydsl.hsaco.listing import Listing, read_listing
 from workbench.machine_code.blocks import Block, blocks
 from workbench.machine_code.instructions import KINDS, MachineInstruction, read_function
 from workbench.machine_code.liveness import Pressure, pressures

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from flydsl.errors import ArgumentError, SourceLocation
-from flydsl.simulator.listing import Listing
+from flydsl.hsaco.listing import Listing
 from workbench.machine_code.registers import Uses, base_name, uses
 
 KINDS = ("VALU", "MFMA", "SALU", "VMEM", "LDS", "SMEM", "branch", "wait", "barrier")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from flydsl.simulator.operands import split_operands, split_words
+from flydsl.hsaco.operands import split_operands, split_words
 
 _FILES = {"s": 0, "v": 128, "a": 128 + 1024}  # where each file's bits begin in a set
 _SIZES = {"s": 128, "v": 1024, "a": 512}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator.wave_state import WaveState
+from flydsl.simulator.stepping.wave_state import WaveState
 
 Array = np.ndarray[Any, Any]
 

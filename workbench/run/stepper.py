@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from flydsl.simulator.stepper import Simulation
-from flydsl.simulator.wave_state import WaveState
+from flydsl.simulator.stepping.simulation import Simulation
+from flydsl.simulator.stepping.wave_state import WaveState
 from workbench.kit.html import code, details, escape, listing, table, title
 from workbench.run.machine_state import LANES_SHOWN, lds_lines, register_file_lines, values_text
 

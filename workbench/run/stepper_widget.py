@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from flydsl.errors import FlyError
-from flydsl.simulator.stepper import Simulation
+from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.waves import LANES
 from workbench.kit.controls import dropdown
 from workbench.kit.html import message

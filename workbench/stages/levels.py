@@ -17,7 +17,7 @@ from functools import cached_property
 from flydsl.codegen import CodeObject
 from flydsl.compiler import Pipeline
 from flydsl.errors import SourceLocation
-from flydsl.simulator.listing import read_listing
+from flydsl.hsaco.listing import read_listing
 
 Places = tuple[SourceLocation | None, ...]
 

@@ -1,4 +1,9 @@
-"""Semantics of the instructions, one file per family. Importing this package fills the table."""
+"""The table of semantics of the instructions, one file per family. Importing this package fills it.
+
+Besides the families: `table` is how they are entered, `builder` the vocabulary in which they are written, `spellings`
+other names of instructions, `common` what families share, `dpp` the lane patterns that any vector instruction may have,
+and `elementary` the functions of f64 that backends build from their arithmetic.
+"""
 
 from flydsl.simulator.isa import (
     argument_reduction,

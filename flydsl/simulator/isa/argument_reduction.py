@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.table import define
 
 # fmt: off

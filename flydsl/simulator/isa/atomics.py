@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import minimum
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.atomics import ATOMICS, Atomic
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, insert_half, store_to_lds
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.memory import THROUGH_SWIZZLED_RESOURCE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.atomics import round_to_bf16
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.table import define
 
 # --- between floats, and between floats and integers

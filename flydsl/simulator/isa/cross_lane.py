@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.table import define
 
 define("v_readfirstlane_b32", "i32 = i32", lambda b, x: b.read_first_lane(x))

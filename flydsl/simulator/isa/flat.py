@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.atomics import ATOMICS, Atomic
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.table import define
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.atomics import ATOMICS, Atomic
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.flat import extend_small, insert_half
 from flydsl.simulator.isa.table import define
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
 from flydsl.simulator.isa.atomics import to_float
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.convert import FORMATS, byte_of, decode_float8
 from flydsl.simulator.isa.table import define
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import flush_denormals, saturated, shift
 from flydsl.simulator.isa.flat import insert_half
 from flydsl.simulator.isa.table import TABLE, define

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import nothing
 from flydsl.simulator.isa.table import define
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.simulator.builder import Builder, Value
+from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import high_half, identity, minimum, mul_wide, nonzero, shift
 from flydsl.simulator.isa.table import define
 

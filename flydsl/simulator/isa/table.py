@@ -1,8 +1,8 @@
 """The table of instruction semantics: what each mnemonic reads, computes and writes.
 
-`define("v_add_f32", "f32 = f32 f32", lambda b, x, y: b.fadd(x, y))` says it all for one instruction. The function
-gets a builder `b` (see `flydsl.simulator.builder`) and one value per word on the right; it returns one value per word
-on the left. It never knows how many lanes or waves it computes, nor whether `b` computes now or emits code.
+`define("v_add_f32", "f32 = f32 f32", lambda b, x, y: b.fadd(x, y))` says it all for one instruction. The function gets
+a builder `b` (see `flydsl.simulator.isa.builder`) and one value per word on the right; it returns one value per word on
+the left. It never knows how many lanes or waves it computes, nor whether `b` computes now or emits code.
 
 The words, in the order of the assembly text:
 

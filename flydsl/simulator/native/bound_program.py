@@ -10,11 +10,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from flydsl.hsaco.operands import Symbol
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.shape import bind
-from flydsl.simulator.operands import Symbol
 from flydsl.simulator.program import Program, relocated
 
 Array = np.ndarray[Any, Any]

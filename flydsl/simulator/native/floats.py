@@ -1,6 +1,6 @@
 """Floats of the builder as LLVM IR, in the rounding and denormal mode that the handler is generated for.
 
-The methods are those of `exact` and `numpy_values`; see there for their sources.
+The methods are those of `lockstep.exact` and `lockstep.values`; see there for their sources.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from flydsl.simulator import elementary
+from flydsl.simulator.isa import elementary
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.ir import Value, constant
 from flydsl.simulator.native.values import NativeValues, bits_of

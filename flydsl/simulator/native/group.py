@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.hsaco.operands import SGPR_FILE_SIZE
 from flydsl.simulator.native import layout
-from flydsl.simulator.operands import SGPR_FILE_SIZE
 from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, LANES, RUNNING, Dim3, Waves
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ may use is listed, not what it may not:
 
 Where CPUs of these tiers differ in spite of IEEE 754 is in NaNs: which operand's an operation passes on, and the sign
 of a new one. Therefore the builder says so itself (`settle_nan`). No flag allows LLVM to reassociate or to contract,
-except a product that is exact; no function of a mathematical library is called (`elementary`).
+except a product that is exact; no function of a mathematical library is called (`isa.elementary`).
 """
 
 from __future__ import annotations

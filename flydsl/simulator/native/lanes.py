@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from flydsl.hsaco.operands import EXEC
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.floats import NativeFloats
 from flydsl.simulator.native.ir import Value, constant, indices, vector_type
-from flydsl.simulator.operands import EXEC
 from flydsl.simulator.waves import LANES
 
 _LANE_NUMBERS = f"<{', '.join(f'i32 {lane}' for lane in range(LANES))}>"

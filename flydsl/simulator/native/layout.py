@@ -17,7 +17,7 @@ from __future__ import annotations
 from ctypes import Array, Structure, c_double, c_int64, c_uint8, c_uint32, c_uint64
 from typing import Any, ClassVar
 
-from flydsl.simulator.operands import SGPR_FILE_SIZE
+from flydsl.hsaco.operands import SGPR_FILE_SIZE
 from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
 
 ROW_BYTES = 4 * LANES

@@ -15,7 +15,8 @@ from flydsl.simulator.native.generate import Handler, generate, module_text
 from flydsl.simulator.native.runtime import Translation
 from flydsl.simulator.native.shape import Shape
 
-_SOURCES = ("*.py", "*.c", "*.h")
+_SOURCES = (("hsaco", "*.py"), ("simulator", "*.py"), ("simulator", "*.c"), ("simulator", "*.h"))
+"""The sources on which handlers depend: folders of flydsl, and files in them."""
 
 
 class HandlerLibrary:
@@ -135,11 +136,11 @@ def _function_name(key: str) -> str:
 
 @cache
 def _source_digest() -> str:
-    """Of everything in this package: what a handler does is decided by the table and by what writes its code."""
-    folder = Path(__file__).parents[1]
+    """The digest of the simulator and of what reads listings: they decide what a handler does."""
+    package = Path(__file__).parents[2]
     digest = hashlib.sha256()
-    for path in sorted(path for pattern in _SOURCES for path in folder.rglob(pattern)):
-        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(path for folder, pattern in _SOURCES for path in (package / folder).rglob(pattern)):
+        digest.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

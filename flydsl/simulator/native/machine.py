@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from flydsl.errors import SimulatorError
-from flydsl.simulator.counters.lockstep import CountingMachine
 from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import InstructionLimit
 from flydsl.simulator.float_environment import ieee_floats
-from flydsl.simulator.lockstep import Machine, Step, limit_error
+from flydsl.simulator.lockstep.counting import CountingMachine
+from flydsl.simulator.lockstep.machine import Machine, Step, limit_error
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import ThreadCounts

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.ir import Value, constant, scalar_type
 from flydsl.simulator.native.lanes import NativeLanes
 from flydsl.simulator.native.values import bits_of
-from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.waves import LANES
 
 

@@ -8,12 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.table import IMPLICIT, Semantics
-from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.native import layout
-from flydsl.simulator.native.ir import Field
-from flydsl.simulator.operands import (
+from flydsl.hsaco.operands import (
     SGPR_FILE_SIZE,
     Aperture,
     Immediate,
@@ -25,6 +20,11 @@ from flydsl.simulator.operands import (
     StatusBit,
     Symbol,
 )
+from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.table import IMPLICIT, Semantics
+from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.ir import Field
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import ACCUMULATION_ROW, row_of
 

@@ -1,6 +1,6 @@
 """Arithmetic of the builder as LLVM IR: integers, conversions, and what floats share with them.
 
-What a value's bits are is the same as in `numpy_values`, operation by operation.
+What a value's bits are is the same as in `lockstep.values`, operation by operation.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from flydsl.errors import ArgumentError
+from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import Program
-from flydsl.simulator.listing import read_listing
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import host
 from flydsl.simulator.native.generate import generate, module_text

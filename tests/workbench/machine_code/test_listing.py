@@ -128,7 +128,7 @@ def kernel_with(vgprs: int):
 
 
 def read_many_live(count: int):
-    from flydsl.simulator.listing import read_listing
+    from flydsl.hsaco.listing import read_listing
     from workbench.machine_code import read_function
 
     lines = [f"\tv_mov_b32_e32 v{i}, 0" for i in range(count)]

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flydsl.simulator.listing import read_listing
+from flydsl.hsaco.listing import read_listing
 from kernels.vector_add import vector_add
 from tests.kernels.examples import tiledCopy
 from workbench.machine_code import blocks, pressures, read_function, waits

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from flydsl.hsaco.operands import Register
 from flydsl.simulator import Program
 from flydsl.simulator.isa import TABLE
 from flydsl.simulator.isa.table import IMPLICIT, Semantics
-from flydsl.simulator.operands import Register
 from kernels.vector_add import vector_add
 from tests.kernels.examples import tiledCopy, tiledMma
 from workbench.machine_code.analysis import analyses

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator.operands import Modifiers
+from flydsl.hsaco.operands import Modifiers
 from flydsl.simulator.waves import LANES
 
 Array = np.ndarray[Any, Any]

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator.lockstep import Machine
-from flydsl.simulator.numpy_values import Array
-from flydsl.simulator.operands import EXEC, Modifiers, Register, Symbol
+from flydsl.hsaco.operands import EXEC, Modifiers, Register, Symbol
+from flydsl.simulator.lockstep.machine import Machine
+from flydsl.simulator.lockstep.reading import FIXED
+from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.program import Instruction, Program
-from flydsl.simulator.reading import FIXED
 from flydsl.simulator.waves import row_of
 
 Write = Callable[[Machine, Any], None]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flydsl.simulator.operands import Register, Symbol
+from flydsl.hsaco.operands import Register, Symbol
+from flydsl.simulator.lockstep.checked.register_history import registers_read, registers_written
 from flydsl.simulator.program import Instruction, Program
-from flydsl.simulator.register_history import registers_read, registers_written
 
 Array = np.ndarray[Any, Any]
 

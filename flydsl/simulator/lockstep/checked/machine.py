@@ -8,18 +8,18 @@ from typing import NoReturn
 
 import numpy as np
 
-from flydsl.simulator.access_history import LOST, WRITE, Accesses, AccessHistory, Conflict
 from flydsl.simulator.checks import current_findings
-from flydsl.simulator.clocks import lane_of, pc_of, wave_of
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, UninitializedLds
-from flydsl.simulator.lds_history import LdsHistory
-from flydsl.simulator.lockstep import Step
+from flydsl.simulator.lockstep.checked.access_history import LOST, WRITE, Accesses, AccessHistory, Conflict
+from flydsl.simulator.lockstep.checked.clocks import lane_of, pc_of, wave_of
+from flydsl.simulator.lockstep.checked.lds_history import LdsHistory
+from flydsl.simulator.lockstep.checked.races import RaceHistory
+from flydsl.simulator.lockstep.checked.threefold import COPIES, ThreefoldMachine
+from flydsl.simulator.lockstep.machine import Step
+from flydsl.simulator.lockstep.memory import Request, Resolved
+from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.memory import Buffer
-from flydsl.simulator.numpy_memory import Request, Resolved
-from flydsl.simulator.numpy_values import Array
-from flydsl.simulator.races import RaceHistory
-from flydsl.simulator.threefold import COPIES, ThreefoldMachine
 from flydsl.simulator.waves import AT_BARRIER, LANES, Dim3
 
 _ALIGNMENT_ELSEWHERE = 4

@@ -10,9 +10,9 @@ import numpy as np
 
 from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
 from flydsl.simulator.gaps import touches_gap
+from flydsl.simulator.lockstep.lanes import NumpyLanes
+from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.memory import NEAR_NULL_BYTES, SLOT_SHIFT, THROUGH_SWIZZLED_RESOURCE, Buffer, Memory
-from flydsl.simulator.numpy_lanes import NumpyLanes
-from flydsl.simulator.numpy_values import Array
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import LANES, Waves
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from flydsl.errors import SimulatorError
+from flydsl.hsaco.operands import Symbol
 from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, Trap
 from flydsl.simulator.float_environment import ieee_floats
+from flydsl.simulator.lockstep.memory import NumpyMemory
+from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.numpy_memory import NumpyMemory
-from flydsl.simulator.numpy_values import Array
-from flydsl.simulator.operands import Symbol
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
 from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 
@@ -31,7 +31,7 @@ _TURN = 10_000
 class Machine(NumpyMemory):
     """The lock-step backend: a builder whose values are arrays, and the loop that runs it.
 
-    `steps` is one callable per instruction of the program, from `registers.bind`. When a wave has executed
+    `steps` is one callable per instruction of the program, from `bind`. When a wave has executed
     `patience` instructions, which may have taken a second, native code is asked whether the waves end (`look_ahead`).
     """
 

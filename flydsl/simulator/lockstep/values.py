@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator import elementary, exact, rounding
+from flydsl.simulator.isa import elementary
+from flydsl.simulator.lockstep import exact, rounding
 from flydsl.simulator.modes import FloatMode
 
 Array = np.ndarray[Any, Any]

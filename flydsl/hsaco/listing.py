@@ -9,9 +9,12 @@ import posixpath
 import re
 from dataclasses import dataclass, field
 
-from flydsl.errors import SourceLocation
-from flydsl.simulator.errors import ListingError
-from flydsl.simulator.listing_data import DATA_DIRECTIVES, MOST_BYTES, DataReader, DataSegment
+from flydsl.errors import SimulatorError, SourceLocation
+from flydsl.hsaco.data import DATA_DIRECTIVES, MOST_BYTES, DataReader, DataSegment
+
+
+class ListingError(SimulatorError):
+    """An assembly listing, or one line of it, that this reader does not understand."""
 
 
 @dataclass(frozen=True)

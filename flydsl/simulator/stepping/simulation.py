@@ -20,10 +20,10 @@ from flydsl.errors import LaunchError, SimulatorError
 from flydsl.simulator.counters import current_counting
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.launch import new_machine, run_in_lockstep
-from flydsl.simulator.lockstep import Machine
-from flydsl.simulator.places import Place, instructions_at
+from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.program import Instruction
-from flydsl.simulator.wave_state import Snapshot, WaveState
+from flydsl.simulator.stepping.places import Place, instructions_at
+from flydsl.simulator.stepping.wave_state import Snapshot, WaveState
 from flydsl.simulator.waves import AT_BARRIER, Dim3
 
 Array = np.ndarray[Any, Any]

@@ -10,9 +10,9 @@ import numpy as np
 from flydsl.arch import conflict_ways
 from flydsl.simulator.counters.instruction_class import lds_operation
 from flydsl.simulator.counters.raw import LINE_BYTES
-from flydsl.simulator.lockstep import Machine, Step
+from flydsl.simulator.lockstep.machine import Machine, Step
+from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.memory import Memory
-from flydsl.simulator.numpy_memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import LANES, Waves
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator.lockstep import Machine, Step
+from flydsl.simulator.lockstep.machine import Machine, Step
+from flydsl.simulator.lockstep.reading import half_readers, reader
+from flydsl.simulator.lockstep.writing import packed_writer, writers
 from flydsl.simulator.program import Instruction, Program
-from flydsl.simulator.reading import half_readers, reader
-from flydsl.simulator.writing import packed_writer, writers
 
 
 def bind_program(program: Program) -> list[Step]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator import exact
+from flydsl.simulator.lockstep import exact
 
 Array = np.ndarray[Any, Any]
 

@@ -9,10 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flydsl.errors import SimulatorError
-from flydsl.simulator.access_history import ATOMIC, COMPARE, LOST, READ, WRITE, Accesses, AccessHistory, Conflict
-from flydsl.simulator.clocks import LIMITS, Clocks
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.lost_update import EVERY, Load, LostUpdates
+from flydsl.simulator.lockstep.checked.access_history import (
+    ATOMIC,
+    COMPARE,
+    LOST,
+    READ,
+    WRITE,
+    Accesses,
+    AccessHistory,
+    Conflict,
+)
+from flydsl.simulator.lockstep.checked.clocks import LIMITS, Clocks
+from flydsl.simulator.lockstep.checked.lost_update import EVERY, Load, LostUpdates
 from flydsl.simulator.memory import Buffer, Memory, host_range, overlapping
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import Dim3

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register
-from flydsl.simulator.register_history import register_name
+from flydsl.hsaco.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register
+from flydsl.simulator.lockstep.checked.register_history import register_name
 from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, Waves
 
 Array = np.ndarray[Any, Any]

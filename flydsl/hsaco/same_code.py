@@ -12,8 +12,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from flydsl.hsaco import Contents, read_contents, read_hsaco
-from flydsl.simulator.errors import ListingError
+from flydsl.hsaco.elf import Contents, read_contents
+from flydsl.hsaco.kernels import read_hsaco
+from flydsl.hsaco.listing import ListingError
 from flydsl.ziglang import find_zig
 
 _TARGET = re.compile(r'^([ \t]*\.amdgcn_target[ \t]+)"([^"\n]*)"', re.MULTILINE)

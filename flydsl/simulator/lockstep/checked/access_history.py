@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flydsl.simulator.clocks import NEVER, Clocks, pc_of, wave_of
+from flydsl.simulator.lockstep.checked.clocks import NEVER, Clocks, pc_of, wave_of
 
 Array = np.ndarray[Any, Any]
 

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.simulator.dpp import lane_pattern
-from flydsl.simulator.lockstep import Machine
-from flydsl.simulator.numpy_values import DTYPES, Array, constant
-from flydsl.simulator.operands import (
+from flydsl.hsaco.operands import (
     EXEC,
     M0,
     VCC,
@@ -23,6 +20,9 @@ from flydsl.simulator.operands import (
     StatusBit,
     Symbol,
 )
+from flydsl.simulator.isa.dpp import lane_pattern
+from flydsl.simulator.lockstep.machine import Machine
+from flydsl.simulator.lockstep.values import DTYPES, Array, constant
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import row_of
 
