@@ -20,7 +20,7 @@ from flydsl.layout.construct import (
     make_layout_like,
     make_ordered_layout,
 )
-from flydsl.layout.coordinate import dice, get_1d_coord, get_flat_coord, idx2crd, slice, slice_and_offset
+from flydsl.layout.coordinate import dice, get_1d_coord, get_flat_coord, idx2crd, slice_and_offset
 from flydsl.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
 from flydsl.layout.explain import Explanation, Step, explain
 from flydsl.layout.int_tuple import (
@@ -47,7 +47,7 @@ from flydsl.layout.int_tuple import (
     shape_div,
 )
 from flydsl.layout.inverse import left_inverse, right_inverse
-from flydsl.layout.layout import ComposedLayout, Layout, crd2idx, make_composed_layout, make_layout
+from flydsl.layout.layout import ComposedLayout, Layout, crd2idx, make_composed_layout, make_layout, slice
 from flydsl.layout.leaf import Basis, Dynamic, is_static
 from flydsl.layout.measure import cosize, depth, get_shape, get_stride, rank, size
 from flydsl.layout.modes import append, get, get_, group, prepend, select, take

@@ -1,12 +1,21 @@
-"""From coordinates to indices and back, and the parts of a layout that a coordinate leaves open."""
+"""From indices to coordinates, and what a coordinate fixes of a layout; `crd2idx` and `slice` are in `layout`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from flydsl.layout.indexing import coordinate_of, index_of, index_or_coordinate, number, pick, split
+from flydsl.layout.indexing import coordinate_of, index_of, number
 from flydsl.layout.int_tuple import AnyTuple, compact_strides, normal, present
-from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, layout_operation, trusted
+from flydsl.layout.layout import (
+    AnyLayout,
+    ComposedLayout,
+    Layout,
+    as_layout,
+    layout_operation,
+    part_and_offset,
+    picked,
+    slice,
+)
 from flydsl.layout.leaf import Leaf
 from flydsl.layout.text import operation
 
@@ -53,41 +62,6 @@ def _count(coord: AnyTuple, shape: AnyTuple) -> Leaf:
     return index_of(coord, shape, compact_strides(shape)[0])
 
 
-def _picked(value: Any, coord: AnyTuple, wanted: bool) -> Any:
-    """The modes that the coordinate leaves open or fixes; a single one without parentheses."""
-    if type(value) is Layout:
-        return trusted(_parts(value.shape, coord, wanted), _parts(value.stride, coord, wanted))
-    return present(_parts(normal(value), coord, wanted))
-
-
-def _parts(tree: AnyTuple, coord: AnyTuple, wanted: bool) -> AnyTuple:
-    kept: list[AnyTuple] = []
-    pick(coord, tree, wanted, kept)
-    return _unwrapped(kept)
-
-
-def _unwrapped(parts: list[AnyTuple]) -> AnyTuple:
-    return parts[0] if len(parts) == 1 else tuple(parts)
-
-
-@operation
-def slice(value: Any, coord: object) -> Any:
-    """The part of a layout or int tuple that the wildcards of a coordinate leave open; one mode alone is unwrapped.
-
-    Of a layout this forgets where the part begins (see slice_and_offset); a composed layout keeps it in its offset.
-
-    >>> slice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, None))
-    (8,16):(1,40)
-    >>> slice((4, (2, 3)), (1, None))
-    (2,3)
-    """
-    crd = normal(coord)
-    if isinstance(value, ComposedLayout):
-        part, offset = _slice_and_offset(crd, value.outer)
-        return ComposedLayout(value.inner, value.offset + offset, part)
-    return _picked(value, crd, True)
-
-
 @layout_operation
 def dice(value: Any, coord: object) -> Any:
     """The part of a layout or int tuple that a coordinate fixes: the opposite of slice.
@@ -95,7 +69,7 @@ def dice(value: Any, coord: object) -> Any:
     >>> dice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, 0))
     (5,16):(8,40)
     """
-    return _picked(value, normal(coord), False)
+    return picked(value, normal(coord), False)
 
 
 @operation
@@ -111,12 +85,5 @@ def slice_and_offset(coord: object, layout: AnyLayout) -> tuple[Any, Any]:
     crd = normal(coord)
     if isinstance(layout, ComposedLayout):
         return slice(layout, crd), 0
-    part, offset = _slice_and_offset(crd, as_layout(layout))
+    part, offset = part_and_offset(crd, as_layout(layout))
     return part, present(offset)
-
-
-def _slice_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
-    shapes: list[AnyTuple] = []
-    strides: list[AnyTuple] = []
-    index = split(coord, layout.shape, layout.stride, shapes, strides)
-    return trusted(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.stride)

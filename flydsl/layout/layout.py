@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
-from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number
+from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number, pick, split
 from flydsl.layout.int_tuple import AnyTuple, compact_strides, leaves, normal, present
 from flydsl.layout.leaf import Basis, Dynamic, Leaf
 from flydsl.layout.swizzle import Swizzle
@@ -94,8 +94,6 @@ class Layout(_OpenLayout, Value):
     def __getitem__(self, mode: Any) -> Any:
         """One mode of the layout; of a coordinate such as `layout[None, 3]` the layout that is left, as by `slice`."""
         if isinstance(mode, tuple):
-            from flydsl.layout.coordinate import slice
-
             return slice(self, mode)
         return modes_of(self)[mode]
 
@@ -249,6 +247,49 @@ def make_composed_layout(inner: Swizzle | Layout, offset: Any, outer: Layout | N
     for name, value in zip(ComposedLayout.fields, (inner, offset, outer), strict=True):
         object.__setattr__(composed, name, value)
     return composed
+
+
+def picked(value: Any, coord: AnyTuple, wanted: bool) -> Any:
+    """The modes that the coordinate leaves open (`wanted`) or fixes; a single one without parentheses."""
+    if type(value) is Layout:
+        return trusted(_parts(value.shape, coord, wanted), _parts(value.stride, coord, wanted))
+    return present(_parts(normal(value), coord, wanted))
+
+
+def _parts(tree: AnyTuple, coord: AnyTuple, wanted: bool) -> AnyTuple:
+    kept: list[AnyTuple] = []
+    pick(coord, tree, wanted, kept)
+    return _unwrapped(kept)
+
+
+def _unwrapped(parts: list[AnyTuple]) -> AnyTuple:
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+@operation
+def slice(value: Any, coord: object) -> Any:
+    """The part of a layout or int tuple that the wildcards of a coordinate leave open; one mode alone is unwrapped.
+
+    Of a layout this forgets where the part begins (see slice_and_offset); a composed layout keeps it in its offset.
+
+    >>> slice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, None))
+    (8,16):(1,40)
+    >>> slice((4, (2, 3)), (1, None))
+    (2,3)
+    """
+    crd = normal(coord)
+    if isinstance(value, ComposedLayout):
+        part, offset = part_and_offset(crd, value.outer)
+        return ComposedLayout(value.inner, value.offset + offset, part)
+    return picked(value, crd, True)
+
+
+def part_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
+    """The sublayout that the wildcards of a coordinate leave open, and the index at which it begins."""
+    shapes: list[AnyTuple] = []
+    strides: list[AnyTuple] = []
+    index = split(coord, layout.shape, layout.stride, shapes, strides)
+    return trusted(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.stride)
 
 
 def layout_operation(function: Callable[..., Any]) -> Callable[..., Any]:
