@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,12 @@ SLOW = [
     HERE / "passes" / "test_math_functions.py",
     HERE / "passes" / "test_narrow_floats.py",
 ]
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C, which a shell has its background jobs ignore: several tests send one."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
