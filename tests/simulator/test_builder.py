@@ -11,7 +11,7 @@ import pytest
 import flydsl.simulator.isa
 from flydsl.simulator.isa.builder import Builder
 from flydsl.simulator.lockstep.machine import Machine
-from flydsl.simulator.native.handler import HandlerBuilder
+from flydsl.simulator.native.builder.handler import HandlerBuilder
 
 VOCABULARY = {name for name, value in vars(Builder).items() if inspect.isfunction(value) and not name.startswith("_")}
 # All of them but the lane patterns, which are data about an operand.
