@@ -104,10 +104,13 @@ def cache_dir() -> Path:
     return Path(text("FLYDSL_RUNTIME_CACHE_DIR") or "~/.flydsl/cache").expanduser()
 
 
+SIMULATOR_BACKENDS = ("native", "lockstep")
+
+
 def simulator_backend() -> str:
     """`FLYDSL_SIMULATOR_BACKEND`: native or lockstep."""
     value = text("FLYDSL_SIMULATOR_BACKEND", "native")
-    if value not in {"native", "lockstep"}:
+    if value not in SIMULATOR_BACKENDS:
         raise ArgumentError(f"FLYDSL_SIMULATOR_BACKEND={value!r} is neither native nor lockstep")
     return value
 

@@ -16,7 +16,6 @@ from typing import Any
 
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline
 from flydsl.errors import ArgumentError
-from flydsl.simulator.counters.table import heading
 from workbench.kit.html import code, details, escape, title
 from workbench.machine_code.analysis import analyses
 from workbench.machine_code.listing import kernel_isa_html
@@ -136,7 +135,7 @@ def _run(launch: Launch, part: str) -> str:
     """The counters of a launch: static, then with linked lines."""
     parts = ["\n<h2>Run</h2>", run_html(launch, max_lines=_MAX_ISA_LINES)]
     for i, counters in enumerate(launch.counters[:MAX_LAUNCHES]):
-        parts.append(f"<h3>{escape(heading(counters))}, line by line</h3>")
+        parts.append(f"<h3>{escape(counters.heading)}, line by line</h3>")
         parts.append(_linked(Linked(linked_levels(counters, limiting(counters))), f"{part}-{i}"))
     return "\n".join(parts)
 

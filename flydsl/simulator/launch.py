@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
-from weakref import WeakKeyDictionary
-
 from flydsl import env
 from flydsl.arch import GFX942, Arch, launch_limits
 from flydsl.errors import ArchError, LaunchError
@@ -15,22 +10,14 @@ from flydsl.simulator import checks
 from flydsl.simulator.counters import Counting, LaunchCounters, current_counting
 from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.dispatch import Dim3, Dispatch, LaunchStatistics, LdsSize
-from flydsl.simulator.errors import RegisterFault
-from flydsl.simulator.lockstep.bind import bind_program
-from flydsl.simulator.lockstep.checked.machine import CheckedMachine
-from flydsl.simulator.lockstep.checked.races import RaceHistory
-from flydsl.simulator.lockstep.counting import CountingMachine
-from flydsl.simulator.lockstep.machine import Machine, Step
-from flydsl.simulator.lockstep.values import Array
+from flydsl.simulator.lockstep.bind import bound_steps
+from flydsl.simulator.lockstep.run import run_in_lockstep
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import LANES
 
-_WAVES_PER_BATCH = 512
-_STATE_BYTES_PER_BATCH = 1 << 28
 _MOST_SCRATCH_BYTES = 131_056
 """What LLVM's back end for gfx9 gives a thread at most."""
-BACKENDS = ("native", "lockstep")
 
 
 def launch(
@@ -69,14 +56,16 @@ def launch(
         dynamic_lds_bytes=dynamic_lds_bytes,
     )
     limit, backend = instruction_limit or checks.instruction_limit(), backend or env.simulator_backend()
-    if backend not in BACKENDS:
-        raise LaunchError(f"there is no simulator backend {backend!r}", hint=f"it is one of {', '.join(BACKENDS)}")
+    if backend not in env.SIMULATOR_BACKENDS:
+        raise LaunchError(
+            f"there is no simulator backend {backend!r}", hint=f"it is one of {', '.join(env.SIMULATOR_BACKENDS)}"
+        )
     counting = _counting()
     counts = None if counting is None else no_counts(len(program.instructions))
     if backend == "lockstep" or checks.enabled_checks():
         statistics = run_in_lockstep(dispatch, dispatch.workgroup_ids(), limit, counts)
     else:
-        from flydsl.simulator.native.machine import run
+        from flydsl.simulator.native.machine import run  # brings LLVM, which lock-step does not need
 
         threads = threads or env.simulator_threads()
         statistics = run(dispatch, limit, threads, lambda: bound_steps(dispatch), counts)
@@ -117,80 +106,6 @@ def prepare(
     lds = LdsSize(kernel.lds_bytes, dynamic_lds_bytes)
     _check_configuration(program.arch, kernel, grid, block, lds.total_bytes)
     return Dispatch(program, kernel, grid, block, kernarg, memory, lds)
-
-
-def run_in_lockstep(
-    dispatch: Dispatch,
-    workgroup_ids: Iterable[Dim3],
-    instruction_limit: int | None = None,
-    counts: Array | None = None,
-) -> LaunchStatistics:
-    """Run some workgroups of a launch: as many at a time as keep the arrays in the host's cache.
-
-    counts: what to add to what every instruction does (`counters.raw`), if it is to be counted.
-    """
-    statistics, races = LaunchStatistics(0, 0), _new_races(dispatch)
-    for batch in _batches(workgroup_ids, _workgroups_per_batch(dispatch)):
-        machine = new_machine(dispatch, batch, instruction_limit, counts, races)
-        machine.run()
-        executed = machine.waves.executed[: len(batch) * dispatch.waves_per_workgroup]
-        statistics = LaunchStatistics(
-            statistics.waves + executed.size, statistics.wave_instructions + int(executed.sum())
-        )
-    return statistics
-
-
-def new_machine(
-    dispatch: Dispatch,
-    workgroup_ids: Sequence[Dim3],
-    instruction_limit: int | None = None,
-    counts: Array | None = None,
-    races: RaceHistory | None = None,
-) -> Machine:
-    """A machine whose first waves are those of the workgroups; it does the checks that are turned on, or counts.
-
-    races: what other workgroups of the launch did before, if races are checked and there were any.
-    """
-    steps, limit = bound_steps(dispatch), instruction_limit or checks.instruction_limit()
-    if enabled := checks.enabled_checks():
-        return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled, races or _new_races(dispatch))
-    waves = dispatch.waves(workgroup_ids)
-    machine = (dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)
-    return Machine(*machine) if counts is None else CountingMachine(*machine, counts=counts)
-
-
-def _new_races(dispatch: Dispatch) -> RaceHistory | None:
-    return RaceHistory(dispatch) if "races" in checks.enabled_checks() else None
-
-
-_bound: WeakKeyDictionary[Program, list[Step]] = WeakKeyDictionary()
-
-
-class _HasRegisters(Protocol):
-    program: Program
-    vgprs: int
-    agprs: int
-
-
-def bound_steps(work: _HasRegisters) -> Sequence[Step]:
-    """The program's instructions as callables, bound at the first launch, for waves with so many registers."""
-    program = work.program
-    if program not in _bound:
-        _bound[program] = bind_program(program)
-    beyond = program.beyond(work.vgprs, work.agprs)
-    if not beyond:
-        return _bound[program]
-    steps = list(_bound[program])
-    for i in beyond:
-        steps[i] = _refusing(program.instructions[i].beyond(work.vgprs, work.agprs))
-    return steps
-
-
-def _refusing(error: RegisterFault) -> Step:
-    def refuse(machine: Machine) -> None:
-        raise error
-
-    return refuse
 
 
 def _kernel(program: Program, name: str) -> KernelInfo:
@@ -242,16 +157,3 @@ def _check_registers(arch: Arch, kernel: KernelInfo) -> None:
             f"kernel {kernel.name!r} has {kernel.vgprs} VGPRs and {kernel.agprs} AGPRs; an instruction can name "
             f"{arch.addressable_vgprs} of each"
         )
-
-
-def _workgroups_per_batch(dispatch: Dispatch) -> int:
-    """As many as keep the arrays in the host's cache, and within the budget where the kernel uses much memory."""
-    waves = dispatch.waves_per_workgroup
-    bytes_ = dispatch.lds_bytes + waves * LANES * (dispatch.scratch_bytes + 4 * (dispatch.vgprs + dispatch.agprs))
-    return max(min(_WAVES_PER_BATCH // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
-
-
-def _batches(workgroup_ids: Iterable[Dim3], size: int) -> Iterator[list[Dim3]]:
-    ids = iter(workgroup_ids)
-    while batch := list(itertools.islice(ids, size)):
-        yield batch

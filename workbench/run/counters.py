@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from flydsl.errors import ArchError
 from flydsl.simulator.counters import Counting, Counts, LaunchCounters
-from flydsl.simulator.counters.table import heading, summary
 from workbench.kit.html import code, details, escape, table, title
 from workbench.run.counted_lines import BAR, Columns, file_name, hottest, isa_html, isa_lines, source_html, source_lines
 from workbench.run.measures import estimate, limiting
@@ -40,7 +39,7 @@ def launches_html(launches: Sequence[LaunchCounters], *, max_lines: int = MAX_IS
     if len(launches) == 1:
         return counters_html(launches[0], max_lines=max_lines)
     parts = [
-        details(escape(heading(launch)), counters_html(launch, max_lines=max_lines))
+        details(escape(launch.heading), counters_html(launch, max_lines=max_lines))
         for launch in launches[:MAX_LAUNCHES]
     ]
     left = len(launches) - MAX_LAUNCHES
@@ -50,7 +49,7 @@ def launches_html(launches: Sequence[LaunchCounters], *, max_lines: int = MAX_IS
 def totals_html(counters: LaunchCounters) -> str:
     """Everything but the lines."""
     parts = [
-        title(f"<strong>{escape(heading(counters))}</strong>"),
+        title(f"<strong>{escape(counters.heading)}</strong>"),
         _classes_html(counters.totals),
         _facts_html(counters),
         _estimate_html(counters),
@@ -62,7 +61,7 @@ def totals_html(counters: LaunchCounters) -> str:
 def counters_text(counters: LaunchCounters) -> str:
     """The totals and the source with its counts as text."""
     columns = Columns(counters, limiting(counters))
-    lines = [*summary(counters), "", f"{columns.head}, of the {columns.heat.name}"]
+    lines = [*counters.summary(), "", f"{columns.head}, of the {columns.heat.name}"]
     for file, inside in source_lines(counters).items():
         lines.append(file_name(file))
         lines += [f"{columns.text(c.counts)}  {c.number}  {clipped(c.text)}" for c in inside if c.counts is not None]

@@ -10,7 +10,6 @@ import ipywidgets as widgets
 from flydsl.compiler import Launch
 from flydsl.errors import FlyError
 from flydsl.simulator.counters import LaunchCounters
-from flydsl.simulator.counters.table import heading
 from workbench.kit.controls import dropdown
 from workbench.kit.html import details, escape, message, title
 from workbench.kit.live_view import HtmlPart, LiveView
@@ -36,7 +35,7 @@ class CountersExplorer(LiveView):
     ) -> None:
         self._launches = list(launches)
         self._on_choose = on_choose
-        self._launch = dropdown("Kernel", [(f"{i} {heading(c)}", i) for i, c in enumerate(self._launches)], 0)
+        self._launch = dropdown("Kernel", [(f"{i} {c.heading}", i) for i, c in enumerate(self._launches)], 0)
         self._measure = dropdown("Sort and compare by", ["instructions"], "instructions")
         self._totals, self._legend, self._lines = HtmlPart(), HtmlPart(), widgets.VBox()
         self._launch.observe(lambda _: self._show_launch(), names="value")

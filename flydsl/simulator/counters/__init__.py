@@ -4,12 +4,13 @@
         launch(A, B, C)
     counters.launches[0].by_line, .by_source_line, .totals, .roofline()
 
-How to read this package: `raw` is what a backend counts for each instruction, `lockstep` counts it in the lock-step
-machine (`native.counting` in native code), `instruction_class` says what an instruction is, `report` is what users
-read, `table` its text, `roofline` the estimate, `session` the `with` statement.
+How to read this package: `raw` is what a backend counts for each instruction (`lockstep.counting` in the lock-step
+machine, `native.counting` in native code), `instruction_class` says what an instruction is, `counts` and `report` are
+what users read, `table` its text, `roofline` the estimate, `session` the `with` statement.
 """
 
-from flydsl.simulator.counters.report import Counts, LaunchCounters, LineCounts
+from flydsl.simulator.counters.counts import Counts, LineCounts
+from flydsl.simulator.counters.report import LaunchCounters
 from flydsl.simulator.counters.roofline import Roofline
 from flydsl.simulator.counters.session import Counting, counting, current_counting
 

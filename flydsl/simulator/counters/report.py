@@ -2,99 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
-from flydsl.errors import SourceLocation
+from flydsl.errors import ArchError, SourceLocation
+from flydsl.simulator.counters.counts import Counts, LineCounts, total_counts
 from flydsl.simulator.counters.instruction_class import (
-    CLASSES,
     VECTOR_CLASSES,
     instruction_class,
     lds_operation,
     scalar_load_bytes,
 )
-from flydsl.simulator.counters.raw import FIELDS, LINE_BYTES, Array
+from flydsl.simulator.counters.raw import FIELDS, Array
+from flydsl.simulator.counters.roofline import Roofline, roofline
+from flydsl.simulator.counters.table import launch_table, totals_text
 from flydsl.simulator.waves import LANES
 
 if TYPE_CHECKING:
-    from flydsl.simulator.counters.roofline import Roofline
     from flydsl.simulator.dispatch import Dim3, LaunchStatistics
     from flydsl.simulator.program import Instruction, Program
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What instructions did, summed over waves. Add two to have them together.
-
-    by_class: wave-instructions of each class of `instruction_class.CLASSES` that occurred.
-    vector_executions, active_lanes: executions of vector instructions, and the lanes that were active in them.
-    global_bytes: what lanes read, wrote or changed in global memory; global_lines: distinct lines of 64 bytes of each
-    access of a wave. scalar_bytes: what SMEM loaded. scratch_bytes, lds_bytes: of each lane, too.
-    lds_passes: cycles for which accesses held the LDS; lds_conflicts: those of them due to bank conflicts;
-    lds_max_ways: the most in one phase. lds_unknown: accesses in neither, whose rule nobody has published.
-    mfma_cycles, valu_cycles: of a SIMD, from published costs; mfma_unknown, valu_unknown: executions in neither.
-    mfma_operations: multiplications and additions in matrix instructions. valu_operations: those of floats in the
-    active lanes of vector instructions.
-    """
-
-    by_class: dict[str, int] = field(default_factory=dict)
-    vector_executions: int = 0
-    active_lanes: int = 0
-    global_bytes: int = 0
-    global_lines: int = 0
-    scalar_bytes: int = 0
-    scratch_bytes: int = 0
-    lds_bytes: int = 0
-    lds_passes: int = 0
-    lds_conflicts: int = 0
-    lds_max_ways: int = 0
-    lds_unknown: int = 0
-    mfma_cycles: int = 0
-    mfma_operations: int = 0
-    mfma_unknown: int = 0
-    valu_cycles: int = 0
-    valu_unknown: int = 0
-    valu_operations: int = 0
-
-    @property
-    def executions(self) -> int:
-        """Wave-instructions of all classes."""
-        return sum(self.by_class.values())
-
-    @property
-    def lane_utilization(self) -> float | None:
-        """The part of the lanes that was active in vector instructions; None without any."""
-        return self.active_lanes / (LANES * self.vector_executions) if self.vector_executions else None
-
-    @property
-    def line_utilization(self) -> float | None:
-        """Bytes of global memory that lanes asked for, per byte of the lines they lie in; None without any.
-
-        Above 1 where lanes of one access want the same bytes.
-        """
-        return self.global_bytes / (LINE_BYTES * self.global_lines) if self.global_lines else None
-
-    def __add__(self, other: Counts) -> Counts:
-        by_class = {name: self.by_class.get(name, 0) + other.by_class.get(name, 0) for name in CLASSES}
-        numbers = {name: getattr(self, name) + getattr(other, name) for name in _NUMBERS}
-        numbers["lds_max_ways"] = max(self.lds_max_ways, other.lds_max_ways)
-        return Counts({name: count for name, count in by_class.items() if count}, **numbers)
-
-
-_NUMBERS = tuple(f.name for f in fields(Counts) if f.name != "by_class")
-
-
-@dataclass(frozen=True)
-class LineCounts(Counts):
-    """Counts of one instruction. isa_line: its line in the listing, from 1; location: in the source, where known."""
-
-    text: str = ""
-    isa_line: int = 0
-    location: SourceLocation | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,19 +56,32 @@ class LaunchCounters:
             if line.location is not None:
                 found.setdefault(SourceLocation(line.location.file, line.location.line), []).append(line)
         ordered = sorted(found, key=lambda location: (location.file, location.line))
-        return {location: _sum(found[location]) for location in ordered}
+        return {location: total_counts(found[location]) for location in ordered}
 
     @cached_property
     def totals(self) -> Counts:
         """Of the whole launch."""
-        return _sum(self.by_line.values())
+        return total_counts(self.by_line.values())
 
     def roofline(self) -> Roofline:
         """An estimate of the time on the GPU. ArchError for an architecture whose peak figures are not known."""
-        from flydsl.simulator.counters.roofline import roofline
-
         workgroups = self.grid[0] * self.grid[1] * self.grid[2]
         return roofline(self.program.arch, self.totals, workgroups, self.statistics.waves)
+
+    @property
+    def heading(self) -> str:
+        """The kernel as launched."""
+        return f"{self.kernel}: grid {self.grid}, block {self.block}, {self.statistics.waves} waves"
+
+    def summary(self) -> list[str]:
+        """The totals, the estimate and what is not known, in lines."""
+        return [self.heading, *totals_text(self.totals), self._estimate(), *self.unknown()]
+
+    def _estimate(self) -> str:
+        try:
+            return str(self.roofline())
+        except ArchError as reason:
+            return f"no estimate of the time: {reason.message}"
 
     def unknown(self) -> list[str]:
         """What the counters leave out, in sentences."""
@@ -160,16 +102,7 @@ class LaunchCounters:
         return sorted({line.text.split()[0] for line in lines if group in line.by_class})
 
     def __repr__(self) -> str:
-        from flydsl.simulator.counters.table import launch_table
-
-        return launch_table(self)
-
-
-def _sum(counts: Iterable[Counts]) -> Counts:
-    total = Counts()
-    for one in counts:
-        total += one
-    return total
+        return launch_table(self.summary(), self.by_line.values())
 
 
 def _line_counts(arch: Arch, instruction: Instruction, raw: dict[str, int]) -> LineCounts:

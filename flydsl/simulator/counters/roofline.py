@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import Peaks, peaks
+from flydsl.simulator.counters.counts import Counts
 from flydsl.simulator.counters.raw import LINE_BYTES
-from flydsl.simulator.counters.report import Counts
 
 
 @dataclass(frozen=True)

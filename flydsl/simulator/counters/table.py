@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from flydsl.errors import ArchError
+from flydsl.simulator.counters.counts import Counts, LineCounts
 from flydsl.simulator.counters.raw import LINE_BYTES
-
-if TYPE_CHECKING:
-    from flydsl.simulator.counters.report import Counts, LaunchCounters, LineCounts
 
 _HEADINGS = ("line", "executions", "lanes", "lines", "bytes", "LDS passes", "conflicts", "cycles", "instruction")
 
 
-def launch_table(counters: LaunchCounters) -> str:
-    """Totals, then a row for every instruction that was executed."""
-    rows = [_row(line) for line in counters.by_line.values()]
+def launch_table(summary: Iterable[str], lines: Iterable[LineCounts]) -> str:
+    """The lines of a summary, then a row for every instruction that was executed."""
+    rows = [_row(line) for line in lines]
     widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
-    parts = [*summary(counters), ""]
+    parts = [*summary, ""]
     for row in (_HEADINGS, *rows):
         numbers = [text.rjust(width) for text, width in zip(row[:-1], widths, strict=False)]
         parts.append("  ".join([*numbers, row[-1]]))
     return "\n".join(parts)
 
 
-def summary(counters: LaunchCounters) -> list[str]:
-    """The totals, the estimate and what is not known, in lines."""
-    return [heading(counters), *_totals(counters.totals), *_estimate(counters), *counters.unknown()]
-
-
-def heading(counters: LaunchCounters) -> str:
-    """The kernel as launched."""
-    waves = counters.statistics.waves
-    return f"{counters.kernel}: grid {counters.grid}, block {counters.block}, {waves} waves"
-
-
-def _totals(totals: Counts) -> list[str]:
+def totals_text(totals: Counts) -> list[str]:
+    """The totals of a launch, in lines."""
     classes = ", ".join(f"{name} {count}" for name, count in totals.by_class.items())
     lanes = "" if totals.lane_utilization is None else f"; {totals.lane_utilization:.1%} of lanes active"
     lines = [f"{totals.executions} wave-instructions: {classes}{lanes}"]
@@ -52,13 +39,6 @@ def _totals(totals: Counts) -> list[str]:
     if totals.mfma_cycles or totals.valu_cycles:
         lines.append(f"SIMD cycles: MFMA {totals.mfma_cycles}, VALU {totals.valu_cycles}")
     return lines
-
-
-def _estimate(counters: LaunchCounters) -> list[str]:
-    try:
-        return [str(counters.roofline())]
-    except ArchError as reason:
-        return [f"no estimate of the time: {reason.message}"]
 
 
 def _row(line: LineCounts) -> tuple[str, ...]:

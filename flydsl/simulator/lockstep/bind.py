@@ -5,14 +5,46 @@ Everything that can be decided once per instruction is decided here, so that exe
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from flydsl.simulator.errors import RegisterFault
 from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.lockstep.reading import half_readers, reader
 from flydsl.simulator.lockstep.writing import packed_writer, writers
 from flydsl.simulator.program import Instruction, Program
+
+_bound: WeakKeyDictionary[Program, list[Step]] = WeakKeyDictionary()
+
+
+class _HasRegisters(Protocol):
+    program: Program
+    vgprs: int
+    agprs: int
+
+
+def bound_steps(work: _HasRegisters) -> Sequence[Step]:
+    """The program's instructions as callables, bound at the first launch, for waves with so many registers."""
+    program = work.program
+    if program not in _bound:
+        _bound[program] = bind_program(program)
+    beyond = program.beyond(work.vgprs, work.agprs)
+    if not beyond:
+        return _bound[program]
+    steps = list(_bound[program])
+    for i in beyond:
+        steps[i] = _refusing(program.instructions[i].beyond(work.vgprs, work.agprs))
+    return steps
+
+
+def _refusing(error: RegisterFault) -> Step:
+    def refuse(machine: Machine) -> None:
+        raise error
+
+    return refuse
 
 
 def bind_program(program: Program) -> list[Step]:

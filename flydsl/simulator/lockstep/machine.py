@@ -22,7 +22,8 @@ from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program, relo
 from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 
 Step = Callable[["Machine"], None]
-
+RunAhead = Callable[["Machine", int, int], None]
+"""Raises InstructionLimit if one of a machine's first workgroups does not end within a limit; changes nothing."""
 
 _TURN = 10_000
 """Instructions after which a group lets others go first that stand further on."""
@@ -31,11 +32,12 @@ _TURN = 10_000
 class Machine(NumpyMemory):
     """The lock-step backend: a builder whose values are arrays, and the loop that runs it.
 
-    `steps` is one callable per instruction of the program, from `bind`. When a wave has executed
-    `patience` instructions, which may have taken a second, native code is asked whether the waves end (`look_ahead`).
+    `steps` is one callable per instruction of the program, from `bind`. When a wave has executed `patience`
+    instructions, which may have taken a second, `run_ahead`, if there is one, is asked whether the waves end.
     """
 
     patience = 2_000
+    run_ahead: RunAhead | None = None
 
     def __init__(
         self,
@@ -71,12 +73,9 @@ class Machine(NumpyMemory):
                     self.look_ahead()
 
     def look_ahead(self) -> None:
-        """InstructionLimit if a wave does not end within its limit. That changes nothing here: see `run_ahead`."""
-        if self._is_known_to_end:
-            return
-        from flydsl.simulator.native.run_ahead import run_ahead
-
-        run_ahead(self, self.workgroup_count, self._instruction_limit)
+        """InstructionLimit if a wave does not end within its limit. That changes nothing here."""
+        if self.run_ahead is not None and not self._is_known_to_end:
+            self.run_ahead(self, self.workgroup_count, self._instruction_limit)
         self._is_known_to_end = True
 
     @property

@@ -4,10 +4,9 @@ Every instruction is a record with the address of a handler and its numbers, and
 record's (threaded code). A handler belongs to a *shape*, an instruction without its numbers; it is generated from the
 same table as the lock-step machine executes, compiled by LLVM, and kept on disk for every later kernel.
 
-How to read this package: `layout` says where things lie. `shape` takes an instruction apart. `ir`, `values`, `floats`,
-`lanes`, `memory`, `matrix` and `handler` together are the builder that writes LLVM IR; `reading` and `writing` bind
-operands to it, `generate` puts a handler together. `runtime` has the functions that handlers call and the scheduler, in
-C. `host` compiles and loads, `cache` keeps, `library` finds handlers, `bound_program` makes records. `group`,
+How to read this package: `layout` says where things lie. `shape` takes an instruction apart. `builder/` writes LLVM IR;
+with it, `generate` puts a handler together. `runtime` has the functions that handlers call and the scheduler, in C.
+`host` compiles and loads, `cache` keeps, `library` finds handlers, `bound_program` makes records. `group`,
 `launch_block` and `machine` run a launch, `counting` counts what it does.
 
 What native code cannot or may not do, it leaves to the lock-step machine, one instruction of one wave at a time: the

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from flydsl.simulator.native.handler import HandlerBuilder, function_text
-from flydsl.simulator.native.reading import Reader
+from flydsl.simulator.native.builder.handler import HandlerBuilder, function_text
+from flydsl.simulator.native.builder.reading import Reader
+from flydsl.simulator.native.builder.writing import Writer
 from flydsl.simulator.native.shape import Shape
-from flydsl.simulator.native.writing import Writer
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flydsl.errors import SimulatorError
 from flydsl.simulator.errors import InstructionLimit
-from flydsl.simulator.launch import bound_steps
+from flydsl.simulator.lockstep.bind import bound_steps
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot

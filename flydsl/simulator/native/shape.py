@@ -24,7 +24,7 @@ from flydsl.simulator.isa import TABLE
 from flydsl.simulator.isa.table import IMPLICIT, Semantics
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.ir import Field
+from flydsl.simulator.native.builder.ir import Field
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import ACCUMULATION_ROW, row_of
 

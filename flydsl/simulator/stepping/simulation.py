@@ -19,8 +19,8 @@ import numpy as np
 from flydsl.errors import LaunchError, SimulatorError
 from flydsl.simulator.counters import current_counting
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.launch import new_machine, run_in_lockstep
 from flydsl.simulator.lockstep.machine import Machine
+from flydsl.simulator.lockstep.run import new_machine, run_in_lockstep
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.wave_state import Snapshot, WaveState

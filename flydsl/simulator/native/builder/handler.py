@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.ir import Value, constant
-from flydsl.simulator.native.matrix import NativeMatrix
+from flydsl.simulator.native.builder.ir import Value, constant
+from flydsl.simulator.native.builder.matrix import NativeMatrix
 from flydsl.simulator.native.shape import OperandShape
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
 from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING

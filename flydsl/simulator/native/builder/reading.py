@@ -10,8 +10,8 @@ from typing import Any
 from flydsl.hsaco.operands import EXEC, M0, STATUS_BITS, VCC
 from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.handler import HandlerBuilder
-from flydsl.simulator.native.ir import Field, Value, constant
+from flydsl.simulator.native.builder.handler import HandlerBuilder
+from flydsl.simulator.native.builder.ir import Field, Value, constant
 from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
 
 FIXED = {"vcc": ("mask", VCC), "vcc_bits": ("i64", VCC), "exec": ("i64", EXEC), "m0": ("i32", M0)}

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.ir import Value, scalar_type
-from flydsl.simulator.native.memory import NativeMemory
-from flydsl.simulator.native.values import bits_of
+from flydsl.simulator.native.builder.ir import Value, scalar_type
+from flydsl.simulator.native.builder.memory import NativeMemory
+from flydsl.simulator.native.builder.values import bits_of
 from flydsl.simulator.waves import LANES
 
 _ROWS_AT_ONCE = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flydsl.simulator.native.ir import Body, Field, Value, constant, scalar_type, vector_type
+from flydsl.simulator.native.builder.ir import Body, Field, Value, constant, scalar_type, vector_type
 from flydsl.simulator.native.layout import slot_offset
 
 _INTEGER_OF = {"f16": "i16", "f32": "i32", "f64": "i64"}

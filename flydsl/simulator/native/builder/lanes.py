@@ -8,8 +8,8 @@ from typing import Any
 from flydsl.hsaco.operands import EXEC
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.floats import NativeFloats
-from flydsl.simulator.native.ir import Value, constant, indices, vector_type
+from flydsl.simulator.native.builder.floats import NativeFloats
+from flydsl.simulator.native.builder.ir import Value, constant, indices, vector_type
 from flydsl.simulator.waves import LANES
 
 _LANE_NUMBERS = f"<{', '.join(f'i32 {lane}' for lane in range(LANES))}>"

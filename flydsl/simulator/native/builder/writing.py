@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.handler import HandlerBuilder
-from flydsl.simulator.native.ir import Value, constant
-from flydsl.simulator.native.reading import FIXED
+from flydsl.simulator.native.builder.handler import HandlerBuilder
+from flydsl.simulator.native.builder.ir import Value, constant
+from flydsl.simulator.native.builder.reading import FIXED
 from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
 
 

@@ -11,8 +11,8 @@ from functools import partial
 
 from flydsl.simulator.isa import elementary
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.native.ir import Value, constant
-from flydsl.simulator.native.values import NativeValues, bits_of
+from flydsl.simulator.native.builder.ir import Value, constant
+from flydsl.simulator.native.builder.values import NativeValues, bits_of
 
 _TINY = {"f16": 2.0**-14, "f32": 2.0**-126, "f64": 2.0**-1022}
 _QUIET_BIT = {"f16": 1 << 9, "f32": 1 << 22, "f64": 1 << 51}

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 
 from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.ir import Value, constant, scalar_type
-from flydsl.simulator.native.lanes import NativeLanes
-from flydsl.simulator.native.values import bits_of
+from flydsl.simulator.native.builder.ir import Value, constant, scalar_type
+from flydsl.simulator.native.builder.lanes import NativeLanes
+from flydsl.simulator.native.builder.values import bits_of
 from flydsl.simulator.waves import LANES
 
 

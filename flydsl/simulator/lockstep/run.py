@@ -1,0 +1,91 @@
+"""Run workgroups of a launch in lock-step, a batch of them at a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from flydsl.simulator import checks
+from flydsl.simulator.dispatch import Dispatch, LaunchStatistics
+from flydsl.simulator.lockstep.bind import bound_steps
+from flydsl.simulator.lockstep.checked.machine import CheckedMachine
+from flydsl.simulator.lockstep.checked.races import RaceHistory
+from flydsl.simulator.lockstep.counting import CountingMachine
+from flydsl.simulator.lockstep.machine import Machine
+from flydsl.simulator.lockstep.values import Array
+from flydsl.simulator.waves import LANES, Dim3
+
+_WAVES_PER_BATCH = 512
+_STATE_BYTES_PER_BATCH = 1 << 28
+
+
+def run_in_lockstep(
+    dispatch: Dispatch,
+    workgroup_ids: Iterable[Dim3],
+    instruction_limit: int | None = None,
+    counts: Array | None = None,
+) -> LaunchStatistics:
+    """Run some workgroups of a launch: as many at a time as keep the arrays in the host's cache.
+
+    counts: what to add to what every instruction does (`counters.raw`), if it is to be counted.
+    """
+    statistics, races = LaunchStatistics(0, 0), _new_races(dispatch)
+    for batch in _batches(workgroup_ids, _workgroups_per_batch(dispatch)):
+        machine = new_machine(dispatch, batch, instruction_limit, counts, races)
+        machine.run()
+        executed = machine.waves.executed[: len(batch) * dispatch.waves_per_workgroup]
+        statistics = LaunchStatistics(
+            statistics.waves + executed.size, statistics.wave_instructions + int(executed.sum())
+        )
+    return statistics
+
+
+def new_machine(
+    dispatch: Dispatch,
+    workgroup_ids: Sequence[Dim3],
+    instruction_limit: int | None = None,
+    counts: Array | None = None,
+    races: RaceHistory | None = None,
+) -> Machine:
+    """A machine whose first waves are those of the workgroups; it does the checks that are turned on, or counts.
+
+    races: what other workgroups of the launch did before, if races are checked and there were any.
+    """
+    machine = _machine(dispatch, workgroup_ids, instruction_limit or checks.instruction_limit(), counts, races)
+    machine.run_ahead = _run_ahead
+    return machine
+
+
+def _machine(
+    dispatch: Dispatch, workgroup_ids: Sequence[Dim3], limit: int, counts: Array | None, races: RaceHistory | None
+) -> Machine:
+    steps = bound_steps(dispatch)
+    if enabled := checks.enabled_checks():
+        return CheckedMachine(dispatch, steps, workgroup_ids, limit, enabled, races or _new_races(dispatch))
+    waves = dispatch.waves(workgroup_ids)
+    machine = (dispatch.program, steps, waves, dispatch.memory, dispatch.symbols, limit)
+    return Machine(*machine) if counts is None else CountingMachine(*machine, counts=counts)
+
+
+def _run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
+    """`native.run_ahead`, imported when a machine has run for a while: it brings LLVM."""
+    from flydsl.simulator.native.run_ahead import run_ahead
+
+    run_ahead(machine, workgroups, limit)
+
+
+def _new_races(dispatch: Dispatch) -> RaceHistory | None:
+    return RaceHistory(dispatch) if "races" in checks.enabled_checks() else None
+
+
+def _workgroups_per_batch(dispatch: Dispatch) -> int:
+    """As many as keep the arrays in the host's cache, and within the budget where the kernel uses much memory."""
+    waves = dispatch.waves_per_workgroup
+    bytes_ = dispatch.lds_bytes + waves * LANES * (dispatch.scratch_bytes + 4 * (dispatch.vgprs + dispatch.agprs))
+    return max(min(_WAVES_PER_BATCH // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
+
+
+def _batches(workgroup_ids: Iterable[Dim3], size: int) -> Iterator[list[Dim3]]:
+    ids = iter(workgroup_ids)
+    while batch := list(itertools.islice(ids, size)):
+        yield batch
