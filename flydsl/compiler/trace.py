@@ -197,17 +197,16 @@ def _check_end(state: CompilationContext, name: str, result: Any, at: SourceLoca
         )
 
 
-# A launcher has neither a thread nor the device's memory: compiled for the host, these would end the process.
-_ON_DEVICE_ONLY = re.compile(
-    r"gpu\.(?!launch_func)|rocdl\.|llvm\.|memref\.|fly\.(memref_|ptr_|copy|make_fragment_like)"
-)
+# A launcher has neither a thread nor the device's memory: compiled for the host, these would end the process, as would
+# the fly operations that are `on_device_only`.
+_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func)|rocdl\.|llvm\.|memref\.")
 
 
 def _check_runs_on_host(block: ir.Block) -> None:
     """Raise TraceError for a launcher that does what only a kernel can."""
     for op in block.operations:
-        if _ON_DEVICE_ONLY.match(op.name):
-            spec = OPS_BY_MLIR_NAME.get(op.name)
+        spec = OPS_BY_MLIR_NAME.get(op.name)
+        if spec.on_device_only if spec else _ON_DEVICE_ONLY.match(op.name):
             raise TraceError(
                 f"{f'fly.{spec.name}' if spec else op.name} in a launcher, which runs on the host",
                 at=source_location(op.location),
