@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from flydsl.atoms.copy import CopyOp
+from flydsl.atoms.copy import BUFFER, CopyOp, Lowering
 from flydsl.atoms.instruction_sets import CDNA, CDNA4
 from flydsl.errors import ArgumentError
 
@@ -28,6 +28,7 @@ class AtomicCopy(CopyOp):
     """
 
     widths = (16, 32, 64)
+    hint = "fx.rocdl.BufferAtomic is for buffer tensors, fx.UniversalAtomic for others"
 
     operation: str
     element: str
@@ -48,6 +49,10 @@ class AtomicCopy(CopyOp):
         """Bits of one element."""
         return int(re.sub(r"\D", "", self.element))
 
+    @property
+    def only_element(self) -> str:
+        return self.element
+
     def __str__(self) -> str:
         return f"!{self.name}<{self.bits}, {self.operation}, {self.element}>"
 
@@ -61,6 +66,9 @@ class UniversalAtomic(AtomicCopy):
     """
 
     name = "fly.universal_atomic"
+    spaces = frozenset({("register", "global"), ("register", "shared")})
+    moves = "it updates global or shared memory by registers"
+    lowering = Lowering.ATOMIC
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,9 @@ class BufferAtomic(AtomicCopy):
     """
 
     name = "fly_rocdl.cdna3.buffer_atomic"
+    spaces = frozenset({("register", BUFFER)})
+    moves = "it updates a buffer tensor by registers"
+    lowering = Lowering.BUFFER_ATOMIC
     has_soffset = True
     # Source: LLVM, BUFInstructions.td and AMDGPU.td.
     _packed_archs: ClassVar[dict[str, tuple[str, ...]]] = {"f16": CDNA, "bf16": CDNA4}

@@ -1,11 +1,11 @@
-"""Buffer loads and stores of CDNA 3: a copy through a buffer resource, with bounds checked by the hardware."""
+"""Buffer loads and stores of CDNA 3: copies through a buffer resource, with bounds checked by the hardware."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flydsl.atoms.copy import CopyOp
-from flydsl.atoms.instruction_sets import GFX12
+from flydsl.atoms.copy import BUFFER, CopyOp, Lowering
+from flydsl.atoms.instruction_sets import CDNA, CDNA4, GFX12
 from flydsl.errors import ArgumentError
 
 _LARGEST_MODIFIER = 0x1F
@@ -38,6 +38,10 @@ class BufferCopy(CopyOp):
 
     name = "fly_rocdl.cdna3.buffer_copy"
     widths = (8, 16, 32, 64, 128)
+    spaces = frozenset({(BUFFER, "register"), ("register", BUFFER)})
+    moves = "it copies between a buffer tensor and registers"
+    hint = "make the buffer tensor with fx.rocdl.make_buffer_tensor(tensor)"
+    lowering = Lowering.BUFFER
     has_soffset = True
 
     cache_modifier: int = 0
@@ -57,3 +61,28 @@ class BufferCopy(CopyOp):
 
     def __str__(self) -> str:
         return f"!{self.name}<{self.bits}, {self.cache_modifier}>" if self.cache_modifier else super().__str__()
+
+
+@dataclass(frozen=True)
+class BufferCopyLDS(CopyOp):
+    """Each lane reads `bits` contiguous bits of a buffer tensor; the wave's lie side by side in LDS.
+
+    They go past the registers. The instruction has one address in LDS, that of the first lane; lane i's bits are
+    i * `bits` after it.
+
+    >>> print(BufferCopyLDS(32))
+    !fly_rocdl.cdna3.buffer_copy_lds<32>
+    """
+
+    name = "fly_rocdl.cdna3.buffer_copy_lds"
+    widths = (8, 16, 32, 96, 128)
+    spaces = frozenset({(BUFFER, "shared")})
+    moves = "it copies from a buffer tensor to shared memory"
+    hint = "fx.rocdl.make_buffer_tensor(tensor) makes the one, fx.SharedAllocator the other"
+    lowering = Lowering.BUFFER_TO_LDS
+    has_soffset = True
+    passes_registers = True
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        return CDNA if self.bits <= 32 else CDNA4

@@ -1,9 +1,11 @@
-"""What all copy instructions have in common."""
+"""What all copy instructions have in common, and the plain one."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from enum import Enum
+from itertools import product
 from typing import ClassVar
 
 from flydsl.errors import ArgumentError
@@ -11,18 +13,39 @@ from flydsl.errors import ArgumentError
 _TEXT = re.compile(r"!([\w.]+)<(\d+)((?:, \w+)*)>$")
 _FAMILIES: dict[str, type[CopyOp]] = {}
 
+BUFFER = "#fly_rocdl.buffer_desc"
+"""The address space of buffer resources: bounds-checked, addressed by a 32-bit offset."""
+_PLAIN_SPACES = ("generic", "global", "shared", "register")
+
+
+class Lowering(Enum):
+    """How a call of a copy becomes LLVM's operations."""
+
+    POINTER = "a load or store at a pointer"
+    ATOMIC = "an atomic update at a pointer"
+    BUFFER = "a buffer load or store"
+    BUFFER_ATOMIC = "an atomic update through a buffer resource"
+    BUFFER_TO_LDS = "a buffer load to LDS"
+
 
 @dataclass(frozen=True)
 class CopyOp:
     """An instruction by which each of `threads` threads moves `bits` bits.
 
     name: the type's name in MLIR text, such as `fly.universal_copy`.
+    spaces: the address spaces (source, destination) between which it moves. moves: the same in words, and hint: how to
+    come by tensors of such spaces, or by another copy.
+    lowering: the way in which `convert-fly-to-rocdl` lowers a call.
     has_soffset: whether its calls take `soffset`, elements to add to the address of a buffer.
     passes_registers: whether one instruction both reads and writes memory, past the registers.
     """
 
     name: ClassVar[str]
     widths: ClassVar[tuple[int, ...]]
+    spaces: ClassVar[frozenset[tuple[str, str]]]
+    moves: ClassVar[str]
+    hint: ClassVar[str]
+    lowering: ClassVar[Lowering]
     has_soffset: ClassVar[bool] = False
     passes_registers: ClassVar[bool] = False
     threads: ClassVar[int] = 1
@@ -41,6 +64,11 @@ class CopyOp:
     @property
     def archs(self) -> tuple[str, ...] | None:
         """The architectures that have it; None where all of them do."""
+        return None
+
+    @property
+    def only_element(self) -> str | None:
+        """The MLIR element type of the values that it takes; None where it moves any."""
         return None
 
     @classmethod
@@ -65,3 +93,19 @@ def parse_copy_op(text: str) -> CopyOp:
         raise ArgumentError(f"{text!r} is not a copy instruction", hint=f"known: {', '.join(_FAMILIES)}")
     family, parameters = _FAMILIES[match[1]], match[3].removeprefix(", ").split(", ") if match[3] else []
     return family.from_text(int(match[2]), parameters)
+
+
+@dataclass(frozen=True)
+class UniversalCopy(CopyOp):
+    """One thread moves `bits` contiguous bits: global_load/store, ds_read/write or a register move.
+
+    >>> print(UniversalCopy(128))
+    !fly.universal_copy<128>
+    """
+
+    name = "fly.universal_copy"
+    widths = (8, 16, 32, 64, 128)
+    spaces = frozenset((source, target) for source, target in product(_PLAIN_SPACES, _PLAIN_SPACES))
+    moves = "it cannot address a buffer tensor"
+    hint = "take fx.rocdl.BufferCopy32b() or another width"
+    lowering = Lowering.POINTER

@@ -6,15 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flydsl.codegen import CodeObject, Kernel
-from flydsl.compiler.jit_argument import MemoryKey, adapt, payload_codes
+from flydsl.compiler.arguments import STREAM
+from flydsl.compiler.jit_argument import adapt
 from flydsl.compiler.user_error import show_user_code
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.typing import Stream
 from flydsl.runtime import device as devices
 from flydsl.runtime.host import HostLauncher
-from flydsl.runtime.interface import Device, Dim3, TensorArgument
+from flydsl.runtime.interface import Device, Dim3
 
 if TYPE_CHECKING:
     from flydsl.compiler.pipeline import Pipeline
@@ -30,10 +30,10 @@ class CompiledArtifact:
     def __init__(self, pipeline: Pipeline, code: CodeObject) -> None:
         self.pipeline = pipeline
         self.code = replace(code, dynamic_lds=tuple((k.name, k.dynamic_lds_bytes) for k in pipeline.traced.kernels))
-        self._keys = pipeline.keys
-        self._runtime = [(i, key) for i, key in enumerate(pipeline.keys) if not isinstance(key, tuple)]
+        parameters = enumerate(zip(pipeline.arguments, pipeline.signature.parameters, strict=True))
+        self._runtime = [(i, argument, p.name) for i, (argument, p) in parameters if not argument.is_constant]
         self._launchers: dict[Device, HostLauncher] = {}
-        self._place = next((key.device for _, key in self._runtime if isinstance(key, MemoryKey)), "cpu")
+        self._place = next((argument.device for argument in pipeline.arguments if argument.device is not None), "cpu")
 
     @property
     def isa(self) -> str:
@@ -67,12 +67,12 @@ class CompiledArtifact:
         signature = self.pipeline.signature
         payloads = []
         for parameter, value, expected in zip(
-            signature.parameters, signature.bind(args, kwargs), self._keys, strict=True
+            signature.parameters, signature.bind(args, kwargs), self.pipeline.arguments, strict=True
         ):
-            key, payload = adapt(parameter, value)
-            if key != expected:
+            argument, payload = adapt(parameter, value)
+            if argument != expected:
                 raise ArgumentError(
-                    f"{parameter.name}: this was compiled for {_describe(expected)}, got {_describe(key)}",
+                    f"{parameter.name}: this was compiled for {expected.describe()}, got {argument.describe()}",
                     at=user_location(),
                     hint=f"call {signature.name}, which compiles for what it gets",
                 )
@@ -121,16 +121,8 @@ class CompiledArtifact:
     def _values(self, payloads: list[Any], device: Device, session: Any) -> list[Any]:
         """The compiled function's arguments, flattened: addresses, sizes, strides, scalars, streams."""
         values: list[Any] = []
-        for i, key in self._runtime:
-            payload = payloads[i]
-            if isinstance(key, MemoryKey):
-                argument = TensorArgument(self.pipeline.signature.parameters[i].name, payload)
-                values.append(device.address(argument, session))
-                values += key.leaves(payload)
-            elif key is Stream:
-                values.append(device.stream_handle(payload))
-            else:
-                values.append(payload)
+        for i, argument, name in self._runtime:
+            values += argument.flat(name, payloads[i], device, session)
         if self.pipeline.traced.extra_stream:
             values.append(device.stream_handle(None))
         return values
@@ -138,9 +130,8 @@ class CompiledArtifact:
     def _host_launcher(self, device: Device) -> HostLauncher:
         """The launcher for a device, compiled for this host when first needed."""
         traced = self.pipeline.traced
-        codes = [code for _, key in self._runtime for code in payload_codes(key)]
-        if traced.extra_stream:
-            codes += payload_codes(Stream)
+        arguments = [*self.pipeline.arguments, *([STREAM] if traced.extra_stream else [])]
+        codes = [code for argument in arguments for code in argument.codes()]
         sites = {record.name: record.at for record in traced.kernels}
         with lock:
             if device not in self._launchers:
@@ -150,9 +141,3 @@ class CompiledArtifact:
     def __repr__(self) -> str:
         names = ", ".join(kernel.name for kernel in self.kernels)
         return f"<CompiledArtifact {self.pipeline.name} for {self.code.arch.name}: {names}>"
-
-
-def _describe(key: Any) -> str:
-    if isinstance(key, MemoryKey):
-        return f"a {key.device} tensor {key.type}"
-    return f"{key[1]!r}" if isinstance(key, tuple) else key.__name__

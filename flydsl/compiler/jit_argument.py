@@ -1,9 +1,8 @@
 """Arguments of a launcher: what a Python value means to the compiler, and what it passes at run time.
 
-For each argument there is a *key*, the static part that a compiled launcher depends on, and a *payload*, the numbers
-that change from call to call. A tensor's key is its element type, its rank, which mode has stride 1, and its
-device; its payload is its address, sizes and strides. The key of a compile-time argument is a tuple that starts with
-its type and value.
+Of each value there is an `Argument`, the static part that a compiled launcher depends on, and a *payload*, which
+changes from call to call. Of a tensor the static part is its element type, its rank, which mode has stride 1, and its
+device; the rest is in the payload, the tensor itself.
 """
 
 from __future__ import annotations
@@ -15,19 +14,23 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cached_property
-from typing import Any
-
-from mlir import ir
+from typing import Any, NoReturn
 
 from flydsl import layout as algebra
+from flydsl.compiler.arguments import (
+    STREAM,
+    Argument,
+    ConstantArgument,
+    TensorArgument,
+    pointer_argument,
+    scalar_argument,
+    tensor_argument,
+)
 from flydsl.compiler.form import form
-from flydsl.compiler.pointer_argument import PointerKey
 from flydsl.compiler.signature import Parameter
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import MemRefType, dynamic_leaves
 from flydsl.errors import ArgumentError
-from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Integer, Numeric, NumericMeta, wrap_scalar
+from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
 from flydsl.expr.typing import Pointer, Stream, Tensor
 
 # torch's dtype names -> MLIR element types.
@@ -38,15 +41,9 @@ _TORCH_ELEMENTS = {
     "float8_e5m2fnuz": "f8E5M2FNUZ",
 }  # fmt: skip
 
-# struct codes of scalar payloads by MLIR name.
-_CODES = {
-    "i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "index": "q", "bf16": "H", "f16": "e", "f32": "f",
-    "f64": "d",
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
-class TensorArgument:
+class TensorAdaptor:
     """A tensor with a layout of the user's choosing; `from_dlpack` makes it.
 
     layout: its leaves that are ints are compiled in; dynamic ones are passed at run time.
@@ -55,7 +52,7 @@ class TensorArgument:
     tensor: Any
     layout: algebra.Layout
 
-    def mark_layout_dynamic(self, leading_dim: int | None = None, divisibility: int = 1) -> TensorArgument:
+    def mark_layout_dynamic(self, leading_dim: int | None = None, divisibility: int = 1) -> TensorAdaptor:
         """The same tensor with sizes and strides passed at run time.
 
         leading_dim: the dimension whose stride is 1 (by default the one that has it).
@@ -74,10 +71,10 @@ class TensorArgument:
                 raise ArgumentError(
                     f"stride {stride} of dimension {i} is not divisible by {divisibility}", at=user_location()
                 )
-        return TensorArgument(self.tensor, _dynamic_layout(len(strides), leading_dim, divisibility))
+        return TensorAdaptor(self.tensor, _dynamic_layout(len(strides), leading_dim, divisibility))
 
 
-def from_dlpack(tensor: Any) -> TensorArgument:
+def from_dlpack(tensor: Any) -> TensorAdaptor:
     """A tensor whose shape and strides are compiled in. tensor: of torch, or of any library that speaks DLPack."""
     import torch
 
@@ -86,10 +83,19 @@ def from_dlpack(tensor: Any) -> TensorArgument:
             raise ArgumentError(f"from_dlpack of {type(tensor).__name__}, which has no __dlpack__", at=user_location())
         tensor = torch.from_dlpack(tensor)
     _check_tensor("from_dlpack", tensor)
-    return TensorArgument(tensor, algebra.make_layout(tuple(tensor.shape), tuple(tensor.stride())))
+    return TensorAdaptor(tensor, algebra.make_layout(tuple(tensor.shape), tuple(tensor.stride())))
 
 
 from_torch_tensor = from_dlpack
+
+
+def from_c_void_p(dtype: Any, address: Any) -> NoReturn:
+    """Always raises ArgumentError: an address alone has no bounds that the simulator could check."""
+    raise ArgumentError(
+        "from_c_void_p is unsupported: an address alone has no bounds to check, and no device",
+        at=user_location(),
+        hint="pass the tensor itself; a parameter fx.Pointer takes one, and the kernel gets its address",
+    )
 
 
 def _unit_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
@@ -113,30 +119,30 @@ def _dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layo
 
 # --- adapting one argument -------------------------------------------------------------------------------------------
 
-Adapted = tuple[Any, Any]
-"""The key of an argument and its payload."""
+Adapted = tuple[Argument, Any]
+"""The static part of an argument, and its payload."""
 
 
 def adapt(parameter: Parameter, value: Any) -> Adapted:
-    """Key and payload of one argument. Raises ArgumentError where the value is not what the parameter takes."""
+    """The static part and the payload of a value. Raises ArgumentError where it is not what the parameter takes."""
     kind = parameter.kind
     if kind is Tensor or kind is None:
         return _adapt_value(parameter, value)
     if kind is Pointer:
         return _adapt_pointer(parameter, value)
     if kind is Stream:
-        return Stream, value.value if isinstance(value, Stream) else value
+        return STREAM, value.value if isinstance(value, Stream) else value
     if issubclass(kind, Numeric):
-        return kind, _scalar(parameter, kind, value)
+        return scalar_argument(kind), _scalar(parameter, kind, value)
     parameter.check_constexpr(value)
-    return _constexpr_key(parameter, value), value
+    return _constant(parameter, value), value
 
 
-def _constexpr_key(parameter: Parameter, value: Any) -> tuple[Any, ...]:
+def _constant(parameter: Parameter, value: Any) -> ConstantArgument:
     """Type and value, and where a value may equal others that trace other code, its form."""
     kind = type(value)
     if kind is int or kind is bool or kind is str:
-        return kind, value
+        return ConstantArgument((kind, value))
     try:
         hash(value)
     except TypeError:
@@ -145,7 +151,7 @@ def _constexpr_key(parameter: Parameter, value: Any) -> tuple[Any, ...]:
             at=user_location(),
             hint="pass a tuple for a list",
         ) from None
-    return kind, value, form(value, _form_of_object)
+    return ConstantArgument((kind, value, form(value, _form_of_object)))
 
 
 def _form_of_object(value: Any) -> Any:
@@ -161,9 +167,9 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
     """An argument of a Tensor parameter, or of one without annotation."""
     adaptor = _ADAPTORS.get(type(value)) or _find_adaptor(type(value))
     if adaptor is not None:
-        key, payload = adaptor(parameter, value)
-        if parameter.kind is None or isinstance(key, TensorKey):
-            return key, payload
+        argument, payload = adaptor(parameter, value)
+        if parameter.kind is None or isinstance(argument, TensorArgument):
+            return argument, payload
     raise ArgumentError(
         f"{parameter.name} takes {'a tensor' if parameter.kind is Tensor else 'a tensor or a number'}, "
         f"got {value!r} ({type(value).__name__})"[:300],
@@ -175,56 +181,16 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
 def _adapt_pointer(parameter: Parameter, value: Any) -> Adapted:
     """A tensor, or one that `from_dlpack` made, by its address."""
     adaptor = _ADAPTORS.get(type(value)) or _find_adaptor(type(value))
-    key, payload = adaptor(parameter, value) if adaptor is not None else (None, None)
-    if not isinstance(key, TensorKey):
+    argument, payload = adaptor(parameter, value) if adaptor is not None else (None, None)
+    if not isinstance(argument, TensorArgument):
         shown = f"{value!r} ({type(value).__name__})"[:300]
         raise ArgumentError(
             f"{parameter.name} takes a tensor, whose address the kernel gets, not {shown}", at=user_location()
         )
-    return PointerKey(key.element, key.device), payload
+    return pointer_argument(argument.element, argument.device), payload
 
 
-@dataclass(frozen=True)
-class TensorKey:
-    """The static part of a tensor argument. device: as torch writes it: `cpu`, or `cuda:0` for the first HIP device."""
-
-    element: str
-    layout: algebra.Layout
-    device: str
-
-    @property
-    def type(self) -> MemRefType:
-        return MemRefType(self.element, "global", self.layout)
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.element, self.layout, self.device))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _dynamic_modes(self) -> tuple[list[int], list[int]]:
-        """The modes whose size, and those whose stride, is passed at run time."""
-        shape, stride = self.layout.shape, self.layout.stride
-        assert isinstance(shape, tuple)
-        assert isinstance(stride, tuple)
-        sizes = [i for i, leaf in enumerate(shape) if isinstance(leaf, algebra.Dynamic)]
-        return sizes, [i for i, leaf in enumerate(stride) if isinstance(leaf, algebra.Dynamic)]
-
-    def leaves(self, tensor: Any) -> list[int]:
-        """The values of the layout's dynamic leaves: sizes, then strides."""
-        sizes, strides = self._dynamic_modes
-        values = [tensor.shape[i] for i in sizes]
-        if strides:
-            values += [tensor.stride(i) for i in strides]
-        return values
-
-
-MemoryKey = TensorKey | PointerKey
-"""The keys of arguments that lie in a device's memory."""
-
-_tensor_keys: dict[tuple[Any, ...], TensorKey] = {}
+_tensors: dict[tuple[Any, ...], TensorArgument] = {}
 
 
 def _adapt_torch(parameter: Parameter, tensor: Any) -> Adapted:
@@ -233,18 +199,18 @@ def _adapt_torch(parameter: Parameter, tensor: Any) -> Adapted:
     strides = tensor.stride()
     unit = 0 if strides == (1,) else _unit_dimension(tensor.shape, strides)
     known = (tensor.dtype, tensor.layout, tensor.device, len(strides), unit)
-    key = _tensor_keys.get(known)
-    if key is None:
+    argument = _tensors.get(known)
+    if argument is None:
         _check_tensor(parameter.name, tensor)
         layout = _dynamic_layout(len(strides), unit)
-        key = _tensor_keys[known] = TensorKey(torch_element(tensor.dtype), layout, str(tensor.device))
-    return key, tensor
+        argument = _tensors[known] = tensor_argument(torch_element(tensor.dtype), layout, str(tensor.device))
+    return argument, tensor
 
 
-def _adapt_tensor_argument(parameter: Parameter, argument: TensorArgument) -> Adapted:
-    tensor = argument.tensor
+def _adapt_tensor_adaptor(parameter: Parameter, adaptor: TensorAdaptor) -> Adapted:
+    tensor = adaptor.tensor
     _check_tensor(parameter.name, tensor)
-    return TensorKey(torch_element(tensor.dtype), argument.layout, str(tensor.device)), tensor
+    return tensor_argument(torch_element(tensor.dtype), adaptor.layout, str(tensor.device)), tensor
 
 
 def torch_element(dtype: Any) -> str:
@@ -311,24 +277,24 @@ def _python_number(kind: type[Numeric], value: Any) -> Any:
 
 
 def _adapt_number(kind: type[Numeric]) -> Callable[[Parameter, Any], Adapted]:
-    return lambda parameter, value: (kind, _scalar(parameter, kind, value))
+    return lambda parameter, value: (scalar_argument(kind), _scalar(parameter, kind, value))
 
 
 def _adapt_int(parameter: Parameter, value: int) -> Adapted:
     kind = Int32 if -(1 << 31) <= value < (1 << 31) else Int64
-    return kind, _scalar(parameter, kind, value)
+    return scalar_argument(kind), _scalar(parameter, kind, value)
 
 
 def _adapt_numeric(parameter: Parameter, value: Numeric) -> Adapted:
-    return value.dtype, _scalar(parameter, value.dtype, value)
+    return scalar_argument(value.dtype), _scalar(parameter, value.dtype, value)
 
 
 _ADAPTORS: dict[type, Callable[[Parameter, Any], Adapted]] = {
-    TensorArgument: _adapt_tensor_argument,
+    TensorAdaptor: _adapt_tensor_adaptor,
     bool: _adapt_number(Boolean),
     int: _adapt_int,
     float: _adapt_number(Float32),
-    Stream: lambda parameter, value: (Stream, value.value),
+    Stream: lambda parameter, value: (STREAM, value.value),
 }
 
 
@@ -343,44 +309,3 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
     if found is not None:
         _ADAPTORS[kind] = found
     return found
-
-
-# --- the compiler's and the runtime's view of a key ------------------------------------------------------------------
-
-
-def ir_types(key: Any) -> list[ir.Type]:
-    """The launcher's MLIR parameter types for an argument with this key."""
-    if isinstance(key, MemoryKey):
-        return [key.type.ir]
-    if key is Stream:
-        return [ir.Type.parse("!gpu.async.token")]
-    if not isinstance(key, NumericMeta):
-        return []
-    if key.mlir_name not in _CODES:
-        raise ArgumentError(f"a launcher cannot take a {key.__name__}", hint="pass fx.Float32 and convert it inside")
-    return [key.ir_type]
-
-
-def traced_value(key: Any, value: ir.Value) -> Any:
-    """What the launcher's body sees for an argument with this key."""
-    if isinstance(key, TensorKey):
-        return Tensor(value)
-    if isinstance(key, PointerKey):
-        return Pointer(value)
-    if key is Stream:
-        return Stream(value)
-    return key.of(value) if isinstance(key, type) and issubclass(key, Numeric) else wrap_scalar(value)
-
-
-def payload_codes(key: Any) -> list[str]:
-    """The struct codes of each LLVM parameter of an argument: a tensor's pointer, then its packed dynamic leaves."""
-    if isinstance(key, TensorKey):
-        leaves = "".join("q" if leaf.width == 64 else "i" for leaf in dynamic_leaves(key.layout))
-        return ["q", leaves] if leaves else ["q"]
-    if key is Stream or isinstance(key, PointerKey):
-        return ["q"]
-    if not isinstance(key, NumericMeta):
-        return []
-    code = _CODES[key.mlir_name]
-    unsigned = issubclass(key, Integer) and not key.signed and code != "?"
-    return [code.upper() if unsigned else code]

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from flydsl import env
 from flydsl.arch import get_arch
+from flydsl.compiler.arguments import Argument
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.capture import Launch, current_capture
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import compile_hints, hints_for
-from flydsl.compiler.jit_argument import MemoryKey, adapt
+from flydsl.compiler.jit_argument import adapt
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Signature
@@ -68,12 +69,12 @@ class JitFunction(DecoratedFunction):
 
     def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         values = self.signature.bind(args, kwargs)
-        keys, payloads = self._adapt(values)
+        arguments, payloads = self._adapt(values)
         capture = current_capture()
         if capture is not None and capture.trace_only:
-            capture.launches.append(Launch(self, tuple(values), self._pipeline(keys, values)))
+            capture.launches.append(Launch(self, tuple(values), self._pipeline(arguments, values)))
             return
-        artifact = self._find(keys, values)
+        artifact = self._find(arguments, values)
         seen = nullcontext() if capture is None else capture.add(Launch(self, tuple(values), artifact.pipeline))
         if not env.flag("COMPILE_ONLY"):
             with seen:
@@ -88,38 +89,38 @@ class JitFunction(DecoratedFunction):
         __tracebackhide__ = True
         try:
             values = self.signature.bind(args, kwargs)
-            keys, payloads = self._adapt(values)
-            return self._find(keys, values).start_simulation(payloads, workgroup)
+            arguments, payloads = self._adapt(values)
+            return self._find(arguments, values).start_simulation(payloads, workgroup)
         except (Exception, KeyboardInterrupt) as error:
             show_user_code(error)
             raise error
 
-    def _adapt(self, values: list[Any]) -> tuple[tuple[Any, ...], list[Any]]:
-        """The keys and payloads of all arguments."""
-        keys, payloads = [], []
+    def _adapt(self, values: list[Any]) -> tuple[tuple[Argument, ...], list[Any]]:
+        """The static parts and the payloads of all arguments."""
+        arguments, payloads = [], []
         for parameter, value in zip(self.signature.parameters, values, strict=True):
-            key, payload = adapt(parameter, value)
-            keys.append(key)
+            argument, payload = adapt(parameter, value)
+            arguments.append(argument)
             payloads.append(payload)
-        return tuple(keys), payloads
+        return tuple(arguments), payloads
 
-    def _find(self, keys: tuple[Any, ...], values: list[Any]) -> CompiledArtifact:
+    def _find(self, arguments: tuple[Argument, ...], values: list[Any]) -> CompiledArtifact:
         """The artifact for a call, from the cache or compiled now."""
-        key = (keys, env.code_settings(), hints_for(self.compile_hints))
+        key = (arguments, env.code_settings(), hints_for(self.compile_hints))
         found = self._cached(key)
         if found is None:
             with self._compiling:  # of threads that call at once, one compiles
-                found = self._cached(key) or self._compile(key, keys, values)
+                found = self._cached(key) or self._compile(key, arguments, values)
         return found
 
     def _cached(self, key: Any) -> CompiledArtifact | None:
         dependencies, artifact = self._cache.get(key, (None, None))
         return artifact if dependencies is not None and dependencies.unchanged() else None
 
-    def _compile(self, key: Any, keys: tuple[Any, ...], values: list[Any]) -> CompiledArtifact:
-        dependencies = Dependencies(self.function, _compile_time(keys, values))
+    def _compile(self, key: Any, arguments: tuple[Argument, ...], values: list[Any]) -> CompiledArtifact:
+        dependencies = Dependencies(self.function, _compile_time(arguments, values))
         capture = current_capture()
-        pipeline = self._pipeline(keys, values, keep_snapshots=capture is not None)
+        pipeline = self._pipeline(arguments, values, keep_snapshots=capture is not None)
         try:
             artifact = pipeline.artifact
         finally:
@@ -136,40 +137,40 @@ class JitFunction(DecoratedFunction):
         __tracebackhide__ = True
         try:
             values = self.signature.bind(args, kwargs)
-            keys, _ = self._adapt(values)
-            return self._pipeline(keys, values, arch)
+            arguments, _ = self._adapt(values)
+            return self._pipeline(arguments, values, arch)
         except (Exception, KeyboardInterrupt) as error:
             show_user_code(error)
             raise error
 
     def _pipeline(
         self,
-        keys: tuple[Any, ...],
+        arguments: tuple[Argument, ...],
         values: list[Any],
         arch_name: str | None = None,
         *,
         keep_snapshots: bool = True,
     ) -> Pipeline:
-        place = tensor_place(self.signature, keys)
+        place = tensor_place(self.signature, arguments)
         arch = get_arch(arch_name or devices.target_arch(place))
-        traced = trace(self.function, self.signature, keys, values, arch, hints_for(self.compile_hints))
-        return Pipeline(self.function.__name__, traced, arch, keys, self.signature, keep_snapshots=keep_snapshots)
+        traced = trace(self.function, self.signature, arguments, values, arch, hints_for(self.compile_hints))
+        return Pipeline(self.function.__name__, traced, arch, arguments, self.signature, keep_snapshots=keep_snapshots)
 
     def __repr__(self) -> str:
         return f"<flyc.jit {self.function.__name__}({', '.join(p.name for p in self.signature.parameters)})>"
 
 
-def _compile_time(keys: tuple[Any, ...], values: list[Any]) -> list[Any]:
+def _compile_time(arguments: tuple[Argument, ...], values: list[Any]) -> list[Any]:
     """The arguments whose values are known when compiling."""
-    return [value for key, value in zip(keys, values, strict=True) if isinstance(key, tuple)]
+    return [value for key, value in zip(arguments, values, strict=True) if isinstance(key, tuple)]
 
 
-def tensor_place(signature: Signature, keys: tuple[Any, ...]) -> str:
+def tensor_place(signature: Signature, arguments: tuple[Argument, ...]) -> str:
     """Where a call's tensors are: "cpu", "cuda:0". Raises ArgumentError where they are not in one place."""
     found: dict[str, str] = {}
-    for parameter, key in zip(signature.parameters, keys, strict=True):
-        if isinstance(key, MemoryKey):
-            found.setdefault(key.device, parameter.name)
+    for parameter, argument in zip(signature.parameters, arguments, strict=True):
+        if argument.device is not None:
+            found.setdefault(argument.device, parameter.name)
     if len(found) > 1:
         places = ", ".join(f"{name} is on {place}" for place, name in found.items())
         raise ArgumentError(

@@ -25,6 +25,7 @@ from mlir import ir
 from flydsl import env
 from flydsl.arch import Arch
 from flydsl.compiler import dump
+from flydsl.compiler.arguments import Argument
 from flydsl.compiler.compilation import Compilation
 from flydsl.compiler.stages import StageSpec, matching, number_of, stages
 from flydsl.compiler.trace import Traced
@@ -131,7 +132,7 @@ class Pipeline:
         name: str,
         traced: Traced,
         arch: Arch,
-        keys: tuple[Any, ...],
+        arguments: tuple[Argument, ...],
         signature: Any,
         *,
         keep_snapshots: bool = False,
@@ -139,7 +140,7 @@ class Pipeline:
         self.name = name
         self.arch = arch
         self.traced = traced
-        self.keys = keys
+        self.arguments = arguments
         self.signature = signature
         with lock, context():
             self.stages = [Stage(self, i + 1, spec) for i, spec in enumerate(stages(arch))]

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from mlir import ir
 
 from flydsl.arch import Arch
+from flydsl.compiler.arguments import STREAM, Argument
 from flydsl.compiler.hints import NO_HINTS, CompileHints, compile_hints, current_hints
-from flydsl.compiler.jit_argument import ir_types, traced_value
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.shared_memory import check_shared_memory
 from flydsl.compiler.signature import Signature
@@ -28,7 +28,6 @@ from flydsl.dialect.ops import OPS_BY_MLIR_NAME
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.trace_limit import limited
-from flydsl.expr.typing import Stream
 
 if TYPE_CHECKING:
     from flydsl.compiler.kernel_function import KernelLauncher
@@ -108,12 +107,12 @@ class Traced:
 def trace(
     function: Callable[..., Any],
     signature: Signature,
-    keys: Sequence[Any],
+    arguments: Sequence[Argument],
     values: Sequence[Any],
     arch: Arch,
     hints: CompileHints = NO_HINTS,
 ) -> Traced:
-    """Trace a launcher for arguments with these keys; values: the arguments, of which the compile-time ones count."""
+    """Trace a launcher for these arguments; values: as the user gave them, of which the compile-time ones count."""
     with lock, context(), ir.Location.unknown():
         module = _empty_module(arch)
         gpu_module = module.body.operations[0]
@@ -121,7 +120,7 @@ def trace(
         token = _current.set(state)
         try:
             with limited() as count:
-                extra_stream = _trace_launcher(state, rewrite(function), signature, keys, values)
+                extra_stream = _trace_launcher(state, rewrite(function), signature, arguments, values)
                 operations = count.operations
             remove_stand_ins(module.operation)
             for kernel in [op for op in state.gpu_module_body.operations if op.operation.name == "gpu.func"]:
@@ -152,14 +151,12 @@ def _trace_launcher(
     state: CompilationContext,
     function: Callable[..., Any],
     signature: Signature,
-    keys: Sequence[Any],
+    arguments: Sequence[Argument],
     values: Sequence[Any],
 ) -> bool:
     """Trace the launcher's body; whether its stream is an extra argument."""
-    extra_stream = Stream not in keys
-    types = [t for key in keys for t in _types_of(key)]
-    if extra_stream:
-        types += ir_types(Stream)
+    extra_stream = STREAM not in arguments
+    types = [t for argument in (*arguments, *([STREAM] if extra_stream else [])) for t in argument.ir_types()]
     block = new_function(
         "func.func",
         symbol(function.__name__),
@@ -168,14 +165,10 @@ def _trace_launcher(
         signature.location,
         {"llvm.emit_c_interface": ir.UnitAttr.get()},
     )
-    arguments = list(block.arguments)
     with ir.InsertionPoint(block), regions_closed():
-        incoming = iter(arguments)
-        inside = [
-            value if isinstance(key, tuple) else traced_value(key, next(incoming))
-            for key, value in zip(keys, values, strict=True)
-        ]
-        state.stream = arguments[-1] if extra_stream else inside[list(keys).index(Stream)].value
+        incoming = iter(list(block.arguments))
+        inside = [argument.traced(value, incoming) for argument, value in zip(arguments, values, strict=True)]
+        state.stream = next(incoming) if extra_stream else inside[arguments.index(STREAM)].value
         result = signature.call(function, inside)
         _check_end(state, function.__name__, result, signature.location)
         _check_runs_on_host(block)
@@ -197,17 +190,16 @@ def _check_end(state: CompilationContext, name: str, result: Any, at: SourceLoca
         )
 
 
-# A launcher has neither a thread nor the device's memory: compiled for the host, these would end the process.
-_ON_DEVICE_ONLY = re.compile(
-    r"gpu\.(?!launch_func)|rocdl\.|llvm\.|memref\.|fly\.(memref_|ptr_|copy|make_fragment_like)"
-)
+# A launcher has neither a thread nor the device's memory: compiled for the host, these would end the process, as would
+# the fly operations that are `on_device_only`.
+_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func)|rocdl\.|llvm\.|memref\.")
 
 
 def _check_runs_on_host(block: ir.Block) -> None:
     """Raise TraceError for a launcher that does what only a kernel can."""
     for op in block.operations:
-        if _ON_DEVICE_ONLY.match(op.name):
-            spec = OPS_BY_MLIR_NAME.get(op.name)
+        spec = OPS_BY_MLIR_NAME.get(op.name)
+        if spec.on_device_only if spec else _ON_DEVICE_ONLY.match(op.name):
             raise TraceError(
                 f"{f'fly.{spec.name}' if spec else op.name} in a launcher, which runs on the host",
                 at=source_location(op.location),
@@ -216,11 +208,6 @@ def _check_runs_on_host(block: ir.Block) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 _check_runs_on_host(inner)
-
-
-def _types_of(key: Any) -> list[ir.Type]:
-    """A compile-time argument, keyed by (type, value), is no parameter of the compiled launcher."""
-    return [] if isinstance(key, tuple) else ir_types(key)
 
 
 def new_function(

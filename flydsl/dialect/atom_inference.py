@@ -10,19 +10,10 @@ from typing import Any
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.atoms import AtomicCopy, BufferAtomic, BufferCopy, BufferCopyLDS, MmaOp, TiledCopy, TiledMma
+from flydsl.atoms import BUFFER, MmaOp, TiledCopy, TiledMma
 from flydsl.dialect.elements import element_type, value_name
 from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, require_same
-from flydsl.dialect.types import (
-    BUFFER,
-    AnyLayout,
-    CopyAtomType,
-    LayoutType,
-    MemRefType,
-    TiledCopyType,
-    TiledMmaType,
-    is_static,
-)
+from flydsl.dialect.types import AnyLayout, CopyAtomType, LayoutType, MemRefType, TiledCopyType, TiledMmaType, is_static
 from flydsl.errors import LayoutError
 from flydsl.layout.leaf import divides
 
@@ -30,11 +21,15 @@ from flydsl.layout.leaf import divides
 def infer_atom_set_value(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A copy atom with a value that its calls use: `soffset`, elements to add to the address of a buffer."""
     atom, value = types
-    field = attributes.get("field")
-    if field != "soffset" or not atom.op.has_soffset:
-        raise LayoutError(f"{atom} has no value {field!r} to set", hint="a buffer copy has soffset")
+    check_value(atom, attributes.get("field"))
     require_same("atom_set_value", value, element_type("i32"))
     return [atom]
+
+
+def check_value(atom: CopyAtomType, field: Any) -> None:
+    """Raise LayoutError unless the calls of a copy atom use a value of this name."""
+    if field != "soffset" or not atom.op.has_soffset:
+        raise LayoutError(f"{atom} has no value {field!r} to set", hint="a buffer copy has soffset")
 
 
 def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[Any]:
@@ -77,41 +72,13 @@ def _check_predicates(memref: MemRefType, counts: set[int], source: MemRefType) 
 
 
 def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) -> None:
-    """A buffer copy moves between a buffer tensor and registers; other copies cannot address a buffer."""
+    """Raise LayoutError unless the instruction moves these elements between these address spaces."""
     where = f"{atom} from {source} to {target}"
-    if isinstance(atom.op, AtomicCopy):
-        _check_update(where, atom.op, source, target)
-        return
-    if isinstance(atom.op, BufferCopyLDS):
-        if (source.space, target.space) != (BUFFER, "shared"):
-            raise LayoutError(
-                f"{where}: it copies from a buffer tensor to shared memory",
-                hint="fx.rocdl.make_buffer_tensor(tensor) makes the one, fx.SharedAllocator the other",
-            )
-        return
-    if isinstance(atom.op, BufferCopy) and {source.space, target.space} != {BUFFER, "register"}:
-        raise LayoutError(
-            f"{where}: it copies between a buffer tensor and registers",
-            hint="make the buffer tensor with fx.rocdl.make_buffer_tensor(tensor)",
-        )
-    if BUFFER in (source.space, target.space) and not isinstance(atom.op, BufferCopy):
-        raise LayoutError(
-            f"{where}: it cannot address a buffer tensor",
-            hint="take fx.rocdl.BufferCopy32b() or another width",
-        )
-
-
-def _check_update(where: str, op: AtomicCopy, source: MemRefType, target: MemRefType) -> None:
-    """An atomic takes registers of its element type, and updates memory that threads share."""
-    spaces = (BUFFER,) if isinstance(op, BufferAtomic) else ("global", "shared")
-    if value_name(source.element) != op.element:
-        raise LayoutError(f"{where}: it updates elements of {op.element}, the tensors' are {source.element}")
-    updated = "a buffer tensor" if spaces == (BUFFER,) else "global or shared memory"
-    if source.space != "register" or target.space not in spaces:
-        raise LayoutError(
-            f"{where}: it updates {updated} by registers",
-            hint="fx.rocdl.BufferAtomic is for buffer tensors, fx.UniversalAtomic for others",
-        )
+    wanted = atom.op.only_element
+    if wanted is not None and value_name(source.element) != wanted:
+        raise LayoutError(f"{where}: it updates elements of {wanted}, the tensors' are {source.element}")
+    if (source.space, target.space) not in atom.op.spaces:
+        raise LayoutError(f"{where}: {atom.op.moves}", hint=atom.op.hint)
 
 
 def _contiguous(layout: AnyLayout, values: int) -> bool:

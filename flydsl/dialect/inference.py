@@ -15,9 +15,9 @@ from typing import Any
 from mlir import ir
 
 from flydsl import layout as algebra
+from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.types import (
-    BUFFER,
     AnyLayout,
     ComposedLayoutType,
     FlyType,

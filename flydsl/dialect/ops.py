@@ -60,7 +60,7 @@ class OpSpec:
     gives: the kinds of stated results, and check: what else must hold of them.
     arities: the numbers of operands, where that is not just the number of `takes`.
     algebra: for an operation of the layout algebra, the function that gives its meaning.
-    effect: what it does to memory.
+    effect: what it does to memory. on_host: whether a launcher may do it although it has an effect.
     """
 
     name: str
@@ -71,10 +71,16 @@ class OpSpec:
     arities: tuple[int, ...] = ()
     algebra: Callable[..., Any] | None = None
     effect: Effect = Effect.NONE
+    on_host: bool = False
 
     def __post_init__(self) -> None:
         if not self.arities:
             object.__setattr__(self, "arities", (len(self.takes),))
+
+    @property
+    def on_device_only(self) -> bool:
+        """Whether a launcher cannot do it, which has no access to the device's memory."""
+        return self.effect is not Effect.NONE and not self.on_host
 
     def mlir_name(self, arity: int) -> str:
         """The name inside MLIR, where IRDL allows no dots, and no variadic operands of different types.
@@ -141,7 +147,12 @@ _STRUCTURE = [
 
 _MEMORY = [
     OpSpec(
-        "make_ptr", gives=(_POINTER,), check=inference.check_make_ptr, arities=(0, 1, 2, 3, 4), effect=Effect.ALLOCATE
+        "make_ptr",
+        gives=(_POINTER,),
+        check=inference.check_make_ptr,
+        arities=(0, 1, 2, 3, 4),
+        effect=Effect.ALLOCATE,
+        on_host=True,
     ),
     OpSpec("add_offset", (_POINTER, _TUPLE), inference.infer_add_offset),
     OpSpec("recast_iter", (_POINTER,), gives=(_POINTER,), check=inference.check_recast_iter),

@@ -30,15 +30,13 @@ from typing import Any, ClassVar, TypeAlias
 from mlir import ir
 
 from flydsl import layout as algebra
-from flydsl.atoms import CopyOp, MmaOp, TiledCopy, TiledMma, parse_copy_op, parse_mma_op
+from flydsl.atoms import BUFFER, CopyOp, MmaOp, TiledCopy, TiledMma, parse_copy_op, parse_mma_op
 from flydsl.dialect.context import context
 from flydsl.dialect.elements import element_bits, memory_bits
 from flydsl.errors import CompileError, FlyError
 
 AnyLayout: TypeAlias = algebra.Layout | algebra.ComposedLayout
 
-# A buffer resource is an address space of its own: bounds-checked, addressed by a 32-bit offset.
-BUFFER = "#fly_rocdl.buffer_desc"
 _ALIGN = re.compile(r"align<([1-9]\d{0,6})>$")
 ADDRESS_SPACES = ("generic", "global", "shared", "register", BUFFER)
 

@@ -10,6 +10,7 @@ from mlir import ir
 from flydsl import atoms
 from flydsl import layout as algebra
 from flydsl.atoms import CopyOp
+from flydsl.dialect.atom_inference import check_value
 from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
@@ -44,10 +45,7 @@ class CopyAtom(StaticFlyValue):
         """The same instruction with values that its calls use: `atom.set_value("soffset", elements)`."""
         given = {values: value} if isinstance(values, str) else values
         for name in given:
-            if name != "soffset" or not self.type.op.has_soffset:
-                raise ArgumentError(
-                    f"{self} has no value {name!r} to set", at=user_location(), hint="a buffer copy has soffset"
-                )
+            located(check_value, self.type, name)
         return CopyAtom(self.type, {**self.values, **given}) if given else self
 
     def operand(self) -> ir.Value:

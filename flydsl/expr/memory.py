@@ -8,10 +8,11 @@ from typing import Any, NoReturn
 from mlir import ir
 
 from flydsl import layout as algebra
+from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import register_elements
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import ADDRESS_SPACES, BUFFER, MemRefType, PointerType, fly_type, is_static
+from flydsl.dialect.types import ADDRESS_SPACES, MemRefType, PointerType, fly_type, is_static
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride, has_none
 from flydsl.expr.algebra import slice as slice_modes

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.atoms import AtomicCopy, BufferAtomic, BufferCopy, BufferCopyLDS
+from flydsl.atoms import BUFFER, Lowering
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
-from flydsl.dialect.types import BUFFER, PointerType, fly_type
+from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import (
     constant,
@@ -232,24 +232,44 @@ def _ptr_store(op: ir.Operation) -> None:
 
 
 def _copy_atom_call_ssa(op: ir.Operation) -> None:
-    atom, *operands = op.operands
-    copy = fly_type(atom.type).op
-    if isinstance(copy, BufferCopyLDS):
-        buffers.load_to_lds(atom, operands[0], operand_of(operands[1], "make_view"), op.location)
-    elif isinstance(copy, BufferAtomic):
-        buffers.update(atom, operands[0], operands[1], op.location)
-    elif isinstance(copy, AtomicCopy):
-        pointer = operand_of(operands[1], "make_view")
-        atomics.update(copy, operands[0], pointer, op.attributes["alignment"], op.location)
-    elif isinstance(copy, BufferCopy):
-        if len(op.results):
-            _replace(op, buffers.load(atom, operands[0], op.result.type, op.location))
-        else:
-            buffers.store(atom, operands[0], operands[1], op.location)
-    elif len(op.results):
-        _replace(op, _load(op, operand_of(operands[0], "make_view")))
+    _COPIES[fly_type(op.operands[0].type).op.lowering](op, *op.operands)
+
+
+def _copy_at_pointer(op: ir.Operation, atom: ir.Value, *operands: ir.Value) -> None:
+    pointer = operand_of(operands[-1], "make_view")
+    if len(op.results):
+        _replace(op, _load(op, pointer))
     else:
-        _store(op, operands[0], operand_of(operands[1], "make_view"))
+        _store(op, operands[0], pointer)
+
+
+def _update_at_pointer(op: ir.Operation, atom: ir.Value, value: ir.Value, view: ir.Value) -> None:
+    pointer = operand_of(view, "make_view")
+    atomics.update(fly_type(atom.type).op, value, pointer, op.attributes["alignment"], op.location)
+
+
+def _copy_buffer(op: ir.Operation, atom: ir.Value, *operands: ir.Value) -> None:
+    if len(op.results):
+        _replace(op, buffers.load(atom, operands[0], op.result.type, op.location))
+    else:
+        buffers.store(atom, operands[0], operands[1], op.location)
+
+
+def _update_buffer(op: ir.Operation, atom: ir.Value, value: ir.Value, view: ir.Value) -> None:
+    buffers.update(atom, value, view, op.location)
+
+
+def _copy_buffer_to_lds(op: ir.Operation, atom: ir.Value, source: ir.Value, target: ir.Value) -> None:
+    buffers.load_to_lds(atom, source, operand_of(target, "make_view"), op.location)
+
+
+_COPIES: dict[Lowering, Callable[..., None]] = {
+    Lowering.POINTER: _copy_at_pointer,
+    Lowering.ATOMIC: _update_at_pointer,
+    Lowering.BUFFER: _copy_buffer,
+    Lowering.BUFFER_ATOMIC: _update_buffer,
+    Lowering.BUFFER_TO_LDS: _copy_buffer_to_lds,
+}
 
 
 def _mma_atom_call_ssa(op: ir.Operation) -> None:

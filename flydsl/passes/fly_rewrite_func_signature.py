@@ -20,17 +20,9 @@ from mlir.dialects import gpu
 
 from flydsl import layout as algebra
 from flydsl.arch import Arch
+from flydsl.atoms import BUFFER
 from flydsl.dialect.location import source_location
-from flydsl.dialect.types import (
-    BUFFER,
-    FlyType,
-    IntTupleType,
-    LayoutType,
-    MemRefType,
-    dynamic_leaves,
-    fly_type,
-    is_static,
-)
+from flydsl.dialect.types import FlyType, IntTupleType, LayoutType, MemRefType, dynamic_leaves, fly_type, is_static
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create, create_fly, entry_block, functions, operations, update_function_type
 

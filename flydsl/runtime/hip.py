@@ -12,7 +12,7 @@ from typing import Any
 from flydsl import env
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError, DeviceError
-from flydsl.runtime.interface import Device, Dim3, LoadedCode, TensorArgument, raw_stream
+from flydsl.runtime.interface import Device, Dim3, LoadedCode, NamedTensor, raw_stream
 from flydsl.runtime.rocm import get_rocm_arch
 
 _LIBRARY = "libamdhip64.so"
@@ -25,7 +25,7 @@ class HipDevice(Device):
         self.name = f"hip:{index}"
         self.index = index
 
-    def address(self, argument: TensorArgument, session: Any) -> int:
+    def address(self, argument: NamedTensor, session: Any) -> int:
         return int(argument.tensor.data_ptr())
 
     def stream_handle(self, stream: Any) -> int:

@@ -13,7 +13,7 @@ Dim3 = tuple[int, int, int]
 
 
 @dataclass(slots=True)
-class TensorArgument:
+class NamedTensor:
     """A tensor as an argument of a launcher, by the name of its parameter."""
 
     name: str
@@ -57,7 +57,7 @@ class Device(ABC):
         return None
 
     @abstractmethod
-    def address(self, argument: TensorArgument, session: Any) -> int:
+    def address(self, argument: NamedTensor, session: Any) -> int:
         """Where kernels find a tensor."""
 
     @abstractmethod

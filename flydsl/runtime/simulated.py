@@ -9,7 +9,7 @@ from typing import Any
 from flydsl.arch import GFX942
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError
-from flydsl.runtime.interface import Device, Dim3, LoadedCode, TensorArgument, raw_stream
+from flydsl.runtime.interface import Device, Dim3, LoadedCode, NamedTensor, raw_stream
 from flydsl.simulator import Memory, Program, launch, prepare
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.gaps import rows_of
@@ -24,7 +24,7 @@ class SimulatedDevice(Device):
         """Every call has its own address space with nothing in it but its tensors."""
         return Memory()
 
-    def address(self, argument: TensorArgument, session: Memory) -> int:
+    def address(self, argument: NamedTensor, session: Memory) -> int:
         tensor = argument.tensor
         return session.map(
             tensor.data_ptr(),

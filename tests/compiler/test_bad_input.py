@@ -12,7 +12,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.compiler import jit_argument
+from flydsl.compiler import arguments, jit_argument
 from flydsl.errors import ArchError, ArgumentError, FlyError, LaunchError, TraceError
 from flydsl.expr import range_constexpr
 
@@ -105,7 +105,7 @@ def test_tensors_on_two_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     class OnGpu:
         pass
 
-    key = jit_argument.TensorKey("f32", jit_argument._dynamic_layout(1, 0), "cuda:0")
+    key = arguments.tensor_argument("f32", jit_argument._dynamic_layout(1, 0), "cuda:0")
     monkeypatch.setitem(jit_argument._ADAPTORS, OnGpu, lambda parameter, value: (key, value))
 
     @flyc.jit

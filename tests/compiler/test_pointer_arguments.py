@@ -56,7 +56,7 @@ def test_what_is_no_pointer() -> None:
 
     with pytest.raises(ArgumentError, match="Source takes a pointer"):
         launch(torch.zeros(4))
-    with pytest.raises(ArgumentError, match="from_c_void_p is not there yet"):
+    with pytest.raises(ArgumentError, match="from_c_void_p is unsupported"):
         flyc.from_c_void_p(fx.Float32, torch.zeros(4).data_ptr())
 
 

@@ -9,7 +9,7 @@ from flydsl.errors import ArchError
 from flydsl.runtime import device as devices
 from flydsl.runtime import rocm
 from flydsl.runtime.device import get_rocm_arch, is_rdna_arch, target_arch
-from flydsl.runtime.interface import TensorArgument
+from flydsl.runtime.interface import NamedTensor
 from flydsl.runtime.rocm import arch_of_version
 
 VARIABLES = ("ARCH", "FLYDSL_GPU_ARCH", "HSA_OVERRIDE_GFX_VERSION")
@@ -62,7 +62,7 @@ def test_families() -> None:
     ],
 )
 def test_bytes_that_a_tensor_reaches(tensor: Any, size_bytes: int) -> None:
-    assert TensorArgument("A", tensor).size_bytes == size_bytes
+    assert NamedTensor("A", tensor).size_bytes == size_bytes
 
 
 def test_devices_override_in_their_block_only() -> None:

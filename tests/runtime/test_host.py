@@ -14,7 +14,7 @@ import flydsl.expr as fx
 from flydsl.codegen import CodeObject
 from flydsl.runtime import host
 from flydsl.runtime.device import use_device
-from flydsl.runtime.interface import Device, LoadedCode, TensorArgument
+from flydsl.runtime.interface import Device, LoadedCode, NamedTensor
 
 
 class Recorder(Device, LoadedCode):
@@ -27,7 +27,7 @@ class Recorder(Device, LoadedCode):
         self.loads = 0
         self.fails: BaseException | None = None
 
-    def address(self, argument: TensorArgument, session: Any) -> int:
+    def address(self, argument: NamedTensor, session: Any) -> int:
         return int(argument.tensor.data_ptr())
 
     def stream_handle(self, stream: Any) -> int:

@@ -103,7 +103,7 @@ def test_names_and_messages_are_escaped_everywhere(pipeline, read):
 
 def failing(pipeline, error: CompileError):
     """The pipeline with a second stage that fails."""
-    pipeline = type(pipeline)(pipeline.name, pipeline.traced, pipeline.arch, pipeline.keys, pipeline.signature)
+    pipeline = type(pipeline)(pipeline.name, pipeline.traced, pipeline.arch, pipeline.arguments, pipeline.signature)
 
     def fail(compilation) -> None:
         raise error

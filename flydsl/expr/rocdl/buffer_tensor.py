@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl import atoms
-from flydsl.atoms import CopyOp, MmaOp
+from flydsl.atoms import BUFFER, CopyOp, MmaOp
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import BUFFER, PointerType
+from flydsl.dialect.types import PointerType
 from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import cosize
 from flydsl.expr.emit import emit_fly, target_name

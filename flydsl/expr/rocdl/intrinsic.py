@@ -13,10 +13,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlir import ir
 
+from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import user_location
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME
-from flydsl.dialect.types import BUFFER, PointerType, fly_type
+from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, require_trace, target_name

@@ -10,9 +10,10 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.arch import Arch
+from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type, memory_bits
 from flydsl.dialect.location import source_location
-from flydsl.dialect.types import BUFFER, fly_type
+from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of, operations
 from flydsl.passes.to_rocdl import atomics

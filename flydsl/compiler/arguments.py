@@ -1,0 +1,218 @@
+"""What a compiled launcher depends on of each argument: the static part, which is the key of the cache.
+
+What changes from call to call is the argument's *payload*: a tensor, a number, a stream. `jit_argument.adapt` makes
+both of a Python value. Equal arguments are the same object (`tensor_argument`, `scalar_argument`, ...), because every
+launch looks for its compiled code by them; constants are tuples for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
+from typing import Any, ClassVar
+
+from mlir import ir
+
+from flydsl import layout as algebra
+from flydsl.dialect.types import MemRefType, PointerType, dynamic_leaves
+from flydsl.errors import ArgumentError
+from flydsl.expr.numeric import Integer, Numeric
+from flydsl.expr.typing import Pointer, Stream, Tensor
+from flydsl.runtime.interface import Device, NamedTensor
+
+# struct codes of scalar payloads by MLIR name.
+_CODES = {
+    "i1": "?", "i8": "b", "i16": "h", "i32": "i", "i64": "q", "index": "q", "bf16": "H", "f16": "e", "f32": "f",
+    "f64": "d",
+}  # fmt: skip
+
+
+class Argument:
+    """The static part of an argument.
+
+    is_constant: whether the whole argument is compiled in. device: where its memory is, as torch writes it: `cpu`, or
+    `cuda:0` for the first HIP device; None for what has no memory.
+    """
+
+    __slots__ = ()
+    is_constant: ClassVar[bool] = False
+    device: str | None = None
+
+    def ir_types(self) -> list[ir.Type]:
+        """The launcher's MLIR parameter types for it."""
+        raise NotImplementedError
+
+    def traced(self, given: Any, incoming: Iterator[ir.Value]) -> Any:
+        """What the launcher's body sees. given: by the user. incoming: the launcher's parameters, as many as it has."""
+        raise NotImplementedError
+
+    def codes(self) -> list[str]:
+        """The struct codes of each of the compiled launcher's LLVM parameters for it."""
+        raise NotImplementedError
+
+    def flat(self, name: str, payload: Any, device: Device, session: Any) -> Sequence[Any]:
+        """The numbers that a call passes for it. name: of the parameter. session: of the call on the device."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """A few words for people."""
+        raise NotImplementedError
+
+
+class TensorArgument(Argument):
+    """A tensor: its element type, layout and device. What is dynamic in the layout is passed at run time."""
+
+    def __init__(self, element: str, layout: algebra.Layout, device: str) -> None:
+        self.element = element
+        self.layout = layout
+        self.device = device
+
+    @property
+    def type(self) -> MemRefType:
+        """The tensor's type."""
+        return MemRefType(self.element, "global", self.layout)
+
+    def ir_types(self) -> list[ir.Type]:
+        return [self.type.ir]
+
+    def traced(self, given: Any, incoming: Iterator[ir.Value]) -> Tensor:
+        return Tensor(next(incoming))
+
+    def codes(self) -> list[str]:
+        """A pointer, then the packed dynamic leaves."""
+        leaves = "".join("q" if leaf.width == 64 else "i" for leaf in dynamic_leaves(self.layout))
+        return ["q", leaves] if leaves else ["q"]
+
+    @cached_property
+    def _dynamic_modes(self) -> tuple[list[int], list[int]]:
+        """The modes whose size, and those whose stride, is passed at run time."""
+        shape, stride = self.layout.shape, self.layout.stride
+        assert isinstance(shape, tuple)
+        assert isinstance(stride, tuple)
+        sizes = [i for i, leaf in enumerate(shape) if isinstance(leaf, algebra.Dynamic)]
+        return sizes, [i for i, leaf in enumerate(stride) if isinstance(leaf, algebra.Dynamic)]
+
+    def flat(self, name: str, payload: Any, device: Device, session: Any) -> list[int]:
+        """The address, then the sizes and strides of the dynamic leaves."""
+        sizes, strides = self._dynamic_modes
+        values = [device.address(NamedTensor(name, payload), session), *[payload.shape[i] for i in sizes]]
+        if strides:
+            values += [payload.stride(i) for i in strides]
+        return values
+
+    def describe(self) -> str:
+        return f"a {self.device} tensor {self.type}"
+
+
+class PointerArgument(Argument):
+    """A tensor of which the kernel gets the address alone."""
+
+    def __init__(self, element: str, device: str) -> None:
+        self.type = PointerType(element, "global")
+        self.device = device
+
+    def ir_types(self) -> list[ir.Type]:
+        return [self.type.ir]
+
+    def traced(self, given: Any, incoming: Iterator[ir.Value]) -> Pointer:
+        return Pointer(next(incoming))
+
+    def codes(self) -> list[str]:
+        return ["q"]
+
+    def flat(self, name: str, payload: Any, device: Device, session: Any) -> list[int]:
+        return [device.address(NamedTensor(name, payload), session)]
+
+    def describe(self) -> str:
+        return f"a {self.device} tensor {self.type}"
+
+
+class ScalarArgument(Argument):
+    """A number that is passed at run time. kind: its type in the DSL."""
+
+    def __init__(self, kind: type[Numeric]) -> None:
+        self.kind = kind
+
+    def ir_types(self) -> list[ir.Type]:
+        """One. Raises ArgumentError for a type that the host has no form of."""
+        if self.kind.mlir_name not in _CODES:
+            raise ArgumentError(
+                f"a launcher cannot take a {self.kind.__name__}", hint="pass fx.Float32 and convert it inside"
+            )
+        return [self.kind.ir_type]
+
+    def traced(self, given: Any, incoming: Iterator[ir.Value]) -> Numeric:
+        return self.kind.of(next(incoming))
+
+    def codes(self) -> list[str]:
+        code = _CODES[self.kind.mlir_name]
+        unsigned = issubclass(self.kind, Integer) and not self.kind.signed and code != "?"
+        return [code.upper() if unsigned else code]
+
+    def flat(self, name: str, payload: Any, device: Device, session: Any) -> tuple[Any]:
+        return (payload,)
+
+    def describe(self) -> str:
+        return self.kind.__name__
+
+
+class StreamArgument(Argument):
+    """A stream: `STREAM` is the only one."""
+
+    def ir_types(self) -> list[ir.Type]:
+        return [ir.Type.parse("!gpu.async.token")]
+
+    def traced(self, given: Any, incoming: Iterator[ir.Value]) -> Stream:
+        return Stream(next(incoming))
+
+    def codes(self) -> list[str]:
+        return ["q"]
+
+    def flat(self, name: str, payload: Any, device: Device, session: Any) -> tuple[int]:
+        return (device.stream_handle(payload),)
+
+    def describe(self) -> str:
+        return Stream.__name__
+
+
+STREAM = StreamArgument()
+
+
+class ConstantArgument(tuple[Any, ...], Argument):
+    """A value that is known when compiling: (its type, the value), and its `form` where `==` says too little."""
+
+    __slots__ = ()
+    is_constant = True
+
+    def ir_types(self) -> list[ir.Type]:
+        return []
+
+    def traced(self, given: Any, incoming: Iterator[ir.Value]) -> Any:
+        return given
+
+    def codes(self) -> list[str]:
+        return []
+
+    def flat(self, name: str, payload: Any, device: Device, session: Any) -> tuple[()]:
+        return ()
+
+    def describe(self) -> str:
+        return repr(self[1])
+
+
+@cache
+def tensor_argument(element: str, layout: algebra.Layout, device: str) -> TensorArgument:
+    """The argument of tensors of an element type and layout on a device."""
+    return TensorArgument(element, layout, device)
+
+
+@cache
+def pointer_argument(element: str, device: str) -> PointerArgument:
+    """The argument of tensors of an element type on a device, where the address is all that counts."""
+    return PointerArgument(element, device)
+
+
+@cache
+def scalar_argument(kind: type[Numeric]) -> ScalarArgument:
+    """The argument of numbers of a type."""
+    return ScalarArgument(kind)
