@@ -14,10 +14,7 @@ def assemble(listing: str, arch: Arch) -> bytes:
     """The relocatable object of assembly text. Raises CompileError with the assembler's words, or without a zig."""
     zig = find_zig()
     if zig is None:
-        raise CompileError(
-            "LLVM wrote another listing than machine code, and there is no assembler to make them one",
-            hint="pip install ziglang",
-        )
+        raise no_assembler("LLVM wrote a listing that has to be assembled")
     with temporary_folder() as directory:
         source, output = directory / "kernel.s", directory / "kernel.o"
         source.write_text(listing)
@@ -28,3 +25,8 @@ def assemble(listing: str, arch: Arch) -> bytes:
         if done.returncode == 0 and output.exists():
             return output.read_bytes()
     raise CompileError(f"the listing cannot be assembled for {arch.name}: {done.stderr.strip()}")
+
+
+def no_assembler(reason: str) -> CompileError:
+    """The error where an assembler is needed and ziglang is not installed."""
+    return CompileError(f"{reason}, and there is no assembler", hint="pip install ziglang")

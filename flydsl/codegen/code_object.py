@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from flydsl.arch import Arch, Occupancy, Usage, llvm_workgroup_size, waves_by_descriptor
-from flydsl.codegen import cache, llvm
+from flydsl.codegen import cache, inline_assembly, llvm
 from flydsl.codegen.agreement import DISASSEMBLY, agrees
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.isa import readable_isa
@@ -184,6 +184,8 @@ class Compilation:
             assert self._kept is not None
             return CodeObject(self._arch, self._llvm_ir, self._opt_level, **self._kept, from_cache=True)
         made = self._compiling.result()
+        if made.obj is None:
+            made = replace(made, listing=inline_assembly.canonical(made.listing, self._arch))
         hsaco = link(_object(made, self._arch), keep_debug_info=self._debug_info)
         code = CodeObject(
             self._arch, self._llvm_ir, self._opt_level, made.bitcode, hsaco, made.listing, made.diagnostics
@@ -194,7 +196,7 @@ class Compilation:
 
 def _object(made: llvm.Compiled, arch: Arch) -> bytes:
     """The object of the listing: LLVM's where both say the same, else what an assembler makes of the listing."""
-    if agrees(made.listing, made.obj):
+    if made.obj is not None and agrees(made.listing, made.obj):
         return excluded(made.obj, DISASSEMBLY)
     return assemble(made.listing, arch)
 

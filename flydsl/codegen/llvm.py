@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from flydsl.arch import Arch
-from flydsl.codegen import barriers, half_vectors, indexed_writes
+from flydsl.codegen import barriers, half_vectors, indexed_writes, inline_assembly
 from flydsl.codegen.isolate import ProcessEndedError, start_isolated
 from flydsl.errors import CompileError, SourceLocation
 
@@ -28,15 +28,16 @@ _ATTRIBUTE_GROUP = re.compile(r"^attributes (#\d+) = \{(.*)\}", re.M)
 _GROUP_NUMBER = re.compile(r"#\d+")
 _WORKGROUP_SIZES = re.compile(r'"amdgpu-flat-work-group-size"="(\d+),\d+"')
 
-_NO_ASSEMBLER_HINT = "LLVM is built without AMD's assembler here: call the instruction's intrinsic instead"
-
 
 @dataclass(frozen=True)
 class Compiled:
-    """What LLVM makes of a module: optimized bitcode, ELF relocatable, assembly text and its warnings."""
+    """What LLVM makes of a module: optimized bitcode, ELF relocatable, assembly text and its warnings.
+
+    obj is None where the module has inline assembly, which LLVM has no assembler for; the listing has its text.
+    """
 
     bitcode: bytes
-    obj: bytes
+    obj: bytes | None
     listing: str
     diagnostics: str
 
@@ -85,6 +86,16 @@ def disassemble(bitcode: bytes) -> str:
     return str(_parse_bitcode(bitcode))
 
 
+def parse_error(llvm_ir: str) -> str:
+    """What LLVM's parser says against LLVM IR text; empty where it takes it."""
+    binding = _binding()
+    try:
+        binding.parse_assembly(llvm_ir, binding.create_context())
+    except RuntimeError as error:
+        return str(error).strip()
+    return ""
+
+
 def smallest_workgroups(llvm_ir: str) -> dict[str, int]:
     """Kernels of LLVM IR text by name, and the fewest threads that each says a workgroup of it has."""
     groups = dict(_ATTRIBUTE_GROUP.findall(llvm_ir))
@@ -106,7 +117,9 @@ def _binding() -> ModuleType:
     return binding
 
 
-def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> tuple[bytes, bytes, str] | str:
+def _compile(
+    llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()
+) -> tuple[bytes, bytes | None, str] | str:
     """What runs isolated; a parser's or verifier's message instead of the result where there is none.
 
     The backend runs twice, once for the object and once for the text: in two processes, as each takes as long. Both
@@ -134,13 +147,14 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] 
     emitter = _target_machine(arch, opt_level)
     emitter.set_asm_verbosity(True)
     listing = start_isolated(lambda: str(emitter.emit_assembly(_parse_bitcode(bitcode))), lock=_lock())
-    obj = emitter.emit_object(_parse_bitcode(bitcode))
+    obj = None if inline_assembly.occurs_in(llvm_ir) else emitter.emit_object(_parse_bitcode(bitcode))
     return bitcode, obj, barriers.without_guards(listing.result()[0])
 
 
 def _prepared(llvm_ir: str) -> str:
     """LLVM IR text as it is compiled. Functions with features of their own get ours too."""
-    return barriers.guarded(llvm_ir).replace('"target-features"="', f'"target-features"="{_FEATURES},')
+    placed = inline_assembly.with_places(llvm_ir)
+    return barriers.guarded(placed).replace('"target-features"="', f'"target-features"="{_FEATURES},')
 
 
 def _target_machine(arch: Arch, opt_level: int) -> Any:
@@ -156,15 +170,14 @@ def _parse_bitcode(bitcode: bytes) -> Any:
 def _diagnosed(output: str, llvm_ir: str, arch: Arch) -> CompileError:
     """LLVM's last words as an error, with the place in the user's source where LLVM names one."""
     errors = _ERROR_LINE.findall(output) or [output or "it ended without a word"]
-    message, at = errors[0], None
+    message, at = inline_assembly.place_in_message(errors[0], llvm_ir)
     place = _PLACE.fullmatch(message)
     if place:
         message = place["rest"]
         if place["line"] != "0":
             file = _source_path(place["file"], llvm_ir)
             at = SourceLocation(file, int(place["line"]), max(int(place["column"]) - 1, 0))
-    hint = _NO_ASSEMBLER_HINT if "asm parser" in message else None
-    return CompileError(f"LLVM cannot compile this for {arch.name}: {message}", at=at, hint=hint)
+    return CompileError(f"LLVM cannot compile this for {arch.name}: {message}", at=at)
 
 
 def _source_path(name: str, llvm_ir: str) -> str:

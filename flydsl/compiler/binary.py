@@ -11,6 +11,7 @@ from mlir.passmanager import PassManager
 
 from flydsl.codegen import CodeObject, start_llvm_ir
 from flydsl.compiler.compilation import Compilation
+from flydsl.compiler.inline_assembly import check_inline_assembly
 from flydsl.compiler.translation import to_llvm_ir
 from flydsl.errors import CompileError
 from flydsl.runtime.device import preload
@@ -40,6 +41,7 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
             device.body.append(op.operation.clone())
         # The listing needs source lines, whether or not the HSACO keeps them.
         PassManager.parse(f"builtin.module({_DEBUG_SCOPES})").run(device.operation)
+    check_inline_assembly(device)
     llvm_ir = to_llvm_ir(device)
     code = start_llvm_ir(
         llvm_ir,

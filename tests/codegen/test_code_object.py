@@ -143,8 +143,8 @@ BAD_IR = {
         r"no libcall available for ftan",
     ),
     "inline assembly": (
-        KERNEL.format('call void asm sideeffect "s_nop 0", ""()'),
-        r"call the instruction's intrinsic",
+        KERNEL.format('call void asm sideeffect "v_mfma_f32_32x32x1_2b_f32", ""()'),
+        r"cannot be assembled for gfx1201: instruction not supported",
     ),
     "an undefined function": ("declare void @nowhere()\n" + KERNEL.format("call void @nowhere()"), r"nowhere"),
 }

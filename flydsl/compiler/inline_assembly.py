@@ -1,0 +1,90 @@
+"""Inline assembly is checked before MLIR translates it: MLIR ends the process where LLVM finds constraints wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from mlir import ir
+
+from flydsl.codegen.inline_assembly import check_constraints, quoted
+from flydsl.codegen.llvm import parse_error
+from flydsl.compiler.translation import to_llvm_ir
+from flydsl.dialect.location import source_location
+from flydsl.errors import CompileError
+
+_NAME = "llvm.inline_asm"
+_DECLARATION = re.compile(r"^declare (.+) @asm(\d+)\((.*)\)$", re.M)
+_REASON = re.compile(r"error: (.+)")
+
+
+def check_inline_assembly(device: ir.Module) -> None:
+    """Raise CompileError, at the user's line, for constraints that do not fit operands and results."""
+    found = list(_inline_assembly(device.operation))
+    if not found:
+        return
+    for result, number, operands in _DECLARATION.findall(to_llvm_ir(_declarations(found))):
+        _check(found[int(number)], result, operands)
+
+
+def _inline_assembly(operation: ir.Operation) -> Iterator[ir.Operation]:
+    """The operations within one."""
+    for region in operation.regions:
+        for block in region:
+            for op in block.operations:
+                if op.operation.name == _NAME:
+                    yield op.operation
+                yield from _inline_assembly(op.operation)
+
+
+def _declarations(found: list[ir.Operation]) -> ir.Module:
+    """A function with the operands and results of each: so MLIR says what LLVM's types of them are."""
+    module = ir.Module.create()
+    external = ir.Attribute.parse("#llvm.linkage<external>")
+    for number, op in enumerate(found):
+        result = op.results[0].type if len(op.results) else ir.Type.parse("!llvm.void")
+        operands = ", ".join(_in_function_type(operand.type) for operand in op.operands)
+        function = ir.Type.parse(f"!llvm.func<{_in_function_type(result)} ({operands})>")
+        attributes = {
+            "sym_name": ir.StringAttr.get(f"asm{number}"),
+            "function_type": ir.TypeAttr.get(function),
+            "linkage": external,
+        }
+        module.body.append(ir.Operation.create("llvm.func", attributes=attributes, regions=1))
+    return module
+
+
+def _in_function_type(type_: ir.Type) -> str:
+    return str(type_).removeprefix("!llvm.")
+
+
+def _check(op: ir.Operation, result: str, operands: str) -> None:
+    at = source_location(op.location)
+    constraints = ir.StringAttr(op.attributes["constraints"]).value
+    try:
+        check_constraints(constraints)
+    except CompileError as error:
+        raise error.located(at) from None
+    parameters = ", ".join(f"{type_} %{i}" for i, type_ in enumerate(_split(operands)))
+    call = f'call {result} asm sideeffect "", "{quoted(constraints)}"({parameters})'
+    message = parse_error(f"define void @k({parameters}) {{ {call} ret void }}")
+    if message:
+        reason = _REASON.search(message)
+        raise CompileError(
+            f"the constraints {constraints!r} of inline assembly: {reason[1] if reason else message}",
+            at=at,
+            hint=f"it has the operands ({operands}) and the result {result}; outputs (=v) come first, then inputs, "
+            "then clobbers (~{memory})",
+        )
+
+
+def _split(operands: str) -> list[str]:
+    """The types of a parameter list, which may have commas of their own."""
+    parts, depth = [""], 0
+    for character in operands:
+        depth += (character in "({[<") - (character in ")}]>")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
