@@ -33,7 +33,7 @@ def infer_atom_set_value(types: Sequence[Any], attributes: Attributes) -> list[A
     field = attributes.get("field")
     if field != "soffset" or not atom.op.has_soffset:
         raise LayoutError(f"{atom} has no value {field!r} to set", hint="a buffer copy has soffset")
-    require_same("atom_set_value", value, element_type("i32"))
+    require_same("atom.set_value", value, element_type("i32"))
     return [atom]
 
 
@@ -419,4 +419,6 @@ def check_copy_atom_call_ssa(types: Sequence[Any], results: Sequence[Any], attri
     if atom.op.passes_registers:
         return
     values = atom.op.bits // atom.value_bits
-    require_same("copy_atom_call_ssa", vector, ir.VectorType.get([values], element_type(memref.element)))
+    element = element_type(memref.element)
+    if values != 1 or vector != element:  # FlyDSL's passes write one value as a scalar
+        require_same("copy_atom_call_ssa", vector, ir.VectorType.get([values], element))

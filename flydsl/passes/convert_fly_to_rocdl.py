@@ -312,7 +312,7 @@ _CONVERSIONS: dict[str, Callable[[ir.Operation], None]] = {
     "make_int_tuple": _nothing,
     "make_layout": _nothing,
     "make_copy_atom": _nothing,
-    "atom_set_value": _nothing,
+    "atom.set_value": _nothing,
     "make_mma_atom": _nothing,
     "make_view": _nothing,
     "make_ptr": _make_ptr,
