@@ -323,25 +323,40 @@ def check_make_ptr(types: Sequence[Any], results: Sequence[Any], attributes: Att
 def allocated_elements(attributes: Attributes) -> int:
     """How many elements `make_ptr` allocates: `{dictAttrs = {allocSize = 4 : i64}}`."""
     given = attributes.get("dictAttrs")
-    names = [name for name in ("allocSize", "allocaSize") if isinstance(given, ir.DictAttr) and name in given]
-    size = given[names[0]] if names else None
+    names = ("allocSize", "allocaSize")  # the latter in later versions of FlyDSL
+    size = next((given[name] for name in names if name in given), None) if isinstance(given, ir.DictAttr) else None
     if not isinstance(size, ir.IntegerAttr) or size.value < 1:
         raise LayoutError("make_ptr to registers states {dictAttrs = {allocSize = <number of elements>}}")
     return int(size.value)
 
 
 def infer_comparison(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """A Boolean; the two tuples must be of one form."""
-    _require_one_form(types, *(operand.value for operand in types))
+    """A Boolean: whether each part of a tuple is less than, or equal to, the same part of another one."""
+    compared_parts(*(operand.value for operand in types))
     return [element_type("i1")]
 
 
-def _require_one_form(types: Sequence[Any], left: Any, right: Any) -> None:
+def infer_elem_less(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A Boolean, of tuples of numbers: strides along axes, such as `1E0`, have no order."""
+    for left, right in compared_parts(*(operand.value for operand in types)):
+        if isinstance(left, algebra.Basis) or isinstance(right, algebra.Basis):
+            raise LayoutError(f"{left} and {right} have no order")
+    return infer_comparison(types, attributes)
+
+
+def compared_parts(left: Any, right: Any) -> list[tuple[Any, Any]]:
+    """The leaves of two tuples in pairs. Raises LayoutError where the tuples are not of one form."""
+    left, right = single_leaf(left), single_leaf(right)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
-        for parts in zip(left, right, strict=True):
-            _require_one_form(types, *parts)
-    elif isinstance(left, tuple) or isinstance(right, tuple) or left is None or right is None:
-        raise LayoutError(f"{types[0]} and {types[1]} have no parts to compare one by one")
+        return [pair for parts in zip(left, right, strict=True) for pair in compared_parts(*parts)]
+    if any(isinstance(part, tuple) or part is None or _is_dynamic_basis(part) for part in (left, right)):
+        shown = " and ".join(map(algebra.to_text, (left, right)))
+        raise LayoutError(f"{shown} have no parts to compare one by one")
+    return [(left, right)]
+
+
+def _is_dynamic_basis(leaf: Any) -> bool:
+    return isinstance(leaf, algebra.Basis) and not isinstance(leaf.coefficient, int)
 
 
 def infer_decomposition(types: Sequence[Any], attributes: Attributes) -> list[Any]:

@@ -137,7 +137,7 @@ _STRUCTURE = [
     OpSpec("get_iter", (_TENSOR,), _one_of(lambda memref: memref.pointer)),
     OpSpec("get_layout", (_TENSOR,), _one_of(lambda memref: inference.algebra_type(memref.layout))),
     OpSpec("get_scalar", (_TUPLE,), inference.infer_get_scalar),
-    OpSpec("elem_less", (_TUPLE, _TUPLE), inference.infer_comparison),
+    OpSpec("elem_less", (_TUPLE, _TUPLE), inference.infer_elem_less),
     OpSpec("equal", (_TUPLE, _TUPLE), inference.infer_comparison),
     OpSpec("decomposition", (_TENSOR,), inference.infer_decomposition),
     OpSpec("slice", ((*_ANY_LAYOUT, MemRefType, IntTupleType), _TUPLE), inference.infer_slice, algebra=algebra.slice),

@@ -365,7 +365,7 @@ def split_top_level(text: str, separator: str = ",") -> Iterator[str]:
 
 
 def _parse_parts(parts: Iterable[str]) -> Iterator[FlyType]:
-    """The types in the parameter of a tiled copy or MMA, where FlyDSL also writes `<(1,4,1):(0,1,0)>` and `<[8|24]>`."""
+    """The types in the parameter of a tiled copy or MMA; FlyDSL also writes a layout as `<(1,4,1):(0,1,0)>` there."""
     for part in parts:
         mnemonic = "" if not part.startswith("<") else "!fly.tile" if part.startswith("<[") else "!fly.layout"
         yield parse_type(mnemonic + part)
