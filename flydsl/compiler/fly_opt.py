@@ -4,8 +4,27 @@
     fly-opt --canonicalize --pass-pipeline='gpu.module(cse)' - -o out.mlir < input.mlir
 
 Passes run in the order given. Every upstream pass can be named too. Reading and passes run in a forked process: where
-MLIR ends it, over a text that breaks an assertion in it, that is an error like any other.
-"""
+MLIR ends it, over a text that breaks an assertion in it, that is an error like any other; so is a pass that takes
+longer than `--time-limit`. Ctrl-C ends both processes.
+
+Text that FlyDSL has written is read, at every stage of its pipeline, and printed in the same form but for this:
+
+| FlyDSL prints | fly-opt prints | reason |
+|---|---|---|
+| `fly.make_int_tuple()` and `fly.make_layout` after fly-canonicalize | `fly.static : !fly.layout<...>` | one line, with the layout in it |
+| `!fly.ptr<f32,global>` in some types | `!fly.ptr<f32, global>` | one form for each type |
+| `copy_atom_call_ssa` of one value as `f32` | `vector<1xf32>` from our passes; `f32` stays | one rule for all widths |
+| `copy_atom_call_ssa` with the old value and a predicate | the call in an `scf.if` | what the lowering needs |
+| register tensors as one vector, `ub.poison` before its first store | a vector for each part that accesses divide, zeros | LLVM could conclude from poison that a path is never taken |
+| buffer pointers as `!llvm.struct<(ptr<8>, i32)>` | the resource; offsets go into each instruction | no struct to take apart |
+| `arith.index_cast` around constant offsets | an `i32` or `i64` constant | shorter |
+| `llvm.load` without, ours with alignment | `{alignment = 4 : i64}` | LLVM would assume a vector's own |
+| `rocdl.mfma ..., 0, 0, 0` (a later LLVM) | with constants `%c0_i32` | LLVM 22's form |
+
+`convert-fly-to-rocdl` on text that has calls on tensors, or tensors as arguments, lowers those first. Where FlyDSL's
+text states a type of which less is known than inference finds, such as `(?,?)` for `(1,0)`, it stays as it is written.
+Unsupported: `fly.get_leaves` with one result for each leaf, swizzles other than `S<...>`, coordinate tensors.
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -13,7 +32,9 @@ import argparse
 import linecache
 import os
 import re
+import signal
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,9 +50,11 @@ from flydsl.dialect.types import split_top_level
 from flydsl.errors import CompileError, FlyError, SourceLocation
 from flydsl.passes import PASSES
 
-_OPTIONS = ("help", "arch", "mlir-print-debuginfo")
+_OPTIONS = ("help", "arch", "mlir-print-debuginfo", "time-limit")
+_INTERRUPTED = 130  # a shell's exit status for a process that Ctrl-C has ended
 
 _STDERR = 2
+_LONGEST_LIMIT_S = 1e6
 _MARK = "fly-opt is at step "
 _READING = -1
 _WORDS = re.compile(r"Assertion [`'](?P<assertion>.+)' failed|LLVM ERROR: (?P<error>.+)")
@@ -39,13 +62,14 @@ _MOST_WORDS = 300  # characters of what MLIR said at its end
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command. Returns the exit status: 0, or 1 after printing an error to stderr."""
+    """The command. Returns the exit status: 0, 1 after printing an error to stderr, or 130 after Ctrl-C."""
     steps, rest = _split(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(rest)
     try:
         text = sys.stdin.read() if options.input == "-" else Path(options.input).read_text(encoding="utf-8")
         name = "<stdin>" if options.input == "-" else options.input
-        result = run(text, steps, get_arch(options.arch), locations=options.mlir_print_debuginfo, name=name)
+        arch, limit_s = get_arch(options.arch), options.time_limit
+        result = run(text, steps, arch, locations=options.mlir_print_debuginfo, name=name, time_limit_s=limit_s)
         if options.output == "-":
             print(result)
         else:
@@ -53,16 +77,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (FlyError, OSError, UnicodeDecodeError) as error:
         print(f"fly-opt: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     return 0
 
 
 def run(
-    text: str, steps: Sequence[str], arch: Arch = DEFAULT_ARCH, *, locations: bool = False, name: str = "<mlir>"
+    text: str,
+    steps: Sequence[str],
+    arch: Arch = DEFAULT_ARCH,
+    *,
+    locations: bool = False,
+    name: str = "<mlir>",
+    time_limit_s: float | None = None,
 ) -> str:
     """The module in `text` after the passes, as text. Raises CompileError, with the place in the text.
 
     steps: names of passes, or pipelines in MLIR's syntax. They run in a forked process, so that a pass of yours
-    leaves nothing behind in this one. name: what errors call the text.
+    leaves nothing behind in this one. name: what errors call the text. time_limit_s: after which reading and passes are
+    ended, with an error that names the step.
 
     >>> print(run("func.func @f() { %0 = fly.static : !fly.layout<4:1> return }", ["fly-canonicalize"]))
     module {
@@ -74,15 +107,26 @@ def run(
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)  # for the excerpts of errors
     passes = [part for step in steps for part in split_top_level(_unwrapped(step))]
     context()  # made here, once
+    started_s = time.monotonic()
     try:
-        result, _ = run_isolated(lambda: _outcome(text, passes, arch, locations), lock=lock)
+        result, _ = run_isolated(lambda: _limited(text, passes, arch, locations, time_limit_s), lock=lock)
     except ProcessEndedError as error:
+        if time_limit_s is not None and time.monotonic() - started_s >= time_limit_s:
+            raise _too_long(error.output, passes, time_limit_s) from None
         raise _ended(error.output, text, passes, name) from None
     if isinstance(result, FlyError):
         if result.at is not None and result.at.file == TEXT:
             result.at = SourceLocation(name, result.at.line, result.at.column, result.at.end_column)
         raise result
     return result
+
+
+def _limited(text: str, passes: Sequence[str], arch: Arch, locations: bool, limit_s: float | None) -> str | FlyError:
+    """`_outcome`, or the end of the process where it takes longer."""
+    if limit_s is not None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # in C++ too: no handler of Python's would run there
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
+    return _outcome(text, passes, arch, locations)
 
 
 def _outcome(text: str, passes: Sequence[str], arch: Arch, locations: bool) -> str | FlyError:
@@ -113,9 +157,7 @@ def _mark(step: int) -> None:
 
 def _ended(output: str, text: str, passes: Sequence[str], name: str) -> CompileError:
     """The error for a process that MLIR ended, from what it wrote to stderr."""
-    *_, last = output.rpartition(_MARK)
-    number, _, said = last.partition("\n")
-    step = int(number) if number.lstrip("-").isdigit() else _READING
+    step, said = _reached(output)
     match = _WORDS.search(said)
     words = (match["assertion"] or match["error"]) if match else said.strip()
     what = f"MLIR ended its process: {words[:_MOST_WORDS] or 'it crashed without a word'}"
@@ -125,6 +167,20 @@ def _ended(output: str, text: str, passes: Sequence[str], name: str) -> CompileE
         )
     line = _line_that_ends_the_process(text)
     return CompileError(f"reading the text: {what}", at=SourceLocation(name, line), hint="correct this line")
+
+
+def _too_long(output: str, passes: Sequence[str], limit_s: float) -> CompileError:
+    """The error for a process that its time limit has ended."""
+    step, _ = _reached(output)
+    what = "reading the text" if step == _READING else passes[step]
+    return CompileError(f"{what}: it did not end within {limit_s:g} s", hint="a longer --time-limit, or none")
+
+
+def _reached(output: str) -> tuple[int, str]:
+    """The step that a process was at when it ended, and what it wrote to stderr after it began."""
+    *_, last = output.rpartition(_MARK)
+    number, _, said = last.partition("\n")
+    return int(number) if number.lstrip("-").isdigit() else _READING, said
 
 
 def _line_that_ends_the_process(text: str) -> int:
@@ -190,8 +246,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("input", help="the file to read, - for stdin")
     parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="the file to write (default: stdout)")
     parser.add_argument("--arch", default=DEFAULT_ARCH.name, help=f"target architecture (default: {DEFAULT_ARCH.name})")
+    parser.add_argument(
+        "--time-limit", type=_seconds, metavar="SECONDS", help="end reading and passes after this time (default: none)"
+    )
     parser.add_argument("--mlir-print-debuginfo", action="store_true", help="print the location of every operation")
     return parser
+
+
+def _seconds(text: str) -> float:
+    """A time limit; argparse turns a ValueError into its message."""
+    value = float(text)
+    if not 0 < value < _LONGEST_LIMIT_S:
+        raise ValueError(text)
+    return value
 
 
 def _summary(name: str) -> str:

@@ -43,13 +43,16 @@ Check = Callable[[Sequence[Any], Sequence[Any], Attributes], None]
 
 
 def mode_arguments(attributes: Attributes) -> list[Any]:
-    """The static arguments of an algebra operation (modes, bit widths), in the order of its Python signature."""
+    """The static arguments of an algebra operation (modes, bit widths), in the order of its Python signature.
+
+    FlyDSL names them: `mode` of get, `begin` and `end` of take and group.
+    """
     arguments: list[Any] = []
     if "indices" in attributes:
         arguments.append(list(attributes["indices"]))
-    if "args" in attributes:
-        arguments.extend(attributes["args"])
-    return arguments
+    for name in ("args", "mode"):
+        arguments.extend(attributes.get(name, ()))
+    return arguments + [attributes[name] for name in ("begin", "end") if name in attributes]
 
 
 def algebra_value(fly: Any) -> Any:
@@ -75,7 +78,7 @@ def algebra_type(value: Any, like: Any = None) -> FlyType:
         return ComposedLayoutType(value)
     if isinstance(value, algebra.Tile):
         return TileType(value)
-    return IntTupleType(value)
+    return SwizzleType(value) if isinstance(value, algebra.Swizzle) else IntTupleType(value)
 
 
 def infer_algebra(function: Callable[..., Any], keeps_tensor: bool) -> Infer:
@@ -120,9 +123,16 @@ def leaf_type(leaf: Any) -> ir.Type:
     return element_type("i64" if isinstance(leaf, algebra.Dynamic) and leaf.width == 64 else "i32")
 
 
+def single_leaf(value: Any) -> Any:
+    """What parentheses around one thing hold: `((5))` is 5."""
+    while isinstance(value, tuple) and len(value) == 1:
+        value = value[0]
+    return value
+
+
 def infer_get_scalar(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """The integer type of a tuple that is one integer."""
-    leaf = types[0].value
+    leaf = single_leaf(types[0].value)
     if not isinstance(leaf, int | algebra.Dynamic):
         raise LayoutError(f"get_scalar of {types[0]}: only a single integer is a scalar", hint="take a mode with get")
     return [leaf_type(leaf)]
@@ -153,13 +163,27 @@ def check_recast_iter(types: Sequence[Any], results: Sequence[Any], attributes: 
 
 def infer_alloca(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A register tensor; its size must be known."""
+    if not isinstance(types[0], LayoutType):
+        raise LayoutError(f"a register tensor with {types[0]}, where a layout belongs")
     memref = MemRefType(attributes.get("element", ""), "register", types[0].layout)
+    _check_alloca(memref)
+    return [memref]
+
+
+def check_alloca(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """`memref.alloca` states the register tensor, which has the operand's layout."""
+    (result,) = results
+    if result.space != "register" or result.layout != types[0].layout:
+        raise LayoutError(f"memref.alloca of {types[0]} gives no {result}")
+    _check_alloca(result)
+
+
+def _check_alloca(memref: MemRefType) -> None:
     stored_element(memref.element)
     register_elements(memref)
     reached = algebra.cosize(memref.layout)
     assert isinstance(reached, int), "the layout is static"
     _require_room(memref, reached)
-    return [memref]
 
 
 # A thread has 512 registers of 4 bytes; somewhat more is spilled, and much more takes LLVM minutes.
@@ -299,10 +323,56 @@ def check_make_ptr(types: Sequence[Any], results: Sequence[Any], attributes: Att
 def allocated_elements(attributes: Attributes) -> int:
     """How many elements `make_ptr` allocates: `{dictAttrs = {allocSize = 4 : i64}}`."""
     given = attributes.get("dictAttrs")
-    size = given["allocSize"] if isinstance(given, ir.DictAttr) and "allocSize" in given else None
+    names = ("allocSize", "allocaSize")  # the latter in later versions of FlyDSL
+    size = next((given[name] for name in names if name in given), None) if isinstance(given, ir.DictAttr) else None
     if not isinstance(size, ir.IntegerAttr) or size.value < 1:
         raise LayoutError("make_ptr to registers states {dictAttrs = {allocSize = <number of elements>}}")
     return int(size.value)
+
+
+def infer_comparison(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A Boolean: whether each part of a tuple is less than, or equal to, the same part of another one."""
+    compared_parts(*(operand.value for operand in types))
+    return [element_type("i1")]
+
+
+def infer_elem_less(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """A Boolean, of tuples of numbers: strides along axes, such as `1E0`, have no order."""
+    for left, right in compared_parts(*(operand.value for operand in types)):
+        if isinstance(left, algebra.Basis) or isinstance(right, algebra.Basis):
+            raise LayoutError(f"{left} and {right} have no order")
+    return infer_comparison(types, attributes)
+
+
+def compared_parts(left: Any, right: Any) -> list[tuple[Any, Any]]:
+    """The leaves of two tuples in pairs. Raises LayoutError where the tuples are not of one form."""
+    left, right = single_leaf(left), single_leaf(right)
+    if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
+        return [pair for parts in zip(left, right, strict=True) for pair in compared_parts(*parts)]
+    if any(isinstance(part, tuple) or part is None or _is_dynamic_basis(part) for part in (left, right)):
+        shown = " and ".join(map(algebra.to_text, (left, right)))
+        raise LayoutError(f"{shown} have no parts to compare one by one")
+    return [(left, right)]
+
+
+def _is_dynamic_basis(leaf: Any) -> bool:
+    return isinstance(leaf, algebra.Basis) and not isinstance(leaf.coefficient, int)
+
+
+def infer_decomposition(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The tensor of the layout that a composed layout applies first, without the functions after it.
+
+    Those move the pointer to what they give for its first element; a swizzle cannot be left off so.
+    """
+    (memref,) = types
+    layout = memref.layout
+    while isinstance(layout, algebra.ComposedLayout):
+        inner, _, layout = algebra.composed_parts(layout)
+        if isinstance(inner, algebra.Swizzle):
+            raise LayoutError(
+                f"unsupported: decomposition of {memref}", hint="only layouts can be left off, no swizzle"
+            )
+    return [memref.with_layout(layout)]
 
 
 def check_ptr_load(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:

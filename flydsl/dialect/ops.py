@@ -125,7 +125,8 @@ _ON_LAYOUTS_AND_TUPLES = {
     "int_tuple_div": 2, "int_tuple_mod": 2, "int_tuple_product": 1, "int_tuple_product_each": 1,
     "int_tuple_product_like": 2, "ceil_div": 2, "shape_div": 2, "get_leaves": 1, "make_layout_like": 1,
     "make_fragment_layout_like": 1, "make_ordered_layout": 2, "make_identity_layout": 1, "tile_to_shape": 3,
-    "make_composed_layout": 3, "apply_swizzle": 2,
+    "make_composed_layout": 3, "apply_swizzle": 2, "composed_get_inner": 1, "composed_get_offset": 1,
+    "composed_get_outer": 1,
 }  # fmt: skip
 _LAST_IS_OPTIONAL = {"coalesce", "complement", "tile_to_shape"}
 
@@ -142,6 +143,9 @@ _STRUCTURE = [
     OpSpec("get_iter", (_TENSOR,), _one_of(lambda memref: memref.pointer)),
     OpSpec("get_layout", (_TENSOR,), _one_of(lambda memref: inference.algebra_type(memref.layout))),
     OpSpec("get_scalar", (_TUPLE,), inference.infer_get_scalar),
+    OpSpec("elem_less", (_TUPLE, _TUPLE), inference.infer_elem_less),
+    OpSpec("equal", (_TUPLE, _TUPLE), inference.infer_comparison),
+    OpSpec("decomposition", (_TENSOR,), inference.infer_decomposition),
     OpSpec("slice", ((*_ANY_LAYOUT, MemRefType, IntTupleType), _TUPLE), inference.infer_slice, algebra=algebra.slice),
 ]
 
@@ -157,7 +161,7 @@ _MEMORY = [
     OpSpec("add_offset", (_POINTER, _TUPLE), inference.infer_add_offset),
     OpSpec("recast_iter", (_POINTER,), gives=(_POINTER,), check=inference.check_recast_iter),
     OpSpec("get_dyn_shared", (), lambda types, attributes: [inference.DYNAMIC_SHARED]),
-    OpSpec("memref.alloca", (_LAYOUT,), inference.infer_alloca, effect=Effect.ALLOCATE),
+    OpSpec("memref.alloca", (_LAYOUT,), gives=(_TENSOR,), check=inference.check_alloca, effect=Effect.ALLOCATE),
     OpSpec("memref.load", (_TENSOR, _TUPLE), inference.infer_load, effect=Effect.READ),
     OpSpec("memref.store", (None, _TENSOR, _TUPLE), inference.infer_store, effect=Effect.WRITE),
     OpSpec("memref.load_vec", (_TENSOR,), inference.infer_load_vec, effect=Effect.READ),
@@ -168,7 +172,7 @@ _MEMORY = [
 
 _ATOMS = [
     OpSpec("make_copy_atom", gives=(_ATOM,), check=atom_inference.check_make_copy_atom),
-    OpSpec("atom_set_value", (_ATOM, None), atom_inference.infer_atom_set_value),
+    OpSpec("atom.set_value", (_ATOM, None), atom_inference.infer_atom_set_value),
     OpSpec(
         "copy_atom_call",
         (_ATOM, _TENSOR, _TENSOR, _TENSOR),

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar, TypeAlias
@@ -287,7 +287,7 @@ class TiledCopyType(FlyType):
 
     @classmethod
     def parse_body(cls, body: str) -> TiledCopyType:
-        atom, layout, tile = map(parse_type, _split(body, 3))
+        atom, layout, tile = _parse_parts(_split(body, 3))
         if not (isinstance(atom, CopyAtomType) and isinstance(layout, LayoutType) and isinstance(tile, TileType)):
             raise CompileError(f"{body!r}: a tiled copy is made of a copy atom, a layout and a tile")
         return cls(TiledCopy(atom.op, atom.value_bits, layout.layout, tile.tile))
@@ -330,7 +330,7 @@ class TiledMmaType(FlyType):
 
     @classmethod
     def parse_body(cls, body: str) -> TiledMmaType:
-        atom, layout, *tiles = map(parse_type, split_top_level(body))
+        atom, layout, *tiles = _parse_parts(split_top_level(body))
         if isinstance(atom, MmaAtomType) and isinstance(layout, LayoutType) and len(tiles) < 2:
             tile = tiles[0] if tiles else None
             if isinstance(tile, TileType | None):
@@ -362,6 +362,13 @@ def split_top_level(text: str, separator: str = ",") -> Iterator[str]:
     yield text[start:].strip()
 
 
+def _parse_parts(parts: Iterable[str]) -> Iterator[FlyType]:
+    """The types in the parameter of a tiled copy or MMA; FlyDSL also writes a layout as `<(1,4,1):(0,1,0)>` there."""
+    for part in parts:
+        mnemonic = "" if not part.startswith("<") else "!fly.tile" if part.startswith("<[") else "!fly.layout"
+        yield parse_type(mnemonic + part)
+
+
 def _parse(text: str, kind: Any, what: str) -> Any:
     value = algebra.parse(text)
     if not isinstance(value, kind):
@@ -375,7 +382,12 @@ def _checked_element(name: str) -> str:
 
 
 def _checked_space(name: str) -> str:
-    """An address space; other dialects' are attributes, such as `#fly_rocdl.buffer_desc`."""
+    """An address space; other dialects' are attributes, such as `#fly_rocdl.buffer_desc`.
+
+    Later versions of FlyDSL write that one as `buffer_desc`.
+    """
+    if name == "buffer_desc":
+        return BUFFER
     if name not in ADDRESS_SPACES and not name.startswith("#"):
         raise CompileError(f"{name!r} is not an address space", hint=f"known: {', '.join(ADDRESS_SPACES)}")
     return name
@@ -433,7 +445,7 @@ def dynamic_leaves(value: Any) -> list[algebra.Dynamic]:
     if isinstance(value, algebra.Layout):
         return dynamic_leaves(value.shape) + dynamic_leaves(value.stride)
     if isinstance(value, algebra.ComposedLayout):
-        return [leaf for part in (value.inner, value.offset, value.outer) for leaf in dynamic_leaves(part)]
+        return [leaf for part in algebra.composed_parts(value) for leaf in dynamic_leaves(part)]
     if isinstance(value, tuple):
         return [leaf for item in value for leaf in dynamic_leaves(item)]
     return [value] if isinstance(value, algebra.Dynamic) else []
@@ -460,7 +472,7 @@ def erase_values(value: Any) -> Any:
     if isinstance(value, algebra.Layout):
         return algebra.make_layout(erase_values(value.shape), erase_values(value.stride))
     if isinstance(value, algebra.ComposedLayout):
-        return algebra.make_composed_layout(*map(erase_values, (value.inner, value.offset, value.outer)))
+        return algebra.make_composed_layout(*map(erase_values, algebra.composed_parts(value)))
     if isinstance(value, tuple):
         return tuple(map(erase_values, value))
     return algebra.Dynamic(value.width, value.divisibility) if isinstance(value, algebra.Dynamic) else value

@@ -51,7 +51,7 @@ class CopyAtom(StaticFlyValue):
     def operand(self) -> ir.Value:
         value = emit_fly("make_copy_atom", results=[self.type], attributes={"valBits": self.type.value_bits}).result
         for field, number in self.values.items():
-            value = emit_fly("atom_set_value", [value, Int32(number).ir_value()], attributes={"field": field}).result
+            value = emit_fly("atom.set_value", [value, Int32(number).ir_value()], attributes={"field": field}).result
         return value
 
 

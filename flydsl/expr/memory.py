@@ -10,7 +10,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.inference import register_elements
+from flydsl.dialect.inference import infer_alloca, register_elements
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import ADDRESS_SPACES, MemRefType, PointerType, fly_type, is_static
 from flydsl.errors import ArgumentError, TraceError
@@ -287,7 +287,9 @@ def memref_alloca(layout: Any, dtype: Any) -> Tensor:
     if isinstance(layout, MemRefType):
         layout, dtype = dtype, _register_element(layout, dtype)
     element = require_numeric("memref_alloca", dtype).memory_name
-    return Tensor(emit_fly("memref.alloca", [as_operand(layout)], attributes={"element": element}).result)
+    operand = as_operand(layout)
+    (kind,) = located(infer_alloca, [fly_type(operand.type)], {"element": element})
+    return Tensor(emit_fly("memref.alloca", [operand], results=[kind]).result)
 
 
 def _register_element(kind: MemRefType, layout: Any) -> type[Numeric]:

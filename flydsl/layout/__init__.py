@@ -47,7 +47,18 @@ from flydsl.layout.int_tuple import (
     shape_div,
 )
 from flydsl.layout.inverse import left_inverse, right_inverse
-from flydsl.layout.layout import ComposedLayout, Layout, crd2idx, make_composed_layout, make_layout, slice
+from flydsl.layout.layout import (
+    ComposedLayout,
+    Layout,
+    composed_get_inner,
+    composed_get_offset,
+    composed_get_outer,
+    composed_parts,
+    crd2idx,
+    make_composed_layout,
+    make_layout,
+    slice,
+)
 from flydsl.layout.leaf import Basis, Dynamic, is_static
 from flydsl.layout.measure import cosize, depth, get_shape, get_stride, rank, size
 from flydsl.layout.modes import append, get, get_, group, prepend, select, take
@@ -83,6 +94,10 @@ __all__ = [
     "ceil_div",
     "coalesce",
     "complement",
+    "composed_get_inner",
+    "composed_get_offset",
+    "composed_get_outer",
+    "composed_parts",
     "composition",
     "cosize",
     "crd2idx",

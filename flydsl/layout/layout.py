@@ -179,7 +179,9 @@ def crd2idx(coord: object, layout: AnyLayout) -> Any:
     return present(_index_at(coord, as_layout(layout)))
 
 
-def _index_at(coord: Any, layout: Layout) -> Any:
+def _index_at(coord: Any, layout: Layout | Swizzle) -> Any:
+    if isinstance(layout, Swizzle):
+        return layout(coord)
     if isinstance(coord, (tuple, list)):
         return index_of(coord, layout.shape, layout.stride)
     return index_or_coordinate(counted_sum(number(coord), *layout.flat_modes()), layout.stride)
@@ -194,16 +196,19 @@ class ComposedLayout(Value):
     S<2,1,3> o 43 o 16:1
     >>> ComposedLayout(Swizzle(2, 1, 3), 43, Layout(16, 1))(0)
     47
+
+    Several functions in a row, `a o m o [b o n o outer]`, are held as `(a o m o b) o n o outer`, so that `outer` is a
+    layout always; there, `inner` is itself a composed one, from indices to indices.
     """
 
     __slots__ = ("inner", "offset", "outer")
     fields = ("inner", "offset", "outer")
 
-    inner: Swizzle | Layout
+    inner: Swizzle | Layout | ComposedLayout
     offset: Leaf
     outer: Layout
 
-    def __new__(cls, inner: Swizzle | Layout, offset: Leaf, outer: Layout) -> ComposedLayout:
+    def __new__(cls, inner: Swizzle | AnyLayout, offset: Leaf, outer: AnyLayout) -> ComposedLayout:
         return make_composed_layout(inner, offset, outer)
 
     @property
@@ -212,7 +217,8 @@ class ComposedLayout(Value):
         return self.outer.shape
 
     def __str__(self) -> str:
-        return f"{self.inner} o {to_text(self.offset)} o {self.outer}"
+        inner, offset, rest = composed_parts(self)
+        return f"{inner} o {to_text(offset)} o {f'[{rest}]' if isinstance(rest, ComposedLayout) else rest}"
 
     def __call__(self, *coord: object) -> Any:
         """The index at a coordinate: `layout(i, j)` or `layout((i, j))`, or `layout(n)` to count coordinates."""
@@ -227,22 +233,33 @@ AnyLayout: TypeAlias = Layout | ComposedLayout
 
 
 @operation
-def make_composed_layout(inner: Swizzle | Layout, offset: Any, outer: Layout | None = None) -> ComposedLayout:
+def make_composed_layout(inner: Swizzle | AnyLayout, offset: Any, outer: AnyLayout | None = None) -> ComposedLayout:
     """The function c -> inner(offset + outer(c)). With two arguments, the inner and the outer one, the offset is 0.
 
     >>> make_composed_layout(Swizzle(3, 3, 3), make_layout((8, 64), (64, 1)))
     S<3,3,3> o 0 o (8,64):(64,1)
+    >>> make_composed_layout(Layout(32, 2), 5, ComposedLayout(Layout(32, 3), 7, Layout(8, 1)))
+    32:2 o 5 o [32:3 o 7 o 8:1]
     """
     if outer is None:
         offset, outer = 0, offset
-    if not isinstance(inner, (Swizzle, Layout)):
+    if not isinstance(inner, (Swizzle, Layout, ComposedLayout)):
         raise Inadmissible(f"the inner function must be a swizzle or a layout, not {shown(inner)}")
     if type(offset) is not int and not isinstance(offset, Dynamic):
         raise Inadmissible(f"{shown(offset)} is no offset")
+    if type(outer) is ComposedLayout:
+        return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
     if type(outer) is not Layout:
         raise Inadmissible(f"the outer function must be a layout, not {shown(outer)}")
     if any(isinstance(d, Basis) for d in leaves(outer.stride)):
         raise Inadmissible("the outer layout gives coordinates, not indices")
+    return _composed(inner, offset, outer)
+
+
+def _composed(inner: Swizzle | AnyLayout, offset: Leaf, outer: Swizzle | AnyLayout) -> ComposedLayout:
+    """The two functions one after the other; of several in a row the outer one of all is a layout or swizzle."""
+    if type(outer) is ComposedLayout:
+        return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
     composed = object.__new__(ComposedLayout)
     for name, value in zip(ComposedLayout.fields, (inner, offset, outer), strict=True):
         object.__setattr__(composed, name, value)
@@ -290,6 +307,54 @@ def part_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
     strides: list[AnyTuple] = []
     index = split(coord, layout.shape, layout.stride, shapes, strides)
     return trusted(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.stride)
+
+
+def composed_parts(layout: ComposedLayout) -> tuple[Swizzle | Layout, Leaf, AnyLayout]:
+    """The function that is applied last, the offset before it, and all that comes before.
+
+    >>> composed_parts(make_composed_layout(Layout(32, 2), 5, ComposedLayout(Layout(32, 3), 7, Layout(8, 1))))
+    (32:2, 5, 32:3 o 7 o 8:1)
+    """
+    if not isinstance(layout.inner, ComposedLayout):
+        return layout.inner, layout.offset, layout.outer
+    last, offset, middle = composed_parts(layout.inner)
+    return last, offset, _composed(middle, layout.offset, layout.outer)
+
+
+@operation
+def composed_get_inner(layout: ComposedLayout) -> Swizzle | Layout:
+    """The function that a composed layout applies last.
+
+    >>> composed_get_inner(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
+    S<3,3,3>
+    """
+    return composed_parts(_as_composed(layout))[0]
+
+
+@operation
+def composed_get_offset(layout: ComposedLayout) -> Leaf:
+    """What a composed layout adds to the index before it applies its inner function.
+
+    >>> composed_get_offset(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
+    4
+    """
+    return composed_parts(_as_composed(layout))[1]
+
+
+@operation
+def composed_get_outer(layout: ComposedLayout) -> AnyLayout:
+    """The layout that a composed layout applies first.
+
+    >>> composed_get_outer(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
+    8:1
+    """
+    return composed_parts(_as_composed(layout))[2]
+
+
+def _as_composed(value: object) -> ComposedLayout:
+    if type(value) is not ComposedLayout:
+        raise Inadmissible(f"{shown(value)} is no composed layout")
+    return value
 
 
 def layout_operation(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Reading the notation of the DSL: `parse(str(x)) == x` for every value of the algebra.
 
 value    := composed | layout | tuple | tile | swizzle
-composed := (swizzle | layout) "o" leaf "o" layout
+composed := (swizzle | layout) "o" leaf "o" (layout | "[" composed "]")
 layout   := tuple ":" tuple
 tuple    := leaf | "(" [tuple ("," tuple)*] ")"
 leaf     := number ("E" digits)* | "*"
@@ -95,7 +95,17 @@ class _Reader:
             return first
         offset = self.number()
         self.expect("o")
-        return ComposedLayout(first, offset, self.tuple_or_layout())
+        return ComposedLayout(
+            first, offset, self.composed_in_brackets() if self.peek() == "[" else self.tuple_or_layout()
+        )
+
+    def composed_in_brackets(self) -> Any:
+        self.expect("[")
+        self.nested()
+        value = self.value()
+        self.depth -= 1
+        self.expect("]")
+        return value
 
     def tuple_or_layout(self) -> Any:
         shape = self.tuple()

@@ -4,6 +4,8 @@ After it no fly operation or type is left. It also lowers what upstream has no i
 for: `math` operations (`math_functions`), conversions of floats below 16 bits (`narrow_floats`), shifts by the width or
 more (`shifts`), `gpu.block_dim` and `gpu.grid_dim`, to constants where the launch is static, else to loads from the
 hidden kernel arguments.
+
+On a module to which earlier passes have something left to do, they run first: signatures, layouts, atom calls.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
-from flydsl.dialect.types import PointerType, fly_type
+from flydsl.dialect.types import IntTupleType, LayoutType, MemRefType, PointerType, fly_type
 from flydsl.errors import CompileError
+from flydsl.passes import fly_convert_atom_call_to_ssa_form, fly_layout_lowering, fly_rewrite_func_signature
 from flydsl.passes.rewriting import (
     constant,
     create,
@@ -44,11 +47,15 @@ _HIDDEN = {
     "block_dim": {"x": (12, 16), "y": (14, 16), "z": (16, 16)},
 }
 _CONSTANT_SPACE = 4
-_DYNAMIC_SHARED = "__dynamic_shared_memory"
+_DYNAMIC_SHARED = "__dynamic_shared__"
+_PASSED_IN_PARTS = (MemRefType, LayoutType, IntTupleType)  # by fly-rewrite-func-signature
 
 
 def apply(module: ir.Operation, arch: Arch) -> None:
     """Convert every function of a module."""
+    if _is_higher(module):
+        for earlier in (fly_rewrite_func_signature, fly_layout_lowering, fly_convert_atom_call_to_ssa_form):
+            earlier.apply(module, arch)
     buffers.require_known_resources(module, arch)
     matrix.require_supported(module, arch)
     copy_support.require_supported(module, arch)
@@ -60,11 +67,31 @@ def apply(module: ir.Operation, arch: Arch) -> None:
             if isinstance(kind, PointerType):
                 argument.set_type(pointer_type(kind))
         update_function_type(function)
+        _convert_results(function)
         _convert_body(function)
         math_functions.expand(function)
         narrow_floats.expand(function, arch)
         shifts.expand(function)
     _require_no_fly_types(module)
+
+
+def _is_higher(module: ir.Operation) -> bool:
+    """Whether there are tensors at the edges of functions, or operations that an earlier pass lowers."""
+    arguments = (argument for function in functions(module) for argument in entry_block(function).arguments)
+    return any(isinstance(fly_type(argument.type), _PASSED_IN_PARTS) for argument in arguments) or any(
+        fly_name(op) not in _CONVERSIONS for op in operations(module) if fly_name(op)
+    )
+
+
+def _convert_results(function: ir.Operation) -> None:
+    """Pointers that a function returns."""
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    kinds = [fly_type(result) for result in old.results]
+    results = [
+        pointer_type(kind) if isinstance(kind, PointerType) else result
+        for kind, result in zip(kinds, old.results, strict=True)
+    ]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(old.inputs, results))
 
 
 def _require_no_fly_types(module: ir.Operation) -> None:
@@ -332,7 +359,7 @@ _CONVERSIONS: dict[str, Callable[[ir.Operation], None]] = {
     "make_int_tuple": _nothing,
     "make_layout": _nothing,
     "make_copy_atom": _nothing,
-    "atom_set_value": _nothing,
+    "atom.set_value": _nothing,
     "make_mma_atom": _nothing,
     "make_view": _nothing,
     "make_ptr": _make_ptr,

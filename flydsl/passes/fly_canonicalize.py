@@ -10,7 +10,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, fly_type, is_static
+from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, SwizzleType, fly_type, is_static
 from flydsl.passes.rewriting import create_fly, defining_op, erase_dead, fly_name, is_pure, replace
 
 name = "fly-canonicalize"
@@ -41,6 +41,8 @@ def _visit(block: ir.Block, known: dict[Any, ir.Operation]) -> None:
 def _fold(op: ir.Operation) -> bool:
     """Replace an operation by what it is known to give. True if the operation is gone."""
     operation = fly_name(op)
+    if operation == "make_int_tuple" and "role" in op.attributes:
+        del op.attributes["role"]  # a shape, stride or coordinate is an int tuple like others
     if operation in ("get_iter", "get_layout"):
         view = defining_op(op.operands[0])
         if view is not None and fly_name(view) == "make_view":
@@ -59,7 +61,7 @@ def _fold(op: ir.Operation) -> bool:
 def _is_static(kind: Any) -> bool:
     if isinstance(kind, LayoutType | ComposedLayoutType):
         return is_static(kind.layout)
-    return isinstance(kind, IntTupleType) and is_static(kind.value)
+    return isinstance(kind, SwizzleType) or (isinstance(kind, IntTupleType) and is_static(kind.value))
 
 
 def _merge(op: ir.Operation, known: dict[Any, ir.Operation]) -> None:

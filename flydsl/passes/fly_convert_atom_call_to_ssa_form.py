@@ -11,7 +11,8 @@
       %r = fly.mma_atom_call_ssa(%atom, %a_value, %b_value, %c_value)
       fly.ptr.store(%r, %d_ptr)
 
-A copy between two memories loads and then stores, unless one instruction does both (`BufferCopyLDS`).
+A copy between two memories loads and then stores, unless one instruction does both (`BufferCopyLDS`). A copy with a
+predicate becomes one inside of an `scf.if`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,20 @@ def _mma(op: ir.Operation) -> None:
 
 
 def _copy(op: ir.Operation) -> None:
-    atom, source, target = op.operands
+    """The copy; with a predicate, which FlyDSL's fly-layout-lowering leaves as an operand, under it."""
+    atom, source, target, *predicates = op.operands
+    if not predicates:
+        _copy_always(op, atom, source, target)
+        return
+    i1 = element_type("i1")
+    condition = create_fly("ptr.load", [_pointer(predicates[0])], op.location, results=[i1]).result
+    branch = ir.Operation.create("scf.if", [], [condition], regions=2, loc=op.location)
+    with ir.InsertionPoint(ir.Block.create_at_start(branch.regions[0], [])):
+        _copy_always(op, atom, source, target)
+        ir.Operation.create("scf.yield", loc=op.location)
+
+
+def _copy_always(op: ir.Operation, atom: ir.Value, source: ir.Value, target: ir.Value) -> None:
     kind = fly_type(atom.type)
     if kind.op.passes_registers:
         create_fly("copy_atom_call_ssa", [atom, source, target], op.location, results=[])

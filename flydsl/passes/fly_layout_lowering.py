@@ -11,6 +11,7 @@ left over are pointers, and views with static layouts at the copies:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,12 +31,21 @@ from flydsl.dialect.atom_inference import (
     partitioned,
 )
 from flydsl.dialect.elements import element_type
-from flydsl.dialect.inference import algebra_value, mode_arguments, register_elements
+from flydsl.dialect.inference import (
+    algebra_type,
+    algebra_value,
+    compared_parts,
+    mode_arguments,
+    register_elements,
+    single_leaf,
+)
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, attributes_of
+from flydsl.dialect.stated import as_stated
 from flydsl.dialect.types import (
     AnyLayout,
     ComposedLayoutType,
+    FlyType,
     IntTupleType,
     LayoutType,
     MemRefType,
@@ -49,7 +59,7 @@ from flydsl.dialect.types import (
     with_leaves,
 )
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, functions, operations
+from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions, operations
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
 
 name = "fly-layout-lowering"
@@ -117,21 +127,54 @@ class _Lowering:
         source = self.of(op.operands[0])
         if operation == "slice":
             self.meaning[op.result] = self._slice(source, self.of(op.operands[1]))
+            self._give_back(op)
             return
         function = OPS[operation].algebra
         assert function is not None
         operands = [self.layout_of(value) for value in op.operands]
         result = function(*operands, *mode_arguments(attributes_of(op)))
         kind = fly_type(op.result.type)
+        result = as_stated(result, algebra_value(kind))
         if isinstance(kind, MemRefType):
             result = _Tensor(kind, source.pointer, source.offset, result)
         self.meaning[op.result] = result
+        self._give_back(op)
 
     def _slice(self, source: Any, coordinate: Any) -> Any:
         if not isinstance(source, _Tensor):
             return algebra.slice(source, coordinate)
         layout, offset = algebra.slice_and_offset(coordinate, source.layout)
         return _Tensor(source.kind, source.pointer, source.offset + offset, layout)
+
+    # --- values for others --------------------------------------------------------------------------------------------
+
+    def _give_back(self, op: ir.Operation) -> None:
+        """Build the result again where an operation of another dialect, such as a function's return, takes it."""
+        users = [use for use in op.result.uses if not fly_name(use.owner.operation)]
+        if users:
+            value = self._built(self.meaning[op.result], fly_type(op.result.type))
+            for use in users:
+                use.owner.operation.operands[use.operand_number] = value
+
+    def _built(self, value: Any, kind: FlyType) -> ir.Value:
+        """The operations that make a value of a type from its parts."""
+        at = ir.Location.current
+        if isinstance(value, _Tensor):
+            layout = self._built(value.layout, algebra_type(algebra_value(kind)))
+            return create_fly("make_view", [self._address(value, 0), layout], at).result
+        if isinstance(kind, IntTupleType):
+            pairs = _leaves_of_dynamic(value, kind.value)
+            leaves = [materialize(leaf, symbol.width, at) for leaf, symbol in pairs]
+            return create_fly("make_int_tuple", leaves, at, results=[kind]).result
+        if isinstance(kind, LayoutType):
+            tuples = ((value.shape, kind.layout.shape), (value.stride, kind.layout.stride))
+            operands = [self._built(part, IntTupleType(stated)) for part, stated in tuples]
+            return create_fly("make_layout", operands, at, results=[kind]).result
+        if isinstance(kind, ComposedLayoutType):
+            parts = zip(algebra.composed_parts(value), algebra.composed_parts(kind.layout), strict=True)
+            operands = [self._built(part, algebra_type(stated)) for part, stated in parts]
+            return create_fly("make_composed_layout", operands, at, results=[kind]).result
+        return create_fly("static", [], at, results=[kind]).result
 
     # --- structure ---------------------------------------------------------------------------------------------------
 
@@ -153,6 +196,7 @@ class _Lowering:
 
     def get_layout(self, op: ir.Operation) -> None:
         self.meaning[op.result] = self.of(op.operands[0]).layout
+        self._give_back(op)
 
     def get_iter(self, op: ir.Operation) -> None:
         tensor = self.of(op.operands[0])
@@ -162,10 +206,36 @@ class _Lowering:
         op.result.replace_all_uses_with(address)
 
     def get_scalar(self, op: ir.Operation) -> None:
-        leaf = self.of(op.operands[0])
+        leaf = single_leaf(self.of(op.operands[0]))
         width = leaf.width if isinstance(leaf, SsaLeaf) else 32
         op.result.replace_all_uses_with(materialize(leaf, width, op.location))
         op.erase()
+
+    def compare(self, op: ir.Operation) -> None:
+        """elem_less and equal: what is known is compared here, the rest by arith.cmpi."""
+        is_less = fly_name(op) == "elem_less"
+        holds, unknown = True, list[ir.Value]()
+        for left, right in compared_parts(*map(self.of, op.operands)):
+            widths = [leaf.width for leaf in (left, right) if isinstance(leaf, SsaLeaf)]
+            if not widths:
+                holds = holds and bool(left < right if is_less else left == right)
+                continue
+            values = [materialize(leaf, max(widths), op.location) for leaf in (left, right)]
+            predicate = ir.IntegerAttr.get(element_type("i64"), _SIGNED_LESS if is_less else _EQUAL)
+            i1 = element_type("i1")
+            unknown.append(create("arith.cmpi", values, [i1], op.location, {"predicate": predicate}).result)
+        result = functools.reduce(_both, unknown) if holds and unknown else constant(-int(holds), 1, op.location)
+        op.result.replace_all_uses_with(result)
+        op.erase()
+
+    def decomposition(self, op: ir.Operation) -> None:
+        tensor = self.of(op.operands[0])
+        plain = tensor.layout
+        while isinstance(plain, algebra.ComposedLayout):
+            plain = algebra.composed_get_outer(plain)
+        offset = algebra.crd2idx(0, tensor.layout)
+        self.meaning[op.result] = _Tensor(fly_type(op.result.type), tensor.pointer, tensor.offset + offset, plain)
+        self._give_back(op)
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
@@ -314,6 +384,20 @@ class _Lowering:
         return create_fly("make_view", [self._address(tensor, first), static], at).result
 
 
+_EQUAL, _SIGNED_LESS = 0, 2  # predicates of arith.cmpi
+
+
+def _both(left: ir.Value, right: ir.Value) -> ir.Value:
+    return create("arith.andi", [left, right], [left.type], ir.Location.current).result
+
+
+def _leaves_of_dynamic(value: Any, stated: Any) -> list[tuple[Any, algebra.Dynamic]]:
+    """The leaves of an int tuple that its type does not state, each with what the type has there."""
+    if isinstance(stated, tuple):
+        return [pair for parts in zip(value, stated, strict=True) for pair in _leaves_of_dynamic(*parts)]
+    return [(value, stated)] if isinstance(stated, algebra.Dynamic) else []
+
+
 def _traversal(extents: tuple[int, int, int], order: str) -> Iterator[tuple[int, int, int]]:
     """The calls (m, n, k) of a product, in an order such as KMN or KMN_SERPENTINE."""
     loops, _, turning = order.partition("_")
@@ -341,6 +425,9 @@ _LOWERINGS: dict[str, Callable[[_Lowering, ir.Operation], None]] = {
     "get_layout": _Lowering.get_layout,
     "get_iter": _Lowering.get_iter,
     "get_scalar": _Lowering.get_scalar,
+    "elem_less": _Lowering.compare,
+    "equal": _Lowering.compare,
+    "decomposition": _Lowering.decomposition,
     "memref.alloca": _Lowering.memref_alloca,
     "memref.load": _Lowering.memref_load,
     "memref.store": _Lowering.memref_store,

@@ -318,10 +318,14 @@ def _now(piece: _Piece, state: _State, at: ir.Location, before: ir.Operation | N
     if piece in state:
         return state[piece]
     with ir.InsertionPoint(before) if before is not None else ir.InsertionPoint.current:
-        element = piece.type.element_type
-        zero = ir.IntegerAttr.get(element, 0) if _is_whole(element) else ir.FloatAttr.get(element, 0.0)
-        value = ir.DenseElementsAttr.get_splat(piece.type, zero)
-        return create("arith.constant", [], [piece.type], at, {"value": value}).result
+        return _zeros(piece.type, at)
+
+
+def _zeros(kind: ir.VectorType, at: ir.Location) -> ir.Value:
+    element = kind.element_type
+    zero = ir.IntegerAttr.get(element, 0) if _is_whole(element) else ir.FloatAttr.get(element, 0.0)
+    value = ir.DenseElementsAttr.get_splat(kind, zero)
+    return create("arith.constant", [], [kind], at, {"value": value}).result
 
 
 def _is_whole(element: ir.Type) -> bool:
@@ -345,7 +349,9 @@ def _joined(values: list[ir.Value], kind: ir.Type, at: ir.Location) -> ir.Value:
     if not isinstance(kind, ir.VectorType):
         attributes = {"static_position": ir.DenseI64ArrayAttr.get([0])}
         return create("vector.extract", [values[0]], [kind], at, attributes).result
-    whole, offset = create("ub.poison", [], [kind], at).result, 0
+    # Not poison, which would be the better word: of LLVM's poison, into which a later pass turns it, upstream's
+    # canonicalizer takes the elements, and ends the process. Every element is written.
+    whole, offset = _zeros(kind, at), 0
     for value in values:
         attributes = {"offsets": _i64_array([offset]), "strides": _i64_array([1])}
         whole = create("vector.insert_strided_slice", [value, whole], [kind], at, attributes).result

@@ -27,6 +27,15 @@ func.func @f(%m: i32) -> i32 {
 """.replace("? {", "?{")
 
 
+# A result that no LLVM type stands for.
+LEFT_OVER = """\
+func.func @f(%l: !fly.layout<32:1>) -> !fly.int_tuple<32> {
+  %z = fly.size(%l) : (!fly.layout<32:1>) -> !fly.int_tuple<32>
+  return %z : !fly.int_tuple<32>
+}
+"""
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "input.mlir"
@@ -67,7 +76,7 @@ def test_help_lists_the_passes(capsys: pytest.CaptureFixture[str]) -> None:
         (["--fly-canonicalise"], MODULE, "'fly-canonicalise' is not a pass"),
         (["--arch=gfx1"], MODULE, "unknown architecture 'gfx1'"),
         ([], "func.func @f() { fly.nothing() }", "fly.nothing is not an operation"),
-        (["--convert-fly-to-rocdl"], MODULE, "fly.size is left over"),
+        (["--convert-fly-to-rocdl"], LEFT_OVER, "!fly.int_tuple<32> has no form that func.return could use"),
         (["--pass-pipeline=gpu.module("], MODULE, "is not a pass"),
     ],
 )
@@ -80,6 +89,13 @@ def test_errors_go_to_stderr(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert message in captured.err
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "nan", "soon"])
+def test_a_time_limit_is_a_time(limit: str, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([f"--time-limit={limit}", str(source)])
+    assert f"'{limit}'" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +143,7 @@ def test_where_reading_ends_the_process_is_told(monkeypatch: pytest.MonkeyPatch)
         (MODULE.replace("return %r", "return %q"), "return %q : i32", "%q", "undeclared"),
         (MODULE.replace("fly.size(%s", "fly.size(%t"), "%z = fly.size(%t)", "%t", "undeclared"),
         (MODULE.replace("fly.size", "fly.sise"), "%z = fly.sise(%s)", "fly.sise", "not an operation"),
-        (MODULE.replace("div=4", "div=2"), "%z = fly.size(%s)", "fly.size", "not !fly.int_tuple"),
+        (MODULE.replace("div=4", "div=8"), "%z = fly.size(%s)", "fly.size", "not !fly.int_tuple"),
         (MODULE.replace("(?,4)>\n", "(?,4)\n"), "%s = fly.make_int_tuple", "(?,4)", "no closing"),
     ],
 )
@@ -140,10 +156,33 @@ def test_the_place_in_the_text_is_shown(broken: str, line: str, caret: str, why:
 
 
 def test_passes_tell_the_place_in_the_text() -> None:
-    with pytest.raises(CompileError, match=r"is left over") as caught:
-        run(MODULE, ["convert-fly-to-rocdl"], name="made.mlir")
+    with pytest.raises(CompileError, match=r"has no form") as caught:
+        run(LEFT_OVER, ["convert-fly-to-rocdl"], name="made.mlir")
     assert caught.value.at is not None
     assert caught.value.at.file == "made.mlir"
+
+
+@pytest.mark.parametrize(("step", "said"), [([], "reading the text"), (["fly-canonicalize"], "fly-canonicalize")])
+def test_a_step_that_does_not_end_is_ended(step: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: Any) -> Any:
+        while True:
+            pass
+
+    monkeypatch.setattr(*((fly_opt, "_run_pass") if step else (fly_opt, "parse_module")), endless)
+    with pytest.raises(CompileError, match=f"^{said}: it did not end within 0.05 s"):
+        run(MODULE, step, time_limit_s=0.05)
+
+
+def test_what_ends_in_time_is_not_disturbed_by_a_limit() -> None:
+    assert run(MODULE, ["fly-layout-lowering"], time_limit_s=60) == run(MODULE, ["fly-layout-lowering"])
+
+
+def test_ctrl_c_ends_the_command(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fly_opt, "run_isolated", interrupted)
+    assert main([str(source)]) == 130
 
 
 @cache
@@ -159,5 +198,5 @@ def dumps() -> dict[str, str]:
 def test_dumps_are_read_and_written_back() -> None:
     for name, text in dumps().items():
         assert run(text, []) == text.rstrip(), name
-        for step in ("cse", "fly-canonicalize", "fly-promote-regmem-to-vectorssa"):
+        for step in ("cse", "canonicalize", "fly-canonicalize", "fly-promote-regmem-to-vectorssa"):
             run(text, [step])

@@ -123,7 +123,7 @@ def _address(atom: ir.Value, view: ir.Value, at: ir.Location) -> tuple[ir.Value,
 
 def _soffset(atom: ir.Value, view: ir.Value, at: ir.Location) -> list[tuple[ir.Value, str]]:
     op = defining_op(atom)
-    if op is None or fly_name(op) != "atom_set_value":
+    if op is None or fly_name(op) != "atom.set_value":
         return []
     return [(op.operands[1], fly_type(view.type).element)]
 

@@ -1,0 +1,132 @@
+"""FlyDSL's spellings of what the dialect has in another form, on the way in and out of text.
+
+| written | held as |
+|---|---|
+| `fly.mma.make_fragment(a, %m, %t)`, `fly.tiled_mma.partition(a, ...)` | `(%m, %t) {operand = "a"}` |
+| `fly.atom.set_value(%a, "soffset", %v)` | `(%a, %v) {field = "soffset"}` |
+| `fly.recast_layout(32, 16, %l)`: new bits, old bits | `(%l) {args = array<i32: 16, 32>}` |
+| `fly.make_shape(%m)`, `make_stride`, `make_coord` | `fly.make_int_tuple(%m) {role = "shape"}` |
+
+These are printed as they are written. Others are read only:
+
+| read | as |
+|---|---|
+| `fly.mma_atom_call(%m, %d, [%a], [%b], %c)` | the same without brackets |
+| `fly.mma_atom.make_fragment` | `fly.mma.make_fragment` |
+| `fly.static : () -> T`, `fly.get_dyn_shared() : T` | `fly.static : T`, `fly.get_dyn_shared() : () -> T` |
+| `!fly.layout<(4, 8) : (1, 4)>`, `!fly.ptr<f32, buffer_desc>` | `!fly.layout<(4,8):(1,4)>`, `!fly.ptr<f32, #fly_rocdl.buffer_desc>` |
+| `rocdl.mfma.f32.16x16x4f32 %a, %b, %c, 0, 0, 0`, of a later LLVM | the immediates as constants, defined in front of it |
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import count
+
+from flydsl.dialect.types import parse_type
+from flydsl.errors import FlyError
+
+_ROLES = {"make_shape": "shape", "make_stride": "stride", "make_coord": "coord"}
+_RENAMED = {"mma_atom.make_fragment": "mma.make_fragment"}
+_IN_FRONT = ("mma.make_fragment", "tiled_mma.partition")
+
+_KEYWORD = re.compile(r"\(\s*([a-z])\s*,\s*")
+_FIELD = re.compile(r',\s*("\w*")\s*')
+_WIDTHS = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*,\s*")
+
+
+def read_operation(name: str, operands: str) -> tuple[str, str, str]:
+    """An operation's name, its operands in parentheses, and the attributes that were written among them.
+
+    >>> read_operation("atom.set_value", '(%a, "soffset", %v)')
+    ('atom.set_value', '(%a, %v)', 'field = "soffset"')
+    """
+    name = _RENAMED.get(name, name)
+    if name in _ROLES:
+        return "make_int_tuple", operands, f'role = "{_ROLES[name]}"'
+    if name in _IN_FRONT and (match := _KEYWORD.match(operands)):
+        return name, f"({operands[match.end() :]}", f'operand = "{match[1]}"'
+    if name == "atom.set_value" and (match := _FIELD.search(operands)):
+        return name, operands[: match.start()] + operands[match.end() :], f"field = {match[1]}"
+    if name == "recast_layout" and (match := _WIDTHS.match(operands)):
+        return name, f"({operands[match.end() :]}", f"args = array<i32: {match[2]}, {match[1]}>"
+    return name, operands.replace("[", "").replace("]", ""), ""
+
+
+# The form to print: what `written_form` gives otherwise, and what replaces it.
+_PRINTED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
+    (
+        re.compile(r'fly\.make_int_tuple(\([^()\n]*\)) \{role = "(shape|stride|coord)"\} :'),
+        r"fly.make_\2\1 :",
+    ),
+    (
+        re.compile(r'fly\.(mma\.make_fragment|tiled_mma\.partition)\(([^()\n]*)\) \{operand = "([abc])"(?:, )?(\}?)'),
+        lambda m: f"fly.{m[1]}({m[3]}, {m[2]})" + ("" if m[4] else " {"),
+    ),
+    (
+        re.compile(r'fly\.atom\.set_value\((%[^ ,()\n]+), (%[^ ,()\n]+)\) \{field = ("\w*")\} :'),
+        r"fly.atom.set_value(\1, \3, \2) :",
+    ),
+    (
+        re.compile(r"fly\.recast_layout\((%[^ ,()\n]+)\) \{args = array<i32: (\d+), (\d+)>\} :"),
+        r"fly.recast_layout(\3, \2, \1) :",
+    ),
+]
+
+
+def print_operations(text: str) -> str:
+    """The spellings above put in place.
+
+    >>> print_operations('fly.atom.set_value(%0, %1) {field = "soffset"} : T')
+    'fly.atom.set_value(%0, "soffset", %1) : T'
+    """
+    for pattern, printed in _PRINTED:
+        text = pattern.sub(printed, text)
+    return text
+
+
+@lru_cache(maxsize=4096)
+def canonical_body(mnemonic: str, body: str) -> str:
+    """The text between a type's angle brackets as the dialect prints it; as it is where it cannot be read.
+
+    >>> canonical_body("layout", "(4, 8) : (1, 4)")
+    '(4,8):(1,4)'
+    """
+    try:
+        return parse_type(f"!fly.{mnemonic}<{body}>").body
+    except FlyError:
+        return body  # whoever makes the type from it says what is wrong
+
+
+_STRING_OR_COMMENT = r'"(?:[^"\\\n]|\\.)*"|//[^\n]*'
+_MATRIX = re.compile(
+    rf"{_STRING_OR_COMMENT}|(?P<result>%[\w$.-]+ = )(?P<start>rocdl\.s?mfmac?\.[\w.]+ %[^:\n]*?)"
+    r"(?P<immediates>(?:, *-?\d+){3}) *: *\((?P<types>[^()\n]*)\)"
+)
+
+
+def with_immediates_as_values(text: str) -> str:
+    """Matrix instructions with `0, 0, 0` for their modifiers, with constants in their place, on the same line.
+
+    >>> with_immediates_as_values("%3 = rocdl.mfma.f32.16x16x4f32 %0, %1, %2, 0, 0, 0 : (f32, f32, vector<4xf32>) -> V")
+    '%immediate_0_0 = llvm.mlir.constant(0 : i32) : i32 %3 = rocdl.mfma.f32.16x16x4f32 %0, %1, %2, \
+%immediate_0_0, %immediate_0_0, %immediate_0_0 : (f32, f32, vector<4xf32>, i32, i32, i32) -> V'
+    """
+    stem = "%immediate"
+    while stem in text:
+        stem += "_"
+    numbers = count()
+
+    def rewrite(match: re.Match[str]) -> str:
+        if match["start"] is None:
+            return match[0]
+        number = next(numbers)
+        values = [value.strip() for value in match["immediates"].split(",")[1:]]
+        names = {value: f"{stem}_{number}_{i}" for i, value in enumerate(dict.fromkeys(values))}
+        constants = "".join(f"{names[value]} = llvm.mlir.constant({value} : i32) : i32 " for value in names)
+        used = ", ".join(names[value] for value in values)
+        return f"{constants}{match['result']}{match['start']}, {used} : ({match['types']}, i32, i32, i32)"
+
+    return _MATRIX.sub(rewrite, text)
