@@ -6,11 +6,11 @@ A view of some columns of a matrix has them between its rows. What lies there be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from flydsl.simulator.arrays import Array
 
 
 class Rows(NamedTuple):

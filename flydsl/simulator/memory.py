@@ -13,11 +13,11 @@ from __future__ import annotations
 import ctypes
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from flydsl.errors import SimulatorError
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.gaps import Rows
 
 SLOT_SHIFT = 36
@@ -31,8 +31,6 @@ THROUGH_SWIZZLED_RESOURCE = 1 << 62
 _ALIGNMENT_BYTES = 64
 _DWORD_BYTES = 4
 _COPIED_AT_ONCE = 1 << 26
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

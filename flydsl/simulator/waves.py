@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,6 @@ def row_of(register: Register) -> int:
     return register.first + (ACCUMULATION_ROW if register.file == "a" else 0)
 
 
-Array = np.ndarray[Any, Any]
 Dim3 = tuple[int, int, int]
 
 

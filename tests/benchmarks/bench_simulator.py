@@ -15,16 +15,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from flydsl.arch import GFX942
 from flydsl.codegen import CodeObject, compile_llvm_ir
 from flydsl.simulator import LaunchStatistics, Memory, Program, counting, launch
+from flydsl.simulator.arrays import Array
 from tests.benchmarks import simulated_kernels
 
-Array = np.ndarray[Any, Any]
 ROOT = Path(__file__).parents[2]
 
 SOFTMAX_ROWS, SOFTMAX_COLUMNS = 256, 1000

@@ -20,10 +20,10 @@ from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
 from flydsl.hsaco import read_hsaco
 from flydsl.simulator import load
+from flydsl.simulator.arrays import Array
 
 ARCH = get_arch("gfx942")
 THREADS = 128
-Array = np.ndarray[Any, Any]
 Values = dict[str, Array]
 
 INTEGERS = {"i16": np.uint16, "i32": np.uint32, "i64": np.uint64}

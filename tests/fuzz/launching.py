@@ -15,9 +15,9 @@ import numpy as np
 from flydsl.errors import FlyError
 from flydsl.hsaco.data import page_aligned
 from flydsl.simulator import checking, counting, limited, load
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.loading import LoadedModule
 
-Array = np.ndarray[Any, Any]
 _INSTRUCTIONS = 2_000
 _ARRAY_BYTES = 8192
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from flydsl.simulator import LaunchStatistics, Memory, Program, counting, launch
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.lockstep.bind import bind_program
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.modes import FloatMode
@@ -19,7 +20,6 @@ from flydsl.simulator.native.group import WorkgroupSlot
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.waves import Dim3, Waves
 
-Array = np.ndarray[Any, Any]
 INSTRUCTION_LIMIT = 1_000_000
 
 

@@ -18,11 +18,11 @@ import ziglang
 from flydsl.hsaco.listing import read_listing
 from flydsl.hsaco.operands import EXEC, VCC
 from flydsl.simulator import Memory, Program
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
 from flydsl.simulator.waves import LANES, Waves
 from tests.simulator import backends
 
-Array = np.ndarray[Any, Any]
 DEFAULT_MODE = 0x3F0  # round to nearest, denormals kept, DX10_CLAMP, IEEE
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from flydsl.hsaco.listing import read_listing
 from flydsl.hsaco.operands import EXEC, VCC
 from flydsl.simulator import Memory, Program
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.waves import LANES, Waves
 from tests.simulator import backends
 from tests.simulator.reference import ieee
 from tests.simulator.reference.case import M16, Case
 from tests.simulator.reference.ieee import Mode
 
-Array = np.ndarray[Any, Any]
 WAVES = 12
 DATA = LANES * WAVES
 """The number of operand tuples that a vector instruction is tried on at once."""

@@ -22,12 +22,12 @@ from flydsl.simulator import (
     checking,
     launch,
 )
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.lockstep.checked.access_history import Accesses, AccessHistory
 from flydsl.simulator.lockstep.checked.clocks import Clocks, wave_of
 from tests.simulator import mistaken_kernels as kernels
 
 Compile = Callable[[str], tuple[bytes, str]]
-Array = np.ndarray[Any, Any]
 Run = Callable[..., Array]
 
 # A kernel whose code the tests replace: a compiler folds undefined values away before there are registers.

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from flydsl.simulator import LaunchStatistics, Memory, Program
+from flydsl.simulator.arrays import Array
 from tests.simulator.backends import launch_both as launch
 
-Array = np.ndarray[Any, Any]
 Compile = Callable[[str], tuple[bytes, str]]
 
 PROLOGUE = """

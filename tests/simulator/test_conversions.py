@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flydsl.simulator.arrays import Array
+
 Run = Callable[..., Any]
-Array = np.ndarray[Any, Any]
 SATURATE = 0x3F0 | 1 << 23  # the MODE register with FP16_OVFL
 
 

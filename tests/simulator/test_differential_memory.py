@@ -11,7 +11,8 @@ import pytest
 
 from flydsl.hsaco.operands import M0
 from flydsl.simulator import Memory
-from tests.simulator.differential import LANES, Array, run, samples, split_dwords
+from flydsl.simulator.arrays import Array
+from tests.simulator.differential import LANES, run, samples, split_dwords
 from tests.simulator.reference.ieee import Mode
 from tests.simulator.reference.memory import (
     LDS_LOADS,

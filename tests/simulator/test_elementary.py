@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa import elementary
 from flydsl.simulator.lockstep.values import NumpyValues
-
-Array = np.ndarray[Any, Any]
 
 
 def ulps(got: Array, expected: Array) -> float:

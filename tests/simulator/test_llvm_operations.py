@@ -10,13 +10,13 @@ import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import ziglang
 
 from flydsl.simulator import Memory, Program, launch
+from flydsl.simulator.arrays import Array
 from tests.simulator.conftest import compile_llvm_ir
 from tests.simulator.differential import samples
 from tests.simulator.llvm_operations import (
@@ -33,8 +33,6 @@ pytestmark = pytest.mark.slow
 
 COUNT = 256
 OPERATIONS = {o.name: o for o in all_operations()}
-Array = np.ndarray[Any, Any]
-
 # The host's own lowering rounds twice here.
 ROUNDED_TWICE_ON_THE_HOST = {
     "fma_f16_f16",

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from flydsl.simulator import UnknownInstruction
+from flydsl.simulator.arrays import Array
 from tests.simulator.reference.matrix import DENSE, SPARSE, Case
 
 Run = Callable[..., Any]
-Array = np.ndarray[Any, Any]
 
 
 def encode(values: Array, format_: str) -> Array:

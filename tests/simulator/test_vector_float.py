@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-Run = Callable[..., Any]
-Array = np.ndarray[Any, Any]
+from flydsl.simulator.arrays import Array
 
+Run = Callable[..., Any]
 DTYPE = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 MANTISSA = {"f16": 10, "f32": 23, "f64": 52}
 EXPONENT = {"f16": 5, "f32": 8, "f64": 11}

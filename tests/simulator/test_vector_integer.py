@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from flydsl.simulator import UnknownInstruction
+from flydsl.simulator.arrays import Array
 
 Run = Callable[..., Any]
-Array = np.ndarray[Any, Any]
 M16, M32, M64 = (1 << 16) - 1, (1 << 32) - 1, (1 << 64) - 1
 EDGES = [0, 1, 2, 7, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x800000, 0x7FFFFFFF, 0x80000000, M32, 0x0C050D02]
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.stepping.wave_state import WaveState
-
-Array = np.ndarray[Any, Any]
 
 LANES_SHOWN = 8
 LDS_BYTES_SHOWN = 1024

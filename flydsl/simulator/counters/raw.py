@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from flydsl.simulator.arrays import Array
 
 LINE_BYTES = 64
 """What memory traffic is counted in."""

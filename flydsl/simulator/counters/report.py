@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
 from flydsl.errors import ArchError, SourceLocation
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.counts import Counts, LineCounts, total_counts
 from flydsl.simulator.counters.instruction_class import (
     VECTOR_CLASSES,
@@ -16,7 +17,7 @@ from flydsl.simulator.counters.instruction_class import (
     lds_operation,
     scalar_load_bytes,
 )
-from flydsl.simulator.counters.raw import FIELDS, Array
+from flydsl.simulator.counters.raw import FIELDS
 from flydsl.simulator.counters.roofline import Roofline, roofline
 from flydsl.simulator.counters.table import launch_table, totals_text
 from flydsl.simulator.waves import LANES

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from flydsl.hsaco.operands import Modifiers
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.waves import LANES
 
-Array = np.ndarray[Any, Any]
 _LANE = np.arange(LANES)
 _ROW_START = _LANE & ~15
 

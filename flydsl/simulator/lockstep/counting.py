@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from flydsl.arch import conflict_ways
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import lds_operation
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.lockstep.machine import Machine, Step
@@ -15,8 +16,6 @@ from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import LANES, Waves
-
-Array = np.ndarray[Any, Any]
 
 
 class CountingMachine(Machine):

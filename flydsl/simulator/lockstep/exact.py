@@ -7,11 +7,10 @@ sums: proved algorithms using rounding to odd" (IEEE Transactions on Computers, 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from flydsl.simulator.arrays import Array
 
 
 def flush_denormals(x: Array) -> Array:

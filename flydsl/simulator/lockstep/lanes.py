@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from flydsl.hsaco.operands import EXEC, Register
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.errors import RegisterFault
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.lockstep.matrix import matmul
-from flydsl.simulator.lockstep.values import Array, NumpyValues
+from flydsl.simulator.lockstep.values import NumpyValues
 from flydsl.simulator.waves import LANES, Waves, row_of
 
 _LANE_ID = np.arange(LANES, dtype=np.uint32)[None, :]

@@ -12,10 +12,10 @@ import numpy as np
 
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import Symbol
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, Trap
 from flydsl.simulator.float_environment import ieee_floats
 from flydsl.simulator.lockstep.memory import NumpyMemory
-from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated

@@ -7,9 +7,10 @@ from functools import cache
 
 import numpy as np
 
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.lockstep.exact import fma
-from flydsl.simulator.lockstep.values import DEFAULT_NAN, DTYPES, Array, constant
+from flydsl.simulator.lockstep.values import DEFAULT_NAN, DTYPES, constant
 from flydsl.simulator.waves import LANES
 
 

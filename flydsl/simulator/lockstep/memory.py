@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
 from flydsl.simulator.gaps import touches_gap
 from flydsl.simulator.lockstep.lanes import NumpyLanes
-from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.memory import NEAR_NULL_BYTES, SLOT_SHIFT, THROUGH_SWIZZLED_RESOURCE, Buffer, Memory
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import LANES, Waves

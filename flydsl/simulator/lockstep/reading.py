@@ -20,9 +20,10 @@ from flydsl.hsaco.operands import (
     StatusBit,
     Symbol,
 )
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.lockstep.machine import Machine
-from flydsl.simulator.lockstep.values import DTYPES, Array, constant
+from flydsl.simulator.lockstep.values import DTYPES, constant
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import row_of
 

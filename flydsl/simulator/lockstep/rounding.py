@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.lockstep import exact
-
-Array = np.ndarray[Any, Any]
 
 NEAREST, UP, DOWN, ZERO = range(4)
 """As the MODE register numbers them: to nearest even, towards +inf, towards -inf, towards zero."""

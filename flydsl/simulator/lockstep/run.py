@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from flydsl.simulator import checks
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics
 from flydsl.simulator.lockstep.bind import bound_steps
 from flydsl.simulator.lockstep.checked.machine import CheckedMachine
 from flydsl.simulator.lockstep.checked.races import RaceHistory
 from flydsl.simulator.lockstep.counting import CountingMachine
 from flydsl.simulator.lockstep.machine import Machine
-from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.waves import LANES, Dim3
 
 _WAVES_PER_BATCH = 512

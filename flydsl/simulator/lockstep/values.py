@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa import elementary
 from flydsl.simulator.lockstep import exact, rounding
 from flydsl.simulator.modes import FloatMode
-
-Array = np.ndarray[Any, Any]
 
 DTYPES: dict[str, Any] = {
     "i1": np.dtype(np.bool_),

@@ -5,19 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flydsl.hsaco.operands import Symbol
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.shape import bind
 from flydsl.simulator.program import Program, relocated
 
-Array = np.ndarray[Any, Any]
 _WORDS = layout.RECORD_BYTES // 8
 _WORD = (1 << 64) - 1
 

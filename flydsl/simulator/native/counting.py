@@ -9,20 +9,18 @@ from __future__ import annotations
 from ctypes import sizeof
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from flydsl.arch import Arch
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import instruction_class, lds_operation
 from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.group import aligned_zeros
 from flydsl.simulator.native.library import library
 from flydsl.simulator.program import Program
-
-Array = np.ndarray[Any, Any]
 
 _ACCESSES = frozenset({"VMEM load", "VMEM store", "VMEM atomic", "LDS"})
 _ENTRY_FIELDS = (

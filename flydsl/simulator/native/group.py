@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from flydsl.hsaco.operands import SGPR_FILE_SIZE
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.native import layout
 from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, LANES, RUNNING, Dim3, Waves
 
-Array = np.ndarray[Any, Any]
 _ALIGNMENT_BYTES = 64
 
 

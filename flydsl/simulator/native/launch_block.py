@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import threading
 from ctypes import addressof, sizeof
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from flydsl.errors import SimulatorError, SourceLocation
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
@@ -19,8 +20,6 @@ from flydsl.simulator.native.group import aligned_zeros
 from flydsl.simulator.native.library import library
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import RUNNING, Dim3, Waves
-
-Array = np.ndarray[Any, Any]
 
 
 class Work(Protocol):

@@ -6,11 +6,11 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from flydsl.errors import SimulatorError
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.errors import InstructionLimit
@@ -25,8 +25,6 @@ from flydsl.simulator.native.launch_block import SharedLaunch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
 from flydsl.simulator.waves import Dim3
-
-Array = np.ndarray[Any, Any]
 
 _FIRST_SLICE = 40_000
 _SLICE = 100_000

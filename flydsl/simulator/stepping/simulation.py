@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from flydsl.errors import LaunchError, SimulatorError
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.lockstep.machine import Machine
@@ -25,8 +24,6 @@ from flydsl.simulator.program import Instruction
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.wave_state import Snapshot, WaveState
 from flydsl.simulator.waves import AT_BARRIER, Dim3
-
-Array = np.ndarray[Any, Any]
 
 _CONTEXT_LINES = 3
 

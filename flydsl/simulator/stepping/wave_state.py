@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from flydsl.hsaco.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.lockstep.checked.register_history import register_name
 from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, Waves
-
-Array = np.ndarray[Any, Any]
 
 _GENERAL_SGPRS = 102
 

@@ -12,9 +12,9 @@ import pytest
 
 from flydsl.errors import LaunchError
 from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import LaunchCounters, LineCounts
 
-Array = np.ndarray[Any, Any]
 Compile = Callable[[str], tuple[bytes, str]]
 
 BACKENDS = pytest.mark.parametrize("backend", ["native", "lockstep"])

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from flydsl.simulator import InstructionLimit, Memory, MemoryFault, Program, launch
+from flydsl.simulator.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Compile = Callable[[str], tuple[bytes, str]]
 
 HEADER = """

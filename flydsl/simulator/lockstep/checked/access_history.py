@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.lockstep.checked.clocks import NEVER, Clocks, pc_of, wave_of
-
-Array = np.ndarray[Any, Any]
 
 READ, WRITE, ATOMIC, COMPARE = "read", "write", "atomic", "compare"
 """Kinds of access. COMPARE is an atomic compare-and-swap: it finds out itself whether what was read before still holds,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from flydsl.simulator.arrays import Array
 
 _LANE_BITS, _PC_BITS, _TIME_BITS, _WAVE_BITS = 6, 18, 19, 20
 _TIME_SHIFT = _LANE_BITS + _PC_BITS

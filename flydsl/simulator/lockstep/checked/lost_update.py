@@ -8,15 +8,12 @@ reason by what is stored: a value that was computed, on the way from the load to
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from flydsl.hsaco.operands import Register, Symbol
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.lockstep.checked.register_history import registers_read, registers_written
 from flydsl.simulator.program import Instruction, Program
-
-Array = np.ndarray[Any, Any]
 
 _Registers = set[tuple[str, int]]
 

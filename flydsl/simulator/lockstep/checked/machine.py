@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.checks import current_findings
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, UninitializedLds
@@ -18,7 +19,6 @@ from flydsl.simulator.lockstep.checked.races import RaceHistory
 from flydsl.simulator.lockstep.checked.threefold import COPIES, ThreefoldMachine
 from flydsl.simulator.lockstep.machine import Step
 from flydsl.simulator.lockstep.memory import Request, Resolved
-from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.memory import Buffer
 from flydsl.simulator.waves import AT_BARRIER, LANES, Dim3
 

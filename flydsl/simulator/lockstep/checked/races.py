@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from flydsl.errors import SimulatorError
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.lockstep.checked.access_history import (
     ATOMIC,
@@ -25,8 +26,6 @@ from flydsl.simulator.lockstep.checked.lost_update import EVERY, Load, LostUpdat
 from flydsl.simulator.memory import Buffer, Memory, host_range, overlapping
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import Dim3
-
-Array = np.ndarray[Any, Any]
 
 
 class Role(NamedTuple):

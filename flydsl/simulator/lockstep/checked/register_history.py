@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from flydsl.hsaco.operands import EXEC, SGPR_FILE_SIZE, VCC, Register
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.lockstep.reading import FIXED
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import Waves, row_of
-
-Array = np.ndarray[Any, Any]
 
 
 class RegisterHistory:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from flydsl.hsaco.operands import M0, VCC
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import Access, UninitializedRegister
 from flydsl.simulator.lockstep.checked.register_history import RegisterHistory, differing_operands
 from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE, Request
-from flydsl.simulator.lockstep.values import Array
 from flydsl.simulator.waves import LANES, Dim3, Waves
 
 COPIES = 3
