@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from flydsl.arch.base import Arch
 from flydsl.errors import LaunchError
 
+Dim3 = tuple[int, int, int]
+
 # The grid's size in the dispatch packet is a 32-bit number of work-items (HSA Runtime Specification 1.2, section 2.6).
 MAX_GRID_THREADS = (1 << 32) - 1
 

@@ -240,6 +240,21 @@ def _parse_register(text: str) -> Register | None:
     return Register("s" if file == "ttmp" else file, first + (_TTMP0 if file == "ttmp" else 0), last - first + 1)
 
 
+def register_name(register: Register) -> str:
+    """As assembly writes it.
+
+    >>> register_name(Register("v", 2, 1)), register_name(Register("s", VCC, 2)), register_name(Register("a", 0, 4))
+    ('v2', 'vcc', 'a[0:3]')
+    """
+    if register.file == "s" and register.first in _NAMES:
+        return _NAMES[register.first]
+    last = register.first + register.count - 1
+    return f"{register.file}{last}" if register.count == 1 else f"{register.file}[{register.first}:{last}]"
+
+
+_NAMES = {VCC: "vcc", VCC + 1: "vcc_hi", EXEC: "exec", EXEC + 1: "exec_hi", M0: "m0"}
+
+
 def split_operands(text: str) -> list[str]:
     """Split at commas outside of brackets.
 

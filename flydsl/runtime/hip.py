@@ -10,9 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from flydsl import env
+from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError, DeviceError
-from flydsl.runtime.interface import Device, Dim3, LoadedCode, NamedTensor, raw_stream
+from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, raw_stream
 from flydsl.runtime.rocm import get_rocm_arch
 
 _LIBRARY = "libamdhip64.so"

@@ -7,9 +7,10 @@ from functools import cache
 from typing import Any
 
 from flydsl.arch import GFX942
+from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError
-from flydsl.runtime.interface import Device, Dim3, LoadedCode, NamedTensor, raw_stream
+from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, raw_stream
 from flydsl.simulator import Memory, Program, launch, prepare
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.gaps import rows_of

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import LaunchError
 from flydsl.hsaco import KernelInfo, UserSgpr
 from flydsl.hsaco.data import DataSegment, page_aligned
 from flydsl.hsaco.operands import EXEC
-from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE
-from flydsl.simulator.memory import Memory
+from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
-from flydsl.simulator.waves import LANES, Dim3, Waves
+from flydsl.simulator.waves import LANES, Waves
 
 _DYNAMIC_STACK_BYTES = 4096
 """What a thread gets beyond the fixed size where the code object says that its stack grows."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from flydsl import env
 from flydsl.arch import GFX942, Arch, launch_limits
+from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import ArchError, LaunchError
 from flydsl.hsaco import KernelInfo
 from flydsl.simulator import checks
 from flydsl.simulator.counters import Counting, LaunchCounters, current_counting
 from flydsl.simulator.counters.raw import no_counts
-from flydsl.simulator.dispatch import Dim3, Dispatch, LaunchStatistics, LdsSize
+from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize
 from flydsl.simulator.lockstep.bind import bound_steps
 from flydsl.simulator.lockstep.run import run_in_lockstep
 from flydsl.simulator.memory import Memory

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import ArgumentError
 from flydsl.hsaco import KernelArg
 from flydsl.hsaco.data import page_aligned
@@ -24,7 +25,6 @@ from flydsl.simulator.launch import launch, prepare
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.stepping.simulation import Simulation
-from flydsl.simulator.waves import Dim3
 
 _HOW_TO_GET_ONE = (
     "write artifact.code.listing to a file when compiling, or take *_final_isa.s of a FLYDSL_DUMP_IR folder; "

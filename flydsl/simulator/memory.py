@@ -26,6 +26,9 @@ _SLOT_COUNT = 1 << (47 - SLOT_SHIFT)  # user addresses have 47 bits
 NEAR_NULL_BYTES = 1 << 16
 THROUGH_SWIZZLED_RESOURCE = 1 << 62
 """Where an access through a swizzled buffer resource goes: far from every buffer, so that it is a fault."""
+SHARED_APERTURE = 0x0001_0000_0000_0000
+PRIVATE_APERTURE = 0x0002_0000_0000_0000
+"""Flat addresses with these upper halves mean LDS and scratch. Any two values above the address space do."""
 # Enough for every access to be as aligned as on the host, and to touch as many lines. Addresses are the same in every
 # run with torch, which aligns what it allocates to this; numpy does so to 16 bytes only.
 _ALIGNMENT_BYTES = 64

@@ -19,9 +19,6 @@ def row_of(register: Register) -> int:
     return register.first + (ACCUMULATION_ROW if register.file == "a" else 0)
 
 
-Dim3 = tuple[int, int, int]
-
-
 class Waves:
     """All waves of some workgroups, in the order of workgroups, and of waves within one.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.simulator import LaunchStatistics, Memory, Program, counting, launch
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.lockstep.bind import bind_program
@@ -18,7 +19,7 @@ from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.group import WorkgroupSlot
 from flydsl.simulator.native.machine import Execution
-from flydsl.simulator.waves import Dim3, Waves
+from flydsl.simulator.waves import Waves
 
 INSTRUCTION_LIMIT = 1_000_000
 

@@ -23,7 +23,8 @@ from flydsl.simulator.counters.table import launch_table, totals_text
 from flydsl.simulator.waves import LANES
 
 if TYPE_CHECKING:
-    from flydsl.simulator.dispatch import Dim3, LaunchStatistics
+    from flydsl.arch.launch_limits import Dim3
+    from flydsl.simulator.dispatch import LaunchStatistics
     from flydsl.simulator.program import Instruction, Program
 
 

@@ -37,7 +37,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-IMPLICIT = ("scc", "vcc", "vcc_bits", "exec", "m0", "dst", "dst1", "modifiers")
+from flydsl.hsaco.operands import EXEC, M0, VCC, Register
+
+FIXED = {
+    "vcc": ("mask", Register("s", VCC, 2)),
+    "vcc_bits": ("i64", Register("s", VCC, 2)),
+    "exec": ("i64", Register("s", EXEC, 2)),
+    "m0": ("i32", Register("s", M0, 1)),
+}
+"""Words of a signature that always mean the same register: its type and place."""
+
+IMPLICIT = ("scc", *FIXED, "dst", "dst1", "modifiers")
 
 
 @dataclass(frozen=True)

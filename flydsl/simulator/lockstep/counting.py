@@ -12,8 +12,7 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import lds_operation
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.lockstep.machine import Machine, Step
-from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE
-from flydsl.simulator.memory import Memory
+from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import LANES, Waves
 

@@ -12,13 +12,17 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.errors import Access, MemoryFault, MisalignedAccess
 from flydsl.simulator.gaps import touches_gap
 from flydsl.simulator.lockstep.lanes import NumpyLanes
-from flydsl.simulator.memory import NEAR_NULL_BYTES, SLOT_SHIFT, THROUGH_SWIZZLED_RESOURCE, Buffer, Memory
+from flydsl.simulator.memory import (
+    NEAR_NULL_BYTES,
+    PRIVATE_APERTURE,
+    SHARED_APERTURE,
+    SLOT_SHIFT,
+    THROUGH_SWIZZLED_RESOURCE,
+    Buffer,
+    Memory,
+)
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import LANES, Waves
-
-SHARED_APERTURE = 0x0001_0000_0000_0000
-PRIVATE_APERTURE = 0x0002_0000_0000_0000
-"""Flat addresses with these upper halves mean LDS and scratch. Any two values above the address space do."""
 
 _GAP_HINT = "the tensor is a part of a larger one, and this is one of the other parts"
 

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 
 from flydsl.hsaco.operands import (
-    EXEC,
-    M0,
-    VCC,
     Aperture,
     Immediate,
     Keyword,
@@ -22,20 +19,13 @@ from flydsl.hsaco.operands import (
 )
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.dpp import lane_pattern
+from flydsl.simulator.isa.table import FIXED
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.lockstep.values import DTYPES, constant
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import row_of
 
 Read = Callable[[Machine], Any]
-
-FIXED = {
-    "vcc": ("mask", Register("s", VCC, 2)),
-    "vcc_bits": ("i64", Register("s", VCC, 2)),
-    "exec": ("i64", Register("s", EXEC, 2)),
-    "m0": ("i32", Register("s", M0, 1)),
-}
-"""Words of a signature that always mean the same register: its type and place."""
 
 _SDWA_SOURCES = ("src0_sel", "src1_sel")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.simulator import checks
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics
@@ -13,7 +14,7 @@ from flydsl.simulator.lockstep.checked.machine import CheckedMachine
 from flydsl.simulator.lockstep.checked.races import RaceHistory
 from flydsl.simulator.lockstep.counting import CountingMachine
 from flydsl.simulator.lockstep.machine import Machine
-from flydsl.simulator.waves import LANES, Dim3
+from flydsl.simulator.waves import LANES
 
 _WAVES_PER_BATCH = 512
 _STATE_BYTES_PER_BATCH = 1 << 28

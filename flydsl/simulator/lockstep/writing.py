@@ -9,8 +9,8 @@ import numpy as np
 
 from flydsl.hsaco.operands import EXEC, Modifiers, Register, Symbol
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.isa.table import FIXED
 from flydsl.simulator.lockstep.machine import Machine
-from flydsl.simulator.lockstep.reading import FIXED
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import row_of
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.hsaco.operands import SGPR_FILE_SIZE
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.native import layout
-from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, LANES, RUNNING, Dim3, Waves
+from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, LANES, RUNNING, Waves
 
 _ALIGNMENT_BYTES = 64
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError, SourceLocation
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.memory import Memory
@@ -19,7 +20,7 @@ from flydsl.simulator.native.counting import counting_records
 from flydsl.simulator.native.group import aligned_zeros
 from flydsl.simulator.native.library import library
 from flydsl.simulator.program import Program
-from flydsl.simulator.waves import RUNNING, Dim3, Waves
+from flydsl.simulator.waves import RUNNING, Waves
 
 
 class Work(Protocol):

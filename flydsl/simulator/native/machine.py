@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import merge
@@ -24,7 +25,6 @@ from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
 from flydsl.simulator.native.launch_block import SharedLaunch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
-from flydsl.simulator.waves import Dim3
 
 _FIRST_SLICE = 40_000
 _SLICE = 100_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError
 from flydsl.simulator.errors import InstructionLimit
 from flydsl.simulator.lockstep.bind import bound_steps
@@ -10,7 +11,7 @@ from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.native.turns import Turns
-from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, Dim3, Waves
+from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, Waves
 
 
 def run_ahead(machine: Machine, workgroups: int, limit: int) -> None:

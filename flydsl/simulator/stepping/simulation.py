@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import LaunchError, SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters import current_counting
@@ -23,7 +24,7 @@ from flydsl.simulator.lockstep.run import new_machine, run_in_lockstep
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.wave_state import Snapshot, WaveState
-from flydsl.simulator.waves import AT_BARRIER, Dim3
+from flydsl.simulator.waves import AT_BARRIER
 
 _CONTEXT_LINES = 3
 

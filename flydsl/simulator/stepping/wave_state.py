@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flydsl.hsaco.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register
+from flydsl.hsaco.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register, register_name
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.lockstep.checked.register_history import register_name
 from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, Waves
 
 _GENERAL_SGPRS = 102

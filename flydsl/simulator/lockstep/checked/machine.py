@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.checks import current_findings
 from flydsl.simulator.dispatch import Dispatch
@@ -20,7 +21,7 @@ from flydsl.simulator.lockstep.checked.threefold import COPIES, ThreefoldMachine
 from flydsl.simulator.lockstep.machine import Step
 from flydsl.simulator.lockstep.memory import Request, Resolved
 from flydsl.simulator.memory import Buffer
-from flydsl.simulator.waves import AT_BARRIER, LANES, Dim3
+from flydsl.simulator.waves import AT_BARRIER, LANES
 
 _ALIGNMENT_ELSEWHERE = 4
 _ALIGNMENT_IN_LDS = 16

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch
@@ -25,7 +26,6 @@ from flydsl.simulator.lockstep.checked.clocks import LIMITS, Clocks
 from flydsl.simulator.lockstep.checked.lost_update import EVERY, Load, LostUpdates
 from flydsl.simulator.memory import Buffer, Memory, host_range, overlapping
 from flydsl.simulator.program import Instruction
-from flydsl.simulator.waves import Dim3
 
 
 class Role(NamedTuple):

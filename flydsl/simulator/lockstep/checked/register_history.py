@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.hsaco.operands import EXEC, SGPR_FILE_SIZE, VCC, Register
+from flydsl.hsaco.operands import Register, register_name
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.lockstep.reading import FIXED
+from flydsl.simulator.isa.table import FIXED
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import Waves, row_of
 
@@ -69,21 +69,6 @@ def differing_operands(instruction: Instruction, waves: Waves, copies: Array, la
             if (values != values[0]).any():
                 found.append(register_name(part))
     return tuple(dict.fromkeys(found))
-
-
-def register_name(register: Register) -> str:
-    """As assembly writes it.
-
-    >>> register_name(Register("v", 2, 1)), register_name(Register("s", VCC, 2)), register_name(Register("a", 0, 4))
-    ('v2', 'vcc', 'a[0:3]')
-    """
-    if register.file == "s" and register.first in _NAMES:
-        return _NAMES[register.first]
-    last = register.first + register.count - 1
-    return f"{register.file}{last}" if register.count == 1 else f"{register.file}[{register.first}:{last}]"
-
-
-_NAMES = {VCC: "vcc", VCC + 1: "vcc_hi", EXEC: "exec", EXEC + 1: "exec_hi", SGPR_FILE_SIZE - 4: "m0"}
 
 
 def _rows(register: Register) -> Array:

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from flydsl.arch.launch_limits import Dim3
 from flydsl.hsaco.operands import M0, VCC
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import Access, UninitializedRegister
 from flydsl.simulator.lockstep.checked.register_history import RegisterHistory, differing_operands
 from flydsl.simulator.lockstep.machine import Machine, Step
-from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE, Request
-from flydsl.simulator.waves import LANES, Dim3, Waves
+from flydsl.simulator.lockstep.memory import Request
+from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE
+from flydsl.simulator.waves import LANES, Waves
 
 COPIES = 3
 _SGPRS = 102  # the general ones; then come those that the hardware sets up

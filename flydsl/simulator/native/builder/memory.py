@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE
+from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.ir import Value, constant, scalar_type
 from flydsl.simulator.native.builder.lanes import NativeLanes

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.hsaco.operands import EXEC, M0, STATUS_BITS, VCC
+from flydsl.hsaco.operands import STATUS_BITS
 from flydsl.simulator.isa.dpp import lane_pattern
+from flydsl.simulator.isa.table import FIXED
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.handler import HandlerBuilder
 from flydsl.simulator.native.builder.ir import Field, Value, constant
 from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
 
-FIXED = {"vcc": ("mask", VCC), "vcc_bits": ("i64", VCC), "exec": ("i64", EXEC), "m0": ("i32", M0)}
 """Words of a signature that always mean the same register: its type and number."""
 
 _SDWA_SOURCES = ("src0_sel", "src1_sel")
@@ -40,7 +40,7 @@ class Reader:
             return self.plain(self._shape.results[which], self._semantics.results[which].rstrip("~"))
         if word in FIXED:
             type_, register = FIXED[word]
-            return self._scalar(self._b.wave_pointer(4 * register), type_)
+            return self._scalar(self._b.wave_pointer(4 * register.first), type_)
         assert operand is not None
         return self._modified(operand, word, self._explicit(position))
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from flydsl.simulator.isa.table import FIXED
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.handler import HandlerBuilder
 from flydsl.simulator.native.builder.ir import Value, constant
-from flydsl.simulator.native.builder.reading import FIXED
 from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
 
 
@@ -28,7 +28,7 @@ class Writer:
                 self._b.write_scc(value)
             elif word in FIXED:
                 type_, register = FIXED[word]
-                self._scalar(self._b.wave_pointer(4 * register), type_, value)
+                self._scalar(self._b.wave_pointer(4 * register.first), type_, value)
             elif word == "label":
                 self._b.branch(value, next(explicit).slot)
             else:

@@ -15,8 +15,7 @@ from pathlib import Path
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import EXEC
 from flydsl.simulator.counters.raw import LINE_BYTES
-from flydsl.simulator.lockstep.memory import PRIVATE_APERTURE, SHARED_APERTURE
-from flydsl.simulator.memory import SLOT_SHIFT
+from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, SLOT_SHIFT
 from flydsl.simulator.native import layout
 from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, RUNNING
 from flydsl.ziglang import find_zig
