@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 from flydsl.errors import SourceLocation
+from flydsl.hsaco.listing import read_file, read_loc
 
 _COMMENT_COLUMN = 56
 
-_FILE = re.compile(r'\s*\.file\s+(?P<number>\d+)\s+(?:"(?P<directory>[^"]*)"\s+)?"(?P<name>[^"]*)"')
-_LOC = re.compile(r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)")
 _DEBUG_DIRECTIVE = re.compile(r"\s*\.(?:file|loc|cfi_\w+)\b")
 _SECTION = re.compile(r'\s*\.section\s+"?(?P<name>[^",\s]+)')
 _SECTION_SWITCH = re.compile(r"\s*\.(?:section|text|data|bss|amdgpu_metadata)\b")
@@ -44,24 +43,19 @@ def _without_debug_sections(lines: Iterable[str]) -> Iterator[str]:
 
 def _annotated(lines: Iterable[str]) -> Iterator[str]:
     """Without .file, .loc and .cfi; the first instruction of each new source line says which it is."""
-    files: dict[str, str] = {}
+    files: dict[int, str] = {}
     place = shown = ""
     for line in lines:
         if _DEBUG_DIRECTIVE.match(line):
-            if file := _FILE.match(line):
-                files[file["number"]] = _label(file["directory"], file["name"])
-            elif (loc := _LOC.match(line)) and loc["line"] != "0":  # line 0: code of no particular line
-                place = f"{files.get(loc['file'], '?')}:{loc['line']}"
+            if file := read_file(line.strip()):
+                files[file[0]] = PurePath(SourceLocation(file[1], 1).file_label).name
+            elif (loc := read_loc(line.strip())) and loc[1]:  # line 0: code of no particular line
+                place = f"{files.get(loc[0], '?')}:{loc[1]}"
         elif place != shown and _INSTRUCTION.match(line):
             shown = place
             yield f"{_padded(line)}; {place}"
         else:
             yield line
-
-
-def _label(directory: str | None, name: str) -> str:
-    path = PurePath(directory or "", name)
-    return PurePath(SourceLocation(str(path), 1).file_label).name
 
 
 def _padded(line: str) -> str:

@@ -80,7 +80,7 @@ class Section(NamedTuple):
     link: int
 
 
-class Symbol(NamedTuple):
+class ElfSymbol(NamedTuple):
     value: int
     size: int
 
@@ -107,7 +107,7 @@ class Elf:
                 return section
         raise HsacoError(f"the code object has no section {name}")
 
-    def symbol(self, name: str) -> Symbol:
+    def symbol(self, name: str) -> ElfSymbol:
         try:
             return self.symbols[name]
         except KeyError:
@@ -152,7 +152,7 @@ class Elf:
         if size > len(self._data):
             raise HsacoError(f"the sections of the code object take {size} bytes, and it has {len(self._data)}")
 
-    def _read_symbols(self) -> dict[str, Symbol]:
+    def _read_symbols(self) -> dict[str, ElfSymbol]:
         """Local symbols too, where the linker kept them; .dynsym is what is left in a stripped file."""
         symbols = {}
         for section in self.sections:
@@ -163,7 +163,7 @@ class Elf:
             names_at = self.sections[section.link].offset
             for position in range(section.offset, section.offset + section.size, 24):
                 name, _info, _other, _index, value, size = self._unpack("<IBBHQQ", position)
-                symbols[self._string(names_at + name)] = Symbol(value, size)
+                symbols[self._string(names_at + name)] = ElfSymbol(value, size)
         return symbols
 
     def _string(self, position: int) -> str:

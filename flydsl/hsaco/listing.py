@@ -164,18 +164,37 @@ class _Reader:
             raise ValueError(f"the directive {name} is unknown here")
 
     def _file(self, line: str) -> None:
-        match = _FILE.match(line)
-        if match:
-            directory, name = (match[2], match[3]) if match[3] is not None else ("", match[2])
-            self._files[int(match[1])] = posixpath.join(_unescape(directory), _unescape(name))
+        if numbered := read_file(line):
+            number, path = numbered
+            self._files[number] = path
 
     def _loc(self, line: str) -> None:
-        match = _LOC.match(line)
-        if match is None:
+        place = read_loc(line)
+        if place is None:
             raise ValueError("expected .loc file line column")
-        file, source_line, column = self._files[int(match[1])], int(match[2]), int(match[3] or 0)
+        number, source_line, column = place
+        file = self._files[number]
         # DWARF counts columns from 1 and says 0 for unknown; line 0 is an instruction of no particular line.
         self._location = SourceLocation(file, source_line, column - 1 if column else None) if source_line else None
+
+
+def read_file(line: str) -> tuple[int, str] | None:
+    """The number and the path of a source file, from `.file`; None for another line.
+
+    >>> read_file('.file 1 "/home" "k.py"')
+    (1, '/home/k.py')
+    """
+    match = _FILE.match(line)
+    if match is None:
+        return None
+    directory, name = (match[2], match[3]) if match[3] is not None else ("", match[2])
+    return int(match[1]), posixpath.join(_unescape(directory), _unescape(name))
+
+
+def read_loc(line: str) -> tuple[int, int, int] | None:
+    """The number of the file, the line and the column (0: unknown) of `.loc`; None for another line."""
+    match = _LOC.match(line)
+    return match and (int(match[1]), int(match[2]), int(match[3] or 0))
 
 
 def _without_comment(line: str) -> str:

@@ -172,6 +172,7 @@ class Modifiers:
         return given + (default,) * (count - len(given))
 
 
+_ENCODING = re.compile(r"_(e32|e64|sdwa|dpp|dpp8|e64_dpp|e64_dpp8)$")
 _REGISTER = re.compile(r"(s|v|a|ttmp)(\d+)$")
 _REGISTER_RANGE = re.compile(r"(s|v|a|ttmp)\[(\d+)(?::(\d+))?\]$")
 _INTEGER = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)$")
@@ -253,6 +254,16 @@ def register_name(register: Register) -> str:
 
 
 _NAMES = {VCC: "vcc", VCC + 1: "vcc_hi", EXEC: "exec", EXEC + 1: "exec_hi", M0: "m0"}
+
+
+def split_encoding(name: str) -> tuple[str, str]:
+    """A mnemonic without its encoding, and that: "" where the assembler chooses it.
+
+    >>> split_encoding("v_add_f32_e32"), split_encoding("v_add_f32_e64_dpp"), split_encoding("s_nop")
+    (('v_add_f32', 'e32'), ('v_add_f32', 'e64_dpp'), ('s_nop', ''))
+    """
+    encoding = _ENCODING.search(name)
+    return (name[: encoding.start()], encoding[1]) if encoding else (name, "")
 
 
 def split_operands(text: str) -> list[str]:

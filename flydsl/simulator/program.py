@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,6 +22,7 @@ from flydsl.hsaco.operands import (
     Symbol,
     parse_modifier,
     parse_operand,
+    split_encoding,
     split_operands,
     split_words,
 )
@@ -34,8 +34,6 @@ from flydsl.simulator.isa.table import IMPLICIT, Semantics
 
 CODE_BASE, INSTRUCTION_BYTES = 0x7F00_0000_0000, 8
 """Code addresses: the listing does not tell sizes, so every instruction counts 8 bytes. Differences stay consistent."""
-
-_ENCODING = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp)$")
 
 
 @dataclass(frozen=True)
@@ -158,8 +156,9 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
     register_indexing is the mode of the s_set_gpr_idx_on that is in effect, such as "gpr_idx(SRC0)".
     """
     name, *rest = listed.text.split(None, 1)
-    encoding = _ENCODING.search(name)
-    mnemonic = name[: encoding.start()] if encoding else name
+    mnemonic, encoding = split_encoding(name)
+    if encoding.endswith("dpp8"):  # newer architectures have it
+        mnemonic, encoding = name, ""
     mnemonic = SPELLINGS.get(mnemonic, mnemonic)
     try:
         operands, modifiers = _parse_operands("".join(rest))
@@ -167,7 +166,7 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
         raise ListingError(
             f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
         ) from error
-    suffix = encoding[1] if encoding else _implied_encoding(modifiers)
+    suffix = encoding or _implied_encoding(modifiers)
     semantics = _look_up(mnemonic, modifiers, register_indexing)
     problem = "" if semantics else " under ".join(filter(None, (mnemonic, register_indexing)))
     results: tuple[Operand, ...] = ()

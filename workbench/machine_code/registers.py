@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from flydsl.hsaco.operands import split_operands, split_words
+from flydsl.hsaco.operands import split_encoding, split_operands, split_words
 
 _FILES = {"s": 0, "v": 128, "a": 128 + 1024}  # where each file's bits begin in a set
 _SIZES = {"s": 128, "v": 1024, "a": 512}
@@ -20,7 +20,6 @@ _VCC = 106
 VECTOR_REGISTERS = -1 << _FILES["v"]
 """Of a set, the registers that have a value per lane."""
 
-_ENCODING = re.compile(r"_(?:e32|e64|sdwa|dpp|dpp8|e64_dpp|e64_dpp8)$")
 _REGISTER = re.compile(r"(?<![\w.])([sva])(?:(\d+)(\.[lh])?|\[(\d+)(?::(\d+))?\])(?!\w)")
 _SPECIAL = re.compile(r"(?<![\w.])vcc(_lo|_hi)?(?!\w)")
 # gfx1250 names registers above 255 in a comment after the ones that stand in the encoding.
@@ -134,7 +133,7 @@ def base_name(mnemonic: str) -> str:
     >>> base_name("v_add_f32_e32")
     'v_add_f32'
     """
-    return _ENCODING.sub("", mnemonic)
+    return split_encoding(mnemonic)[0]
 
 
 def result_count(mnemonic: str, operand_count: int, modifiers: list[str]) -> int:
