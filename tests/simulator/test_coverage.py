@@ -69,7 +69,9 @@ def with_a_reference() -> set[str]:
 
 @cache
 def sources_of_the_tests() -> str:
-    return "\n".join(p.read_text() for p in Path(__file__).parent.glob("test_*.py") if p != Path(__file__))
+    folder = Path(__file__).parent
+    files = (*folder.glob("test_*.py"), *folder.glob("isa/test_*.py"))
+    return "\n".join(p.read_text() for p in files if p != Path(__file__))
 
 
 @pytest.mark.parametrize("name", sorted({n.partition("/")[0] for n in TABLE} - with_a_reference() - NO_EFFECT))
