@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.arguments import STREAM
 from flydsl.compiler.jit_argument import adapt
-from flydsl.compiler.user_error import show_user_code
+from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
@@ -54,14 +54,10 @@ class CompiledArtifact:
         """Print the MLIR after the last stage, or as traced."""
         print(self.pipeline.text_after(len(self.pipeline)) if compiled else self.pipeline.origin)
 
+    @user_facing
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch. Raises ArgumentError for arguments that this artifact was not compiled for."""
-        __tracebackhide__ = True
-        try:
-            self.launch(self._payloads(args, kwargs))
-        except (Exception, KeyboardInterrupt) as error:
-            show_user_code(error)
-            raise error
+        self.launch(self._payloads(args, kwargs))
 
     def _payloads(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         signature = self.pipeline.signature
@@ -83,18 +79,14 @@ class CompiledArtifact:
         """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
         self._run(payloads, devices.current_device(self._place))
 
+    @user_facing
     def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
         """What `__call__` does, on the simulator and instruction by instruction: it stands before the first one.
 
         workgroup: which workgroup of every kernel runs in single steps. Raises ArgumentError for tensors that are not
         on the CPU, LaunchError for a workgroup that no grid has.
         """
-        __tracebackhide__ = True
-        try:
-            return self.start_simulation(self._payloads(args, kwargs), workgroup)
-        except (Exception, KeyboardInterrupt) as error:
-            show_user_code(error)
-            raise error
+        return self.start_simulation(self._payloads(args, kwargs), workgroup)
 
     def start_simulation(self, payloads: list[Any], workgroup: Dim3) -> Simulation:
         """`simulate` with payloads of the arguments in parameter order (`jit_argument.adapt`)."""

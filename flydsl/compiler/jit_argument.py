@@ -151,6 +151,8 @@ def _constant(parameter: Parameter, value: Any) -> ConstantArgument:
             at=user_location(),
             hint="pass a tuple for a list",
         ) from None
+    if isinstance(value, type):
+        return ConstantArgument((kind, value))
     return ConstantArgument((kind, value, form(value, _form_of_object)))
 
 
