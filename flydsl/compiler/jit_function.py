@@ -139,7 +139,15 @@ class JitFunction(DecoratedFunction):
         place = tensor_place(self.signature, arguments)
         arch = get_arch(arch_name or devices.target_arch(place))
         traced = trace(self.function, self.signature, arguments, values, arch, hints_for(self.compile_hints))
-        return Pipeline(self.function.__name__, traced, arch, arguments, self.signature, keep_snapshots=keep_snapshots)
+        return Pipeline(
+            self.function.__name__,
+            traced,
+            arch,
+            arguments,
+            self.signature,
+            keep_snapshots=keep_snapshots,
+            meanwhile=devices.preload,
+        )
 
     def __repr__(self) -> str:
         return f"<flyc.jit {self.function.__name__}({', '.join(p.name for p in self.signature.parameters)})>"
