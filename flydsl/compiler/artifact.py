@@ -13,7 +13,7 @@ from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.runtime import device as devices
-from flydsl.runtime.host import HostLauncher
+from flydsl.runtime.host import HostProgram
 from flydsl.runtime.interface import Device, Dim3
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CompiledArtifact:
         self.code = replace(code, dynamic_lds=tuple((k.name, k.dynamic_lds_bytes) for k in pipeline.traced.kernels))
         parameters = enumerate(zip(pipeline.arguments, pipeline.signature.parameters, strict=True))
         self._runtime = [(i, argument, p.name) for i, (argument, p) in parameters if not argument.is_constant]
-        self._launchers: dict[Device, HostLauncher] = {}
+        self._programs: dict[Device, HostProgram] = {}
         self._place = next((argument.device for argument in pipeline.arguments if argument.device is not None), "cpu")
 
     @property
@@ -104,10 +104,10 @@ class CompiledArtifact:
 
     def _run(self, payloads: list[Any], device: Device) -> Any:
         """Run the launcher on a device; the session of the call."""
-        launcher = self._launchers.get(device) or self._host_launcher(device)
-        with launcher.lock:
+        program = self._programs.get(device) or self._host_program(device)
+        with program.lock:
             session = device.session()
-            launcher.run(self._values(payloads, device, session), session)
+            program.run(self._values(payloads, device, session), session)
         return session
 
     def _values(self, payloads: list[Any], device: Device, session: Any) -> list[Any]:
@@ -119,16 +119,16 @@ class CompiledArtifact:
             values.append(device.stream_handle(None))
         return values
 
-    def _host_launcher(self, device: Device) -> HostLauncher:
-        """The launcher for a device, compiled for this host when first needed."""
+    def _host_program(self, device: Device) -> HostProgram:
+        """The host code for a device, compiled for this host when first needed."""
         traced = self.pipeline.traced
         arguments = [*self.pipeline.arguments, *([STREAM] if traced.extra_stream else [])]
         codes = [code for argument in arguments for code in argument.codes()]
         sites = {record.name: record.at for record in traced.kernels}
         with lock:
-            if device not in self._launchers:
-                self._launchers[device] = HostLauncher(traced.module, traced.entry, codes, device, self.code, sites)
-        return self._launchers[device]
+            if device not in self._programs:
+                self._programs[device] = HostProgram(traced.module, traced.entry, codes, device, self.code, sites)
+        return self._programs[device]
 
     def __repr__(self) -> str:
         names = ", ".join(kernel.name for kernel in self.kernels)
