@@ -19,16 +19,18 @@ MAX_GRID_THREADS = (1 << 32) - 1
 
 def check_extents(what: str, sizes: Sequence[int | None]) -> None:
     """Raise for a dimension of the grid or the block that is below 1; None stands for one that is not known yet."""
-    if any(size is not None and size < 1 for size in sizes):
-        raise LaunchError(f"{what}={_shown(sizes)}: every dimension is at least 1")
+    for size in sizes:  # at every launch: a loop is quicker than `any`
+        if size is not None and size < 1:
+            raise LaunchError(f"{what}={_shown(sizes)}: every dimension is at least 1")
 
 
 def check_grid(grid: Sequence[int], block: Sequence[int]) -> None:
     """Raise for more threads along a dimension than a dispatch can have."""
-    if max(blocks * threads for blocks, threads in zip(grid, block, strict=True)) > MAX_GRID_THREADS:
-        raise LaunchError(
-            f"grid={_shown(grid)} of blocks {_shown(block)}: a dimension has at most {MAX_GRID_THREADS} threads"
-        )
+    for blocks, threads in zip(grid, block, strict=True):
+        if blocks * threads > MAX_GRID_THREADS:
+            raise LaunchError(
+                f"grid={_shown(grid)} of blocks {_shown(block)}: a dimension has at most {MAX_GRID_THREADS} threads"
+            )
 
 
 def check_block(arch: Arch, block: Sequence[int]) -> None:

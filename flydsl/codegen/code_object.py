@@ -165,7 +165,7 @@ class CodeObject:
         return self.arch.in_cu_mode() if in_cu_mode else self.arch
 
 
-class Compilation:
+class PendingCodeObject:
     """LLVM IR on its way to a code object, in another process: `start_llvm_ir` makes one."""
 
     def __init__(
@@ -176,14 +176,14 @@ class Compilation:
         self._llvm_ir, self._arch, self._opt_level, self._debug_info = llvm_ir, arch, opt_level, debug_info
         self._key = cache.key(llvm_ir, arch.name, opt_level, debug_info, llvm_options)
         self._kept = cache.find(self._key, _KEPT)
-        self._compiling = None if self._kept else llvm.Compiling(llvm_ir, arch, opt_level, llvm_options)
+        self._work = None if self._kept else llvm.start(llvm_ir, arch, opt_level, llvm_options)
 
     def result(self) -> CodeObject:
         """Wait for the code object, once. Raises CompileError with LLVM's or the linker's message."""
-        if self._compiling is None:
+        if self._work is None:
             assert self._kept is not None
             return CodeObject(self._arch, self._llvm_ir, self._opt_level, **self._kept, from_cache=True)
-        made = self._compiling.result()
+        made = llvm.finish(self._work, self._llvm_ir, self._arch)
         if made.obj is None:
             made = replace(made, listing=inline_assembly.canonical(made.listing, self._arch))
         hsaco = link(_object(made, self._arch), keep_debug_info=self._debug_info)
@@ -203,12 +203,12 @@ def _object(made: llvm.Compiled, arch: Arch) -> bytes:
 
 def start_llvm_ir(
     llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False, llvm_options: tuple[str, ...] = ()
-) -> Compilation:
+) -> PendingCodeObject:
     """Begin to compile LLVM IR text for one architecture, and go on meanwhile; see `compile_llvm_ir`.
 
     llvm_options: of LLVM's command line, such as "--enable-post-misched=false"; they hold for this compilation.
     """
-    return Compilation(llvm_ir, arch, opt_level, debug_info, llvm_options)
+    return PendingCodeObject(llvm_ir, arch, opt_level, debug_info, llvm_options)
 
 
 def compile_llvm_ir(llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False) -> CodeObject:

@@ -12,7 +12,7 @@ from typing import Any
 
 from flydsl.arch import Arch
 from flydsl.codegen import barriers, half_vectors, indexed_writes, inline_assembly
-from flydsl.codegen.isolate import ProcessEndedError, start_isolated
+from flydsl.codegen.isolate import Isolated, ProcessEndedError, start_isolated
 from flydsl.errors import CompileError, SourceLocation
 
 TRIPLE = "amdgcn-amd-amdhsa"
@@ -29,6 +29,10 @@ _GROUP_NUMBER = re.compile(r"#\d+")
 _WORKGROUP_SIZES = re.compile(r'"amdgpu-flat-work-group-size"="(\d+),\d+"')
 
 
+# Bitcode, object and assembly text; or why LLVM refused the module.
+_Result = tuple[bytes, bytes | None, str] | str
+
+
 @dataclass(frozen=True)
 class Compiled:
     """What LLVM makes of a module: optimized bitcode, ELF relocatable, assembly text and its warnings.
@@ -42,23 +46,29 @@ class Compiled:
     diagnostics: str
 
 
-class Compiling:
-    """A module that LLVM is compiling in another process."""
+def compile_module(llvm_ir: str, arch: Arch, opt_level: int) -> Compiled:
+    """Compile LLVM IR text and wait: see `start` and `finish`."""
+    return finish(start(llvm_ir, arch, opt_level), llvm_ir, arch)
 
-    def __init__(self, llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> None:
-        _require_known(options)
-        self._llvm_ir, self._arch = llvm_ir, arch
-        self._work = start_isolated(lambda: _compile(llvm_ir, arch, opt_level, options), lock=_lock())
 
-    def result(self) -> Compiled:
-        """Wait for it. Raises CompileError with LLVM's diagnostics for IR that does not parse, verify or select."""
-        try:
-            result, diagnostics = self._work.result()
-        except ProcessEndedError as error:
-            raise _diagnosed(error.output, self._llvm_ir, self._arch) from None
-        if isinstance(result, str):
-            raise CompileError(f"LLVM does not accept the LLVM IR: {result}")
-        return Compiled(*result, diagnostics)
+def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> Isolated[_Result]:
+    """Begin to compile LLVM IR text in another process."""
+    _require_known(options)
+    return start_isolated(lambda: _compile(llvm_ir, arch, opt_level, options), lock=_lock())
+
+
+def finish(work: Isolated[_Result], llvm_ir: str, arch: Arch) -> Compiled:
+    """Wait for what `start` began; `llvm_ir` and `arch` are for errors.
+
+    Raises CompileError with LLVM's diagnostics for IR that does not parse, verify or select.
+    """
+    try:
+        result, diagnostics = work.result()
+    except ProcessEndedError as error:
+        raise _diagnosed(error.output, llvm_ir, arch) from None
+    if isinstance(result, str):
+        raise CompileError(f"LLVM does not accept the LLVM IR: {result}")
+    return Compiled(*result, diagnostics)
 
 
 def _lock() -> Any:
@@ -117,9 +127,7 @@ def _binding() -> ModuleType:
     return binding
 
 
-def _compile(
-    llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()
-) -> tuple[bytes, bytes | None, str] | str:
+def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> _Result:
     """What runs isolated; a parser's or verifier's message instead of the result where there is none.
 
     The backend runs twice, once for the object and once for the text: in two processes, as each takes as long. Both

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.arguments import STREAM
 from flydsl.compiler.jit_argument import adapt
-from flydsl.compiler.user_error import show_user_code
+from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.runtime import device as devices
-from flydsl.runtime.host import HostLauncher
+from flydsl.runtime.host import HostProgram
 from flydsl.runtime.interface import Device, Dim3
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class CompiledArtifact:
         self.code = replace(code, dynamic_lds=tuple((k.name, k.dynamic_lds_bytes) for k in pipeline.traced.kernels))
         parameters = enumerate(zip(pipeline.arguments, pipeline.signature.parameters, strict=True))
         self._runtime = [(i, argument, p.name) for i, (argument, p) in parameters if not argument.is_constant]
-        self._launchers: dict[Device, HostLauncher] = {}
+        self._programs: dict[Device, HostProgram] = {}
         self._place = next((argument.device for argument in pipeline.arguments if argument.device is not None), "cpu")
 
     @property
@@ -54,14 +54,10 @@ class CompiledArtifact:
         """Print the MLIR after the last stage, or as traced."""
         print(self.pipeline.text_after(len(self.pipeline)) if compiled else self.pipeline.origin)
 
+    @user_facing
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch. Raises ArgumentError for arguments that this artifact was not compiled for."""
-        __tracebackhide__ = True
-        try:
-            self.launch(self._payloads(args, kwargs))
-        except (Exception, KeyboardInterrupt) as error:
-            show_user_code(error)
-            raise error
+        self.launch(self._payloads(args, kwargs))
 
     def _payloads(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         signature = self.pipeline.signature
@@ -83,18 +79,14 @@ class CompiledArtifact:
         """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
         self._run(payloads, devices.current_device(self._place))
 
+    @user_facing
     def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
         """What `__call__` does, on the simulator and instruction by instruction: it stands before the first one.
 
         workgroup: which workgroup of every kernel runs in single steps. Raises ArgumentError for tensors that are not
         on the CPU, LaunchError for a workgroup that no grid has.
         """
-        __tracebackhide__ = True
-        try:
-            return self.start_simulation(self._payloads(args, kwargs), workgroup)
-        except (Exception, KeyboardInterrupt) as error:
-            show_user_code(error)
-            raise error
+        return self.start_simulation(self._payloads(args, kwargs), workgroup)
 
     def start_simulation(self, payloads: list[Any], workgroup: Dim3) -> Simulation:
         """`simulate` with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
@@ -112,10 +104,10 @@ class CompiledArtifact:
 
     def _run(self, payloads: list[Any], device: Device) -> Any:
         """Run the launcher on a device; the session of the call."""
-        launcher = self._launchers.get(device) or self._host_launcher(device)
-        with launcher.lock:
+        program = self._programs.get(device) or self._host_program(device)
+        with program.lock:
             session = device.session()
-            launcher.run(self._values(payloads, device, session), session)
+            program.run(self._values(payloads, device, session), session)
         return session
 
     def _values(self, payloads: list[Any], device: Device, session: Any) -> list[Any]:
@@ -127,16 +119,16 @@ class CompiledArtifact:
             values.append(device.stream_handle(None))
         return values
 
-    def _host_launcher(self, device: Device) -> HostLauncher:
-        """The launcher for a device, compiled for this host when first needed."""
+    def _host_program(self, device: Device) -> HostProgram:
+        """The host code for a device, compiled for this host when first needed."""
         traced = self.pipeline.traced
         arguments = [*self.pipeline.arguments, *([STREAM] if traced.extra_stream else [])]
         codes = [code for argument in arguments for code in argument.codes()]
         sites = {record.name: record.at for record in traced.kernels}
         with lock:
-            if device not in self._launchers:
-                self._launchers[device] = HostLauncher(traced.module, traced.entry, codes, device, self.code, sites)
-        return self._launchers[device]
+            if device not in self._programs:
+                self._programs[device] = HostProgram(traced.module, traced.entry, codes, device, self.code, sites)
+        return self._programs[device]
 
     def __repr__(self) -> str:
         names = ", ".join(kernel.name for kernel in self.kernels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlir import ir
@@ -16,7 +17,7 @@ class Compilation:
 
     module: the builtin.module, rewritten in place. code: the machine code, once phase C has made it.
     is_large: whether MLIR's passes may take long on it; they are interrupted by ending the process that they run in.
-    llvm_options: of LLVM's command line.
+    llvm_options: of LLVM's command line. meanwhile: is called while LLVM compiles in another process.
     """
 
     module: ir.Operation
@@ -26,3 +27,4 @@ class Compilation:
     code: CodeObject | None = None
     is_large: bool = False
     llvm_options: tuple[str, ...] = ()
+    meanwhile: Callable[[], None] = lambda: None

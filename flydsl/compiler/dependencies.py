@@ -26,7 +26,7 @@ from typing import Any
 
 from flydsl import env
 from flydsl.compiler.decorated import DecoratedFunction
-from flydsl.compiler.form import form, is_mutable_data
+from flydsl.compiler.value_key import is_mutable_data, value_key
 
 _LIBRARY_ROOTS = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PACKAGE = __name__.partition(".")[0]
@@ -129,12 +129,12 @@ class Dependencies:
 
 
 class _Known:
-    """A value as it was. Every launch asks whether it still is, so objects are compared first and forms only then."""
+    """A value as it was. Every launch asks whether it still is, so objects are compared first and keys only then."""
 
-    __slots__ = ("_form", "_items", "_mutable", "_value")
+    __slots__ = ("_items", "_key", "_mutable", "_value")
 
     def __init__(self, value: Any) -> None:
-        self._value, self._form = value, form(value)
+        self._value, self._key = value, value_key(value)
         self._mutable = isinstance(value, _CONTAINERS) or is_mutable_data(value)
         items = _items(value)
         nested = any(isinstance(item, _CONTAINERS) or is_mutable_data(item) for item in items)
@@ -148,7 +148,7 @@ class _Known:
             known = self._items
             if known is not None and len(known) == len(items := _items(now)) and all(map(operator.is_, items, known)):
                 return True
-        return bool(form(now) == self._form)
+        return bool(value_key(now) == self._key)
 
 
 _CONTAINERS = (tuple, list, dict, set)

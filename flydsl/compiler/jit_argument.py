@@ -26,8 +26,8 @@ from flydsl.compiler.arguments import (
     scalar_argument,
     tensor_argument,
 )
-from flydsl.compiler.form import form
 from flydsl.compiler.signature import Parameter
+from flydsl.compiler.value_key import value_key
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
@@ -139,7 +139,7 @@ def adapt(parameter: Parameter, value: Any) -> Adapted:
 
 
 def _constant(parameter: Parameter, value: Any) -> ConstantArgument:
-    """Type and value, and where a value may equal others that trace other code, its form."""
+    """Type and value, and where a value may equal others that trace other code, its key."""
     kind = type(value)
     if kind is int or kind is bool or kind is str:
         return ConstantArgument((kind, value))
@@ -151,16 +151,18 @@ def _constant(parameter: Parameter, value: Any) -> ConstantArgument:
             at=user_location(),
             hint="pass a tuple for a list",
         ) from None
-    return ConstantArgument((kind, value, form(value, _form_of_object)))
+    if isinstance(value, type):
+        return ConstantArgument((kind, value))
+    return ConstantArgument((kind, value, value_key(value, _key_of_object)))
 
 
-def _form_of_object(value: Any) -> Any:
-    """An object that says itself what it equals, with the forms of its attributes: Config(1) == Config(True)."""
+def _key_of_object(value: Any) -> Any:
+    """An object that says itself what it equals, with the keys of its attributes: Config(1) == Config(True)."""
     kind = type(value)
     if kind.__eq__ is object.__eq__ or isinstance(value, type | Enum):
         return kind, value
     names = [f.name for f in fields(value)] if is_dataclass(value) else list(getattr(value, "__dict__", ()))
-    return kind, value, tuple((name, form(getattr(value, name, None), _form_of_object)) for name in names)
+    return kind, value, tuple((name, value_key(getattr(value, name, None), _key_of_object)) for name in names)
 
 
 def _adapt_value(parameter: Parameter, value: Any) -> Adapted:

@@ -20,7 +20,7 @@ from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Signature
 from flydsl.compiler.trace import is_tracing, trace
-from flydsl.compiler.user_error import show_user_code
+from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.runtime import device as devices
@@ -46,6 +46,7 @@ class JitFunction(DecoratedFunction):
         self._compiling = threading.Lock()
         self.compile_hints: dict[str, Any] = {}
 
+    @user_facing
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Compile for these arguments, unless that is done, and launch on the device where the tensors are.
 
@@ -53,12 +54,17 @@ class JitFunction(DecoratedFunction):
         """
         if is_tracing():
             return rewrite(self.function)(*args, **kwargs)
-        __tracebackhide__ = True
-        try:
-            self._launch(args, kwargs)
-        except (Exception, KeyboardInterrupt) as error:
-            show_user_code(error)
-            raise error
+        values = self.signature.bind(args, kwargs)
+        arguments, payloads = self._adapt(values)
+        capture = current_capture()
+        if capture is not None and capture.trace_only:
+            capture.launches.append(Launch(self, tuple(values), self._pipeline(arguments, values)))
+            return None
+        artifact = self._find(arguments, values)
+        seen = nullcontext() if capture is None else capture.add(Launch(self, tuple(values), artifact.pipeline))
+        if not env.flag("COMPILE_ONLY"):
+            with seen:
+                artifact.launch(payloads)
         return None
 
     def compile(self, *args: Any, **kwargs: Any) -> CompiledArtifact:
@@ -67,33 +73,16 @@ class JitFunction(DecoratedFunction):
         values = self.signature.bind(args, kwargs)
         return self._find(self._adapt(values)[0], values)
 
-    def _launch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        values = self.signature.bind(args, kwargs)
-        arguments, payloads = self._adapt(values)
-        capture = current_capture()
-        if capture is not None and capture.trace_only:
-            capture.launches.append(Launch(self, tuple(values), self._pipeline(arguments, values)))
-            return
-        artifact = self._find(arguments, values)
-        seen = nullcontext() if capture is None else capture.add(Launch(self, tuple(values), artifact.pipeline))
-        if not env.flag("COMPILE_ONLY"):
-            with seen:
-                artifact.launch(payloads)
-
+    @user_facing
     def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
         """Compile for these arguments and simulate the call, instruction by instruction: see `Simulation`.
 
         It stands before the first instruction of `workgroup` in the first kernel that has it. Raises what a call
         raises, and ArgumentError for tensors that are not on the CPU.
         """
-        __tracebackhide__ = True
-        try:
-            values = self.signature.bind(args, kwargs)
-            arguments, payloads = self._adapt(values)
-            return self._find(arguments, values).start_simulation(payloads, workgroup)
-        except (Exception, KeyboardInterrupt) as error:
-            show_user_code(error)
-            raise error
+        values = self.signature.bind(args, kwargs)
+        arguments, payloads = self._adapt(values)
+        return self._find(arguments, values).start_simulation(payloads, workgroup)
 
     def _adapt(self, values: list[Any]) -> tuple[tuple[Argument, ...], list[Any]]:
         """The static parts and the payloads of all arguments."""
@@ -129,19 +118,15 @@ class JitFunction(DecoratedFunction):
         self._cache[key] = (dependencies, artifact)
         return artifact
 
+    @user_facing
     def lower(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Pipeline:
         """Trace for these arguments and give the pipeline, of which nothing has run yet.
 
         arch: the target, by default that of a launch with the same arguments. Compiles anew at every call.
         """
-        __tracebackhide__ = True
-        try:
-            values = self.signature.bind(args, kwargs)
-            arguments, _ = self._adapt(values)
-            return self._pipeline(arguments, values, arch)
-        except (Exception, KeyboardInterrupt) as error:
-            show_user_code(error)
-            raise error
+        values = self.signature.bind(args, kwargs)
+        arguments, _ = self._adapt(values)
+        return self._pipeline(arguments, values, arch)
 
     def _pipeline(
         self,
@@ -154,7 +139,15 @@ class JitFunction(DecoratedFunction):
         place = tensor_place(self.signature, arguments)
         arch = get_arch(arch_name or devices.target_arch(place))
         traced = trace(self.function, self.signature, arguments, values, arch, hints_for(self.compile_hints))
-        return Pipeline(self.function.__name__, traced, arch, arguments, self.signature, keep_snapshots=keep_snapshots)
+        return Pipeline(
+            self.function.__name__,
+            traced,
+            arch,
+            arguments,
+            self.signature,
+            keep_snapshots=keep_snapshots,
+            meanwhile=devices.preload,
+        )
 
     def __repr__(self) -> str:
         return f"<flyc.jit {self.function.__name__}({', '.join(p.name for p in self.signature.parameters)})>"

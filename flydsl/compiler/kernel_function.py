@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from mlir.dialects import gpu
 from flydsl.arch import launch_limits
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.kernel_attributes import kernel_attribute
+from flydsl.compiler.launch_configuration import dimensions, known_block_size_of, smem_bytes
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
@@ -19,7 +19,7 @@ from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.control_flow.region import regions_closed
-from flydsl.expr.numeric import Boolean, Index, Int32, Numeric, as_numeric, numeric_class
+from flydsl.expr.numeric import Index, Numeric, numeric_class
 from flydsl.expr.operands import FlyValue, located
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 
@@ -36,7 +36,7 @@ class KernelFunction(DecoratedFunction):
     ) -> None:
         super().__init__(function)
         self._name = name
-        self.known_block_size = None if known_block_size is None else _known_size(known_block_size)
+        self.known_block_size = None if known_block_size is None else known_block_size_of(known_block_size)
 
     def __call__(self, *args: Any, value_attrs: Mapping[str, Any] | None = None, **kwargs: Any) -> KernelLauncher:
         """Trace the kernel's body for these arguments; `.launch(...)` on the result runs it.
@@ -169,10 +169,10 @@ class KernelLauncher:
         if self not in self._state.waiting:
             raise LaunchError(f"{self.symbol} is launched twice", at=at, hint="call the kernel once per launch")
         self._state.waiting.remove(self)
-        blocks = _dimensions("grid", grid)
-        threads = _dimensions("block", block)
+        blocks = dimensions("grid", grid)
+        threads = dimensions("block", block)
         self._set_block_size(threads)
-        lds_bytes = _smem_bytes(smem, self._state)
+        lds_bytes = smem_bytes(smem, self._state.arch)
         gpu.LaunchFuncOp(
             ["kernels", self.symbol],
             [Index(value).ir_value() for value in blocks],
@@ -220,48 +220,6 @@ class KernelLauncher:
                 at=user_location(),
                 hint="None stands for a size of run time" if None in given else None,
             )
-
-
-def _known_size(size: Sequence[int]) -> tuple[int, ...]:
-    """A block size of three dimensions. Raises ArgumentError for anything but 1 to 3 positive integers."""
-    given = tuple(size) if isinstance(size, tuple | list) else (size,)
-    if not 1 <= len(given) <= 3 or not all(type(extent) is int and extent >= 1 for extent in given):
-        raise ArgumentError(f"known_block_size={size!r}: 1 to 3 positive integers", at=user_location())
-    return given + (1,) * (3 - len(given))
-
-
-def _dimensions(what: str, value: Any) -> list[Any]:
-    """1 to 3 launch dimensions as three scalars."""
-    given = list(value) if isinstance(value, tuple | list) else [value]
-    if not 1 <= len(given) <= 3:
-        raise LaunchError(f"{what}={value!r}: 1 to 3 dimensions, not {len(given)}", at=user_location())
-    numbers = [_dimension(what, value, item) for item in given]
-    located(launch_limits.check_extents, what, [int(number) if number.is_static else None for number in numbers])
-    return numbers + [Int32(1)] * (3 - len(numbers))
-
-
-def _dimension(what: str, value: Any, item: Any) -> Any:
-    number = _integer(item)
-    if number is None:
-        raise LaunchError(f"{what}={value!r}: {item!r} is not an integer", at=user_location())
-    return number
-
-
-def _smem_bytes(smem: Any, state: CompilationContext) -> Any:
-    number = _integer(smem)
-    if number is None:
-        raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location())
-    if number.is_static:
-        located(launch_limits.check_lds, state.arch, 0, int(number))
-    return Int32(number)
-
-
-def _integer(value: Any) -> Any:
-    """A number of the DSL from an integer of any kind; None for anything else."""
-    if isinstance(value, bool) or not (isinstance(value, ir.Value | Numeric) or hasattr(value, "__index__")):
-        return None
-    number = as_numeric(value if isinstance(value, ir.Value | Numeric) else operator.index(value))
-    return None if number.is_float or number.dtype is Boolean else number
 
 
 def kernel(

@@ -15,7 +15,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,9 @@ from mlir import ir
 
 from flydsl import env
 from flydsl.arch import Arch
-from flydsl.compiler import dump
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.compilation import Compilation
+from flydsl.compiler.observers import observers_from_environment
 from flydsl.compiler.stages import StageSpec, matching, number_of, stages
 from flydsl.compiler.trace import Traced
 from flydsl.dialect.context import context, lock
@@ -125,7 +126,10 @@ class Stage:
 
 
 class Pipeline:
-    """The stages of one compilation. Index it by number or name; iterate it for the stages."""
+    """The stages of one compilation. Index it by number or name; iterate it for the stages.
+
+    observers: what is told of its progress; at first what the environment asks for.
+    """
 
     def __init__(
         self,
@@ -136,7 +140,9 @@ class Pipeline:
         signature: Any,
         *,
         keep_snapshots: bool = False,
+        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
+        """meanwhile: is called while LLVM compiles in another process."""
         self.name = name
         self.arch = arch
         self.traced = traced
@@ -152,14 +158,17 @@ class Pipeline:
             traced.hints.debug_info or env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO"),
             is_large=traced.operations > LARGE_MODULE_OPS,
             llvm_options=traced.hints.llvm_options,
+            meanwhile=meanwhile,
         )
         self._snapshots: list[ir.Operation] = [self._origin]
         self._keep_snapshots = keep_snapshots
         self._bytecodes: list[bytes] = []  # digests, by stage like the snapshots
         self._texts: dict[tuple[int, bool], str] = {}
         self._op_counts: dict[int, int] = {}
-        if env.flag("FLYDSL_DEBUG_PRINT_ORIGIN_IR"):
-            print(self.origin)
+        self._verifies = env.flag("FLYDSL_DEBUG_ENABLE_VERIFIER", True)
+        self.observers = observers_from_environment()
+        for observer in self.observers:
+            observer.started(self)
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -182,8 +191,10 @@ class Pipeline:
         if stage.state == "failed":
             raise stage.error or CompileError(f"{self.name}: stage {stage.index} did not come to its end")
         self._run(stage)
-        if self.finished:
-            dump.dump(self)
+        for observer in self.observers:
+            observer.stage_done(self, stage)
+            if self.finished:
+                observer.ended(self)
         return stage
 
     def run(self, until: str | int | None = None) -> Pipeline:
@@ -210,13 +221,14 @@ class Pipeline:
         try:
             with lock, context(), ir.Location.unknown():
                 stage.run(self._compilation)
-                if env.flag("FLYDSL_DEBUG_ENABLE_VERIFIER", True):
+                if self._verifies:
                     self._compilation.module.verify()
                 if self._keep_snapshots:
                     self._snapshots.append(self._compilation.module.clone())
         except (FlyError, ir.MLIRError) as error:
             stage.error = _stage_error(stage, error)
-            dump.dump(self)
+            for observer in self.observers:
+                observer.ended(self)
             raise stage.error from None
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"{self.name}: in stage {stage.index} {stage.passes[0]}") from None
@@ -225,8 +237,6 @@ class Pipeline:
             raise
         stage.time_ms = (perf_counter() - start) * 1e3
         stage.state = "done"
-        if env.flag("FLYDSL_DEBUG_PRINT_AFTER_ALL"):
-            print(f"// -----// after {stage.index} {stage.name} //----- //\n{to_text(self._compilation.module)}")
 
     @property
     def artifact(self) -> CompiledArtifact:
@@ -247,6 +257,10 @@ class Pipeline:
     def origin(self) -> str:
         """The module as traced."""
         return self.text_after(0)
+
+    def current_text(self) -> str:
+        """The module as the last stage left it, printed anew."""
+        return to_text(self._compilation.module)
 
     def text_after(self, index: int, *, locations: bool = False) -> str:
         """The module after stage `index`, 0 for the traced one."""
@@ -283,14 +297,7 @@ class Pipeline:
             raise CompileError(f"stage {stage.name} has {'failed' if stage.error else 'not run yet'}")
         while len(self._snapshots) <= index:
             stage = self.stages[len(self._snapshots) - 1]
-            again = Compilation(
-                self._snapshots[-1].clone(),
-                self.arch,
-                self._compilation.opt_level,
-                self._compilation.debug_info,
-                self._compilation.code,
-                llvm_options=self._compilation.llvm_options,
-            )
+            again = replace(self._compilation, module=self._snapshots[-1].clone())
             with context(), ir.Location.unknown():
                 stage.run(again)
             self._snapshots.append(again.module)

@@ -18,8 +18,8 @@ from mlir.passmanager import PassManager
 from flydsl import env
 from flydsl.arch import Arch
 from flydsl.codegen.isolate import run_isolated
-from flydsl.compiler.binary import gpu_module_to_binary
 from flydsl.compiler.compilation import Compilation
+from flydsl.compiler.gpu_module_to_binary import gpu_module_to_binary
 from flydsl.dialect.context import lock
 from flydsl.errors import ArgumentError, did_you_mean
 from flydsl.passes import (

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from types import TracebackType
+from typing import ParamSpec, TypeVar
 
 import mlir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import FlyError
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _HIDDEN = tuple(path + os.sep for path in (os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *mlir.__path__))
+
+
+def user_facing(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark what the user calls: errors leave it with the traceback of the user's code, a FlyError with its place."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **kwargs)
+        except (Exception, KeyboardInterrupt) as error:
+            show_user_code(error)
+            raise error
+
+    return called
 
 
 def show_user_code(error: BaseException) -> None:

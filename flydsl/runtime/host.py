@@ -34,7 +34,7 @@ _MODULE_HANDLE = 1
 _SLOT_BYTES = 8
 
 
-class HostLauncher:
+class HostProgram:
     """A launcher compiled for this host and bound to one device.
 
     module: the module after the last stage. entry: its function. codes: the struct codes of the function's parameters.

@@ -26,7 +26,7 @@ CHANGES = {
 
 @pytest.fixture
 def made(loop_with_lines: str) -> llvm.Compiled:
-    return llvm.Compiling(loop_with_lines, GFX942, 2).result()
+    return llvm.compile_module(loop_with_lines, GFX942, 2)
 
 
 def test_what_llvm_writes_twice_agrees(made: llvm.Compiled) -> None:
@@ -50,8 +50,8 @@ def test_an_object_that_says_nothing_does_not_agree(made: llvm.Compiled) -> None
 def test_a_listing_that_differs_is_what_counts(
     arch: Arch, loop_with_lines: str, assemble: Callable[[str, Arch], bytes]
 ) -> None:
-    other = llvm.Compiling(loop_with_lines, arch, 0).result()
-    real = llvm.Compiling(loop_with_lines, arch, 2).result()
+    other = llvm.compile_module(loop_with_lines, arch, 0)
+    real = llvm.compile_module(loop_with_lines, arch, 2)
     mixed = llvm.Compiled(real.bitcode, real.obj, other.listing, "")
     obj = code_object._object(mixed, arch)
     assert read_contents(obj).sections[".text"] == read_contents(assemble(other.listing, arch)).sections[".text"]
@@ -60,7 +60,7 @@ def test_a_listing_that_differs_is_what_counts(
 
 def test_features_of_a_functions_own_agree_too(loop_with_lines: str) -> None:
     with_features = loop_with_lines.replace('"256,256"', '"256,256" "target-features"="+xnack"')
-    made = llvm.Compiling(with_features, GFX942, 2).result()
+    made = llvm.compile_module(with_features, GFX942, 2)
     assert agrees(made.listing, made.obj)
 
 

@@ -140,7 +140,7 @@ def test_llvm_still_moves_reads_across_barriers(monkeypatch: pytest.MonkeyPatch)
     """When this fails, LLVM no longer needs `flydsl.codegen.barriers`, and it can go."""
     monkeypatch.setattr(llvm.barriers, "guarded", lambda text: text)
     programs = [Program(seed, KINDS["bare"]) for seed in range(12, 20)]
-    listings = [llvm.Compiling(p.llvm_ir, get_arch("gfx942"), 2).result().listing for p in programs]
+    listings = [llvm.compile_module(p.llvm_ir, get_arch("gfx942"), 2).listing for p in programs]
     assert any(moved(p, listing, 1) for p, listing in zip(programs, listings, strict=True)), (
         "this LLVM moves no read across a barrier: flydsl/codegen/barriers.py is not needed any more"
     )

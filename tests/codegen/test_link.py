@@ -15,7 +15,7 @@ from flydsl.hsaco import read_hsaco
 
 @pytest.fixture
 def obj(vector_add: str) -> bytes:
-    return llvm.Compiling(vector_add, get_arch("gfx942"), 2).result().obj
+    return llvm.compile_module(vector_add, get_arch("gfx942"), 2).obj
 
 
 @pytest.fixture(autouse=True)

@@ -623,5 +623,5 @@ def test_the_users_own_errors_keep_type_and_line(body: Callable[..., Any], error
 def test_our_errors_have_short_tracebacks() -> None:
     with pytest.raises(TraceError) as info:
         trace(indexes)
-    assert frames(info.value)[1:] == ["trace", "__call__", "traced", "indexes"]
+    assert frames(info.value)[1:] == ["trace", "called", "traced", "indexes"]
     assert info.value.__context__ is None or info.value.__suppress_context__

@@ -103,16 +103,16 @@ def test_a_device_may_call_a_launcher() -> None:
 
 
 def test_a_launcher_that_nobody_has_any_more_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
-    launchers, engines = weakref.WeakSet[host.HostLauncher](), []
+    launchers, engines = weakref.WeakSet[host.HostProgram](), []
 
     class Engine(host.ExecutionEngine):  # type: ignore[misc]
         def __del__(self) -> None:
             engines.append("freed")
 
     monkeypatch.setattr(host, "ExecutionEngine", Engine)
-    compile_it = host.HostLauncher._compile
+    compile_it = host.HostProgram._compile
     monkeypatch.setattr(
-        host.HostLauncher, "_compile", lambda self, *arguments: (launchers.add(self), compile_it(self, *arguments))
+        host.HostProgram, "_compile", lambda self, *arguments: (launchers.add(self), compile_it(self, *arguments))
     )
     with use_device(Recorder()):
         make_launch()(torch.zeros(5), 1)

@@ -16,7 +16,7 @@ from flydsl.layout import Layout, Tile
 
 
 class Itself:
-    """Equal only to the form of the same object."""
+    """Equal only to the key of the same object."""
 
     __slots__ = ("value",)
 
@@ -30,13 +30,13 @@ class Itself:
         return id(self.value)
 
 
-def form(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
-    """A hashable copy of a value: values that trace the same code have equal forms.
+def value_key(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
+    """A hashable copy of a value: values that trace the same code have equal keys.
 
-    Numbers, text, layouts, arrays and containers of them count by value and exact type; `other` is the form of the
+    Numbers, text, layouts, arrays and containers of them count by value and exact type; `other` gives the key of the
     rest.
 
-    >>> form([1, 2]) == form([1, 2]), form((1,)) == form((True,)), form(0.0) == form(-0.0)
+    >>> value_key([1, 2]) == value_key([1, 2]), value_key((1,)) == value_key((True,)), value_key(0.0) == value_key(-0.0)
     (True, False, False)
     """
     kind = type(value)
@@ -45,11 +45,11 @@ def form(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
     if isinstance(value, numbers.Number):
         return kind, repr(value)  # which tells -0.0 from 0.0, and finds nan equal to itself
     if isinstance(value, tuple | list | deque):
-        return kind, tuple(form(item, other) for item in value)
+        return kind, tuple(value_key(item, other) for item in value)
     if isinstance(value, set | frozenset):
-        return kind, frozenset(form(item, other) for item in value)
+        return kind, frozenset(value_key(item, other) for item in value)
     if isinstance(value, dict):
-        return kind, tuple((form(key, other), form(item, other)) for key, item in value.items())
+        return kind, tuple((value_key(key, other), value_key(item, other)) for key, item in value.items())
     return _data(value) if is_mutable_data(value) else other(value)
 
 

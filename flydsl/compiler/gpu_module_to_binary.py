@@ -14,7 +14,6 @@ from flydsl.compiler.compilation import Compilation
 from flydsl.compiler.inline_assembly import check_inline_assembly
 from flydsl.compiler.translation import to_llvm_ir
 from flydsl.errors import CompileError
-from flydsl.runtime.device import preload
 
 _DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}"
 
@@ -51,7 +50,7 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
         llvm_options=compilation.llvm_options,
     )
     try:
-        preload()
+        compilation.meanwhile()
     finally:
         result = code.result()
     return result

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from flydsl.compiler.form import form
+from flydsl.compiler.value_key import value_key
 from flydsl.layout import make_layout
 
 
@@ -22,18 +22,18 @@ from flydsl.layout import make_layout
     ],
 )
 def test_different(a: object, b: object) -> None:
-    assert form(a) != form(b)
+    assert value_key(a) != value_key(b)
 
 
 @pytest.mark.parametrize("make", [lambda: [1, {"a": (2.5, {3})}], lambda: math.nan * 1, lambda: make_layout((4, 8))])
 def test_same(make: object) -> None:
     assert callable(make)
-    assert form(make()) == form(make())
-    assert hash(form(make())) == hash(form(make()))
+    assert value_key(make()) == value_key(make())
+    assert hash(value_key(make())) == hash(value_key(make()))
 
 
 def test_a_form_is_a_copy() -> None:
     value = [1, [2]]
-    before = form(value)
+    before = value_key(value)
     value[1].append(3)  # type: ignore[union-attr]
-    assert form(value) != before
+    assert value_key(value) != before

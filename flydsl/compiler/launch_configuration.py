@@ -1,0 +1,58 @@
+"""What a launch is given, `grid`, `block` and `smem`, as numbers of the DSL."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from mlir import ir
+
+from flydsl.arch import Arch, launch_limits
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError, LaunchError
+from flydsl.expr.numeric import Boolean, Int32, Numeric, as_numeric
+from flydsl.expr.operands import located
+
+
+def known_block_size_of(size: Sequence[int]) -> tuple[int, ...]:
+    """A block size of three dimensions. Raises ArgumentError for anything but 1 to 3 positive integers."""
+    given = tuple(size) if isinstance(size, tuple | list) else (size,)
+    if not 1 <= len(given) <= 3 or not all(type(extent) is int and extent >= 1 for extent in given):
+        raise ArgumentError(f"known_block_size={size!r}: 1 to 3 positive integers", at=user_location())
+    return given + (1,) * (3 - len(given))
+
+
+def dimensions(what: str, value: Any) -> list[Any]:
+    """1 to 3 launch dimensions as three scalars. Raises LaunchError for anything else, and for one below 1."""
+    given = list(value) if isinstance(value, tuple | list) else [value]
+    if not 1 <= len(given) <= 3:
+        raise LaunchError(f"{what}={value!r}: 1 to 3 dimensions, not {len(given)}", at=user_location())
+    numbers = [_dimension(what, value, item) for item in given]
+    located(launch_limits.check_extents, what, [int(number) if number.is_static else None for number in numbers])
+    return numbers + [Int32(1)] * (3 - len(numbers))
+
+
+def _dimension(what: str, value: Any, item: Any) -> Any:
+    number = _integer(item)
+    if number is None:
+        raise LaunchError(f"{what}={value!r}: {item!r} is not an integer", at=user_location())
+    return number
+
+
+def smem_bytes(smem: Any, arch: Arch) -> Int32:
+    """The dynamic shared memory of a launch. Raises LaunchError for what is no integer, or too much."""
+    number = _integer(smem)
+    if number is None:
+        raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location())
+    if number.is_static:
+        located(launch_limits.check_lds, arch, 0, int(number))
+    return Int32(number)
+
+
+def _integer(value: Any) -> Any:
+    """A number of the DSL from an integer of any kind; None for anything else."""
+    if isinstance(value, bool) or not (isinstance(value, ir.Value | Numeric) or hasattr(value, "__index__")):
+        return None
+    number = as_numeric(value if isinstance(value, ir.Value | Numeric) else operator.index(value))
+    return None if number.is_float or number.dtype is Boolean else number
