@@ -20,7 +20,7 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
-from flydsl.dialect.types import IntTupleType, LayoutType, MemRefType, PointerType, fly_type
+from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import CompileError
 from flydsl.passes import fly_convert_atom_call_to_ssa_form, fly_layout_lowering, fly_rewrite_func_signature
 from flydsl.passes.rewriting import (
@@ -48,7 +48,6 @@ _HIDDEN = {
 }
 _CONSTANT_SPACE = 4
 _DYNAMIC_SHARED = "__dynamic_shared__"
-_PASSED_IN_PARTS = (MemRefType, LayoutType, IntTupleType)  # by fly-rewrite-func-signature
 
 
 def apply(module: ir.Operation, arch: Arch) -> None:
@@ -78,9 +77,10 @@ def apply(module: ir.Operation, arch: Arch) -> None:
 def _is_higher(module: ir.Operation) -> bool:
     """Whether there are tensors at the edges of functions, or operations that an earlier pass lowers."""
     arguments = (argument for function in functions(module) for argument in entry_block(function).arguments)
-    return any(isinstance(fly_type(argument.type), _PASSED_IN_PARTS) for argument in arguments) or any(
-        fly_name(op) not in _CONVERSIONS for op in operations(module) if fly_name(op)
-    )
+    kinds = (fly_type(argument.type) for argument in arguments)
+    if any(kind is not None and not isinstance(kind, PointerType) for kind in kinds):
+        return True
+    return any(fly_name(op) not in _CONVERSIONS for op in operations(module) if fly_name(op))
 
 
 def _convert_results(function: ir.Operation) -> None:

@@ -6,7 +6,7 @@ A tensor parameter becomes its pointer and, where its layout has dynamic leaves,
     gpu.func @k(%a: !fly.ptr<f32, global>, %l: !llvm.struct<packed (struct<packed (i32, i32)>, struct<packed (i64)>)>)
 
 The body rebuilds the tensor from them, and every launch passes them. The same goes for what `scf` operations take in
-and give back.
+and give back. What its type says in full, such as a tile or a matrix instruction, is not passed at all.
 """
 
 from __future__ import annotations
@@ -22,7 +22,20 @@ from flydsl import layout as algebra
 from flydsl.arch import Arch
 from flydsl.atoms import BUFFER
 from flydsl.dialect.location import source_location
-from flydsl.dialect.types import FlyType, IntTupleType, LayoutType, MemRefType, dynamic_leaves, fly_type, is_static
+from flydsl.dialect.types import (
+    CopyAtomType,
+    FlyType,
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    MmaAtomType,
+    SwizzleType,
+    TiledMmaType,
+    TileType,
+    dynamic_leaves,
+    fly_type,
+    is_static,
+)
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create, create_fly, entry_block, functions, operations, update_function_type
 
@@ -48,6 +61,8 @@ def packed_type(kind: FlyType) -> ir.Type | None:
 
 
 def _packed_text(kind: FlyType) -> str:
+    if isinstance(kind, (*_SAID_IN_FULL, CopyAtomType)):
+        return ""
     if isinstance(kind, IntTupleType):
         return _leaves_text(kind.value)
     layout = _layout(kind)
@@ -72,7 +87,12 @@ def _parse_type(text: str) -> ir.Type:
 def _split_type(mlir_type: ir.Type) -> FlyType | None:
     """The fly type of a value that is passed in parts; pointers and all other types pass as they are."""
     kind = fly_type(mlir_type)
-    return kind if isinstance(kind, MemRefType | LayoutType | IntTupleType) else None
+    if isinstance(kind, CopyAtomType):  # one that may hold a value is more than its type says
+        return None if kind.op.has_soffset else kind
+    return kind if isinstance(kind, (MemRefType, LayoutType, IntTupleType, *_SAID_IN_FULL)) else None
+
+
+_SAID_IN_FULL = (TileType, SwizzleType, MmaAtomType, TiledMmaType)
 
 
 def _layout(kind: FlyType) -> algebra.Layout:
@@ -115,10 +135,27 @@ def _plain_types(kind: FlyType | None, mlir_type: ir.Type) -> list[ir.Type]:
 def _rebuild(kind: FlyType, values: list[ir.Value], at: ir.Location) -> ir.Value:
     """The tensor, layout or int tuple from its plain values."""
     packed = values[-1] if packed_type(kind) else None
+    if isinstance(kind, (*_SAID_IN_FULL, CopyAtomType)):
+        return _from_type(kind, at)
     if isinstance(kind, IntTupleType):
         return _rebuild_tuple(kind, packed, [], at)
     layout = _rebuild_layout(_layout(kind), packed, at)
     return create_fly("make_view", [values[0], layout], at).result if isinstance(kind, MemRefType) else layout
+
+
+def _from_type(kind: FlyType, at: ir.Location) -> ir.Value:
+    """The value of a type that says it in full."""
+    if isinstance(kind, CopyAtomType):
+        attributes = {"valBits": kind.value_bits}
+        return create_fly("make_copy_atom", [], at, results=[kind], attributes=attributes).result
+    if isinstance(kind, MmaAtomType):
+        return create_fly("make_mma_atom", [], at, results=[kind]).result
+    if not isinstance(kind, TiledMmaType):
+        return create_fly("static", [], at, results=[kind]).result
+    parts: list[FlyType] = [kind.atom, LayoutType(kind.mma.atom_layout)]
+    if kind.mma.permutation is not None:
+        parts.append(TileType(kind.mma.permutation))
+    return create_fly("make_tiled_mma", [_from_type(part, at) for part in parts], at).result
 
 
 def _rebuild_layout(layout: algebra.Layout, packed: ir.Value | None, at: ir.Location) -> ir.Value:

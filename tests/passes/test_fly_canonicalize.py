@@ -87,3 +87,33 @@ def test_dead_operations_go(check: Callable[..., str]) -> None:
         }}""",
         PASS,
     )
+
+
+def test_a_shape_becomes_an_int_tuple_like_others(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: fly.make_int_tuple(%arg0) : (i32) -> !fly.int_tuple<(?,4)>
+        // CHECK-NOT: make_shape
+        // CHECK-NOT: make_coord
+        func.func @f(%i: i32) -> (!fly.int_tuple<(?,4)>, !fly.int_tuple<(?,4)>) {
+          %a = fly.make_shape(%i) : (i32) -> !fly.int_tuple<(?,4)>
+          %b = fly.make_coord(%i) : (i32) -> !fly.int_tuple<(?,4)>
+          return %a, %b : !fly.int_tuple<(?,4)>, !fly.int_tuple<(?,4)>
+        }""",
+        PASS,
+    )
+
+
+def test_the_parts_of_a_composed_layout_are_known(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: fly.static : !fly.swizzle<S<2,3,3>>
+        // CHECK: fly.static : !fly.layout<16:1>
+        // CHECK-NOT: composed_get
+        func.func @f(%c: !fly.composed_layout<S<2,3,3> o 8 o 16:1>) -> (!fly.swizzle<S<2,3,3>>, !fly.layout<16:1>) {
+          %a = fly.composed_get_inner(%c) : (!fly.composed_layout<S<2,3,3> o 8 o 16:1>) -> !fly.swizzle<S<2,3,3>>
+          %b = fly.composed_get_outer(%c) : (!fly.composed_layout<S<2,3,3> o 8 o 16:1>) -> !fly.layout<16:1>
+          return %a, %b : !fly.swizzle<S<2,3,3>>, !fly.layout<16:1>
+        }""",
+        PASS,
+    )

@@ -59,3 +59,25 @@ def test_a_view_that_lowering_did_not_make_is_an_error(check: Callable[..., str]
             }}""",
             PASS,
         )
+
+
+def test_a_copy_with_a_predicate_is_one_inside_of_an_if(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: fly.ptr.load(%arg1) : (!fly.ptr<i1, register>) -> i1
+        // CHECK: scf.if
+        // CHECK: fly.copy_atom_call_ssa
+        // CHECK: fly.ptr.store
+        // CHECK-NOT: fly.copy_atom_call(
+        func.func @f(%p: !fly.ptr<f16, global>, %q: !fly.ptr<i1, register>, %r: !fly.ptr<f16, register>) {
+          %atom = fly.make_copy_atom {valBits = 16 : i32} : !fly.copy_atom<!fly.universal_copy<64>, 16>
+          %four = fly.static : !fly.layout<4:1>
+          %one = fly.static : !fly.layout<1:1>
+          %a = fly.make_view(%p, %four) : (!fly.ptr<f16, global>, !fly.layout<4:1>) -> !fly.memref<f16, global, 4:1>
+          %b = fly.make_view(%r, %four) : (!fly.ptr<f16, register>, !fly.layout<4:1>) -> !fly.memref<f16,register,4:1>
+          %c = fly.make_view(%q, %one) : (!fly.ptr<i1, register>, !fly.layout<1:1>) -> !fly.memref<i1, register, 1:1>
+          fly.copy_atom_call(%atom, %a, %b, %c) : (!fly.copy_atom<!fly.universal_copy<64>, 16>, !fly.memref<f16, global, 4:1>, !fly.memref<f16, register, 4:1>, !fly.memref<i1, register, 1:1>) -> ()
+          return
+        }""",  # noqa: E501
+        PASS,
+    )

@@ -134,3 +134,31 @@ def test_loops_and_branches_carry_plain_values(check: Callable[..., str]) -> Non
         }""",  # noqa: E501
         PASS,
     )
+
+
+def test_what_its_type_says_in_full_is_not_passed(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: @f(%arg0: i32)
+        // CHECK: fly.static : !fly.tile<[8|24]>
+        // CHECK: fly.static : !fly.swizzle<S<3,3,3>>
+        // CHECK: fly.make_copy_atom {valBits = 32 : i32} : !fly.copy_atom<!fly.universal_copy<32>, 32>
+        // CHECK: fly.make_tiled_mma
+        func.func @f(
+          %a: !fly.tile<[8|24]>, %b: !fly.swizzle<S<3,3,3>>, %c: !fly.copy_atom<!fly.universal_copy<32>, 32>, %i: i32,
+          %m: !fly.tiled_mma<!fly.mma_atom<!fly_rocdl.cdna3.mfma<16x16x4, (f32, f32) -> f32>>, <(1,4,1):(0,1,0)>>) {
+          return
+        }""",
+        PASS,
+    )
+
+
+def test_an_atom_that_may_hold_a_value_is_not_taken_for_its_type(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: @f(%arg0: !fly.copy_atom<!fly_rocdl.cdna3.buffer_copy<32>, 32>)
+        func.func @f(%c: !fly.copy_atom<!fly_rocdl.cdna3.buffer_copy<32>, 32>) {
+          return
+        }""",
+        PASS,
+    )
