@@ -18,6 +18,7 @@
 | `FLYDSL_DEBUG_ENABLE_VERIFIER` | 1 | verify the module after each stage |
 | `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
 | `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
+| `FLYDSL_PRINTF_BUFFER_BYTES` | 8388608 | how much the kernels of one launch can print |
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
 | `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses |
@@ -118,6 +119,14 @@ def simulator_backend() -> str:
 def simulator_host() -> str:
     """`FLYDSL_SIMULATOR_HOST`: native, or the name of a tier (`simulator.native.host`)."""
     return text("FLYDSL_SIMULATOR_HOST") or "native"
+
+
+def printf_buffer_bytes() -> int:
+    """`FLYDSL_PRINTF_BUFFER_BYTES`, at least 1024."""
+    value = text("FLYDSL_PRINTF_BUFFER_BYTES", str(8 << 20))
+    if not value.isdigit() or not 1024 <= int(value) < 1 << 32:
+        raise ArgumentError(f"FLYDSL_PRINTF_BUFFER_BYTES={value!r} is not a number of bytes, from 1024 on")
+    return int(value)
 
 
 def simulator_threads() -> int | None:

@@ -100,7 +100,7 @@ class CompiledArtifact:
                 hint="move them with .cpu()",
             )
         session = self._run(payloads, recording_device())
-        return Simulation(session.launches, workgroup, keep_alive=payloads)
+        return Simulation(session.launches, workgroup, keep_alive=payloads, after_kernel=session.after_kernel)
 
     def _run(self, payloads: list[Any], device: Device) -> Any:
         """Run the launcher on a device; the session of the call."""

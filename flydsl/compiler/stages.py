@@ -32,6 +32,7 @@ from flydsl.passes import (
     fly_promote_regmem_to_vectorssa,
     fly_rewrite_func_signature,
     fly_rocdl_cluster_attr,
+    printf_to_buffer,
 )
 
 Step = str | ModuleType | Callable[[Compilation], None]
@@ -134,7 +135,12 @@ def stages(arch: Arch) -> list[StageSpec]:
         _mlir("A", "canonicalize", "constant folding, dead code"),
         _fly(fly_convert_atom_call_to_ssa_form, "copies to loads and stores of vectors"),
         _fly(fly_promote_regmem_to_vectorssa, "register tensors to vector values"),
-        _fly(convert_fly_to_rocdl, "pointers and atoms to LLVM and ROCDL"),
+        StageSpec(
+            convert_fly_to_rocdl.name,
+            "A",
+            "pointers, atoms and printf to LLVM and ROCDL",
+            (convert_fly_to_rocdl, printf_to_buffer),
+        ),
         _mlir("A", "canonicalize", "constant folding, dead code"),
         in_gpu_module,
         _mlir("B", f"rocdl-attach-target{{chip={arch.name}}}", "the target, on the GPU module"),

@@ -23,10 +23,12 @@ from flydsl.expr.memory import __all__ as _memory
 from flydsl.expr.mma import *
 from flydsl.expr.mma import __all__ as _mma
 from flydsl.expr.operands import is_runtime
+from flydsl.expr.printing import printf
 from flydsl.expr.typing import T
 
 __all__ = [
-    "T", "const_expr", "range_constexpr", "static", *_algebra, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
+    "T", "const_expr", "printf", "range_constexpr", "static", *_algebra, *_atomics, *_coord_tensor, *_copies, *_memory,
+    *_mma,
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -13,7 +14,7 @@ from flydsl import env
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError, DeviceError
-from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, raw_stream
+from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream
 from flydsl.runtime.rocm import get_rocm_arch
 
 _LIBRARY = "libamdhip64.so"
@@ -45,6 +46,41 @@ class HipDevice(Device):
                 hint="unset ARCH, or look at the result with .lower(...).artifact",
             )
         return _HipModule(code, self.index)
+
+    def print_buffer(self, size_bytes: int) -> PrintBuffer:
+        return _HipBuffer(size_bytes, self.index)
+
+
+_TO_DEVICE, _TO_HOST = 1, 2  # hipMemcpyKind
+
+
+class _HipBuffer(PrintBuffer):
+    """Memory that HIP gives, and takes back when nobody has this any more."""
+
+    def __init__(self, size_bytes: int, index: int) -> None:
+        self._hip = hip_library()
+        self._index, self._size_bytes = index, size_bytes
+        self._pointer = ctypes.c_void_p()
+        with _selected(self._hip, index):
+            _check(self._hip, "hipMalloc", ctypes.byref(self._pointer), ctypes.c_size_t(size_bytes))
+        weakref.finalize(self, self._hip.hipFree, self._pointer)
+
+    def address(self, session: Any) -> int:
+        return self._pointer.value or 0
+
+    def read(self, start: int, size_bytes: int, stream: int) -> bytes:
+        content = ctypes.create_string_buffer(size_bytes)
+        place, count = ctypes.c_void_p(self.address(None) + start), ctypes.c_size_t(size_bytes)
+        with _selected(self._hip, self._index):
+            _check(self._hip, "hipStreamSynchronize", ctypes.c_void_p(stream))
+            _check(self._hip, "hipMemcpy", content, place, count, _TO_HOST)
+        return content.raw
+
+    def clear(self, header: bytes) -> None:
+        with _selected(self._hip, self._index):
+            _check(self._hip, "hipMemset", self._pointer, 0, ctypes.c_size_t(self._size_bytes))
+            _check(self._hip, "hipMemcpy", self._pointer, header, ctypes.c_size_t(len(header)), _TO_DEVICE)
+            _check(self._hip, "hipDeviceSynchronize")  # a kernel's stream may not wait for HIP's own
 
 
 class _HipModule(LoadedCode):

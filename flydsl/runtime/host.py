@@ -6,7 +6,9 @@ import ctypes
 import struct
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any
 
 from mlir import ir
@@ -14,8 +16,10 @@ from mlir.execution_engine import ExecutionEngine
 
 from flydsl.arch import launch_limits
 from flydsl.codegen import CodeObject
-from flydsl.errors import ArgumentError, FlyError, SourceLocation
+from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
+from flydsl.printing import FORMATS, Format
 from flydsl.runtime.interface import Device, LoadedCode
+from flydsl.runtime.printer import Printer
 
 _POINTER, _INTPTR = ctypes.c_void_p, ctypes.c_ssize_t
 # The functions that `gpu-to-llvm` leaves undefined: mlir/lib/ExecutionEngine/RocmRuntimeWrappers.cpp.
@@ -52,6 +56,9 @@ class HostProgram:
     ) -> None:
         self.lock = threading.RLock()
         self._loaded: LoadedCode = device.load(code)
+        self._device = device
+        self._formats = _formats(module)
+        self._printer: Printer | None = None
         self._arch = code.arch
         self._static_lds_bytes = {kernel.name: kernel.resources.lds_bytes for kernel in code.kernels}
         self._launch_sites = launch_sites
@@ -59,7 +66,7 @@ class HostProgram:
         self._handles = {name.encode(): i + 1 for i, name in enumerate(self._kernels)}
         self._session: Any = None
         self._error: BaseException | None = None
-        self._prepare_arguments(codes)
+        self._prepare_arguments([*codes, "q"] if self._formats else codes)
         self._compile(module, entry)
 
     def _prepare_arguments(self, codes: Sequence[str]) -> None:
@@ -97,6 +104,9 @@ class HostProgram:
 
     def run(self, values: Sequence[Any], session: Any) -> None:
         """Run the launcher on its flattened arguments. The caller holds `lock`. Raises what a launch raised."""
+        if self._formats:
+            self._printer = Printer(self._formats, self._device)
+            values = [*values, self._printer.address(session)]
         try:
             self._struct.pack_into(self._buffer, 0, *values)
         except (struct.error, OverflowError) as error:
@@ -110,7 +120,7 @@ class HostProgram:
             if self._error is not None:
                 raise self._error
         finally:
-            self._session = self._error = None
+            self._session = self._error = self._printer = None
 
     def _launch_kernel(
         self, handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, lds: int, stream: int, params: Any,
@@ -122,11 +132,24 @@ class HostProgram:
         kernel = self._kernels[handle - 1]
         try:
             self._check(kernel, (gx, gy, gz), (bx, by, bz), lds)
-            self._loaded.launch(kernel, (gx, gy, gz), (bx, by, bz), lds, stream or 0, params, self._session)
+            with self._printing(self._printer, stream or 0) if self._printer is not None else nullcontext():
+                self._loaded.launch(kernel, (gx, gy, gz), (bx, by, bz), lds, stream or 0, params, self._session)
         except FlyError as error:
             self._error = error.located(self._launch_sites[kernel])
         except BaseException as error:  # noqa: BLE001 - raised again in run()
             self._error = error
+
+    @contextmanager
+    def _printing(self, printer: Printer, stream: int) -> Iterator[None]:
+        """Print what the launch inside prints, also where it fails: its error is what counts then."""
+        flush = partial(printer.flush, stream)
+        try:
+            yield
+        except FlyError:
+            with suppress(DeviceError):
+                self._device.after_launch(flush, self._session)
+            raise
+        self._device.after_launch(flush, self._session)
 
     def _check(self, kernel: str, grid: tuple[int, ...], block: tuple[int, ...], lds_bytes: int) -> None:
         """What the compiler could not know: the values of runtime launch dimensions."""
@@ -135,6 +158,14 @@ class HostProgram:
         launch_limits.check_block(self._arch, block)
         launch_limits.check_grid(grid, block)
         launch_limits.check_lds(self._arch, self._static_lds_bytes[kernel], lds_bytes)
+
+
+def _formats(module: ir.Module) -> list[Format]:
+    """What the kernels of a launcher print; see the pass `printf_to_buffer`."""
+    attributes = module.operation.attributes
+    if FORMATS not in attributes:
+        return []
+    return [Format.from_json(ir.StringAttr(text).value) for text in ir.ArrayAttr(attributes[FORMATS])]
 
 
 def _alive(method: weakref.WeakMethod[Callable[..., None]]) -> Callable[..., None]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, DeviceError
 
 
 @dataclass(slots=True)
@@ -43,6 +44,22 @@ class LoadedCode(ABC):
         """Launch a kernel. params: a C array of pointers to its arguments. session: of the call that it belongs to."""
 
 
+class PrintBuffer(ABC):
+    """Memory of a device for what kernels print; see `flydsl.printing`."""
+
+    @abstractmethod
+    def address(self, session: Any) -> int:
+        """Where the kernels of a call find it."""
+
+    @abstractmethod
+    def read(self, start: int, size_bytes: int, stream: int) -> bytes:
+        """Some of its bytes, when everything on a stream has ended."""
+
+    @abstractmethod
+    def clear(self, header: bytes) -> None:
+        """Make all of it 0 but for its header."""
+
+
 class Device(ABC):
     """What runs kernels.
 
@@ -66,6 +83,14 @@ class Device(ABC):
     @abstractmethod
     def load(self, code: CodeObject) -> LoadedCode:
         """Load a code object. Raises ArchError where the device does not run its architecture."""
+
+    def print_buffer(self, size_bytes: int) -> PrintBuffer:
+        """Memory for what kernels print. Raises DeviceError where there is none."""
+        raise DeviceError(f"printf on {self.name} is unsupported")
+
+    def after_launch(self, flush: Callable[[], None], session: Any) -> None:
+        """Call `flush` when a launch that prints has ended: at once, unless the device launches later."""
+        flush()
 
 
 def raw_stream(stream: Any) -> int | None:

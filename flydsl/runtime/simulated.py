@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from flydsl.arch import GFX942
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError
-from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, raw_stream
+from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream
 from flydsl.simulator import Memory, Program, launch, prepare
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.gaps import rows_of
@@ -50,6 +53,24 @@ class SimulatedDevice(Device):
     def _loaded(self, code: CodeObject) -> LoadedCode:
         return _LoadedProgram(code)
 
+    def print_buffer(self, size_bytes: int) -> PrintBuffer:
+        return _HostBuffer(size_bytes)
+
+
+class _HostBuffer(PrintBuffer):
+    def __init__(self, size_bytes: int) -> None:
+        self._bytes = np.zeros(size_bytes, np.uint8)
+
+    def address(self, session: Memory) -> int:
+        return session.map_array(self._bytes.view(np.uint32), name="what printf prints")
+
+    def read(self, start: int, size_bytes: int, stream: int) -> bytes:
+        return self._bytes[start : start + size_bytes].tobytes()
+
+    def clear(self, header: bytes) -> None:
+        self._bytes[:] = 0
+        self._bytes[: len(header)] = np.frombuffer(header, np.uint8)
+
 
 class _LoadedProgram(LoadedCode):
     def __init__(self, code: CodeObject) -> None:
@@ -79,11 +100,12 @@ class _LoadedProgram(LoadedCode):
 
 
 class Recording(Memory):
-    """The address space of a call, and the launches that it makes."""
+    """The address space of a call, and the launches that it makes. after_kernel: to be called when one has ended."""
 
     def __init__(self) -> None:
         super().__init__()
         self.launches: list[Dispatch] = []
+        self.after_kernel: Callable[[], None] | None = None
 
 
 class RecordingDevice(SimulatedDevice):
@@ -96,6 +118,9 @@ class RecordingDevice(SimulatedDevice):
 
     def _loaded(self, code: CodeObject) -> LoadedCode:
         return _RecordedProgram(code)
+
+    def after_launch(self, flush: Callable[[], None], session: Recording) -> None:
+        session.after_kernel = flush
 
 
 @cache

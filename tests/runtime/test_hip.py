@@ -147,3 +147,34 @@ def test_what_is_no_stream() -> None:
     for bad in ("s", True, 1.5, object()):
         with pytest.raises(ArgumentError, match="is not a stream"):
             make_scale()(torch.ones(8), 1, 1.0, 0, bad)
+
+
+@flyc.kernel
+def printing_kernel(A: fx.Tensor):
+    fx.printf("thread {} has {}", fx.thread_idx.x, A[fx.thread_idx.x])
+
+
+@flyc.jit
+def printing(A: fx.Tensor, stream: fx.Stream):
+    printing_kernel(A).launch(grid=(1,), block=(64,), stream=stream)
+
+
+def test_what_kernels_print_is_read_back_when_their_stream_has_ended(
+    fake: ctypes.CDLL, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = [(1, 0, 0, 0, 3, 3, 0x3F800000), (1, 0, 0, 0, 1, 1, 0x40000000)]  # of threads 3 and 1: 1.0 and 2.0
+    words = [word for record in records for word in record]
+    fake.fake_prints((ctypes.c_uint * len(words))(*words), len(words))
+    with devices.use_device(hip.HipDevice()):
+        printing(torch.ones(64), fx.Stream(0xABC0))
+    assert capsys.readouterr().out == "thread 1 has 2.0\nthread 3 has 1.0\n"
+    calls = record(fake)
+    assert calls.index("wait for abc0") > next(i for i, call in enumerate(calls) if call.startswith("launch"))
+    assert calls.count("malloc 8388608") == calls.count("free") == 1
+    assert len([call for call in calls if call == "copy kind 2"]) == 2
+
+
+def test_a_buffer_that_hip_does_not_give(fake: ctypes.CDLL) -> None:
+    fake.fake_fail(b"hipMalloc")
+    with devices.use_device(hip.HipDevice()), pytest.raises(DeviceError, match="hipMalloc failed"):
+        printing(torch.ones(64), fx.Stream(0))

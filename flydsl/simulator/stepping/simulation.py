@@ -10,7 +10,7 @@ sim.run()  # to the end
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,8 +69,11 @@ class Simulation:
         workgroup: Dim3 = (0, 0, 0),
         *,
         keep_alive: Any = None,
+        after_kernel: Callable[[], None] | None = None,
     ) -> None:
-        """keep_alive: what owns the memory of the launches. LaunchError if no grid has the workgroup; in `counting`."""
+        """keep_alive: what owns the memory of the launches. after_kernel: called when one has ended.
+
+        LaunchError if no grid has the workgroup; in `counting`."""
         if current_counting() is not None:
             raise LaunchError(
                 "a simulation is not counted: what is stepped through goes on after the `with` block",
@@ -84,6 +87,7 @@ class Simulation:
         self.trace: list[Executed] = []
         self._launches = iter(launches)
         self._keep_alive = keep_alive
+        self._after_kernel = after_kernel or (lambda: None)
         self._breakpoints: dict[int, Breakpoint] = {}
         self._launch: Dispatch | None = None
         self._machine: Machine
@@ -281,6 +285,7 @@ class Simulation:
         for launch in self._launches:
             if not _has(launch, self.workgroup):
                 run_in_lockstep(launch, launch.workgroup_ids())
+                self._after_kernel()
                 continue
             before = [ids for ids in launch.workgroup_ids() if _order(ids) < _order(self.workgroup)]
             run_in_lockstep(launch, before)
@@ -294,6 +299,7 @@ class Simulation:
         launch = self._running()
         after = [ids for ids in launch.workgroup_ids() if _order(ids) > _order(self.workgroup)]
         run_in_lockstep(launch, after)
+        self._after_kernel()
         self._start_next_kernel()
 
 

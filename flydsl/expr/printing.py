@@ -1,0 +1,92 @@
+"""`fx.printf`: text from a kernel, printed when its launch has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.location import user_location
+from flydsl.dialect.types import LayoutType
+from flydsl.errors import ArgumentError
+from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride
+from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.emit import emit
+from flydsl.expr.numeric import Boolean, Float32, Float64, Index, Int32, Int64, Numeric, Uint32, Uint64, as_numeric
+from flydsl.expr.operands import FlyValue
+from flydsl.expr.vector_value import Vector
+from flydsl.printing import Format, Kind
+
+__all__ = ["printf"]
+
+_MOST_LEAVES = 256
+
+
+def printf(*args: Any) -> None:
+    """Print from a kernel: `fx.printf("thread {}: {:.3f}", i, x)`, with the places of Python's `str.format`.
+
+    Values are numbers, vectors, integer tuples, layouts, lists and tuples of them, and anything that is known when
+    compiling. Every thread that comes here prints a line. The lines appear on sys.stdout after the launch, in the order
+    of workgroup, thread, and time. Where they are more than fit into the buffer of FLYDSL_PRINTF_BUFFER_BYTES, a last
+    line says how many are missing. Without a text first, the values are printed with spaces between them.
+    """
+    text, values = (args[0], args[1:]) if args and isinstance(args[0], str) else (" ".join("{}" for _ in args), args)
+    leaves: list[ir.Value] = []
+    format_ = Format(text if text.endswith("\n") else f"{text}\n", tuple(_kind(value, leaves) for value in values))
+    if len(leaves) > _MOST_LEAVES:
+        raise ArgumentError(f"printf of {len(leaves)} numbers: at most {_MOST_LEAVES} at once", at=user_location())
+    try:
+        format_.check()
+    except ValueError as error:
+        raise ArgumentError(f"printf({text!r}, ...): {error}", at=user_location()) from None
+    attributes = {"format": ir.StringAttr.get(format_.text), "fly.format": ir.StringAttr.get(format_.to_json())}
+    _mark_kernel(emit("gpu.printf", leaves, attributes=attributes))
+
+
+def _mark_kernel(printf: ir.Operation) -> None:
+    """Let the pass that lowers it know which kernels print."""
+    op = printf.parent
+    while op is not None and op.operation.name != "gpu.func":
+        op = op.operation.parent
+    if op is not None:
+        op.operation.attributes["fly.prints"] = ir.UnitAttr.get()
+
+
+def _kind(value: Any, leaves: list[ir.Value]) -> Kind:
+    """What is printed for a value; its numbers of run time are added to `leaves`."""
+    if isinstance(value, LayoutValue) and isinstance(value.type, LayoutType):
+        return ["layout", _kind(get_shape(value), leaves), _kind(get_stride(value), leaves)]
+    if isinstance(value, list):
+        return ["list", *(_kind(item, leaves) for item in value)]
+    if isinstance(value, tuple | IntTuple):
+        return ["tuple", *(_kind(item, leaves) for item in value)]
+    if isinstance(value, FlyValue):
+        raise ArgumentError(
+            f"printf of {value!r}", at=user_location(), hint="print its elements, such as t[0], or t.load()"
+        )
+    number = as_numeric(value) if isinstance(value, ir.Value) else value
+    if isinstance(number, Vector):
+        return ["list", *(_kind(number[i], leaves) for i in range(number.numel))]
+    if isinstance(number, ArithValue) and not (isinstance(number, Numeric) and number.is_static):
+        return _leaf(number, leaves)
+    if isinstance(number, Numeric):
+        number = number.value
+    return ["text", number] if isinstance(number, str | int | float | None) else ["text", str(number)]
+
+
+def _leaf(number: Any, leaves: list[ir.Value]) -> str:
+    name, wide = _printed_as(number.dtype)
+    leaves.append(wide(number).ir_value())
+    return name
+
+
+def _printed_as(dtype: type[Numeric]) -> tuple[str, type[Numeric]]:
+    """The kind of numbers of a type, and the type in which the buffer has them."""
+    if dtype.is_float:
+        return ("f64", Float64) if dtype is Float64 else ("f32", Float32)
+    if dtype is Boolean:
+        return "bool", Uint32
+    signed = dtype is Index or getattr(dtype, "signed", True)
+    if dtype is Index or dtype.width > 32:
+        return ("i64", Int64) if signed else ("u64", Uint64)
+    return ("i32", Int32) if signed else ("u32", Uint32)

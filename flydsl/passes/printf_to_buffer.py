@@ -1,0 +1,192 @@
+"""printf-to-buffer: `gpu.printf` becomes a record in a buffer that the launcher hands to the kernels that print.
+
+The launcher and these kernels have its address as a last parameter, an i64; `flydsl.printing` says what is in it. The
+texts stay on the host, in the module's attribute `fly.formats`. Kernels that print nothing stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mlir import ir
+
+from flydsl.arch import Arch
+from flydsl.dialect.location import source_location
+from flydsl.errors import CompileError
+from flydsl.passes.rewriting import create
+from flydsl.printing import FORMATS, HEADER_WORDS, RECORD_WORDS, THREAD_BITS
+
+name = "printf-to-buffer"
+_PRINTS, _FORMAT = "fly.prints", "fly.format"
+_ADD, _MONOTONIC = 1, 2  # MLIR, LLVMEnums.td, `AtomicBinOp` and `AtomicOrdering`
+_UNSIGNED_LESS_OR_EQUAL = 7
+_DYNAMIC = -(1 << 31)  # LLVM::GEPOp::kDynamicIndex
+_WORD_BYTES = 4
+
+
+def apply(module: ir.Operation, arch: Arch) -> None:
+    """Lower the printfs of the kernels that have the attribute `fly.prints`."""
+    kernels = {ir.StringAttr(f.attributes["sym_name"]).value: f for f in _functions(module) if _PRINTS in f.attributes}
+    if not kernels:
+        return
+    formats: list[ir.Attribute] = []
+    for kernel in kernels.values():
+        _lower_kernel(kernel, formats)
+    module.attributes[FORMATS] = ir.ArrayAttr.get(formats)
+    for function in module.regions[0].blocks[0].operations:
+        if function.operation.name == "func.func":
+            _pass_buffer(function.operation, kernels)
+
+
+def _functions(module: ir.Operation) -> Iterator[ir.Operation]:
+    for op in module.regions[0].blocks[0].operations:
+        if op.operation.name == "gpu.module":
+            yield from (f.operation for f in op.regions[0].blocks[0].operations if f.operation.name == "gpu.func")
+
+
+def _find(op: ir.Operation, wanted: str) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(inner: ir.Operation) -> ir.WalkResult:
+        if inner.name == wanted:
+            found.append(inner)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+    return found
+
+
+def _add_parameter(function: ir.Operation) -> ir.Value:
+    """One more parameter of a function, an i64."""
+    i64 = ir.IntegerType.get_signless(64)
+    kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    block = function.regions[0].blocks[0]
+    if len(block.arguments) != len(kind.inputs):
+        raise CompileError(
+            "printf in a kernel with memory attributions is unsupported", at=source_location(function.location)
+        )
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get([*kind.inputs, i64], kind.results))
+    if "arg_attrs" in function.attributes:
+        given = ir.ArrayAttr(function.attributes["arg_attrs"])
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([*given, ir.DictAttr.get({})])
+    return block.add_argument(i64, function.location)
+
+
+def _lower_kernel(kernel: ir.Operation, formats: list[ir.Attribute]) -> None:
+    address = _add_parameter(kernel)
+    del kernel.attributes[_PRINTS]
+    for printf in _find(kernel, "gpu.printf"):
+        if _FORMAT not in printf.attributes:
+            raise CompileError("gpu.printf of a C format is unsupported", at=source_location(printf.location))
+        formats.append(printf.attributes[_FORMAT])
+        with ir.InsertionPoint(printf):
+            _Record(printf, address).write(len(formats))
+        printf.erase()
+
+
+def _pass_buffer(launcher: ir.Operation, kernels: dict[str, ir.Operation]) -> None:
+    launches = [op for op in _find(launcher, "gpu.launch_func") if _callee(op) in kernels]
+    address = _add_parameter(launcher)
+    for launch in launches:
+        sizes = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
+        kernel_operands = len(sizes) - 2  # before the last segment, the object of an asynchronous launch
+        at = sum(sizes[: kernel_operands + 1])
+        operands = [*launch.operands[:at], address, *launch.operands[at:]]
+        sizes[kernel_operands] += 1
+        attributes = _attributes(launch)
+        attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(sizes)
+        with ir.InsertionPoint(launch):
+            made = ir.Operation.create(
+                launch.name, [r.type for r in launch.results], operands, attributes, loc=launch.location
+            )
+        for old, new in zip(launch.results, made.results, strict=True):
+            old.replace_all_uses_with(new)
+        launch.erase()
+
+
+def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
+    return {key: op.attributes[key] for key in op.attributes}
+
+
+def _callee(launch: ir.Operation) -> str:
+    return ir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
+
+
+class _Record:
+    """Builds the operations that write one record."""
+
+    def __init__(self, printf: ir.Operation, address: ir.Value) -> None:
+        self.printf, self.at = printf, printf.location
+        self.i32, self.i64 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(64)
+        self.pointer = ir.Type.parse("!llvm.ptr<1>")
+        self.buffer = self._op("llvm.inttoptr", [address], self.pointer)
+
+    def write(self, number: int) -> None:
+        """Reserve room, and store the record where there is some; else count it as missing."""
+        values = list(self.printf.operands)
+        words = RECORD_WORDS + sum(value.type.width // (8 * _WORD_BYTES) for value in values)
+        start = self._atomic_add(0, words)
+        room = self._op("llvm.load", [self._word(2)], self.i64, alignment=ir.IntegerAttr.get(self.i64, 8))
+        end = self._op("arith.addi", [start, self._constant(self.i64, words)], self.i64)
+        fits = self._op(
+            "arith.cmpi",
+            [end, room],
+            ir.IntegerType.get_signless(1),
+            predicate=ir.IntegerAttr.get(self.i64, _UNSIGNED_LESS_OR_EQUAL),
+        )
+        branch = ir.Operation.create("scf.if", [], [fits], regions=2, loc=self.at)
+        with ir.InsertionPoint(branch.regions[0].blocks.append()):
+            self._store(start, [self._constant(self.i32, number), *self._workgroup(), self._thread(), *values])
+            ir.Operation.create("scf.yield", loc=self.at)
+        with ir.InsertionPoint(branch.regions[1].blocks.append()):
+            self._atomic_add(4, 1)
+            ir.Operation.create("scf.yield", loc=self.at)
+
+    def _store(self, start: ir.Value, values: list[ir.Value]) -> None:
+        base = self._word(HEADER_WORDS, self.buffer)
+        record = self._element(base, start)
+        offset = 0
+        for value in values:
+            place = self._word(offset, record)
+            create("llvm.store", [value, place], [], self.at, {"alignment": ir.IntegerAttr.get(self.i64, _WORD_BYTES)})
+            offset += value.type.width // (8 * _WORD_BYTES)
+
+    def _workgroup(self) -> list[ir.Value]:
+        return [self._op(f"rocdl.workgroup.id.{axis}", [], self.i32) for axis in "xyz"]
+
+    def _thread(self) -> ir.Value:
+        packed = self._op("rocdl.workitem.id.x", [], self.i32)
+        for i, axis in enumerate("yz", start=1):
+            thread = self._op(f"rocdl.workitem.id.{axis}", [], self.i32)
+            shifted = self._op("arith.shli", [thread, self._constant(self.i32, THREAD_BITS * i)], self.i32)
+            packed = self._op("arith.ori", [packed, shifted], self.i32)
+        return packed
+
+    def _atomic_add(self, word: int, amount: int) -> ir.Value:
+        """What a 64-bit number of the buffer was before."""
+        return self._op(
+            "llvm.atomicrmw",
+            [self._word(word), self._constant(self.i64, amount)],
+            self.i64,
+            bin_op=ir.IntegerAttr.get(self.i64, _ADD),
+            ordering=ir.IntegerAttr.get(self.i64, _MONOTONIC),
+            syncscope=ir.StringAttr.get("agent"),
+        )
+
+    def _word(self, index: int, base: ir.Value | None = None) -> ir.Value:
+        return self._element(base or self.buffer, self._constant(self.i64, index))
+
+    def _element(self, base: ir.Value, index: ir.Value) -> ir.Value:
+        return self._op(
+            "llvm.getelementptr",
+            [base, index],
+            self.pointer,
+            rawConstantIndices=ir.DenseI32ArrayAttr.get([_DYNAMIC]),
+            elem_type=ir.TypeAttr.get(self.i32),
+        )
+
+    def _constant(self, kind: ir.Type, value: int) -> ir.Value:
+        return self._op("arith.constant", [], kind, value=ir.IntegerAttr.get(kind, value))
+
+    def _op(self, operation: str, operands: list[ir.Value], kind: ir.Type, **attributes: ir.Attribute) -> ir.Value:
+        return create(operation, operands, [kind], self.at, attributes).result
