@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "passes": ("dialect", "arch", "printing"),
     "codegen": ("arch", "hsaco", "disk_cache", "ziglang"),
     "simulator": ("arch", "hsaco", "disk_cache", "ziglang"),
-    "runtime": ("simulator", "codegen", "printing"),
+    "runtime": ("simulator", "codegen", "printing", "atoms"),
     "compiler": ("expr", "passes", "codegen", "runtime"),
     "autotune": ("compiler",),
     "_mlir": ("compiler",),

@@ -4,11 +4,14 @@ import flydsl.compiler as flyc
 """
 
 from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.backends import BaseBackend, GPUTarget, compile_backend_name, get_backend
 from flydsl.compiler.capture import Launch, capture_launches
-from flydsl.compiler.jit_argument import from_c_void_p, from_dlpack, from_torch_tensor
+from flydsl.compiler.custom_argument import JitArgumentRegistry
+from flydsl.compiler.jit_argument import from_dlpack, from_torch_tensor
 from flydsl.compiler.jit_function import JitFunction, compile, jit
 from flydsl.compiler.kernel_function import KernelFunction, KernelLauncher, kernel
 from flydsl.compiler.pipeline import Pipeline, Stage
+from flydsl.compiler.pointer_argument import from_c_void_p
 from flydsl.compiler.trace import CompilationContext
 from flydsl.expr.names import unknown_name
 
@@ -17,9 +20,12 @@ __getattr__ = unknown_name(__name__, globals())
 CompiledFunction = CompiledArtifact
 
 __all__ = [
+    "BaseBackend",
     "CompilationContext",
     "CompiledArtifact",
     "CompiledFunction",
+    "GPUTarget",
+    "JitArgumentRegistry",
     "JitFunction",
     "KernelFunction",
     "KernelLauncher",
@@ -28,9 +34,11 @@ __all__ = [
     "Stage",
     "capture_launches",
     "compile",
+    "compile_backend_name",
     "from_c_void_p",
     "from_dlpack",
     "from_torch_tensor",
+    "get_backend",
     "jit",
     "kernel",
 ]

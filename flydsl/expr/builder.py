@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, Union
 
 from mlir import ir
@@ -13,6 +14,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import require_trace
 from flydsl.expr.numeric import NumericMeta
 from flydsl.expr.operands import FlyValue, as_ir_value
+from flydsl.expr.trace_limit import count_operation
 
 
 def is_value(value: Any) -> bool:
@@ -75,6 +77,22 @@ class ValueFace(Face):
         return as_ir_value(value)
 
 
+# What MLIR's Python raises for operands and attributes that it does not take.
+_WRONG_USE = (
+    TypeError, ValueError, AttributeError, IndexError, KeyError, RuntimeError, AssertionError, NotImplementedError,
+    ir.MLIRError,
+)  # fmt: skip
+
+
+class Hooks:
+    """What is done besides: before_call, with a builder's name, before it is called."""
+
+    before_call: Callable[[str], None] | None = None
+
+
+hooks = Hooks()
+
+
 class Builder(Face):
     """An operation class of MLIR, or a function that makes operations.
 
@@ -84,6 +102,9 @@ class Builder(Face):
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         require_trace(self.__name__)
+        count_operation()
+        if hooks.before_call is not None:
+            hooks.before_call(self.__name__)
         at = user_location()
         try:
             with mlir_location(at):
@@ -91,7 +112,7 @@ class Builder(Face):
                 _verify(made)
         except FlyError:
             raise
-        except (TypeError, ValueError, AttributeError, IndexError, KeyError, RuntimeError, ir.MLIRError) as error:
+        except _WRONG_USE as error:
             raise ArgumentError(f"{self.__name__}: {error}", at=at, hint=_signature(self._target)) from error
         return made
 

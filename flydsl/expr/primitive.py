@@ -27,9 +27,9 @@ from flydsl.expr.printing import printf
 from flydsl.expr.typing import T
 
 __all__ = [
-    "T", "const_expr", "printf", "range_constexpr", "static", *_algebra, *_atomics, *_coord_tensor, *_copies, *_memory,
-    *_mma,
-]  # fmt: skip
+    *("T", "const_expr", "printf", "range", "range_constexpr", "static"),
+    *(*_algebra, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma),
+]
 
 
 def range_constexpr(*arguments: Any) -> range:
@@ -40,6 +40,10 @@ def range_constexpr(*arguments: Any) -> range:
         if isinstance(error, FlyError):
             raise error.located(user_location()) from None
         raise ArgumentError(f"range_constexpr{arguments!r}: {error}", at=user_location()) from None
+
+
+# Under FlyDSL's name; in a kernel a loop over it is one on the device.
+range = range
 
 
 def const_expr(value: Any) -> Any:
