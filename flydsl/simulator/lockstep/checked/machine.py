@@ -262,7 +262,7 @@ def _shown(content: Array) -> str:
     """Bytes as a number, and as a float where they may be one.
 
     >>> _shown(np.array([0, 0, 128, 63], np.uint8))
-    '0x3f800000 (1.0 as f32)'
+    '0x3f800000 (1 as f32)'
     """
     number = int.from_bytes(content.tobytes(), "little")
     as_float = f" ({float(content.copy().view(np.float32)[0]):.7g} as f32)" if content.size == 4 else ""
