@@ -27,9 +27,9 @@ from flydsl.expr.printing import printf
 from flydsl.expr.typing import T
 
 __all__ = [
-    *("T", "const_expr", "printf", "range", "range_constexpr", "static"),
-    *(*_algebra, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma),
-]
+    "T", "const_expr", "printf", "range", "range_constexpr", "static",
+    *_algebra, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
+]  # fmt: skip
 
 
 def range_constexpr(*arguments: Any) -> range:
