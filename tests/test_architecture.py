@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -117,3 +118,30 @@ def test_environment_is_read_in_one_place() -> None:
 def test_architectures_are_named_as_data_only() -> None:
     """A kernel may name those that it is for."""
     assert violations(architecture_names, exempt=("flydsl/arch", "flydsl/atoms", "kernels")) == {}
+
+
+def imports_at_run_time(path: Path) -> Iterator[str]:
+    """Dotted names that a file imports at its top or inside functions, apart from those for types only."""
+    types_only: set[ast.AST] = set()
+    for node in nodes(path):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            types_only |= {inner for statement in node.body for inner in ast.walk(statement)}
+    for node in nodes(path):
+        if isinstance(node, ast.Import) and node not in types_only:
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node not in types_only:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_imports_at_run_time_have_no_circles() -> None:
+    """The pipeline makes an artifact, which keeps the pipeline: the one of them imports the other for its types."""
+    modules = {module_name(path): path for path in SOURCES}
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        found = {other if other in modules else other.rpartition(".")[0] for other in imports_at_run_time(path)}
+        graph[name] = found & modules.keys() - {name}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle

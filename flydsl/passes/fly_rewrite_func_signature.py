@@ -99,7 +99,7 @@ def _layout(kind: FlyType) -> algebra.Layout:
     assert isinstance(kind, MemRefType | LayoutType)
     if isinstance(kind.layout, algebra.ComposedLayout):
         raise CompileError(
-            f"{kind} as a kernel's argument is not there yet", hint="compose the layout inside the kernel"
+            f"{kind} as a kernel's argument is unsupported", hint="compose the layout inside the kernel"
         )
     return kind.layout
 
@@ -242,7 +242,7 @@ def _require_no_buffers(op: ir.Operation, edges: Sequence[ir.Value]) -> None:
         kind = fly_type(value.type)
         if isinstance(kind, MemRefType) and kind.pointer.space == BUFFER:
             raise CompileError(
-                f"a buffer tensor, {kind}, that is another one in each iteration or branch is not there yet",
+                f"a buffer tensor, {kind}, that is another one in each iteration or branch is unsupported",
                 at=source_location(op.location),
                 hint="compute its coordinates there, and slice the tensor where it is used",
             )

@@ -37,7 +37,7 @@ def require_known_resources(module: ir.Operation, arch: Arch) -> None:
     """Raise CompileError for buffer tensors on an architecture whose resource words are not those of CDNA."""
     for op in operations(module):
         if arch.wave_size != 64 and fly_name(op) == "make_ptr" and is_buffer(op.result):
-            raise CompileError(f"buffer tensors on {arch.name} are not there yet", at=source_location(op.location))
+            raise CompileError(f"buffer tensors on {arch.name} are unsupported", at=source_location(op.location))
 
 
 def make_resource(op: ir.Operation) -> ir.Value:

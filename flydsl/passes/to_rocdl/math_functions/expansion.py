@@ -87,7 +87,7 @@ def _compute(op: ir.Operation, name: str, operands: Sequence[Value]) -> list[Val
     element = str(x.element)
     if element == "f64" and not _has_f64(name, operands):
         hint = "convert it: .to(fx.Float32)"
-        raise CompileError(f"math.{name} of f64 is not there yet", at=source_location(op.location), hint=hint)
+        raise CompileError(f"math.{name} of f64 is unsupported", at=source_location(op.location), hint=hint)
     if element == "bf16" or (element == "f16" and name not in _EXACT and name not in _CLASSES):
         operands = [v.to_float("f32") if v.is_float else v for v in operands]
     results = _compute_float(op, name, operands)
@@ -119,7 +119,7 @@ def _compute_float(op: ir.Operation, name: str, operands: Sequence[Value]) -> li
     if name == "rsqrt" and str(x.element) == "f64":
         return [1.0 / x.llvm("sqrt")]
     if name not in _FORMULAS:
-        raise CompileError(f"{op.name} is not there yet", at=source_location(op.location))
+        raise CompileError(f"{op.name} is unsupported", at=source_location(op.location))
     return [_FORMULAS[name](*operands)]
 
 
