@@ -98,9 +98,7 @@ _SAID_IN_FULL = (TileType, SwizzleType, MmaAtomType, TiledMmaType)
 def _layout(kind: FlyType) -> algebra.Layout:
     assert isinstance(kind, MemRefType | LayoutType)
     if isinstance(kind.layout, algebra.ComposedLayout):
-        raise CompileError(
-            f"{kind} as a kernel's argument is unsupported", hint="compose the layout inside the kernel"
-        )
+        raise CompileError(f"{kind} as a kernel's argument is unsupported", hint="compose the layout inside the kernel")
     return kind.layout
 
 
