@@ -20,6 +20,7 @@ import torch
 from flydsl.compiler import fly_opt
 from flydsl.errors import FlyError
 from flydsl.passes import PASSES
+from tests.dialect.test_spelling import IMMEDIATES, INFERRED, INPUTS, PRINTED, function
 from tests.kernels import examples
 
 SECONDS = 5.0  # of the processor
@@ -51,7 +52,7 @@ NAME = re.compile(r"(?<=[ \"])(?:fly|llvm|arith|vector|gpu|scf|rocdl|func|cf|ub)
 
 @cache
 def dumps() -> tuple[str, ...]:
-    """Every stage of the examples that copy a tile, multiply tiles and add vectors."""
+    """Every stage of the examples that copy a tile, multiply tiles and add vectors, and FlyDSL's spellings."""
     square, long = torch.zeros(64, 64), torch.zeros(256)
     pipelines = [
         examples.tiledCopy.lower(torch.zeros(24, 120), torch.zeros(24, 120)),
@@ -59,7 +60,13 @@ def dumps() -> tuple[str, ...]:
         examples.vec_add.lower(long, long, long, 256),
     ]
     texts = [text for each in pipelines for p in [each.artifact.pipeline] for text in (p.origin, *(s.after for s in p))]
-    return tuple(dict.fromkeys(texts))
+    return (*dict.fromkeys(texts), *spellings())
+
+
+def spellings() -> list[str]:
+    """Functions with operations as FlyDSL writes them."""
+    results = [function(f"%0 = {operation} -> {stated}", INPUTS) for operation, _, stated, _ in INFERRED]
+    return [function(PRINTED), IMMEDIATES, *results]
 
 
 def mutated(text: str, numbers: random.Random) -> str:
