@@ -22,6 +22,7 @@ from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.memory import Pointer, Tensor, make_view, memref_load, memref_store
 from flydsl.expr.numeric import Uint8
 from flydsl.expr.struct import Align, Array, align_of, fields_of, is_composite_type, size_of
+from flydsl.expr.struct_value import StructValue
 from flydsl.layout import make_layout
 
 _DEFAULT_BYTES_ALIGNMENT = 16
@@ -105,7 +106,11 @@ class Storage:
         return memref_load(self._number(), 0)
 
     def poke(self, value: Any) -> None:
-        """Write a number."""
+        """Write a number, or a value of the struct."""
+        if isinstance(value, StructValue) and isinstance(value, self._kind):
+            for name in fields_of(self._kind).places:
+                getattr(self, name).poke(getattr(value, name))
+            return
         if is_composite_type(self._kind) or issubclass(self._kind, Array):
             raise TraceError(f"poke of {self!r}: it is for numbers", at=user_location(), hint="write to its .view(...)")
         memref_store(value, self._number(), 0)

@@ -6,7 +6,8 @@
         flag: fx.Int32
 
 Fields lie one after another, each at its alignment, as in C; those of a union all begin at 0. `fx.SharedAllocator`
-gives memory of such a type. Values of these types, outside of memory, are unsupported.
+gives memory of such a type. `Point(x, y=1.0)` is a value of a struct whose fields are numbers, or structs of numbers;
+values of unions, and of structs with arrays, are unsupported.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
+from flydsl.expr.struct_value import StructValue
 
 __all__ = ["Align", "Array", "is_composite_type", "is_struct_type", "struct", "union"]
 
@@ -116,7 +118,16 @@ def _composite(cls: type, is_union: bool) -> type:
     if not places:
         raise ArgumentError(f"{cls.__name__} has no annotated fields", at=user_location())
     fields = Fields(places, -(-end // align) * align, align, is_union)
-    return type(cls.__name__, (cls,), {"dsl_fields": fields, "__init__": _no_values, "__module__": cls.__module__})
+    members = {"dsl_fields": fields, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    if is_union or not all(_is_value_field(kind) for _, kind in places.values()):
+        return type(cls.__name__, (cls,), {**members, "__init__": _no_values})
+    return type(cls.__name__, (cls, StructValue), members)
+
+
+def _is_value_field(kind: Any) -> bool:
+    """Whether a value can have a field of a type."""
+    inner = kind.dtype if issubclass(kind, Align) else kind
+    return issubclass(inner, Numeric | StructValue)
 
 
 def _annotations(cls: type) -> dict[str, Any]:

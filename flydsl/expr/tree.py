@@ -84,7 +84,9 @@ def with_parts(container: Container, items: list[Any]) -> Any:
     if isinstance(container, dict):
         return dict(zip(container, items, strict=True))
     if isinstance(container, SimpleNamespace):
-        return SimpleNamespace(**dict(zip(vars(container), items, strict=True)))
+        made = container.__class__.__new__(container.__class__)
+        vars(made).update(zip(vars(container), items, strict=True))
+        return made
     if hasattr(container, "_fields"):
         return type(container)(*items)  # a named tuple
     return tuple(items) if isinstance(container, tuple) else items

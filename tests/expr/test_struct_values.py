@@ -1,0 +1,131 @@
+"""Values of structs in kernels: made, changed, carried through control flow, written to shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError, TraceError
+from flydsl.expr import gpu
+
+LANES = 64
+X = torch.arange(LANES, dtype=torch.float32)
+
+
+@fx.struct
+class Best:
+    value: fx.Float32
+    index: fx.Int32
+
+
+@fx.struct
+class Pair:
+    first: Best
+    scale: fx.Align[fx.Float32, 16]
+
+
+@fx.union
+class Bits:
+    number: fx.Float32
+    word: fx.Uint32
+
+
+def run(body: Callable[[Any, Any], Any]) -> torch.Tensor:
+    """`y[i] = body(x, i)` for one wave."""
+
+    @flyc.kernel
+    def kernel(x: fx.Tensor, y: fx.Tensor):
+        i = fx.thread_idx.x
+        y[i] = body(x, i)
+
+    @flyc.jit
+    def launch(x: fx.Tensor, y: fx.Tensor):
+        kernel(x, y).launch(grid=(1,), block=(LANES,))
+
+    y = torch.zeros(LANES)
+    launch(X, y)
+    return y
+
+
+def test_fields_in_order_and_by_name_have_their_types() -> None:
+    def body(x: Any, i: Any) -> Any:
+        pair = Pair(Best(x[i], index=i), 2)
+        assert pair.scale.dtype is fx.Float32
+        assert pair.first.index.dtype is fx.Int32
+        pair.first.value = pair.first.value + 1
+        return pair.first.value * pair.scale + pair.first.index
+
+    assert torch.equal(run(body), (X + 1) * 2 + X)
+
+
+def test_carried_through_a_loop_and_a_branch() -> None:
+    @flyc.jit
+    def best_of(x: Any, count: Any) -> Any:
+        best = Best(-1.0, -1)
+        for j in range(count):
+            key = (x[j] * 7.0) % 13.0
+            if key > best.value:
+                best = Best(key, j)
+        return best
+
+    @flyc.jit
+    def changed(x: Any, count: Any) -> Any:
+        best = Best(-1.0, -1)
+        for j in range(count):
+            key = (x[j] * 7.0) % 13.0
+            if key > best.value:
+                best.value = key
+                best.index = j
+        return best
+
+    keys = (X * 7) % 13
+    expected = torch.tensor([-1, *(int(keys[:n].argmax()) for n in range(1, LANES))], dtype=torch.float32)
+    for function in (best_of, changed):
+        assert torch.equal(run(lambda x, i, f=function: fx.Float32(f(x, i).index)), expected)
+
+
+def test_in_shared_memory() -> None:
+    def body(x: Any, i: Any) -> Any:
+        place = fx.SharedAllocator().allocate(Pair)
+        if i == 3:
+            place.poke(Pair(Best(x[i], i), 0.5))
+        gpu.barrier()
+        seen = place.peek()
+        return seen.first.value + seen.scale + seen.first.index
+
+    assert torch.equal(run(flyc.jit(body)), torch.full((LANES,), 6.5))
+
+
+def test_taken_apart_and_put_together() -> None:
+    def body(x: Any, i: Any) -> Any:
+        pair = Pair(Best(x[i], i), 3.0)
+        values = pair.__extract_to_ir_values__()
+        assert [str(value.type) for value in values] == ["f32", "i32", "f32"]
+        again = Pair.__construct_from_ir_values__(values)
+        return again.first.value * again.scale
+
+    assert torch.equal(run(body), X * 3)
+
+
+WRONG = {
+    "a field too few": (lambda x, i: Best(1.0), ArgumentError, "Best has the fields value, index"),
+    "a field too many": (lambda x, i: Best(1.0, 2, 3), ArgumentError, "Best has the fields value, index"),
+    "a field twice": (lambda x, i: Best(1.0, 2, value=3), ArgumentError, "Best has the fields value, index"),
+    "no such field": (lambda x, i: setattr(Best(1.0, 2), "indx", 3), ArgumentError, "no field 'indx'"),
+    "a number for a struct": (lambda x, i: Pair(1.0, 2.0), ArgumentError, "Pair.first is a Best"),
+    "a union": (lambda x, i: Bits(1.0), TraceError, "unsupported: a value of Bits"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_wrong_is_an_error(kind: str) -> None:
+    body, error, message = WRONG[kind]
+    with pytest.raises(error, match=message) as caught:
+        run(body)
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
