@@ -5,10 +5,12 @@ import flydsl.compiler as flyc
 
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.capture import Launch, capture_launches
-from flydsl.compiler.jit_argument import from_c_void_p, from_dlpack, from_torch_tensor
+from flydsl.compiler.custom_argument import JitArgumentRegistry
+from flydsl.compiler.jit_argument import from_dlpack, from_torch_tensor
 from flydsl.compiler.jit_function import JitFunction, compile, jit
 from flydsl.compiler.kernel_function import KernelFunction, KernelLauncher, kernel
 from flydsl.compiler.pipeline import Pipeline, Stage
+from flydsl.compiler.pointer_argument import from_c_void_p
 from flydsl.compiler.trace import CompilationContext
 from flydsl.expr.names import unknown_name
 
@@ -20,6 +22,7 @@ __all__ = [
     "CompilationContext",
     "CompiledArtifact",
     "CompiledFunction",
+    "JitArgumentRegistry",
     "JitFunction",
     "KernelFunction",
     "KernelLauncher",

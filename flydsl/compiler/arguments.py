@@ -7,7 +7,7 @@ launch looks for its compiled code by them; constants are tuples for the same re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.dialect.types import MemRefType, PointerType, dynamic_leaves
 from flydsl.errors import ArgumentError
-from flydsl.expr.numeric import Integer, Numeric
+from flydsl.expr.numeric import Integer, Numeric, numeric_class
 from flydsl.expr.typing import Pointer, Stream, Tensor
 from flydsl.runtime.interface import Device, NamedTensor
 
@@ -105,10 +105,11 @@ class TensorArgument(Argument):
 
 
 class PointerArgument(Argument):
-    """A tensor of which the kernel gets the address alone."""
+    """A tensor of which the kernel gets the address alone. align: what is known of it, in bytes."""
 
-    def __init__(self, element: str, device: str) -> None:
-        self.type = PointerType(element, "global")
+    def __init__(self, element: str, device: str, align: int | None = None) -> None:
+        kind = PointerType(element, "global")
+        self.type = kind if align is None else kind.aligned(align)
         self.device = device
 
     def ir_types(self) -> list[ir.Type]:
@@ -154,6 +155,33 @@ class ScalarArgument(Argument):
 
     def describe(self) -> str:
         return self.kind.__name__
+
+
+class CustomArgument(Argument):
+    """A value of a program's own class (see `custom_argument`).
+
+    dsl_type: what it is inside, a class with `__construct_from_ir_values__`. types: of the numbers that it passes, by
+    their MLIR names.
+    """
+
+    def __init__(self, dsl_type: Any, types: tuple[str, ...]) -> None:
+        self.dsl_type = dsl_type
+        self.numbers = [scalar_argument(numeric_class(name)) for name in types]
+
+    def ir_types(self) -> list[ir.Type]:
+        return [kind for number in self.numbers for kind in number.ir_types()]
+
+    def traced(self, given: Any, incoming: Iterator[ir.Value]) -> Any:
+        return self.dsl_type.__construct_from_ir_values__([next(incoming) for _ in self.numbers])
+
+    def codes(self) -> list[str]:
+        return [code for number in self.numbers for code in number.codes()]
+
+    def flat(self, name: str, payload: Any, device: Device, session: Any) -> Sequence[Any]:
+        return tuple(payload)
+
+    def describe(self) -> str:
+        return str(self.dsl_type.__name__)
 
 
 class StreamArgument(Argument):
@@ -207,9 +235,15 @@ def tensor_argument(element: str, layout: algebra.Layout, device: str) -> Tensor
 
 
 @cache
-def pointer_argument(element: str, device: str) -> PointerArgument:
+def pointer_argument(element: str, device: str, align: int | None = None) -> PointerArgument:
     """The argument of tensors of an element type on a device, where the address is all that counts."""
-    return PointerArgument(element, device)
+    return PointerArgument(element, device, align)
+
+
+@cache
+def custom_argument(dsl_type: Hashable, types: tuple[str, ...]) -> CustomArgument:
+    """The argument of values of a program's own class."""
+    return CustomArgument(dsl_type, types)
 
 
 @cache

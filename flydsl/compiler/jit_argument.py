@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any
 
 from flydsl import layout as algebra
 from flydsl.compiler.arguments import (
@@ -26,6 +26,7 @@ from flydsl.compiler.arguments import (
     scalar_argument,
     tensor_argument,
 )
+from flydsl.compiler.pointer_argument import MemoryAt
 from flydsl.compiler.signature import Parameter
 from flydsl.compiler.value_key import value_key
 from flydsl.dialect.location import user_location
@@ -87,15 +88,6 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
 
 
 from_torch_tensor = from_dlpack
-
-
-def from_c_void_p(dtype: Any, address: Any) -> NoReturn:
-    """Always raises ArgumentError: an address alone has no bounds that the simulator could check."""
-    raise ArgumentError(
-        "from_c_void_p is unsupported: an address alone has no bounds to check, and no device",
-        at=user_location(),
-        hint="pass the tensor itself; a parameter fx.Pointer takes one, and the kernel gets its address",
-    )
 
 
 def _unit_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
@@ -181,7 +173,9 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
 
 
 def _adapt_pointer(parameter: Parameter, value: Any) -> Adapted:
-    """A tensor, or one that `from_dlpack` made, by its address."""
+    """A tensor, or one that `from_dlpack` made, by its address; or the memory at an address."""
+    if isinstance(value, MemoryAt):
+        return value.argument, value.memory
     adaptor = _ADAPTORS.get(type(value)) or _find_adaptor(type(value))
     argument, payload = adaptor(parameter, value) if adaptor is not None else (None, None)
     if not isinstance(argument, TensorArgument):
@@ -297,6 +291,7 @@ _ADAPTORS: dict[type, Callable[[Parameter, Any], Adapted]] = {
     int: _adapt_int,
     float: _adapt_number(Float32),
     Stream: lambda parameter, value: (STREAM, value.value),
+    MemoryAt: lambda parameter, value: (value.argument, value.memory),
 }
 
 
@@ -308,6 +303,10 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
         found = _adapt_torch
     elif issubclass(kind, Numeric):
         found = _adapt_numeric
+    else:
+        from flydsl.compiler.custom_argument import JitArgumentRegistry
+
+        found = JitArgumentRegistry.find(kind)
     if found is not None:
         _ADAPTORS[kind] = found
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mlir import ir
@@ -19,8 +19,10 @@ from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.control_flow.region import regions_closed
-from flydsl.expr.numeric import Index, Numeric, numeric_class
+from flydsl.expr.numeric import Index, Numeric
 from flydsl.expr.operands import FlyValue, located
+from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, is_dsl_object, value_like
+from flydsl.expr.tree import Container
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
@@ -58,7 +60,7 @@ class KernelFunction(DecoratedFunction):
                 f"kernel {name} is called inside a kernel", at=at, hint="share code in a function without @flyc.kernel"
             )
         values = self.signature.bind(args, kwargs)
-        operands = [_operand(p, value) for p, value in zip(self.signature.parameters, values, strict=True)]
+        operands = [_operands(p, value) for p, value in zip(self.signature.parameters, values, strict=True)]
         launcher = KernelLauncher(state, *self._declare(state, operands), operands, at, self.known_block_size)
         for attribute, value in (value_attrs or {}).items():
             if value is not None:
@@ -67,13 +69,13 @@ class KernelFunction(DecoratedFunction):
         state.waiting.append(launcher)
         return launcher
 
-    def _declare(self, state: CompilationContext, operands: list[ir.Value | None]) -> tuple[str, ir.Block]:
+    def _declare(self, state: CompilationContext, operands: list[list[ir.Value]]) -> tuple[str, ir.Block]:
         """A device function without body in the GPU module: its symbol and entry block."""
         symbol = state.unique_name(self._name or self.function.__name__)
         block = new_function(
             "gpu.func",
             symbol,
-            [value.type for value in operands if value is not None],
+            [value.type for given in operands for value in given],
             ir.InsertionPoint(state.gpu_module_body),
             self.signature.location,
             {"gpu.kernel": ir.UnitAttr.get()},
@@ -81,12 +83,12 @@ class KernelFunction(DecoratedFunction):
         return symbol, block
 
     def _trace(
-        self, state: CompilationContext, launcher: KernelLauncher, values: list[Any], operands: list[ir.Value | None]
+        self, state: CompilationContext, launcher: KernelLauncher, values: list[Any], operands: list[list[ir.Value]]
     ) -> None:
         incoming = iter(launcher.block.arguments)
         inside = [
-            value if operand is None else _inside(value, next(incoming), p)
-            for p, value, operand in zip(self.signature.parameters, values, operands, strict=True)
+            _inside(value, incoming, len(given), p)
+            for p, value, given in zip(self.signature.parameters, values, operands, strict=True)
         ]
         state.in_kernel = True
         try:
@@ -103,8 +105,8 @@ class KernelFunction(DecoratedFunction):
             )
 
 
-def _operand(parameter: Parameter, value: Any) -> ir.Value | None:
-    """What a launch passes for an argument, or None for one that is known when compiling."""
+def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
+    """What a launch passes for an argument: nothing for one that is known when compiling."""
     kind = parameter.kind
     if kind is Constexpr:
         if isinstance(value, FlyValue) or (isinstance(value, Numeric) and not value.is_static):
@@ -114,7 +116,7 @@ def _operand(parameter: Parameter, value: Any) -> ir.Value | None:
                 hint="make the launcher's parameter Constexpr too",
             )
         parameter.check_constexpr(value)
-        return None
+        return []
     if kind is Tensor and not isinstance(value, Tensor):
         raise ArgumentError(f"{parameter.name} takes a tensor, got {value!r}", at=user_location())
     if kind is Pointer and not isinstance(value, Pointer):
@@ -123,20 +125,23 @@ def _operand(parameter: Parameter, value: Any) -> ir.Value | None:
     if kind is not None and issubclass(kind, Numeric):
         if not isinstance(value, ArithValue | bool | int | float):
             raise ArgumentError(f"{parameter.name} is {kind.__name__}, got {value!r}", at=user_location())
-        return kind(value).ir_value()
-    if isinstance(value, FlyValue):
-        return value.value
-    if isinstance(value, Numeric):
-        return value.ir_value()
-    return None
+        return [kind(value).ir_value()]
+    if isinstance(value, Container):
+        return flatten_runtime(value).leaves
+    is_value = isinstance(value, FlyValue | ArithValue | ir.Value) or is_dsl_object(value)
+    return extract_to_ir_values(value) if is_value else []
 
 
-def _inside(value: Any, argument: ir.Value, parameter: Parameter) -> Any:
-    """The kernel's own view of a runtime argument."""
-    if isinstance(value, FlyValue):
-        return type(value)(argument)
-    kind = parameter.kind if parameter.kind is not None and issubclass(parameter.kind, Numeric) else None
-    return (kind or (value.dtype if isinstance(value, Numeric) else numeric_class(argument.type))).of(argument)
+def _inside(value: Any, incoming: Iterator[ir.Value], count: int, parameter: Parameter) -> Any:
+    """The kernel's own view of an argument that consists of `count` of the kernel's values."""
+    if count == 0:
+        return value
+    kind = parameter.kind
+    if kind is not None and issubclass(kind, Numeric):
+        return kind.of(next(incoming))
+    if isinstance(value, Container):
+        return flatten_runtime(value).rebuild([next(incoming) for _ in range(count)])
+    return value_like(value, [next(incoming) for _ in range(count)])
 
 
 class KernelLauncher:
@@ -147,7 +152,7 @@ class KernelLauncher:
         state: CompilationContext,
         symbol: str,
         block: ir.Block,
-        operands: list[ir.Value | None],
+        operands: list[list[ir.Value]],
         at: SourceLocation | None,
         known_block_size: tuple[int, ...] | None = None,
     ) -> None:
@@ -156,7 +161,7 @@ class KernelLauncher:
         self.at = at
         self._state = state
         self._known_block_size = known_block_size
-        self._operands = [value for value in operands if value is not None]
+        self._operands = [value for given in operands for value in given]
 
     def launch(self, grid: Any, block: Any, smem: Any = 0, stream: Any = None) -> None:
         """Launch the kernel.

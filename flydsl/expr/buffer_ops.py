@@ -187,4 +187,22 @@ class BufferResourceDescriptor:
         return cls(create_buffer_resource(tensor, stride, max_size, num_records_bytes=num_records_bytes))
 
 
+# --- what FlyDSL's kernels use of its module besides -----------------------------------------------------------------
+
+
+def _unwrap_value(value: Any) -> ir.Value:
+    """The `ir.Value` of a value of the DSL."""
+    return value_of("_unwrap_value", value)
+
+
+def _create_i32_constant(value: int) -> ir.Value:
+    """An i32 constant of these bits."""
+    return Int32(value & 0xFFFF_FFFF).ir_value()
+
+
+def _get_buffer_flags(arch: str | None = None) -> int:
+    """Word 3 of a raw buffer resource, on the target or another architecture."""
+    return resource_flags(arch or target_name())
+
+
 __getattr__ = unknown_name(__name__, globals())

@@ -13,6 +13,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import require_trace
 from flydsl.expr.numeric import NumericMeta
 from flydsl.expr.operands import FlyValue, as_ir_value
+from flydsl.expr.trace_limit import count_operation
 
 
 def is_value(value: Any) -> bool:
@@ -84,6 +85,7 @@ class Builder(Face):
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         require_trace(self.__name__)
+        count_operation()
         at = user_location()
         try:
             with mlir_location(at):

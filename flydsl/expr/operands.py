@@ -89,7 +89,11 @@ def is_runtime(value: Any) -> bool:
     """Whether a value, or a leaf of a nested tuple, exists at run time only."""
     if isinstance(value, tuple | list):
         return any(map(is_runtime, value))
-    return isinstance(value, FlyValue | ir.Value) or (isinstance(value, Numeric) and not value.is_static)
+    return isinstance(value, FlyValue | ir.Value) or (isinstance(value, ArithValue) and not _is_static(value))
+
+
+def _is_static(value: ArithValue) -> bool:
+    return isinstance(value, Numeric) and value.is_static
 
 
 def static_operand(value: Any) -> Any:

@@ -29,7 +29,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.arch import get_arch, launch_limits
+from flydsl.arch import ARCHS, get_arch, launch_limits
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
@@ -40,10 +40,12 @@ from flydsl.expr.numeric import Index, Int32, Numeric, as_numeric, numeric_class
 from flydsl.expr.operands import located
 
 __all__ = [
-    "SmemAllocator", "SmemPtr", "check_smem_capacity", "get_index_value", "get_mlir_type_align",
+    "SMEM_CAPACITY_MAP", "SmemAllocator", "SmemPtr", "check_smem_capacity", "get_index_value", "get_mlir_type_align",
     "get_mlir_type_size", "get_op_result_or_value", "lds_space",
 ]  # fmt: skip
 
+# Architecture -> bytes of LDS that a workgroup can have.
+SMEM_CAPACITY_MAP = {arch.name: arch.lds_bytes_per_workgroup for arch in ARCHS}
 # Instructions move at most 16 bytes, and the storage begins at a multiple of that and of every bank row.
 _MAX_ALIGNMENT_BYTES = 16
 _STORAGE_ALIGNMENT_BYTES = 128
@@ -116,6 +118,8 @@ class SmemPtr:
         self.byte_offset = byte_offset
         self.element_type = _ir_type(element_type)
         self.shape = None if shape is None else tuple(shape)
+        # FlyDSL keeps a view here, and its programs set this to None where the view would not dominate its uses.
+        self._view_cache: ir.Value | None = None
 
     def get(self) -> ir.Value:
         """A memref view, for `vector.load`, `vector.store` and the like."""

@@ -56,8 +56,6 @@ def test_what_is_no_pointer() -> None:
 
     with pytest.raises(ArgumentError, match="Source takes a pointer"):
         launch(torch.zeros(4))
-    with pytest.raises(ArgumentError, match="from_c_void_p is unsupported"):
-        flyc.from_c_void_p(fx.Float32, torch.zeros(4).data_ptr())
 
 
 def test_addresses_as_integers() -> None:

@@ -7,8 +7,15 @@ the call.
 
 from __future__ import annotations
 
+from typing import Any
+
+from mlir import ir
+from mlir.dialects import rocdl as _operations
+
+from flydsl.expr.builder import Builder
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Int16, Int32, Int64
+from flydsl.expr.operands import as_ir_value
 from flydsl.expr.rocdl import (
     buffer_atomic,
     buffer_tensor,
@@ -36,4 +43,17 @@ _FAMILIES = (buffer_atomic, buffer_tensor, convert, hardware_math, ids, lane, ld
 
 __all__ = ["Int16", "Int32", "Int64", *(name for family in _FAMILIES for name in family.__all__)]
 
-__getattr__ = unknown_name(__name__, globals())
+
+def _to_ir(value: Any) -> ir.Value:
+    """The `ir.Value` of a value of the DSL."""
+    return as_ir_value(value)
+
+
+def __getattr__(name: str) -> Any:
+    """An operation class that MLIR has of the name, which takes values of the DSL."""
+    if name.endswith("Op") and hasattr(_operations, name):
+        return Builder(getattr(_operations, name))
+    return _unknown(name)
+
+
+_unknown = unknown_name(__name__, globals())

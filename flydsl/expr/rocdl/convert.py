@@ -14,10 +14,11 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.numeric import Float32, Int32
+from flydsl.expr.numeric import BFloat16, Float32, Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
     call,
+    call_intrinsic,
     i32_attribute,
     immediate,
     ir_type,
@@ -25,10 +26,20 @@ from flydsl.expr.rocdl.intrinsic import (
     require_target,
     result_type_first,
 )
+from flydsl.expr.vector_value import Vector
 
 __all__ = [
-    "cvt_f32_bf8", "cvt_f32_fp8", "cvt_pk_bf8_f32", "cvt_pk_f32_bf8", "cvt_pk_f32_fp8", "cvt_pk_fp8_f32",
-    "cvt_pkrtz", "cvt_sr_bf8_f32", "cvt_sr_fp8_f32",
+    "cvt_f32_bf8",
+    "cvt_f32_fp8",
+    "cvt_off_f32_i4",
+    "cvt_pk_bf8_f32",
+    "cvt_pk_bf16_f32",
+    "cvt_pk_f32_bf8",
+    "cvt_pk_f32_fp8",
+    "cvt_pk_fp8_f32",
+    "cvt_pkrtz",
+    "cvt_sr_bf8_f32",
+    "cvt_sr_fp8_f32",
 ]  # fmt: skip
 
 _ARCHS = (*FROM_CDNA3, *GFX12)
@@ -115,6 +126,19 @@ cvt_f32_fp8, cvt_f32_bf8 = _unpack("fp8"), _unpack("bf8")
 cvt_pk_f32_fp8, cvt_pk_f32_bf8 = _unpack_pair("fp8"), _unpack_pair("bf8")
 cvt_pk_fp8_f32, cvt_pk_bf8_f32 = _pack_pair("fp8"), _pack_pair("bf8")
 cvt_sr_fp8_f32, cvt_sr_bf8_f32 = _pack_stochastic("fp8"), _pack_stochastic("bf8")
+
+
+def cvt_pk_bf16_f32(src_a: Any, src_b: Any) -> Any:
+    """Two f32 rounded to bf16, the first in the lower half of an Int32."""
+    pair = [Float32.of(value) for value in _floats("cvt_pk_bf16_f32", src_a, src_b)]
+    return Vector.from_elements(pair).to(BFloat16).bitcast(Int32)[0]
+
+
+def cvt_off_f32_i4(src: Any, byte_sel: Any = None) -> Any:
+    """n / 16 of the signed number n in the lowest 4 bits of an i32, or of its byte `byte_sel`, as f32."""
+    byte = 0 if byte_sel is None else immediate("byte_sel of cvt_off_f32_i4", byte_sel, 0, 3)
+    word = Int32.of(operand("cvt_off_f32_i4", src, Int32)) >> (8 * byte)
+    return Float32.of(call_intrinsic("llvm.amdgcn.cvt.off.f32.i4", [word.ir_value()], Float32.ir_type))
 
 
 @result_type_first

@@ -116,6 +116,8 @@ def _known_integer(value: Any) -> int | None:
         value = value.value
     if isinstance(value, ir.Value):
         return _constant_value(value)
+    if isinstance(value, ir.IntegerAttr | ir.BoolAttr):
+        return int(value.value)
     return value.__index__() if hasattr(value, "__index__") else None
 
 

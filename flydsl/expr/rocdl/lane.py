@@ -27,8 +27,8 @@ from flydsl.expr.rocdl.intrinsic import (
 )
 
 __all__ = [
-    "ballot", "ds_bpermute", "ds_permute", "ds_swizzle", "lane_id", "mbcnt_hi", "mbcnt_lo", "perm_b32",
-    "permlane16_swap", "permlane32_swap", "permlanex16", "readfirstlane", "readlane", "update_dpp",
+    "ReadfirstlaneOp", "ballot", "ds_bpermute", "ds_permute", "ds_swizzle", "lane_id", "mbcnt_hi", "mbcnt_lo",
+    "perm_b32", "permlane16_swap", "permlane32_swap", "permlanex16", "readfirstlane", "readlane", "update_dpp",
 ]  # fmt: skip
 
 
@@ -57,6 +57,9 @@ def readfirstlane(res: Any, src: Any) -> Any:
     """The value of the first active lane, in every lane: a scalar for the compiler. src: 16, 32 or 64 bits."""
     value = _moved("readfirstlane", src)
     return call("readfirstlane", [value], _same_type("readfirstlane", res, value))
+
+
+ReadfirstlaneOp = readfirstlane
 
 
 @result_type_first

@@ -1,9 +1,10 @@
 """Matrix instructions called by name: `rocdl.mfma_f32_16x16x16f16(res, [a, b, c, cbsz, abid, blgp])`.
 
-Every lane passes its part of the matrices. Operands may hold their elements in any form of the right width, so 8 fp8
-numbers do for the i64 that the instruction takes. The three trailing numbers are part of the instruction, and 0 where
-left out: cbsz and abid broadcast blocks of A, blgp permutes the lanes of B. `smfmac_...` takes [a, b, c, index, cbsz,
-abid]; `mfma_scale_...` takes [a, b, c, cbsz, blgp, opsel_a, scale_a, opsel_b, scale_b].
+The operands stand in a list or one by one. Every lane passes its part of the matrices. Operands may hold their
+elements in any form of the right width, so 8 fp8 numbers do for the i64 that the instruction takes. The three
+trailing numbers are part of the instruction, and 0 where left out: cbsz and abid broadcast blocks of A, blgp permutes
+the lanes of B. `smfmac_...` takes [a, b, c, index, cbsz, abid]; `mfma_scale_...` takes [a, b, c, cbsz, blgp, opsel_a,
+scale_a, opsel_b, scale_b].
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ def _listed(what: str, operands: Any, least: int, most: int) -> list[Any]:
     return list(operands) + [0] * (most - len(operands))
 
 
+def _operands(listed: tuple[Any, ...]) -> Any:
+    """The operands, which may be one list of them."""
+    return listed[0] if len(listed) == 1 else listed
+
+
 def _check_result(what: str, res: Any, kind: ir.Type) -> None:
     if res is not None and ir_type(what, res) != kind:
         raise ArgumentError(f"{what}: the result is {kind}, not {ir_type(what, res)}", at=user_location())
@@ -58,7 +64,8 @@ def _named(intrinsic: MatrixIntrinsic) -> Callable[..., Any]:
     name, operation = intrinsic.name, intrinsic.name.replace("_", ".")
 
     @result_type_first
-    def instruction(res: Any, operands: Any) -> Any:
+    def instruction(res: Any, *listed: Any) -> Any:
+        operands = _operands(listed)
         require_target(name, intrinsic.archs)
         types = [ir.Type.parse(text) for text in (intrinsic.a, intrinsic.b, intrinsic.c)]
         _check_result(name, res, types[2])
@@ -88,7 +95,8 @@ def _scaled(name: str) -> Callable[..., Any]:
     result = next(kind for shape, kind in results.items() if shape in name)
 
     @result_type_first
-    def instruction(res: Any, operands: Any) -> Any:
+    def instruction(res: Any, *listed: Any) -> Any:
+        operands = _operands(listed)
         require_target(name, SCALED_ARCHS)
         kind = ir.Type.parse(result)
         _check_result(name, res, kind)
@@ -126,9 +134,16 @@ def _spread(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return _described(instruction, f"{name}_", f"The operands of `{name}`, not in a list.")
 
 
+# Names that FlyDSL's documents have for instructions. The fp8 is the target's.
+_OTHER_NAMES = {
+    "mfma_f32_16x16x16_f16": "mfma_f32_16x16x16f16",
+    "mfma_f32_16x16x32_fp8": "mfma_f32_16x16x32_fp8_fp8",
+    "mfma_i32_16x16x32i8": "mfma_i32_16x16x32_i8",
+}
 FUNCTIONS = {i.name: _named(i) for i in MATRIX_INTRINSICS.values()} | {
     name: _scaled(name) for name in SCALED_MATRIX_INTRINSICS
 }
+FUNCTIONS |= {other: FUNCTIONS[name] for other, name in _OTHER_NAMES.items()}
 FUNCTIONS |= {f"{name}_": _spread(name, function) for name, function in FUNCTIONS.items()}
 __all__ = list(FUNCTIONS)
 globals().update(FUNCTIONS)

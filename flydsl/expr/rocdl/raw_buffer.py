@@ -17,11 +17,11 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.atoms.instruction_sets import CDNA
+from flydsl.atoms.instruction_sets import CDNA, CDNA4
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.emit import emit
+from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.rocdl.intrinsic import (
     bitcast,
@@ -38,9 +38,9 @@ from flydsl.expr.rocdl.intrinsic import (
 )
 
 __all__ = [
-    "make_buffer_rsrc", "raw_ptr_buffer_atomic_cmpswap", "raw_ptr_buffer_atomic_fadd", "raw_ptr_buffer_atomic_fmax",
-    "raw_ptr_buffer_atomic_smax", "raw_ptr_buffer_atomic_umin", "raw_ptr_buffer_load", "raw_ptr_buffer_load_lds",
-    "raw_ptr_buffer_store",
+    "buffer_load_to_lds", "make_buffer_rsrc", "raw_buffer_atomic_fadd", "raw_ptr_buffer_atomic_cmpswap",
+    "raw_ptr_buffer_atomic_fadd", "raw_ptr_buffer_atomic_fmax", "raw_ptr_buffer_atomic_smax",
+    "raw_ptr_buffer_atomic_umin", "raw_ptr_buffer_load", "raw_ptr_buffer_load_lds", "raw_ptr_buffer_store",
 ]  # fmt: skip
 
 _GENERIC, _GLOBAL, _LDS, _BUFFER = 0, 1, 3, 8
@@ -114,12 +114,17 @@ def raw_ptr_buffer_store(vdata: Any, rsrc: Any, offset: Any, soffset: Any = 0, a
 def raw_ptr_buffer_load_lds(
     rsrc: Any, lds_ptr: Any, size: Any, voffset: Any, soffset: Any = 0, offset: Any = 0, aux: Any = 0
 ) -> None:
-    """Load straight into LDS: lane i's `size` bytes (1, 2 or 4) go to `lds_ptr` + size * i; the pointer is uniform."""
+    """Load straight into LDS: lane i's `size` bytes go to `lds_ptr` + size * i; the pointer is uniform.
+
+    size: 1, 2 or 4 bytes, on CDNA 4 also 12 or 16.
+    """
     name = "raw_ptr_buffer_load_lds"
     require_target(name, CDNA)
-    number = immediate(f"the size of {name}", size, 1, 4)
-    if number == 3:
-        raise ArgumentError(f"the size of {name}: 1, 2 or 4 bytes, not {number}", at=user_location())
+    number = immediate(f"the size of {name}", size, 1, 16)
+    sizes = (1, 2, 4, 12, 16) if target_name() in CDNA4 else (1, 2, 4)
+    if number not in sizes:
+        shown = ", ".join(map(str, sizes))
+        raise ArgumentError(f"{name} of {number} bytes: {target_name()} has {shown}", at=user_location())
     resource, lane_offset, scalar_offset, policy = _place(name, rsrc, voffset, soffset, aux)
     static = Int32(immediate(f"the offset of {name}", offset, 0, 0xFFF)).ir_value()
     target = llvm_pointer(f"the target of {name}", lds_ptr, _LDS)
@@ -127,6 +132,13 @@ def raw_ptr_buffer_load_lds(
         "raw.ptr.buffer.load.lds",
         [resource, target, Int32(number).ir_value(), lane_offset, scalar_offset, static, policy],
     )
+
+
+def buffer_load_to_lds(
+    rsrc: Any, lds_ptr: Any, voffset: Any, size_bytes: Any = 4, soffset: Any = 0, offset: Any = 0
+) -> None:
+    """`raw_ptr_buffer_load_lds` with the usual size."""
+    raw_ptr_buffer_load_lds(rsrc, lds_ptr, size_bytes, voffset, soffset, offset)
 
 
 def _atomic(operation: str, meaning: str, types: tuple[str, ...], archs: tuple[str, ...] = ()) -> Callable[..., None]:
@@ -146,6 +158,7 @@ def _atomic(operation: str, meaning: str, types: tuple[str, ...], archs: tuple[s
 
 
 raw_ptr_buffer_atomic_fadd = _atomic("fadd", "Add to memory", ("f32", "vector<2xf16>", "vector<2xbf16>"))
+raw_buffer_atomic_fadd = raw_ptr_buffer_atomic_fadd
 raw_ptr_buffer_atomic_fmax = _atomic("fmax", "Keep the larger number", ("f64",), CDNA)
 raw_ptr_buffer_atomic_smax = _atomic("smax", "Keep the larger signed integer", ("i32", "i64"))
 raw_ptr_buffer_atomic_umin = _atomic("umin", "Keep the smaller unsigned integer", ("i32", "i64"))

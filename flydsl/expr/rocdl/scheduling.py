@@ -17,6 +17,7 @@ MASK_MFMA = 0x008
 MASK_VMEM_READ = 0x020
 MASK_DS_READ = 0x100
 MASK_DS_WRITE = 0x200
+mask_mfma, mask_vmem_rd, mask_dsrd, mask_dswr = MASK_MFMA, MASK_VMEM_READ, MASK_DS_READ, MASK_DS_WRITE
 _MASK_ALL = 0x7FF
 _COUNT_MAX = 0x7FFF_FFFF
 
@@ -76,8 +77,8 @@ def s_barrier() -> None:
 
 
 def s_setprio(priority: int) -> None:
-    """The wave's priority among those of its SIMD, 0 to 3."""
-    call("s.setprio", [], attributes={"priority": i16_attribute(immediate("s_setprio", priority, 0, 3))})
+    """The wave's priority among those of its SIMD, 0 to 3: the last two bits of 16."""
+    call("s.setprio", [], attributes={"priority": i16_attribute(immediate("s_setprio", priority, 0, 0x7FFF))})
 
 
 def s_nop(count: int) -> None:
@@ -119,7 +120,8 @@ s_wait_asynccnt: Any = _wait("asynccnt", "asynchronous copies", GFX1250)
 s_wait_tensorcnt: Any = _wait("tensorcnt", "tensor copies", GFX1250)
 
 __all__ = [
-    "barrier", "iglp_opt", "s_barrier", "s_nop", "s_setprio", "s_sleep", "s_wait_asynccnt", "s_wait_dscnt",
-    "s_wait_expcnt", "s_wait_loadcnt", "s_wait_storecnt", "s_wait_tensorcnt", "s_waitcnt", "sched_barrier",
-    "sched_dsrd", "sched_dswr", "sched_group_barrier", "sched_mfma", "sched_vmem",
+    "barrier", "iglp_opt", "mask_dsrd", "mask_dswr", "mask_mfma", "mask_vmem_rd", "s_barrier", "s_nop", "s_setprio",
+    "s_sleep", "s_wait_asynccnt", "s_wait_dscnt", "s_wait_expcnt", "s_wait_loadcnt", "s_wait_storecnt",
+    "s_wait_tensorcnt", "s_waitcnt", "sched_barrier", "sched_dsrd", "sched_dswr", "sched_group_barrier", "sched_mfma",
+    "sched_vmem",
 ]  # fmt: skip

@@ -1,0 +1,87 @@
+"""Arguments of `fx.Pointer` parameters: memory of which the kernel gets the address alone.
+
+A tensor is one, and `from_c_void_p(fx.Uint8, tensor.data_ptr())` is the memory at an address. An address alone says
+nothing of how far the memory goes, so the tensor is looked for in which it lies, among those that Python has; accesses
+are checked against its end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from flydsl.compiler.arguments import PointerArgument, pointer_argument
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.memory import AddressSpace
+from flydsl.expr.operands import element_name
+
+
+@dataclass(frozen=True)
+class MemoryAt:
+    """The memory at an address, as a launcher takes it. memory: from the address on, a torch tensor of bytes."""
+
+    argument: PointerArgument
+    memory: Any
+
+
+def from_c_void_p(
+    elem_type: Any, address: Any, *, address_space: Any = AddressSpace.Global, assumed_align: int | None = None
+) -> MemoryAt:
+    """The memory at an address, as an argument of an `fx.Pointer` parameter.
+
+    address: an int, or a `ctypes.c_void_p`; 0 or None for no memory. assumed_align: in bytes, the author's promise.
+    Raises ArgumentError where no tensor of this process has memory there.
+    """
+    import torch
+
+    if str(address_space) != str(AddressSpace.Global):
+        raise ArgumentError(f"from_c_void_p in {address_space} memory: a launcher passes global memory",
+                            at=user_location())  # fmt: skip
+    number = address.value if isinstance(address, ctypes.c_void_p) else address
+    if not (number is None or (isinstance(number, int) and number >= 0)):
+        raise ArgumentError(f"from_c_void_p of {address!r}: an address is an int", at=user_location())
+    if assumed_align is not None and (assumed_align < 1 or assumed_align & (assumed_align - 1)):
+        raise ArgumentError(f"assumed_align={assumed_align!r}: a power of two", at=user_location())
+    memory = _memory_at(number) if number else torch.empty(0, dtype=torch.uint8)
+    if number and assumed_align and number % assumed_align:
+        raise ArgumentError(f"{number:#x} is no multiple of assumed_align={assumed_align}", at=user_location())
+    return MemoryAt(pointer_argument(element_name(elem_type), str(memory.device), assumed_align), memory)
+
+
+# Address -> the tensor in whose memory it lies. A tensor's Python object may end before its memory does.
+_found: dict[int, weakref.ref[Any]] = {}
+
+
+def _memory_at(address: int) -> Any:
+    """The memory from an address on, as a tensor of bytes."""
+    import torch
+
+    known = _found.get(address)
+    tensor = known() if known is not None else None
+    if tensor is None or not _holds(tensor, address):
+        tensor = next((t for t in gc.get_objects() if isinstance(t, torch.Tensor) and _holds(t, address)), None)
+    if tensor is None:
+        raise ArgumentError(
+            f"no tensor has memory at {address:#x}",
+            at=user_location(),
+            hint="keep the tensor alive until the launch, or pass the tensor itself, which an fx.Pointer takes",
+        )
+    _found[address] = weakref.ref(tensor)
+    storage = tensor.untyped_storage()
+    offset = address - storage.data_ptr()
+    whole = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    return whole.set_(storage, offset, (storage.nbytes() - offset,))  # type: ignore[call-overload]
+
+
+def _holds(tensor: Any, address: int) -> bool:
+    """Whether an address lies in a tensor's memory."""
+    try:
+        storage = tensor.untyped_storage()
+        start = storage.data_ptr()
+    except (NotImplementedError, RuntimeError):  # a sparse, meta or functional tensor
+        return False
+    return bool(start and start <= address < start + storage.nbytes())

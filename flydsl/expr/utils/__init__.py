@@ -1,0 +1,1 @@
+"""Import paths of FlyDSL for what lies elsewhere here: `flydsl.expr.utils.arith`."""

@@ -1,0 +1,168 @@
+"""Arguments of a program's own classes, tuples of values, and pointers by address."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.compiler.protocol import DslType, construct_from_ir_values, extract_to_ir_values, get_ir_types
+from flydsl.errors import ArgumentError
+from flydsl.expr.typing import T
+from flydsl.simulator.errors import MemoryFault
+
+
+@dataclass
+class Line:
+    """y = slope * x + start, outside."""
+
+    slope: float
+    start: int
+
+
+class DslLine:
+    """The same inside of a kernel."""
+
+    def __init__(self, slope: Any, start: Any) -> None:
+        self.slope, self.start = slope, start
+
+    @classmethod
+    def __construct_from_ir_values__(cls, values: list[Any]) -> DslLine:
+        return cls(fx.Float32(values[0]), fx.Int32(values[1]))
+
+    def __extract_to_ir_values__(self) -> list[Any]:
+        return [self.slope.ir_value(), self.start.ir_value()]
+
+
+class LineArgument:
+    def __init__(self, line: Line) -> None:
+        self.numbers = (ctypes.c_float(line.slope), ctypes.c_int32(line.start))
+
+    def __get_ir_types__(self) -> list[Any]:
+        return [T.f32, T.i32]
+
+    def __get_c_pointers__(self) -> list[Any]:
+        return [ctypes.cast(ctypes.pointer(n), ctypes.c_void_p) for n in self.numbers]
+
+
+class OldLineArgument(LineArgument):
+    __ir_types__ = LineArgument.__get_ir_types__
+    __c_pointers__ = LineArgument.__get_c_pointers__
+    __get_ir_types__ = None  # type: ignore[assignment]
+
+
+@flyc.kernel
+def line_kernel(Out: fx.Tensor, line):
+    i = fx.thread_idx.x
+    Out[i] = line.slope * i.to(fx.Float32) + line.start.to(fx.Float32)
+
+
+@flyc.jit
+def draw(Out: fx.Tensor, line):
+    line_kernel(Out, line).launch(grid=1, block=64)
+
+
+def test_an_argument_of_a_registered_class() -> None:
+    assert flyc.JitArgumentRegistry.register(Line, dsl_type=DslLine)(LineArgument) is LineArgument
+    assert isinstance(DslLine(1, 2), DslType)
+    out = torch.zeros(64)
+    for line in (Line(0.5, 3), Line(2.0, -7)):
+        draw(out, line)
+        assert torch.equal(out, line.slope * torch.arange(64) + line.start)
+
+
+def test_a_registered_class_has_a_pointer_for_each_type() -> None:
+    class Broken(LineArgument):
+        def __get_c_pointers__(self) -> list[Any]:
+            return []
+
+    class Other(Line):
+        pass
+
+    flyc.JitArgumentRegistry.register(Other, dsl_type=DslLine)(Broken)
+    with pytest.raises(ArgumentError, match="2 types and 0 pointers"):
+        draw(torch.zeros(64), Other(1.0, 1))
+    with pytest.raises(ArgumentError, match="JitArgumentRegistry"):
+        flyc.JitArgumentRegistry.register(Line, dsl_type=int)
+
+
+def test_containers_are_kernel_arguments() -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor, pair, named):
+        i = fx.thread_idx.x
+        Out[i] = pair[0] * i + pair[1][0] + named.n + named.static
+
+    @flyc.jit
+    def launch(Out: fx.Tensor, n: fx.Int32):
+        kernel(Out, (n, [n + 1]), SimpleNamespace(n=n * 2, static=100)).launch(grid=1, block=64)
+
+    out = torch.zeros(64, dtype=torch.int32)
+    launch(out, 5)
+    assert torch.equal(out, torch.arange(64, dtype=torch.int32) * 5 + 6 + 10 + 100)
+
+
+def test_values_are_taken_apart_and_put_together() -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor):
+        i = fx.thread_idx.x
+        whole = {"line": DslLine(fx.Float32(i), fx.Int32(4)), "pair": (i, fx.Vector.filled(2, 1.5, fx.Float32))}
+        values = extract_to_ir_values(whole)
+        assert get_ir_types(whole) == [value.type for value in values] == [T.f32, T.i32, i.type, T.f32x2]
+        again = construct_from_ir_values(dict, whole, values)
+        assert isinstance(again["line"], DslLine)
+        Out[i] = again["line"].slope + again["line"].start.to(fx.Float32) + again["pair"][1][0]
+        with pytest.raises(ArgumentError, match="consists of"):
+            construct_from_ir_values(dict, whole, values[:-1])
+        with pytest.raises(ArgumentError, match="5 values"):
+            construct_from_ir_values(dict, whole, [*values, values[0]])
+        with pytest.raises(ArgumentError, match="no value of the program"):
+            extract_to_ir_values([object()])
+
+    @flyc.jit
+    def launch(Out: fx.Tensor):
+        kernel(Out).launch(grid=1, block=64)
+
+    out = torch.zeros(64)
+    launch(out)
+    assert torch.equal(out, torch.arange(64) + 5.5)
+
+
+@flyc.kernel
+def copy_kernel(Out: fx.Tensor, P: fx.Pointer, n: fx.Int32):
+    i = fx.thread_idx.x
+    if i < n:
+        Out[i] = P[i]
+
+
+@flyc.jit
+def copy_from(Out: fx.Tensor, P: fx.Pointer, n: fx.Int32):
+    copy_kernel(Out, P, n).launch(grid=1, block=64)
+
+
+def test_a_pointer_by_its_address() -> None:
+    memory, out = torch.arange(80, dtype=torch.float32), torch.zeros(64)
+    copy_from(out, flyc.from_c_void_p(fx.Float32, memory[16:].data_ptr()), 64)
+    assert torch.equal(out, memory[16:])
+    copy_from(out, flyc.from_c_void_p(fx.Float32, ctypes.c_void_p(memory.data_ptr()), assumed_align=16), 64)
+    assert torch.equal(out, memory[:64])
+
+
+def test_the_memory_at_an_address_ends_where_its_tensor_does() -> None:
+    memory, out = torch.arange(32, dtype=torch.float32), torch.zeros(64)
+    with pytest.raises(MemoryFault):
+        copy_from(out, flyc.from_c_void_p(fx.Float32, memory.data_ptr()), 64)
+    copy_from(out, flyc.from_c_void_p(fx.Float32, None), 0)
+    with pytest.raises(MemoryFault):
+        copy_from(out, flyc.from_c_void_p(fx.Float32, 0), 1)
+
+
+@pytest.mark.parametrize(("address", "says"), [(4096, "no tensor has memory"), (-1, "an int"), ("x", "an int")])
+def test_addresses_of_no_memory(address: Any, says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        flyc.from_c_void_p(fx.Float32, address)
