@@ -16,6 +16,9 @@
 | `FLYDSL_DEBUG_PRINT_AFTER_ALL` | 0 | print the module after each stage |
 | `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` | 0 | keep line tables in the HSACO |
 | `FLYDSL_DEBUG_ENABLE_VERIFIER` | 1 | verify the module after each stage |
+| `FLYDSL_DEBUG_LOG_LEVEL` | `WARNING` | what the log `flydsl` lets through: DEBUG, INFO, WARNING or ERROR |
+| `FLYDSL_DEBUG_LOG_TO_CONSOLE` | 0 | write the log to stderr |
+| `FLYDSL_DEBUG_LOG_TO_FILE` | | write the log to this file |
 | `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
 | `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |

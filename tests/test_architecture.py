@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "passes": ("dialect", "arch"),
     "codegen": ("arch", "hsaco", "disk_cache", "ziglang"),
     "simulator": ("arch", "hsaco", "disk_cache", "ziglang"),
-    "runtime": ("simulator", "codegen"),
+    "runtime": ("simulator", "codegen", "atoms"),
     "compiler": ("expr", "passes", "codegen", "runtime"),
     "autotune": ("compiler",),
     "_mlir": ("compiler",),

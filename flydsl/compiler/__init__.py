@@ -4,6 +4,7 @@ import flydsl.compiler as flyc
 """
 
 from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.backends import BaseBackend, GPUTarget, compile_backend_name, get_backend
 from flydsl.compiler.capture import Launch, capture_launches
 from flydsl.compiler.custom_argument import JitArgumentRegistry
 from flydsl.compiler.jit_argument import from_dlpack, from_torch_tensor
@@ -19,9 +20,11 @@ __getattr__ = unknown_name(__name__, globals())
 CompiledFunction = CompiledArtifact
 
 __all__ = [
+    "BaseBackend",
     "CompilationContext",
     "CompiledArtifact",
     "CompiledFunction",
+    "GPUTarget",
     "JitArgumentRegistry",
     "JitFunction",
     "KernelFunction",
@@ -31,9 +34,11 @@ __all__ = [
     "Stage",
     "capture_launches",
     "compile",
+    "compile_backend_name",
     "from_c_void_p",
     "from_dlpack",
     "from_torch_tensor",
+    "get_backend",
     "jit",
     "kernel",
 ]

@@ -14,14 +14,25 @@ from flydsl import env
 from flydsl.arch import DEFAULT_ARCH
 from flydsl.runtime.hip import HipDevice
 from flydsl.runtime.interface import Device
-from flydsl.runtime.rocm import arch_from_environment, get_rocm_arch, get_rocm_device_count, is_rdna_arch
+from flydsl.runtime.rocm import (
+    arch_from_environment,
+    bf16_global_atomics_arch_description,
+    get_rocm_arch,
+    get_rocm_device_count,
+    get_warp_size,
+    is_rdna_arch,
+    supports_bf16_global_atomics,
+)
 
 __all__ = [
+    "bf16_global_atomics_arch_description",
     "current_device",
     "get_rocm_arch",
     "get_rocm_device_count",
+    "get_warp_size",
     "is_rdna_arch",
     "preload",
+    "supports_bf16_global_atomics",
     "target_arch",
     "use_device",
 ]

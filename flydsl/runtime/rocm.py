@@ -8,7 +8,8 @@ import subprocess
 from functools import lru_cache
 
 from flydsl import env
-from flydsl.arch import DEFAULT_ARCH
+from flydsl.arch import DEFAULT_ARCH, get_arch
+from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
 from flydsl.errors import ArchError
 
 
@@ -45,6 +46,21 @@ def _enumerated_arch() -> str | None:
     found = subprocess.run([tool], capture_output=True, text=True, timeout=30, check=False).stdout.split()
     # The enumerator also lists the host's CPU, as number 000.
     return next((name for name in found if not name.endswith("000")), None)
+
+
+def supports_bf16_global_atomics(arch: str | None = None) -> bool:
+    """Whether an architecture (by default the GPU's) adds pairs of bf16 in global memory in one instruction."""
+    return (arch or get_rocm_arch()) in (*FROM_CDNA3, *GFX12)
+
+
+def bf16_global_atomics_arch_description() -> str:
+    """The architectures that do, in words."""
+    return ", ".join((*FROM_CDNA3, *GFX12))
+
+
+def get_warp_size(arch: str | None = None) -> int:
+    """Lanes of a wave of an architecture, by default the GPU's: 64, from RDNA on 32."""
+    return get_arch(arch or get_rocm_arch()).wave_size
 
 
 def get_rocm_device_count() -> int:
