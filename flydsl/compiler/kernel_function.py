@@ -94,7 +94,7 @@ class KernelFunction(DecoratedFunction):
         try:
             with ir.InsertionPoint(launcher.block), regions_closed():
                 result = self.signature.call(rewrite(self.function), inside)
-                ir.Operation.create("gpu.return", loc=ir.Location.unknown())
+                _end(self.signature.location)
         finally:
             state.in_kernel = False
         if result is not None:
@@ -103,6 +103,14 @@ class KernelFunction(DecoratedFunction):
                 at=self.signature.location,
                 hint="write results to a tensor",
             )
+
+
+def _end(at: SourceLocation) -> None:
+    """End a kernel's body."""
+    try:
+        ir.Operation.create("gpu.return", loc=ir.Location.unknown())
+    except IndexError:
+        raise TraceError("a kernel that ends itself, by an operation built by name", at=at) from None
 
 
 def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:

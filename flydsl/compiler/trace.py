@@ -57,6 +57,7 @@ class CompilationContext:
     gpu_module_body: the block of `gpu.module @kernels`, for what belongs beside the kernels.
     stream: the launcher's stream token, used where a launch names none.
     kernels: one record per launch. waiting: kernels that were called and are not launched yet.
+    at_end: called when the trace ends. is_looked_ahead, fatal: see `flydsl._mlir.lookahead`.
     """
 
     arch: Arch
@@ -66,6 +67,9 @@ class CompilationContext:
     in_kernel: bool = False
     kernels: list[KernelRecord] = field(default_factory=list)
     waiting: list[KernelLauncher] = field(default_factory=list)
+    at_end: list[Callable[[], None]] = field(default_factory=list)
+    is_looked_ahead: bool = False
+    fatal: TraceError | None = None
 
     compile_hints = staticmethod(compile_hints)
     get_compile_hints = staticmethod(current_hints)
@@ -127,6 +131,8 @@ def trace(
                 hints.mark(kernel)
         finally:
             _current.reset(token)
+            for function_at_end in state.at_end:
+                function_at_end()
         return Traced(module, symbol(function.__name__), tuple(state.kernels), extra_stream, operations, hints)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, Union
 
 from mlir import ir
@@ -76,6 +77,15 @@ class ValueFace(Face):
         return as_ir_value(value)
 
 
+class Hooks:
+    """What is done besides: before_call, with a builder's name, before it is called."""
+
+    before_call: Callable[[str], None] | None = None
+
+
+hooks = Hooks()
+
+
 class Builder(Face):
     """An operation class of MLIR, or a function that makes operations.
 
@@ -86,6 +96,8 @@ class Builder(Face):
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         require_trace(self.__name__)
         count_operation()
+        if hooks.before_call is not None:
+            hooks.before_call(self.__name__)
         at = user_location()
         try:
             with mlir_location(at):

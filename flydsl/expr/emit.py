@@ -39,13 +39,25 @@ def emit(
     require_trace(name)
     _require_registered(name)
     count_operation()
-    return ir.Operation.create(
-        name,
-        results=list(results),
-        operands=list(operands),
-        attributes=dict(attributes or {}),
-        regions=regions,
-        loc=mlir_location(user_location()),
+    try:
+        return ir.Operation.create(
+            name,
+            results=list(results),
+            operands=list(operands),
+            attributes=dict(attributes or {}),
+            regions=regions,
+            loc=mlir_location(user_location()),
+        )
+    except IndexError:
+        raise after_terminator(name) from None
+
+
+def after_terminator(name: str) -> TraceError:
+    """The error for an operation behind one that ends its block, which a program has built by name."""
+    return TraceError(
+        f"{name} behind an operation that ends its block",
+        at=user_location(),
+        hint="scf.YieldOp and the like come last in a block; a kernel's own end is made for it",
     )
 
 
@@ -71,7 +83,10 @@ def emit_fly(
     """Create `fly.name` at the insertion point; see `flydsl.dialect.ops.create`."""
     require_trace(f"fly.{name}")
     count_operation()
-    op = ops.create(name, operands, results=results, attributes=attributes)
+    try:
+        op = ops.create(name, operands, results=results, attributes=attributes)
+    except IndexError:
+        raise after_terminator(f"fly.{name}") from None
     if results is not None:
         try:
             ops.check(op)

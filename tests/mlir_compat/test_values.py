@@ -150,3 +150,38 @@ def test_names_are_those_of_mlir() -> None:
         arith.NoSuchOp  # noqa: B018
     with pytest.raises(ImportError):
         import flydsl._mlir.dialects.nothing  # noqa: F401
+
+
+def test_operands_that_end_mlir_are_an_error_at_their_line(lanes: Callable[..., torch.Tensor]) -> None:
+    """The builder infers its result from a vector type without looking whether it is one: an assertion in C++."""
+
+    def body(lane: Any) -> Any:
+        vector.ToElementsOp(lane)
+        return lane
+
+    with pytest.raises((TraceError, ArgumentError), match="ToElementsOp") as caught:
+        lanes(body)
+    assert caught.value.at.line == body.__code__.co_firstlineno + 1
+
+
+def test_an_operation_behind_the_end_of_its_block(lanes: Callable[..., torch.Tensor]) -> None:
+    def body(lane: Any) -> Any:
+        scf.YieldOp([])
+        return lane + 1
+
+    with pytest.raises(TraceError, match="behind an operation that ends its block"):
+        lanes(body)
+
+
+def test_a_program_prints_once(lanes: Callable[..., torch.Tensor], capfd: pytest.CaptureFixture[str]) -> None:
+    """The trace in a copy of the process, which looks for what would end it, leaves nothing behind."""
+    seen = []
+
+    def body(lane: Any) -> Any:
+        x = arith.addi(lane, lane)
+        print("traced", flush=True)
+        seen.append(x)
+        return x
+
+    lanes(body)
+    assert (capfd.readouterr().out, len(seen)) == ("traced\n", 1)

@@ -1,0 +1,112 @@
+"""Tracing once ahead in a copy of this process, because MLIR ends the process that hands it some wrong operands.
+
+MLIR's builders check little: an operand of a type that an operation never expects, or an attribute of another kind, is
+an assertion that fails in C++. So the first time that a trace calls one, the process forks, and the copy traces on to
+the end while this one waits. Where the copy dies, the operation that it was about to make is an error at the user's
+line. Else this process does the same, and nothing has happened.
+
+It costs a fork and the time of the trace, once for each compilation of a program that builds MLIR's operations itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gc
+import mmap
+import os
+import resource
+import signal
+import sys
+import tempfile
+import warnings
+from typing import IO, Any
+
+from flydsl.compiler.trace import CompilationContext, is_tracing
+from flydsl.dialect.location import user_location
+from flydsl.errors import SourceLocation, TraceError
+from flydsl.expr import builder
+
+_STDOUT, _STDERR = 1, 2
+_NOTE_BYTES = 512
+_ASSERTION = "Assertion "
+
+
+def install() -> None:
+    """Look ahead where a builder is called first."""
+    builder.hooks.before_call = _before_call
+
+
+class _Copy:
+    """Where this process is the copy: what it was about to make last, which the other one can read."""
+
+    note: mmap.mmap | None = None
+
+
+def _before_call(name: str) -> None:
+    if _Copy.note is not None:
+        _Copy.note[:_NOTE_BYTES] = f"{name}\n{_place_text()}".encode()[:_NOTE_BYTES].ljust(_NOTE_BYTES, b"\0")
+        return
+    if not is_tracing():
+        return
+    state = CompilationContext.get_current()
+    if not state.is_looked_ahead:
+        state.is_looked_ahead = True
+        _look_ahead(state, name)
+    if state.fatal is not None:  # again, where a program has caught it
+        raise state.fatal
+
+
+def _place_text() -> str:
+    at = user_location()
+    return "" if at is None else f"{at.file}\n{at.line}"
+
+
+def _look_ahead(state: CompilationContext, name: str) -> None:
+    note = mmap.mmap(-1, _NOTE_BYTES)
+    with tempfile.TemporaryFile() as output:
+        sys.stdout.flush()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # other threads' locks: the copy takes none of them
+            pid = os.fork()
+        if pid == 0:
+            _become_the_copy(state, note, output)
+            _before_call(name)
+            return
+        try:
+            status = os.waitpid(pid, 0)[1]
+        except BaseException:  # a KeyboardInterrupt, mostly: do not leave the copy behind
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+        if os.WIFSIGNALED(status):
+            output.seek(0)
+            state.fatal = _died(note, output.read().decode(errors="replace"), signal.Signals(os.WTERMSIG(status)).name)
+
+
+def _become_the_copy(state: CompilationContext, note: mmap.mmap, output: IO[bytes]) -> None:
+    """Go on quietly, and end with the trace, whatever its end is: the other process will see it too."""
+    _Copy.note = note
+    state.at_end.append(lambda: os._exit(0))
+    gc.disable()
+    faulthandler.disable()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), _STDOUT)
+    os.dup2(output.fileno(), _STDERR)
+
+
+def _died(note: mmap.mmap, output: str, signal_name: str) -> TraceError:
+    """The error for the operation that the copy died of."""
+    name, *place = note[:_NOTE_BYTES].rstrip(b"\0").decode(errors="replace").split("\n")
+    _, found, assertion = output.partition(_ASSERTION)
+    reason = assertion.strip().splitlines()[0] if found else signal_name
+    at: Any = user_location()
+    if len(place) == 2 and at is not None and (place[0] != at.file or place[1] != str(at.line)):
+        at = SourceLocation(place[0], int(place[1]))
+    return TraceError(
+        f"{name}: MLIR cannot take these operands ({reason})",
+        at=at,
+        hint="are their number, their types and the attributes those that the operation has?",
+    )
