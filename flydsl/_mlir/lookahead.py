@@ -92,8 +92,8 @@ def _become_the_copy(state: CompilationContext, note: mmap.mmap, output: IO[byte
     gc.disable()
     faulthandler.disable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with open(os.devnull, "wb") as nothing:
-        os.dup2(nothing.fileno(), _STDOUT)
+    sys.stdout = sys.stderr = nothing = open(os.devnull, "w")  # noqa: SIM115 - a notebook's go through a thread
+    os.dup2(nothing.fileno(), _STDOUT)
     os.dup2(output.fileno(), _STDERR)
 
 

@@ -18,7 +18,7 @@ from flydsl.dialect.location import user_location
 from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.numeric import Numeric, wrap_scalar
+from flydsl.expr.numeric import Index, Numeric, wrap_scalar
 from flydsl.expr.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand
 from flydsl.layout import Tile
 
@@ -76,6 +76,8 @@ class LayoutValue(FlyValue, shows=(LayoutType, ComposedLayoutType)):
         return slice(self, mode) if isinstance(mode, tuple) else get(self, mode)
 
     def __call__(self, *coordinate: Any) -> Any:
+        if len(coordinate) > 1 and any(part is None for part in coordinate):
+            return slice(self, coordinate)
         return crd2idx(coordinate[0] if len(coordinate) == 1 else coordinate, self)
 
 
@@ -132,8 +134,15 @@ prepend = _algebra("prepend", 2)
 select = _algebra("select", 1)
 take = _algebra("take", 1)
 group = _algebra("group", 1)
-get = _algebra("get", 1)
-get_ = get
+get_ = _algebra("get", 1)
+
+
+@functools.wraps(algebra.get)
+def get(value: Any, *modes: Any) -> Any:
+    found = get_(value, *modes)
+    return Index(found) if isinstance(found, Numeric) and not found.is_static else found
+
+
 get_shape = _algebra("get_shape", 1)
 get_stride = _algebra("get_stride", 1)
 get_leaves = _algebra("get_leaves", 1)

@@ -16,6 +16,7 @@ from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.errors import ArgumentError
 from flydsl.expr.coord_tensor import CoordTensor
+from flydsl.expr.copy_forms import as_moved
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import Tensor, memref_alloca, memref_store, require_tensor
 from flydsl.expr.numeric import Boolean, Int32, numeric_class
@@ -193,7 +194,9 @@ def copy(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None, **values
 def _emit_copy(operation: str, atom: CopyAtom, source: Any, target: Any, pred: Any) -> None:
     if not isinstance(atom, CopyAtom):
         raise ArgumentError(f"{operation} takes a copy atom first, not {atom!r}", at=user_location())
-    tensors = [require_tensor(operation, tensor) for tensor in (source, target)]
+    kind, *tensors = as_moved(atom.type, *(require_tensor(operation, tensor) for tensor in (source, target)))
+    if kind != atom.type:
+        atom = CopyAtom(kind, atom.values)
     if pred is not None:
         tensors.append(pred if isinstance(pred, Tensor) else _in_register(pred))
     emit_fly(operation, [as_operand(atom), *(tensor.value for tensor in tensors)])

@@ -26,7 +26,8 @@ from flydsl.expr.operands import is_runtime
 from flydsl.expr.typing import T
 
 __all__ = [
-    "T", "const_expr", "range_constexpr", "static", *_algebra, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
+    "T", "const_expr", "range", "range_constexpr", "static", *_algebra, *_atomics, *_coord_tensor, *_copies, *_memory,
+    *_mma,
 ]  # fmt: skip
 
 
@@ -38,6 +39,10 @@ def range_constexpr(*arguments: Any) -> range:
         if isinstance(error, FlyError):
             raise error.located(user_location()) from None
         raise ArgumentError(f"range_constexpr{arguments!r}: {error}", at=user_location()) from None
+
+
+# Under FlyDSL's name; in a kernel a loop over it is one on the device.
+range = range
 
 
 def const_expr(value: Any) -> Any:

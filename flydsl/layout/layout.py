@@ -88,7 +88,12 @@ class Layout(_OpenLayout, Value):
         return f"{to_text(self.shape)}:{to_text(self.stride)}"
 
     def __call__(self, *coord: object) -> Any:
-        """The index at a coordinate: `layout(i, j)` or `layout((i, j))`, or `layout(n)` to count coordinates."""
+        """The index at a coordinate: `layout(i, j)` or `layout((i, j))`, or `layout(n)` to count coordinates.
+
+        With None in it, the layout that is left, as by `slice`: `layout(None, 3)`.
+        """
+        if len(coord) > 1 and any(part is None for part in coord):
+            return self[coord]
         return crd2idx(coord[0] if len(coord) == 1 else coord, self)
 
     def __getitem__(self, mode: Any) -> Any:

@@ -1,0 +1,62 @@
+"""Copies whose tensors do not say what is moved, as FlyDSL takes them: the instruction moves bits.
+
+- Elements of one width may differ in type: i8 to fp8, i32 to f32.
+- Where the registers are exactly one instruction's, the memory may be given by its first element: `4:1` of i32 and
+  `1:0` of bf16 with an instruction of 128 bits.
+
+The memory is then seen as elements of the registers' type. Other differences stay errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl import layout as algebra
+from flydsl.atoms import BufferCopyLDS
+from flydsl.dialect.elements import memory_bits, value_name
+from flydsl.dialect.types import CopyAtomType, MemRefType, is_static
+from flydsl.expr.memory import Tensor, get_iter, make_view, recast_iter
+from flydsl.expr.numeric import numeric_class
+
+
+def as_moved(atom: CopyAtomType, source: Tensor, target: Tensor) -> tuple[CopyAtomType, Tensor, Tensor]:
+    """The instruction and the tensors, of one element type and shape where that can be had."""
+    if isinstance(atom.op, BufferCopyLDS):
+        return _into_lds(atom, source, target)
+    if (source.type.space == "register") == (target.type.space == "register"):
+        return atom, source, target
+    registers, memory = (source, target) if source.type.space == "register" else (target, source)
+    held, seen = registers.type, memory.type
+    bits = memory_bits(held.element)
+    is_alike = value_name(held.element) == value_name(seen.element)
+    if _size(seen) == 1 and _size(held) * bits == atom.op.bits and not (is_alike and _size(held) == 1):
+        atom, layout = CopyAtomType(atom.op, bits), algebra.make_layout(_size(held), 1)
+    elif not is_alike and memory_bits(seen.element) == bits:
+        layout = memory.layout
+    else:
+        return atom, source, target
+    moved = _recast(memory, held.element, layout)
+    return (atom, source, moved) if memory is target else (atom, moved, target)
+
+
+def _into_lds(atom: CopyAtomType, source: Tensor, target: Tensor) -> tuple[CopyAtomType, Tensor, Tensor]:
+    bits = memory_bits(source.type.element)
+    if atom.value_bits == bits or _size(source.type) != 1 or _size(target.type) != 1:
+        return atom, source, target
+    layout = algebra.make_layout(atom.op.bits // bits, 1)
+    views = [_recast(tensor, source.type.element, layout) for tensor in (source, target)]
+    return CopyAtomType(atom.op, bits), views[0], views[1]
+
+
+def _size(kind: MemRefType) -> int:
+    """The number of elements; 0 where it is not known when compiling."""
+    size = algebra.size(kind.layout)
+    return size if is_static(size) and isinstance(size, int) else 0
+
+
+def _recast(tensor: Tensor, element: str, layout: Any) -> Tensor:
+    """A tensor's memory as elements of another type."""
+    pointer = get_iter(tensor)
+    if value_name(tensor.type.element) != value_name(element):
+        pointer = recast_iter(numeric_class(element), pointer)
+    return make_view(pointer, layout)
