@@ -40,6 +40,8 @@ def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
     used = set()
     for block in function.regions[0].blocks:
         for op in _operations(block, *_USES):
+            if _USES[op.name] not in op.attributes:
+                continue  # built by name, and wrong: MLIR's verifier says so
             name = ir.FlatSymbolRefAttr(op.attributes[_USES[op.name]]).value
             if name not in storages:
                 raise TraceError(

@@ -77,6 +77,13 @@ class ValueFace(Face):
         return as_ir_value(value)
 
 
+# What MLIR's Python raises for operands and attributes that it does not take.
+_WRONG_USE = (
+    TypeError, ValueError, AttributeError, IndexError, KeyError, RuntimeError, AssertionError, NotImplementedError,
+    ir.MLIRError,
+)  # fmt: skip
+
+
 class Hooks:
     """What is done besides: before_call, with a builder's name, before it is called."""
 
@@ -105,7 +112,7 @@ class Builder(Face):
                 _verify(made)
         except FlyError:
             raise
-        except (TypeError, ValueError, AttributeError, IndexError, KeyError, RuntimeError, ir.MLIRError) as error:
+        except _WRONG_USE as error:
             raise ArgumentError(f"{self.__name__}: {error}", at=at, hint=_signature(self._target)) from error
         return made
 
