@@ -222,7 +222,7 @@ class ComposedLayout(Value):
         return self.outer.shape
 
     def __str__(self) -> str:
-        inner, offset, rest = composed_parts(self)
+        inner, offset, rest = _one_by_one(self)
         return f"{inner} o {to_text(offset)} o {f'[{rest}]' if isinstance(rest, ComposedLayout) else rest}"
 
     def __call__(self, *coord: object) -> Any:
@@ -256,8 +256,6 @@ def make_composed_layout(inner: Swizzle | AnyLayout, offset: Any, outer: AnyLayo
         return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
     if type(outer) is not Layout:
         raise Inadmissible(f"the outer function must be a layout, not {shown(outer)}")
-    if any(isinstance(d, Basis) for d in leaves(outer.stride)):
-        raise Inadmissible("the outer layout gives coordinates, not indices")
     return _composed(inner, offset, outer)
 
 
@@ -265,6 +263,8 @@ def _composed(inner: Swizzle | AnyLayout, offset: Leaf, outer: Swizzle | AnyLayo
     """The two functions one after the other; of several in a row the outer one of all is a layout or swizzle."""
     if type(outer) is ComposedLayout:
         return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
+    if isinstance(outer, Layout) and any(isinstance(d, Basis) for d in leaves(outer.stride)):
+        raise Inadmissible("the outer layout gives coordinates, not indices")
     composed = object.__new__(ComposedLayout)
     for name, value in zip(ComposedLayout.fields, (inner, offset, outer), strict=True):
         object.__setattr__(composed, name, value)
@@ -314,15 +314,20 @@ def part_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
     return trusted(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.stride)
 
 
+@operation
 def composed_parts(layout: ComposedLayout) -> tuple[Swizzle | Layout, Leaf, AnyLayout]:
     """The function that is applied last, the offset before it, and all that comes before.
 
     >>> composed_parts(make_composed_layout(Layout(32, 2), 5, ComposedLayout(Layout(32, 3), 7, Layout(8, 1))))
     (32:2, 5, 32:3 o 7 o 8:1)
     """
+    return _one_by_one(_as_composed(layout))
+
+
+def _one_by_one(layout: ComposedLayout) -> tuple[Swizzle | Layout, Leaf, AnyLayout]:
     if not isinstance(layout.inner, ComposedLayout):
         return layout.inner, layout.offset, layout.outer
-    last, offset, middle = composed_parts(layout.inner)
+    last, offset, middle = _one_by_one(layout.inner)
     return last, offset, _composed(middle, layout.offset, layout.outer)
 
 
@@ -333,7 +338,7 @@ def composed_get_inner(layout: ComposedLayout) -> Swizzle | Layout:
     >>> composed_get_inner(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
     S<3,3,3>
     """
-    return composed_parts(_as_composed(layout))[0]
+    return _one_by_one(_as_composed(layout))[0]
 
 
 @operation
@@ -343,7 +348,7 @@ def composed_get_offset(layout: ComposedLayout) -> Leaf:
     >>> composed_get_offset(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
     4
     """
-    return composed_parts(_as_composed(layout))[1]
+    return _one_by_one(_as_composed(layout))[1]
 
 
 @operation
@@ -353,7 +358,7 @@ def composed_get_outer(layout: ComposedLayout) -> AnyLayout:
     >>> composed_get_outer(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
     8:1
     """
-    return composed_parts(_as_composed(layout))[2]
+    return _one_by_one(_as_composed(layout))[2]
 
 
 def _as_composed(value: object) -> ComposedLayout:

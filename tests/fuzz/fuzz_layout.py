@@ -80,7 +80,8 @@ class Operands:
     def composed(self) -> Any:
         inner = self.random.choice([self.swizzle, self.layout])()
         try:
-            return ComposedLayout(inner, self.random.choice([0, 5, self.dynamic()]), self.layout())
+            outer = self.random.choice([self.layout, self.layout, self.layout, self.composed])()
+            return ComposedLayout(inner, self.random.choice([0, 5, self.dynamic()]), outer)
         except LayoutError:
             return self.layout()
 
