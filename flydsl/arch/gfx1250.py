@@ -18,4 +18,5 @@ GFX1250 = Arch(
     lds_granule_bytes=2048,
     lds_banks=None,
     lds_phases={},
+    has_clusters=True,
 )

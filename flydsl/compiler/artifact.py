@@ -11,7 +11,7 @@ from flydsl.compiler.jit_argument import adapt
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, LaunchError
 from flydsl.runtime import device as devices
 from flydsl.runtime.host import HostProgram
 from flydsl.runtime.interface import Device, Dim3
@@ -124,6 +124,10 @@ class CompiledArtifact:
         traced = self.pipeline.traced
         arguments = [*self.pipeline.arguments, *([STREAM] if traced.extra_stream else [])]
         codes = [code for argument in arguments for code in argument.codes()]
+        if clustered := next((record for record in traced.kernels if record.has_cluster), None):
+            raise LaunchError(
+                f"launching {clustered.name} with clusters is unsupported; it can be compiled", at=clustered.at
+            )
         sites = {record.name: record.at for record in traced.kernels}
         with lock:
             if device not in self._programs:

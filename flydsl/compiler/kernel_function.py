@@ -24,6 +24,7 @@ from flydsl.expr.operands import FlyValue, located
 from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, is_dsl_object, value_like
 from flydsl.expr.tree import Container
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
+from flydsl.passes.fly_rocdl_cluster_attr import CLUSTER
 
 __all__ = ["CompilationContext", "KernelFunction", "KernelLauncher", "kernel"]
 
@@ -171,11 +172,12 @@ class KernelLauncher:
         self._known_block_size = known_block_size
         self._operands = [value for given in operands for value in given]
 
-    def launch(self, grid: Any, block: Any, smem: Any = 0, stream: Any = None) -> None:
+    def launch(self, grid: Any, block: Any, smem: Any = 0, stream: Any = None, *, cluster: Any = None) -> None:
         """Launch the kernel.
 
         grid: workgroups along x, y, z; block: threads along x, y, z: an int, a runtime integer, or 1 to 3 of them.
         smem: dynamic shared memory in bytes. stream: by default the launcher's.
+        cluster: workgroups that run together along x, y, z, known when compiling; on gfx1250.
         Raises LaunchError for a configuration that no device accepts.
         """
         at = user_location()
@@ -185,6 +187,7 @@ class KernelLauncher:
         blocks = dimensions("grid", grid)
         threads = dimensions("block", block)
         self._set_block_size(threads)
+        has_cluster = cluster is not None and self._set_cluster(dimensions("cluster", cluster), blocks)
         lds_bytes = smem_bytes(smem, self._state.arch)
         gpu.LaunchFuncOp(
             ["kernels", self.symbol],
@@ -195,7 +198,9 @@ class KernelLauncher:
             lds_bytes.ir_value(),
             loc=mlir_location(at),
         )
-        self._state.kernels.append(KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else None))
+        self._state.kernels.append(
+            KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else None, has_cluster)
+        )
 
     def _stream(self, stream: Any) -> ir.Value:
         value = stream.value if isinstance(stream, Stream) else stream
@@ -221,6 +226,26 @@ class KernelLauncher:
             function.attributes["known_block_size"] = ir.DenseI32ArrayAttr.get(sizes)
         else:
             function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"1,{arch.max_workgroup_size}")
+
+    def _set_cluster(self, cluster: list[Numeric], blocks: list[Numeric]) -> bool:
+        """Tell the compiler the size of a cluster; whether it is more than one workgroup."""
+        if not all(size.is_static for size in cluster):
+            raise LaunchError("cluster: its size must be known when compiling", at=user_location())
+        sizes = [int(size) for size in cluster]
+        if sizes == [1, 1, 1]:
+            return False
+        arch = self._state.arch
+        if not arch.has_clusters:
+            raise LaunchError(
+                f"{arch.name} has no clusters of workgroups", at=user_location(), hint="cluster=(1, 1, 1)"
+            )
+        for extent, size, axis in zip(blocks, sizes, "xyz", strict=True):
+            if extent.is_static and int(extent) % size:
+                raise LaunchError(
+                    f"{int(extent)} workgroups along {axis} are no clusters of {size}", at=user_location()
+                )
+        self.block.owner.attributes[CLUSTER] = ir.StringAttr.get(",".join(map(str, sizes)))
+        return True
 
     def _check_known(self, threads: list[Numeric]) -> None:
         """Raise LaunchError for another block size than the one that the kernel is written for."""

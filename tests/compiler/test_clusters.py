@@ -1,0 +1,56 @@
+"""Launches whose workgroups run in clusters: compiled for gfx1250, and refused where there are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import LaunchError
+
+X = torch.zeros(64)
+
+
+def launcher(cluster: Any, grid: Any = (4, 2)) -> Any:
+    @flyc.kernel
+    def kernel(x: fx.Tensor):
+        x[fx.thread_idx.x] = 1.0
+
+    @flyc.jit
+    def launch(x: fx.Tensor):
+        kernel(x, value_attrs={"passthrough": [["amdgpu-num-vgpr", "32"]]}).launch(
+            grid=grid, block=(64,), cluster=cluster
+        )
+
+    return launch
+
+
+def test_the_backend_gets_the_size() -> None:
+    artifact = launcher((2, 2, 1)).lower(X, arch="gfx1250").artifact
+    assert '"amdgpu-cluster-dims"="2,2,1"' in artifact.code.llvm_ir
+    assert '"amdgpu-num-vgpr"="32"' in artifact.code.llvm_ir
+
+
+def test_a_cluster_of_one_workgroup_is_none() -> None:
+    x = X.clone()
+    launcher((1, 1, 1))(x)
+    assert torch.equal(x, torch.ones(64))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "arch", "message"),
+    [
+        ((2, 1, 1), "gfx942", "gfx942 has no clusters"),
+        ((3, 1, 1), "gfx1250", "4 workgroups along x are no clusters of 3"),
+        ((0, 1, 1), "gfx1250", "at least 1"),
+        ("two", "gfx1250", "is not an integer"),
+    ],
+)
+def test_what_is_wrong(cluster: Any, arch: str, message: str) -> None:
+    with pytest.raises(LaunchError, match=message) as caught:
+        launcher(cluster).lower(X, arch=arch)
+    assert caught.value.at is not None
+    assert caught.value.at.file == __file__
