@@ -38,7 +38,8 @@ def check_block(arch: Arch, block: Sequence[int]) -> None:
     threads = block[0] * block[1] * block[2]
     if threads > arch.max_workgroup_size:
         raise LaunchError(
-            f"block={_shown(block)} has {threads} threads; {arch.name} takes at most {arch.max_workgroup_size}"
+            f"block={_shown(block)} has {threads} threads; {arch.name} takes at most {arch.max_workgroup_size}",
+            hint="take more workgroups instead: grid=",
         )
 
 
@@ -46,12 +47,15 @@ def check_lds(arch: Arch, static_bytes: int, dynamic_bytes: int = 0) -> None:
     """Raise for more LDS than a workgroup can have: what the kernel has of its own, and the launch's `smem=`."""
     needed, limit = static_bytes + dynamic_bytes, arch.lds_bytes_per_workgroup
     if dynamic_bytes < 0:
-        raise LaunchError(f"smem={dynamic_bytes}: a number of bytes, at least 0")
+        raise LaunchError(
+            f"smem={dynamic_bytes}: a number of bytes, at least 0", hint="elements times their size, such as 64 * 4"
+        )
     if needed > limit:
         parts = f" ({static_bytes} static, {dynamic_bytes} from smem=)" if dynamic_bytes else ""
         raise LaunchError(
             f"{needed} bytes of LDS{parts}: {needed - limit} bytes more than the {limit} that a workgroup has on "
-            f"{arch.name}"
+            f"{arch.name}",
+            hint="take smaller tiles or fewer stages",
         )
 
 

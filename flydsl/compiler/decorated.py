@@ -41,6 +41,14 @@ class DecoratedFunction:
         """Its parameters; read at the first call, when the names in its annotations are defined."""
         return Signature(self.function)
 
+    def __getitem__(self, configuration: Any) -> Any:
+        """CUDA's and Triton's way to launch, which is not ours."""
+        raise ArgumentError(
+            f"{self.function.__name__}[...] launches nothing",
+            at=user_location(),
+            hint="call a kernel in a @flyc.jit function, as kernel(...).launch(grid=..., block=...), and that function",
+        )
+
     def __get__(self: _Self, instance: object, owner: type | None = None) -> _Self:
         """Found through its class it is itself. There is no `self` on a device, so an object does not bind it."""
         if instance is None:

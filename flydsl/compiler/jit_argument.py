@@ -27,7 +27,7 @@ from flydsl.compiler.arguments import (
     tensor_argument,
 )
 from flydsl.compiler.pointer_argument import MemoryAt
-from flydsl.compiler.signature import Parameter
+from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.value_key import value_key
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
@@ -166,9 +166,11 @@ def _adapt_value(parameter: Parameter, value: Any) -> Adapted:
             return argument, payload
     raise ArgumentError(
         f"{parameter.name} takes {'a tensor' if parameter.kind is Tensor else 'a tensor or a number'}, "
-        f"got {value!r} ({type(value).__name__})"[:300],
+        f"got {shown(value)}",
         at=user_location(),
-        hint="a torch tensor, or flyc.from_dlpack(...) of another library's" if parameter.kind is Tensor else None,
+        hint="a torch tensor, or flyc.from_dlpack(...) of another library's"
+        if parameter.kind is Tensor
+        else "annotate the parameter: fx.Constexpr for what is known when compiling",
     )
 
 

@@ -13,7 +13,7 @@ from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.kernel_attributes import kernel_attribute
 from flydsl.compiler.launch_configuration import dimensions, known_block_size_of, smem_bytes
 from flydsl.compiler.rewrite import rewrite
-from flydsl.compiler.signature import Parameter
+from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
 from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
@@ -101,7 +101,7 @@ class KernelFunction(DecoratedFunction):
         if result is not None:
             raise TraceError(
                 f"kernel {self.function.__name__} returns {result!r}; a kernel returns nothing",
-                at=self.signature.location,
+                at=self.signature.location_of_return,
                 hint="write results to a tensor",
             )
 
@@ -127,13 +127,21 @@ def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
         parameter.check_constexpr(value)
         return []
     if kind is Tensor and not isinstance(value, Tensor):
-        raise ArgumentError(f"{parameter.name} takes a tensor, got {value!r}", at=user_location())
+        raise ArgumentError(
+            f"{parameter.name} takes a tensor, got {shown(value)}",
+            at=user_location(),
+            hint="a parameter of the launcher, annotated fx.Tensor, is one",
+        )
     if kind is Pointer and not isinstance(value, Pointer):
         hint = "fx.get_iter(tensor) is one" if isinstance(value, Tensor) else None
-        raise ArgumentError(f"{parameter.name} takes a pointer, got {value!r}", at=user_location(), hint=hint)
+        raise ArgumentError(f"{parameter.name} takes a pointer, got {shown(value)}", at=user_location(), hint=hint)
     if kind is not None and issubclass(kind, Numeric):
         if not isinstance(value, ArithValue | bool | int | float):
-            raise ArgumentError(f"{parameter.name} is {kind.__name__}, got {value!r}", at=user_location())
+            raise ArgumentError(
+                f"{parameter.name} is {kind.__name__}, got {shown(value)}",
+                at=user_location(),
+                hint=f"fx.{kind.__name__}(...) of a number",
+            )
         return [kind(value).ir_value()]
     if isinstance(value, Container):
         return flatten_runtime(value).leaves

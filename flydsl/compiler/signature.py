@@ -5,12 +5,13 @@ Binding a call is on the path of every launch, so a signature is read once and a
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
-from flydsl.dialect.location import user_location
+from flydsl.dialect.location import location_of, user_location
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.typing import (
@@ -50,8 +51,9 @@ class Parameter:
         """Raise ArgumentError unless a compile-time argument has its type."""
         if self.constexpr_type is not None and not isinstance(value, self.constexpr_type):
             raise ArgumentError(
-                f"{self.name} is {self._shown_type()}, got {value!r} ({type(value).__name__})",
+                f"{self.name} is {self._shown_type()}, got {shown(value)}",
                 at=user_location(),
+                hint="such a value is known when compiling: pass one of that type",
             )
 
     def _shown_type(self) -> str:
@@ -60,11 +62,20 @@ class Parameter:
         return name if issubclass(self.constexpr_type, _ATOMS) else f"Constexpr[{name}]"
 
 
+def shown(value: Any) -> str:
+    """A short text for an argument that does not fit."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{type(value).__module__.partition('.')[0]}.{type(value).__name__} of shape {tuple(value.shape)}"
+    text = repr(value)
+    return f"{text if len(text) <= 80 else text[:77] + '...'} ({type(value).__name__})"
+
+
 class Signature:
     """The parameters of a launcher or kernel."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = function.__name__
+        self._code = function.__code__
         self.location = SourceLocation(function.__code__.co_filename, function.__code__.co_firstlineno)
         annotations = _annotations(function)
         self.parameters = [
@@ -76,9 +87,23 @@ class Signature:
         self._positions = {p.name: i for i, p in enumerate(self.parameters)}
         self._defaults = [p.default for p in self.parameters]
 
+    @property
+    def location_of_return(self) -> SourceLocation:
+        """Where the function returns a value, or where it stands."""
+        before = None
+        for instruction in dis.get_instructions(self._code):
+            if instruction.opname == "RETURN_VALUE" and not (before and before.argrepr == "None"):
+                return location_of(self._code, instruction.offset, None)
+            before = instruction
+        return self.location
+
     def _parameter(self, parameter: inspect.Parameter, annotation: Any) -> Parameter:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TraceError(f"{self.name}: *args and **kwargs cannot be traced", at=self.location)
+            raise TraceError(
+                f"{self.name}: *args and **kwargs cannot be traced",
+                at=self.location,
+                hint="give each argument a parameter",
+            )
         name, default = parameter.name, parameter.default
         if annotation is _MISSING or annotation in _PYTHON_TYPES:
             return Parameter(name, None, default=default)
@@ -141,4 +166,5 @@ def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
         raise TraceError(
             f"{function.__name__}: an annotation cannot be read: {error}",
             at=SourceLocation(function.__code__.co_filename, function.__code__.co_firstlineno),
+            hint="fx.Tensor, fx.Pointer, a scalar such as fx.Int32, fx.Constexpr[int], fx.Stream, or no annotation",
         ) from None

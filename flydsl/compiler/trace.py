@@ -178,18 +178,20 @@ def _trace_launcher(
         inside = [argument.traced(value, incoming) for argument, value in zip(arguments, values, strict=True)]
         state.stream = next(incoming) if extra_stream else inside[arguments.index(STREAM)].value
         result = signature.call(function, inside)
-        _check_end(state, function.__name__, result, signature.location)
+        _check_end(state, function.__name__, result, signature)
         _check_runs_on_host(block)
         check_shared_memory(state.gpu_module_body, block, state.arch)
         ir.Operation.create("func.return", loc=ir.Location.unknown())
     return extra_stream
 
 
-def _check_end(state: CompilationContext, name: str, result: Any, at: SourceLocation) -> None:
+def _check_end(state: CompilationContext, name: str, result: Any, signature: Signature) -> None:
     """Raise TraceError for a launcher that returns something, or calls a kernel without launching it."""
     if result is not None:
         raise TraceError(
-            f"{name} returns {result!r}; a launcher returns nothing", at=at, hint="write results to a tensor"
+            f"{name} returns {result!r}; a launcher returns nothing",
+            at=signature.location_of_return,
+            hint="write results to a tensor",
         )
     if state.waiting:
         kernel = state.waiting[0]

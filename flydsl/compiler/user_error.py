@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 import mlir
 
-from flydsl.dialect.location import user_location
-from flydsl.errors import FlyError
+from flydsl.compiler.python_error import as_trace_error
+from flydsl.dialect.location import is_users, location_of, user_location
+from flydsl.errors import FlyError, SourceLocation
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,17 +29,25 @@ def user_facing(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
-            show_user_code(error)
+            error = shown_to_user(error)
             raise error
 
     return called
 
 
-def show_user_code(error: BaseException) -> None:
-    """Prepare an error that is about to leave the package: its traceback, and the place of a FlyError without one."""
-    error.__traceback__ = user_frames(error)
+def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardInterrupt:
+    """What leaves the package in place of an error: with the user's frames, and a FlyError with a place.
+
+    What Python raises of itself at a line of the user's becomes a TraceError that is an error of that kind, too.
+    """
+    fault_of_package = _is_fault_of_package(error)
+    at = _place(error)
+    traceback = user_frames(error)
     if isinstance(error, FlyError):
-        error.located(user_location())
+        error.located(at or user_location())
+    elif isinstance(error, Exception) and not fault_of_package:
+        error = as_trace_error(error, at)
+    return error.with_traceback(traceback)
 
 
 def user_frames(error: BaseException) -> TracebackType | None:
@@ -47,24 +56,34 @@ def user_frames(error: BaseException) -> TracebackType | None:
     An error that is neither a FlyError nor raised by the user's code is a fault of this package, and keeps them all.
     Ctrl-C is nobody's fault.
     """
-    frames = []
-    step = error.__traceback__
-    while step is not None:
-        frames.append(step)
-        step = step.tb_next
-    if not isinstance(error, FlyError | KeyboardInterrupt) and _is_fault_of_package(frames):
+    if _is_fault_of_package(error):
         return error.__traceback__
     shown: TracebackType | None = None
-    for frame in reversed(frames):
+    for frame in reversed(list(_steps(error))):
         if not _is_hidden(frame):
             shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return shown
 
 
-def _is_fault_of_package(frames: list[TracebackType]) -> bool:
+def _steps(error: BaseException) -> Iterator[TracebackType]:
+    step = error.__traceback__
+    while step is not None:
+        yield step
+        step = step.tb_next
+
+
+def _place(error: BaseException) -> SourceLocation | None:
+    """The innermost line of the user's that an error passed."""
+    users = [step for step in _steps(error) if is_users(step.tb_frame) and not _is_hidden(step)]
+    return location_of(users[-1].tb_frame.f_code, users[-1].tb_lasti, users[-1].tb_lineno) if users else None
+
+
+def _is_fault_of_package(error: BaseException) -> bool:
     """Whether this package or MLIR raised it. An attribute that is not there is the fault of who asked for it."""
-    raised_in = [frame for frame in frames if frame.tb_frame.f_code.co_name != "__getattr__"]
-    return bool(raised_in) and _is_hidden(raised_in[-1])
+    if isinstance(error, FlyError | KeyboardInterrupt):
+        return False
+    raised_in = [step for step in _steps(error) if step.tb_frame.f_code.co_name != "__getattr__"]
+    return bool(raised_in) and _is_hidden(raised_in[-1]) and not isinstance(error, RecursionError)
 
 
 def _is_hidden(traceback: TracebackType) -> bool:

@@ -239,7 +239,10 @@ def _check_bounds(coordinate: Any, shape: Any, memref: MemRefType) -> None:
         return
     extent = algebra.size(shape)
     if isinstance(coordinate, int) and (coordinate < 0 or (isinstance(extent, int) and coordinate >= extent)):
-        raise LayoutError(f"index {coordinate} is outside of 0 to {extent} (exclusive) in {memref}")
+        raise LayoutError(
+            f"index {coordinate} is outside of 0 to {extent} (exclusive) in {memref}",
+            hint="indices count from 0, and do not count from the end" if coordinate < 0 else "is the tile that large?",
+        )
 
 
 def _require_addresses(kind: MemRefType | PointerType) -> None:

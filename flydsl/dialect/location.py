@@ -16,7 +16,8 @@ from flydsl.errors import SourceLocation
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The workbench calls launchers for its user, whose line is the one that counts.
-_NOT_THE_USERS = (_PACKAGE, os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "workbench") + os.sep)
+_NOT_THE_USERS = (_PACKAGE, os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "workbench") + os.sep, "<frozen ")
+_MADE = ("<string>", "__init__")  # of a dataclass
 
 
 class _Places:
@@ -33,8 +34,10 @@ class _Places:
         """The place of an instruction, given as the offset of its code, in a line."""
         file = self._code.co_filename
         position = self._positions[instruction // 2] if instruction // 2 < len(self._positions) else None
-        if position is None or position[0] is None or position[0] != position[1]:
+        if position is None or position[0] is None:
             return SourceLocation(file, line or 0)
+        if position[0] != position[1]:  # a loop, or an expression of several lines
+            return SourceLocation(file, position[0], position[2])
         return SourceLocation(file, position[0], position[2], position[3])
 
 
@@ -51,22 +54,25 @@ def user_frame() -> FrameType | None:
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether a frame is of code outside this package."""
-    return not frame.f_code.co_filename.startswith(_NOT_THE_USERS)
+    """Whether a frame is of code outside this package, and not of what Python makes itself, such as a dataclass."""
+    code = frame.f_code
+    return not code.co_filename.startswith(_NOT_THE_USERS) and (code.co_filename, code.co_name) != _MADE
 
 
 def user_location() -> SourceLocation | None:
     """The innermost place outside this package on the Python stack."""
     frame = user_frame()
-    if frame is None:
-        return None
-    code = frame.f_code
+    return None if frame is None else location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def location_of(code: CodeType, instruction: int, line: int | None) -> SourceLocation:
+    """The place of an instruction of a code object, given as the offset of its code, in a line."""
     places = _places.get(id(code))
     if places is None:
         places = _places[id(code)] = _Places(code)
-    found = places.locations.get(frame.f_lasti)
+    found = places.locations.get(instruction)
     if found is None:
-        found = places.locations[frame.f_lasti] = places.locate(frame.f_lasti, frame.f_lineno)
+        found = places.locations[instruction] = places.locate(instruction, line)
     return found
 
 

@@ -20,7 +20,7 @@ from flydsl.expr.copy_forms import as_moved
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import Tensor, memref_alloca, memref_store, require_tensor
 from flydsl.expr.numeric import Boolean, Int32, numeric_class
-from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located
+from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import ComposedLayout, Layout, Tile
 
 __all__ = [
@@ -78,7 +78,7 @@ class TiledCopy(StaticFlyValue):
 
     def get_slice(self, thread: Any) -> ThrCopy:
         """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
-        return ThrCopy(self, thread)
+        return ThrCopy(self, thread_number("get_slice", thread))
 
     thr_slice = get_slice
 
@@ -204,6 +204,12 @@ def _emit_copy(operation: str, atom: CopyAtom, source: Any, target: Any, pred: A
 
 def _in_register(condition: Any) -> Tensor:
     """A Boolean as a register tensor of one element."""
+    if not isinstance(condition, bool | Boolean):
+        raise ArgumentError(
+            f"pred={condition!r}",
+            at=user_location(),
+            hint="a comparison is a predicate, or a register tensor of fx.Boolean",
+        )
     tensor = memref_alloca(algebra.Layout(1, 0), Boolean)
     memref_store(Boolean(condition), tensor, 0)
     return tensor

@@ -153,6 +153,13 @@ class Tensor(FlyValue, shows=(MemRefType,)):
         """Set every element of a register tensor to one number."""
         self.store(Vector.filled([located(register_elements, self.type)], value, self.dtype))
 
+    def __bool__(self) -> NoReturn:
+        raise TraceError(
+            f"{self!r} as a truth value",
+            at=user_location(),
+            hint="compare an element, such as tensor[i] > 0, or ask whether it `is None`",
+        )
+
     def __getitem__(self, coordinate: Any) -> Any:
         self._refuse_slices(coordinate)
         if has_none(coordinate):

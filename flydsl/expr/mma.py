@@ -18,7 +18,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import Tensor, require_tensor
-from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located
+from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import Layout, Tile
 
 __all__ = [
@@ -112,7 +112,7 @@ class TiledMma(StaticFlyValue):
 
     def get_slice(self, thread: Any) -> ThrMma:
         """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""
-        return ThrMma(self, thread)
+        return ThrMma(self, thread_number("get_slice", thread))
 
     thr_slice = get_slice
 

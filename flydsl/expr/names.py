@@ -9,6 +9,8 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from flydsl.expr.other_names import OTHER_NAMES
+
 FLYDSL_NAMES: dict[str, frozenset[str]] = {
     module: frozenset(names.split())
     for module, names in {
@@ -255,7 +257,7 @@ def unknown_name(module: str, namespace: Mapping[str, Any]) -> Callable[[str], A
         if name in FLYDSL_NAMES[module]:
             raise AttributeError(f"{module}.{name} is part of FlyDSL's API, but unsupported")
         close = difflib.get_close_matches(name, {*namespace, *FLYDSL_NAMES[module]}, n=3)
-        hint = f"; close to it: {', '.join(close)}" if close else ""
-        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+        hint = OTHER_NAMES.get(name) or (f"close to it: {', '.join(close)}" if close else "")
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{'; ' if hint else ''}{hint}")
 
     return __getattr__

@@ -20,6 +20,7 @@ from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
+from flydsl.expr.undefined import refuse_undefined
 
 
 def is_python_number(value: Any) -> bool:
@@ -96,8 +97,11 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         elif is_python_number(value):
             value = self._checked(value)
         else:
+            refuse_undefined(value)
             raise ArgumentError(
-                f"{type(self).__name__}({value!r}): {type(value).__name__} is not a number", at=user_location()
+                f"{type(self).__name__}({value!r}): {type(value).__name__} is not a number",
+                at=user_location(),
+                hint="a Python number or a scalar of the DSL belongs here; tensor[i] is an element of a tensor",
             )
         self.value: Any = value
 
@@ -448,7 +452,12 @@ def as_numeric(value: Any) -> Any:
         return Boolean(value)
     if is_python_number(value):
         return _constant(value)
-    raise ArgumentError(f"{value!r} of type {type(value).__name__} is not a number", at=user_location())
+    refuse_undefined(value)
+    raise ArgumentError(
+        f"{value!r} of type {type(value).__name__} is not a number",
+        at=user_location(),
+        hint="a Python number or a scalar of the DSL belongs here; tensor[i] is an element of a tensor",
+    )
 
 
 def _constant(value: Any) -> Numeric:

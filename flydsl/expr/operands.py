@@ -34,6 +34,7 @@ _STATIC_TYPES: dict[type, Callable[[Any], FlyType]] = {
     Swizzle: SwizzleType,
     Tile: TileType,
 }
+_THREAD = "usually fx.thread_idx.x"
 # Fly type of a result -> the class that shows it.
 _SHOWN_BY: dict[type[FlyType], type[FlyValue]] = {}
 
@@ -111,6 +112,14 @@ def located(function: Callable[..., Any], *arguments: Any) -> Any:
         raise error.located(user_location()) from None
 
 
+def thread_number(what: str, thread: Any) -> Any:
+    """A thread's number as an integer. Raises ArgumentError for anything else."""
+    number = as_numeric(thread)
+    if not isinstance(number, Numeric) or number.is_float:
+        raise ArgumentError(f"{what} takes the number of a thread, not {thread!r}", at=user_location(), hint=_THREAD)
+    return thread
+
+
 def as_operand(value: Any) -> ir.Value:
     """Any operand of a fly operation as an `ir.Value`; static ones become `fly.static`."""
     if isinstance(value, FlyValue | StaticFlyValue):
@@ -168,7 +177,11 @@ def _leaf(value: Any) -> tuple[Any, list[ir.Value]]:
         return value, []
     number = as_numeric(value)
     if not isinstance(number, Numeric) or number.is_float:
-        raise ArgumentError(f"{value!r} in a shape, stride or coordinate: an integer belongs there", at=user_location())
+        raise ArgumentError(
+            f"{value!r} in a shape, stride or coordinate: an integer belongs there",
+            at=user_location(),
+            hint="convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
+        )
     if number.is_static:
         return int(number), []
     wide = Int64 if number.dtype is Index or number.dtype.width > 32 else Int32

@@ -148,7 +148,13 @@ def _one_operation(operation: str, vectors: bool, dtype: type[Numeric]) -> str |
 def _operation(operation: str, dtype: type[Numeric]) -> str:
     name = _OPERATIONS[operation][_column(operation, dtype)]
     if name is None:
-        raise ArgumentError(f"{dtype.__name__} has no operator {SYMBOLS[operation]}", at=user_location())
+        raise ArgumentError(
+            f"{dtype.__name__} has no operator {SYMBOLS[operation]}",
+            at=user_location(),
+            hint="it is one of integers: convert with .to(fx.Int32)"
+            if dtype.is_float
+            else "convert first, for example with .to(fx.Float32)",
+        )
     return name
 
 
@@ -213,7 +219,11 @@ def _no_operand(operation: str, left: Any, right: Any) -> Any:
     """What Python itself defines cannot take over the operator, and equality with it is identity."""
     other = right if isinstance(left, ArithValue) else left
     if type(other).__module__ == "builtins" and operation not in ("eq", "ne"):
-        raise ArgumentError(f"{left!r} {SYMBOLS[operation]} {right!r}: {other!r} is not a number", at=user_location())
+        raise ArgumentError(
+            f"{left!r} {SYMBOLS[operation]} {right!r}: {other!r} is not a number",
+            at=user_location(),
+            hint="both sides are numbers: Python's or the DSL's",
+        )
     return NotImplemented
 
 

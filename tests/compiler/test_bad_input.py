@@ -475,8 +475,7 @@ def vector_as_a_truth_value(A: fx.Tensor, n: fx.Int32):
 def catches_an_exception(A: fx.Tensor, n: fx.Int32):
     try:
         if n > 3:  # here
-            A[0] = 1.0
-            raise KeyError
+            A[0] = {}["missing"]
     except KeyError:
         A[1] = 1.0
 
@@ -489,9 +488,19 @@ def catches_an_exception_inside(A: fx.Tensor, n: fx.Int32):
             A[1] = 2.0
         try:
             if n > 3:  # here
-                raise KeyError
+                A[0] = {}["missing"]
         except KeyError:
             A[1] = 1.0
+
+
+def raises(A: fx.Tensor, n: fx.Int32):
+    if n > 3:
+        raise ValueError("too many")  # here
+
+
+def raises_in_a_loop(A: fx.Tensor, n: fx.Int32):
+    for _ in range(n):
+        raise ValueError("too many")  # here
 
 
 def asserts(A: fx.Tensor, n: fx.Int32):
@@ -535,6 +544,8 @@ def unrolls_a_runtime_count(A: fx.Tensor, n: fx.Int32):
         (continues, "`continue` in a runtime `if`"),
         (returns, "`return` in a runtime `if`"),
         (yields, "`yield` in a runtime loop"),
+        (raises, "`raise` in a runtime `if`"),
+        (raises_in_a_loop, "`raise` in a runtime loop"),
         (returns_values_of_two_types, "what is returned is i32 in one branch of a runtime `if` and f32 in the other"),
         (returns_a_value_on_one_way, "what is returned is f32 in one branch of a runtime `if` and None in the other"),
         (yields_too_early, "`yield` in a runtime loop"),
@@ -618,6 +629,46 @@ def test_the_users_own_errors_keep_type_and_line(body: Callable[..., Any], error
         step = step.tb_next
     assert step is not None
     assert step.tb_frame.f_code.co_filename == __file__
+
+
+def checks_what_is_known(A: fx.Tensor, n: fx.Int32):
+    for _ in range(n):
+        if len([1, 2]) != 3:
+            raise ValueError("three are needed")
+
+
+def test_a_check_of_what_is_known_when_compiling_is_the_users_in_a_runtime_loop_too() -> None:
+    with pytest.raises(ValueError, match=r"^three are needed$") as info:
+        trace(checks_what_is_known)
+    assert not isinstance(info.value, FlyError)
+
+
+@flyc.jit
+def power(x: Any, exponent: int) -> Any:
+    if exponent == 0:
+        return fx.Float32(1)
+    return x * power(x, exponent - 1)
+
+
+@flyc.jit
+def endless(n: Any) -> Any:
+    if n == 0:  # here
+        return n
+    return endless(n - 1)
+
+
+def calls_itself(A: fx.Tensor, n: fx.Int32):
+    A[0] = power(A[1], 3)
+
+
+def calls_itself_on_a_runtime_value(A: fx.Tensor, n: fx.Int32):
+    A[0] = endless(n).to(fx.Float32)
+
+
+def test_recursion_ends_where_compile_time_values_decide() -> None:
+    trace(calls_itself)
+    with pytest.raises(TraceError, match="calls itself without end"):
+        trace(calls_itself_on_a_runtime_value)
 
 
 def test_our_errors_have_short_tracebacks() -> None:

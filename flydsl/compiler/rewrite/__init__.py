@@ -156,7 +156,8 @@ def _compiled(definition: ast.FunctionDef, code: types.CodeType, free: list[str]
         args=ast.arguments(
             posonlyargs=[], args=[ast.arg(arg=name) for name in free], kwonlyargs=[], kw_defaults=[], defaults=[]
         ),
-        body=[definition],
+        # A function of a module that calls itself means the module's name, not one of this scope.
+        body=[definition] if definition.name in free else [ast.Global(names=[definition.name]), definition],
         decorator_list=[],
     )
     ast.copy_location(outer, definition)

@@ -148,6 +148,11 @@ class Rewriter(ast.NodeTransformer):
     def visit_Continue(self, node: ast.Continue) -> ast.AST | list[ast.stmt]:
         return self._escape(node, "continue", self._open_in_loop())
 
+    def visit_Raise(self, node: ast.Raise) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        innermost = [statement for statement in self._scopes[-1].open if statement.handle][-1:]
+        return self._escape(node, "raise", innermost) if node.exc else node
+
     def _open_in_loop(self) -> list[_Open]:
         """The statements that `break` and `continue` leave."""
         opened = self._scopes[-1].open

@@ -9,10 +9,11 @@ from typing import Any
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.joining import Mismatch, matched
 from flydsl.expr.control_flow.region import TracedRegion
-from flydsl.expr.control_flow.undefined import Undefined, assigned_in_loop
+from flydsl.expr.control_flow.undefined import assigned_in_loop
 from flydsl.expr.numeric import Numeric, is_python_number
 from flydsl.expr.operands import FlyValue
 from flydsl.expr.tree import Tree, flatten, is_same_leaf, leaf_value, typed, write_into
+from flydsl.expr.undefined import Undefined
 
 
 class Slot:

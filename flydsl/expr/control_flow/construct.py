@@ -64,7 +64,7 @@ def changed_containers(names: Sequence[str], containers: Sequence[str], thunks: 
 
 
 def escape(what: str, *constructs: Construct) -> None:
-    """Raise TraceError for a `return` or `break` out of constructs of which one is a runtime one."""
+    """Raise TraceError for a `return`, `break` or `raise` out of constructs of which one is a runtime one."""
     for construct in constructs:
         if construct.runtime:
             raise TraceError(
@@ -78,5 +78,6 @@ _HINTS = {
     "return": "put what follows into the other branch, or compute the result in a name and return it at the end",
     "break": "make the condition part of the loop: while condition and not done: ...",
     "continue": "put the rest of the body under the opposite condition",
+    "raise": "the device raises nothing: write a flag to a tensor, or check on the host before the launch",
     "yield": "a runtime loop yields at the end of its body, and only with range(..., init=[...])",
 }

@@ -1,0 +1,133 @@
+"""Errors that Python raises of itself while a kernel is traced, as errors with a place and a hint."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import inspect
+import re
+from types import FrameType, ModuleType, TracebackType
+from typing import Any
+
+import flydsl.expr as fx
+from flydsl.errors import SourceLocation, TraceError, did_you_mean
+from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.operands import FlyValue
+from flydsl.expr.other_names import OTHER_NAMES
+
+_KINDS = (
+    TypeError, AttributeError, NameError, UnboundLocalError, ValueError, KeyError, IndexError, ZeroDivisionError,
+    OverflowError, RecursionError,
+)  # fmt: skip
+# Each is a TraceError, and an error of Python's kind for who catches that.
+_TRACED: dict[type[Exception], Any] = {
+    kind: type(kind.__name__, (TraceError, kind), {"__module__": __name__}) for kind in _KINDS
+}
+
+
+def as_trace_error(error: Exception, at: SourceLocation | None) -> Exception:
+    """A TraceError for what Python raises of itself; what a `raise` statement of the user's raises stays as it is."""
+    kind = _TRACED.get(type(error))
+    if kind is None or at is None or error.__cause__ is not None or _is_raised(error.__traceback__):
+        return error
+    made: Exception = kind(_message(error), at=at, hint=_hint(error))
+    made.__suppress_context__ = True
+    return made
+
+
+def _is_raised(traceback: TracebackType | None) -> bool:
+    """Whether the innermost frame has a `raise` statement there. An `__getattr__` has one for who asked."""
+    last = _innermost(traceback)
+    if last is None or last.tb_frame.f_code.co_name == "__getattr__":
+        return False
+    code = last.tb_frame.f_code.co_code
+    return 0 <= last.tb_lasti < len(code) and dis.opname[code[last.tb_lasti]] == "RAISE_VARARGS"
+
+
+def _innermost(traceback: TracebackType | None) -> TracebackType | None:
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "a function calls itself without end while it is traced"
+    if isinstance(error, KeyError) and error.args:
+        return f"there is no key {error.args[0]!r}"
+    return _of_module(error)[0] if isinstance(error, AttributeError) else str(error)
+
+
+def _of_module(error: AttributeError) -> tuple[str, str]:
+    """The message and the hint of an attribute that is not there: a module of this package gives both in one."""
+    message, _, hint = str(error).partition("; ")
+    return message, hint
+
+
+def _hint(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "what a runtime condition decides is traced on both ways: write a loop, which runs on the device"
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], ArithValue | FlyValue):
+        return "a runtime value is known on the device only: look it up in a tensor, or use a compile-time key"
+    if isinstance(error, AttributeError):
+        return _hint_of_attribute(error)
+    if isinstance(error, UnboundLocalError):
+        return "assign it before it is read, on every way that leads here"
+    if isinstance(error, NameError):
+        return _hint_of_name(error)
+    if isinstance(error, TypeError):
+        return _hint_of_type(str(error))
+    return "Python computes this while the kernel is traced: its operands are compile-time values"
+
+
+def _hint_of_attribute(error: AttributeError) -> str:
+    name, hint = error.name or "", _of_module(error)[1]
+    if hint or name in OTHER_NAMES:
+        return hint or OTHER_NAMES[name]
+    if isinstance(error.obj, ModuleType):
+        return f"dir(...) of the module has the names of {error.obj.__name__}"
+    return did_you_mean(name, _public(dir(error.obj))).removesuffix(" ") or "dir(...) shows what it has"
+
+
+def _hint_of_name(error: NameError) -> str:
+    name = error.name or ""
+    if len(name) > 1 and name in OTHER_NAMES:
+        return OTHER_NAMES[name]
+    last = _innermost(error.__traceback__)
+    known = [] if last is None else _names(last.tb_frame)
+    if name in dir(fx):
+        return f"did you mean fx.{name}?"
+    return did_you_mean(name, known).removesuffix(" ") or "assign it, or import it"
+
+
+def _names(frame: FrameType) -> list[str]:
+    return _public([*frame.f_locals, *frame.f_globals, *dir(builtins)])
+
+
+def _public(names: Any) -> list[str]:
+    return [name for name in names if not name.startswith("_")]
+
+
+# What Python says of an operand -> what to do instead.
+_TYPE_HINTS = (
+    (r"'KernelLauncher'|\blaunch\(\)", "kernel(arguments).launch(grid=..., block=..., smem=0, stream=None)"),
+    ("not iterable|non-iterable", "a runtime number is no sequence: `for i in range(n)` is a loop on the device"),
+    ("not subscriptable", "a scalar has no elements: a tensor or a vector has"),
+    ("'Tuple3D' object is not callable|'Tuple3D' and|and 'Tuple3D'", "take one of its three: fx.thread_idx.x"),
+    ("not callable", "it is a value, not a function"),
+    ("ufunc|must be Tensor|must be real number", "on values of the device: fx.exp, fx.sqrt, ... and fx.math"),
+    ("'Tensor'", "index it, tensor[i], or work on fragments: fragment.load() is a vector with operators"),
+    ("__format__|format string", "its value is known on the device only: write it to a tensor, and print that"),
+    ("divmod", "n // d and n % d"),
+    ("len()", "tensor.shape has the extents, fx.size(tensor.shape) their product"),
+)
+
+
+def _hint_of_type(message: str) -> str:
+    found = next((hint for pattern, hint in _TYPE_HINTS if re.search(pattern, message)), None)
+    named = re.match(r"(?:\w+\.)*(\w+)\(\) (?:missing|takes|got)", message)
+    if named and inspect.isfunction(vars(fx).get(named[1])):
+        return f"its parameters are {inspect.signature(vars(fx)[named[1]])}"
+    if found is None and named:
+        return "help(...) of it shows its parameters"
+    return found or "Python does this while the kernel is traced, with values of the DSL as operands"

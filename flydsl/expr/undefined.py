@@ -1,0 +1,41 @@
+"""A name that has no value where it is used."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import TraceError
+
+
+class Undefined:
+    """Stands for a name that has no value here. Any use of it is an error that says why.
+
+    reason: a whole sentence; hint: what to do about it.
+    """
+
+    def __init__(self, reason: str, hint: str) -> None:
+        self._reason = reason
+        self._hint = hint
+
+    def fail(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise TraceError."""
+        raise TraceError(self._reason, at=user_location(), hint=self._hint)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self.fail()
+
+    def __repr__(self) -> str:
+        return f"a name without a value ({self._reason})"
+
+    __call__ = __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __index__ = __float__ = fail
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = fail
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __and__ = __rand__ = __or__ = __ror__ = fail
+    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __neg__ = __invert__ = fail
+    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __enter__ = __exit__ = fail
+
+
+def refuse_undefined(value: Any) -> None:
+    """Raise TraceError for a name without a value."""
+    if isinstance(value, Undefined):
+        value.fail()
