@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -369,13 +370,14 @@ class Settings:
 
 
 SETTINGS, TABLE, COUNT = Settings(), {"value": 1}, 1
+SEEN, MEMBERS, ARRAY, TORCH = [1], {1}, np.ones(2, np.int32), torch.ones(2, dtype=torch.int32)
 SETTINGS.value = 1
 
 
 @flyc.jit
 def set_attribute(A, n):
     if n > 3:
-        SETTINGS.value = 5
+        SETTINGS.value = 5  # here
 
 
 @flyc.jit
@@ -383,32 +385,95 @@ def set_attribute_otherwise(A, n):
     if n > 3:
         pass
     else:
-        SETTINGS.value = 5
+        SETTINGS.value = 5  # here
 
 
 @flyc.jit
 def set_element(A, n):
     if n > 3:
-        TABLE["value"] = 5
+        TABLE["value"] = 5  # here
 
 
 @flyc.jit
 def set_element_in_a_loop(A, n):
     for _ in range(n):
-        TABLE["value"] += 5
+        TABLE["value"] += 5  # here
 
 
 @flyc.jit
 def set_attribute_in_while(A, n):
     while n > 3:
-        SETTINGS.value = n
+        SETTINGS.value = n  # here
         n -= 1
+
+
+@flyc.jit
+def append(A, n):
+    if n > 3:
+        n = n + 1
+        SEEN.append(1)  # here
+
+
+@flyc.jit
+def insert_in_a_loop(A, n):
+    for _ in range(n):
+        SEEN.insert(0, 1)  # here
+
+
+@flyc.jit
+def extend_in_while(A, n):
+    while n > 3:
+        n -= 1
+        SEEN.extend([1, 2])  # here
+
+
+@flyc.jit
+def add_to_a_set(A, n):
+    if n > 3:
+        MEMBERS.add(5)  # here
+
+
+@flyc.jit
+def update_a_dict(A, n):
+    if n > 3:
+        if n > 4:
+            TABLE.update(value=5)  # here
+
+
+@flyc.jit
+def use_setattr(A, n):
+    if n > 3:
+        setattr(SETTINGS, "value", 5)  # here # noqa: B010
+
+
+@flyc.jit
+def set_element_of_an_array(A, n):
+    if n > 3:
+        ARRAY[0] = 5  # here
+
+
+@flyc.jit
+def set_element_of_a_torch_tensor(A, n):
+    for i in range(n):
+        TORCH[0] += i  # here
+
+
+@flyc.jit
+def fill_a_torch_tensor(A, n):
+    if n > 3:
+        TORCH.fill_(5)  # here
+
+
+@flyc.jit
+def delete_an_element(A, n):
+    if n > 3:
+        del TABLE["value"]  # here
 
 
 @flyc.jit
 def set_global(A, n):
     global COUNT
-    if n > 3:
+    if n > 3:  # here
         COUNT = 5
 
 
@@ -420,6 +485,16 @@ def set_global(A, n):
         (set_element, "host's object TABLE"),
         (set_element_in_a_loop, "host's object TABLE"),
         (set_attribute_in_while, "host's object SETTINGS"),
+        (append, "host's object SEEN"),
+        (insert_in_a_loop, "host's object SEEN"),
+        (extend_in_while, "host's object SEEN"),
+        (add_to_a_set, "host's object MEMBERS"),
+        (update_a_dict, "host's object TABLE"),
+        (use_setattr, "host's object SETTINGS"),
+        (set_element_of_an_array, "host's object ARRAY"),
+        (set_element_of_a_torch_tensor, "host's object TORCH"),
+        (fill_a_torch_tensor, "host's object TORCH"),
+        (delete_an_element, "host's object TABLE"),
         (set_global, "global variable COUNT"),
     ],
     ids=lambda value: getattr(getattr(value, "function", None), "__name__", ""),
@@ -437,4 +512,6 @@ def test_a_runtime_branch_does_not_change_the_host(body: Any, path: str) -> None
         launch(torch.zeros(64), 0)
     assert caught.value.at is not None
     assert caught.value.at.file == __file__
+    assert "# here" in (caught.value.at.source_line or "")
     assert (SETTINGS.value, TABLE["value"], COUNT) == (1, 1, 1)
+    assert (SEEN, MEMBERS, ARRAY.tolist(), TORCH.tolist()) == ([1], {1}, [1, 1], [1, 1])

@@ -46,11 +46,11 @@ def changed(statements: Sequence[ast.AST]) -> list[str]:
     for statement in statements:
         for node in ast.walk(statement):
             if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                names.update(dict.fromkeys(_root(node)))
+                names.update(dict.fromkeys(root(node)))
     return list(names)
 
 
-def _root(node: ast.expr) -> Iterator[str]:
+def root(node: ast.expr) -> Iterator[str]:
     while isinstance(node, ast.Subscript | ast.Attribute):
         node = node.value
     if isinstance(node, ast.Name):

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from flydsl.compiler.rewrite import boolean_operators, conditional_expression, for_loop, if_statement, while_loop
 from flydsl.compiler.rewrite.early_exit import stopping_python_loop, with_one_return, without_break, without_continue
-from flydsl.compiler.rewrite.names import assigned, changed, in_function, read, shared, variables
+from flydsl.compiler.rewrite.names import assigned, changed, in_function, read, root, shared, variables
 from flydsl.compiler.rewrite.template import expression, statements
 from flydsl.errors import SourceLocation, TraceError
+from flydsl.expr.control_flow.host_objects import CHANGING_METHODS
 
 _HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is plain Python"
 
@@ -22,12 +23,13 @@ _HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is
 @dataclass
 class _Scope:
     """A function. assigns, changes: its variables that functions inside of it assign, and of which they assign
-    elements. open: the statements around the current one, outermost first: a handle's name, or None for a loop that
+    elements. own: its variables. open: the statements around the current one, outermost first: a handle's name, or None for a loop that
     stays Python's.
     """
 
     assigns: list[str]
     changes: list[str]
+    own: set[str]
     open: list[_Open] = field(default_factory=list)
 
 
@@ -52,10 +54,10 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         assigns, changes = shared(node)
-        outer = self._scopes[-1] if self._scopes else _Scope([], [])
+        outer = self._scopes[-1] if self._scopes else _Scope([], [], set())
         own = variables(node)
         inherited = [name for name in outer.assigns if name not in own]
-        self._scopes.append(_Scope([*assigns, *inherited], [*changes, *outer.changes]))
+        self._scopes.append(_Scope([*assigns, *inherited], [*changes, *outer.changes], own))
         count = self._count
         with_one_return(node)
         node.body = self._statements(node.body)
@@ -194,6 +196,38 @@ class Rewriter(ast.NodeTransformer):
             return node
         self.changed = True
         return boolean_operators.comparison(node)
+
+    # --- objects of the host -----------------------------------------------------------------------------------------
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        return self._changing(node, "element")
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        return self._changing(node, node.attr)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        method = node.func
+        if isinstance(method, ast.Attribute) and (method.attr in CHANGING_METHODS or method.attr.endswith("_")):
+            method.value = self._host_object(method.value, "element")
+        elif isinstance(method, ast.Name) and method.id in ("setattr", "delattr") and node.args:
+            node.args[0] = self._host_object(node.args[0], "attribute")
+        return node
+
+    def _changing(self, node: ast.Subscript | ast.Attribute, what: str) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            node.value = self._host_object(node.value, what)
+        return node
+
+    def _host_object(self, node: ast.expr, what: str) -> ast.expr:
+        """An expression that is about to be changed; in a branch or loop it is asked whether it is the host's."""
+        handles = [statement.handle for statement in self._scopes[-1].open if statement.handle]
+        roots = list(root(node))
+        if not handles or not roots or any(name in scope.own for scope in self._scopes for name in roots):
+            return node
+        source = f"__fly_changed__(__OBJECT, {ast.unparse(node)!r}, {what!r}, {', '.join(reversed(handles))})"
+        return expression(source, node, OBJECT=node)
 
     # --- what the walk knows -----------------------------------------------------------------------------------------
 

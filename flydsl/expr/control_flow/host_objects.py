@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from flydsl.dialect.location import user_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.containers import Reachable, copied, write
+
+
+CHANGING_METHODS = frozenset(
+    "append appendleft extend extendleft insert remove pop popleft clear sort reverse rotate update setdefault popitem "
+    "add discard difference_update intersection_update symmetric_difference_update fill put itemset resize".split()
+)
+_CONTAINERS = (list, dict, set, bytearray, deque)
+_LIBRARIES = ("numpy", "torch", "array")
+_HINT = (
+    "it would change once, when this is traced, and whichever way the device goes: assign to a variable of the kernel, "
+    "or write to a tensor"
+)
+
+
+def require_not_hosts(value: Any, path: str, what: str, *constructs: Any) -> Any:
+    """An object of the host that is about to be changed; raise TraceError where a runtime branch or loop would do so.
+
+    path: the object as the source has it. what: an attribute's name, or "element" for what stands in a container.
+    """
+    runtime = [construct for construct in constructs if construct.runtime]
+    if runtime and _changes_host(value, what):
+        word = runtime[0].word
+        raise TraceError(f"the host's object {path} is changed in a runtime {word}", at=user_location(), hint=_HINT)
+    return value
+
+
+def _changes_host(value: Any, what: str) -> bool:
+    """Whether such a change is one of the object itself, and not what a method or property of the user's does."""
+    package = type(value).__module__.partition(".")[0]
+    if what == "element":
+        return isinstance(value, _CONTAINERS) or package in _LIBRARIES
+    return package not in ("flydsl", "mlir") and not isinstance(getattr(type(value), what, None), property)
 
 
 class HostObjects:
@@ -41,8 +75,7 @@ class HostObjects:
                 raise TraceError(
                     f"the host's object {path} is changed in a runtime {word}",
                     at=at,
-                    hint="it would change once, when this is traced, and whichever way the device goes: assign to a "
-                    "variable of the kernel, or write to a tensor",
+                    hint=_HINT,
                 )
 
 
