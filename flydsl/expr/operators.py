@@ -7,9 +7,11 @@ unsigned. `**` of floats is `math.powf` or, by an integer, `math.fpowi`; of inte
 
 A shift by the width or more is one by the amount's low bits, as the hardware does it: `x << 33` of 32 bits is `x << 1`.
 
-As in C, some things have no defined result where they happen with runtime values, and `simulator.checking` does not
-see them: integer division by zero, and an index past a register tensor. With values known when compiling they are
-errors. A read of registers that nothing wrote is one, too: see `make_rmem_tensor`.
+Integer division by zero has a result where the divisor is a runtime value: `x // 0` is `x` and `x % 0` is 0. The
+smallest number `// -1` is itself, and `% -1` 0. By a zero that is known when compiling it is an error.
+
+As in C, a runtime index past a register tensor has no defined result, and `simulator.checking` does not see it; one
+that is known when compiling is an error. A read of registers that nothing wrote is one, too: see `make_rmem_tensor`.
 """
 
 from __future__ import annotations

@@ -34,7 +34,16 @@ from flydsl.passes.rewriting import (
     operations,
     update_function_type,
 )
-from flydsl.passes.to_rocdl import atomics, buffers, copy_support, math_functions, matrix, narrow_floats, shifts
+from flydsl.passes.to_rocdl import (
+    atomics,
+    buffers,
+    copy_support,
+    divisions,
+    math_functions,
+    matrix,
+    narrow_floats,
+    shifts,
+)
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 
 name = "convert-fly-to-rocdl"
@@ -71,6 +80,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         math_functions.expand(function)
         narrow_floats.expand(function, arch)
         shifts.expand(function)
+    divisions.expand_launchers(module)
     _require_no_fly_types(module)
 
 

@@ -61,6 +61,7 @@ from flydsl.dialect.types import (
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions, operations
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
+from flydsl.passes.to_rocdl import divisions
 
 name = "fly-layout-lowering"
 
@@ -69,6 +70,7 @@ _ALGEBRA_TYPES = (IntTupleType, LayoutType, ComposedLayoutType, SwizzleType, Til
 
 def apply(module: ir.Operation, arch: Arch) -> None:
     """Lower every function of a module."""
+    divisions.expand_kernels(module)
     for function in functions(module):
         lowering = _Lowering()
         for op in operations(function):

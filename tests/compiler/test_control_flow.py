@@ -435,7 +435,7 @@ def add_to_a_set(A, n):
 
 @flyc.jit
 def update_a_dict(A, n):
-    if n > 3:
+    for _ in range(n):
         if n > 4:
             TABLE.update(value=5)  # here
 

@@ -23,8 +23,8 @@ _HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is
 @dataclass
 class _Scope:
     """A function. assigns, changes: its variables that functions inside of it assign, and of which they assign
-    elements. own: its variables. open: the statements around the current one, outermost first: a handle's name, or None for a loop that
-    stays Python's.
+    elements. own: its variables. open: the statements around the current one, outermost first: a handle's name, or None
+    for a loop that stays Python's.
     """
 
     assigns: list[str]

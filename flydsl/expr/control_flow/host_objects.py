@@ -11,11 +11,11 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.containers import Reachable, copied, write
 
-
-CHANGING_METHODS = frozenset(
-    "append appendleft extend extendleft insert remove pop popleft clear sort reverse rotate update setdefault popitem "
-    "add discard difference_update intersection_update symmetric_difference_update fill put itemset resize".split()
-)
+CHANGING_METHODS = {
+    "append", "appendleft", "extend", "extendleft", "insert", "remove", "pop", "popleft", "clear", "sort", "reverse",
+    "rotate", "update", "setdefault", "popitem", "add", "discard", "difference_update", "intersection_update",
+    "symmetric_difference_update", "fill", "put", "itemset", "resize",
+}  # fmt: skip
 _CONTAINERS = (list, dict, set, bytearray, deque)
 _LIBRARIES = ("numpy", "torch", "array")
 _HINT = (

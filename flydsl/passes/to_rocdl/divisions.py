@@ -1,0 +1,107 @@
+"""Integer division and remainder by any number: x // 0 is x and x % 0 is 0, and the smallest number // -1 is itself.
+
+Upstream, a division by zero, and of the smallest number by -1, is undefined: LLVM may conclude that the code around it
+never runs, and the host's processor stops the process. In both cases 1 takes the divisor's place. Divisors that are
+known and the launch's sizes are taken as they are. On the device so are the extents by which layouts divide: an index
+into a tensor without elements is wrong whatever comes of it.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from flydsl.passes.rewriting import create, functions, operations
+
+_SIGNED = ("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi")
+_UNSIGNED = ("arith.divui", "arith.remui", "arith.ceildivui")
+_NEVER_ZERO = ("gpu.block_dim", "gpu.grid_dim")
+_CASTS = ("arith.index_cast", "arith.extsi", "arith.extui")
+_EQUAL = 0
+
+
+def expand_kernels(module: ir.Operation) -> None:
+    """Guard the divisions that kernels have before layouts are lowered: the user's own."""
+    for function in functions(module):
+        if function.name == "gpu.func":
+            expand(function)
+
+
+def expand_launchers(module: ir.Operation) -> None:
+    """Guard every division of the functions that run on the host."""
+    for function in functions(module):
+        if function.name != "gpu.func":
+            expand(function)
+
+
+def expand(function: ir.Operation) -> None:
+    """Guard the divisor of every division of a function."""
+    for op in list(operations(function)):
+        if op.name not in _SIGNED + _UNSIGNED:
+            continue
+        with ir.InsertionPoint(op):
+            _guard(op)
+
+
+def _guard(op: ir.Operation) -> None:
+    divisor = op.operands[1]
+    known = _constant(divisor)
+    if known not in (None, 0, -1) or _is_launch_size(divisor):
+        return
+    one = _number(divisor.type, 1, op.location)
+    divisor = create("arith.maxui", [divisor, one], [divisor.type], op.location).result
+    if op.name in _SIGNED:
+        overflows = _overflows(op)
+        divisor = create("arith.select", [overflows, one, divisor], [divisor.type], op.location).result
+    op.operands[1] = divisor
+
+
+def _overflows(op: ir.Operation) -> ir.Value:
+    """Whether a division is of the smallest number by -1."""
+    dividend, divisor = op.operands
+    smallest = _number(dividend.type, -(1 << (_width(dividend.type) - 1)), op.location)
+    sides = [(dividend, smallest), (divisor, _number(divisor.type, -1, op.location))]
+    equal = [_compare(a, b, op.location) for a, b in sides]
+    return create("arith.andi", equal, [equal[0].type], op.location).result
+
+
+def _compare(a: ir.Value, b: ir.Value, location: ir.Location) -> ir.Value:
+    truth: ir.Type = ir.IntegerType.get_signless(1)
+    if isinstance(a.type, ir.VectorType):
+        truth = ir.VectorType.get(a.type.shape, truth)
+    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EQUAL)
+    return create("arith.cmpi", [a, b], [truth], location, {"predicate": predicate}).result
+
+
+def _number(kind: ir.Type, number: int, location: ir.Location) -> ir.Value:
+    """A constant of a type, in every element of a vector."""
+    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    value: ir.Attribute = ir.IntegerAttr.get(element, number)
+    if isinstance(kind, ir.VectorType):
+        value = ir.DenseElementsAttr.get_splat(kind, value)
+    return create("arith.constant", [], [kind], location, {"value": value}).result
+
+
+def _width(kind: ir.Type) -> int:
+    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    return element.width if isinstance(element, ir.IntegerType) else 64  # an index has 64 bits here
+
+
+def _constant(value: ir.Value) -> int | None:
+    """The number, where it is known; of a vector the number of all elements."""
+    owner = value.owner
+    if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != "arith.constant":
+        return None
+    attribute = owner.operation.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    return int(ir.IntegerAttr(attribute).value)
+
+
+def _is_launch_size(value: ir.Value) -> bool:
+    """Whether a value is the size of a block or grid, in another type perhaps."""
+    owner = value.owner
+    while isinstance(owner, ir.Operation | ir.OpView) and owner.name in _CASTS:
+        owner = owner.operands[0].owner
+    return isinstance(owner, ir.Operation | ir.OpView) and owner.name in _NEVER_ZERO
