@@ -73,13 +73,13 @@ def test_copies_through_every_memory() -> None:
 def test_the_type_says_it_and_other_widths_do_not_mix() -> None:
     @flyc.kernel
     def kernel(A: fx.Tensor):
-        fx.copy(fx.make_copy_atom(fx.UniversalCopy16b(), 16), A, fx.make_rmem_tensor(1, fx.Float16))
+        fx.copy(fx.make_copy_atom(fx.UniversalCopy16b(), 16), A, fx.make_rmem_tensor(1, fx.Float32))
 
     @flyc.jit
     def launch(A: fx.Tensor):
         kernel(A).launch(grid=1, block=1)
 
     a = flyc.from_dlpack(torch.zeros(1, dtype=torch.uint16))
-    with pytest.raises(LayoutError, match="the element types differ"):
+    with pytest.raises(LayoutError):
         launch(a)
     assert str(fx.MemRefType.get(fx.Uint16, fx.LayoutType.get(1, 1), "global")) == "!fly.memref<ui16, global, 1:1>"
