@@ -197,6 +197,8 @@ def _coalesced(result: Layout, layout: Any, profile: Any = None) -> None:
 
 def _composed(result: Layout, a: Any, b: Any) -> None:
     outer, inner = _layout(a), Tile(tuple(b)) if isinstance(b, tuple | list) else b
+    if isinstance(inner, Tile) and type(outer.shape) is int and len(inner.modes) == 1:
+        inner = inner.modes[0]  # a layout without modes takes the tile's one as it is
     if isinstance(inner, Tile):
         assert len(result) == len(outer), "another rank"
         for mode, of, part in zip(result, outer, inner.modes, strict=False):
