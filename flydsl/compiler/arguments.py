@@ -228,6 +228,10 @@ class ConstantArgument(tuple[Any, ...], Argument):
         return repr(self[1])
 
 
+Adapted = tuple[Argument, Any]
+"""The static part of an argument, and its payload."""
+
+
 @cache
 def tensor_argument(element: str, layout: algebra.Layout, device: str) -> TensorArgument:
     """The argument of tensors of an element type and layout on a device."""

@@ -17,8 +17,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flydsl.compiler.arguments import custom_argument
-from flydsl.compiler.jit_argument import Adapted
+from flydsl.compiler.arguments import Adapted, custom_argument
 from flydsl.compiler.signature import Parameter
 from flydsl.dialect.context import context
 from flydsl.dialect.location import user_location

@@ -19,13 +19,14 @@ from typing import Any
 from flydsl import layout as algebra
 from flydsl.compiler.arguments import (
     STREAM,
-    Argument,
+    Adapted,
     ConstantArgument,
     TensorArgument,
     pointer_argument,
     scalar_argument,
     tensor_argument,
 )
+from flydsl.compiler.custom_argument import JitArgumentRegistry
 from flydsl.compiler.pointer_argument import MemoryAt
 from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.value_key import value_key
@@ -110,9 +111,6 @@ def _dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layo
 
 
 # --- adapting one argument -------------------------------------------------------------------------------------------
-
-Adapted = tuple[Argument, Any]
-"""The static part of an argument, and its payload."""
 
 
 def adapt(parameter: Parameter, value: Any) -> Adapted:
@@ -306,8 +304,6 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
     elif issubclass(kind, Numeric):
         found = _adapt_numeric
     else:
-        from flydsl.compiler.custom_argument import JitArgumentRegistry
-
         found = JitArgumentRegistry.find(kind)
     if found is not None:
         _ADAPTORS[kind] = found

@@ -27,10 +27,13 @@ class Swizzle:
     shift: int
 
     def __post_init__(self) -> None:
-        if not all(type(x) is int for x in (self.bits, self.base, self.shift)):
-            raise LayoutError(f"a swizzle takes three ints, not {shown((self.bits, self.base, self.shift))}")
+        fields = self.bits, self.base, self.shift
+        if not all(type(field) is int for field in fields):
+            raise LayoutError(f"a swizzle takes three ints, not {shown(fields)}")
         if self.bits < 0 or self.base < 0 or self.base + abs(self.shift) + self.bits > _INDEX_BITS:
-            raise LayoutError(f"{self}: the fields must lie within the {_INDEX_BITS} bits of an index")
+            raise LayoutError(
+                f"S<{', '.join(map(shown, fields))}>: the fields must lie within the {_INDEX_BITS} bits of an index"
+            )
         if abs(self.shift) < self.bits:
             raise LayoutError(f"{self}: the fields overlap", hint="|shift| must be at least bits")
 
