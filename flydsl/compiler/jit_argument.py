@@ -22,6 +22,7 @@ from flydsl.compiler.arguments import (
     Adapted,
     ConstantArgument,
     TensorArgument,
+    custom_argument,
     pointer_argument,
     scalar_argument,
     tensor_argument,
@@ -33,6 +34,7 @@ from flydsl.compiler.value_key import value_key
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
+from flydsl.expr.struct_value import StructValue
 from flydsl.expr.typing import Pointer, Stream, Tensor
 
 # torch's dtype names -> MLIR element types.
@@ -124,8 +126,21 @@ def adapt(parameter: Parameter, value: Any) -> Adapted:
         return STREAM, value.value if isinstance(value, Stream) else value
     if issubclass(kind, Numeric):
         return scalar_argument(kind), _scalar(parameter, kind, value)
+    if issubclass(kind, StructValue):
+        return _adapt_struct(parameter, kind, value)
     parameter.check_constexpr(value)
     return _constant(parameter, value), value
+
+
+def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> Adapted:
+    """A struct as the numbers in it."""
+    if not isinstance(value, kind):
+        raise ArgumentError(f"{parameter.name} is a {kind.__name__}, got {value!r}", at=user_location())
+    numbers = value.numbers()
+    types = tuple(number.dtype.memory_name for number in numbers)
+    dsl_type: Any = kind
+    made = custom_argument(dsl_type, types)
+    return made, [_scalar(parameter, number.dtype, number) for number in numbers]
 
 
 def _constant(parameter: Parameter, value: Any) -> ConstantArgument:

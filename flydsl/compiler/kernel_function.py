@@ -22,6 +22,7 @@ from flydsl.expr.control_flow.region import regions_closed
 from flydsl.expr.numeric import Index, Numeric
 from flydsl.expr.operands import FlyValue, located
 from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, is_dsl_object, value_like
+from flydsl.expr.struct_value import StructValue
 from flydsl.expr.tree import Container
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 from flydsl.passes.fly_rocdl_cluster_attr import CLUSTER
@@ -143,6 +144,8 @@ def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
                 hint=f"fx.{kind.__name__}(...) of a number",
             )
         return [kind(value).ir_value()]
+    if kind is not None and issubclass(kind, StructValue) and not isinstance(value, kind):
+        raise ArgumentError(f"{parameter.name} is a {kind.__name__}, got {value!r}", at=user_location())
     if isinstance(value, Container):
         return flatten_runtime(value).leaves
     is_value = isinstance(value, FlyValue | ArithValue | ir.Value) or is_dsl_object(value)

@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 from flydsl.dialect.location import location_of, user_location
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
 from flydsl.expr.numeric import Numeric
+from flydsl.expr.struct_value import StructValue
 from flydsl.expr.typing import (
     Constexpr,
     CopyAtom,
@@ -110,7 +111,7 @@ class Signature:
         if annotation is Constexpr or get_origin(annotation) is Constexpr:
             (inner,) = get_args(annotation) or (None,)
             return Parameter(name, Constexpr, inner if isinstance(inner, type) else None, default)
-        if isinstance(annotation, type) and issubclass(annotation, Tensor | Pointer | Stream | Numeric):
+        if isinstance(annotation, type) and issubclass(annotation, Tensor | Pointer | Stream | Numeric | StructValue):
             return Parameter(name, annotation, default=default)
         if isinstance(annotation, type) and issubclass(annotation, _ATOMS):
             return Parameter(name, Constexpr, annotation, default)

@@ -110,7 +110,7 @@ def _composite(cls: type, is_union: bool) -> type:
     places: dict[str, tuple[int, Any]] = {}
     end, align = 0, 1
     for name, kind in _annotations(cls).items():
-        if name.startswith("_") or name in ("peek", "poke"):
+        if name.startswith("_") or name in ("peek", "poke", "numbers"):
             raise ArgumentError(f"{cls.__name__}.{name}: a field cannot have this name", at=user_location())
         start = 0 if is_union else -(-end // align_of(kind)) * align_of(kind)
         places[name] = start, kind

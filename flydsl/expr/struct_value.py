@@ -48,7 +48,12 @@ class StructValue(SimpleNamespace):
 
     def __extract_to_ir_values__(self) -> list[ir.Value]:
         """The values of all fields, in order."""
-        return [value for field in vars(self).values() for value in _extracted(field)]
+        return [number.ir_value() for number in self.numbers()]
+
+    def numbers(self) -> list[Any]:
+        """The numbers of all fields, in order."""
+        fields = vars(self).values()
+        return [n for field in fields for n in (field.numbers() if isinstance(field, StructValue) else [field])]
 
     @classmethod
     def __construct_from_ir_values__(cls, values: list[ir.Value]) -> StructValue:
@@ -60,10 +65,6 @@ def value_fields(cls: Any) -> dict[str, Any]:
     """The fields of a struct by name, with the type that a value of each has."""
     kinds = {name: kind for name, (_, kind) in cls.dsl_fields.places.items()}
     return {name: k if issubclass(k, Numeric | StructValue) else k.dtype for name, k in kinds.items()}
-
-
-def _extracted(field: Any) -> list[ir.Value]:
-    return field.__extract_to_ir_values__() if isinstance(field, StructValue) else [field.ir_value()]
 
 
 def _constructed(cls: type[StructValue], values: Iterator[ir.Value]) -> StructValue:

@@ -34,6 +34,12 @@ def test_the_backend_gets_the_size() -> None:
     assert '"amdgpu-num-vgpr"="32"' in artifact.code.llvm_ir
 
 
+def test_a_launch_says_that_it_is_unsupported() -> None:
+    artifact = launcher((2, 2, 1)).lower(X, arch="gfx1250").artifact
+    with pytest.raises(LaunchError, match="with clusters is unsupported"):
+        artifact(X)
+
+
 def test_a_cluster_of_one_workgroup_is_none() -> None:
     x = X.clone()
     launcher((1, 1, 1))(x)

@@ -101,6 +101,70 @@ def test_in_shared_memory() -> None:
     assert torch.equal(run(flyc.jit(body)), torch.full((LANES,), 6.5))
 
 
+@pytest.mark.parametrize("annotation", [Pair, None])
+def test_an_argument_of_a_kernel(annotation: Any) -> None:
+    def body(x: fx.Tensor, pair: Any, step: fx.Int32):
+        x[fx.thread_idx.x] = pair.first.value * pair.scale + pair.first.index * step
+
+    if annotation is None:
+        del body.__annotations__["pair"]
+    else:
+        body.__annotations__["pair"] = annotation
+    kernel = flyc.kernel(body)
+
+    @flyc.jit
+    def launch(x: fx.Tensor, n: fx.Int32, f: fx.Float32):
+        kernel(x, Pair(Best(f, n), 2.0), 10).launch(grid=(1,), block=(LANES,))
+
+    y = torch.zeros(LANES)
+    launch(y, 3, 1.5)
+    assert torch.equal(y, torch.full((LANES,), 33.0))
+    launch(y, 4, 1.5)
+    assert torch.equal(y, torch.full((LANES,), 43.0))
+
+
+def test_an_argument_of_a_kernel_must_be_of_its_struct() -> None:
+    @flyc.kernel
+    def kernel(x: fx.Tensor, pair: Pair):
+        x[0] = pair.scale
+
+    @flyc.jit
+    def launch(x: fx.Tensor):
+        kernel(x, Best(1.0, 2)).launch(grid=(1,), block=(LANES,))
+
+    with pytest.raises(ArgumentError, match="pair is a Pair, got Best"):
+        launch(torch.zeros(LANES))
+
+
+@fx.struct
+class Numbers:
+    small: fx.Int8
+    unsigned: fx.Uint32
+    brain: fx.BFloat16
+    inner: Best
+
+
+def test_an_argument_of_a_launcher() -> None:
+    @flyc.kernel
+    def kernel(y: fx.Tensor, n: Numbers):
+        y[0] = n.small.to(fx.Float32)
+        y[1] = (n.unsigned >> 1).to(fx.Float32)
+        y[2] = n.brain.to(fx.Float32)
+        y[3] = n.inner.value + n.inner.index
+
+    @flyc.jit
+    def launch(y: fx.Tensor, numbers: Numbers):
+        kernel(y, numbers).launch(grid=(1,), block=(1,))
+
+    y = torch.zeros(4)
+    launch(y, Numbers(-5, 1 << 31, 1.5, Best(0.25, 7)))
+    assert y.tolist() == [-5, float(1 << 30), 1.5, 7.25]
+    launch(y, Numbers(6, 4, 2.5, Best(0.5, 8)))
+    assert y.tolist() == [6, 2, 2.5, 8.5]
+    with pytest.raises(ArgumentError, match="numbers is a Numbers, got Best"):
+        launch(y, Best(1.0, 2))
+
+
 def test_taken_apart_and_put_together() -> None:
     def body(x: Any, i: Any) -> Any:
         pair = Pair(Best(x[i], i), 3.0)
