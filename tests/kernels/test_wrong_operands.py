@@ -111,9 +111,9 @@ def shared(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     s = fx.shared_array(fx.Float32, 64)  # here
 
 
-@programs.kernel("flydsl.expr.printf is part of FlyDSL's API, but unsupported")
-def printf(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    fx.printf("x %d", n)  # here
+@programs.kernel("flydsl.expr.Arena is part of FlyDSL's API, but unsupported")
+def arena(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    fx.Arena(n)  # here
 
 
 @programs.kernel("exp(): argument 'input' (position 1) must be Tensor, not Float32")

@@ -122,7 +122,7 @@ def test_a_target_that_the_launch_does_not_fit(notebook, monkeypatch):
     (shown,) = outcome.shown
     assert type(outcome.error).__name__ == "LaunchError"
     for text in (shown["text/html"], shown["text/plain"], outcome.text):
-        assert "102400 bytes; gfx942 has 65536" in text
+        assert "36864 bytes more than the 65536" in text
 
 
 def test_a_target_that_this_machine_cannot_run_is_shown_all_the_same(notebook, monkeypatch):
