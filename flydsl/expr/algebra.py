@@ -23,7 +23,8 @@ from flydsl.expr.operands import FlyValue, as_operand, call_algebra, is_runtime,
 from flydsl.layout import Tile
 
 __all__ = [
-    "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "cosize",
+    "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce", "complement", "composed_get_inner",
+    "composed_get_offset", "composed_get_outer", "composition", "cosize",
     "crd2idx", "depth", "dice", "elem_less", "equal", "flat_divide", "flat_product", "get", "get_",
     "get_1d_coord", "get_flat_coord", "get_leaves", "get_scalar", "get_shape", "get_stride", "group",
     "has_none", "idx2crd", "int_tuple_add", "int_tuple_div", "int_tuple_mod", "int_tuple_mul",
@@ -42,7 +43,8 @@ class IntTuple(FlyValue, shows=(IntTupleType,)):
     type: IntTupleType
 
     def __getitem__(self, mode: int) -> Any:
-        return get(self, mode)
+        """A mode with the type that it has in the tuple; `fx.get` gives a number as an index."""
+        return get_(self, mode)
 
     def unpack(self) -> tuple[Any, ...]:
         """The modes: ints where they are known when compiling, else values."""
@@ -135,6 +137,9 @@ select = _algebra("select", 1)
 take = _algebra("take", 1)
 group = _algebra("group", 1)
 get_ = _algebra("get", 1)
+composed_get_inner = _algebra("composed_get_inner", 1)
+composed_get_offset = _algebra("composed_get_offset", 1)
+composed_get_outer = _algebra("composed_get_outer", 1)
 
 
 @functools.wraps(algebra.get)

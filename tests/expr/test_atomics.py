@@ -231,6 +231,7 @@ def test_an_atomic_that_the_target_lacks() -> None:
     @flyc.kernel
     def kernel(A: fx.Tensor):
         register = fx.make_rmem_tensor(2, fx.BFloat16)
+        register.fill(fx.BFloat16(1))
         pairs = fx.logical_divide(fx.rocdl.make_buffer_tensor(A), fx.make_layout(2, 1))
         fx.copy(fx.make_copy_atom(fx.rocdl.BufferAtomicPkAdd(fx.BFloat16), fx.BFloat16), register, pairs[None, 0])
 

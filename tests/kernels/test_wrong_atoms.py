@@ -108,12 +108,12 @@ def copy_pred_int(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(C, 4), pred=3)  # here
 
 
-@programs.kernel("CopyAtom(!fly.copy_atom<!fly.universal_copy<32>, 32>) has no value 'ma")
+@programs.kernel("!fly.copy_atom<!fly.universal_copy<32>, 32> has no value 'mask' to set")
 def copy_kw(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(C, 4), mask=n > 3)  # here
 
 
-@programs.kernel("CopyAtom(!fly.copy_atom<!fly.universal_copy<32>, 32>) has no value 'so")
+@programs.kernel("!fly.copy_atom<!fly.universal_copy<32>, 32> has no value 'soffset' to set")
 def copy_soffset(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.copy(atom(), tile_of(A, 4), tile_of(C, 4), soffset=n)  # here
 
@@ -220,7 +220,7 @@ def mfma_raw_types(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.rocdl.mfma_f32_16x16x4f32(fx.Vector[fx.Float32](4), [A[0, 0], A[0, 0], A[0, 0], 0, 0, 0])  # here
 
 
-@programs.kernel("mfma_f32_16x16x4f32(res, operands): too many positional arguments")
+@programs.kernel("operand c of mfma_f32_16x16x4f32: it takes vector<4xf32>, not i32")
 def mfma_raw(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.rocdl.mfma_f32_16x16x4f32(n, n, n)  # here
 

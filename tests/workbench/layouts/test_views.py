@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import Layout, get_shape, make_layout, parse, size
@@ -55,7 +57,19 @@ def test_what_cannot_be_drawn_is_text_with_the_reason(text: str, read: Callable[
 
 
 def test_a_part_of_a_thread_known_at_run_time_is_text(copy: fx.TiledCopy) -> None:
-    assert "known at run time only" in layout_bundle(copy.get_slice("tid"))["text/plain"]
+    parts: list[Any] = []
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor) -> None:
+        parts.append(layout_bundle(copy.get_slice(fx.thread_idx.x))["text/plain"])
+        A[0] = 0.0
+
+    @flyc.jit
+    def launch(A: fx.Tensor) -> None:
+        kernel(A).launch(grid=1, block=64)
+
+    launch(torch.zeros(4))
+    assert "known at run time only" in parts[0]
 
 
 def test_a_table_has_every_offset_and_the_tile_borders(read: Callable[[str], Any]) -> None:
