@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -116,11 +117,30 @@ class HostProgram:
             ) from None
         self._session, self._error = session, None
         try:
-            self._entry(self._pointers)
+            self._enter()
             if self._error is not None:
                 raise self._error
         finally:
             self._session = self._error = self._printer = None
+
+    def _enter(self) -> None:
+        """Call the compiled code. A Ctrl-C that ctypes would print and forget, between it and Python, is an error."""
+        if threading.get_ident() != threading.main_thread().ident:
+            self._entry(self._pointers)
+            return
+        hook = sys.unraisablehook
+
+        def keep(unraisable: Any) -> None:
+            if isinstance(unraisable.exc_value, KeyboardInterrupt):
+                self._error = unraisable.exc_value
+            else:
+                hook(unraisable)
+
+        sys.unraisablehook = keep
+        try:
+            self._entry(self._pointers)
+        finally:
+            sys.unraisablehook = hook
 
     def _launch_kernel(
         self, handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, lds: int, stream: int, params: Any,

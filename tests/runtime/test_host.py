@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from typing import Any
 
@@ -100,6 +101,23 @@ def test_a_device_may_call_a_launcher() -> None:
         launch(torch.zeros(5), 64)
     assert [grid for _, grid, *_ in inner.launches] == [(10, 2, 1), (9, 1, 1)]
     assert [grid for _, grid, *_ in outer.launches] == [(1, 2, 1), (5, 1, 1)]
+
+
+def test_an_interrupt_between_compiled_code_and_python_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(method: Any) -> Any:
+        raise KeyboardInterrupt
+
+    launch = make_launch()
+    with use_device(Recorder()) as device:
+        launch(torch.zeros(5), 1)
+        monkeypatch.setattr(host, "_alive", interrupt)
+        hook = sys.unraisablehook
+        with pytest.raises(KeyboardInterrupt):
+            launch(torch.zeros(5), 1)
+        assert sys.unraisablehook is hook
+        monkeypatch.undo()
+        launch(torch.zeros(5), 1)
+    assert len(device.launches) == 4
 
 
 def test_a_launcher_that_nobody_has_any_more_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
