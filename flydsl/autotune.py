@@ -118,7 +118,7 @@ class Autotuner:
             raise ArgumentError(f"autotune of {self.fn!r}: it has no parameter {', '.join(unknown)}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Launch with the best configuration for these arguments, which the first call for a key finds.
+        """Launch with the best configuration for these arguments. The first call for a key finds it.
 
         Raises what the configurations raised where none of them compiles.
         """
@@ -189,7 +189,7 @@ def autotune(
     restore_value: Sequence[str] = (),
     do_bench: Callable[..., float] = do_bench,
 ) -> Callable[[Any], Autotuner]:
-    """Decorate a launcher: try configurations, and keep the fastest for each key, as long as the process runs.
+    """Decorate a launcher: try configurations and keep the fastest for each key while the process runs.
 
     key: parameters on whose values (of tensors: shapes) the choice depends; element types and devices always count.
     prune_configs_by: `(configs, arguments) -> configs`, those worth a try. reset_to_zero: tensors that are zeroed

@@ -30,7 +30,7 @@ class SourceLocation:
 
     @property
     def source_line(self) -> str | None:
-        """The text of the line, or None where the source is not to be had."""
+        """The text of the line, or None if the source is not available."""
         if self.file not in linecache.cache and not _is_readable(self.file):
             return None
         text = linecache.getline(self.file, self.line)
@@ -38,7 +38,7 @@ class SourceLocation:
 
     @property
     def file_label(self) -> str:
-        """The file as a user knows it: a notebook cell is `cell`, whatever temporary file it was compiled from."""
+        """The file as a user knows it: `cell` for a notebook cell, whatever temporary file it was compiled from."""
         return "cell" if _NOTEBOOK_CELL.search(self.file) else self.file
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class SourceLocation:
 
 
 def _is_readable(file: str) -> bool:
-    """Whether it may be a source file: the name can come from a listing that somebody sent."""
+    """True if the file may be a source file: the name can come from a listing that somebody sent."""
     try:
         status = os.stat(file)
     except OSError:
@@ -90,7 +90,7 @@ class FlyError(Exception):
         self.hint = hint
 
     def located(self, at: SourceLocation | None) -> FlyError:
-        """Set the place, unless a more precise one is already there."""
+        """Set the place, unless the error already has a more precise one."""
         if self.at is None:
             self.at = at
         return self
@@ -110,7 +110,7 @@ class FlyError(Exception):
 
 
 class LayoutError(FlyError, ValueError):
-    """Operands that an operation of the layout algebra does not admit."""
+    """Operands that an operation of the layout algebra does not accept."""
 
 
 class TraceError(FlyError):
@@ -126,7 +126,7 @@ class LaunchError(FlyError, ValueError):
 
 
 class ArchError(FlyError, ValueError):
-    """An architecture that is not known, or lacks what was asked of it."""
+    """An unknown architecture, or one that does not have what was asked of it."""
 
 
 class CompileError(FlyError):
@@ -138,11 +138,11 @@ class DeviceError(FlyError, RuntimeError):
 
 
 class SimulatorError(DeviceError):
-    """The simulated program did something that hardware would not survive, or that the simulator does not know."""
+    """The simulated program did something that hardware would not survive, or that the simulator does not support."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The beginning of a hint: the known word that begins like one that is not, or is closest; empty where none is.
+    """The beginning of a hint: the known word with the same beginning as an unknown one, or the closest; empty if none.
 
     >>> did_you_mean("gfx924", ["gfx90a", "gfx942"])
     'did you mean gfx942? '

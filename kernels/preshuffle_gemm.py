@@ -33,7 +33,7 @@ DTYPES = ("float16", "float8_e4m3fnuz")
 
 
 def reference(A: Any, B: Any) -> Any:
-    """What torch makes of it, rounded once."""
+    """The result of torch, rounded once."""
     return (A.float() @ B.float().T).half()
 
 
@@ -60,7 +60,7 @@ def _round_up(number: int, multiple: int) -> int:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known of a product when compiling.
+    """The facts about a product that are known when compiling.
 
     n, k: extents of B; dtype: the element type of A and B.
     """
@@ -209,7 +209,7 @@ def gemm_kernel(
 
 
 def interleave() -> None:
-    """Between each pair of matrix instructions one access to memory."""
+    """Put one memory access between each pair of matrix instructions."""
     fx.rocdl.sched_dsrd(2)
     fx.rocdl.sched_mfma(2)
     fx.rocdl.sched_dsrd(1)
@@ -228,7 +228,7 @@ def interleave() -> None:
 
 
 def columns_in_row(to_shared: fx.ThrCopy, plan: Plan) -> fx.Tensor | None:
-    """For each load of A's last tile whether its columns are A's: what lies behind them belongs to the next row."""
+    """For each load of A's last tile: true if its columns are A's. Columns beyond them belong to the next row."""
     limit = plan.k % plan.block_k
     if not limit:
         return None
@@ -241,7 +241,7 @@ def columns_in_row(to_shared: fx.ThrCopy, plan: Plan) -> fx.Tensor | None:
 
 
 def columns_inside(to_c: fx.ThrCopy, limit: Any) -> fx.Tensor:
-    """For each group of stores whether its column is one of C's."""
+    """For each group of stores: true if its column is one of C's."""
     coordinates = to_c.partition_D(fx.make_identity_tensor((BLOCK_M, BLOCK_N)))
     _, rows, columns = coordinates.shape
     inside = fx.make_rmem_tensor((rows, columns), fx.Boolean)

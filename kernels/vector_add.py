@@ -24,7 +24,7 @@ DTYPES = ("float32", "float16", "bfloat16", "int32")
 
 
 def reference(A: Any, B: Any) -> Any:
-    """What torch makes of it."""
+    """The result of torch."""
     return A + B
 
 
@@ -60,7 +60,7 @@ def copy_op(bits: int) -> Any:
 
 
 def is_contiguous(tensor: Any) -> bool:
-    """Whether the compiler knows that a traced vector has stride 1."""
+    """True if the compiler knows that a traced vector has stride 1."""
     return bool(tensor.type.layout.stride == (1,))
 
 

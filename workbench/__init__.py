@@ -46,7 +46,7 @@ def compare(before: Any, after: Any, stage: str | int | None = None) -> Any:
 
 
 def find(pipeline: Pipeline, text: str) -> Search:
-    """Search a compilation for operations whose name contains a text: where they appear, where they are gone."""
+    """Search a compilation for operations whose name contains a text: where they appear and where they disappear."""
     from workbench.stages.search import find
 
     return find(pipeline, text)

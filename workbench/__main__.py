@@ -14,7 +14,7 @@ from workbench.page import export
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status: 1 where something failed, 2 for bad arguments."""
+    """Run the command and return the exit status: 1 if something failed, 2 for bad arguments."""
     options = _parser().parse_args(arguments)
     try:
         return _export(options)
@@ -61,7 +61,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _run(script: str, arguments: Sequence[str]) -> tuple[list[Launch], FlyError | None]:
-    """The script's launches, and the error of flydsl's that ended it, if one did."""
+    """The script's launches, and the error of flydsl's that ended it, if any."""
     argv, sys.argv = sys.argv, [script, *arguments]
     error: FlyError | None = None
     with capture_launches(counted=True) as launches:

@@ -53,7 +53,7 @@ class Explorer(LiveView):
         self._fill()
 
     def _fill(self) -> None:
-        """One tab for each thing there is to show now."""
+        """Make one tab for each part that can be shown now."""
         self._builders = self._sections()
         self._built: set[int] = set()
         self._tabs.children = [widgets.VBox() for _ in self._builders]

@@ -214,7 +214,7 @@ def _flat(found: list[list[Report]]) -> list[Report]:
 
 
 def _stop_before(report: Report, stage: str | int | None) -> None:
-    """Run a traced pipeline up to the stage before one. A stage that fails on the way is what is shown then."""
+    """Run a traced pipeline up to the stage before one. If a stage fails on the way, the report shows its error."""
     pipeline = report.pipeline
     if pipeline is None:
         return
@@ -264,7 +264,7 @@ def _check_name(name: str | None) -> None:
 
 
 def _check_stages(arch: Arch, options: argparse.Namespace) -> None:
-    """Raise ArgumentError for a stage that there is not, while nothing has run."""
+    """Raise ArgumentError for an unknown stage, before anything runs."""
     for text in (options.stage, None if options.step == _FIRST_STAGE else options.step):
         stage = _stage(text)
         if stage is not None:

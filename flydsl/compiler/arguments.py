@@ -1,4 +1,4 @@
-"""What a compiled launcher depends on of each argument: the static part, which is the key of the cache.
+"""The static part of each launcher argument. The launcher is compiled for it, and it is the key of the cache.
 
 What changes from call to call is the argument's *payload*: a tensor, a number, a stream. `jit_argument.adapt` makes
 both of a Python value. Equal arguments are the same object (`tensor_argument`, `scalar_argument`, ...), because every
@@ -43,7 +43,7 @@ class Argument:
         raise NotImplementedError
 
     def traced(self, given: Any, incoming: Iterator[ir.Value]) -> Any:
-        """What the launcher's body sees. given: by the user. incoming: the launcher's parameters, as many as it has."""
+        """The argument as the launcher's body sees it. given: by the user. incoming: the launcher's parameters."""
         raise NotImplementedError
 
     def codes(self) -> list[str]:
@@ -51,16 +51,16 @@ class Argument:
         raise NotImplementedError
 
     def flat(self, name: str, payload: Any, device: Device, session: Any) -> Sequence[Any]:
-        """The numbers that a call passes for it. name: of the parameter. session: of the call on the device."""
+        """The numbers that a call passes for it. name: the parameter's. session: of the call on the device."""
         raise NotImplementedError
 
     def describe(self) -> str:
-        """A few words for people."""
+        """A short description for people."""
         raise NotImplementedError
 
 
 class TensorArgument(Argument):
-    """A tensor: its element type, layout and device. What is dynamic in the layout is passed at run time."""
+    """A tensor: its element type, layout and device. The dynamic leaves of the layout are passed at run time."""
 
     def __init__(self, element: str, layout: algebra.Layout, device: str) -> None:
         self.element = element
@@ -85,7 +85,7 @@ class TensorArgument(Argument):
 
     @cached_property
     def _dynamic_modes(self) -> tuple[list[int], list[int]]:
-        """The modes whose size, and those whose stride, is passed at run time."""
+        """The modes with a dynamic size, and those with a dynamic stride."""
         shape, stride = self.layout.shape, self.layout.stride
         assert isinstance(shape, tuple)
         assert isinstance(stride, tuple)
@@ -105,7 +105,7 @@ class TensorArgument(Argument):
 
 
 class PointerArgument(Argument):
-    """A tensor of which the kernel gets the address alone. align: what is known of it, in bytes."""
+    """A tensor that the kernel receives as an address only. align: the known alignment, in bytes."""
 
     def __init__(self, element: str, device: str, align: int | None = None) -> None:
         kind = PointerType(element, "global")
@@ -135,7 +135,7 @@ class ScalarArgument(Argument):
         self.kind = kind
 
     def ir_types(self) -> list[ir.Type]:
-        """One. Raises ArgumentError for a type that the host has no form of."""
+        """The one MLIR type. Raises ArgumentError for a type that the host cannot pass."""
         if self.kind.mlir_name not in _CODES:
             raise ArgumentError(
                 f"a launcher cannot take a {self.kind.__name__}", hint="pass fx.Float32 and convert it inside"
@@ -240,7 +240,7 @@ def tensor_argument(element: str, layout: algebra.Layout, device: str) -> Tensor
 
 @cache
 def pointer_argument(element: str, device: str, align: int | None = None) -> PointerArgument:
-    """The argument of tensors of an element type on a device, where the address is all that counts."""
+    """The argument of tensors of an element type on a device, where only the address matters."""
     return PointerArgument(element, device, align)
 
 

@@ -81,7 +81,7 @@ class CompiledArtifact:
 
     @user_facing
     def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
-        """What `__call__` does, on the simulator and instruction by instruction: it stands before the first one.
+        """Do what `__call__` does, on the simulator, instruction by instruction. It stops before the first instruction.
 
         workgroup: which workgroup of every kernel runs in single steps. Raises ArgumentError for tensors that are not
         on the CPU, LaunchError for a workgroup that no grid has.
@@ -103,7 +103,7 @@ class CompiledArtifact:
         return Simulation(session.launches, workgroup, keep_alive=payloads, after_kernel=session.after_kernel)
 
     def _run(self, payloads: list[Any], device: Device) -> Any:
-        """Run the launcher on a device; the session of the call."""
+        """Run the launcher on a device and return the session of the call."""
         program = self._programs.get(device) or self._host_program(device)
         with program.lock:
             session = device.session()

@@ -1,4 +1,4 @@
-"""The rewriting of Python's control flow, under FlyDSL's name for it; it is in `flydsl.compiler.rewrite`."""
+"""The rewriting of Python's control flow, under FlyDSL's name. The code is in `flydsl.compiler.rewrite`."""
 
 from __future__ import annotations
 

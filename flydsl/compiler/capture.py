@@ -1,4 +1,4 @@
-"""Launches as they are made: what `capture_launches` sees, and what was counted of them."""
+"""Launches as they are made: the list of `capture_launches`, and the counters of launches."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Launch:
 
     @property
     def artifact(self) -> CompiledArtifact:
-        """What was launched. Raises CompileError where compiling failed."""
+        """The compiled launcher. Raises CompileError if compiling failed."""
         return self.pipeline.artifact
 
 
 @dataclass
 class Capture:
-    """What goes on inside of a `with capture_launches()`."""
+    """The state of a `with capture_launches()` block."""
 
     trace_only: bool
     counted: bool
@@ -47,7 +47,7 @@ class Capture:
     _seen: set[int] = field(default_factory=set)
 
     def add(self, launch: Launch) -> AbstractContextManager[None]:
-        """Take a launch that is about to run; it runs inside of the `with` block of the result."""
+        """Record a launch that is about to run. It runs inside the `with` block of the result."""
         is_first = id(launch.pipeline) not in self._seen
         self._seen.add(id(launch.pipeline))
         self.launches.append(launch)
@@ -59,7 +59,7 @@ _capture: ContextVar[Capture | None] = ContextVar("flydsl_capture", default=None
 
 @contextmanager
 def capture_launches(*, trace_only: bool = False, counted: bool = False) -> Iterator[list[Launch]]:
-    """A list that receives every launch made inside the `with` block, also one whose compilation or run fails.
+    """Yield a list that receives every launch made inside the `with` block, also one whose compilation or run fails.
 
     trace_only: stop each launch before the first stage of its pipeline; nothing is compiled or run.
     counted: of each compilation the first launch is counted (see `flydsl.simulator.counting`), if it is on the
@@ -80,13 +80,13 @@ def capture_launches(*, trace_only: bool = False, counted: bool = False) -> Iter
 
 
 def current_capture() -> Capture | None:
-    """Who wants to see the launches that are made here."""
+    """The active capture, if any."""
     return _capture.get()
 
 
 @contextmanager
 def _counted(launch: Launch) -> Iterator[None]:
-    """Count what runs inside; whoever counts around it gets that, too."""
+    """Count the instructions that run inside the block. Surrounding counters receive the counts, too."""
     from flydsl.simulator.checks import enabled_checks
     from flydsl.simulator.counters import counting, current_counting
 

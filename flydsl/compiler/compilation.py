@@ -1,4 +1,4 @@
-"""What the stages of the compiler hand on to each other."""
+"""The state that the stages of the compiler pass on to each other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flydsl.codegen import CodeObject
 
 @dataclass
 class Compilation:
-    """What the stages work on.
+    """The state that the stages work on.
 
     module: the builtin.module, rewritten in place. code: the machine code, once phase C has made it.
     is_large: whether MLIR's passes may take long on it; they are interrupted by ending the process that they run in.

@@ -34,7 +34,7 @@ class JitArgumentRegistry:
 
     @classmethod
     def register(cls, python_type: type, *, dsl_type: Any) -> Callable[[type], type]:
-        """Let launchers take values of a Python type, through the class that is decorated with this.
+        """Register a Python type: launchers take its values through the class that is decorated with this.
 
         dsl_type: what the value is inside, a class with `__construct_from_ir_values__`.
         """
@@ -53,7 +53,7 @@ class JitArgumentRegistry:
 
     @classmethod
     def find(cls, kind: type) -> Callable[[Parameter, Any], Adapted] | None:
-        """What adapts values of a type, or of the nearest class above it."""
+        """The adaptor of values of a type, or of its nearest base class that has one; None if there is none."""
         return next((cls._adaptors[base] for base in kind.__mro__ if base in cls._adaptors), None)
 
 

@@ -1,4 +1,4 @@
-"""What `@flyc.jit` and `@flyc.kernel` have in common: a Python function and its signature."""
+"""The common part of `@flyc.jit` and `@flyc.kernel`: a Python function and its signature."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DecoratedFunction:
         return Signature(self.function)
 
     def __getitem__(self, configuration: Any) -> Any:
-        """CUDA's and Triton's way to launch, which is not ours."""
+        """Raise an error: `kernel[grid]` is how CUDA and Triton launch, not FlyDSL."""
         raise ArgumentError(
             f"{self.function.__name__}[...] launches nothing",
             at=user_location(),
@@ -50,7 +50,7 @@ class DecoratedFunction:
         )
 
     def __get__(self: _Self, instance: object, owner: type | None = None) -> _Self:
-        """Found through its class it is itself. There is no `self` on a device, so an object does not bind it."""
+        """Return the function itself if found through its class. Raises TraceError if found through an object."""
         if instance is None:
             return self
         raise TraceError(

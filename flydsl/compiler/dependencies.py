@@ -1,4 +1,4 @@
-"""What a traced function read from its surroundings: globals, closure cells, attributes of the user's objects.
+"""The surroundings that a traced function read: globals, closure cells, attributes of the user's objects.
 
 A compiled launcher holds as long as these are what they were. In a notebook they change all the time: a kernel is
 redefined, a block size is set anew. Seen are
@@ -65,7 +65,7 @@ class Dependencies:
         self._environment = dict(env.variables()) if reads else None
 
     def unchanged(self) -> bool:
-        """Whether everything is still what it was."""
+        """True if nothing has changed."""
         for namespace, name, known in self._names:
             if not known.is_now(namespace.get(name, _ABSENT)):
                 return False
@@ -80,7 +80,7 @@ class Dependencies:
         )
 
     def _follow(self, value: Any) -> None:
-        """Look into a value: a function, a container, or an object with attributes."""
+        """Inspect a value: a function, a container, or an object with attributes."""
         attribute = next((a for kind, a in _WRAPPED.items() if isinstance(value, kind)), None)
         if attribute is not None:
             self._follow(getattr(value, attribute))
@@ -102,7 +102,7 @@ class Dependencies:
                     self._record(namespace, name)
 
     def _is_new(self, value: Any) -> bool:
-        """Whether this object comes for the first time; it is kept, so that no id is reused."""
+        """True the first time that this object is seen. The object is kept, so that no id is reused."""
         if id(value) in self._seen:
             return False
         self._seen[id(value)] = value
@@ -129,7 +129,7 @@ class Dependencies:
 
 
 class _Known:
-    """A value as it was. Every launch asks whether it still is, so objects are compared first and keys only then."""
+    """A value as it was. Every launch asks whether it has changed, so objects are compared first and keys only then."""
 
     __slots__ = ("_items", "_key", "_mutable", "_value")
 
@@ -141,7 +141,7 @@ class _Known:
         self._items = items if isinstance(value, tuple | list | dict) and not nested else None
 
     def is_now(self, now: Any) -> bool:
-        """Whether `now` traces the same code."""
+        """True if `now` traces the same code."""
         if now is self._value:
             if not self._mutable:
                 return True
@@ -167,7 +167,7 @@ _IMPLICIT = {
 
 
 def _items(value: Any) -> Sequence[Any]:
-    """What a list, tuple or dict holds, in order; nothing for other values."""
+    """The items of a list, tuple or dict, in order; nothing for other values."""
     if isinstance(value, dict):
         return [*value, *value.values()]
     return tuple(value) if isinstance(value, tuple | list) else ()
@@ -181,7 +181,7 @@ def _contents(cell: types.CellType) -> Any:
 
 
 def _names(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
-    """What a function and those nested in it read: global names, names that may be attributes, imported modules."""
+    """The names that a function and those nested in it read: globals, possible attributes, imported modules."""
     instructions = list(dis.get_instructions(code))
     names = {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     modules = {i.argval for i in instructions if i.opname == "IMPORT_NAME"}
@@ -200,7 +200,7 @@ def _names(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
 
 
 class _Slots(Mapping[str, Any]):
-    """The attributes of an object that lie in slots."""
+    """The attributes of an object that are stored in slots."""
 
     def __init__(self, value: Any, names: Sequence[str]) -> None:
         self._value, self._slots = value, names
@@ -228,7 +228,7 @@ class _Slots(Mapping[str, Any]):
 
 
 def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Where a module, class or object of the user's keeps its attributes."""
+    """The namespaces in which a module, class or object of the user's keeps its attributes."""
     if isinstance(value, types.ModuleType):
         if not _is_library(value):
             yield vars(value)
@@ -251,7 +251,7 @@ def _is_slot(base: type, descriptor: Any) -> bool:
 
 
 def _is_library(module: types.ModuleType | None) -> bool:
-    """Whether a module belongs to Python, to an installed package or to this one: taken not to change."""
+    """True if a module belongs to Python, to an installed package or to this one. Such modules count as constant."""
     if module is None or module.__name__ == "__main__":
         return False
     if module.__name__.partition(".")[0] == _PACKAGE:

@@ -62,7 +62,7 @@ _MOST_WORDS = 300  # characters of what MLIR said at its end
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command. Returns the exit status: 0, 1 after printing an error to stderr, or 130 after Ctrl-C."""
+    """Run the command. Returns the exit status: 0, 1 after printing an error to stderr, or 130 after Ctrl-C."""
     steps, rest = _split(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(rest)
     try:
@@ -122,7 +122,7 @@ def run(
 
 
 def _limited(text: str, passes: Sequence[str], arch: Arch, locations: bool, limit_s: float | None) -> str | FlyError:
-    """`_outcome`, or the end of the process where it takes longer."""
+    """The result of `_outcome`. The process is ended if it takes longer than the limit."""
     if limit_s is not None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # in C++ too: no handler of Python's would run there
         signal.setitimer(signal.ITIMER_REAL, limit_s)
@@ -130,7 +130,7 @@ def _limited(text: str, passes: Sequence[str], arch: Arch, locations: bool, limi
 
 
 def _outcome(text: str, passes: Sequence[str], arch: Arch, locations: bool) -> str | FlyError:
-    """The text or the error, with a mark on stderr before each step. This is what runs isolated."""
+    """The text or the error, with a mark on stderr before each step. This part runs isolated."""
     try:
         _mark(_READING)
         module = parse_module(text)
@@ -156,7 +156,7 @@ def _mark(step: int) -> None:
 
 
 def _ended(output: str, text: str, passes: Sequence[str], name: str) -> CompileError:
-    """The error for a process that MLIR ended, from what it wrote to stderr."""
+    """The error for a process that MLIR aborted, from its output on stderr."""
     step, said = _reached(output)
     match = _WORDS.search(said)
     words = (match["assertion"] or match["error"]) if match else said.strip()
@@ -170,14 +170,14 @@ def _ended(output: str, text: str, passes: Sequence[str], name: str) -> CompileE
 
 
 def _too_long(output: str, passes: Sequence[str], limit_s: float) -> CompileError:
-    """The error for a process that its time limit has ended."""
+    """The error for a process that was ended at its time limit."""
     step, _ = _reached(output)
     what = "reading the text" if step == _READING else passes[step]
     return CompileError(f"{what}: it did not end within {limit_s:g} s", hint="a longer --time-limit, or none")
 
 
 def _reached(output: str) -> tuple[int, str]:
-    """The step that a process was at when it ended, and what it wrote to stderr after it began."""
+    """The step that a process had reached when it ended, and its output on stderr since that step began."""
     *_, last = output.rpartition(_MARK)
     number, _, said = last.partition("\n")
     return int(number) if number.lstrip("-").isdigit() else _READING, said
@@ -254,7 +254,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _seconds(text: str) -> float:
-    """A time limit; argparse turns a ValueError into its message."""
+    """Read a time limit; argparse turns a ValueError into its message."""
     value = float(text)
     if not 0 < value < _LONGEST_LIMIT_S:
         raise ValueError(text)

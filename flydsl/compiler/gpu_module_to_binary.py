@@ -57,7 +57,7 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
 
 
 def _binary(code: CodeObject) -> ir.Module:
-    """`gpu.binary @kernels` as parsed text: building the attribute from parts can abort on a bad one."""
+    """`gpu.binary @kernels`, parsed from text: building the attribute from parts can abort on a bad one."""
     escaped = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in code.hsaco)
     return ir.Module.parse(
         f'gpu.binary @kernels [#gpu.object<#rocdl.target<chip = "{code.arch.name}">, bin = "{escaped}">]'

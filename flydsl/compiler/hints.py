@@ -1,4 +1,4 @@
-"""What a program tells the compiler besides its source: `with CompilationContext.compile_hints({...}):`.
+"""Compiler hints of a program: `with CompilationContext.compile_hints({...}):`.
 
 | hint | meaning |
 |---|---|
@@ -34,7 +34,7 @@ _current: ContextVar[Mapping[str, Any]] = ContextVar("flydsl_compile_hints", def
 
 @dataclass(frozen=True)
 class CompileHints:
-    """Hints that have been checked; equal ones make equal code. None: not given."""
+    """Checked hints. Equal hints make equal code. None: not given."""
 
     waves_per_eu: int | None = None
     maxnreg: int | None = None
@@ -42,7 +42,7 @@ class CompileHints:
     llvm_options: tuple[str, ...] = ()
 
     def mark(self, function: ir.OpView) -> None:
-        """Put the hints on a kernel, apart from what it says itself."""
+        """Put the hints on a kernel. Its own `rocdl.waves_per_eu` wins."""
         if self.waves_per_eu is not None and "rocdl.waves_per_eu" not in function.attributes:
             i32 = ir.IntegerType.get_signless(32)
             function.attributes["rocdl.waves_per_eu"] = ir.IntegerAttr.get(i32, self.waves_per_eu)
@@ -54,7 +54,7 @@ class CompileHints:
 
 @contextmanager
 def compile_hints(hints: Mapping[str, Any]) -> Iterator[None]:
-    """Compile what is called inside the `with` block with these hints, and those around it."""
+    """Compile launchers called inside the `with` block with these hints, and those of the blocks around it."""
     _checked(hints)
     token = _current.set({**_current.get(), **hints})
     try:
@@ -64,12 +64,12 @@ def compile_hints(hints: Mapping[str, Any]) -> Iterator[None]:
 
 
 def current_hints() -> dict[str, Any]:
-    """The hints of the `with` blocks around, inner ones over outer ones."""
+    """The hints of the surrounding `with` blocks; inner blocks override outer ones."""
     return dict(_current.get())
 
 
 def hints_for(own: Mapping[str, Any]) -> CompileHints:
-    """The hints for a compilation: a launcher's own, and over them those of the `with` blocks around."""
+    """The hints for a compilation: the launcher's own, overridden by those of the surrounding `with` blocks."""
     around = _current.get()
     return _checked({**own, **around}) if own or around else NO_HINTS
 

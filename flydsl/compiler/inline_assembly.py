@@ -1,4 +1,4 @@
-"""Inline assembly is checked before MLIR translates it: MLIR ends the process where LLVM finds constraints wrong."""
+"""A check of inline assembly before MLIR translates it: MLIR ends the process on constraints that LLVM rejects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_inline_assembly(device: ir.Module) -> None:
 
 
 def _inline_assembly(operation: ir.Operation) -> Iterator[ir.Operation]:
-    """The operations within one."""
+    """The inline assembly operations within an operation."""
     for region in operation.regions:
         for block in region:
             for op in block.operations:

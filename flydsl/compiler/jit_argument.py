@@ -1,4 +1,4 @@
-"""Arguments of a launcher: what a Python value means to the compiler, and what it passes at run time.
+"""Arguments of a launcher: how the compiler reads a Python value, and what the launcher passes at run time.
 
 Of each value there is an `Argument`, the static part that a compiled launcher depends on, and a *payload*, which
 changes from call to call. Of a tensor the static part is its element type, its rank, which mode has stride 1, and its
@@ -79,7 +79,7 @@ class TensorAdaptor:
 
 
 def from_dlpack(tensor: Any) -> TensorAdaptor:
-    """A tensor whose shape and strides are compiled in. tensor: of torch, or of any library that speaks DLPack."""
+    """A tensor whose shape and strides are compiled in. tensor: of torch, or of any library that supports DLPack."""
     import torch
 
     if not isinstance(tensor, torch.Tensor):
@@ -116,7 +116,7 @@ def _dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layo
 
 
 def adapt(parameter: Parameter, value: Any) -> Adapted:
-    """The static part and the payload of a value. Raises ArgumentError where it is not what the parameter takes."""
+    """The static part and the payload of a value. Raises ArgumentError if the parameter does not accept it."""
     kind = parameter.kind
     if kind is Tensor or kind is None:
         return _adapt_value(parameter, value)
@@ -234,7 +234,7 @@ def torch_element(dtype: Any) -> str:
 
 
 def _check_tensor(name: str, tensor: Any) -> None:
-    """Raise ArgumentError for tensors that have no strided memory on a device that runs kernels."""
+    """Raise ArgumentError for a tensor without strided memory on a device that runs kernels."""
     problem = None
     if str(tensor.layout) != "torch.strided":
         problem = f"is stored as {tensor.layout}"
@@ -279,7 +279,7 @@ def _bfloat16_bits(number: float) -> int:
 
 
 def _python_number(kind: type[Numeric], value: Any) -> Any:
-    """A number of any library as Python's. Raises TypeError for what is none, and for a fraction as an integer."""
+    """A number of any library as Python's. Raises TypeError for other values, and for a fraction as an integer."""
     if isinstance(value, numbers.Real) and kind.is_float:
         return float(value)
     if isinstance(value, bool | int):
@@ -311,7 +311,7 @@ _ADAPTORS: dict[type, Callable[[Parameter, Any], Adapted]] = {
 
 
 def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
-    """The adaptor of a type that is seen for the first time. torch is only there if the user imported it."""
+    """Find the adaptor of a type that is seen for the first time. torch is never imported for this."""
     torch = sys.modules.get("torch")
     found: Callable[[Parameter, Any], Adapted] | None = None
     if torch is not None and issubclass(kind, torch.Tensor):

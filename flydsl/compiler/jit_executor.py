@@ -1,4 +1,4 @@
-"""What runs a compiled launcher, under FlyDSL's names for it; it is in `flydsl.compiler.artifact`."""
+"""The executor of a compiled launcher, under FlyDSL's names. The code is in `flydsl.compiler.artifact`."""
 
 from flydsl.compiler.artifact import CompiledArtifact
 

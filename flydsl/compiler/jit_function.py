@@ -1,4 +1,4 @@
-"""`@flyc.jit`: launchers. The first call with a signature traces and compiles, the others launch."""
+"""`@flyc.jit`: launchers. The first call with a signature traces and compiles, later calls only launch."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class JitFunction(DecoratedFunction):
 
     @user_facing
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Compile for these arguments, unless that is done, and launch on the device where the tensors are.
+        """Launch on the device of the tensors, compiling for these arguments first if needed.
 
         Inside another launcher it is an ordinary call. With COMPILE_ONLY=1 it compiles and launches nothing.
         """
@@ -68,7 +68,7 @@ class JitFunction(DecoratedFunction):
         return None
 
     def compile(self, *args: Any, **kwargs: Any) -> CompiledArtifact:
-        """Call the launcher; what it compiled, or had compiled, for these arguments. See `flyc.compile`."""
+        """Call the launcher and return the artifact for these arguments. See `flyc.compile`."""
         self(*args, **kwargs)
         values = self.signature.bind(args, kwargs)
         return self._find(self._adapt(values)[0], values)
@@ -120,7 +120,7 @@ class JitFunction(DecoratedFunction):
 
     @user_facing
     def lower(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Pipeline:
-        """Trace for these arguments and give the pipeline, of which nothing has run yet.
+        """Trace for these arguments and return the pipeline, before its first stage.
 
         arch: the target, by default that of a launch with the same arguments. Compiles anew at every call.
         """
@@ -159,7 +159,7 @@ def _compile_time(arguments: tuple[Argument, ...], values: list[Any]) -> list[An
 
 
 def tensor_place(signature: Signature, arguments: tuple[Argument, ...]) -> str:
-    """Where a call's tensors are: "cpu", "cuda:0". Raises ArgumentError where they are not in one place."""
+    """The device of a call's tensors: "cpu", "cuda:0". Raises ArgumentError if they are on different devices."""
     found: dict[str, str] = {}
     for parameter, argument in zip(signature.parameters, arguments, strict=True):
         if argument.device is not None:
@@ -184,7 +184,7 @@ class CompileCallable:
         return CompileCallable({**self._hints, **hints})
 
     def __call__(self, function: JitFunction, *args: Any, **kwargs: Any) -> CompiledArtifact:
-        """Call a launcher, and give what it compiled for these arguments: the same launch, without looking it up.
+        """Call a launcher and return the artifact for these arguments: the same launch, without looking it up.
 
         The artifact takes tensors of any size, and other runtime numbers; Constexpr values stay as they are. With
         COMPILE_ONLY=1 nothing is launched.

@@ -52,7 +52,7 @@ def kernel_attribute(name: str, value: Any) -> ir.Attribute:
 
 
 def _plain(value: Any) -> Any:
-    """What an attribute of an integer, truth value or text says, as Python's."""
+    """The Python value of an integer, Boolean or string attribute; other attributes as they are."""
     if isinstance(value, ir.BoolAttr | ir.IntegerAttr | ir.StringAttr):
         return value.value
     return value

@@ -116,7 +116,7 @@ def _end(at: SourceLocation) -> None:
 
 
 def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
-    """What a launch passes for an argument: nothing for one that is known when compiling."""
+    """The operands that a launch passes for an argument; none for one that is known when compiling."""
     kind = parameter.kind
     if kind is Constexpr:
         if isinstance(value, FlyValue) or (isinstance(value, Numeric) and not value.is_static):
@@ -239,7 +239,7 @@ class KernelLauncher:
             function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"1,{arch.max_workgroup_size}")
 
     def _set_cluster(self, cluster: list[Numeric], blocks: list[Numeric]) -> bool:
-        """Tell the compiler the size of a cluster; whether it is more than one workgroup."""
+        """Tell the compiler the size of a cluster. True if it is more than one workgroup."""
         if not all(size.is_static for size in cluster):
             raise LaunchError("cluster: its size must be known when compiling", at=user_location())
         sizes = [int(size) for size in cluster]
@@ -259,7 +259,7 @@ class KernelLauncher:
         return True
 
     def _check_known(self, threads: list[Numeric]) -> None:
-        """Raise LaunchError for another block size than the one that the kernel is written for."""
+        """Raise LaunchError if the block size is not the one that the kernel is written for."""
         if self._known_block_size is None:
             return
         given = tuple(int(value) if value.is_static else None for value in threads)

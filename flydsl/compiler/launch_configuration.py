@@ -1,4 +1,4 @@
-"""What a launch is given, `grid`, `block` and `smem`, as numbers of the DSL."""
+"""The launch configuration, `grid`, `block` and `smem`, as numbers of the DSL."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _dimension(what: str, value: Any, item: Any) -> Any:
 
 
 def smem_bytes(smem: Any, arch: Arch) -> Int32:
-    """The dynamic shared memory of a launch. Raises LaunchError for what is no integer, or too much."""
+    """The dynamic shared memory of a launch. Raises LaunchError if it is not an integer, or is too large."""
     number = _integer(smem)
     if number is None:
         raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location())

@@ -1,4 +1,4 @@
-"""What looks at a pipeline while it runs. The environment's debug variables ask for printing and dump files."""
+"""Observers of a running pipeline. The environment's debug variables ask for printing and dump files."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Is told what a pipeline does; does nothing itself."""
+    """The base of observers: it is told about the steps of a pipeline, and does nothing itself."""
 
     def started(self, pipeline: Pipeline) -> None:
-        """The module is traced, and no stage has run."""
+        """Called when the module is traced, before the first stage."""
 
     def stage_done(self, pipeline: Pipeline, stage: Stage) -> None:
-        """A stage has run; `pipeline.current_text()` is the module as it left it."""
+        """Called after a stage; `pipeline.current_text()` is the module after it."""
 
     def ended(self, pipeline: Pipeline) -> None:
-        """The last stage has run, or one has failed."""
+        """Called when the last stage has run, or a stage has failed."""
 
 
 def observers_from_environment() -> list[Observer]:
-    """The observers that debug variables ask for."""
+    """The observers that the debug variables ask for."""
     found: list[Observer] = []
     if env.flag("FLYDSL_DEBUG_PRINT_ORIGIN_IR"):
         found.append(OriginPrinter())

@@ -44,7 +44,7 @@ LARGE_MODULE_OPS = 10_000
 
 
 class Stage:
-    """One stage of a pipeline and what it did.
+    """One stage of a pipeline and its effect.
 
     state: "pending", "done" or "failed". time_ms: how long it ran. error: why it failed.
     """
@@ -59,7 +59,7 @@ class Stage:
 
     @property
     def name(self) -> str:
-        """As the pass pipeline writes it, with options."""
+        """The name in the syntax of pass pipelines, with options."""
         return self.spec.name
 
     @property
@@ -69,12 +69,12 @@ class Stage:
 
     @property
     def phase(self) -> str:
-        """A: fly to ROCDL; B: to LLVM; C: machine code."""
+        """The phase. A: fly to ROCDL; B: to LLVM; C: machine code."""
         return self.spec.phase
 
     @property
     def summary(self) -> str:
-        """What the stage is for, in a few words."""
+        """The purpose of the stage, in a few words."""
         return self.spec.summary
 
     @property
@@ -84,7 +84,7 @@ class Stage:
 
     @property
     def before(self) -> str:
-        """The module before this stage. Raises CompileError where the pipeline has not come here yet."""
+        """The module before this stage. Raises CompileError if the pipeline has not reached it."""
         return self._pipeline.text_after(self.index - 1)
 
     @property
@@ -94,7 +94,7 @@ class Stage:
 
     @property
     def diff(self) -> str:
-        """The unified diff from before to after; empty where the stage changed nothing."""
+        """The unified diff from before to after; empty if the stage changed nothing."""
         return "\n".join(
             difflib.unified_diff(
                 self.before.splitlines(), self.after.splitlines(), "before", f"after {self.name}", lineterm=""
@@ -103,7 +103,7 @@ class Stage:
 
     @property
     def changed(self) -> bool:
-        """Whether the module's text is another after the stage."""
+        """True if the stage changed the module's text."""
         return self.before != self.after
 
     @property
@@ -174,16 +174,16 @@ class Pipeline:
 
     @property
     def position(self) -> int:
-        """How many stages have run."""
+        """The number of stages that have run."""
         return sum(stage.state == "done" for stage in self.stages)
 
     @property
     def finished(self) -> bool:
-        """Whether every stage has run."""
+        """True if every stage has run."""
         return self.position == len(self.stages)
 
     def step(self) -> Stage:
-        """Run the next stage. Raises CompileError where it fails, or where none is left."""
+        """Run the next stage. Raises CompileError if it fails, or if none is left."""
         __tracebackhide__ = True
         if self.finished:
             raise CompileError(f"{self.name}: every stage has run", hint="start again with .lower(...)")
@@ -206,7 +206,7 @@ class Pipeline:
         return self
 
     def _pending(self, until: str | int) -> int:
-        """The number of the next stage of that name; of the last one that ran where none is left."""
+        """The number of the next stage of that name; if none is left, of the last one that ran."""
         found = matching(self._specs, until)
         return next((number for number in found if self.stages[number - 1].state != "done"), found[-1])
 
@@ -240,7 +240,7 @@ class Pipeline:
 
     @property
     def artifact(self) -> CompiledArtifact:
-        """The compiled launcher; runs the stages that are left."""
+        """The compiled launcher. Runs the remaining stages."""
         self.run()
         return self._artifact
 
@@ -259,7 +259,7 @@ class Pipeline:
         return self.text_after(0)
 
     def current_text(self) -> str:
-        """The module as the last stage left it, printed anew."""
+        """The module after the last stage that ran, printed anew."""
         return to_text(self._compilation.module)
 
     def text_after(self, index: int, *, locations: bool = False) -> str:
@@ -271,7 +271,7 @@ class Pipeline:
             return self._texts[index, locations]
 
     def ops_after(self, index: int) -> int:
-        """How many operations the module has after stage `index`."""
+        """The number of operations in the module after stage `index`."""
         with lock:
             index = self._last_change(index)
             if index not in self._op_counts:
@@ -288,7 +288,7 @@ class Pipeline:
         return index
 
     def _module_after(self, index: int) -> ir.Operation:
-        """The module after a stage, from running it again; kept, so that each stage runs again at most once.
+        """The module after a stage, by running it again. It is kept, so that each stage runs again at most once.
 
         The caller holds `lock`.
         """
@@ -344,7 +344,7 @@ def _count_ops(module: ir.Operation) -> int:
 
 
 def _stage_error(stage: Stage, error: FlyError | ir.MLIRError) -> FlyError:
-    """A failure with the stage's name and, from MLIR's diagnostics, the user's line."""
+    """The error of a failed stage, with the stage's name and, from MLIR's diagnostics, the user's line."""
     if isinstance(error, FlyError):
         error.message = f"stage {stage.index} {stage.passes[0]}: {error.message}"
         return error

@@ -1,4 +1,4 @@
-"""Arguments of `fx.Pointer` parameters: memory of which the kernel gets the address alone.
+"""Arguments of `fx.Pointer` parameters: memory that the kernel receives as an address only.
 
 A tensor is one, and `from_c_void_p(fx.Uint8, tensor.data_ptr())` is the memory at an address. An address alone says
 nothing of how far the memory goes, so the tensor is looked for in which it lies, among those that Python has; accesses
@@ -22,7 +22,7 @@ from flydsl.expr.operands import element_name
 
 @dataclass(frozen=True)
 class MemoryAt:
-    """The memory at an address, as a launcher takes it. memory: from the address on, a torch tensor of bytes."""
+    """The memory at an address, as a launcher takes it. memory: a torch tensor of bytes that begins at the address."""
 
     argument: PointerArgument
     memory: Any
@@ -57,7 +57,7 @@ _found: dict[int, weakref.ref[Any]] = {}
 
 
 def _memory_at(address: int) -> Any:
-    """The memory from an address on, as a tensor of bytes."""
+    """The memory that begins at an address, as a tensor of bytes."""
     import torch
 
     known = _found.get(address)
@@ -78,7 +78,7 @@ def _memory_at(address: int) -> Any:
 
 
 def _holds(tensor: Any, address: int) -> bool:
-    """Whether an address lies in a tensor's memory."""
+    """True if an address lies in a tensor's memory."""
     try:
         storage = tensor.untyped_storage()
         start = storage.data_ptr()

@@ -1,4 +1,4 @@
-"""What a program's own classes agree on with the compiler: inside a kernel `DslType`, outside `JitArgument`."""
+"""The protocols for a program's own classes: `DslType` inside a kernel, `JitArgument` outside."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @runtime_checkable
 class JitArgument(Protocol):
-    """An argument of a launcher: the types that it passes, and where the numbers lie that it passes."""
+    """An argument of a launcher: the types that it passes, and the addresses of the numbers that it passes."""
 
     def __get_ir_types__(self) -> list[ir.Type]: ...
 

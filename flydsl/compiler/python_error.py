@@ -1,4 +1,4 @@
-"""Errors that Python raises of itself while a kernel is traced, as errors with a place and a hint."""
+"""Errors that Python itself raises while a kernel is traced, as errors with a place and a hint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRACED: dict[type[Exception], Any] = {
 
 
 def as_trace_error(error: Exception, at: SourceLocation | None) -> Exception:
-    """A TraceError for what Python raises of itself; what a `raise` statement of the user's raises stays as it is."""
+    """A TraceError for an error that Python itself raises. An error from a `raise` statement of the user's is kept."""
     kind = _TRACED.get(type(error))
     if kind is None or at is None or error.__cause__ is not None or _is_raised(error.__traceback__):
         return error
@@ -36,7 +36,7 @@ def as_trace_error(error: Exception, at: SourceLocation | None) -> Exception:
 
 
 def _is_raised(traceback: TracebackType | None) -> bool:
-    """Whether the innermost frame has a `raise` statement there. An `__getattr__` has one for who asked."""
+    """True if the innermost frame has a `raise` statement there. One in an `__getattr__` does not count."""
     last = _innermost(traceback)
     if last is None or last.tb_frame.f_code.co_name == "__getattr__":
         return False
@@ -59,7 +59,7 @@ def _message(error: Exception) -> str:
 
 
 def _of_module(error: AttributeError) -> tuple[str, str]:
-    """The message and the hint of an attribute that is not there: a module of this package gives both in one."""
+    """The message and the hint of a missing attribute: a module of this package gives both in one."""
     message, _, hint = str(error).partition("; ")
     return message, hint
 

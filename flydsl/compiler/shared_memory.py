@@ -1,4 +1,4 @@
-"""What the kernels of a traced module use of the LDS: every storage is there, and all of it fits."""
+"""The LDS use of the kernels in a traced module: a check that every storage exists, and that all of it fits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BYTES = re.compile(r"<(\d+) ?x ?i8\b")
 
 
 def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -> None:
-    """Raise TraceError for storage that nobody made, LaunchError for a launch that needs more than a workgroup has.
+    """Raise TraceError for storage that was never made, LaunchError for a launch that needs more than a workgroup has.
 
     module_body: of the GPU module. launcher: the host function's entry block. Dynamic memory whose size is a runtime
     value is checked when it is launched.
@@ -36,7 +36,7 @@ def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -
 
 
 def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
-    """The storages that a kernel touches."""
+    """The storages that a kernel uses."""
     used = set()
     for block in function.regions[0].blocks:
         for op in _operations(block, *_USES):
@@ -72,7 +72,7 @@ def _size_bytes(storage: ir.OpView) -> int:
 
 
 def _dynamic_bytes(launch: ir.Operation) -> int:
-    """The launch's smem where it is known when compiling, else 0."""
+    """The launch's smem if it is known when compiling, else 0."""
     operand = launch.opview.dynamicSharedMemorySize
     if operand is None or isinstance(operand.owner, ir.Block) or operand.owner.name != "arith.constant":
         return 0

@@ -90,7 +90,7 @@ class Signature:
 
     @property
     def location_of_return(self) -> SourceLocation:
-        """Where the function returns a value, or where it stands."""
+        """The place of a `return` with a value; if there is none, that of the function."""
         before = None
         for instruction in dis.get_instructions(self._code):
             if instruction.opname == "RETURN_VALUE" and not (before and before.argrepr == "None"):
@@ -124,7 +124,7 @@ class Signature:
         )
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The arguments in parameter order, defaults filled in. Raises ArgumentError as a call would TypeError."""
+        """The arguments in parameter order, with defaults. Raises ArgumentError where a call would raise TypeError."""
         if len(args) > self._positional:
             places = "positional arguments" if self._positional < len(self.parameters) else "arguments"
             raise self._wrong(f"takes {self._positional} {places}, got {len(args)}")

@@ -1,4 +1,4 @@
-"""Every stage of the compiler, in order: the list to read, and the place to add a pass.
+"""Every stage of the compiler, in order. Passes are added here.
 
 Phase A lowers the fly dialect to ROCDL, phase B everything to the LLVM dialect, phase C makes machine code. Names and
 order are those of the architecture guide, section 3.2.
@@ -41,7 +41,7 @@ Step = str | ModuleType | Callable[[Compilation], None]
 
 @dataclass(frozen=True)
 class StageSpec:
-    """One stage: its name, its phase, what it is for, and the steps that make it up."""
+    """One stage: its name, its phase, its purpose, and its steps."""
 
     name: str
     phase: str
@@ -94,7 +94,7 @@ def _run_upstream(compilation: Compilation, passes: str) -> None:
 
 
 def _replace_contents(module: ir.Operation, source: ir.Module) -> None:
-    """Give a module the operations and attributes of another, which loses them."""
+    """Replace the operations and attributes of a module by those of another, which loses them."""
     body = module.regions[0].blocks[0]
     for op in list(body.operations):
         op.operation.erase()
@@ -179,7 +179,7 @@ def matching(specs: Sequence[StageSpec], key: int | str) -> list[int]:
 
 
 def number_of(specs: Sequence[StageSpec], key: int | str) -> int:
-    """The number of the one stage that is meant. Raises ArgumentError where there are several, or none."""
+    """The number of the one stage that is meant. Raises ArgumentError if several match, or none."""
     found = matching(specs, key)
     exact = [number for number in found if specs[number - 1].name == key]
     if len(found) > 1 and len(exact) != 1:

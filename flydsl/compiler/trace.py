@@ -54,7 +54,7 @@ class KernelRecord:
 
 @dataclass
 class CompilationContext:
-    """What is being traced.
+    """The state of a trace.
 
     gpu_module_body: the block of `gpu.module @kernels`, for what belongs beside the kernels.
     stream: the launcher's stream token, used where a launch names none.
@@ -78,7 +78,7 @@ class CompilationContext:
 
     @staticmethod
     def get_current() -> CompilationContext:
-        """The trace that is under way. Raises TraceError where there is none."""
+        """The current trace. Raises TraceError if there is none."""
         found = _current.get()
         if found is None:
             raise TraceError("nothing is being traced", hint="call this inside a @flyc.jit function")
@@ -90,7 +90,7 @@ class CompilationContext:
 
 
 def is_tracing() -> bool:
-    """Whether a launcher is being traced in this thread of execution."""
+    """True if a launcher is being traced in this thread of execution."""
     return _current.get() is not None
 
 
@@ -118,7 +118,7 @@ def trace(
     arch: Arch,
     hints: CompileHints = NO_HINTS,
 ) -> Traced:
-    """Trace a launcher for these arguments; values: as the user gave them, of which the compile-time ones count."""
+    """Trace a launcher for these arguments. values: as the user gave them; only the compile-time ones are used."""
     with lock, context(), ir.Location.unknown():
         module = _empty_module(arch)
         gpu_module = module.body.operations[0]
@@ -162,7 +162,7 @@ def _trace_launcher(
     arguments: Sequence[Argument],
     values: Sequence[Any],
 ) -> bool:
-    """Trace the launcher's body; whether its stream is an extra argument."""
+    """Trace the launcher's body. True if its stream is an extra argument."""
     extra_stream = STREAM not in arguments
     types = [t for argument in (*arguments, *([STREAM] if extra_stream else [])) for t in argument.ir_types()]
     block = new_function(
@@ -206,7 +206,7 @@ _ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func)|rocdl\.|llvm\.|memref\.")
 
 
 def _check_runs_on_host(block: ir.Block) -> None:
-    """Raise TraceError for a launcher that does what only a kernel can."""
+    """Raise TraceError for a launcher that does something that only a kernel can do."""
     for op in block.operations:
         spec = OPS_BY_MLIR_NAME.get(op.name)
         if spec.on_device_only if spec else _ON_DEVICE_ONLY.match(op.name):
@@ -228,7 +228,7 @@ def new_function(
     at: SourceLocation | None,
     attributes: dict[str, ir.Attribute],
 ) -> ir.Block:
-    """Create a function with an empty body; returns its entry block."""
+    """Create a function with an empty body and return its entry block."""
     location = mlir_location(at)
     described = {
         "sym_name": ir.StringAttr.get(name),

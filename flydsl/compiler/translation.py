@@ -20,7 +20,7 @@ _FOLLOWS = "LLVM Translation failed"  # after the message that says what is wron
 
 
 def to_llvm_ir(module: ir.Module) -> str:
-    """The text. Raises CompileError with MLIR's words and the user's line for what has no translation."""
+    """The LLVM IR. Raises CompileError, with MLIR's message and the user's line, if an operation has no translation."""
     diagnostics: list[ir.DiagnosticInfo] = []
 
     def keep(diagnostic: Any) -> bool:
@@ -41,7 +41,7 @@ def to_llvm_ir(module: ir.Module) -> str:
 
 
 def _translate(operation: ir.Operation) -> str | None:
-    """LLVM IR, None where there is none."""
+    """The LLVM IR, or None."""
     library = _library()
     capsule = operation._CAPIPtr
     context = library.LLVMContextCreate()

@@ -1,4 +1,4 @@
-"""Errors as the user meets them: at a line of theirs, in a traceback without the compiler's frames."""
+"""Errors as the user sees them: at a line of theirs, in a traceback without the compiler's frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HIDDEN = tuple(path + os.sep for path in (os.path.dirname(os.path.dirname(os.pa
 
 
 def user_facing(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark what the user calls: errors leave it with the traceback of the user's code, a FlyError with its place."""
+    """Decorate a function that the user calls: errors leave it with the user's traceback, a FlyError with its place."""
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -36,7 +36,7 @@ def user_facing(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardInterrupt:
-    """What leaves the package in place of an error: with the user's frames, and a FlyError with a place.
+    """The error that leaves the package instead of this one: with the user's frames, and a FlyError with a place.
 
     What Python raises of itself at a line of the user's becomes a TraceError that is an error of that kind, too.
     """
@@ -51,7 +51,7 @@ def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardI
 
 
 def user_frames(error: BaseException) -> TracebackType | None:
-    """The traceback of an error without frames of this package and of MLIR's bindings.
+    """The traceback of an error without the frames of this package and of MLIR's bindings.
 
     An error that is neither a FlyError nor raised by the user's code is a fault of this package, and keeps them all.
     Ctrl-C is nobody's fault.
@@ -73,13 +73,13 @@ def _steps(error: BaseException) -> Iterator[TracebackType]:
 
 
 def _place(error: BaseException) -> SourceLocation | None:
-    """The innermost line of the user's that an error passed."""
+    """The user's innermost line that an error passed through."""
     users = [step for step in _steps(error) if is_users(step.tb_frame) and not _is_hidden(step)]
     return location_of(users[-1].tb_frame.f_code, users[-1].tb_lasti, users[-1].tb_lineno) if users else None
 
 
 def _is_fault_of_package(error: BaseException) -> bool:
-    """Whether this package or MLIR raised it. An attribute that is not there is the fault of who asked for it."""
+    """True if this package or MLIR raised it. A missing attribute is the fault of the code that asked for it."""
     if isinstance(error, FlyError | KeyboardInterrupt):
         return False
     raised_in = [step for step in _steps(error) if step.tb_frame.f_code.co_name != "__getattr__"]

@@ -1,4 +1,4 @@
-"""When two Python values are the same to the compiler.
+"""Keys of Python values: equal if the values are the same to the compiler.
 
 Python's `==` is too wide for that: 1 == True == 1.0 and 0.0 == -0.0, and each of them traces other code.
 """
@@ -57,7 +57,7 @@ _SMALL_TENSOR = 1024
 
 
 def is_mutable_data(value: Any) -> bool:
-    """Whether a value holds numbers that can change in place: an array, a tensor, bytes."""
+    """True if a value holds numbers that can change in place: an array, a tensor, bytes."""
     if isinstance(value, bytearray | memoryview | array.array | deque):
         return True
     module = type(value).__module__.partition(".")[0]

@@ -1,4 +1,4 @@
-"""What the operations on copy and matrix instructions give on operand types, and which operands they take."""
+"""Result types of the operations on copy and matrix instructions, and checks of their operands."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) ->
 
 
 def _contiguous(layout: AnyLayout, values: int) -> bool:
-    """Whether the values of a layout lie side by side.
+    """True if the values of a layout lie side by side.
 
     A swizzle moves blocks of 2**base elements; values of an aligned part of one stay together.
     """
@@ -163,7 +163,7 @@ def _infer_calls(
 
 
 def _require_calls_like_first(calls: AnyLayout) -> None:
-    """Raise LayoutError where only the first call finds its values side by side: each must begin with a block."""
+    """Raise LayoutError if only the first call has its values side by side: each must begin with a block."""
     values = known_size(algebra.get(calls, 0))
     if not isinstance(calls, algebra.ComposedLayout) or values == 1:
         return
@@ -178,7 +178,7 @@ def _require_calls_like_first(calls: AnyLayout) -> None:
 
 @contextmanager
 def _part_of(whole: str) -> Iterator[None]:
-    """Let an error about one call say which operation the call is part of."""
+    """Add the operation to an error about one of its calls."""
     try:
         yield
     except LayoutError as error:
@@ -186,20 +186,20 @@ def _part_of(whole: str) -> Iterator[None]:
 
 
 def predicate_counts(atom: CopyAtomType, layout: AnyLayout) -> tuple[int, int]:
-    """How many predicates a copy takes: one for each call, or one for all calls of mode 0."""
+    """The numbers of predicates that a copy accepts: one for each call, or one for all calls of mode 0."""
     total, in_mode_0 = (known_size(part) * atom.value_bits // atom.op.bits for part in (layout, algebra.get(layout, 0)))
     return total, total // max(in_mode_0, 1)
 
 
 def known_size(layout: AnyLayout) -> int:
-    """The size of a layout of which inference has found that it is known when compiling."""
+    """The size of a layout, after inference has found that it is known when compiling."""
     size = algebra.size(layout)
     assert isinstance(size, int)
     return size
 
 
 def call_of(atom: CopyAtomType, layout: AnyLayout) -> AnyLayout:
-    """A layout as (values of one call of the atom, calls). Raises LayoutError where they do not come out even."""
+    """A layout as (values of one call of the atom, calls). Raises LayoutError if the calls do not divide it evenly."""
     return algebra.logical_divide(layout, atom.op.bits // atom.value_bits)
 
 
@@ -320,7 +320,7 @@ TRAVERSAL_ORDERS = tuple(
 
 
 def gemm_modes(layout: AnyLayout) -> AnyLayout:
-    """A fragment's layout with its three modes, those that are missing of extent 1."""
+    """A fragment's layout with its three modes; missing modes have extent 1."""
     if isinstance(layout, algebra.Layout) and not isinstance(layout.shape, tuple):
         layout = algebra.make_layout((layout.shape,), (layout.stride,))
     while algebra.rank(layout) < 3:
@@ -329,7 +329,7 @@ def gemm_modes(layout: AnyLayout) -> AnyLayout:
 
 
 def gemm_extents(layouts: Sequence[AnyLayout], shown: Sequence[str]) -> tuple[int, int, int]:
-    """The numbers of calls along M, N and K. Raises LayoutError where D, A, B and C disagree about them."""
+    """The numbers of calls along M, N and K. Raises LayoutError if D, A, B and C disagree about them."""
     if any(algebra.rank(layout) > 3 for layout in layouts):
         raise LayoutError(f"{_gemm_text(shown)}: a fragment has 3 modes")
     if not all(is_static(algebra.get_shape(layout)) for layout in layouts):
@@ -356,7 +356,7 @@ def infer_mma_atom_call_ssa(types: Sequence[Any], attributes: Attributes) -> lis
 
 @cache
 def mma_value_type(op: MmaOp, operand: str) -> ir.Type:
-    """What a thread holds of an operand: a vector, or a scalar where it is one value."""
+    """The type of the values of an operand in a thread: a vector, or a scalar for one value."""
     values = algebra.size(algebra.get(op.layout_tv(operand), 1))
     element = element_type(op.element_of(operand))
     return element if values == 1 else ir.VectorType.get([values], element)
@@ -366,7 +366,7 @@ def mma_value_type(op: MmaOp, operand: str) -> ir.Type:
 
 
 def check_make_copy_atom(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
-    """The attribute repeats the width that the type states."""
+    """Check that the attribute repeats the width that the type states."""
     (result,) = results
     if attributes.get("valBits") != result.value_bits:
         raise LayoutError(f"make_copy_atom of {result} with valBits = {attributes.get('valBits')}")

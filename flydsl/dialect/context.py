@@ -20,13 +20,13 @@ _definitions: list[Callable[[], str]] = []
 
 
 def define(irdl_text: Callable[[], str]) -> None:
-    """Register a dialect in the context, which is not made yet, by the function that gives its text in IRDL."""
+    """Register a dialect, by the function that returns its text in IRDL. Must be called before the context is made."""
     _definitions.append(irdl_text)
 
 
 @cache
 def context() -> ir.Context:
-    """The context; made at the first call."""
+    """The context, made at the first call."""
     # Where the bindings find the module `fly`. Mypy would take their own module for the whole of `mlir`.
     importlib.import_module("mlir._mlir_libs._mlir").globals.append_dialect_search_prefix("flydsl.dialect")
     ctx = ir.Context()

@@ -8,14 +8,14 @@ from flydsl.dialect.types import TYPES
 
 
 def irdl_text() -> str:
-    """The dialect's definition. Operand and result types are checked by `ops.infer`, which can say what is wrong."""
+    """The dialect's definition. `ops.infer` checks operand and result types, because its errors say what is wrong."""
     types = [f"irdl.type @{name} {{ %any = irdl.any irdl.parameters(value: %any) }}" for name in TYPES]
     operations = [_irdl_operation(spec.mlir_name(arity), arity) for spec in OPS.values() for arity in spec.arities]
     return "irdl.dialect @fly {\n" + "\n".join(types + operations) + "\n}"
 
 
 def _irdl_operation(name: str, arity: int) -> str:
-    """An operation with `arity` operands. Each has a constraint of its own: IRDL unifies what one constraint meets."""
+    """An operation with `arity` operands. Each has its own constraint: IRDL unifies the types that share one."""
     constraints = "".join(f"%{i} = irdl.any " for i in range(arity))
     operands = f"irdl.operands({', '.join(f'operand{i}: %{i}' for i in range(arity))})" if arity else ""
     return f"irdl.operation @{name} {{ {constraints}%r = irdl.any {operands} irdl.results(results: variadic %r) }}"

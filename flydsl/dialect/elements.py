@@ -38,7 +38,7 @@ ARITHMETIC_FLOATS = ("f64", "f32", "f16", "bf16")
 
 @dataclass(frozen=True)
 class NarrowFloat:
-    """What a float of at most 8 bits can hold: the OCP formats and AMD's FNUZ ones.
+    """The range of a float of at most 8 bits: the OCP formats and AMD's FNUZ ones.
 
     smallest, largest: the finite values lie between them. infinity, nan: whether the format has them.
     """
@@ -49,7 +49,7 @@ class NarrowFloat:
     nan: bool = True
 
     def holds(self, value: float) -> bool:
-        """Whether the format has a number near `value`: MLIR aborts, or makes a NaN, where it has none."""
+        """True if the format has a number near `value`. If not, MLIR aborts or makes a NaN."""
         if math.isnan(value):
             return self.nan
         if math.isinf(value):
@@ -89,7 +89,7 @@ def element_bits(name: str) -> int:
 
 
 def value_name(name: str) -> str:
-    """The name of an element as a value: without its sign.
+    """The name of an element type as a value: without its sign.
 
     >>> value_name("ui8"), value_name("i8"), value_name("f32")
     ('i8', 'i8', 'f32')
@@ -107,7 +107,7 @@ def memory_bits(name: str) -> int:
 
 
 def is_float(name: str) -> bool:
-    """Whether an element type is a floating point type."""
+    """True if an element type is a floating point type."""
     return name in FLOAT_BITS
 
 

@@ -1,4 +1,4 @@
-"""What operations give on operand types, and which operands they take.
+"""Result types of operations, and checks of their operands.
 
 Types are fly types where they are fly's, MLIR types otherwise. Everything here raises LayoutError for operands that do
 not fit, so that nothing else has to check them again.
@@ -56,7 +56,7 @@ def mode_arguments(attributes: Attributes) -> list[Any]:
 
 
 def algebra_value(fly: Any) -> Any:
-    """What the algebra computes with for an operand of this type."""
+    """The value of the layout algebra for an operand of this type."""
     if isinstance(fly, LayoutType | ComposedLayoutType | MemRefType):
         return fly.layout
     if isinstance(fly, SwizzleType):
@@ -82,7 +82,7 @@ def algebra_type(value: Any, like: Any = None) -> FlyType:
 
 
 def infer_algebra(function: Callable[..., Any], keeps_tensor: bool) -> Infer:
-    """Inference by calling a function of `flydsl.layout`. keeps_tensor: of a tensor it makes a tensor."""
+    """Infer types by calling a function of `flydsl.layout`. keeps_tensor: it makes a tensor from a tensor."""
 
     def infer(types: Sequence[Any], attributes: Attributes) -> list[Any]:
         arguments = [*map(algebra_value, types), *mode_arguments(attributes)]
@@ -99,7 +99,7 @@ _signature = cache(inspect.signature)
 
 
 def infer_slice(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """What is left of a layout, tuple or tensor when a coordinate fixes some modes."""
+    """The part of a layout, tuple or tensor that remains when a coordinate fixes some modes."""
     source, coordinate = types
     return [algebra_type(algebra.slice(algebra_value(source), algebra_value(coordinate)), source)]
 
@@ -124,7 +124,7 @@ def leaf_type(leaf: Any) -> ir.Type:
 
 
 def single_leaf(value: Any) -> Any:
-    """What parentheses around one thing hold: `((5))` is 5."""
+    """A value without the parentheses around a single leaf: `((5))` is 5."""
     while isinstance(value, tuple) and len(value) == 1:
         value = value[0]
     return value
@@ -200,7 +200,7 @@ def _require_room(kind: MemRefType | PointerType, elements: int) -> None:
 
 
 def register_elements(memref: MemRefType) -> int:
-    """How many elements a register tensor holds. Raises LayoutError where that is not known when compiling."""
+    """The number of elements in a register tensor. Raises LayoutError if it is not known when compiling."""
     size = algebra.size(memref.layout)
     if not isinstance(size, int) or not is_static(memref.layout):
         raise LayoutError(
@@ -211,7 +211,7 @@ def register_elements(memref: MemRefType) -> int:
 
 @cache
 def _fills_memory(layout: AnyLayout, size: int) -> bool:
-    """Whether a static layout reaches every index from 0 to its size once, so that a vector can stand for it."""
+    """True if a static layout reaches every index from 0 to its size once, so that a vector can represent it."""
     return {layout(i) for i in range(size)} == set(range(size))
 
 
@@ -232,7 +232,7 @@ def infer_load(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 
 def _check_bounds(coordinate: Any, shape: Any, memref: MemRefType) -> None:
-    """Raise LayoutError where a coordinate that is known lies outside of an extent that is known."""
+    """Raise LayoutError if a known coordinate is outside a known extent."""
     if isinstance(coordinate, tuple) and isinstance(shape, tuple):
         for part, extent in zip(coordinate, shape, strict=True):
             _check_bounds(part, extent, memref)
@@ -287,7 +287,7 @@ def infer_ptr_store(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 
 def require_same(name: str, given: Any, wanted: Any) -> None:
-    """Raise LayoutError unless an operand or result is of the type that belongs there."""
+    """Raise LayoutError unless an operand or result has the expected type."""
     if given != wanted:
         raise LayoutError(f"{name} of {given} where {wanted} belongs")
 
@@ -324,7 +324,7 @@ def check_make_ptr(types: Sequence[Any], results: Sequence[Any], attributes: Att
 
 
 def allocated_elements(attributes: Attributes) -> int:
-    """How many elements `make_ptr` allocates: `{dictAttrs = {allocSize = 4 : i64}}`."""
+    """The number of elements that `make_ptr` allocates: `{dictAttrs = {allocSize = 4 : i64}}`."""
     given = attributes.get("dictAttrs")
     names = ("allocSize", "allocaSize")  # the latter in later versions of FlyDSL
     size = next((given[name] for name in names if name in given), None) if isinstance(given, ir.DictAttr) else None
@@ -348,7 +348,7 @@ def infer_elem_less(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 
 def compared_parts(left: Any, right: Any) -> list[tuple[Any, Any]]:
-    """The leaves of two tuples in pairs. Raises LayoutError where the tuples are not of one form."""
+    """The leaves of two tuples in pairs. Raises LayoutError if the tuples do not have the same form."""
     left, right = single_leaf(left), single_leaf(right)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         return [pair for parts in zip(left, right, strict=True) for pair in compared_parts(*parts)]

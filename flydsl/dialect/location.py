@@ -54,7 +54,7 @@ def user_frame() -> FrameType | None:
 
 
 def is_users(frame: FrameType) -> bool:
-    """Whether a frame is of code outside this package, and not of what Python makes itself, such as a dataclass."""
+    """True if a frame is of code outside this package, except code that Python generates, such as a dataclass's."""
     code = frame.f_code
     return not code.co_filename.startswith(_NOT_THE_USERS) and (code.co_filename, code.co_name) != _MADE
 

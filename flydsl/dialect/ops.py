@@ -42,7 +42,7 @@ Kind = type[FlyType] | tuple[type[FlyType], ...] | None
 
 
 class Effect(Enum):
-    """What an operation does to memory. WRITE: it is there for that, whether it has a result or not."""
+    """The memory effect of an operation. WRITE: writing memory is its purpose, whether it has a result or not."""
 
     NONE = "none"
     READ = "read"
@@ -79,11 +79,11 @@ class OpSpec:
 
     @property
     def on_device_only(self) -> bool:
-        """Whether a launcher cannot do it, which has no access to the device's memory."""
+        """True if a launcher cannot do it, because a launcher cannot access the device's memory."""
         return self.effect is not Effect.NONE and not self.on_host
 
     def mlir_name(self, arity: int) -> str:
-        """The name inside MLIR, where IRDL allows no dots, and no variadic operands of different types.
+        """The name inside MLIR. IRDL does not allow dots, or variadic operands of different types.
 
         `memref.load_vec` is `memref_load_vec`; `make_int_tuple` on two operands is `make_int_tuple_2`.
         """

@@ -1,4 +1,4 @@
-"""FlyDSL's spellings of what the dialect has in another form, on the way in and out of text.
+"""FlyDSL's spellings of operations that the dialect has in another form, for reading and printing text.
 
 | written | held as |
 |---|---|
@@ -38,7 +38,7 @@ _WIDTHS = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*,\s*")
 
 
 def read_operation(name: str, operands: str) -> tuple[str, str, str]:
-    """An operation's name, its operands in parentheses, and the attributes that were written among them.
+    """An operation's name, its operands in parentheses, and the attributes written among them.
 
     >>> read_operation("atom.set_value", '(%a, "soffset", %v)')
     ('atom.set_value', '(%a, %v)', 'field = "soffset"')
@@ -89,7 +89,7 @@ def print_operations(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def canonical_body(mnemonic: str, body: str) -> str:
-    """The text between a type's angle brackets as the dialect prints it; as it is where it cannot be read.
+    """The text between a type's angle brackets as the dialect prints it; unchanged if it cannot be read.
 
     >>> canonical_body("layout", "(4, 8) : (1, 4)")
     '(4,8):(1,4)'

@@ -1,4 +1,4 @@
-"""Result types that text states and the dialect would have inferred with more in them.
+"""Result types that the text states, where inference would give a type with more detail.
 
 FlyDSL infers less in some places: `int_tuple_mod` of known numbers is `(?,?)` there, a pointer that has moved has lost
 its alignment. And it has other parentheses around single modes, and other strides of modes of size 1. Such a type is
@@ -28,7 +28,7 @@ from flydsl.errors import LayoutError
 
 
 def admits(stated: ir.Type, inferred: ir.Type) -> bool:
-    """Whether a value of the inferred type may be stated to be of the other one."""
+    """True if the text may state this type for a value of the inferred type."""
     if stated == inferred:
         return True
     kind, better = fly_type(stated), fly_type(inferred)
@@ -64,7 +64,7 @@ def _same_layout(stated: AnyLayout, inferred: AnyLayout) -> bool:
 
 
 def _same_function(stated: algebra.Layout, inferred: algebra.Layout) -> bool:
-    """Whether two layouts give the same index for each coordinate that is one number."""
+    """True if two layouts give the same index for each coordinate that is one number."""
     try:
         merged = [algebra.coalesce(layout) for layout in (stated, inferred)]
     except LayoutError:
@@ -74,7 +74,7 @@ def _same_function(stated: algebra.Layout, inferred: algebra.Layout) -> bool:
 
 
 def as_stated(value: Any, stated: Any) -> Any:
-    """A layout or int tuple with the parentheses that its stated type has, which `admits` has found to fit.
+    """A layout or int tuple with the parentheses of its stated type, which `admits` has accepted.
 
     value: perhaps with SSA leaves. stated: as the type says it, with `?`.
     """
@@ -92,14 +92,14 @@ def as_stated(value: Any, stated: Any) -> Any:
 
 
 def _without_unit_modes(shape: Any, stride: Any) -> Any:
-    """Strides with 0 where there is only one coordinate."""
+    """Strides with 0 in modes that have only one coordinate."""
     if isinstance(shape, tuple):
         return tuple(map(_without_unit_modes, shape, stride))
     return 0 if shape == 1 else stride
 
 
 def _less_known(stated: Any, inferred: Any) -> bool:
-    """Whether a tuple has what another one has, or `?` for it; parentheses around one thing do not count."""
+    """True if a tuple equals another one, or has `?` where it differs. Parentheses around one element do not count."""
     stated, inferred = single_leaf(stated), single_leaf(inferred)
     if isinstance(stated, tuple) or isinstance(inferred, tuple):
         both = isinstance(stated, tuple) and isinstance(inferred, tuple) and len(stated) == len(inferred)

@@ -55,7 +55,7 @@ class FlyType(ABC):
     @classmethod
     @abstractmethod
     def parse_body(cls, body: str) -> FlyType:
-        """Read that text. Raises CompileError where it is malformed."""
+        """Read the text between the angle brackets. Raises CompileError if it is malformed."""
 
     def __str__(self) -> str:
         return f"!fly.{self.mnemonic}<{self.body}>"
@@ -203,7 +203,7 @@ class PointerType(FlyType):
         return self.alignment or max(self.element_bits // 8, 1)
 
     def aligned(self, alignment: int) -> PointerType:
-        """The same pointer with another alignment, which is left out where it is that of an element."""
+        """The same pointer with another alignment, which is left out if it is that of an element."""
         plain = PointerType(self.element, self.space)
         return plain if alignment == plain.known_alignment else replace(plain, alignment=alignment)
 
@@ -425,7 +425,7 @@ def fly_type(mlir_type: ir.Type) -> Any:
 
 
 def parse_type(text: str) -> FlyType:
-    """Read a fly type, with or without quotes around its parameter. Raises CompileError where it is malformed.
+    """Read a fly type, with or without quotes around its parameter. Raises CompileError if it is malformed.
 
     >>> parse_type("!fly.layout<64:1>")
     LayoutType(layout=64:1)
@@ -452,7 +452,7 @@ def dynamic_leaves(value: Any) -> list[algebra.Dynamic]:
 
 
 def with_leaves(value: Any, leaves: list[Any]) -> Any:
-    """An int tuple with other leaves in place of its dynamic ones, which are as many.
+    """An int tuple with other leaves in place of its dynamic ones, which must be as many.
 
     >>> print(with_leaves(algebra.parse("(?,4)"), [7]))
     (7, 4)
@@ -479,5 +479,5 @@ def erase_values(value: Any) -> Any:
 
 
 def is_static(value: Any) -> bool:
-    """Whether an int tuple, layout or tile leaves nothing to run time."""
+    """True if an int tuple, layout or tile has no dynamic leaves."""
     return not dynamic_leaves(value)

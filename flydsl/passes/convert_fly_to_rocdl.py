@@ -85,7 +85,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
 
 
 def _is_higher(module: ir.Operation) -> bool:
-    """Whether there are tensors at the edges of functions, or operations that an earlier pass lowers."""
+    """True if functions still take tensors, or there are operations that an earlier pass must lower."""
     arguments = (argument for function in functions(module) for argument in entry_block(function).arguments)
     kinds = (fly_type(argument.type) for argument in arguments)
     if any(kind is not None and not isinstance(kind, PointerType) for kind in kinds):
@@ -94,7 +94,7 @@ def _is_higher(module: ir.Operation) -> bool:
 
 
 def _convert_results(function: ir.Operation) -> None:
-    """Pointers that a function returns."""
+    """Convert the pointers that a function returns."""
     old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     kinds = [fly_type(result) for result in old.results]
     results = [
@@ -105,7 +105,7 @@ def _convert_results(function: ir.Operation) -> None:
 
 
 def _require_no_fly_types(module: ir.Operation) -> None:
-    """Raise CompileError where a value of a fly type is left, such as a tensor that a loop carries."""
+    """Raise CompileError if a value of a fly type is left, such as a tensor that a loop carries."""
     for op in operations(module):
         arguments = (argument for region in op.regions for block in region.blocks for argument in block.arguments)
         for value in (*op.results, *arguments):
@@ -127,7 +127,7 @@ def llvm_pointer(space: int) -> ir.Type:
 
 
 def _convert_pointers_of(op: ir.Operation) -> None:
-    """Pointers that a loop or branch takes in or gives back."""
+    """Convert the pointers that a loop or branch takes or gives back."""
     arguments = (argument for region in op.regions for block in region.blocks for argument in block.arguments)
     for value in (*op.results, *arguments):
         kind = fly_type(value.type)
@@ -156,7 +156,7 @@ def _convert_body(function: ir.Operation) -> None:
 
 
 def _erase(op: ir.Operation) -> None:
-    """Remove a converted operation. MLIR ends the process where one that is still used is erased."""
+    """Remove a converted operation. MLIR ends the process if an operation that is still used is erased."""
     for result in op.results:
         user = next(iter(result.uses), None)
         if user is not None:
@@ -168,7 +168,7 @@ def _erase(op: ir.Operation) -> None:
 
 
 def _note_alignment(op: ir.Operation) -> None:
-    """Put what a pointer's type says about the address on the operation that uses it, before the type is gone."""
+    """Put the alignment that a pointer's type states on the operation that uses it, before the type is gone."""
     operation = fly_name(op)
     if operation == "ptr.load":
         pointer = op.operands[0]
@@ -195,7 +195,7 @@ def _convert(op: ir.Operation, operation: str) -> None:
 
 
 def _nothing(op: ir.Operation) -> None:
-    """Static values and atoms have no counterpart in the program; a view is read through its pointer."""
+    """Create nothing. Static values and atoms have no counterpart; a view is read through its pointer."""
 
 
 def _make_ptr(op: ir.Operation) -> None:
@@ -319,7 +319,7 @@ def _replace(op: ir.Operation, value: ir.Value) -> None:
 
 
 def _load(op: ir.Operation, pointer: ir.Value) -> ir.Value:
-    """What a load, with its result type and alignment, reads at a pointer."""
+    """The value that a load, with its result type and alignment, reads at a pointer."""
     storage = storage_type(op.result.type)
     value = create("llvm.load", [pointer], [storage], op.location, {"alignment": op.attributes["alignment"]}).result
     return convert_storage(value, op.result.type, op.location)

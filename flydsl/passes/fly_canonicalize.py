@@ -39,7 +39,7 @@ def _visit(block: ir.Block, known: dict[Any, ir.Operation]) -> None:
 
 
 def _fold(op: ir.Operation) -> bool:
-    """Replace an operation by what it is known to give. True if the operation is gone."""
+    """Replace an operation by its known result. True if the operation is gone."""
     operation = fly_name(op)
     if operation == "make_int_tuple" and "role" in op.attributes:
         del op.attributes["role"]  # a shape, stride or coordinate is an int tuple like others

@@ -51,7 +51,7 @@ def _mma(op: ir.Operation) -> None:
 
 
 def _copy(op: ir.Operation) -> None:
-    """The copy; with a predicate, which FlyDSL's fly-layout-lowering leaves as an operand, under it."""
+    """Create the copy. A predicate, which FlyDSL's fly-layout-lowering leaves as an operand, becomes an `scf.if`."""
     atom, source, target, *predicates = op.operands
     if not predicates:
         _copy_always(op, atom, source, target)

@@ -48,7 +48,7 @@ class _Swizzle:
 
 
 def _swizzle(op: ir.Operation) -> _Swizzle | None:
-    """The swizzle that an operation completes, if it does."""
+    """The swizzle that an operation completes, or None."""
     if op.name != "arith.xori":
         return None
     for index, moved in (op.operands, reversed(list(op.operands))):
@@ -97,7 +97,7 @@ def _plus(value: ir.Value, number: int, at: ir.Location) -> ir.Value:
 
 
 def _split(value: ir.Value) -> tuple[ir.Value, int]:
-    """A sum as what is known at run time only, and the constants that are added to it."""
+    """The two parts of a sum: the part known at run time only, and the constants added to it."""
     op, added = defining_op(value), 0
     while op is not None and op.name == "arith.addi":
         for here, there in ((0, 1), (1, 0)):

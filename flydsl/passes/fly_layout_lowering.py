@@ -89,7 +89,7 @@ class _Tensor:
 
 
 class _Lowering:
-    """The lowering of one function: what each fly value stands for."""
+    """The lowering of one function. It maps each fly value to its meaning."""
 
     def __init__(self) -> None:
         # ir.Value -> Layout, int tuple or Tile with SSA leaves, or _Tensor.
@@ -107,7 +107,7 @@ class _Lowering:
                 _LOWERINGS[operation](self, op)
 
     def of(self, value: ir.Value) -> Any:
-        """What a fly value stands for; a static type says it all."""
+        """The meaning of a fly value. A static type states it in full."""
         found = self.meaning.get(value)
         if found is None:
             kind = fly_type(value.type)
@@ -151,7 +151,7 @@ class _Lowering:
     # --- values for others --------------------------------------------------------------------------------------------
 
     def _give_back(self, op: ir.Operation) -> None:
-        """Build the result again where an operation of another dialect, such as a function's return, takes it."""
+        """Build the result again if an operation of another dialect, such as a function's return, uses it."""
         users = [use for use in op.result.uses if not fly_name(use.owner.operation)]
         if users:
             value = self._built(self.meaning[op.result], fly_type(op.result.type))
@@ -214,7 +214,7 @@ class _Lowering:
         op.erase()
 
     def compare(self, op: ir.Operation) -> None:
-        """elem_less and equal: what is known is compared here, the rest by arith.cmpi."""
+        """Lower elem_less and equal: known leaves are compared here, the others by arith.cmpi."""
         is_less = fly_name(op) == "elem_less"
         holds, unknown = True, list[ir.Value]()
         for left, right in compared_parts(*map(self.of, op.operands)):
@@ -314,7 +314,7 @@ class _Lowering:
         op.erase()
 
     def copy(self, op: ir.Operation) -> None:
-        """One copy_atom_call for each call that the tensors take, where there are predicates each in an scf.if."""
+        """Create one copy_atom_call for each call that the tensors take, inside an scf.if if it has a predicate."""
         atom, source, target, *predicates = op.operands
         tensors = [self.of(source), self.of(target)]
         kind = fly_type(atom.type)
@@ -327,7 +327,7 @@ class _Lowering:
         op.erase()
 
     def copy_atom_call(self, op: ir.Operation) -> None:
-        """Each tensor becomes a view of what one call moves; its layout is no longer of interest to anyone."""
+        """Lower a copy call: each tensor becomes a view of what one call moves. Its own layout is dropped."""
         atom, source, target, *predicates = op.operands
         with self._guard(predicates, 0, 1):
             create_fly("copy_atom_call", [atom, self._view(self.of(source)), self._view(self.of(target))], op.location)
@@ -340,7 +340,7 @@ class _Lowering:
 
     @contextmanager
     def _guard(self, predicates: list[ir.Value], i: int, count: int) -> Iterator[None]:
-        """Put what is created under the predicate of call `i` of `count`, if there is one."""
+        """Put the operations created in the block under the predicate of call `i` of `count`, if any."""
         if not predicates:
             yield
             return
@@ -355,7 +355,7 @@ class _Lowering:
             ir.Operation.create("scf.yield", loc=at)
 
     def _call_view(self, tensor: _Tensor, layout: AnyLayout, coordinate: tuple[int | None, ...]) -> ir.Value:
-        """What one call takes of a tensor whose layout is given by calls."""
+        """The view of the elements that one call moves. layout: of the tensor, by calls."""
         part, offset = algebra.slice_and_offset(coordinate, layout)
         return self._view(_Tensor(tensor.kind, tensor.pointer, tensor.offset + offset, part))
 
@@ -369,7 +369,7 @@ class _Lowering:
         return self._address(parts, 0)
 
     def _address(self, tensor: _Tensor, index: Any) -> ir.Value:
-        """The pointer to an element: `fly.add_offset` on the tensor's pointer, unless there is nothing to add."""
+        """The pointer to an element: `fly.add_offset` on the tensor's pointer, or the pointer itself for offset 0."""
         offset = tensor.offset + index
         if isinstance(offset, int) and offset == 0:
             return tensor.pointer
@@ -394,7 +394,7 @@ def _both(left: ir.Value, right: ir.Value) -> ir.Value:
 
 
 def _leaves_of_dynamic(value: Any, stated: Any) -> list[tuple[Any, algebra.Dynamic]]:
-    """The leaves of an int tuple that its type does not state, each with what the type has there."""
+    """The leaves of an int tuple that are dynamic in its type, each with the symbol in the type."""
     if isinstance(stated, tuple):
         return [pair for parts in zip(value, stated, strict=True) for pair in _leaves_of_dynamic(*parts)]
     return [(value, stated)] if isinstance(stated, algebra.Dynamic) else []
@@ -416,7 +416,7 @@ def _known(size: int | algebra.Dynamic) -> int:
 
 
 def _one_call(layout: AnyLayout) -> algebra.Layout:
-    """The layout of what an atom moves: its values side by side."""
+    """The layout of the values that an atom moves, side by side."""
     return algebra.make_layout(algebra.size(layout), 1)
 
 

@@ -90,7 +90,7 @@ def _is_register_tensor(op: ir.Operation) -> bool:
 
 
 def _accesses(op: ir.Operation, function: ir.Operation) -> list[_Access]:
-    """Every access of a register tensor; none where one is out of this pass's reach."""
+    """Every access of a register tensor; none if one of them is out of this pass's reach."""
     found: list[_Access] = []
     pending: list[tuple[ir.Value, int]] = [(op.result, 0)]
     while pending:
@@ -109,7 +109,7 @@ def _accesses(op: ir.Operation, function: ir.Operation) -> list[_Access]:
 
 
 def _reachable(op: ir.Operation, function: ir.Operation) -> bool:
-    """Whether only structured control flow stands between the function and an operation."""
+    """True if only structured control flow is between the function and an operation."""
     parent = op.parent.operation
     while parent != function:
         if parent.name not in _CARRIES:
@@ -127,7 +127,7 @@ def _check_bounds(access: _Access, size: int) -> None:
 
 
 def _is_address(user: ir.Operation, use: ir.OpOperand) -> bool:
-    """Whether the pointer is what the operation accesses, not the value that it stores."""
+    """True if the operation accesses the pointer, and does not store it as a value."""
     return bool(use.operand_number == len(user.operands) - 1)
 
 
@@ -157,7 +157,7 @@ def _divided(op: ir.Operation, accesses: list[_Access]) -> Iterator[tuple[ir.Ope
 
 @dataclass(frozen=True)
 class _Step:
-    """What there is to do at one operation: an access to some pieces, or control flow with steps inside.
+    """The work at one operation: an access to some pieces, or control flow with steps inside.
 
     stored: the pieces that the step, or a step inside of it, stores; without those of tensors that are made inside.
     """
@@ -187,7 +187,7 @@ def _plan(block: ir.Block, pieces_of: dict[ir.Operation, tuple[int, list[_Piece]
 
 
 def _check_written(steps: list[_Step], written: set[_Piece], ever: set[_Piece]) -> None:
-    """CompileError for a load of which nothing can have been written; both sets grow by what the steps store.
+    """Raise CompileError for a load of elements that nothing can have written. Both sets grow by what the steps store.
 
     written: pieces that a path to here may have stored; in the body of a loop, to its first round. ever: those that an
     earlier round of a loop around may have stored, too. What is executed in some rounds only, need not be so in the
@@ -207,7 +207,7 @@ def _check_written(steps: list[_Step], written: set[_Piece], ever: set[_Piece]) 
 
 
 def _check_stored(op: ir.Operation) -> None:
-    """CompileError for a register tensor that stays memory and is loaded, where nothing stores to it."""
+    """Raise CompileError for a register tensor that stays in memory and is loaded, if nothing stores to it."""
     pending, load = [op.result], None
     while pending:
         for use in pending.pop().uses:
@@ -231,7 +231,7 @@ def _never_written(load: ir.Operation) -> CompileError:
 
 
 def _promote(steps: list[_Step], state: _State) -> None:
-    """Carry out the steps of a block; `state` becomes that at its end."""
+    """Carry out the steps of a block. `state` becomes the state at its end."""
     for step in steps:
         if step.inside is None:
             _promote_access(step, state)
@@ -269,7 +269,7 @@ def _promote_inside(step: _Step, inside: tuple[list[_Step], ...], state: _State)
 
 
 def _widened(op: ir.Operation, carried: list[_Piece], state: _State) -> ir.Operation:
-    """A loop or branch again, with further results, and operands where it is a loop, for the carried pieces."""
+    """A loop or branch with further results for the carried pieces, and for a loop with further operands."""
     at, branches = op.location, op.name == "scf.if"
     with ir.InsertionPoint(op):
         started = [] if branches else [_now(piece, state, at) for piece in carried]
@@ -303,7 +303,7 @@ def _last(block: ir.Block) -> ir.Operation:
 
 
 def _pass_on(block: ir.Block, values: list[ir.Value]) -> None:
-    """Let the block's terminator pass on further values."""
+    """Add further values to the operands of the block's terminator."""
     if not values:
         return
     old = _last(block)
@@ -314,7 +314,7 @@ def _pass_on(block: ir.Block, values: list[ir.Value]) -> None:
 
 
 def _now(piece: _Piece, state: _State, at: ir.Location, before: ir.Operation | None = None) -> ir.Value:
-    """The value of a piece; zeros where nobody wrote it."""
+    """The current value of a piece; zeros if nothing wrote it."""
     if piece in state:
         return state[piece]
     with ir.InsertionPoint(before) if before is not None else ir.InsertionPoint.current:
@@ -333,7 +333,7 @@ def _is_whole(element: ir.Type) -> bool:
 
 
 def _part(value: ir.Value, offset: int, piece: _Piece, at: ir.Location) -> ir.Value:
-    """What a stored value puts into a piece."""
+    """The part of a stored value that belongs to a piece."""
     if value.type == piece.type:
         return value
     if not isinstance(value.type, ir.VectorType):

@@ -55,7 +55,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
 
 
 def packed_type(kind: FlyType) -> ir.Type | None:
-    """The struct of a type's dynamic leaves, or None where it has none."""
+    """The struct of a type's dynamic leaves, or None if it has none."""
     text = _packed_text(kind)
     return _parse_type(f"!llvm.{text}") if text else None
 
@@ -142,7 +142,7 @@ def _rebuild(kind: FlyType, values: list[ir.Value], at: ir.Location) -> ir.Value
 
 
 def _from_type(kind: FlyType, at: ir.Location) -> ir.Value:
-    """The value of a type that says it in full."""
+    """The value of a type that states it in full."""
     if isinstance(kind, CopyAtomType):
         attributes = {"valBits": kind.value_bits}
         return create_fly("make_copy_atom", [], at, results=[kind], attributes=attributes).result
@@ -178,7 +178,7 @@ _CONTROL_FLOW = ("scf.for", "scf.if", "scf.while")
 
 
 def _rewrite_control_flow(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> None:
-    """Make an `scf` operation whose operands, arguments and results are plain, with the same regions."""
+    """Rebuild an `scf` operation with plain operands, arguments and results, and the same regions."""
     edges = [
         *op.operands,
         *op.results,
@@ -224,7 +224,7 @@ def _rewrite_block(block: ir.Block, parts: dict[ir.Value, list[ir.Value]]) -> No
 def _joined(
     value: ir.Value, plain: Iterator[ir.Value], parts: dict[ir.Value, list[ir.Value]], at: ir.Location
 ) -> ir.Value:
-    """What takes the place of a value, made from as many plain ones as it has parts."""
+    """The replacement of a value, made from its plain parts."""
     kind = _split_type(value.type)
     if kind is None:
         return next(plain)

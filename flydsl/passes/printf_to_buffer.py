@@ -57,7 +57,7 @@ def _find(op: ir.Operation, wanted: str) -> list[ir.Operation]:
 
 
 def _add_parameter(function: ir.Operation) -> ir.Value:
-    """One more parameter of a function, an i64."""
+    """Add one parameter, an i64, to a function."""
     i64 = ir.IntegerType.get_signless(64)
     kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     block = function.regions[0].blocks[0]
@@ -122,7 +122,7 @@ class _Record:
         self.buffer = self._op("llvm.inttoptr", [address], self.pointer)
 
     def write(self, number: int) -> None:
-        """Reserve room, and store the record where there is some; else count it as missing."""
+        """Reserve room and store the record. If there is no room, count it as missing."""
         values = list(self.printf.operands)
         words = RECORD_WORDS + sum(value.type.width // (8 * _WORD_BYTES) for value in values)
         start = self._atomic_add(0, words)
@@ -163,7 +163,7 @@ class _Record:
         return packed
 
     def _atomic_add(self, word: int, amount: int) -> ir.Value:
-        """What a 64-bit number of the buffer was before."""
+        """Add to a 64-bit number of the buffer and return its value before."""
         return self._op(
             "llvm.atomicrmw",
             [self._word(word), self._constant(self.i64, amount)],

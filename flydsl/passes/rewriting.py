@@ -1,4 +1,4 @@
-"""What the passes share: walking, creating and replacing operations."""
+"""The common operations of the passes: walking, creating and replacing operations."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def fly_name(op: ir.Operation) -> str:
 
 
 def is_removable(op: ir.Operation) -> bool:
-    """Whether a fly operation without uses can go."""
+    """True if a fly operation without uses can be removed."""
     spec = OPS_BY_MLIR_NAME.get(op.name)
     return spec is not None and spec.effect is not Effect.WRITE
 
 
 def is_pure(op: ir.Operation) -> bool:
-    """Whether two fly operations with equal operands, attributes and types are the same value."""
+    """True if two fly operations with equal operands, attributes and types are the same value."""
     spec = OPS_BY_MLIR_NAME.get(op.name)
     return spec is not None and spec.effect is Effect.NONE
 
@@ -56,7 +56,7 @@ def operations(root: ir.Operation) -> list[ir.Operation]:
 
 
 def functions(module: ir.Operation) -> list[ir.Operation]:
-    """Kernels (`gpu.func`) and launchers (`func.func`); declarations have no body and are left out."""
+    """Kernels (`gpu.func`) and launchers (`func.func`). Declarations, which do not have a body, are left out."""
     found: list[ir.Operation] = []
     for view in module.regions[0].blocks[0].operations:
         op = view.operation
@@ -68,7 +68,7 @@ def functions(module: ir.Operation) -> list[ir.Operation]:
 
 
 def enclosing_function(op: ir.Operation) -> ir.Operation:
-    """The kernel or launcher that an operation stands in."""
+    """The kernel or launcher that contains an operation."""
     parent = op.parent
     while parent.name not in FUNCTIONS:
         parent = parent.parent
@@ -76,12 +76,12 @@ def enclosing_function(op: ir.Operation) -> ir.Operation:
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
-    """The operation that a value is a result of; None for a block argument."""
+    """The operation that has this value as a result; None for a block argument."""
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def operand_of(value: ir.Value, operation: str, index: int = 0) -> ir.Value:
-    """An operand of the fly operation that makes a value. Raises CompileError where another operation makes it."""
+    """An operand of the fly operation that makes a value. Raises CompileError if another operation makes it."""
     maker = defining_op(value)
     if maker is None or fly_name(maker) != operation:
         at = None if maker is None else source_location(maker.location)
@@ -95,14 +95,14 @@ def entry_block(function: ir.Operation) -> ir.Block:
 
 
 def update_function_type(function: ir.Operation) -> None:
-    """Make a function's type that of its entry block's arguments."""
+    """Set a function's type to that of its entry block's arguments."""
     inputs = [argument.type for argument in entry_block(function).arguments]
     old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))
 
 
 def replace(op: ir.Operation, values: Sequence[ir.Value]) -> None:
-    """Let `values` take the place of an operation's results, and remove it."""
+    """Replace the results of an operation by `values`, and remove it."""
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)
     op.erase()
@@ -138,7 +138,7 @@ def constant(value: int, bits: int, at: ir.Location) -> ir.Value:
 
 
 def constant_of(value: ir.Value) -> int | None:
-    """The integer that an `arith.constant` makes a value, or None."""
+    """The integer of the `arith.constant` that makes a value, or None."""
     op = defining_op(value)
     if op is None or op.name != "arith.constant":
         return None
@@ -147,7 +147,7 @@ def constant_of(value: ir.Value) -> int | None:
 
 
 def erase_dead(root: ir.Operation) -> None:
-    """Remove fly operations whose results nobody uses, users before what they used."""
+    """Remove fly operations whose results are not used, users before their operands."""
     for op in reversed(operations(root)):
         if is_removable(op) and all(not any(True for _ in result.uses) for result in op.results):
             op.erase()

@@ -49,7 +49,7 @@ class Coloring:
 
     @staticmethod
     def steps(numbers: Numbers, note: str) -> Coloring:
-        """Colours that take turns: numbers one, or any power of two, apart differ in theirs."""
+        """Alternating colours: numbers one, or any power of two, apart have different colours."""
         count = len(_DISTINCT)
         turns, rest = 0 * numbers, numbers
         while np.nanmax(rest, initial=0) > 0:  # the sum of the digits to the base `count`

@@ -127,7 +127,7 @@ def _numbers(layout: AnyLayout, offsets: list[Any]) -> Numbers:
 
 
 def _axes(shape: Any) -> tuple[Any, Any]:
-    """The shapes of rows and columns; () for those that there are none of."""
+    """The shapes of rows and columns; () for a missing one."""
     if not isinstance(shape, tuple):
         return (), shape
     if len(shape) < 2:

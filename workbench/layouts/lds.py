@@ -47,7 +47,7 @@ class Tally:
 
     @property
     def cost(self) -> str:
-        """The turns that the access takes; empty where not known."""
+        """The number of turns that the access takes; empty if unknown."""
         return "" if self.unknown else f"{self.turns} turns, at best {self.phases}"
 
 

@@ -10,7 +10,7 @@ from workbench.layouts.grid import AnyLayout
 
 
 def padded(layout: Layout, elements: int) -> Layout:
-    """A tile with its rows (of a column-major one: its columns) so many elements further apart.
+    """A tile whose rows are this many elements further apart; of a column-major tile, its columns.
 
     Raises LayoutError where the layout has no rows of one length.
 

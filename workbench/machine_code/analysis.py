@@ -40,7 +40,7 @@ class Analysis:
 
     @cached_property
     def vector_registers(self) -> list[int]:
-        """Per instruction, how many vector registers an allocation needs, AGPRs included where they share the file."""
+        """The number of vector registers an allocation needs, per instruction; with AGPRs if they share the file."""
         return [p.total_vgprs(unified=self.kernel.arch.unified_agprs) for p in self.pressures]
 
     @property
@@ -50,7 +50,7 @@ class Analysis:
 
     @cached_property
     def target(self) -> int | None:
-        """With how many vector registers one more wave would fit; None where they are not what limits."""
+        """The number of vector registers with which one more wave would fit; None if they are not the limit."""
         steps = next_steps(self.kernel.usage)
         return next((step.amount for step in steps if step.resource == "VGPR"), None)
 
@@ -63,18 +63,18 @@ class Analysis:
 
     @cached_property
     def loop_depths(self) -> list[int]:
-        """Per instruction, how many loops it is in."""
+        """The number of loops around each instruction."""
         return [len(block.loops) for block in self.blocks for _ in range(block.start, block.end)]
 
     def mix(self) -> dict[str, tuple[int, int]]:
-        """Per kind of instruction that there is: how many, and how many of them in loops."""
+        """The number of instructions of each kind, and of those in loops. Kinds that do not occur are left out."""
         counts = Counter(i.kind for i in self.instructions)
         inside = Counter(i.kind for i in self.instructions if self.loop_depths[i.index])
         return {kind: (counts[kind], inside[kind]) for kind in KINDS if counts[kind]}
 
 
 def analyses(code: CodeObject) -> list[Analysis]:
-    """One for each kernel of a code object."""
+    """The analysis of each kernel of a code object."""
     return [analyse(code, kernel.name) for kernel in code.kernels]
 
 

@@ -188,7 +188,7 @@ def _flag(analysis: Analysis, instruction: MachineInstruction) -> str:
 
 
 def _waits_text(analysis: Analysis) -> dict[int, str]:
-    """Per wait, what for."""
+    """The text for each wait, by instruction: the memory instructions that it waits for."""
     found: dict[int, list[str]] = {}
     for wait in analysis.waits:
         if wait.cause is not None:

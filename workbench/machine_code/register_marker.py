@@ -14,7 +14,7 @@ _STYLE = {"description_width": "initial"}
 
 
 class RegisterMarker(LiveView):
-    """The ISA, with the instructions marked that use registers one names."""
+    """The ISA, live, with instructions marked that use the given registers."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline

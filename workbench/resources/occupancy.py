@@ -64,7 +64,7 @@ def usage_html(usage: Usage) -> str:
 
 
 def _steps_text(usage: Usage, resource: str) -> str:
-    """Up to which amount how many waves fit. A workgroup's waves do not fall with its size, so it has no such list."""
+    """The number of waves that fit, up to each amount. Empty for a workgroup, whose waves do not fall with its size."""
     steps = curve(usage, resource)
     if resource == "workgroup" or len(steps) == 1:
         return ""

@@ -54,7 +54,7 @@ class RooflinePicture:
 
     @property
     def ridge(self) -> float:
-        """The operations per byte from which on the memory does not limit, of the highest roof."""
+        """The operations per byte above which memory is not the limit, for the highest roof."""
         return max(roof.operations_per_second for roof in self.roofs) / self.bytes_per_second
 
     @property
@@ -94,7 +94,7 @@ def picture(counters: LaunchCounters) -> RooflinePicture:
 
 
 def _roofs(counters: LaunchCounters) -> Iterator[Roof]:
-    """Of each rate of the matrix instructions that were executed, and of the vector unit; then what is in use of it."""
+    """A roof for each rate of the executed matrix instructions and the vector unit; then one for the SIMDs in use."""
     estimate, arch = counters.roofline(), counters.program.arch
     peaks = estimate.peaks
     rates: dict[float, list[str]] = {}

@@ -16,7 +16,7 @@ _MAX_ELEMENTS = 8
 
 
 def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
-    """Launch and count; the launch shows itself as the run view. On a GPU it runs, too, and is not counted.
+    """Launch and count; the launch shows itself as the run view. On a GPU it also runs, but is not counted.
 
     Raises what the call raises, and ArgumentError for what is no launcher.
     """

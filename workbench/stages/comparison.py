@@ -137,5 +137,5 @@ def _name(pipeline: Pipeline) -> str:
 
 
 def _folded(stages: list[tuple[str, Diff]]) -> list[tuple[str, Diff]]:
-    """Without stages that leave the two apart as the stage before did."""
+    """The stages except those whose diff is the same as that of the stage before."""
     return [pair for i, pair in enumerate(stages) if i == 0 or pair[1] != stages[i - 1][1]]

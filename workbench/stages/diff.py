@@ -183,7 +183,7 @@ def _marked(text: str, other: str) -> str:
 
 
 def _common(words: Sequence[str], others: Sequence[str]) -> int:
-    """With how many equal words both begin."""
+    """The number of equal words at the beginning of both."""
     pairs = enumerate(zip(words, others, strict=False))
     return next((i for i, (word, other) in pairs if word != other), min(len(words), len(others)))
 

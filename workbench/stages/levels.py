@@ -67,7 +67,7 @@ def place_key(place: SourceLocation) -> str:
 
 
 def levels(pipeline: Pipeline) -> list[Level]:
-    """The forms that a compilation has come to so far; a stage that changed nothing has none of its own."""
+    """The forms of a compilation so far. A stage that changed nothing does not have one."""
     found = [mlir_level("traced", pipeline, 0)]
     for stage in pipeline:
         if stage.state == "done" and stage.changed and stage.phase != "C":

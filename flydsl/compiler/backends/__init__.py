@@ -1,4 +1,4 @@
-"""What a program is compiled for, under FlyDSL's names; the pipeline is in `flydsl.compiler.stages`."""
+"""The compilation target, under FlyDSL's names. The pipeline is in `flydsl.compiler.stages`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BaseBackend = RocmBackend
 
 @dataclass(frozen=True)
 class GPUTarget:
-    """What is compiled for. arch: such as gfx942. warp_size: threads of a wave."""
+    """A compilation target. arch: such as gfx942. warp_size: threads of a wave."""
 
     backend: str
     arch: str
@@ -23,7 +23,7 @@ class GPUTarget:
 
 
 def compile_backend_name() -> str:
-    """The name of the one backend there is: rocm."""
+    """The name of the only backend: rocm."""
     return RocmBackend.name
 
 

@@ -25,7 +25,7 @@ from flydsl.expr.control_flow import RUNTIME
 
 
 def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function` with its runtime control flow rewritten; the function itself where there is none.
+    """`function` with its runtime control flow rewritten; the function itself if it has none.
 
     Raises TraceError, with the place, for statements that cannot be traced, and where the source is not to be had.
     """
@@ -40,7 +40,7 @@ def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
 # Code objects of two files are equal where their code is, so the file is part of the key.
 @functools.lru_cache(maxsize=1024)
 def _rewritten(file: str, code: types.CodeType, show: bool) -> types.CodeType | None:
-    """Rewritten code; None where there is nothing to rewrite. show: whether to print what has changed."""
+    """Rewritten code; None if there is nothing to rewrite. show: whether to print the changes."""
     if not (_may_loop(code) or _may_branch(code)):
         return None
     definition = _parse(code)
@@ -57,17 +57,17 @@ def _rewritten(file: str, code: types.CodeType, show: bool) -> types.CodeType | 
 
 
 def _is_rewritten(code: types.CodeType) -> bool:
-    """Whether a function stands inside one that has been rewritten, and with it."""
+    """True if a function is nested in one that has been rewritten, and was rewritten with it."""
     return any(name in RUNTIME for name in code.co_freevars)
 
 
 def _may_loop(code: types.CodeType) -> bool:
-    """Whether a function, or one nested in it, names `range`: such a loop is a runtime one."""
+    """True if a function, or one nested in it, names `range`: such a loop is a runtime one."""
     return "range" in code.co_names or any(map(_may_loop, _nested(code)))
 
 
 def _may_branch(code: types.CodeType) -> bool:
-    """Whether a function, or one nested in it, asks for the truth of something."""
+    """True if a function, or one nested in it, tests the truth of a value."""
     asks = any("_IF_" in i.opname or i.opname == "UNARY_NOT" for i in dis.get_instructions(code))
     return asks or any(map(_may_branch, _nested(code)))
 
@@ -117,7 +117,7 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
 
 
 def _is_source_of(code: types.CodeType, definition: ast.FunctionDef) -> bool:
-    """Whether compiling the definition gives such code: the file may have been edited after it was loaded."""
+    """True if the definition compiles to this code: the file may have been edited after it was loaded."""
     if any(name.startswith("@py_assert") for name in code.co_varnames):
         return True  # pytest has rewritten its assert statements
     again = _compiled(definition, code, list(code.co_freevars))
@@ -125,7 +125,7 @@ def _is_source_of(code: types.CodeType, definition: ast.FunctionDef) -> bool:
 
 
 def _essence(code: types.CodeType) -> tuple[Any, ...]:
-    """What a function does, without how: calls compile differently where the module's imports are known."""
+    """The behaviour of a function, for comparison: calls compile differently if the module's imports are known."""
     consts = [_essence(c) if isinstance(c, types.CodeType) else _unqualified(c) for c in code.co_consts]
     operators = [
         (i.opname, i.argrepr) for i in dis.get_instructions(code) if re.match("BINARY|INPLACE|COMPARE|UNARY", i.opname)

@@ -1,4 +1,4 @@
-"""`a if c else b`: the sides become functions, of which the runtime calls what it needs."""
+"""`a if c else b`: the sides become functions, and the runtime calls the ones it needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flydsl.compiler.rewrite.template import expression
 
 
 def rewritten(node: ast.IfExp) -> ast.expr:
-    """The expression for one whose parts are rewritten already."""
+    """The expression for a conditional expression whose parts are already rewritten."""
     return expression(
         "__fly_choose__(__TEST, lambda: __THEN, lambda: __OTHERWISE)",
         node,

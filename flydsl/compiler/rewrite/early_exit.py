@@ -1,4 +1,4 @@
-"""`return`, `break` and `continue` under an `if`: what follows becomes the other branch.
+"""`return`, `break` and `continue` under an `if`: the statements after it become the other branch.
 
     if n <= i:              if n <= i:
         return                  __fly_returned = None
@@ -25,7 +25,7 @@ Exit = type[ast.Return] | type[ast.Continue] | type[ast.Break]
 
 
 def with_one_return(function: Function) -> None:
-    """Let a function with a `return` under an `if` end in one return statement."""
+    """Make a function with a `return` under an `if` end in one return statement."""
     if not any(isinstance(node, ast.If) and _leaves(node, ast.Return) for node in function.body):
         return
     function.body = [
@@ -36,12 +36,12 @@ def with_one_return(function: Function) -> None:
 
 
 def without_continue(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A loop's body where no `continue` stands under an `if`."""
+    """A loop's body without a `continue` under an `if`."""
     return _tail(body, ast.Continue, ())
 
 
 def without_break(loop: Loop) -> tuple[str | None, list[ast.expr]]:
-    """Let a loop's body set a flag where it would break: the flag's name, or None where it stays as it is.
+    """Make a loop's body set a flag where it would break. Returns the flag's name, or None if nothing changes.
 
     Also the conditions on which it is set.
     """
@@ -105,7 +105,7 @@ def _replacement(statement: ast.stmt, flags: tuple[str, ...]) -> list[ast.stmt]:
 
 
 def _falls_through(body: Sequence[ast.stmt], kind: Exit) -> bool:
-    """Whether a branch's end can be reached."""
+    """True if the end of a branch can be reached."""
     return not any(
         isinstance(statement, kind | ast.Raise)
         or (
@@ -118,7 +118,7 @@ def _falls_through(body: Sequence[ast.stmt], kind: Exit) -> bool:
 
 
 def _leaves(node: ast.AST, kind: Exit) -> bool:
-    """Whether an `if` statement has such an exit in its branches, and not inside another statement there."""
+    """True if an `if` statement has such an exit in its branches, and not inside another statement there."""
     if isinstance(node, kind):
         return True
     return isinstance(node, ast.If) and any(_leaves(child, kind) for child in (*node.body, *node.orelse))

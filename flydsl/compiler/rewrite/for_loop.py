@@ -11,7 +11,7 @@ from flydsl.compiler.rewrite.template import expression, names_text, statements,
 
 
 def is_range(node: ast.expr) -> bool:
-    """Whether an expression calls `range`; whether that is Python's shows when the loop is traced."""
+    """True if an expression calls `range`. Tracing the loop shows whether that is Python's."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
 
 
@@ -23,7 +23,7 @@ def final_yield(body: list[ast.stmt]) -> ast.Yield | None:
 
 
 def rewritten(node: ast.For, handle: str, names: list[str], containers: list[str], flag: str | None) -> list[ast.stmt]:
-    """The statements for a loop whose parts are rewritten already. flag: a name whose truth ends it."""
+    """The statements for a loop whose parts are already rewritten. flag: a name whose truth ends it."""
     call = node.iter
     assert isinstance(call, ast.Call)
     body = list(node.body)
@@ -62,7 +62,7 @@ def _options(call: ast.Call) -> ast.expr:
 
 
 def _take_yield(body: list[ast.stmt], handle: str) -> list[ast.stmt]:
-    """Replace a `results = yield values` at the end of a body; gives the assignment that belongs behind the loop."""
+    """Replace a `results = yield values` at the end of a body. Returns the assignment that must follow the loop."""
     last, value = body[-1], final_yield(body)
     if value is None:
         return []

@@ -8,7 +8,7 @@ from flydsl.compiler.rewrite.template import names_text, statements, thunks_text
 
 
 def rewritten(node: ast.If, handle: str, names: list[str], containers: list[str]) -> list[ast.stmt]:
-    """The statements for an `if` whose parts are rewritten already."""
+    """The statements for an `if` whose parts are already rewritten."""
     targets = f"{tuple_text(names)} = " if names else ""
     return statements(
         f"{handle} = __fly_if__(__TEST, {names_text(names)}, {thunks_text(names)}, {names_text(containers)}, "

@@ -1,4 +1,4 @@
-"""Which names a piece of source assigns, changes and reads."""
+"""The names that a piece of source assigns, changes and reads."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 
 def changed(statements: Sequence[ast.AST]) -> list[str]:
-    """Names of which the statements, or functions in them, assign elements or attributes: `x[i] = v`, `x.a.b += v`."""
+    """Names whose elements or attributes the statements, or functions in them, assign: `x[i] = v`, `x.a.b += v`."""
     names: dict[str, None] = {}
     for statement in statements:
         for node in ast.walk(statement):
@@ -64,7 +64,7 @@ def read(nodes: Sequence[ast.expr]) -> list[str]:
 
 
 def shared(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[list[str], list[str]]:
-    """The variables of a function that functions inside of it assign, and those of which they assign elements.
+    """The variables of a function that functions inside it assign, and those whose elements they assign.
 
     A call of such a function changes them wherever the call stands.
     """
@@ -82,14 +82,14 @@ def shared(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[list[str],
 
 
 def variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """Parameters and assigned names of a function, without those that it declares to be another's."""
+    """Parameters and assigned names of a function, except those that it declares nonlocal or global."""
     arguments = [n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg)]
     foreign = {name for n in in_function(function.body) if isinstance(n, ast.Nonlocal | ast.Global) for name in n.names}
     return {*arguments, *assigned(function.body)} - foreign
 
 
 def in_function(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """What stands in statements, without what stands in functions and classes there."""
+    """The nodes within statements, except those inside nested functions and classes."""
     for node in nodes:
         yield node
         if not isinstance(node, SCOPES):

@@ -22,9 +22,11 @@ _HINT = "range(...) is a loop on the device; range_constexpr(...) unrolls and is
 
 @dataclass
 class _Scope:
-    """A function. assigns, changes: its variables that functions inside of it assign, and of which they assign
-    elements. own: its variables. open: the statements around the current one, outermost first: a handle's name, or None
-    for a loop that stays Python's.
+    """A function that is being rewritten.
+
+    assigns, changes: its variables that functions inside it assign, and those whose elements they assign.
+    own: its variables. open: the statements around the current one, outermost first: a handle's name, or None for a
+    loop that stays Python's.
     """
 
     assigns: list[str]
@@ -35,7 +37,7 @@ class _Scope:
 
 @dataclass
 class _Open:
-    """A statement that is being rewritten. handle: its handle's name, or None where it stays as it is."""
+    """A statement that is being rewritten. handle: its handle's name, or None if it is not rewritten."""
 
     handle: str | None
     is_loop: bool
@@ -221,7 +223,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _host_object(self, node: ast.expr, what: str) -> ast.expr:
-        """An expression that is about to be changed; in a branch or loop it is asked whether it is the host's."""
+        """An expression that is about to be changed. In a branch or loop it includes a check for the host's objects."""
         handles = [statement.handle for statement in self._scopes[-1].open if statement.handle]
         roots = list(root(node))
         if not handles or not roots or any(name in scope.own for scope in self._scopes for name in roots):
@@ -261,7 +263,7 @@ class Rewriter(ast.NodeTransformer):
 
 
 def _is_const_expr(node: ast.expr) -> bool:
-    """Whether an expression says itself that it is known when compiling."""
+    """True if an expression is marked as known when compiling: a call of `const_expr`."""
     if not isinstance(node, ast.Call):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
@@ -269,6 +271,6 @@ def _is_const_expr(node: ast.expr) -> bool:
 
 
 def _binds(*nodes: ast.expr) -> bool:
-    """Whether an expression does what a function cannot do for the one around it: assign a name, yield, await."""
+    """True if an expression assigns a name, yields or awaits: a nested function cannot do that for its parent."""
     kinds = (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
     return any(isinstance(inner, kinds) for node in nodes for inner in ast.walk(node))

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def statements(source: str, at: ast.AST, **nodes: Any) -> list[ast.stmt]:
-    """Parse `source` and put `nodes` where their names stand; what is new gets the position of `at`.
+    """Parse `source` and insert `nodes` where their names are. New nodes get the position of `at`.
 
     `__TEST` in the source stands for the node given as TEST. An expression replaces its name, a list of statements the
     statement that is only its name.
@@ -21,7 +21,7 @@ def statements(source: str, at: ast.AST, **nodes: Any) -> list[ast.stmt]:
 
 
 def expression(source: str, at: ast.AST, **nodes: Any) -> ast.expr:
-    """The same for one expression."""
+    """Parse one expression and insert nodes, as `statements` does."""
     (statement,) = statements(source, at, **nodes)
     assert isinstance(statement, ast.Expr)
     return statement.value

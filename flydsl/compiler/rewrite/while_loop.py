@@ -8,7 +8,7 @@ from flydsl.compiler.rewrite.template import names_text, statements, thunks_text
 
 
 def rewritten(node: ast.While, handle: str, names: list[str], containers: list[str], read: list[str]) -> list[ast.stmt]:
-    """The statements for a loop whose parts are rewritten already. read: the names in its condition."""
+    """The statements for a loop whose parts are already rewritten. read: the names in its condition."""
     targets = f"{tuple_text(names)} = " if names else ""
     return statements(
         f"{handle} = __fly_while__({names_text(names)}, {thunks_text(names)}, {names_text(containers)}, "

@@ -80,7 +80,7 @@ class Value:
         return Value(create(name, operands, [kind or self.value.type], self.at, attributes).result, self.at)
 
     def llvm(self, name: str, *others: Value | float, kind: ir.Type | None = None, **attributes: ir.Attribute) -> Value:
-        """An LLVM intrinsic such as `fma`. By a call: the operations of some are not legal before the LLVM dialect."""
+        """An LLVM intrinsic such as `fma`, as a call: the operations of some are not legal before the LLVM dialect."""
         call: dict[str, ir.Attribute] = {
             "intrin": ir.StringAttr.get(f"llvm.{name}"),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1 + len(others), 0]),
@@ -152,15 +152,15 @@ class Value:
         return self.compare(">=", other)
 
     def equals(self, other: Value | float) -> Value:
-        """A truth value: whether the two are equal."""
+        """A truth value: true if the two are equal."""
         return self.compare("==", other)
 
     def differs(self, other: Value | float) -> Value:
-        """A truth value: whether the two differ, or one is a NaN."""
+        """A truth value: true if the two differ, or one is a NaN."""
         return self.compare("!=", other)
 
     def choose(self, true: Value | float, false: Value | float) -> Value:
-        """For a truth value: `true` where it holds, else `false`. One of them is a Value."""
+        """Select by this truth value: `true` if it holds, else `false`. One of them must be a Value."""
         typed = true if isinstance(true, Value) else false
         assert isinstance(typed, Value)
         operands = [self.value, typed._lift(true).value, typed._lift(false).value]

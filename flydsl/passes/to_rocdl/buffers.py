@@ -28,7 +28,7 @@ _LARGEST_OFFSET_BYTES = 4095
 
 
 def is_buffer(pointer: ir.Value) -> bool:
-    """Whether a fly pointer is a buffer resource."""
+    """True if a fly pointer is a buffer resource."""
     kind = fly_type(pointer.type)
     return kind is not None and kind.space == BUFFER
 
@@ -93,7 +93,7 @@ def update(atom: ir.Value, value: ir.Value, view: ir.Value, at: ir.Location) -> 
 
 
 def _transfer_type(bits: int) -> ir.Type:
-    """What the instruction moves: dwords, or a part of one."""
+    """The type that the instruction moves: dwords, or a part of one."""
     if bits <= 32:
         return element_type(f"i{bits}")
     return ir.VectorType.get([bits // 32], element_type("i32"))
@@ -129,7 +129,7 @@ def _soffset(atom: ir.Value, view: ir.Value, at: ir.Location) -> list[tuple[ir.V
 
 
 def _unbounded(resource: ir.Value) -> bool:
-    """Whether a resource has the largest size that there is."""
+    """True if a resource has the largest possible size."""
     op = defining_op(resource)
     if op is None or op.name != "rocdl.make.buffer.rsrc":
         return False

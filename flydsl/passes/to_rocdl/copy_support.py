@@ -1,4 +1,4 @@
-"""Whether a target has the copy instructions that a program asks for."""
+"""A check that the target supports the copy instructions of a program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flydsl.passes.rewriting import fly_name, operations
 
 
 def require_supported(module: ir.Operation, arch: Arch) -> None:
-    """Raise CompileError for a copy instruction that the target lacks."""
+    """Raise CompileError for a copy instruction that the target does not have."""
     for op in operations(module):
         if fly_name(op) != "make_copy_atom":
             continue

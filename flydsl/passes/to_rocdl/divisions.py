@@ -20,14 +20,14 @@ _EQUAL = 0
 
 
 def expand_kernels(module: ir.Operation) -> None:
-    """Guard the divisions that kernels have before layouts are lowered: the user's own."""
+    """Guard the divisions in kernels before layouts are lowered: these are the user's own."""
     for function in functions(module):
         if function.name == "gpu.func":
             expand(function)
 
 
 def expand_launchers(module: ir.Operation) -> None:
-    """Guard every division of the functions that run on the host."""
+    """Guard every division in functions that run on the host."""
     for function in functions(module):
         if function.name != "gpu.func":
             expand(function)
@@ -56,7 +56,7 @@ def _guard(op: ir.Operation) -> None:
 
 
 def _overflows(op: ir.Operation) -> ir.Value:
-    """Whether a division is of the smallest number by -1."""
+    """A truth value: true for a division of the smallest number by -1."""
     dividend, divisor = op.operands
     smallest = _number(dividend.type, -(1 << (_width(dividend.type) - 1)), op.location)
     sides = [(dividend, smallest), (divisor, _number(divisor.type, -1, op.location))]
@@ -87,7 +87,7 @@ def _width(kind: ir.Type) -> int:
 
 
 def _constant(value: ir.Value) -> int | None:
-    """The number, where it is known; of a vector the number of all elements."""
+    """The number if it is known, else None. For a vector it is the number of all elements."""
     owner = value.owner
     if not isinstance(owner, ir.Operation | ir.OpView) or owner.name != "arith.constant":
         return None
@@ -100,7 +100,7 @@ def _constant(value: ir.Value) -> int | None:
 
 
 def _is_launch_size(value: ir.Value) -> bool:
-    """Whether a value is the size of a block or grid, in another type perhaps."""
+    """True if a value is the size of a block or grid, possibly in another type."""
     owner = value.owner
     while isinstance(owner, ir.Operation | ir.OpView) and owner.name in _CASTS:
         owner = owner.operands[0].owner

@@ -46,7 +46,7 @@ def multiply(mma: MmaOp, operands: list[ir.Value], at: ir.Location) -> ir.Value:
 
 
 def _in_registers(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
-    """What a thread holds of A or B, in the type in which the instruction takes it."""
+    """The values of A or B in a thread, in the type in which the instruction takes them."""
     if kind == value.type:
         return value
     storage = storage_type(value.type)

@@ -27,7 +27,7 @@ _EXPONENT_ONLY = "f8E8M0FNU"
 
 @dataclass(frozen=True)
 class Format:
-    """A sign bit, an exponent and mantissa_bits; bias: what the exponent is stored with."""
+    """A format with a sign bit, an exponent and mantissa_bits. bias: of the stored exponent."""
 
     name: str
     mantissa_bits: int
@@ -39,12 +39,12 @@ class Format:
 
     @property
     def dropped_bits(self) -> int:
-        """Mantissa bits that f32 has besides."""
+        """The number of mantissa bits that f32 has in addition."""
         return 23 - self.mantissa_bits
 
     @property
     def unsigned_zero(self) -> bool:
-        """Whether the code of -0 is the only NaN: the FNUZ formats."""
+        """True if the code of -0 is the only NaN: the FNUZ formats."""
         return self.name.endswith("FNUZ")
 
     @property
@@ -55,7 +55,7 @@ class Format:
 
     @property
     def overflow_code(self) -> int:
-        """The code, without sign, that what is too large gets."""
+        """The code, without sign, of numbers that are too large."""
         if self.unsigned_zero:
             return 1 << (self.bits - 1)
         return self.largest_code + int(NARROW_FLOATS[self.name].infinity)
@@ -95,7 +95,7 @@ def expand(function: ir.Operation, arch: Arch) -> None:
 
 
 def _cast(name: str, x: Value, target: str) -> Value:
-    """A number that is no narrow float as another type of which that holds; one of the two is f32.
+    """Convert between a number that is not a narrow float and another type that can hold it. One of them is f32.
 
     name: the whole conversion's, which says whether integers have a sign.
     """

@@ -1,4 +1,4 @@
-"""Sums split into what all threads of a wave share and what differs between them.
+"""Sums split into the part that all threads of a wave share and the part that differs between them.
 
 A scalar register can hold the first part, and buffer instructions add one to their address for free.
 """
@@ -57,7 +57,7 @@ def _terms(value: ir.Value) -> Iterator[ir.Value]:
 
 
 def is_uniform(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
-    """Whether all threads of a wave have the same value, as far as can be seen."""
+    """True if all threads of a wave are known to have the same value."""
     if value not in known:
         known[value] = _is_uniform(value, known)
     return known[value]
@@ -82,8 +82,10 @@ def _is_uniform(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
 
 
 def is_nonnegative(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
-    """Whether a value cannot be negative, as far as can be seen: ids, what divides and multiplies them, and extents
-    and strides of tensors."""
+    """True if a value is known not to be negative.
+
+    These are ids, extents and strides of tensors, constants from 0 on, and arithmetic on them.
+    """
     if value not in known:
         known[value] = _is_nonnegative(value, known)
     return known[value]
@@ -105,7 +107,7 @@ def _is_nonnegative(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
 
 
 def _is_extent_or_stride(op: ir.Operation) -> bool:
-    """Whether an operation takes a part of the struct ((extents), (strides)) that a kernel gets a tensor's layout as.
+    """True if an operation reads a part of the struct ((extents), (strides)) that holds a tensor's layout in a kernel.
 
     The parts of other structs, such as those of a tuple of integers, may be negative.
     """

@@ -1,4 +1,4 @@
-"""Which operation of the `math` dialect becomes what."""
+"""The expansion of each operation of the `math` dialect."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def expand(function: ir.Operation) -> None:
 
 
 def _expand(op: ir.Operation) -> list[ir.Value]:
-    """The values that take the place of an operation's results; vectors are handled in one dimension."""
+    """The values that replace an operation's results. Vectors are handled in one dimension."""
     kinds = [result.type for result in op.results]
     operands = [Value(_flattened(operand, op.location), op.location) for operand in op.operands]
     results = _compute(op, op.name.removeprefix("math."), operands)

@@ -1,4 +1,4 @@
-"""Exponentials and logarithms of f32: what LLVM has no instructions for.
+"""Exponentials and logarithms of f32 that LLVM has no instructions for.
 
 Bounds are in units in the last place (ulp) against the exact result; the tests measure them.
 """

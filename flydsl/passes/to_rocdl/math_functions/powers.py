@@ -35,7 +35,7 @@ def fpowi(x: Value, n: Value) -> Value:
 
 
 def is_unrolled(n: Value) -> bool:
-    """Whether an exponent is known and so small that the power is a few products."""
+    """True if an exponent is known and so small that the power is a few products."""
     known = known_exponent(n)
     return known is not None and abs(known) <= _LARGEST_UNROLLED
 

@@ -67,7 +67,7 @@ def _reduce(x: Value) -> tuple[Value, Value]:
 
 
 def _any(condition: Value) -> ir.Value:
-    """Whether a truth value holds for one element."""
+    """A truth value: true if the condition holds for one element."""
     if not isinstance(condition.value.type, ir.VectorType):
         return condition.value
     kind = {"kind": ir.Attribute.parse("#vector.kind<or>")}
@@ -81,7 +81,7 @@ def _reduce_small(x: Value) -> tuple[Value, Value]:
 
 
 def _reduce_large(x: Value) -> tuple[Value, Value]:
-    """For every argument: an element of a vector may be small."""
+    """Reduce any argument: an element of a vector may be small."""
     parts = _parts_that_count(x)
     turns = [_fraction(x * part) for part in parts[:2]] + [x * part for part in parts[2:]]
     # Within +-8 but for an infinite argument, whose NaN has no integer.
@@ -102,7 +102,7 @@ def _parts_that_count(x: Value) -> list[Value]:
 
 
 def _fraction(x: Value) -> Value:
-    """What is left of the nearest integer, exact."""
+    """The difference to the nearest integer, exact."""
     return x - x.nearest()
 
 
