@@ -1,4 +1,4 @@
-"""A folder of files that save time: private to one user, each whole or absent, and not more than a size in total.
+"""A private, size-bounded cache folder; files are written atomically.
 
 What lies there is executed, on the simulator or by the host, so nothing is read that somebody else could have written.
 Nothing there is needed, either: a folder that cannot be used, a full disk, or a file that is gone only costs time.
@@ -17,7 +17,7 @@ _MAX_FILE_BYTES = 1 << 26
 
 
 class CacheFolder:
-    """The folder, or nothing where there is no folder that only this user can write to.
+    """A cache folder. It holds nothing if there is no folder that only this user can write to.
 
     max_bytes: what all files may take. Beyond it the ones that were not used for the longest time go.
     """
@@ -27,7 +27,7 @@ class CacheFolder:
         self._max_bytes = max_bytes
 
     def read(self, name: str) -> bytes | None:
-        """A file's content; None where there is no such file, or one that this user did not write."""
+        """The content of a file; None if it is missing, or if this user did not write it."""
         if self._folder is None:
             return None
         try:
@@ -43,7 +43,7 @@ class CacheFolder:
             os.close(descriptor)
 
     def write(self, name: str, content: bytes) -> bool:
-        """Put a file there, in the place of one of this name. False where that is not possible."""
+        """Write a file, replacing one of this name. Return False if that is not possible."""
         if self._folder is None:
             return False
         try:
@@ -62,7 +62,7 @@ class CacheFolder:
         return True
 
     def link(self, name: str, target: str) -> None:
-        """Let a name stand for another file of the folder, whatever it stood for before."""
+        """Make a name stand for another file of the folder, replacing what it stood for before."""
         if self._folder is None:
             return
         temporary = self._folder / f".link-{os.getpid()}-{threading.get_ident()}"
@@ -74,7 +74,7 @@ class CacheFolder:
                 os.unlink(temporary)
 
     def target(self, name: str) -> str | None:
-        """The file that a name stands for."""
+        """The file that a name stands for; None if it stands for none."""
         if self._folder is None:
             return None
         try:
@@ -83,7 +83,7 @@ class CacheFolder:
             return None
 
     def _prune(self, folder: Path) -> None:
-        """Remove the oldest files, a quarter more than needed, so that it is not needed again at once."""
+        """Remove the oldest files, a quarter more than needed, so that the next removal is not due at once."""
         try:
             files = [(entry.stat(follow_symlinks=False), entry.path) for entry in os.scandir(folder)]
         except OSError:  # another process is at it
@@ -100,7 +100,7 @@ class CacheFolder:
 
 
 def _content(descriptor: int) -> bytes | None:
-    """What is in an open file that this user alone can have written."""
+    """The content of an open file that only this user can have written; None otherwise."""
     status = os.fstat(descriptor)
     if not _is_own(status) or not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_FILE_BYTES:
         return None
@@ -111,7 +111,7 @@ def _content(descriptor: int) -> bytes | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Make the folder if need be. False unless it is this user's, and nobody else's to write."""
+    """Create the folder if needed. Return True if it is this user's, and nobody else can write to it."""
     try:
         _make(folder)
         status = folder.lstat()
@@ -121,7 +121,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def _make(folder: Path) -> None:
-    """The folder, and those that it is in where they are missing: nobody else's, whatever the umask says."""
+    """Create the folder and its missing parents, accessible to this user only, whatever the umask."""
     if not folder.is_dir():
         _make(folder.parent)
         with contextlib.suppress(FileExistsError):

@@ -1,4 +1,4 @@
-"""What kernels print: the records that they leave in a buffer, and the lines that the host makes of them.
+"""The output of kernels: the records that they write to a buffer, and the lines that the host makes of them.
 
 The buffer begins with three 64-bit numbers: how many 32-bit words its records take (also those that found no room),
 how many there is room for, and how many records found none. A record is the number of its `Format`, from 1; the
@@ -30,7 +30,7 @@ Kind = Any
 
 
 class _Float32(float):
-    """A 32-bit float: without a format it is shown with as many digits as tell it from its neighbours."""
+    """A 32-bit float. Without a format it is shown with as many digits as distinguish it from its neighbours."""
 
     def __format__(self, spec: str) -> str:
         return super().__format__(spec) if spec else str(self)
@@ -47,20 +47,20 @@ class _Float32(float):
 
 @dataclass(frozen=True)
 class Format:
-    """What one `printf` prints. text: with Python's `{}`; kinds: of its values."""
+    """The format of one `printf`. text: with Python's `{}`; kinds: of its values."""
 
     text: str
     kinds: tuple[Kind, ...]
 
     def line(self, data: bytes) -> str:
-        """The text with the values whose bytes these are."""
+        """The text with the values decoded from these bytes."""
         codes = "".join(_CODES[leaf] for kind in self.kinds for leaf in _leaves(kind))
         values = iter(struct.unpack(f"<{codes}", data))
         return self.text.format(*[_shown(kind, values) for kind in self.kinds])
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the values."""
+        """The size of the values in bytes."""
         return struct.calcsize("<" + "".join(_CODES[leaf] for kind in self.kinds for leaf in _leaves(kind)))
 
     def check(self) -> None:
@@ -75,7 +75,7 @@ class Format:
             raise ValueError(str(error)) from None
 
     def to_json(self) -> str:
-        """As text, for `from_json`."""
+        """The format as text, for `from_json`."""
         return json.dumps([self.text, self.kinds])
 
     @staticmethod
@@ -106,12 +106,12 @@ def _shown(kind: Kind, values: Iterator[Any]) -> Any:
 
 
 def _compact(tree: Any) -> str:
-    """A shape or stride as layouts write it: `(4,(2,8))`."""
+    """A shape or stride in layout notation: `(4,(2,8))`."""
     return f"({','.join(map(_compact, tree))})" if isinstance(tree, tuple) else str(tree)
 
 
 def lines(words: bytes, formats: Sequence[Format]) -> list[str]:
-    """The lines of records, in the order of workgroup, thread, and what a thread printed first.
+    """The lines of records, ordered by workgroup, thread, and time of printing within a thread.
 
     What was not written to its end, by a kernel that failed, is left out, with all that follows it.
     """

@@ -1,4 +1,4 @@
-"""Where the zig of the ziglang package is: it brings clang and LLD of LLVM 22."""
+"""The path of the ziglang package's zig, which contains clang and LLD of LLVM 22."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def find_zig() -> str | None:
-    """The path of the executable; None where the package is not installed."""
+    """The path of the zig executable; None if the package is not installed."""
     spec = importlib.util.find_spec("ziglang")
     if spec is None or spec.origin is None:
         return None

@@ -1,4 +1,4 @@
-"""Whether an object holds the very instructions of a listing that another run of LLVM's back end wrote.
+"""Check that an object holds exactly the instructions of a listing that another run of LLVM's back end wrote.
 
 With the feature `dumpcode` an object has a section with the text and bytes of each instruction that it holds. The
 targets of branches are missing there; the bytes of `.text` have them.
@@ -23,7 +23,7 @@ _HEX_DIGITS, _WORD_BYTES = 8, 4
 
 
 def agrees(listing: str, obj: bytes) -> bool:
-    """Whether each instruction and each branch of the listing is the object's, and there are no others."""
+    """True if the object has exactly the instructions and branches of the listing."""
     try:
         contents, symbols = read_contents(obj), read_symbols(obj)
     except HsacoError:
@@ -53,6 +53,6 @@ def _agrees(listing: str, held: Iterator[tuple[str, str]], text: bytes, symbols:
 
 
 def _target(text: bytes, at: int) -> int:
-    """To where the branch at an offset jumps: its lower half counts words from the next instruction."""
+    """Offset of the target of a branch: its lower half counts words from the next instruction."""
     words = int.from_bytes(text[at : at + 2], "little", signed=True)
     return at + _WORD_BYTES + words * _WORD_BYTES

@@ -1,4 +1,4 @@
-"""Assemble a listing with the clang that ziglang brings: LLVM is built without AMD's assembler in llvmlite."""
+"""Assemble a listing with ziglang's clang: the LLVM in llvmlite is built without AMD's assembler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flydsl.ziglang import find_zig
 
 
 def assemble(listing: str, arch: Arch) -> bytes:
-    """The relocatable object of assembly text. Raises CompileError with the assembler's words, or without a zig."""
+    """The relocatable object of assembly text. Raises CompileError for an assembler error or a missing zig."""
     zig = find_zig()
     if zig is None:
         raise no_assembler("LLVM wrote a listing that has to be assembled")
@@ -28,5 +28,5 @@ def assemble(listing: str, arch: Arch) -> bytes:
 
 
 def no_assembler(reason: str) -> CompileError:
-    """The error where an assembler is needed and ziglang is not installed."""
+    """The error for a listing that needs an assembler if ziglang is not installed."""
     return CompileError(f"{reason}, and there is no assembler", hint="pip install ziglang")

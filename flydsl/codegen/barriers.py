@@ -1,4 +1,4 @@
-"""No read moves behind a barrier: an empty inline assembly before each one holds LLVM's back end to it.
+"""Keep LLVM's back end from moving reads behind barriers: an empty inline assembly precedes each barrier.
 
 LLVM 22.1's MachineSink moves a load into the block that uses its value, past barriers and fences: it stops for what may
 store, and those only have side effects (llvm-project issue 181708). An inline assembly that clobbers memory may store
@@ -33,7 +33,7 @@ _BARRIER = re.compile(
 
 
 def guarded(llvm_ir: str) -> str:
-    """LLVM IR text with the guard before each barrier and fence, in the same line: line numbers stay as they are."""
+    """LLVM IR text with the guard before each barrier and fence, on the same line: line numbers do not change."""
     lines = llvm_ir.split("\n")
     return "\n".join(
         _BARRIER.sub(_with_guard, line) if "barrier" in line or "fence" in line else line for line in lines

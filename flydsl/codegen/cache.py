@@ -21,12 +21,12 @@ _MAX_BYTES = 256 << 20
 
 
 def key(*inputs: Any) -> str:
-    """The name of what is made from these texts and numbers."""
+    """The cache name of what is made from these texts and numbers."""
     return hashlib.sha256(repr((_toolchain(), *inputs)).encode()).hexdigest()
 
 
 def find(name: str, fields: tuple[str, ...]) -> dict[str, Any] | None:
-    """What was kept under a name, if it is whole and has these fields."""
+    """The fields stored under a name; None unless all of them are intact."""
     data = _folder().read(name) if _enabled() else None
     if data is None or hashlib.sha256(data[_DIGEST_BYTES:]).digest() != data[:_DIGEST_BYTES]:
         return None
@@ -35,7 +35,7 @@ def find(name: str, fields: tuple[str, ...]) -> dict[str, Any] | None:
 
 
 def add(name: str, content: dict[str, str | bytes]) -> None:
-    """Keep texts and bytes under a name."""
+    """Store texts and bytes under a name."""
     if _enabled():
         packed = msgpack.packb(content)
         _folder().write(name, hashlib.sha256(packed).digest() + packed)

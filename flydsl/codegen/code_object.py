@@ -20,7 +20,7 @@ _KEPT = ("bitcode", "hsaco", "listing", "diagnostics")
 
 @dataclass(frozen=True)
 class Resources:
-    """What one wave of a kernel takes. vgprs, agprs and sgprs are LLVM's NumVgprs, NumAgprs and TotalNumSgprs.
+    """The resources of one wave. vgprs, agprs and sgprs are LLVM's NumVgprs, NumAgprs and TotalNumSgprs.
 
     lds_bytes is per workgroup and static; scratch_bytes is per thread; spills count registers; code_bytes is the size
     of the machine code.
@@ -71,14 +71,14 @@ class Kernel:
 
     @property
     def workgroup_size(self) -> int:
-        """Threads of the workgroups that `occupancy` is for: for a kernel that takes several sizes, LLVM's choice."""
+        """Threads of the workgroups that `occupancy` assumes; LLVM's choice if the kernel takes several sizes."""
         info = self.info
         sizes = self.min_workgroup_size, info.max_workgroup_size
         return llvm_workgroup_size(self.arch, *sizes, lds_bytes=info.lds_bytes, wave_size=info.wave_size)
 
     @property
     def usage(self) -> Usage:
-        """The amounts that decide the occupancy, with the LDS that the launch adds, where it is known."""
+        """The amounts that decide the occupancy, including the LDS that the launch adds, if known."""
         static = self._static_usage
         return replace(static, lds_bytes=static.lds_bytes + (self.dynamic_lds_bytes or 0))
 
@@ -143,7 +143,7 @@ class CodeObject:
 
     @cached_property
     def isa(self) -> str:
-        """The assembly for people: source lines as comments, no debug directives. It assembles to the same code."""
+        """The assembly for readers: source lines as comments, no debug directives. It assembles to the same code."""
         return readable_isa(self.listing)
 
     @cached_property
@@ -166,7 +166,7 @@ class CodeObject:
 
 
 class PendingCodeObject:
-    """LLVM IR on its way to a code object, in another process: `start_llvm_ir` makes one."""
+    """A code object that another process is compiling from LLVM IR; see `start_llvm_ir`."""
 
     def __init__(
         self, llvm_ir: str, arch: Arch, opt_level: int, debug_info: bool, llvm_options: tuple[str, ...] = ()
@@ -195,7 +195,7 @@ class PendingCodeObject:
 
 
 def _object(made: llvm.Compiled, arch: Arch) -> bytes:
-    """The object of the listing: LLVM's where both say the same, else what an assembler makes of the listing."""
+    """The object of the listing: LLVM's if both agree, otherwise the one that an assembler makes of the listing."""
     if made.obj is not None and agrees(made.listing, made.obj):
         return excluded(made.obj, DISASSEMBLY)
     return assemble(made.listing, arch)
@@ -204,7 +204,7 @@ def _object(made: llvm.Compiled, arch: Arch) -> bytes:
 def start_llvm_ir(
     llvm_ir: str, arch: Arch, *, opt_level: int = 2, debug_info: bool = False, llvm_options: tuple[str, ...] = ()
 ) -> PendingCodeObject:
-    """Begin to compile LLVM IR text for one architecture, and go on meanwhile; see `compile_llvm_ir`.
+    """Start to compile LLVM IR text for one architecture, and return at once; see `compile_llvm_ir`.
 
     llvm_options: of LLVM's command line, such as "--enable-post-misched=false"; they hold for this compilation.
     """

@@ -1,4 +1,4 @@
-"""-0.0 beside another f16 stays -0.0: it comes out of an empty inline assembly, which LLVM does not look into.
+"""Keep -0.0 beside another f16: it comes out of an empty inline assembly, which LLVM does not look into.
 
 LLVM 22.1's back end takes the constant -0.0 in the upper half of a register for 0, and clears the half. Constants whose
 neighbours are constants too are right.
@@ -15,7 +15,7 @@ _CONSTANT = re.compile(r"<(?P<count>\d+) x half> (?:<(?P<elements>half [^<>]*)>|
 
 
 def with_opaque_zeros(llvm_ir: str) -> str:
-    """LLVM IR text, as LLVM prints it, where no f16 vector is put together from values and the constant -0.0."""
+    """LLVM IR text, as LLVM prints it, in which no f16 vector is built from values and the constant -0.0."""
     if _NEGATIVE_ZERO not in llvm_ir:
         return llvm_ir
     lines = enumerate(llvm_ir.split("\n"))
@@ -25,12 +25,12 @@ def with_opaque_zeros(llvm_ir: str) -> str:
 
 
 def _with_opaque_zeros(line: str, number: int) -> str:
-    """One operation after what makes its constants. Their names have spaces, as none of LLVM's own do."""
+    """One operation, preceded by those that make its constants. Their names have spaces, unlike LLVM's own."""
     zero = f'%"zero of line {number}"'
     lines = [f'{zero} = call half asm "", "=s,0"({_NEGATIVE_ZERO})']
 
     def named(constant: re.Match[str]) -> str:
-        """The constant vector with its zeros put in one after the other."""
+        """The constant vector with its zeros inserted one after the other."""
         kind = f"<{constant['count']} x half>"
         elements = [constant["all"]] * int(constant["count"]) if constant["all"] else constant["elements"].split(", ")
         known = ", ".join("half poison" if element == _NEGATIVE_ZERO else element for element in elements)

@@ -1,4 +1,4 @@
-"""A write to a vector at an index that is known when the kernel runs only.
+"""Detect writes to a vector at an index that is only known when the kernel runs.
 
 LLVM 22.1 makes compares of the index of it. Where the index has a single bit, as in `i & 1`, one may be "is 0" and
 another "is not 0", and `SIInstrInfo::optimizeCompareInstr`, part of the peephole optimizer, makes both the first: a
@@ -16,5 +16,5 @@ WITHOUT_PEEPHOLE_OPTIMIZER = "-disable-peephole"
 
 
 def may_be_lost(llvm_ir: str) -> bool:
-    """Whether LLVM IR text writes to a vector at an index that is not a constant, as it is or after optimization."""
+    """True if LLVM IR text, as it is or optimized, writes to a vector at an index that is not a constant."""
     return _INDEXED.search(llvm_ir) is not None

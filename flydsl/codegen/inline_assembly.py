@@ -1,4 +1,4 @@
-"""Inline assembly: LLVM puts its text into the listing as it is, and clang's assembler, which ziglang brings, reads it.
+"""Inline assembly: LLVM copies its text into the listing, and ziglang's clang assembles it.
 
 So a module with inline assembly has no object of LLVM's own. Its listing is made canonical, the text that LLVM itself
 would print for the instructions, and then assembled; everything that LLVM decides (registers by constraints, what
@@ -43,7 +43,7 @@ _COUNTS = {"v": 256, "a": 256, "s": 106, "ttmp": 16}
 
 @dataclass(frozen=True)
 class _Block:
-    """One inline assembly of a listing: its lines, the first at index `start`, and where it is in the user's source."""
+    """One inline assembly of a listing: its lines, the index `start` of the first one, and its source location."""
 
     start: int
     lines: list[str]
@@ -51,12 +51,12 @@ class _Block:
 
 
 def occurs_in(llvm_ir: str) -> bool:
-    """Whether LLVM IR text has inline assembly of at least one character: an empty one needs no assembler."""
+    """True if LLVM IR text has inline assembly that is not empty: an empty one needs no assembler."""
     return _WITH_TEXT.search(llvm_ir) is not None
 
 
 def with_places(llvm_ir: str) -> str:
-    """LLVM IR text whose calls of inline assembly have the number of their line, which LLVM's errors then name."""
+    """LLVM IR text whose calls of inline assembly carry their line number, which LLVM's errors then name."""
     lines = llvm_ir.split("\n")
     return "\n".join(
         f"{line}, !srcloc !{{i64 {number}}}" if _CALL.match(line) and "!srcloc" not in line else line
@@ -65,7 +65,7 @@ def with_places(llvm_ir: str) -> str:
 
 
 def place_in_message(message: str, llvm_ir: str) -> tuple[str, SourceLocation | None]:
-    """A message of LLVM without the line of `with_places`, and the place in the user's source that belongs to it."""
+    """A message of LLVM without the line of `with_places`, and the source location that belongs to it."""
     if found := _CALL_PLACE.search(message):
         return message[: found.start()], _source_of_line(llvm_ir, int(found[1]))
     if found := _TEXT_IN_MESSAGE.search(message):
@@ -77,12 +77,12 @@ def place_in_message(message: str, llvm_ir: str) -> tuple[str, SourceLocation | 
 
 
 def quoted(text: str) -> str:
-    """Text as it stands between the quotation marks of a string in LLVM IR."""
+    """Text as LLVM IR writes it between the quotation marks of a string."""
     return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in text.encode())
 
 
 def check_constraints(constraints: str) -> None:
-    """Raise CompileError for clobbered registers that do not exist: LLVM passes over them."""
+    """Raise CompileError for clobbered registers that do not exist: LLVM ignores them."""
     for name in _CLOBBERS.findall(constraints):
         if not _SPECIAL.fullmatch(name) and not _is_register(name):
             raise CompileError(
@@ -135,7 +135,7 @@ def _location(file: str | None, line: str, column: str | None) -> SourceLocation
 
 
 def _assembled(blocks: list[_Block], arch: Arch) -> list[list[str]]:
-    """What the assembler prints for each block. All are read as one text: a macro of one may be used in the next."""
+    """The assembler's output for each block. All are read as one text: a macro of one may be used in the next."""
     source: list[str] = []
     of_line: list[_Block] = []
     for number, block in enumerate(blocks):
@@ -173,7 +173,7 @@ def _printed(text: str, source: list[str], of_line: list[_Block], arch: Arch) ->
 
 
 def _source_of_line(llvm_ir: str, number: int) -> SourceLocation | None:
-    """Where the instruction in a line of LLVM IR text is from, by its line table."""
+    """The source location of the instruction on a line of LLVM IR text, by its line table."""
     lines = llvm_ir.split("\n")
     debug = _DEBUG_PLACE.search(lines[number - 1]) if 0 < number <= len(lines) else None
     if debug is None:

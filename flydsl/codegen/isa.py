@@ -1,4 +1,4 @@
-"""LLVM's assembly text made readable: debug directives become one short comment per source line.
+"""Make LLVM's assembly text readable: debug directives become one short comment per source line.
 
     v_add_f32_e32 v2, v2, v3                ; vector_add.py:12
 
@@ -42,7 +42,7 @@ def _without_debug_sections(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _annotated(lines: Iterable[str]) -> Iterator[str]:
-    """Without .file, .loc and .cfi; the first instruction of each new source line says which it is."""
+    """The lines without .file, .loc and .cfi; the first instruction of each new source line names it in a comment."""
     files: dict[int, str] = {}
     place = shown = ""
     for line in lines:
@@ -64,6 +64,6 @@ def _padded(line: str) -> str:
 
 
 def _without_unused_labels(lines: list[str]) -> list[str]:
-    """Debug information has left labels behind that nothing refers to any more."""
+    """The lines without labels that only debug information referred to."""
     uses = Counter(label for line in lines for label in _LOCAL_NAME.findall(line))
     return [line for line in lines if not ((label := _LOCAL_LABEL.match(line)) and uses[label[1]] == 1)]

@@ -39,7 +39,7 @@ class ProcessEndedError(CompileError):
 
 
 class Isolated(Generic[T]):
-    """Work that a forked process is doing. It is this process's to wait for: `result()`, once."""
+    """Work in a forked process. Its owner must call `result()`, once."""
 
     def __init__(self, pid: int, result: IO[bytes], stderr: IO[bytes]) -> None:
         self._pid = pid
@@ -66,7 +66,7 @@ class Isolated(Generic[T]):
 
 
 def start_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> Isolated[T]:
-    """Call `work` in a forked process, and go on meanwhile.
+    """Call `work` in a forked process, and return at once.
 
     `lock` guards the library that the work uses: held during the fork, it is the child's afterwards, so that no other
     thread's half-done call is copied.
@@ -90,7 +90,7 @@ def start_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextMan
 
 @contextlib.contextmanager
 def _interrupt_afterwards() -> Iterator[None]:
-    """Put a Ctrl-C off: what is raised in the hooks that Python calls at a fork, it prints and forgets."""
+    """Defer Ctrl-C: Python prints and drops exceptions raised in its fork hooks."""
     is_in_hands_of_python = signal.getsignal(signal.SIGINT) is not None
     if threading.current_thread() is not threading.main_thread() or not is_in_hands_of_python:
         yield  # no KeyboardInterrupt is raised here
@@ -140,7 +140,7 @@ def _run_child(work: Callable[[], Any], result: IO[bytes], stderr: IO[bytes]) ->
 
 
 def _write(content: bytes, result: IO[bytes]) -> int:
-    """Write what comes back; the exit status."""
+    """Write the result to send back; return the exit status."""
     try:
         result.write(content)
         result.flush()

@@ -1,4 +1,4 @@
-"""Link an object into an HSACO with LLD: ROCm's, the system's, or the one that ziglang brings."""
+"""Link an object into an HSACO with LLD: ROCm's, the system's, or ziglang's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def link(obj: bytes, *, keep_debug_info: bool = False) -> bytes:
 
 
 def find_linkers() -> Iterator[Linker]:
-    """Commands that start LLD, best first: ROCm's knows the target best, ziglang's is there on any machine."""
+    """Commands that start LLD, best first: ROCm's fits the target best, ziglang's works on any machine."""
     rocm_path = env.text("ROCM_PATH") or "/opt/rocm"
     for directory in dict.fromkeys((rocm_path, "/opt/rocm")):
         rocm_lld = shutil.which("ld.lld", path=os.path.join(directory, "llvm", "bin"))

@@ -35,7 +35,7 @@ _Result = tuple[bytes, bytes | None, str] | str
 
 @dataclass(frozen=True)
 class Compiled:
-    """What LLVM makes of a module: optimized bitcode, ELF relocatable, assembly text and its warnings.
+    """The output of LLVM for a module: optimized bitcode, ELF relocatable, assembly text and its warnings.
 
     obj is None where the module has inline assembly, which LLVM has no assembler for; the listing has its text.
     """
@@ -52,13 +52,13 @@ def compile_module(llvm_ir: str, arch: Arch, opt_level: int) -> Compiled:
 
 
 def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> Isolated[_Result]:
-    """Begin to compile LLVM IR text in another process."""
+    """Start to compile LLVM IR text in another process."""
     _require_known(options)
     return start_isolated(lambda: _compile(llvm_ir, arch, opt_level, options), lock=_lock())
 
 
 def finish(work: Isolated[_Result], llvm_ir: str, arch: Arch) -> Compiled:
-    """Wait for what `start` began; `llvm_ir` and `arch` are for errors.
+    """Wait for the compilation that `start` began. `llvm_ir` and `arch` are for errors.
 
     Raises CompileError with LLVM's diagnostics for IR that does not parse, verify or select.
     """
@@ -72,12 +72,12 @@ def finish(work: Isolated[_Result], llvm_ir: str, arch: Arch) -> Compiled:
 
 
 def _lock() -> Any:
-    """llvmlite's own, around each of its calls; it has no public name."""
+    """llvmlite's lock around each of its calls; it has no public name."""
     return _binding().ffi.lib._lock
 
 
 def _require_known(options: tuple[str, ...]) -> None:
-    """Raise CompileError for an option that LLVM does not have; it would ignore it."""
+    """Raise CompileError for an option that LLVM does not have: it would ignore it."""
     for option in options:
         name = option.removeprefix("--").partition("=")[0]
         if not _is_in_library(name):
@@ -86,7 +86,7 @@ def _require_known(options: tuple[str, ...]) -> None:
 
 @functools.cache
 def _is_in_library(name: str) -> bool:
-    """Whether LLVM's library has a name among its texts: its options cannot be listed."""
+    """True if LLVM's library contains a name among its strings: its options cannot be listed."""
     with open(_binding().ffi.lib._name, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
         return library.find(name.encode() + b"\0") >= 0
 
@@ -97,7 +97,7 @@ def disassemble(bitcode: bytes) -> str:
 
 
 def parse_error(llvm_ir: str) -> str:
-    """What LLVM's parser says against LLVM IR text; empty where it takes it."""
+    """The message of LLVM's parser for invalid LLVM IR text; empty if the text is valid."""
     binding = _binding()
     try:
         binding.parse_assembly(llvm_ir, binding.create_context())
@@ -107,7 +107,7 @@ def parse_error(llvm_ir: str) -> str:
 
 
 def smallest_workgroups(llvm_ir: str) -> dict[str, int]:
-    """Kernels of LLVM IR text by name, and the fewest threads that each says a workgroup of it has."""
+    """The kernels of LLVM IR text by name, with the smallest workgroup, in threads, that each declares."""
     groups = dict(_ATTRIBUTE_GROUP.findall(llvm_ir))
     found = {}
     for quoted, name, attributes in _KERNEL.findall(llvm_ir):
@@ -128,7 +128,7 @@ def _binding() -> ModuleType:
 
 
 def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> _Result:
-    """What runs isolated; a parser's or verifier's message instead of the result where there is none.
+    """Compile LLVM IR text, isolated. Return the result, or the message of the parser or verifier.
 
     The backend runs twice, once for the object and once for the text: in two processes, as each takes as long. Both
     start from the same bitcode, in copies of the same memory: LLVM lets an order of uses or of addresses decide here
@@ -160,7 +160,7 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] 
 
 
 def _prepared(llvm_ir: str) -> str:
-    """LLVM IR text as it is compiled. Functions with features of their own get ours too."""
+    """LLVM IR text as it is compiled. Functions with their own features get ours too."""
     placed = inline_assembly.with_places(llvm_ir)
     return barriers.guarded(placed).replace('"target-features"="', f'"target-features"="{_FEATURES},')
 
@@ -176,7 +176,7 @@ def _parse_bitcode(bitcode: bytes) -> Any:
 
 
 def _diagnosed(output: str, llvm_ir: str, arch: Arch) -> CompileError:
-    """LLVM's last words as an error, with the place in the user's source where LLVM names one."""
+    """LLVM's last message as an error, with the source location if LLVM names one."""
     errors = _ERROR_LINE.findall(output) or [output or "it ended without a word"]
     message, at = inline_assembly.place_in_message(errors[0], llvm_ir)
     place = _PLACE.fullmatch(message)
@@ -189,6 +189,6 @@ def _diagnosed(output: str, llvm_ir: str, arch: Arch) -> CompileError:
 
 
 def _source_path(name: str, llvm_ir: str) -> str:
-    """A diagnostic has the file's name only; the line table has its directory too."""
+    """The path of a source file: a diagnostic only has its name, the line table has its directory too."""
     found = re.search(rf'!DIFile\(filename: "{re.escape(name)}", directory: "([^"]*)"', llvm_ir)
     return str(PurePath(found[1], name)) if found else name

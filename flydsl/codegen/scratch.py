@@ -1,4 +1,4 @@
-"""Temporary files and folders, and an error that says so where there is no room for them."""
+"""Temporary files and folders, with a clear error if there is no room for them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def temporary_file() -> IO[bytes]:
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is removed afterwards. Raises NoRoomError, also for what cannot be written into it."""
+    """A folder that is removed afterwards. Raises NoRoomError, also if a file cannot be written into it."""
     try:
         with tempfile.TemporaryDirectory(prefix="flydsl-") as folder:
             yield Path(folder)

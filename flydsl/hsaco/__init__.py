@@ -1,4 +1,4 @@
-"""Read back what LLVM and LLD wrote: a code object (HSACO) and its assembly listing.
+"""Read the output of LLVM and LLD: a code object (HSACO) and its assembly listing.
 
 An HSACO is an ELF64 shared object. Three of its parts matter here:
 

@@ -40,7 +40,7 @@ class DataSegment:
     relocations: tuple[DataRelocation, ...] = ()
 
     def addresses(self, base: int) -> dict[str, int]:
-        """Where the symbols are if the segment is at `base`."""
+        """Addresses of the symbols for a segment at `base`."""
         return {name: base + offset for name, offset in self.labels.items()}
 
 
@@ -56,7 +56,7 @@ class DataReader:
         self._labels[name] = len(self._content)
 
     def append(self, directive: str, operands: str) -> None:
-        """ValueError for what is neither a constant nor the address of a symbol."""
+        """Append data. ValueError unless it is a constant or the address of a symbol."""
         address = _ADDRESS.match(operands) if directive == ".quad" else None
         if address:
             self._relocations.append(DataRelocation(len(self._content), address[1], int(address[2] or 0)))
@@ -77,7 +77,7 @@ def page_aligned(content: bytes) -> np.ndarray[Any, Any]:
 
 
 def append_data(data: bytearray, directive: str, operands: str) -> None:
-    """Append what a directive emits. ValueError for what is not a plain constant.
+    """Append the bytes that a directive emits. ValueError unless it is a plain constant.
 
     >>> data = bytearray(b"a")
     >>> append_data(data, ".p2align", "2, 0x0")
@@ -107,7 +107,7 @@ def append_data(data: bytearray, directive: str, operands: str) -> None:
 
 
 def _room(data: bytearray, size: int) -> int:
-    """The size of what is to be appended, if there is room for it."""
+    """The number of bytes to append. ValueError if there is no room for them."""
     if not 0 <= size <= MOST_BYTES - len(data):
         raise ValueError(f"the simulator holds {MOST_BYTES} bytes of data at most")
     return size

@@ -24,11 +24,11 @@ _MOST_NAME_BYTES, _NAMES_PER_FILE = 1 << 16, 16
 
 
 class HsacoError(CompileError):
-    """Bytes that are not a code object this reader understands."""
+    """An error for bytes that are not a code object this reader understands."""
 
 
 class Contents(NamedTuple):
-    """The bytes of sections by name, and of a relocatable object the parts of them that the linker fills in."""
+    """The bytes of sections by name; for a relocatable object, also the parts that the linker fills in."""
 
     sections: Mapping[str, bytes]
     filled_by_the_linker: Mapping[str, list[slice]]
@@ -48,12 +48,12 @@ def read_contents(data: bytes) -> Contents:
 
 
 def read_symbols(data: bytes) -> dict[str, int]:
-    """The symbols of a code object by name: addresses, and in one that is not linked offsets into their sections."""
+    """The symbols of a code object by name: addresses, or offsets into their sections if it is not linked."""
     return {name: symbol.value for name, symbol in Elf(data).symbols.items()}
 
 
 def excluded(data: bytes, name: str) -> bytes:
-    """A relocatable object whose section of that name, if there is one, does not go into what is linked from it."""
+    """The relocatable object with the section of that name, if any, excluded from linking."""
     changed = bytearray(data)
     for i, section in enumerate(Elf(data).sections):
         if section.name == name:
@@ -147,13 +147,13 @@ class Elf:
         ]
 
     def _check_sizes(self) -> None:
-        """Sections that overlap could hold, all together, much more than the file."""
+        """Check the sizes of sections: overlapping ones could hold much more in total than the file."""
         size = sum(s.size for s in self.sections if s.kind != _SHT_NOBITS)
         if size > len(self._data):
             raise HsacoError(f"the sections of the code object take {size} bytes, and it has {len(self._data)}")
 
     def _read_symbols(self) -> dict[str, ElfSymbol]:
-        """Local symbols too, where the linker kept them; .dynsym is what is left in a stripped file."""
+        """The symbols, with local ones if the linker kept them; a stripped file only has .dynsym."""
         symbols = {}
         for section in self.sections:
             if section.kind not in (_SHT_SYMTAB, _SHT_DYNSYM):

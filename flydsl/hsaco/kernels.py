@@ -27,7 +27,7 @@ class KernelArg(NamedTuple):
 
 
 class KernelInfo(NamedTuple):
-    """What a code object says about one kernel.
+    """The description of one kernel in a code object.
 
     vgprs and agprs are counted apart, as LLVM's NumVgprs and NumAgprs; total_vgprs is what a wave takes from the
     register file (where the file is unified, the AGPRs start at the next multiple of 4). sgprs is LLVM's TotalNumSgprs:
@@ -56,7 +56,7 @@ class KernelInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class Hsaco:
-    """A code object that was read: `target` is as in "amdgcn-amd-amdhsa--gfx942:sramecc+"."""
+    """A code object that was read. `target` is written as in "amdgcn-amd-amdhsa--gfx942:sramecc+"."""
 
     target: str
     text: bytes
@@ -65,7 +65,7 @@ class Hsaco:
 
     @property
     def arch_name(self) -> str:
-        """The processor, without feature settings."""
+        """The processor name, without feature settings."""
         return _arch_name(self.target)
 
     def code(self, kernel: str) -> bytes:
@@ -129,7 +129,7 @@ class _Numbers:
         self._owner, self._entries = owner, entries
 
     def get(self, key: str, most: int = 0xFFFF_FFFF, default: int | None = None) -> int:
-        """A whole number from 0 to `most`. HsacoError for anything else, KeyError where it has to be there."""
+        """A whole number from 0 to `most`. HsacoError for anything else, KeyError if it is required and missing."""
         value = self._entries[key] if default is None else self._entries.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             raise HsacoError(f"{key} of {self._owner!r} is {value!r:.100}: it is a number from 0 to {most}")

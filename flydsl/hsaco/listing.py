@@ -14,7 +14,7 @@ from flydsl.hsaco.data import DATA_DIRECTIVES, MOST_BYTES, DataReader, DataSegme
 
 
 class ListingError(SimulatorError):
-    """An assembly listing, or one line of it, that this reader does not understand."""
+    """An error for an assembly listing, or one line of it, that this reader does not understand."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class _Reader:
 
     @property
     def _data(self) -> DataReader | None:
-        """What the data of the section goes to; None in other sections."""
+        """The reader that collects the data of the section; None in other sections."""
         if self._in_kernel_descriptor:
             return None
         if self._section.startswith((".rodata", ".data.rel.ro")):
@@ -147,7 +147,7 @@ class _Reader:
             self._other(name)
 
     def _padding(self, name: str, rest: str) -> None:
-        """What code and the sections without data here are filled up with, which must not be of any size."""
+        """Count padding of code and of sections without data here. ValueError if there is too much."""
         numbers = [int(word, 0) for word in rest.split(",") if word.strip()]
         if name in (".p2align", ".p2alignl"):
             size = 1 << numbers[0] if numbers and 0 <= numbers[0] < 64 else -1
@@ -158,7 +158,7 @@ class _Reader:
             raise ValueError(f"so much padding is not simulated: at most {MOST_BYTES} bytes")
 
     def _other(self, name: str) -> None:
-        """Data of debugging information is nobody's business here; among code or data it would be left out."""
+        """Skip debugging information. ValueError for other directives, and for those among code or data."""
         is_debugging_information = not self._in_text and self._data is None and not self._in_kernel_descriptor
         if not is_debugging_information or name not in _DEBUGGING:
             raise ValueError(f"the directive {name} is unknown here")

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass, field
 
 VCC, M0, EXEC = 106, 124, 126
-"""Where the special registers live in the scalar file; the numbers are those of the machine encoding."""
+"""Indices of the special registers in the scalar file; the numbers are those of the machine encoding."""
 
 SGPR_FILE_SIZE = 128
 
@@ -45,7 +45,7 @@ class Register:
 
 @dataclass(frozen=True)
 class Immediate:
-    """A constant as written. What its bits are depends on the operand's type: see `bits`."""
+    """A constant as written. Its bits depend on the operand's type: see `bits`."""
 
     value: int | float
     is_literal: bool = False  # written in hexadecimal: 32 bits of the instruction stream
@@ -106,20 +106,20 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Aperture:
-    """`src_shared_base` and its like: where LDS and scratch lie in the flat address space."""
+    """`src_shared_base` and its like: the bases of LDS and scratch in the flat address space."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class StatusBit:
-    """`src_scc`, or whether VCC or EXEC is zero (`src_vccz`, `src_execz`): 1 or 0, whatever the operand's type."""
+    """`src_scc`, or `src_vccz`, `src_execz` (VCC or EXEC is zero): 1 or 0, whatever the operand's type."""
 
     name: str
 
     @property
     def register(self) -> int | None:
-        """Where the pair of scalar registers begins that is compared with zero; None for SCC."""
+        """The first of the two scalar registers that are compared with zero; None for SCC."""
         return STATUS_BITS[self.name]
 
 
@@ -149,7 +149,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Modifiers:
-    """What follows the operands: `offset:16 sc0 op_sel:[0,1]`. A flag such as sc0 has the value 1."""
+    """The modifiers after the operands: `offset:16 sc0 op_sel:[0,1]`. A flag such as sc0 has the value 1."""
 
     values: dict[str, ModifierValue] = field(default_factory=dict)
 
@@ -203,7 +203,7 @@ def parse_operand(text: str) -> Operand:
 
 
 def parse_atom(text: str) -> Atom:
-    """Read what stands inside of the operand modifiers. ValueError for registers that no architecture has."""
+    """Read an operand without its modifiers. ValueError for registers that no architecture has."""
     register = _parse_register(text)
     if register is not None:
         return register
@@ -242,7 +242,7 @@ def _parse_register(text: str) -> Register | None:
 
 
 def register_name(register: Register) -> str:
-    """As assembly writes it.
+    """The name of a register as assembly writes it.
 
     >>> register_name(Register("v", 2, 1)), register_name(Register("s", VCC, 2)), register_name(Register("a", 0, 4))
     ('v2', 'vcc', 'a[0:3]')
@@ -257,7 +257,7 @@ _NAMES = {VCC: "vcc", VCC + 1: "vcc_hi", EXEC: "exec", EXEC + 1: "exec_hi", M0: 
 
 
 def split_encoding(name: str) -> tuple[str, str]:
-    """A mnemonic without its encoding, and that: "" where the assembler chooses it.
+    """A mnemonic without its encoding, and the encoding: "" if the assembler chooses it.
 
     >>> split_encoding("v_add_f32_e32"), split_encoding("v_add_f32_e64_dpp"), split_encoding("s_nop")
     (('v_add_f32', 'e32'), ('v_add_f32', 'e64_dpp'), ('s_nop', ''))
@@ -267,7 +267,7 @@ def split_encoding(name: str) -> tuple[str, str]:
 
 
 def split_operands(text: str) -> list[str]:
-    """Split at commas outside of brackets.
+    """Split at commas outside brackets.
 
     >>> split_operands("v0, hwreg(HW_REG_MODE, 0, 4), s[0:1]")
     ['v0', 'hwreg(HW_REG_MODE, 0, 4)', 's[0:1]']
@@ -276,7 +276,7 @@ def split_operands(text: str) -> list[str]:
 
 
 def split_words(text: str) -> list[str]:
-    """Split at white space outside of brackets."""
+    """Split at white space outside brackets."""
     return _split(text, str.isspace)
 
 

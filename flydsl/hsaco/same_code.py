@@ -1,4 +1,4 @@
-"""Is a listing the one of a code object? Assembled, it must give the very bytes.
+"""Check that a listing belongs to a code object: assembled, it must give the same bytes.
 
 The simulator decodes the listing and takes the rest from the code object. With the listing of another version of the
 kernel it would compute something, and nothing would show that it is not what the GPU computes.
@@ -25,7 +25,7 @@ _LIMITS = "for limit in '-t 60' '-v 8388608' '-f 2097152'; do ulimit $limit 2>/d
 
 
 def check_listing(hsaco: bytes, listing: str) -> None:
-    """ListingError if the machine code or the constants of a code object are not what the listing says.
+    """Raise ListingError if the machine code or the constants of a code object differ from the listing's.
 
     What the linker fills in is left out. The assembler is the clang that ziglang brings; it takes some 50 ms. What it
     does not accept is an error, in its words. Where it is not installed a warning says that nothing was compared: the
@@ -81,7 +81,7 @@ def processor(target: str) -> str:
 
 
 def _assemble(zig: str, listing: str, target: str) -> bytes:
-    """The object that the assembler makes for the listing's target, or that of the code object where it names none."""
+    """The object that the assembler makes for the listing's target, or the code object's if the listing names none."""
     named = _TARGET.search(listing)
     gpu = processor(named[2] if named else target)
     if gpu.partition(":")[0] != processor(target).partition(":")[0]:

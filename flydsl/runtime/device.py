@@ -1,4 +1,4 @@
-"""Which device a launch goes to, and which architecture it is compiled for.
+"""The device that a launch goes to, and the architecture that it is compiled for.
 
 The device follows the tensors: CPU tensors run on the simulator, HIP tensors on the GPU.
 """
@@ -42,7 +42,7 @@ _override: ContextVar[Device | None] = ContextVar("flydsl_device", default=None)
 
 @contextmanager
 def use_device(device: Device) -> Iterator[Device]:
-    """Send the launches inside the `with` block to a device of your own."""
+    """Send the launches inside the `with` block to the given device."""
     token = _override.set(device)
     try:
         yield device
@@ -57,7 +57,7 @@ def current_device(place: str) -> Device:
 
 
 def preload() -> None:
-    """Import what a launch on the simulator needs, some 100 ms: there is time for it while LLVM compiles."""
+    """Import what a launch on the simulator needs, which takes some 100 ms, while LLVM compiles."""
     import flydsl.runtime.simulated  # noqa: F401
 
 
@@ -75,7 +75,7 @@ def _default_device(place: str) -> Device:
 
 
 def target_arch(place: str) -> str:
-    """The architecture to compile for: `ARCH` if set, else that of the device where the tensors are ("cpu", "cuda:0").
+    """The architecture to compile for: `ARCH` if set, else that of the tensors' device ("cpu", "cuda:0").
 
     The simulator is a gfx942 unless `FLYDSL_GPU_ARCH` or `HSA_OVERRIDE_GFX_VERSION` says otherwise.
     """

@@ -21,7 +21,7 @@ _LIBRARY = "libamdhip64.so"
 
 
 class HipDevice(Device):
-    """A HIP device. index: as torch numbers it."""
+    """A HIP device. index: its number in torch."""
 
     def __init__(self, index: int = 0) -> None:
         self.name = f"hip:{index}"
@@ -55,7 +55,7 @@ _TO_DEVICE, _TO_HOST = 1, 2  # hipMemcpyKind
 
 
 class _HipBuffer(PrintBuffer):
-    """Memory that HIP gives, and takes back when nobody has this any more."""
+    """Memory that HIP allocates, and that is freed with this object."""
 
     def __init__(self, size_bytes: int, index: int) -> None:
         self._hip = hip_library()
@@ -109,7 +109,7 @@ class _HipModule(LoadedCode):
 
 @contextmanager
 def _selected(hip: ctypes.CDLL, index: int) -> Iterator[None]:
-    """Make a device HIP's current one of this thread, where modules are loaded and launched; then put it back."""
+    """Make a device HIP's current one in this thread, for loading and launching modules; then restore the old one."""
     before = ctypes.c_int()
     _check(hip, "hipGetDevice", ctypes.byref(before))
     if before.value == index:
@@ -124,7 +124,7 @@ def _selected(hip: ctypes.CDLL, index: int) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def hip_library() -> ctypes.CDLL:
-    """HIP's runtime library. Raises DeviceError where there is none."""
+    """HIP's runtime library. Raises DeviceError if it is missing."""
     root = env.text("ROCM_PATH") or "/opt/rocm"
     found = ctypes.util.find_library("amdhip64")
     for candidate in (_LIBRARY, f"{root}/lib/{_LIBRARY}", *([found] if found else [])):
@@ -139,7 +139,7 @@ def hip_library() -> ctypes.CDLL:
 
 
 def _check(hip: ctypes.CDLL, name: str, *arguments: Any) -> None:
-    """Call a HIP function; raise DeviceError with HIP's own words where it fails."""
+    """Call a HIP function; raise DeviceError with HIP's message if it fails."""
     status = getattr(hip, name)(*arguments)
     if status:
         hip.hipGetErrorString.restype = ctypes.c_char_p

@@ -71,7 +71,7 @@ class HostProgram:
         self._compile(module, entry)
 
     def _prepare_arguments(self, codes: Sequence[str]) -> None:
-        """One buffer with a slot for each parameter, and the array of pointers to the slots."""
+        """Make one buffer with a slot for each parameter, and the array of pointers to the slots."""
         formats, offsets, offset = [], [], 0
         for code in codes:
             size = struct.calcsize("=" + code)
@@ -104,7 +104,7 @@ class HostProgram:
         self._entry = ctypes.CFUNCTYPE(None, _POINTER)(self._engine.raw_lookup(entry))
 
     def run(self, values: Sequence[Any], session: Any) -> None:
-        """Run the launcher on its flattened arguments. The caller holds `lock`. Raises what a launch raised."""
+        """Run the launcher on its flattened arguments. The caller must hold `lock`. Raises what a launch raised."""
         if self._formats:
             self._printer = Printer(self._formats, self._device)
             values = [*values, self._printer.address(session)]
@@ -146,7 +146,7 @@ class HostProgram:
         self, handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, lds: int, stream: int, params: Any,
         extra: int, count: int,
     ) -> None:  # fmt: skip
-        """`mgpuLaunchKernel`. An exception cannot cross the compiled code: it waits until the launcher returns."""
+        """Serve `mgpuLaunchKernel`. An exception cannot cross compiled code: it waits until the launcher returns."""
         if self._error is not None:
             return
         kernel = self._kernels[handle - 1]
@@ -161,7 +161,7 @@ class HostProgram:
 
     @contextmanager
     def _printing(self, printer: Printer, stream: int) -> Iterator[None]:
-        """Print what the launch inside prints, also where it fails: its error is what counts then."""
+        """Print the output of the launch inside, also if it fails: then its error takes precedence."""
         flush = partial(printer.flush, stream)
         try:
             yield
@@ -172,7 +172,7 @@ class HostProgram:
         self._device.after_launch(flush, self._session)
 
     def _check(self, kernel: str, grid: tuple[int, ...], block: tuple[int, ...], lds_bytes: int) -> None:
-        """What the compiler could not know: the values of runtime launch dimensions."""
+        """Check runtime launch dimensions, whose values the compiler could not know."""
         launch_limits.check_extents("grid", grid)
         launch_limits.check_extents("block", block)
         launch_limits.check_block(self._arch, block)
@@ -181,7 +181,7 @@ class HostProgram:
 
 
 def _formats(module: ir.Module) -> list[Format]:
-    """What the kernels of a launcher print; see the pass `printf_to_buffer`."""
+    """The formats of a launcher's printfs; see the pass `printf_to_buffer`."""
     attributes = module.operation.attributes
     if FORMATS not in attributes:
         return []
@@ -189,7 +189,7 @@ def _formats(module: ir.Module) -> list[Format]:
 
 
 def _alive(method: weakref.WeakMethod[Callable[..., None]]) -> Callable[..., None]:
-    """The method: whose launcher is alive, as it is running."""
+    """The method of an object that is alive because its launcher is running."""
     found = method()
     assert found is not None
     return found

@@ -1,4 +1,4 @@
-"""What a launcher needs of a device."""
+"""The interface that a launcher needs from a device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NamedTensor:
 
     @property
     def size_bytes(self) -> int:
-        """From the first element to the end of the last one that the strides reach."""
+        """Bytes from the first element to the end of the last one that the strides reach."""
         if self.tensor.numel() == 0:
             return 0
         reach = sum((n - 1) * stride for n, stride in zip(self.tensor.shape, self.tensor.stride(), strict=True))
@@ -29,7 +29,7 @@ class NamedTensor:
 
     @property
     def label(self) -> str:
-        """Type and size, for people."""
+        """Type and size, for messages."""
         sizes = ", ".join(map(str, self.tensor.shape))
         return f"{str(self.tensor.dtype).removeprefix('torch.')}[{sizes}]"
 
@@ -41,27 +41,27 @@ class LoadedCode(ABC):
     def launch(
         self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Any
     ) -> None:
-        """Launch a kernel. params: a C array of pointers to its arguments. session: of the call that it belongs to."""
+        """Launch a kernel. params: a C array of pointers to its arguments. session: the call that it belongs to."""
 
 
 class PrintBuffer(ABC):
-    """Memory of a device for what kernels print; see `flydsl.printing`."""
+    """Memory of a device for the output of kernels; see `flydsl.printing`."""
 
     @abstractmethod
     def address(self, session: Any) -> int:
-        """Where the kernels of a call find it."""
+        """The address at which the kernels of a call find the buffer."""
 
     @abstractmethod
     def read(self, start: int, size_bytes: int, stream: int) -> bytes:
-        """Some of its bytes, when everything on a stream has ended."""
+        """Some of its bytes, read when all work on a stream has ended."""
 
     @abstractmethod
     def clear(self, header: bytes) -> None:
-        """Make all of it 0 but for its header."""
+        """Clear everything but the header to 0."""
 
 
 class Device(ABC):
-    """What runs kernels.
+    """A device that runs kernels.
 
     name: for people. A call of a launcher opens a session, gives every tensor an address in it, and launches.
     """
@@ -69,23 +69,23 @@ class Device(ABC):
     name: str
 
     def session(self) -> Any:
-        """The state of one call; None where a device needs none."""
+        """The state of one call; None if a device needs none."""
         return None
 
     @abstractmethod
     def address(self, argument: NamedTensor, session: Any) -> int:
-        """Where kernels find a tensor."""
+        """The address at which kernels find a tensor."""
 
     @abstractmethod
     def stream_handle(self, stream: Any) -> int:
-        """The raw handle of a stream argument: None, an int, or an object of torch's."""
+        """The raw handle of a stream argument: None, an int, or one of torch's objects."""
 
     @abstractmethod
     def load(self, code: CodeObject) -> LoadedCode:
-        """Load a code object. Raises ArchError where the device does not run its architecture."""
+        """Load a code object. Raises ArchError if the device does not run its architecture."""
 
     def print_buffer(self, size_bytes: int) -> PrintBuffer:
-        """Memory for what kernels print. Raises DeviceError where there is none."""
+        """Memory for the output of kernels. Raises DeviceError if the device does not support printf."""
         raise DeviceError(f"printf on {self.name} is unsupported")
 
     def after_launch(self, flush: Callable[[], None], session: Any) -> None:
@@ -94,7 +94,7 @@ class Device(ABC):
 
 
 def raw_stream(stream: Any) -> int | None:
-    """The handle of a stream: an int, or what torch calls `cuda_stream`; None for None."""
+    """The handle of a stream: an int, or torch's `cuda_stream`; None for None."""
     if stream is None or (isinstance(stream, int) and not isinstance(stream, bool)):
         return stream
     handle = getattr(stream, "cuda_stream", None)

@@ -16,7 +16,7 @@ _HEADER = struct.Struct("<3Q")
 
 
 class Printer:
-    """A buffer on a device for what kernels print. formats: of the launcher's printfs."""
+    """A buffer on a device for the output of kernels. formats: those of the launcher's printfs."""
 
     def __init__(self, formats: Sequence[Format], device: Device) -> None:
         self._formats = formats
@@ -25,11 +25,11 @@ class Printer:
         self._clear()
 
     def address(self, session: Any) -> int:
-        """Where kernels of a call find it."""
+        """The address at which kernels of a call find the buffer."""
         return self._buffer.address(session)
 
     def flush(self, stream: int = 0) -> None:
-        """Print on sys.stdout what kernels of a stream have left, and make room."""
+        """Print the output that kernels of a stream left to sys.stdout, and make room."""
         used, _, missing = _HEADER.unpack(self._buffer.read(0, _HEADER.size, stream))
         if not used:
             return

@@ -19,12 +19,12 @@ def get_rocm_arch() -> str:
 
 
 def arch_from_environment() -> str | None:
-    """What `FLYDSL_GPU_ARCH` or `HSA_OVERRIDE_GFX_VERSION` says; None where neither is set."""
+    """The value of `FLYDSL_GPU_ARCH` or `HSA_OVERRIDE_GFX_VERSION`; None if neither is set."""
     return env.text("FLYDSL_GPU_ARCH") or arch_of_version(env.text("HSA_OVERRIDE_GFX_VERSION"))
 
 
 def arch_of_version(version: str) -> str | None:
-    """ROCm's version notation as a name; the last two parts are hexadecimal digits.
+    """The architecture's name from ROCm's version notation; its last two parts become hexadecimal digits.
 
     >>> arch_of_version("9.4.2"), arch_of_version("12.0.1"), arch_of_version("9.0.10")
     ('gfx942', 'gfx1201', 'gfx90a')
@@ -49,12 +49,12 @@ def _enumerated_arch() -> str | None:
 
 
 def supports_bf16_global_atomics(arch: str | None = None) -> bool:
-    """Whether an architecture (by default the GPU's) adds pairs of bf16 in global memory in one instruction."""
+    """True if an architecture (by default the GPU's) adds pairs of bf16 in global memory in one instruction."""
     return (arch or get_rocm_arch()) in (*FROM_CDNA3, *GFX12)
 
 
 def bf16_global_atomics_arch_description() -> str:
-    """The architectures that do, in words."""
+    """The architectures that have bf16 global atomics, in words."""
     return ", ".join((*FROM_CDNA3, *GFX12))
 
 
@@ -64,12 +64,12 @@ def get_warp_size(arch: str | None = None) -> int:
 
 
 def get_rocm_device_count() -> int:
-    """How many AMD GPUs torch can see."""
+    """The number of AMD GPUs that torch can see."""
     import torch
 
     return torch.cuda.device_count() if torch.version.hip else 0
 
 
 def is_rdna_arch(arch: str | None = None) -> bool:
-    """Whether an architecture (by default the GPU's) is of the RDNA family: numbers 10.., 11.. and 120.."""
+    """True if an architecture (by default the GPU's) is of the RDNA family: numbers 10.., 11.. and 120.."""
     return re.match(r"\D+(10|11|120)\d", arch or get_rocm_arch()) is not None

@@ -25,7 +25,7 @@ class SimulatedDevice(Device):
     name = "simulator"
 
     def session(self) -> Memory:
-        """Every call has its own address space with nothing in it but its tensors."""
+        """The address space of one call, which contains nothing but its tensors."""
         return Memory()
 
     def address(self, argument: NamedTensor, session: Memory) -> int:
@@ -100,7 +100,7 @@ class _LoadedProgram(LoadedCode):
 
 
 class Recording(Memory):
-    """The address space of a call, and the launches that it makes. after_kernel: to be called when one has ended."""
+    """The address space of a call, and the launches that it makes. after_kernel: called when a kernel has ended."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class Recording(Memory):
 
 
 class RecordingDevice(SimulatedDevice):
-    """Prepares launches and runs none: `session.launches` are the ones that a call asked for, in order."""
+    """Prepares launches and runs none: `session.launches` holds those of a call, in order."""
 
     name = "simulator, for single steps"
 
@@ -125,7 +125,7 @@ class RecordingDevice(SimulatedDevice):
 
 @cache
 def recording_device() -> RecordingDevice:
-    """The one that all calls use, so that a launcher is bound to it once."""
+    """The device that all recorded calls share, so that a launcher is bound to it once."""
     return RecordingDevice()
 
 

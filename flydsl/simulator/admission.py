@@ -1,4 +1,4 @@
-"""Which operands and modifiers an instruction may have: what the assembler of gfx942 would not accept is refused here.
+"""Operands and modifiers that an instruction may have. What the assembler of gfx942 would not accept is refused here.
 
 A listing is somebody's file. Both backends turn the numbers in it into places of memory, so every instruction goes
 through here when it is decoded, whatever its family: nothing that is bound later has to be distrusted again.
@@ -65,7 +65,7 @@ _OFFSETS = {
     "flat": (0, 0xFFF),
     "s": (-(1 << 20), (1 << 20) - 1),
 }
-"""What `offset:` holds, by the beginning of the mnemonic."""
+"""The range of `offset:`, by the beginning of the mnemonic."""
 
 _LANE_OF_32 = r"(?:[12]?\d|3[01])"
 _SWIZZLES = (
@@ -83,7 +83,7 @@ _LISTS = {"op_sel": 1, "op_sel_hi": 1, "neg_lo": 1, "neg_hi": 1, "neg": 1, "quad
 
 
 def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifiers, encoding: str) -> None:
-    """ValueError says which operand or modifier the instruction cannot have. operands: results first."""
+    """Raise ValueError for an operand or modifier that the instruction cannot have. operands: results first."""
     for name in modifiers.values:
         _check_modifier(name, modifiers, semantics.mnemonic)
     words = [w for w in (*semantics.results, *semantics.sources) if w not in IMPLICIT]
@@ -111,7 +111,7 @@ def registers(operands: Iterable[Operand | None]) -> Iterator[Register]:
 
 
 def _places(semantics: Semantics, words: Sequence[str], results: int) -> Iterator[str]:
-    """For each word where its operand may be: a register file, several of them, "#" for a constant."""
+    """The places that each word allows its operand: a register file, several of them, or "#" for a constant."""
     family = semantics.mnemonic.partition("_")[0]
     last = len(words) - 1
     for i, word in enumerate(words):
@@ -163,7 +163,7 @@ def _check_operand(operand: Operand, word: str, places: str, *, is_packed: bool)
 
 
 def _check_sdwa(operand: Operand, word: str, modifiers: Modifiers, *, source: int) -> None:
-    """source: which of the sources it is; a result is before all of them."""
+    """Check the operands and modifiers of SDWA. source: index of the source; results come before all sources."""
     if word == "mask":
         if not isinstance(operand.atom, Register):
             raise ValueError("a constant as a mask in SDWA")
@@ -200,7 +200,7 @@ def _check_register(register: Register, word: str, places: str, *, is_packed: bo
 
 
 def register_count(word: str, *, is_packed: bool = False) -> int | None:
-    """How many registers an operand of this word takes; None where the operand decides.
+    """Number of registers that an operand of this word takes; None if the operand decides.
 
     >>> register_count("f64x4"), register_count("mask"), register_count("f32", is_packed=True)
     (8, 2, 2)
@@ -250,7 +250,7 @@ def _spelled(atom: object) -> str:
 def _check_address(
     mnemonic: str, operands: Sequence[Operand], words: Sequence[str], results: int, modifiers: Modifiers
 ) -> None:
-    """Which registers an address is made of: vector, scalar, or both."""
+    """Check the registers of an address: vector, scalar, or both."""
     family = mnemonic.partition("_")[0]
     if family not in ("global", "scratch", "buffer"):
         return
@@ -306,7 +306,7 @@ def _check_range(name: str, value: object, low: int, high: int) -> None:
 
 
 def _check_encoding(semantics: Semantics) -> None:
-    """SDWA and DPP are for instructions from one or two vector registers to one, and v_cvt_pk_f32_* to two."""
+    """Check SDWA and DPP: they take one or two vector registers to one, and v_cvt_pk_f32_* to two."""
     mnemonic = semantics.mnemonic
     words = semantics.sources if mnemonic.startswith("v_cvt_pk_f32_") else (*semantics.results, *semantics.sources)
     is_wide = any(("x" in w and w not in ("f16x2", "i16x2")) or w in ("register", "imm", "word") for w in words)
@@ -319,13 +319,13 @@ def _is_vgpr(operand: Operand) -> bool:
 
 
 def _check_swizzle(text: str) -> None:
-    """`swizzle(MODE,…)` as LLVM writes it (AMDGPUAsmUtils, Swizzle)."""
+    """Check `swizzle(MODE,…)` as LLVM writes it (AMDGPUAsmUtils, Swizzle)."""
     if not any(re.fullmatch(pattern, text) for pattern in _SWIZZLES):
         raise ValueError(f"offset:{text}")
 
 
 def _check_lanes(modifiers: Modifiers) -> None:
-    """Every lane takes its operand from one of the 64."""
+    """Check that every lane takes its operand from one of the 64."""
     try:
         pattern = lane_pattern(modifiers)
     except NotImplementedError as error:

@@ -1,4 +1,4 @@
-"""What the launches of a `with` block are checked for, beyond what always is, and how long a wave may run.
+"""Checks for the launches of a `with` block, beyond those that always run, and the limit on a wave's instructions.
 
     with checking() as found:  # all of them; or checking("races")
         launcher(A, B, C)
@@ -107,14 +107,14 @@ class MisalignedHint:
 
 
 class Findings:
-    """What the checks of a `with` block have to say beside errors. Prints as a list, of nothing as an empty text."""
+    """The findings of a `with` block that are not errors. Prints as a list; without findings, as an empty text."""
 
     def __init__(self) -> None:
         self._misaligned: dict[tuple[str, int], MisalignedHint] = {}
 
     @property
     def hints(self) -> list[MisalignedHint]:
-        """Accesses that are slow for their address, one for each instruction."""
+        """Accesses that are slow because of their address, one for each instruction."""
         return list(self._misaligned.values())
 
     def add_misaligned(self, instruction: Instruction, access: Access, alignment: int, count: int) -> None:
@@ -128,7 +128,7 @@ class Findings:
 
 @contextmanager
 def checking(*checks: str) -> Iterator[Findings]:
-    """Check the launches inside of the `with` block: by the checks named, or by all. ArgumentError for a wrong name.
+    """Check the launches inside the `with` block: by the checks named, or by all. ArgumentError for an unknown name.
 
     What is wrong raises; what is merely slow is in the `Findings` that the block is given.
     """
@@ -146,7 +146,7 @@ def checking(*checks: str) -> Iterator[Findings]:
 
 @contextmanager
 def limited(*, instructions: int) -> Iterator[None]:
-    """Inside of the `with` block, a wave that executes more instructions than this is taken for one that never ends."""
+    """Limit the instructions of a wave inside the `with` block: a wave that executes more is reported as endless."""
     token = _instruction_limit.set(instructions)
     try:
         yield
@@ -155,15 +155,15 @@ def limited(*, instructions: int) -> Iterator[None]:
 
 
 def instruction_limit() -> int:
-    """How many instructions a wave may execute here."""
+    """The number of instructions that a wave may execute here."""
     return _instruction_limit.get()
 
 
 def current_findings() -> Findings:
-    """Of the innermost `checking` block, or of none."""
+    """The findings of the innermost `checking` block, or empty ones outside of any."""
     return _findings.get() or Findings()
 
 
 def enabled_checks() -> frozenset[str]:
-    """The checks that are turned on here."""
+    """The checks that are enabled here."""
     return _enabled.get()

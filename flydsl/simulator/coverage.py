@@ -89,7 +89,7 @@ signs on integer operands, export and image instructions. `buffer_store_lds_dwor
 
 
 def page() -> str:
-    """The whole page."""
+    """The text of the whole page."""
     names = sorted({name.partition("/")[0] for name in TABLE})
     parts = [_INTRODUCTION.format(count=len(names), arch=GFX942.name), "| family | mnemonics |\n| --- | --- |\n"]
     groups: dict[str, list[str]] = {}
@@ -102,7 +102,7 @@ def page() -> str:
 
 
 def family_of(name: str) -> str:
-    """The heading under which a mnemonic stands.
+    """The heading under which a mnemonic is listed.
 
     >>> family_of("v_cmp_lt_f32"), family_of("ds_swizzle_b32")
     ('Comparisons', 'Between lanes')

@@ -1,4 +1,4 @@
-"""What a launch gives its waves, as the command processor would: kernel arguments, constants, initial registers.
+"""The state that a launch gives its waves, as the command processor would: kernel arguments, constants, registers.
 
 (LLVM, AMDGPUUsage, "Initial Kernel Execution State".)
 """
@@ -23,7 +23,7 @@ from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
 from flydsl.simulator.waves import LANES, Waves
 
 _DYNAMIC_STACK_BYTES = 4096
-"""What a thread gets beyond the fixed size where the code object says that its stack grows."""
+"""Extra bytes of a thread beyond the fixed size, if the code object says that its stack grows."""
 
 
 _NOT_GIVEN = {
@@ -38,7 +38,7 @@ _NOT_GIVEN = {
 
 @dataclass(frozen=True)
 class LaunchStatistics:
-    """What a launch executed: waves, and instructions summed over the waves."""
+    """Statistics of a launch: waves, and instructions summed over the waves."""
 
     waves: int
     wave_instructions: int
@@ -57,7 +57,7 @@ class LdsSize:
 
 
 class Dispatch:
-    """What is the same for every wave of a launch, and how a wave's registers start."""
+    """The part of a launch that all its waves share, and the initial registers of a wave."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Dispatch:
         }
 
     def _map_symbols(self, program: Program) -> dict[str, int]:
-        """The address of every symbol, and as `name@got` of its entry in the global offset table."""
+        """The address of every symbol, and, under `name@got`, of its entry in the global offset table."""
         symbols = {name: CODE_BASE + INSTRUCTION_BYTES * index for name, index in program.labels.items()}
         if program.variables.labels:
             label, storage = "global variables of the code object", program.variable_storage
@@ -145,12 +145,12 @@ class Dispatch:
         return registers[0], registers[1], registers[2]
 
     def workgroup_ids(self) -> Iterator[Dim3]:
-        """In dispatch order, x fastest."""
+        """The ids of the workgroups in dispatch order, x fastest."""
         width, height, depth = self.grid
         return ((x, y, z) for z, y, x in itertools.product(range(depth), range(height), range(width)))
 
     def waves(self, workgroup_ids: Sequence[Dim3], leave_undefined: Callable[[Waves], None] | None = None) -> Waves:
-        """The waves of some workgroups, as they start. leave_undefined fills what the hardware leaves undefined."""
+        """The initial waves of some workgroups. leave_undefined fills what the hardware leaves undefined."""
         waves = Waves(
             workgroup_ids,
             self.block,
@@ -221,7 +221,7 @@ def _complete_kernarg(kernel: KernelInfo, explicit: bytes, hidden: dict[str, int
 
 
 def _hidden_arguments(grid: Dim3, block: Dim3, lds: LdsSize) -> dict[str, int]:
-    """The hidden arguments that mean something here; the others (printf, heap, queues) stay 0."""
+    """The supported hidden arguments; the others (printf, heap, queues) stay 0."""
     hidden = {
         "hidden_grid_dims": 3 if grid[2] * block[2] > 1 else 2 if grid[1] * block[1] > 1 else 1,
         "hidden_dynamic_lds_size": lds.dynamic_bytes,
@@ -237,7 +237,7 @@ def _hidden_arguments(grid: Dim3, block: Dim3, lds: LdsSize) -> dict[str, int]:
 
 
 def _null_hint(kernel: KernelInfo) -> str | None:
-    """Of what a kernel asks for, what is 0 here and used as an address."""
+    """A hint naming an address that the kernel asks for and that is 0 here; None if it asks for none."""
     wanted = {argument.kind for argument in kernel.args}
     for kind, purpose in _NOT_GIVEN.items():
         if kind in wanted:
@@ -246,7 +246,7 @@ def _null_hint(kernel: KernelInfo) -> str | None:
 
 
 def _packet(kernel: KernelInfo, grid: Dim3, block: Dim3, lds: LdsSize) -> bytes:
-    """hsa_kernel_dispatch_packet_t (HSA Runtime Specification 1.2, section 2.6); the grid is in work-items there."""
+    """An hsa_kernel_dispatch_packet_t (HSA Runtime Specification 1.2, section 2.6); its grid is in work-items."""
     work_items = [blocks * threads for blocks, threads in zip(grid, block, strict=True)]
     return struct.pack(
         "<HH3HH3IIIQQQQ", 0, 3, *block, 0, *work_items, kernel.scratch_bytes, lds.total_bytes, 0, 0, 0, 0

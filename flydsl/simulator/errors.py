@@ -1,4 +1,4 @@
-"""What a simulated program can do wrong, each with the instruction, its source line and who executed it."""
+"""Errors of a simulated program, each with the instruction, its source line, and the lanes that executed it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class UnknownInstruction(SimulatorError):
 
 
 class RegisterFault(SimulatorError):
-    """An access to a vector register that the kernel was not given; raised when a wave reaches it."""
+    """An access to a vector register that the kernel does not have; raised when a wave reaches it."""
 
 
 class Trap(SimulatorError):
@@ -24,7 +24,7 @@ class Trap(SimulatorError):
 
 
 class UnsupportedMode(SimulatorError):
-    """A floating-point mode that is not simulated."""
+    """A floating-point mode that the simulator does not support."""
 
 
 class BarrierDeadlock(SimulatorError):
@@ -57,7 +57,7 @@ class Access:
 
 
 class MemoryFault(SimulatorError):
-    """A lane read or wrote what it must not: this class itself, outside of every buffer.
+    """A lane read or wrote memory that it must not access. This class itself: outside of every buffer.
 
     access says who accessed what; instruction is the text of the instruction and isa_line its line in the listing.
     """
@@ -78,7 +78,7 @@ class MemoryFault(SimulatorError):
 
 
 class MisalignedAccess(MemoryFault):
-    """A lane used an address that is not a multiple of what the instruction demands."""
+    """A lane used an address that is not a multiple of what the instruction requires."""
 
 
 class UninitializedLds(MemoryFault):
@@ -87,7 +87,7 @@ class UninitializedLds(MemoryFault):
 
 @dataclass(frozen=True)
 class Accessor:
-    """Who made the earlier one of two accesses that race, and by which instruction: "read", "write" or "atomic"."""
+    """The earlier one of two racing accesses: who made it, and the instruction. "read", "write" or "atomic"."""
 
     kind: str
     workgroup: tuple[int, int, int]
@@ -110,7 +110,7 @@ class Accessor:
 
 
 class Race(MemoryFault):
-    """Two accesses to the same bytes, at least one of them writing, whose order nothing determines.
+    """Two unordered accesses to the same bytes, at least one of them a write.
 
     access and instruction are those of the one that came later here, other the earlier one.
     """
@@ -130,15 +130,15 @@ class Race(MemoryFault):
 
 
 class LdsRace(Race):
-    """In LDS: two waves without a barrier in between, or two lanes of one wave in one instruction or update."""
+    """A race in LDS: two waves without a barrier in between, or two lanes of one wave in one instruction or update."""
 
 
 class GlobalRace(Race):
-    """In global memory: two workgroups, two waves without a barrier in between, or two lanes of one wave."""
+    """A race in global memory: two workgroups, two waves without a barrier in between, or two lanes of one wave."""
 
 
 class UninitializedRegister(SimulatorError):
-    """What a program does depends on a register, or on scratch (private memory), that nothing wrote.
+    """The program depends on a register, or on scratch (private memory), that was never written.
 
     instruction is the text of the instruction that does it, isa_line its line in the listing, registers those of its
     operands that depend on it. lane is None where the whole wave is concerned (a branch), access where no memory is.

@@ -1,4 +1,4 @@
-"""The float environment of the host's thread while something is simulated: that of IEEE 754.
+"""The float environment of the host's thread during simulation: that of IEEE 754.
 
 Rounding mode, and whether denormals are flushed, are the thread's; torch.set_flush_denormal and libraries that were
 compiled with -ffast-math change them. What is simulated has modes of its own.
@@ -19,7 +19,7 @@ _ENVIRONMENT_BYTES = 64  # no fenv_t is larger
 
 @cache
 def _library() -> tuple[ctypes.CDLL, ctypes.c_void_p]:
-    """The C library, and what it calls FE_DFL_ENV."""
+    """The C library, and its FE_DFL_ENV."""
     library = ctypes.CDLL(None)
     if sys.platform == "darwin":
         return library, ctypes.c_void_p(ctypes.addressof(ctypes.c_byte.in_dll(library, "_FE_DFL_ENV")))
@@ -28,7 +28,7 @@ def _library() -> tuple[ctypes.CDLL, ctypes.c_void_p]:
 
 @contextmanager
 def ieee_floats() -> Iterator[None]:
-    """Compute with the default environment, and without warnings, in this thread."""
+    """Compute with the default float environment, and without warnings, in this thread."""
     library, default = _library()
     before = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
     library.fegetenv(before)

@@ -1,4 +1,4 @@
-"""Gaps of a view: memory between its first byte and its last one that none of its elements has.
+"""Gaps of a view: memory between its first and its last byte that belongs to none of its elements.
 
 A view of some columns of a matrix has them between its rows. What lies there belongs to somebody else.
 """
@@ -21,7 +21,7 @@ class Rows(NamedTuple):
 
 
 def rows_of(shape: Sequence[int], strides: Sequence[int], element_bytes: int) -> tuple[Rows, ...]:
-    """How the elements of a view lie, from the longest rows to those inside of them; none for a view without gaps.
+    """The rows that the elements of a view form, from the longest to the innermost; empty for a view without gaps.
 
     strides are in elements. A gap that other elements of an overlapping view may fill is taken for none.
 
@@ -43,7 +43,7 @@ def rows_of(shape: Sequence[int], strides: Sequence[int], element_bytes: int) ->
 
 
 def touches_gap(offsets: Array, size: int, rows: Sequence[Rows]) -> Array:
-    """For each offset from the start of a view, whether an access of `size` bytes there touches a gap."""
+    """For each offset from the start of a view: True if an access of `size` bytes there touches a gap."""
     touching = np.zeros(offsets.shape, np.bool_)
     for stride, extent in rows:
         offsets = offsets % stride

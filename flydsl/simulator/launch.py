@@ -18,7 +18,7 @@ from flydsl.simulator.program import Program
 from flydsl.simulator.waves import LANES
 
 _MOST_SCRATCH_BYTES = 131_056
-"""What LLVM's back end for gfx9 gives a thread at most."""
+"""The most scratch that LLVM's back end for gfx9 gives a thread."""
 
 
 def launch(
@@ -34,7 +34,7 @@ def launch(
     backend: str | None = None,
     threads: int | None = None,
 ) -> LaunchStatistics:
-    """Run a kernel to its end, under the checks that `checks.checking` turned on, and counted inside `counting`.
+    """Run a kernel to its end, with the checks that `checks.checking` enabled, counted inside `counting`.
 
     grid counts workgroups, block threads. kernarg holds the explicit arguments at the offsets of the kernel's
     metadata; pointers in it are addresses of `memory`. instruction_limit is per wave, by default what
@@ -95,7 +95,7 @@ def prepare(
     memory: Memory,
     dynamic_lds_bytes: int = 0,
 ) -> Dispatch:
-    """A launch of which nothing has run yet.
+    """A launch that has not started.
 
     LaunchError for a configuration that no device accepts, ArchError for code of another GPU than the simulated one.
     """
@@ -145,7 +145,7 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
 
 
 def _check_registers(arch: Arch, kernel: KernelInfo) -> None:
-    """The metadata, from which everybody reads the numbers, must agree with the descriptor, which decides."""
+    """Check that the metadata, from which register counts are read, agrees with the descriptor, which decides."""
     granted = kernel.descriptor.vgpr_granules * arch.vgpr_files[LANES].encoding_granule
     first_agpr = kernel.descriptor.accum_offset or 0
     if kernel.total_vgprs > granted or (kernel.agprs and first_agpr + kernel.agprs > granted):

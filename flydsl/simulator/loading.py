@@ -75,7 +75,7 @@ def _read_text(path: Path) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Struct:
-    """What an argument holds where that is more than one array or number: a struct, or a table of pointers.
+    """An argument that is more than one array or number: a struct, or a table of pointers.
 
     Struct(a, b, c) is three addresses; Struct(a, np.int32(4), None) an address, a number and a null pointer. For a
     value the parts lie in the argument itself; for a pointer they are memory that it points to, which the kernel may
@@ -89,7 +89,7 @@ class Struct:
         object.__setattr__(self, "parts", parts)
 
     def content(self, name: str, memory: Memory) -> bytes:
-        """The bytes; the arrays are mapped into memory. ArgumentError for what does not say its size."""
+        """The bytes; the arrays are mapped into memory. ArgumentError for a value without a known size."""
         return b"".join(self._part(f"{name}[{i}]", part, memory) for i, part in enumerate(self.parts))
 
     def _part(self, name: str, part: Any, memory: Memory) -> bytes:
@@ -115,7 +115,7 @@ class LoadedModule:
         return {name: LoadedKernel(self.program, name) for name in self.program.kernels}
 
     def kernel(self, name: str) -> LoadedKernel:
-        """ArgumentError for a kernel that is not there."""
+        """The kernel of this name. ArgumentError if there is none."""
         if name not in self.program.kernels:
             raise ArgumentError(f"there is no kernel {name!r}", hint=f"there are {', '.join(self.program.kernels)}")
         return LoadedKernel(self.program, name)
@@ -170,7 +170,7 @@ class LoadedKernel:
 
 
 def _packed(parameter: KernelArg, value: Any, memory: Memory) -> bytes:
-    """An argument as it lies in the kernarg segment."""
+    """The bytes of an argument in the kernarg segment."""
     if isinstance(value, np.ndarray):
         if parameter.size != 8:
             raise ArgumentError(f"{parameter.name} has {parameter.size} bytes: it is no pointer, and got an array")

@@ -25,7 +25,7 @@ _SLOT_MIDDLE = 1 << (SLOT_SHIFT - 1)
 _SLOT_COUNT = 1 << (47 - SLOT_SHIFT)  # user addresses have 47 bits
 NEAR_NULL_BYTES = 1 << 16
 THROUGH_SWIZZLED_RESOURCE = 1 << 62
-"""Where an access through a swizzled buffer resource goes: far from every buffer, so that it is a fault."""
+"""The address of accesses through a swizzled buffer resource: far from every buffer, so that they fault."""
 SHARED_APERTURE = 0x0001_0000_0000_0000
 PRIVATE_APERTURE = 0x0002_0000_0000_0000
 """Flat addresses with these upper halves mean LDS and scratch. Any two values above the address space do."""
@@ -64,7 +64,7 @@ class Buffer:
         return np.frombuffer(memoryview(beyond), np.uint8)  # `data` keeps it alive
 
     def reach_bytes(self, access_bytes: int) -> int:
-        """How many bytes from the base an access of so many bytes may reach."""
+        """The bytes from the base that an access of so many bytes may reach."""
         return self.size_bytes if access_bytes < _DWORD_BYTES else self.storage.size
 
     def element_index(self, address: int) -> int:
@@ -120,14 +120,14 @@ class Memory:
         return self._add(data, array.ctypes.data % _ALIGNMENT_BYTES, name, array.itemsize, label, writable)
 
     def copy(self) -> Memory:
-        """The same buffers at the same addresses; what is mapped into the copy is not in the original."""
+        """The same buffers at the same addresses; buffers mapped into the copy are not in the original."""
         copy = Memory()
         copy.null_hint = self.null_hint
         copy._buffers.update(self._buffers)
         return copy
 
     def with_copied_content(self) -> Memory:
-        """The same buffers at the same addresses with a content of their own; what overlaps here does so there."""
+        """The same buffers at the same addresses with their own content; overlaps are preserved."""
         copy = Memory()
         copy.null_hint = self.null_hint
         for group in overlapping(self._buffers):
@@ -140,7 +140,7 @@ class Memory:
         return copy
 
     def buffers(self) -> dict[int, Buffer]:
-        """By the slot of the address space that each one has."""
+        """The buffers by their slot of the address space."""
         return dict(self._buffers)
 
     def buffer_at(self, address: int) -> Buffer | None:
@@ -168,7 +168,7 @@ class Memory:
 
 
 def host_range(buffer: Buffer) -> tuple[int, int]:
-    """Where it begins and ends in the host's memory, its last dword complete."""
+    """Start and end of a buffer in the host's memory, its last dword complete."""
     start = int(buffer.data.ctypes.data)
     return start, start + buffer.storage.size
 
@@ -187,7 +187,7 @@ def overlapping(buffers: dict[int, Buffer]) -> list[list[tuple[int, Buffer]]]:
 
 
 def _copied(host_pointer: int, size_bytes: int) -> Array:
-    """A copy of host memory that is as aligned as the original."""
+    """A copy of host memory with the same alignment as the original."""
     storage = np.empty(size_bytes + _ALIGNMENT_BYTES, np.uint8)
     start = (host_pointer - storage.ctypes.data) % _ALIGNMENT_BYTES
     content = storage[start : start + size_bytes]

@@ -1,4 +1,4 @@
-"""The MODE register: how a wave rounds, and what it does with denormals and NaNs (ISA, "MODE register")."""
+"""The MODE register: how a wave rounds and treats denormals and NaNs (ISA, "MODE register")."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FloatMode:
 
     @classmethod
     def of(cls, descriptor: KernelDescriptor) -> FloatMode:
-        """What a kernel starts with."""
+        """The initial mode of a kernel."""
         return cls(
             _ROUND.index(descriptor.round_mode_32)
             | _ROUND.index(descriptor.round_mode_16_64) << 2
@@ -55,7 +55,7 @@ class FloatMode:
 
     @property
     def flushes_f32(self) -> bool:
-        """On input, on output, or both."""
+        """True if denormals are flushed on input, on output, or both."""
         return self.denormals_f32 != 3
 
     @property

@@ -38,7 +38,7 @@ CODE_BASE, INSTRUCTION_BYTES = 0x7F00_0000_0000, 8
 
 @dataclass(frozen=True)
 class Instruction:
-    """A decoded instruction. `problem` says what is not known about it, where semantics is None."""
+    """A decoded instruction. `problem` says what is unknown about it if semantics is None."""
 
     index: int
     listed: ListedInstruction
@@ -61,7 +61,7 @@ class Instruction:
         )
 
     def beyond(self, vgprs: int, agprs: int) -> RegisterFault:
-        """The error for an instruction whose registers a wave with so many does not have."""
+        """The error for an instruction with registers that a wave with so many does not have."""
         return RegisterFault(
             f"{self.mnemonic} uses registers that the kernel was not given: it has {vgprs} VGPRs and {agprs} AGPRs\n"
             f"  instruction: {self.listed.text} (ISA line {self.listed.line})",
@@ -91,7 +91,7 @@ class Program:
 
     @classmethod
     def load(cls, hsaco: bytes, listing: str) -> Program:
-        """Decode. `listing` is the assembly text of the very module that `hsaco` was made from.
+        """Decode a code object. `listing` must be the assembly text of the same module as `hsaco`.
 
         HsacoError and ListingError say what is not understood, ArchError that the target is not known.
         """
@@ -119,7 +119,7 @@ class Program:
 
     @cached_property
     def _registers_needed(self) -> np.ndarray[Any, Any]:
-        """(instructions, 2): how many VGPRs and AGPRs a wave must have for each instruction."""
+        """(instructions, 2): the VGPRs and AGPRs that a wave must have for each instruction."""
         needed = np.zeros((len(self.instructions), 2), np.int64)
         for i, instruction in enumerate(self.instructions):
             if instruction.semantics is None:
@@ -151,7 +151,7 @@ def relocated(symbols: Mapping[str, int], symbol: Symbol, index: int) -> int:
 
 
 def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -> Instruction:
-    """Take one line of assembly apart and look its mnemonic up. ListingError names the line.
+    """Decode one line of assembly and look its mnemonic up. ListingError names the line.
 
     register_indexing is the mode of the s_set_gpr_idx_on that is in effect, such as "gpr_idx(SRC0)".
     """
@@ -186,7 +186,7 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
 
 
 def _implied_encoding(modifiers: Modifiers) -> str:
-    """The assembler also takes a mnemonic without its suffix: then the modifiers say which encoding is meant."""
+    """The encoding of a mnemonic without a suffix, which the assembler also accepts: the modifiers tell it."""
     if not modifiers.values.keys().isdisjoint(admission.DPP_CONTROLS):
         return "dpp"
     return "" if modifiers.values.keys().isdisjoint(admission.SDWA_SELECTORS) else "sdwa"

@@ -1,4 +1,4 @@
-"""What a launch did: instructions by class, active lanes, memory traffic, LDS bank conflicts, cycles of the SIMDs.
+"""Counters of a launch: instructions by class, active lanes, memory traffic, LDS bank conflicts, cycles of the SIMDs.
 
     with flydsl.simulator.counting() as counters:
         launch(A, B, C)

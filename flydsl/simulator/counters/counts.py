@@ -1,4 +1,4 @@
-"""What instructions did, summed over waves: of one instruction, of a line, of a launch."""
+"""Counts of executed instructions, summed over waves: of one instruction, of a line, of a launch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flydsl.simulator.waves import LANES
 
 @dataclass(frozen=True)
 class Counts:
-    """What instructions did, summed over waves. Add two to have them together.
+    """Counts of executed instructions, summed over waves. `+` adds two of them.
 
     by_class: wave-instructions of each class of `instruction_class.CLASSES` that occurred.
     vector_executions, active_lanes: executions of vector instructions, and the lanes that were active in them.
@@ -52,12 +52,12 @@ class Counts:
 
     @property
     def lane_utilization(self) -> float | None:
-        """The part of the lanes that was active in vector instructions; None without any."""
+        """The fraction of lanes that were active in vector instructions; None without any."""
         return self.active_lanes / (LANES * self.vector_executions) if self.vector_executions else None
 
     @property
     def line_utilization(self) -> float | None:
-        """Bytes of global memory that lanes asked for, per byte of the lines they lie in; None without any.
+        """Bytes of global memory that lanes accessed, per byte of the lines they lie in; None without any.
 
         Above 1 where lanes of one access want the same bytes.
         """
@@ -75,7 +75,7 @@ _NUMBERS = tuple(f.name for f in fields(Counts) if f.name != "by_class")
 
 @dataclass(frozen=True)
 class LineCounts(Counts):
-    """Counts of one instruction. isa_line: its line in the listing, from 1; location: in the source, where known."""
+    """Counts of one instruction. isa_line: its line in the listing, from 1; location: its source location, if known."""
 
     text: str = ""
     isa_line: int = 0
@@ -83,7 +83,7 @@ class LineCounts(Counts):
 
 
 def total_counts(counts: Iterable[Counts]) -> Counts:
-    """All of them together."""
+    """The sum of all the counts."""
     total = Counts()
     for one in counts:
         total += one

@@ -1,4 +1,4 @@
-"""What an instruction is, by its name: the class that it is counted in, and how the LDS serves it."""
+"""The class in which an instruction is counted, and how the LDS serves it, by its name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SCALAR_LOAD = re.compile(r"s_(?:buffer_|scratch_)?load_dword(?:x(\d+))?$")
 
 @cache
 def instruction_class(mnemonic: str) -> str:
-    """One of CLASSES.
+    """The class of an instruction: one of CLASSES.
 
     >>> [instruction_class(m) for m in ("v_add_f32", "ds_read_b128", "s_cbranch_scc1", "buffer_atomic_add_f32")]
     ['VALU', 'LDS', 'branch', 'VMEM atomic']
@@ -58,7 +58,7 @@ def instruction_class(mnemonic: str) -> str:
 
 @cache
 def lds_operation(arch: Arch, mnemonic: str) -> str | None:
-    """The name of an LDS access in `flydsl.arch.lds_banks`, if the lanes that compete are known there.
+    """The name of an LDS access in `flydsl.arch.lds_banks`; None if its competing lanes are unknown there.
 
     >>> from flydsl.arch import GFX942
     >>> lds_operation(GFX942, "ds_read_b128"), lds_operation(GFX942, "ds_read2_b32")
@@ -69,7 +69,7 @@ def lds_operation(arch: Arch, mnemonic: str) -> str | None:
 
 
 def scalar_load_bytes(mnemonic: str) -> int:
-    """What a wave loads with a scalar instruction.
+    """Bytes that a scalar instruction loads for a wave.
 
     >>> scalar_load_bytes("s_load_dwordx4"), scalar_load_bytes("s_add_u32")
     (16, 0)

@@ -1,4 +1,4 @@
-"""What a backend counts for each instruction of a program."""
+"""The counters that a backend keeps for each instruction of a program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from flydsl.simulator.arrays import Array
 
 LINE_BYTES = 64
-"""What memory traffic is counted in."""
+"""The unit in which memory traffic is counted."""
 
 FIELDS = (
     "executions",  # by a wave

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class LaunchCounters:
-    """What a launch did. Its repr is a table.
+    """The counters of one launch. Its repr is a table.
 
     kernel, grid, block: as launched. statistics: what `launch` returns. counts: of each instruction of the program,
     as `counters.raw` describes.
@@ -45,14 +45,14 @@ class LaunchCounters:
 
     @cached_property
     def by_line(self) -> dict[int, LineCounts]:
-        """The instructions that were executed, by their line in the listing."""
+        """The counts of the executed instructions, by their line in the listing."""
         raws = (dict(zip(FIELDS, record, strict=True)) for record in self.counts.tolist())
         counted = zip(self.program.instructions, raws, strict=True)
         return {i.listed.line: _line_counts(self.program.arch, i, raw) for i, raw in counted if raw["executions"]}
 
     @cached_property
     def by_source_line(self) -> dict[SourceLocation, Counts]:
-        """By line of the source, columns left out. What has no source line is in `totals` alone."""
+        """The counts by source line, ignoring columns. Instructions without a source line are in `totals` only."""
         found: dict[SourceLocation, list[Counts]] = {}
         for line in self.by_line.values():
             if line.location is not None:
@@ -62,7 +62,7 @@ class LaunchCounters:
 
     @cached_property
     def totals(self) -> Counts:
-        """Of the whole launch."""
+        """The counts of the whole launch."""
         return total_counts(self.by_line.values())
 
     def roofline(self) -> Roofline:
@@ -72,11 +72,11 @@ class LaunchCounters:
 
     @property
     def heading(self) -> str:
-        """The kernel as launched."""
+        """The kernel and how it was launched."""
         return f"{self.kernel}: grid {self.grid}, block {self.block}, {self.statistics.waves} waves"
 
     def summary(self) -> list[str]:
-        """The totals, the estimate and what is not known, in lines."""
+        """The totals, the estimate and what is unknown, as lines of text."""
         return [self.heading, *totals_text(self.totals), self._estimate(), *self.unknown()]
 
     def _estimate(self) -> str:
@@ -86,7 +86,7 @@ class LaunchCounters:
             return f"no estimate of the time: {reason.message}"
 
     def unknown(self) -> list[str]:
-        """What the counters leave out, in sentences."""
+        """Sentences that name what the counters leave out."""
         totals, name = self.totals, self.program.arch.name
         sentences = []
         for count, what, group in (

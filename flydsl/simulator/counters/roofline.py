@@ -1,4 +1,4 @@
-"""An estimate of how long a launch takes on a GPU, from what it counted and the published peaks.
+"""An estimate of how long a launch takes on a GPU, from its counters and the published peaks.
 
 It is the longest of what each resource needs if it is always busy: a bound from below, but for memory traffic, where
 every line of every access counts as if no cache held it.
@@ -35,7 +35,7 @@ class Roofline:
 
     @property
     def times_us(self) -> dict[str, float]:
-        """By resource."""
+        """The time of each resource."""
         return {"memory": self.memory_us, "MFMA": self.mfma_us, "VALU": self.valu_us, "LDS": self.lds_us}
 
     @property
@@ -45,7 +45,7 @@ class Roofline:
 
     @property
     def bound(self) -> str:
-        """What has that time."""
+        """The name of the resource with the longest time."""
         return max(self.times_us, key=lambda name: self.times_us[name])
 
     @property
@@ -62,7 +62,7 @@ class Roofline:
 
 
 def roofline(arch: Arch, totals: Counts, workgroups: int, waves: int) -> Roofline:
-    """ArchError for an architecture whose peak figures are not known."""
+    """The estimate for a launch. ArchError for an architecture whose peak figures are unknown."""
     peak = peaks(arch)
     compute_units = min(workgroups, peak.compute_units)
     simds = min(waves, compute_units * peak.simds_per_compute_unit)

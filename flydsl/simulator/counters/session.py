@@ -1,4 +1,4 @@
-"""`with counting() as counters`: every launch inside is counted, whoever makes it."""
+"""`with counting() as counters`: counts every launch inside the block, whoever makes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flydsl.simulator.counters.report import LaunchCounters
 
 @dataclass
 class Counting:
-    """The launches that were counted, in the order in which they ended. A launch that failed is not among them."""
+    """The launches that were counted, in the order in which they ended. Failed launches are left out."""
 
     launches: list[LaunchCounters] = field(default_factory=list)
 
@@ -25,7 +25,7 @@ _current: ContextVar[Counting | None] = ContextVar("flydsl_counting", default=No
 
 @contextmanager
 def counting() -> Iterator[Counting]:
-    """Count what the launches on the simulator do that this thread makes inside the `with` block.
+    """Count the launches on the simulator that this thread makes inside the `with` block.
 
     Results do not change; a launch takes up to 1.5 times as long. Launches on a GPU are not counted.
     """
@@ -38,5 +38,5 @@ def counting() -> Iterator[Counting]:
 
 
 def current_counting() -> Counting | None:
-    """Where to put the counters of a launch, if it is to be counted."""
+    """The active `counting` session, if any."""
     return _current.get()

@@ -1,4 +1,4 @@
-"""What an atomic does to the memory word, by the name that global, flat, buffer and LDS instructions share."""
+"""The effect of an atomic on the memory word, by the name that global, flat, buffer and LDS instructions share."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from flydsl.simulator.memory import THROUGH_SWIZZLED_RESOURCE
 
 
 class _Place:
-    """Where a buffer instruction points, and which lanes are in range."""
+    """The address of a buffer instruction, and the lanes that are in range."""
 
     def __init__(self, b: Builder, vector: Value, resource: tuple[Value, ...], scalar: Value, modifiers: Any) -> None:
         index, offset = self._index_and_offset(b, vector, modifiers)
@@ -38,7 +38,7 @@ class _Place:
 
     @staticmethod
     def _is_swizzled(b: Builder, resource: tuple[Value, ...]) -> Value:
-        """SWIZZLE_ENABLE or ADD_TID_ENABLE (ISA, "Buffer Resource Descriptor")."""
+        """True if SWIZZLE_ENABLE or ADD_TID_ENABLE is set (ISA, "Buffer Resource Descriptor")."""
         swizzle = b.and_(resource[1], b.const("i32", 1 << 31))
         add_lane = b.and_(resource[3], b.const("i32", 1 << 23))
         return b.icmp("ne", b.or_(swizzle, add_lane), b.const("i32", 0))
@@ -53,7 +53,7 @@ class _Place:
         return vector if idxen else zero, vector if offen else zero
 
     def in_range(self, first_byte: int, bytes_: int) -> Value:
-        """Whether `bytes_` bytes from `first_byte` on lie within the buffer."""
+        """True if the `bytes_` bytes from `first_byte` on lie within the buffer."""
         b = self._b
         end = b.add(self._offset, b.const("i64", first_byte + bytes_))
         raw = b.icmp("ule", end, self._records)
@@ -103,7 +103,7 @@ def _define_loads() -> None:
 
 
 def _define_lds_loads() -> None:
-    """With the modifier lds there is no result register in the text."""
+    """Define the loads with the modifier lds, which have no result register in the text."""
 
     def load(b: Builder, vector: Value, resource: Any, scalar: Value, modifiers: Any, m0: Value) -> None:
         at, in_range = _Place(b, vector, resource, scalar, modifiers).dword(0)

@@ -55,7 +55,7 @@ def pack_halves(b: Builder, low: Value, high: Value) -> Value:
 
 
 def _towards_zero_f16(b: Builder, x: Value) -> Value:
-    """Whatever the mode: the bits that an f16 does not have are cleared first, and too large a number is limited."""
+    """An f16 rounded towards zero in any mode: bits beyond an f16 are cleared first, and large numbers are limited."""
     bits = b.bitcast(x, "i32")
     exponent = b.and_(b.lshr(bits, b.const("i32", 23)), b.const("i32", 0xFF))
     missing = b.sub(b.const("i32", 113), exponent)  # places that a denormal f16 lacks
@@ -156,12 +156,12 @@ class Float8:
 
     @property
     def dropped_bits(self) -> int:
-        """f32 mantissa bits that do not fit."""
+        """The number of f32 mantissa bits that do not fit."""
         return 23 - self.mantissa_bits
 
     @property
     def smallest_exponent(self) -> int:
-        """Of normal numbers."""
+        """The smallest exponent of normal numbers."""
         return 1 - self.bias
 
 

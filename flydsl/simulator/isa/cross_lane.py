@@ -41,7 +41,7 @@ define("v_mbcnt_hi_u32_b32", "i32 = i32 i32", _count_below(high=True))
 
 
 def _active_or_zero(b: Builder, x: Value) -> Value:
-    """A lane that is not active contributes 0."""
+    """The value of each lane; 0 for lanes that are not active."""
     return b.select(b.exec_mask(), x, b.const("i32", 0))
 
 

@@ -1,4 +1,4 @@
-"""Data-parallel primitives: from which lane each lane takes its first operand (ISA, "DPP")."""
+"""Data-parallel primitives: the lane from which each lane takes its first operand (ISA, "DPP")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROW_START = _LANE & ~15
 
 @dataclass(frozen=True)
 class LanePattern:
-    """For each of 64 lanes: its source lane, whether there is one, whether the masks let it be written.
+    """For each of 64 lanes: its source lane, whether that lane exists, and whether the masks let it be written.
 
     bound_control: a lane without a source reads 0; otherwise it is not written.
     """
@@ -28,7 +28,7 @@ class LanePattern:
 
 
 def lane_pattern(modifiers: Modifiers) -> LanePattern:
-    """NotImplementedError for a control that gfx9 does not have."""
+    """The lane pattern of a DPP control. NotImplementedError for a control that gfx9 does not have."""
     source, in_range = _source(modifiers)
     row_mask, bank_mask = modifiers.integer("row_mask", 15), modifiers.integer("bank_mask", 15)
     enabled = ((row_mask >> (_LANE // 16)) & 1 & (bank_mask >> (_LANE % 16 // 4))).astype(np.bool_)

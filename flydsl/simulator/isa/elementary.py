@@ -28,7 +28,7 @@ _COS = [(-1) ** k / math.factorial(2 * k) for k in range(9)]
 
 
 class Doubles(Protocol):
-    """What the functions need of a builder. float_op, float_compare and float_round know no float mode."""
+    """The operations needed from a builder. float_op, float_compare and float_round ignore float modes."""
 
     def const(self, type_: str, value: int | float) -> Value: ...
     def bitcast(self, x: Value, type_: str) -> Value: ...
@@ -59,7 +59,7 @@ def exp2(b: Doubles, x: Value) -> Value:
 
 
 def log2(b: Doubles, x: Value) -> Value:
-    """For x that is not denormal."""
+    """log2(x) for x that is not denormal."""
     bits = b.bitcast(x, "i64")
     fraction_bits = b.and_(bits, b.const("i64", (1 << 52) - 1))
     mantissa = b.bitcast(b.or_(fraction_bits, b.const("i64", _EXPONENT_BIAS << 52)), "f64")

@@ -89,7 +89,7 @@ def _define_d16_loads(space: str) -> None:
 
 
 def _define_stores(space: str) -> None:
-    """A store's operands are address, data, base; of flat stores, address and data."""
+    """Define the stores. Their operands are address, data, base; for flat stores, address and data."""
     _, address_of = _ADDRESSING[space]
     words = "i64 {} modifiers" if space == "flat" else "any {} any modifiers"
 
@@ -113,7 +113,7 @@ def _define_stores(space: str) -> None:
 
 
 def _define_atomics(space: str) -> None:
-    """With sc0 the old value is returned: the text then has a result operand in front."""
+    """Define the atomics. With sc0 they return the old value: the text then has a result operand in front."""
     _, address_of = _ADDRESSING[space]
     words = "i64 {} modifiers" if space == "flat" else "any {} any modifiers"
     for name, atomic in ATOMICS.items():
@@ -127,7 +127,7 @@ def _define_atomics(space: str) -> None:
 
 
 def _define_loads_to_lds(space: str) -> None:
-    """Less than a dword is extended to one."""
+    """Define the loads into LDS, which extend less than a dword to one."""
     words, address_of = _ADDRESSING[space]
 
     def load(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, m0: Value) -> None:

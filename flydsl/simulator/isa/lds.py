@@ -144,7 +144,7 @@ def _define_atomics() -> None:
 
 
 def _define_exchanges() -> None:
-    """The two-address exchange, which is two atomics, and the conditional one."""
+    """Define the two-address exchange, which is two atomics, and the conditional one."""
     for width, dwords in _WIDTHS[:2]:
         swap = ATOMICS["swap" if dwords == 1 else "swap_x2"]
         for stride, elements in _STRIDES:
@@ -172,7 +172,7 @@ def _conditional_exchange(b: Builder, address: Value, data: Any, m: Any) -> tupl
 
 
 def _define_m0_forms() -> None:
-    """Addresses from M0[15:0]: of consecutive dwords, one per lane, and of a counter that the whole wave shares."""
+    """Define the forms addressed by M0[15:0]: consecutive dwords, one per lane, and a counter of the whole wave."""
     define(
         "ds_read_addtid_b32",
         "i32x1 = modifiers m0",

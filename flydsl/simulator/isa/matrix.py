@@ -24,7 +24,7 @@ from flydsl.simulator.isa.table import define
 
 LANES = 64
 _VALUE_TYPE = {"f16": "f16"}
-"""What elements are computed in, where it is not f32."""
+"""The type that elements are computed in, if not f32."""
 _ELEMENT_BITS = {"f64": 64, "f32": 32, "xf32": 32, "f16": 16, "bf16": 16}
 
 
@@ -96,7 +96,7 @@ def _elements(b: Builder, registers: tuple[Value, ...], format_: str) -> list[Va
 
 
 def _broadcast_lane(lane: int, pattern: int) -> int:
-    """BLGP: which lane's elements of B a lane uses."""
+    """The lane whose elements of B a lane uses (BLGP)."""
     if pattern == 0:
         return lane
     if pattern in (1, 2):
@@ -105,7 +105,7 @@ def _broadcast_lane(lane: int, pattern: int) -> int:
 
 
 def _broadcast_block(lane: int, shape: MatrixShape, group_log2: int, chosen: int) -> int:
-    """CBSZ and ABID: 2**CBSZ blocks use the A of the block that ABID names among them."""
+    """The lane whose elements of A a lane uses: 2**CBSZ blocks use the A of the block that ABID names."""
     group, block, row = lane // (shape.m * shape.blocks), lane // shape.m % shape.blocks, lane % shape.m
     source = (block >> group_log2 << group_log2) + chosen
     return group * shape.m * shape.blocks + source * shape.m + row

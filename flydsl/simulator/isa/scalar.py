@@ -21,7 +21,7 @@ define("s_cselect_b64", "i64 = i64 i64 scc", lambda b, x, y, scc: b.select(scc, 
 
 
 def _k(b: Builder, immediate: int) -> Value:
-    """A 16-bit constant, sign-extended whether it was written as -1 or as 0xffff."""
+    """A 16-bit constant, sign-extended, written as -1 or as 0xffff."""
     return b.sext(b.const("i16", immediate & 0xFFFF), "i32")
 
 

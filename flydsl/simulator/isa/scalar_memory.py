@@ -10,7 +10,7 @@ from flydsl.simulator.isa.table import define
 
 def _load(dwords: int) -> Any:
     def evaluate(b: Builder, base: Value, offset: Value, modifiers: Any) -> tuple[Value, ...]:
-        """The two lowest bits of base and offset are ignored."""
+        """Load from base and offset, whose two lowest bits are ignored."""
         offset = b.add(offset, b.const("i64", modifiers.integer("offset")))
         aligned = b.and_(b.add(base, offset), b.const("i64", ~3))
         return b.load("global", aligned, dwords)
@@ -20,7 +20,7 @@ def _load(dwords: int) -> Any:
 
 def _buffer_load(dwords: int) -> Any:
     def evaluate(b: Builder, resource: tuple[Value, ...], offset: Value, modifiers: Any) -> tuple[Value, ...]:
-        """Base and num_records are those of a buffer resource; what is out of range reads 0."""
+        """Load through the base and num_records of a buffer resource; out of range reads 0."""
         offset = b.and_(b.add(offset, b.const("i32", modifiers.integer("offset"))), b.const("i32", ~3))
         upper = b.and_(resource[1], b.const("i32", 0xFFFF))
         base = b.or_(b.zext(resource[0], "i64"), b.shl(b.zext(upper, "i64"), b.const("i64", 32)))

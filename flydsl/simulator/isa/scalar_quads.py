@@ -12,7 +12,7 @@ _EVERY_FOURTH = 0x1111_1111_1111_1111
 
 
 def _nonzero_quads(b: Builder, x: Value, type_: str) -> Value:
-    """The lowest bit of every group of four says whether any of them is one."""
+    """The lowest bit of every group of four, set if any bit of the group is one."""
     x = b.or_(x, b.lshr(x, b.const(type_, 1)))
     return b.and_(b.or_(x, b.lshr(x, b.const(type_, 2))), b.const(type_, _EVERY_FOURTH >> (64 - int(type_[1:]))))
 

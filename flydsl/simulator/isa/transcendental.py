@@ -16,11 +16,11 @@ from flydsl.simulator.isa.vector_float import flush_to_mode
 
 _SMALLEST_NORMAL = 2.0**-126
 _INVALID = {"f16": 0xFE00, "f32": 0xFFC00000, "f64": 0xFFF8 << 48}
-"""What the document's examples give for operands outside of a function's domain."""
+"""The NaN, as bits, in the document's examples for operands outside of a function's domain."""
 
 
 def _invalid(b: Builder, x: Value, result: Value, type_: str) -> Value:
-    """The NaN of a number that has no result; that of a NaN is as it is."""
+    """The NaN for a number that has no result; a NaN operand stays as it is."""
     made = b.and_(b.fcmp("uno", result, result), b.fcmp("ord", x, x))
     return b.select(made, b.bitcast(b.const("i" + type_[1:], _INVALID[type_]), type_), result)
 
@@ -47,7 +47,7 @@ define("v_log_legacy_f32", "f32 = f32", _flushing("log2"))
 
 
 def _turn(b: Builder, x: Value, type_: str) -> Value:
-    """x less its nearest integer, exactly; infinity gives NaN."""
+    """x minus its nearest integer, exactly; NaN for infinity."""
     small = b.fcmp("olt", b.fabs(x), b.const(type_, 0.5))
     return b.select(small, x, b.fsub(x, b.roundeven(x)))  # -0 stays -0
 

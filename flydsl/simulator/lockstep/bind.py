@@ -27,7 +27,7 @@ class _HasRegisters(Protocol):
 
 
 def bound_steps(work: _HasRegisters) -> Sequence[Step]:
-    """The program's instructions as callables, bound at the first launch, for waves with so many registers."""
+    """The program's instructions as callables for waves with so many registers, bound at the first launch."""
     program = work.program
     if program not in _bound:
         _bound[program] = bind_program(program)
@@ -68,7 +68,7 @@ def _bind_or_report(instruction: Instruction, program: Program) -> Step:
 
 
 def bind(instruction: Instruction, program: Program) -> Step:
-    """NotImplementedError says which form of an operand there is no reader or writer for."""
+    """The callable of one instruction. NotImplementedError names the operand form without a reader or writer."""
     assert instruction.semantics is not None
     step = (_bind_packed if instruction.semantics.packed else _bind_plain)(instruction, program)
     return _with_lane_enable(step) if "dpp" in instruction.encoding else step
@@ -103,7 +103,7 @@ def _bind_plain(instruction: Instruction, program: Program) -> Step:
 
 
 def _owned(result: Any) -> Any:
-    """A result may be a view of a register that the write before it changes."""
+    """A result, copied if it may be a view of a register that an earlier write changes."""
     return result.copy() if isinstance(result, np.ndarray) and result.base is not None else result
 
 

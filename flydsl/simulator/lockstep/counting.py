@@ -18,7 +18,7 @@ from flydsl.simulator.waves import LANES, Waves
 
 
 class CountingMachine(Machine):
-    """A machine that adds what it does to `counts`: executions too, unless somebody else counts these."""
+    """A machine that adds its counters to `counts`: executions too, unless these are counted elsewhere."""
 
     patience = Machine.patience // 8  # which take as long as those of a machine that does not count
 
@@ -88,7 +88,7 @@ class CountingMachine(Machine):
 
 
 def _by_space(space: str, addresses: Array) -> Iterator[tuple[str, Array]]:
-    """Flat addresses tell by their upper half which memory they mean."""
+    """The addresses by memory space. The upper half of a flat address tells its space."""
     if space != "flat":
         yield space, addresses
         return

@@ -18,7 +18,7 @@ _LANE_ID = np.arange(LANES, dtype=np.uint32)[None, :]
 
 
 class NumpyLanes(NumpyValues):
-    """`selection` is which waves of the batch execute: all of them as a slice, or an array of indices."""
+    """Lanes of the executing waves. `selection`: these waves of the batch, as a slice (all), or an array of indices."""
 
     def __init__(self, waves: Waves) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class NumpyLanes(NumpyValues):
         return self.per_lane(x)[:, list(source)]
 
     def scatter_lanes(self, x: Array, target: Array) -> Array:
-        """Every active lane's value goes to lane `target`; of several the highest wins; 0 where none comes."""
+        """Send active lanes' values to lanes `target`: of several senders the highest wins, without any it is 0."""
         result = np.zeros((self.selected_count, LANES), x.dtype)
         x, target, active = self.per_lane(x), self.per_lane(target), self.exec_mask()
         for lane in range(LANES):

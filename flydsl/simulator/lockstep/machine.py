@@ -73,14 +73,14 @@ class Machine(NumpyMemory):
                     self.look_ahead()
 
     def look_ahead(self) -> None:
-        """InstructionLimit if a wave does not end within its limit. That changes nothing here."""
+        """Raise InstructionLimit if a wave does not end within its limit. Does not change this machine."""
         if self.run_ahead is not None and not self._is_known_to_end:
             self.run_ahead(self, self.workgroup_count, self._instruction_limit)
         self._is_known_to_end = True
 
     @property
     def workgroup_count(self) -> int:
-        """The first workgroups of `waves`, of which others may be copies."""
+        """The number of workgroups at the start of `waves` that are not copies of others."""
         return len(self.waves.workgroup_ids)
 
     def _next_group(self, runnable: Array) -> tuple[Array, int]:
@@ -109,7 +109,7 @@ class Machine(NumpyMemory):
                 self._yielded[group] = True
 
     def next_group(self) -> Array:
-        """The waves whose turn it is, all at one pc; empty where none can go on before a barrier is passed."""
+        """The waves whose turn it is, all at one pc; empty if none can go on before a barrier is passed."""
         runnable = np.flatnonzero(self.waves.status == RUNNING)
         return self._next_group(runnable)[0] if runnable.size else runnable
 
@@ -160,12 +160,12 @@ class Machine(NumpyMemory):
         waves.executed[group] += self._executed
 
     def _stop_at(self, pc: int) -> None:
-        """Leave the group before an instruction that it cannot execute: there is where one looks for the reason."""
+        """Leave the group before an instruction that it cannot execute, so that the error is found there."""
         self.waves.pc[self.selection] = pc
         self.waves.executed[self.selection] += self._executed
 
     def _end_turn(self, pc: int, budget: int) -> None:
-        """The group may wait in a loop for what other waves have yet to do."""
+        """End the turn of a group, which may wait in a loop for other waves."""
         if self._executed < budget:
             self.waves.pc[self.selection] = pc
             if self._executed >= _TURN:
@@ -178,7 +178,7 @@ class Machine(NumpyMemory):
     # --- barriers
 
     def release_barriers(self) -> bool:
-        """Let every workgroup pass whose waves have all arrived. False if no wave waits at all."""
+        """Let every workgroup pass whose waves have all arrived. Return False if no wave waits at all."""
         waves = self.waves
         waiting = waves.status == AT_BARRIER
         if not waiting.any():
@@ -245,7 +245,7 @@ class Machine(NumpyMemory):
         self._following = None
 
     def clock(self) -> Array:
-        """Instructions that each wave executed so far: there is no other time here."""
+        """The number of instructions that each wave has executed; the only time here."""
         return (self.waves.executed[self.selection][:, None] + self._executed).astype(np.uint64)
 
     def symbol_value(self, symbol: Symbol, index: int) -> int:
@@ -273,7 +273,7 @@ class Machine(NumpyMemory):
         return self.mode.dx10_clamp
 
     def applies_output_modifiers(self, value: Array) -> bool:
-        """omod works only outside of IEEE mode, and where the mode flushes denormal results."""
+        """True if omod applies: only outside of IEEE mode, and if the mode flushes denormal results."""
         return not self.ieee_mode() and not self._denormals(value.dtype) & 2
 
     def overflow_saturates(self) -> bool:
@@ -285,7 +285,7 @@ class Machine(NumpyMemory):
 
 
 def limit_error(instruction_limit: int, program: Program, pc: int, waves: Waves, wave: int) -> InstructionLimit:
-    """The error for a wave that goes on at `pc` after its `instruction_limit`-th instruction."""
+    """The error for a wave that continues at `pc` after its `instruction_limit`-th instruction."""
     following = program.instructions[min(pc, len(program.instructions) - 1)]
     workgroup = waves.workgroup_ids[int(waves.workgroup[wave])]
     return InstructionLimit(

@@ -15,7 +15,7 @@ from flydsl.simulator.waves import LANES
 
 
 def matmul(a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape, waves: int) -> list[Array]:
-    """a and b: per element of a lane, (waves, 64). c and the result: per register. See `isa.matrix`."""
+    """a times b plus c. a, b: per element of a lane, (waves, 64). c, result: per register. See `isa.matrix`."""
     left = _matrices(a, shape.m, shape, waves)
     right = _matrices(b, shape.n, shape, waves).swapaxes(2, 3)
     block, row, column = _places(shape)
@@ -31,7 +31,7 @@ def matmul(a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: Ma
 
 
 def _matrices(elements: Sequence[Array], rows: int, shape: MatrixShape, waves: int) -> Array:
-    """(waves, blocks, rows, K) in f64, in which every product of narrower numbers is exact."""
+    """The operands as (waves, blocks, rows, K) f64, in which every product of narrower numbers is exact."""
     stacked = np.stack([np.broadcast_to(_as_double(x), (waves, LANES)) for x in elements], axis=-1)
     grouped = stacked.reshape(waves, shape.k_groups, shape.blocks, rows, shape.elements_per_lane)
     return grouped.transpose(0, 2, 3, 1, 4).reshape(waves, shape.blocks, rows, shape.k)
@@ -42,7 +42,7 @@ def _as_double(x: Array) -> Array:
 
 
 def _product(left: Array, right: Array, shape: MatrixShape) -> Array:
-    """In f64, k ascending."""
+    """The product in f64, summed with k ascending."""
     total = left[..., :, :1] * right[..., :1, :]
     for k in range(1, shape.k):
         total = total + left[..., :, k : k + 1] * right[..., k : k + 1, :]
@@ -50,7 +50,7 @@ def _product(left: Array, right: Array, shape: MatrixShape) -> Array:
 
 
 def _fused(left: Array, right: Array, accumulator: Array, shape: MatrixShape) -> list[Array]:
-    """f64: one fma per k, ascending, starting from C."""
+    """The f64 product: one fma per k, ascending, starting from C."""
     block, row, column = _places(shape)
     total = accumulator
     for k in range(shape.k):
@@ -59,7 +59,7 @@ def _fused(left: Array, right: Array, accumulator: Array, shape: MatrixShape) ->
 
 
 def _settled(x: Array) -> Array:
-    """Floats of which every NaN is the default one."""
+    """The floats with every NaN replaced by the default one."""
     return np.where(np.isnan(x), constant(f"i{8 * x.itemsize}", DEFAULT_NAN[x.dtype]).view(x.dtype)[0, 0], x)
 
 

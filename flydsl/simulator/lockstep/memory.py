@@ -79,7 +79,7 @@ class NumpyMemory(NumpyLanes):
     def store_dwords(
         self, space: str, addresses: Sequence[Array], values: Sequence[Array], where: Sequence[Array | None]
     ) -> None:
-        """Dwords at unrelated addresses: all are checked before the first is written."""
+        """Store dwords at unrelated addresses: all are checked before the first is written."""
         shape = self._shape(addresses[0])
         resolved = [self._resolve(space, a, 4, w, is_write=True) for a, w in zip(addresses, where, strict=True)]
         for accesses, value in zip(resolved, values, strict=True):
@@ -125,7 +125,7 @@ class NumpyMemory(NumpyLanes):
     def _resolve(
         self, space: str, address: Array, size: int, where: Array | None, *, is_write: bool, aligned: bool = False
     ) -> list[Resolved]:
-        """Check an access of `size` bytes and find what it touches. MemoryFault before anything is done."""
+        """Check an access of `size` bytes and find the bytes that it touches. Raise MemoryFault before any effect."""
         request = self._request(address, size, where, is_write=is_write)
         if request is None:
             return []
@@ -137,7 +137,7 @@ class NumpyMemory(NumpyLanes):
         return [self._resolve_local(space, request)]
 
     def _request(self, address: Array, size: int, where: Array | None, *, is_write: bool) -> Request | None:
-        """What the accessing lanes want; None if there are none."""
+        """The request of the accessing lanes; None if there are none."""
         shape = self._shape(address)
         mask = self._active_lanes(shape, where)
         flat = np.broadcast_to(address, shape).reshape(-1)
@@ -147,12 +147,12 @@ class NumpyMemory(NumpyLanes):
         return Request(flat, lanes, size, shape[1], is_write) if flat.size else None
 
     def _check(self, space: str, request: Request, *, is_atomic: bool) -> None:
-        """Raise what an access does wrong whatever lies at its addresses."""
+        """Raise the errors of an access that do not depend on what lies at its addresses."""
         if is_atomic:
             self._check_alignment(space, request, request.size)
 
     def _active_lanes(self, shape: tuple[int, int], where: Array | None) -> Array | None:
-        """A mask of the accessing lanes, or None for all. Scalar accesses do not look at EXEC."""
+        """A mask of the accessing lanes, or None for all. Scalar accesses ignore EXEC."""
         if shape[1] == 1:
             return None if where is None else np.broadcast_to(where, shape).reshape(-1)
         if self.exec_is_full() and where is None:
@@ -176,7 +176,7 @@ class NumpyMemory(NumpyLanes):
         return [access for part in parts for access in self._resolve_global(part)]
 
     def _resolve_flat(self, request: Request) -> list[Resolved]:
-        """Each lane's address tells whether it means LDS, scratch or global memory."""
+        """The checked accesses of flat addresses: each address tells LDS, scratch and global memory apart."""
         upper = request.address & ~np.uint64(0xFFFF_FFFF)
         accesses = []
         in_lds, in_scratch = upper == np.uint64(SHARED_APERTURE), upper == np.uint64(PRIVATE_APERTURE)
@@ -236,7 +236,7 @@ class NumpyMemory(NumpyLanes):
         self._fault("global", request, bad, buffer, f"{where}: {elements}", hint=_GAP_HINT)
 
     def _check_alignment(self, space: str, request: Request, alignment: int) -> None:
-        """alignment is a power of two."""
+        """Check the alignment of addresses; alignment must be a power of two."""
         misaligned = request.address & request.address.dtype.type(alignment - 1)
         if not misaligned.any():
             return
@@ -290,21 +290,21 @@ def _touches_gap(buffer: Buffer, request: Request, offsets: Array) -> Array:
 
 
 def _elements_of(buffer: Buffer, request: Request, which: int) -> str:
-    """Which elements of a buffer an access touches, as far as its size makes it more than one."""
+    """The elements of a buffer that an access touches, in words; more than one if its size spans them."""
     address = int(request.address[which])
     first, last = buffer.element_index(address), buffer.element_index(address + request.size - 1)
     return f"element {first}" if first == last else f"elements {first} to {last}"
 
 
 def _offset(address: int) -> str:
-    """An address in LDS or scratch, which is one of 32 bits: what lies before the start looks like a large one."""
+    """A 32-bit address in LDS or scratch, in words: one just before the start looks like a large one."""
     before = (1 << 32) - address
     return f"{address:#x}" if before > 1 << 20 else f"{address:#x} ({before} bytes before the start)"
 
 
 @dataclass(frozen=True)
 class Request:
-    """What lanes want: addresses of the accessing ones, their positions in (waves, width), and how many bytes."""
+    """The accesses that lanes request: addresses, positions in (waves, width), and bytes per access."""
 
     address: Array
     lanes: Array | None
@@ -318,7 +318,7 @@ class Request:
 
 
 def _in_bounds(offsets: Array, limit: int, size: int) -> bool:
-    """Unsigned, so that an address below the start is beyond the end."""
+    """True if all accesses are in bounds. Unsigned: an address below the start is beyond the end."""
     return limit >= size and int(offsets.max()) <= limit - size
 
 
@@ -361,7 +361,7 @@ def _gather_bytes(storage: Array, offsets: Array, size: int) -> Array:
 
 
 def _overlap(offsets: Array, size: int) -> bool:
-    """Whether the accesses of some lanes share a part of their bytes. Those of several at one place do not count."""
+    """True if accesses of some lanes partly share bytes. Several lanes at the same address do not count."""
     distances = np.diff(offsets)
     if distances.size == 0 or distances.min() >= size:
         return False
@@ -378,13 +378,13 @@ def _scatter(storage: Array, offsets: Array, values: Array, size: int) -> None:
 
 
 def _scatter_bytes(storage: Array, offsets: Array, values: Array) -> None:
-    """(lanes, n) values, all of one lane before those of the next: of lanes that overlap the last one wins."""
+    """Write (lanes, n) values, all of one lane before those of the next: of overlapping lanes the last one wins."""
     content = np.ascontiguousarray(values).view(np.uint8)
     storage[offsets[:, None] + np.arange(content.shape[1])] = content
 
 
 def _atomic_rounds(access: Resolved, dtype: Any, update: Callable[..., Array], operands: list[Array]) -> Array:
-    """Lanes with the same address take turns: round k does the k-th lane of every address, in the order of lanes."""
+    """The old values of an atomic. Round k updates with the k-th lane of every address, in the order of lanes."""
     order = np.argsort(access.offsets, kind="stable")
     ordered = access.offsets[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])

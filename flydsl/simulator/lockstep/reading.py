@@ -1,4 +1,4 @@
-"""How the lock-step machine reads an operand: register file, width, and the modifiers of each encoding."""
+"""Operand readers of the lock-step machine, by register file, width, and the modifiers of each encoding."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SDWA_SOURCES = ("src0_sel", "src1_sel")
 
 
 def reader(instruction: Instruction, position: int, program: Program) -> Read:
-    """What reads the source at `position` of the signature. NotImplementedError for a form that has no reader."""
+    """The reader of the source at `position` of the signature. NotImplementedError for an unsupported form."""
     semantics = instruction.semantics
     assert semantics is not None
     word, operand = semantics.sources[position], instruction.sources[position]
@@ -106,7 +106,7 @@ def _status_bit(bit: StatusBit, word: str) -> Read:
 
 
 def _raw_status(bit: StatusBit) -> Read:
-    """The bit as a dword."""
+    """A reader of a status bit as a dword."""
     if bit.register is None:
         return lambda m: m.waves.scc[m.selection].astype(np.uint32)
     pair = slice(bit.register, bit.register + 2)
@@ -114,7 +114,7 @@ def _raw_status(bit: StatusBit) -> Read:
 
 
 def _raw(atom: Any, type_: str) -> Read:
-    """A dword from which SDWA or op_sel takes parts; a constant is one of `type_`."""
+    """A reader of a dword from which SDWA or op_sel takes parts; a constant is one of `type_`."""
     if isinstance(atom, Immediate):
         value = constant("i32", atom.packed_bits(type_) if type_ in ("f16", "i16") else atom.bits(type_))
         return lambda m: value
@@ -194,7 +194,7 @@ def _offset(atom: Any, program: Program) -> Read:
 
 
 def _tuple(atom: Any, word: str, program: Program) -> Read:
-    """`i32x4`: that many dwords, `f64x4`: that many pairs of registers. A constant is every element."""
+    """A reader of `i32x4` (that many dwords) or `f64x4` (that many register pairs). A constant is every element."""
     type_, count_text = word.split("x")
     count, width = int(count_text), 2 if type_ == "f64" else 1
     if isinstance(atom, Immediate):
@@ -214,7 +214,7 @@ def _symbol(symbol: Symbol, instruction: Instruction, program: Program) -> Read:
 
 
 def _modified(instruction: Instruction, operand: Operand, word: str, explicit: int, program: Program) -> Read:
-    """`explicit` counts the operands before this one: modifiers such as op_sel list one entry for each."""
+    """A reader with modifiers. `explicit` counts the operands before this one: op_sel has one entry for each."""
     modifiers = instruction.modifiers
     if word == "mix":
         return _mix(instruction, operand, explicit, program)
@@ -232,7 +232,7 @@ def _modified(instruction: Instruction, operand: Operand, word: str, explicit: i
 
 
 def _negates_whole(modifiers: Modifiers, explicit: int) -> bool:
-    """VOP3P of an operand that has no halves: neg_lo is its sign, and neg_hi says nothing. (LLVM sets both.)"""
+    """True if neg_lo is the sign of a VOP3P operand without halves; neg_hi is then ignored. (LLVM sets both.)"""
     return explicit < 3 and modifiers.bits("neg_lo", 3)[explicit] == 1
 
 
@@ -264,7 +264,7 @@ def half_readers(instruction: Instruction, position: int, program: Program) -> t
 
 
 def _selected_halves(instruction: Instruction, operand: Operand, word: str, explicit: int) -> tuple[Read, Read]:
-    """What op_sel and op_sel_hi choose, with the signs of neg_lo and neg_hi. DPP moves lanes before."""
+    """Readers of the halves that op_sel and op_sel_hi choose, negated by neg_lo and neg_hi. DPP moves lanes before."""
     modifiers = instruction.modifiers
     if instruction.encoding == "sdwa":
         raise NotImplementedError("sdwa operand of packed math")
@@ -279,7 +279,7 @@ def _selected_halves(instruction: Instruction, operand: Operand, word: str, expl
 
 
 def _packed_part(atom: Any, word: str, half: int, moved_by: Instruction | None = None) -> Read:
-    """`moved_by` is a DPP instruction whose first operand this is."""
+    """A reader of a part. `moved_by`: a DPP instruction whose first operand this is."""
     if word in ("f16", "i16"):
         raw = _raw(atom, word)
         return _half(_dpp(raw, moved_by) if moved_by else raw, word, half)
@@ -294,7 +294,7 @@ def _both_halves(instruction: Instruction, operand: Operand, type_: str, explici
 
 
 def _mix(instruction: Instruction, operand: Operand, explicit: int, program: Program) -> Read:
-    """v_fma_mix: op_sel_hi says that the operand is an f16, op_sel which half; neg and abs are the usual ones."""
+    """A reader for v_fma_mix: op_sel_hi marks the operand as an f16, op_sel selects its half; neg and abs as usual."""
     modifiers = instruction.modifiers
     if modifiers.bits("op_sel_hi", 3)[explicit]:
         half = _packed_part(operand.atom, "f16", modifiers.bits("op_sel", 3)[explicit])
@@ -303,7 +303,7 @@ def _mix(instruction: Instruction, operand: Operand, explicit: int, program: Pro
 
 
 def _sdwa(instruction: Instruction, operand: Operand, word: str, explicit: int) -> Read:
-    """Take a byte or word of a register or constant, extended to 32 bits, as the operand."""
+    """A reader of a byte or word of a register or constant, extended to 32 bits."""
     if word == "mask":
         assert isinstance(operand.atom, Register)
         return _mask(operand.atom)

@@ -17,7 +17,7 @@ NEAREST, UP, DOWN, ZERO = range(4)
 
 
 def stepped(nearest: Array, too_large: Array, too_small: Array, mode: int) -> Array:
-    """A result rounded to nearest, where too_large and too_small say on which side of the exact one it is."""
+    """A result rounded to nearest, corrected where too_large or too_small says on which side of the exact one it is."""
     if mode == NEAREST:
         return nearest
     negative = np.signbit(nearest)
@@ -29,14 +29,14 @@ def stepped(nearest: Array, too_large: Array, too_small: Array, mode: int) -> Ar
 
 
 def narrowed(wide: Array, dtype: Any, mode: int) -> Array:
-    """A wider float, or an f64 that was rounded to odd, as a narrower one."""
+    """A narrower float from a wider one, or from an f64 that was rounded to odd."""
     nearest = wide.astype(dtype)
     back = nearest.astype(wide.dtype)
     return stepped(nearest, back > wide, back < wide, mode)
 
 
 def from_integer(x: Array, dtype: Any, mode: int) -> Array:
-    """An integer of up to 32 bits, or a 64-bit one that the type holds exactly."""
+    """A float from an integer of up to 32 bits, or from a 64-bit one that the type holds exactly."""
     if mode == NEAREST or x.dtype.itemsize == 8:
         return x.astype(dtype)
     return narrowed(x.astype(np.float64), dtype, mode)

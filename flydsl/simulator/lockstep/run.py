@@ -26,9 +26,9 @@ def run_in_lockstep(
     instruction_limit: int | None = None,
     counts: Array | None = None,
 ) -> LaunchStatistics:
-    """Run some workgroups of a launch: as many at a time as keep the arrays in the host's cache.
+    """Run some workgroups of a launch, in batches that keep the arrays in the host's cache.
 
-    counts: what to add to what every instruction does (`counters.raw`), if it is to be counted.
+    counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count.
     """
     statistics, races = LaunchStatistics(0, 0), _new_races(dispatch)
     for batch in _batches(workgroup_ids, _workgroups_per_batch(dispatch)):
@@ -48,7 +48,7 @@ def new_machine(
     counts: Array | None = None,
     races: RaceHistory | None = None,
 ) -> Machine:
-    """A machine whose first waves are those of the workgroups; it does the checks that are turned on, or counts.
+    """A machine whose first waves are those of the workgroups. It runs the enabled checks, or counts.
 
     races: what other workgroups of the launch did before, if races are checked and there were any.
     """
@@ -69,7 +69,7 @@ def _machine(
 
 
 def _run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
-    """`native.run_ahead`, imported when a machine has run for a while: it brings LLVM."""
+    """Call `native.run_ahead`, imported only when a machine has run for a while because it loads LLVM."""
     from flydsl.simulator.native.run_ahead import run_ahead
 
     run_ahead(machine, workgroups, limit)
@@ -80,7 +80,7 @@ def _new_races(dispatch: Dispatch) -> RaceHistory | None:
 
 
 def _workgroups_per_batch(dispatch: Dispatch) -> int:
-    """As many as keep the arrays in the host's cache, and within the budget where the kernel uses much memory."""
+    """The workgroups of a batch: as many as fit the host's cache, and the budget if the kernel uses much memory."""
     waves = dispatch.waves_per_workgroup
     bytes_ = dispatch.lds_bytes + waves * LANES * (dispatch.scratch_bytes + 4 * (dispatch.vgprs + dispatch.agprs))
     return max(min(_WAVES_PER_BATCH // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)

@@ -28,7 +28,7 @@ DTYPES: dict[str, Any] = {
     "f64": np.dtype(np.float64),
 }
 DEFAULT_NAN = {DTYPES["f16"]: 0x7E00, DTYPES["f32"]: 0x7FC00000, DTYPES["f64"]: 0x7FF8 << 48}
-"""What an operation without a NaN among its operands gives where its result is none that IEEE 754 defines."""
+"""The NaN, as bits, that an invalid operation without a NaN operand returns."""
 _SIGNED = {np.dtype(f"u{n}"): np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
 _COMPARE = {
     "eq": np.equal,
@@ -53,7 +53,7 @@ def constant(type_: str, value: int | float) -> Array:
 
 
 class NumpyValues:
-    """The part of `Builder` that has no state but the float modes."""
+    """The part of `Builder` whose only state is the float modes."""
 
     def __init__(self) -> None:
         self.mode = FloatMode(_NEAREST_AND_DENORMALS)
@@ -109,7 +109,7 @@ class NumpyValues:
         return exact.to_integer(x, 0, (1 << 8 * DTYPES[type_].itemsize) - 1).astype(DTYPES[type_])
 
     def join(self, dwords: Sequence[Array]) -> Array:
-        """One i32, or two as an i64, the low one first."""
+        """One i32, or two joined to an i64, the low one first."""
         if len(dwords) == 1:
             return dwords[0]
         low, high = (d.astype(np.uint64) for d in dwords)
@@ -205,11 +205,11 @@ class NumpyValues:
         return self._flush_out(self.settle_nan(x * y, x, y))
 
     def float_op(self, operation: str, x: Array, y: Array) -> Array:
-        """fadd, fsub, fmul or fdiv, whatever the float mode."""
+        """fadd, fsub, fmul or fdiv, independent of the float mode."""
         return np.asarray(_FLOAT_OPERATIONS[operation](x, y))
 
     def float_round(self, x: Array) -> Array:
-        """roundeven, whatever the float mode."""
+        """roundeven, independent of the float mode."""
         return np.rint(x)
 
     def fma(self, x: Array, y: Array, z: Array) -> Array:
@@ -222,7 +222,7 @@ class NumpyValues:
         return self._flush_out(self.settle_nan(result, x, y, z))
 
     def settle_nan(self, result: Array, *operands: Array) -> Array:
-        """The result; where that is NaN, the first operand that is, made quiet, or else the default NaN."""
+        """The result; if that is NaN, the first NaN operand, made quiet, or else the default NaN."""
         is_nan = np.isnan(result)
         if not is_nan.any():
             return result
@@ -238,11 +238,11 @@ class NumpyValues:
         return np.abs(x)
 
     def fcmp(self, predicate: str, x: Array, y: Array) -> Array:
-        """An ordered predicate ("olt") is false with a NaN, an unordered one ("ult") true."""
+        """Compare two floats. With a NaN, an ordered predicate ("olt") is false, an unordered one ("ult") true."""
         return self.float_compare(predicate, self._flush_in(x), self._flush_in(y))
 
     def float_compare(self, predicate: str, x: Array, y: Array) -> Array:
-        """fcmp, whatever the float mode."""
+        """fcmp, independent of the float mode."""
         if predicate == "uno":
             return np.isnan(x) | np.isnan(y)
         if predicate == "ord":
@@ -259,7 +259,7 @@ class NumpyValues:
         return np.asarray(~_COMPARE[_NEGATED[relation]](x, y))
 
     def canonicalize(self, x: Array) -> Array:
-        """x with a signalling NaN made quiet, and denormals flushed where the mode says so."""
+        """x with a signalling NaN made quiet, and denormals flushed if the mode requires it."""
         return self._flush_out(exact.quiet(self._flush_in(x)))
 
     def floor(self, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""How the lock-step machine writes a result: register file, width, EXEC, and the output modifiers."""
+"""Result writers of the lock-step machine, by register file, width, EXEC, and the output modifiers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Write = Callable[[Machine, Any], None]
 
 
 def writers(instruction: Instruction, program: Program) -> list[Write]:
-    """One writer per result of the signature. NotImplementedError for a form that has none."""
+    """One writer per result of the signature. NotImplementedError for an unsupported form."""
     semantics = instruction.semantics
     assert semantics is not None
     explicit = iter(instruction.results)
@@ -145,7 +145,7 @@ def _tuple(register: Register, type_: str, ignores_exec: bool) -> Write:
 
 
 def _half(register: Register, half: int) -> Write:
-    """Write 16 bits and leave the other 16 as they are."""
+    """A writer of 16 bits that leaves the other 16 unchanged."""
     row, shift = row_of(register), np.uint32(16 * half)
     keep = np.uint32(0xFFFF0000 >> (16 * half))
 
@@ -157,7 +157,7 @@ def _half(register: Register, half: int) -> Write:
 
 
 def packed_writer(instruction: Instruction) -> Write:
-    """Write the pair of results of packed math: two halves of a register, or two registers."""
+    """A writer of the two results of packed math: two halves of a register, or two registers."""
     atom, semantics = instruction.results[0].atom, instruction.semantics
     assert semantics is not None
     if not isinstance(atom, Register):
@@ -180,7 +180,7 @@ def packed_writer(instruction: Instruction) -> Write:
 
 
 def _output_modifiers(write: Write, modifiers: Modifiers) -> Write:
-    """omod (mul:2, mul:4, div:2), then clamp to [0, 1].
+    """A writer that applies omod (mul:2, mul:4, div:2), then clamps to [0, 1].
 
     The machine ignores omod in IEEE mode and where denormal results are kept; else it also makes -0 a +0.
     """
@@ -204,7 +204,7 @@ def _clamp(m: Machine, value: Array) -> Array:
 
 
 def _sdwa(register: Register, modifiers: Modifiers) -> Write:
-    """Place a result in a byte or word of the register; the rest is zero, the sign, or kept."""
+    """A writer into a byte or word of the register; the rest becomes zero or the sign, or is kept."""
     kind, _, number = modifiers.text("dst_sel", "DWORD").partition("_")
     bits = 8 if kind == "BYTE" else 16
     shift = np.uint32(bits * int(number))

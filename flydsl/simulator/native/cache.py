@@ -37,7 +37,7 @@ class HandlerCache:
         return (obj, names) if key in names else None
 
     def add(self, obj: bytes, keys: Iterable[str]) -> None:
-        """Keep an object with the handlers of these keys. An entry may be there that `find` did not accept."""
+        """Store an object with the handlers of these keys. It replaces an entry that `find` did not accept."""
         names = list(keys)
         pack = _MAGIC + "\n".join(names).encode() + b"\n\n" + obj
         pack_name = hashlib.sha256(pack).hexdigest()

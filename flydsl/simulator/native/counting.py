@@ -1,4 +1,4 @@
-"""Native counting: the memory in which a thread counts, and the records that lead through the counting handlers.
+"""Native counting: the memory in which a thread counts, and the records that call the counting handlers.
 
 The records of a launch that counts are followed by a second copy. In the first one every handler is one that counts
 and goes on to the handler which the second one has at the same place. `runtime/count.c` has the native side.
@@ -32,7 +32,7 @@ _PATTERN_FIELDS = {"lds_uncounted": "uncounted", "lds_max_ways": "max_ways", "sc
 
 @dataclass(frozen=True)
 class _Plan:
-    """What of a program matters here. accessing: its instructions with vector accesses; rules: LDS rules of these."""
+    """The accesses of a program. accessing: its instructions with vector accesses; rules: their LDS rules."""
 
     accessing: Array
     rules: tuple[Array | None, ...]
@@ -52,7 +52,7 @@ def _plan(program: Program) -> _Plan:
 
 
 def counting_records(records: Array, program: Program) -> Array:
-    """The records of a program, with counting handlers. They keep the memory alive in which the own ones follow."""
+    """The records of a program with counting handlers. Their memory also holds the original records, which follow."""
     both = aligned_zeros(2 * records.nbytes).view(np.int64).reshape(2, *records.shape)
     both[:] = records
     handlers = library().counting
@@ -62,7 +62,7 @@ def counting_records(records: Array, program: Program) -> Array:
 
 
 class ThreadCounts:
-    """What one thread counts. `address` is that of its counting block."""
+    """The counters of one thread. `address` is that of its counting block."""
 
     def __init__(self, program: Program) -> None:
         self._count = len(program.instructions)
@@ -82,7 +82,7 @@ class ThreadCounts:
         return int(self._block.ctypes.data)
 
     def counts(self) -> Array:
-        """As `counters.raw` has them, but for what the lock-step machine counted."""
+        """The counts in the form of `counters.raw`, without those of the lock-step machine."""
         counts = no_counts(self._count)
         for name in _ENTRY_FIELDS:
             counts[name] = self._entries[name][: self._count]
@@ -93,7 +93,7 @@ class ThreadCounts:
 
 @cache
 def _lds_rule(arch: Arch, mnemonic: str) -> Array | None:
-    """Which lanes compete in an LDS access: a `layout.Rule`."""
+    """The lanes that compete in an LDS access, as a `layout.Rule`; None if unknown."""
     operation = lds_operation(arch, mnemonic)
     if operation is None:
         return None

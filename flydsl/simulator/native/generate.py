@@ -1,4 +1,4 @@
-"""From the shape of an instruction to the LLVM IR of its handler."""
+"""Generate the LLVM IR of the handler of an instruction's shape."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flydsl.simulator.native.shape import Shape
 
 @dataclass(frozen=True)
 class Handler:
-    """LLVM IR of one function, the declarations that it needs, and whether optimizing it pays."""
+    """LLVM IR of one function, the declarations that it needs, and whether it is worth optimizing."""
 
     text: str
     declarations: frozenset[str]
@@ -21,7 +21,7 @@ class Handler:
 
 
 def generate(shape: Shape, name: str) -> Handler:
-    """NotImplementedError says which form has no native handler."""
+    """The handler of a shape. NotImplementedError names the form that has no native handler."""
     builder = HandlerBuilder(shape.mode)
     semantics = shape.semantics
     if semantics.sources == ("...",):

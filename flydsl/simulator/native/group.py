@@ -17,14 +17,14 @@ _ALIGNMENT_BYTES = 64
 
 
 def aligned_zeros(size_bytes: int) -> Array:
-    """Bytes that begin at a multiple of 64."""
+    """Zero bytes that start at a multiple of 64."""
     storage = np.zeros(size_bytes + _ALIGNMENT_BYTES, np.uint8)
     start = -storage.ctypes.data % _ALIGNMENT_BYTES
     return storage[start : start + size_bytes]
 
 
 class WorkgroupSlot:
-    """A place for workgroups to execute, one after the other. `block` is what native code knows of it."""
+    """A slot that executes workgroups, one after the other. `block` is its state in native code."""
 
     def __init__(self, template: Waves, launch: layout.Launch, counting: int = 0) -> None:
         """template: the waves of some workgroup of the launch. counting: the address where the thread counts, or 0."""
@@ -48,16 +48,16 @@ class WorkgroupSlot:
         return addressof(self.block)
 
     def wave(self, w: int) -> layout.Wave:
-        """Wave w, as native code has it."""
+        """The native state of wave w."""
         return layout.Wave.from_buffer(self._waves.data, layout.WAVE_STRIDE * w)
 
     @property
     def workgroup(self) -> int:
-        """The linear id of the one that is or was in execution."""
+        """The linear id of the workgroup in execution, or of the last one."""
         return self.block.workgroup
 
     def instruction_index(self, w: int) -> int:
-        """Of the next instruction of wave w."""
+        """The index of wave w's next instruction."""
         wave = self.wave(w)
         return (wave.pc - wave.records) // layout.RECORD_BYTES
 
@@ -98,7 +98,7 @@ class SharedWaves(Waves):
         return np.ndarray(full, dtype, buffer=waves, offset=offset, strides=(layout.WAVE_STRIDE, *strides))
 
     def put_back(self, w: int) -> None:
-        """Let the native code go on with wave w at its pc, with its status and count."""
+        """Let native code continue with wave w at its pc, with its status and count."""
         wave = self._slot.wave(w)
         wave.pc = wave.records + layout.RECORD_BYTES * int(self.pc[w])
         wave.executed, wave.status = int(self.executed[w]), int(self.status[w])

@@ -31,7 +31,7 @@ from flydsl.errors import ArgumentError, SimulatorError
 
 @dataclass(frozen=True)
 class Tier:
-    """A set of CPUs for which the same code is made. needs: the features, in LLVM's names, that tell such a CPU."""
+    """A set of CPUs that share the same code. needs: the features, in LLVM's names, that such a CPU must have."""
 
     name: str
     cpu: str
@@ -62,7 +62,7 @@ def _binding() -> ModuleType:
 
 @cache
 def available_tiers() -> tuple[Tier, ...]:
-    """Those that this CPU can run, the least demanding one first. UnsupportedHost if there are none."""
+    """The tiers that this CPU can run, the least demanding one first. UnsupportedHost if there are none."""
     tiers = TIERS.get(platform.machine().lower(), ())
     features = _binding().get_host_cpu_features() if any(tier.needs for tier in tiers) else {}
     able = tuple(tier for tier in tiers if all(features.get(need) for need in tier.needs))
@@ -77,7 +77,7 @@ def available_tiers() -> tuple[Tier, ...]:
 
 @cache
 def tier() -> Tier:
-    """The one of this process: the best that the CPU can run, or what FLYDSL_SIMULATOR_HOST says."""
+    """The tier of this process: the best that the CPU can run, or the one that FLYDSL_SIMULATOR_HOST names."""
     able, name = available_tiers(), env.simulator_host()
     if name == "native":
         return able[-1]
@@ -89,7 +89,7 @@ def tier() -> Tier:
 
 
 def triple() -> str:
-    """The platform that native code is for, as LLVM names it."""
+    """The target triple of native code, as LLVM names it."""
     return str(_binding().get_default_triple())
 
 
@@ -104,7 +104,7 @@ def description() -> str:
 
 
 def compile_module(llvm_ir: str, *, optimize: bool) -> bytes:
-    """An object file. No passes run on the IR: handlers are written as they shall be, clang has run its own.
+    """An object file. No passes run on the IR: handlers are written in final form, and clang has run its own passes.
 
     optimize: let the backend look beyond single blocks. It takes three times as long, and straight code gains nothing.
     """
@@ -127,7 +127,7 @@ def _target_machine(opt_level: int) -> Any:
 
 
 class Loader:
-    """Object files in this process. They may call each other's functions; what is loaded stays."""
+    """Object files loaded into this process. They may call each other's functions, and are never unloaded."""
 
     def __init__(self) -> None:
         binding = _binding()

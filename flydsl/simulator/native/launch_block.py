@@ -1,4 +1,4 @@
-"""What all threads of a launch share: the launch block, the table of buffers, and the program's records."""
+"""The state that all threads of a launch share: the launch block, the table of buffers, and the program's records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from flydsl.simulator.waves import RUNNING, Waves
 
 
 class Work(Protocol):
-    """What to execute: `dispatch.Dispatch`."""
+    """The work to execute: `dispatch.Dispatch`."""
 
     program: Program
     memory: Memory
@@ -39,7 +39,7 @@ class Work(Protocol):
 
 
 class SharedLaunch:
-    """Some work as native code knows it: `block`. It keeps alive what native code has addresses of.
+    """Some work in native form: `block`. It keeps everything alive that native code has addresses of.
 
     template: the waves of the first workgroup, as they start. counts: whether native code counts what it does.
     """
@@ -85,7 +85,7 @@ class SharedLaunch:
         return storage
 
     def fill_wave(self, wave: layout.Wave, pc: int) -> None:
-        """The control state of a wave that starts at instruction `pc`."""
+        """Set the control state of a wave that starts at instruction `pc`."""
         template, mode = self.template, self._work.mode
         records = self.records(mode)
         wave.mode, wave.status = mode.bits, RUNNING
@@ -98,7 +98,7 @@ class SharedLaunch:
         wave.observer = library().counting["observe"] if self._counts else 0
 
     def records(self, mode: FloatMode, pc: int | None = None) -> Array:
-        """The program for waves of a mode, which one enters at instruction `pc`."""
+        """The program for waves of a mode, entered at instruction `pc`."""
         instructions = self._work.program.instructions
         at = instructions[pc].location if pc is not None and pc < len(instructions) else None
         bound = bound_program(self._work.program, mode)
@@ -111,7 +111,7 @@ class SharedLaunch:
             return self._records[mode.bits]
 
     def _within_registers(self, records: Array) -> Array:
-        """What has registers that a wave does not have is left to the lock-step machine, which says so."""
+        """The records, where instructions with registers that the waves do not have go to the lock-step machine."""
         beyond = self._work.program.beyond(self._work.vgprs, self._work.agprs)
         if beyond:
             records = records.copy()
@@ -128,7 +128,7 @@ class SharedLaunch:
 
 
 def _buffer_table(memory: Memory) -> tuple[ctypes.Array[layout.Buffer], list[Array]]:
-    """The table, and the rows of buffers that it points to. A slot without a buffer has size 0."""
+    """The table of buffers, and the rows that it points to. A slot without a buffer has size 0."""
     buffers = memory.buffers()
     table = (layout.Buffer * (max(buffers, default=0) + 1))()
     rows: list[Array] = []

@@ -42,7 +42,7 @@ _Addresses = c_uint64 * LANES
 
 
 class Shared(Structure):
-    """A structure that C knows by the same name."""
+    """A structure with the same name in C."""
 
     _points_to_: ClassVar[dict[str, str]] = {}
 
@@ -171,7 +171,7 @@ class Launch(Shared):
 
 
 class Group(Shared):
-    """active: whether a workgroup is in execution, `workgroup` its linear id. wave: whose turn it is.
+    """A workgroup slot. active: whether it executes one, `workgroup` its linear id. wave: whose turn it is.
 
     budget: instructions until `run` returns to Python. executed: instructions of all workgroups that ended here.
     """
@@ -191,7 +191,7 @@ class Group(Shared):
 
 
 class Rule(Shared):
-    """Which lanes compete for LDS: `lanes` has `lanes_per_phase` of them for each phase."""
+    """The lanes that compete for LDS: `lanes` has `lanes_per_phase` of them for each phase."""
 
     _fields_ = [
         ("dwords", c_uint64),
@@ -242,13 +242,13 @@ class Entry(Shared):
 
 
 class Stamped(Shared):
-    """A number in the set, if the stamp is the set's."""
+    """A number that is in the set if its stamp is the set's."""
 
     _fields_ = [("number", c_uint64), ("stamp", c_uint64)]
 
 
 class Counting(Shared):
-    """Where a thread counts; an `Entry` for every record follows.
+    """The counting block of a thread; an `Entry` for every record follows.
 
     entry: of the instruction with an access that is being executed, `part` how many accesses it has made. masks, rows:
     of each part, the lanes that took part and their addresses. ways: for each bank.
@@ -295,7 +295,7 @@ def _declaration(structure: type[Shared]) -> str:
 
 
 def _field(structure: type[Shared], name: str, type_: Any) -> str:
-    """In C: `u32 sgpr[128]`."""
+    """A field in C: `u32 sgpr[128]`."""
     if name in structure._points_to_:
         return f"{structure._points_to_[name]} *{name}"
     dimensions = ""

@@ -35,28 +35,28 @@ class HandlerLibrary:
 
     @property
     def run_address(self) -> int:
-        """Of `run(group)`, see `runtime/schedule.c`."""
+        """The address of `run(group)`, see `runtime/schedule.c`."""
         return self._runtime["run"]
 
     @property
     def fall_back_address(self) -> int:
-        """Of the handler that leaves an instruction to the lock-step machine."""
+        """The address of the handler that leaves an instruction to the lock-step machine."""
         return self._runtime["fall_back"]
 
     @cached_property
     def _runtime(self) -> dict[str, int]:
-        """Of the functions that Python calls or names. The handlers find theirs by name, once this is loaded."""
+        """Addresses of the functions that Python calls or names. Handlers find theirs by name, once this is loaded."""
         with self._lock:
             return self._loader.load(self._translated.object_file("runtime"), ("run", "fall_back"))
 
     @cached_property
     def counting(self) -> dict[str, int]:
-        """Of the functions of `runtime/count.c`, which are loaded when they are first needed."""
+        """Addresses of the functions of `runtime/count.c`, which are loaded when they are first needed."""
         with self._lock:
             return self._loader.load(self._translated.object_file("counting"), ("count", "count_access", "observe"))
 
     def addresses(self, shapes: Iterable[Shape]) -> dict[Shape, int]:
-        """The handler of each shape; that of a form without a native handler is `fall_back_address`."""
+        """The address of the handler of each shape; `fall_back_address` for a form without a native handler."""
         wanted = list(dict.fromkeys(shapes))
         with self._lock:
             missing = [s for s in wanted if s not in self._without_handler and not self._is_loaded(s)]
@@ -110,7 +110,7 @@ class _Translated:
         self._translations: dict[str, Translation] = {}
 
     def begin(self, name: str) -> None:
-        """Have a part translated meanwhile, unless it is on disk."""
+        """Start to translate a part in the background, unless it is on disk."""
         found = self._cache.find(self._key(name))
         if found:
             self._found[name] = found[0]
@@ -136,7 +136,7 @@ def _function_name(key: str) -> str:
 
 @cache
 def _source_digest() -> str:
-    """The digest of the simulator and of what reads listings: they decide what a handler does."""
+    """The digest of the simulator and of the listing reader, which decide what a handler does."""
     package = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for path in sorted(path for folder, pattern in _SOURCES for path in (package / folder).rglob(pattern)):

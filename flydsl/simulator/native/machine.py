@@ -1,4 +1,4 @@
-"""Native execution of a launch: the shared blocks, the threads, and what native code leaves to Python."""
+"""Native execution of a launch: the shared blocks, the threads, and the instructions left to Python."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def run(
     steps: Callable[[], Sequence[Step]],
     counts: Array | None = None,
 ) -> LaunchStatistics:
-    """Run all workgroups to their end. `steps` gives the program of the lock-step machine, when that is needed.
+    """Run all workgroups to their end. `steps` gives the program of the lock-step machine, if needed.
 
-    counts: what to add to what every instruction does (`counters.raw`), if it is to be counted.
+    counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count.
 
     Results do not depend on `threads` (default: one per core), nor on how fast the host is: of several errors that of
     the first workgroup counts, and where workgroups use atomics in global memory they run on one thread, start in
@@ -64,7 +64,7 @@ def _cores() -> int:
 
 
 class _OwnCounts(threading.local):
-    """What the current thread counts, if anything."""
+    """The counters of the current thread, if any."""
 
     counts: ThreadCounts | None = None
 
@@ -91,7 +91,7 @@ class Execution:
     # --- threads
 
     def run(self, threads: int) -> None:
-        """Run all workgroups. The calling thread works, too, and is the one that Ctrl-C interrupts."""
+        """Run all workgroups. The calling thread also works, and is the one that Ctrl-C interrupts."""
         helpers: list[threading.Thread] = []
 
         def start_helpers() -> None:
@@ -116,7 +116,7 @@ class Execution:
         self.raise_first_error()
 
     def raise_first_error(self) -> None:
-        """Raise the error of the first workgroup that had one."""
+        """Raise the error of the first workgroup that had one, if any."""
         if self._errors:
             raise min(self._errors, key=lambda e: e[0])[1]
 
@@ -124,14 +124,14 @@ class Execution:
         return LaunchStatistics(self.launch.workgroup_count * self.launch.template.count, self._executed)
 
     def _help(self) -> None:
-        """`_work` on a thread of its own, whose errors `run` raises."""
+        """Run `_work` on another thread; `run` raises its errors."""
         try:
             self._work()
         except BaseException as error:  # noqa: BLE001 - raised in `run`
             self._fail(-1, error)
 
     def _fail(self, workgroup: int, error: BaseException) -> None:
-        """Remember an error; no more workgroups start. Those that have started go on: one may fail further up."""
+        """Record an error; no more workgroups start. Those that have started go on: one with a lower id may fail."""
         self._errors.append((workgroup, error))
         self.launch.block.next = self.launch.workgroup_count
 
@@ -147,7 +147,7 @@ class Execution:
                 merge(self._counts, counts.fallen_back)
 
     def take_turns(self, turns: Turns, after_first_slice: Callable[[], None] | None = None) -> int:
-        """Execute groups in slices until they find no more workgroups. Returns the number of instructions."""
+        """Execute groups in slices until they find no more workgroups. Return the number of instructions."""
         budget, executed = _FIRST_SLICE, 0
         while (group := turns.next()) and not self._stop.is_set():
             if self._is_pointless(group):
@@ -175,24 +175,24 @@ class Execution:
         return WorkgroupSlot(self.launch.template, self.launch.block, 0 if counts is None else counts.address)
 
     def _be_patient(self, group: WorkgroupSlot, turns: Turns) -> None:
-        """Where a workgroup takes long, another one gets its turn: the one may wait for the other."""
+        """Give another workgroup a turn if one takes long: it may wait for the other."""
         group.slices += 1
         if group.slices >= _PATIENCE_SLICES and self.launch.template.count * (len(turns) + 1) <= _MAX_RESIDENT_WAVES:
             turns.add(self._group())
             group.slices = 0
 
     def _is_pointless(self, group: WorkgroupSlot) -> bool:
-        """Whether an earlier workgroup never ended: then nobody waits for this one, nor asks what becomes of it."""
+        """True if an earlier workgroup never ended: its error counts, whatever happens to this one."""
         return any(isinstance(error, InstructionLimit) and w < group.workgroup for w, error in self._errors)
 
     def execute(self, group: WorkgroupSlot) -> None:
-        """Execute what a group block holds, and all workgroups that have not started."""
+        """Execute the contents of a group block, and all workgroups that have not started."""
         group.block.budget = _SLICE
         while not self._continue(group):
             group.block.budget = _SLICE
 
     def _continue(self, group: WorkgroupSlot) -> bool:
-        """Run one slice of a group. True if it found no more workgroups."""
+        """Run one slice of a group. Return True if it found no more workgroups."""
         before = group.workgroup
         while True:
             with ieee_floats():
@@ -221,7 +221,7 @@ class Execution:
             raise AssertionError(f"native code returned {reason}")
 
     def _step(self, group: WorkgroupSlot, w: int) -> None:
-        """Execute one instruction in the lock-step machine: it has no handler, or does something wrong."""
+        """Execute one instruction in the lock-step machine: it has no handler, or causes an error."""
         waves = self._shared(group)
         self._machine(waves).step_waves(np.array([w]))
         if not 0 <= waves.pc[w] <= len(self.work.program.instructions):
@@ -229,7 +229,7 @@ class Execution:
         self._resume(waves, group, w)
 
     def _resume(self, waves: SharedWaves, group: WorkgroupSlot, w: int) -> None:
-        """Let native code go on with a wave, whose MODE may have changed."""
+        """Let native code continue with a wave, whose MODE may have changed."""
         records = self.launch.records(FloatMode(int(waves.mode[w, 0])), int(waves.pc[w]))
         group.wave(w).records = records.ctypes.data
         waves.put_back(w)

@@ -1,4 +1,4 @@
-"""Does what runs in lock-step end at all? Native code runs ahead, on copies of everything, and is quick to tell."""
+"""Find out quickly if a lock-step run ends: native code runs ahead, on copies of everything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, Waves
 
 
 def run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
-    """InstructionLimit if one of a machine's first workgroups does not end within `limit` instructions of a wave.
+    """Raise InstructionLimit if one of a machine's first workgroups has a wave that does not end within `limit`.
 
     Whatever else goes wrong ahead is for the machine itself to find.
     """
@@ -32,7 +32,7 @@ def run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
 
 
 class _Continuation:
-    """`Work` for the native machine: the first workgroups of a lock-step machine, from where they stand."""
+    """`Work` for the native machine: the first workgroups of a lock-step machine, from their present state."""
 
     def __init__(self, machine: Machine, workgroups: int) -> None:
         self.program, self.symbols = machine.program, dict(machine.symbols)
@@ -68,7 +68,7 @@ class _Continuation:
 
 
 class _Continued(Execution):
-    """An execution all of whose workgroups have started."""
+    """An execution whose workgroups have all started."""
 
     def __init__(self, work: _Continuation, limit: int) -> None:
         super().__init__(work, limit, lambda: bound_steps(work))
@@ -76,7 +76,7 @@ class _Continued(Execution):
         self.launch.block.next = self.launch.workgroup_count
 
     def continued_group(self, workgroup: int) -> WorkgroupSlot:
-        """A workgroup with the state that it has in the lock-step machine."""
+        """A workgroup with its state in the lock-step machine."""
         state, chosen = self._continuation.state, self._continuation.waves_of(workgroup)
         group = WorkgroupSlot(self.launch.template, self.launch.block)
         group.block.workgroup, group.block.active = workgroup, 1

@@ -1,4 +1,4 @@
-"""What a native handler depends on: the shape of an instruction, which is the instruction without its numbers.
+"""The shape of an instruction, on which its native handler depends: the instruction without its numbers.
 
 Numbers of registers, constants, offsets and distances go into the record. A handler is generated from the shape
 alone, so that it cannot depend on anything that two instructions of the same shape do not share.
@@ -57,7 +57,7 @@ class OperandShape:
 
 @dataclass(frozen=True)
 class Shape:
-    """Everything that decides which code a handler is. entry: the name in the table of semantics."""
+    """Everything that determines the code of a handler. entry: the name in the table of semantics."""
 
     entry: str
     encoding: str  # sdwa, dpp or nothing
@@ -94,7 +94,7 @@ class BoundInstruction:
 
 
 def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundInstruction:
-    """NotImplementedError for a form that has no native handler."""
+    """The bound instruction. NotImplementedError for a form that has no native handler."""
     semantics = instruction.semantics
     if semantics is None:
         raise NotImplementedError(instruction.problem)
@@ -124,7 +124,7 @@ class _Binder:
         self._next = 0
 
     def operand(self, operand: Operand, word: str, explicit: int) -> OperandShape:
-        """`explicit` counts the sources before this one."""
+        """The shape of an operand. `explicit` counts the sources before this one."""
         slot, self._next = self._next, self._next + 1
         if slot >= layout.OPERAND_SLOTS:
             raise NotImplementedError("so many operands")
@@ -173,7 +173,7 @@ class _Binder:
         return atom.bits({"mask": "i64", "offset": "i64", "any": "i32"}.get(type_, type_))
 
     def _distance(self, atom: object) -> int:
-        """To the record of a branch target, in bytes."""
+        """Distance in bytes to the record of a branch target."""
         name = atom.name if isinstance(atom, Symbol) else str(getattr(atom, "text", atom))
         if name not in self._program.labels:
             raise NotImplementedError(f"a branch to {name}")
@@ -181,7 +181,7 @@ class _Binder:
 
 
 def register_offset(register: Register) -> int:
-    """Where a register begins in the wave block. NotImplementedError for one beyond its file."""
+    """Offset of a register in the wave block. NotImplementedError for one beyond its file."""
     size = SGPR_FILE_SIZE if register.file == "s" else ACCUMULATION_ROW
     if register.first + register.count > size:
         raise NotImplementedError(f"register {register.file}{register.first + register.count - 1}")

@@ -1,4 +1,4 @@
-"""Which of the workgroups that a thread has in execution goes on next."""
+"""The order in which a thread's workgroups in execution continue."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from flydsl.simulator.native.group import WorkgroupSlot
 
 
 class Turns:
-    """Groups that take turns: every second one is that of the group that came first, the others share the rest.
+    """Groups that take turns: every second turn goes to the group that came first, the others share the rest.
 
     A workgroup may wait for one that starts later, so all of them get turns. But where one never ends, the ones behind
     it probably do not either: with equal shares it would take as many times longer to find out as there are groups.
@@ -21,7 +21,7 @@ class Turns:
         return len(self._groups)
 
     def next(self) -> WorkgroupSlot | None:
-        """The group whose turn it is; None if there is none left."""
+        """The group whose turn it is; None if none is left."""
         self._is_firsts_turn = not self._is_firsts_turn
         if not self._groups:
             return None

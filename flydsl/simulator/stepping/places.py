@@ -52,7 +52,7 @@ def _in_file(program: Program, file: str) -> list[Instruction]:
 
 
 def _is_entry(program: Program, instruction: Instruction) -> bool:
-    """Whether a wave comes here from another line: from the instruction above, or by a branch."""
+    """True if a wave comes here from another line: from the instruction above, or by a branch."""
     index = instruction.index
     above = program.instructions[index - 1].location if index else None
     here = instruction.location

@@ -71,7 +71,7 @@ class Simulation:
         keep_alive: Any = None,
         after_kernel: Callable[[], None] | None = None,
     ) -> None:
-        """keep_alive: what owns the memory of the launches. after_kernel: called when one has ended.
+        """keep_alive: the owner of the launches' memory. after_kernel: called when a kernel has ended.
 
         LaunchError if no grid has the workgroup; in `counting`."""
         if current_counting() is not None:
@@ -161,21 +161,21 @@ class Simulation:
 
     @property
     def done(self) -> bool:
-        """Whether everything has run."""
+        """True if everything has run."""
         return self._launch is None
 
     @property
     def kernel(self) -> str:
-        """The name of the kernel that runs, or was the last one to run."""
+        """The name of the kernel that runs, or of the last one that ran."""
         return self._last.kernel_name
 
     @property
     def wave_count(self) -> int:
-        """Waves of the workgroup."""
+        """The number of waves of the workgroup."""
         return self._last.waves_per_workgroup
 
     def wave(self, number: int) -> WaveState:
-        """One wave of the workgroup. IndexError if it has no such wave."""
+        """One wave of the workgroup. IndexError if there is no such wave."""
         if not 0 <= number < self.wave_count:
             raise IndexError(f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}")
         return WaveState(self._machine.waves, number)
@@ -195,23 +195,23 @@ class Simulation:
 
     @property
     def current(self) -> tuple[int, ...]:
-        """The waves that go on next; none where all wait at a barrier, or at the end."""
+        """The waves that continue next; empty if all wait at a barrier, or have ended."""
         group = () if self.done else self._machine.next_group()
         return tuple(int(wave) for wave in group if wave < self.wave_count)
 
     @property
     def instruction(self) -> Instruction | None:
-        """What the current waves execute next."""
+        """The next instruction of the current waves."""
         index = self._next_index()
         return None if index is None else self.listing[index]
 
     @property
     def changed(self) -> dict[int, tuple[str, ...]]:
-        """By wave, what the last `step` or `run` changed: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
+        """The changes of the last `step` or `run`, by wave: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
         return self._before.changed(self._machine.waves)
 
     def where(self) -> str:
-        """Which instruction comes next, with its neighbours in the listing and its source line."""
+        """The next instruction in words, with its neighbours in the listing and its source line."""
         return "\n".join(self._describe())
 
     __repr__ = where
@@ -308,7 +308,7 @@ def _has(launch: Dispatch, workgroup: Dim3) -> bool:
 
 
 def _order(workgroup: Dim3) -> Dim3:
-    """The order of dispatch: x fastest."""
+    """The key of dispatch order: x fastest."""
     x, y, z = workgroup
     return z, y, x
 

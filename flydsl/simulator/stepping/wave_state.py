@@ -1,4 +1,4 @@
-"""One wave to look at, and what changed in it."""
+"""Inspect one wave, and what changed in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GENERAL_SGPRS = 102
 
 
 class WaveState:
-    """A wave as it is now. Its registers are views: they follow the simulation, and what is written there counts.
+    """The present state of a wave. Its registers are views: they follow the simulation, and writes to them take effect.
 
     >>> from flydsl.simulator.waves import Waves
     >>> waves = Waves([(0, 0, 0)], (64, 1, 1), vgprs=2, agprs=0, lds_bytes=0, scratch_bytes=0, entry=0, mode=0)
@@ -69,7 +69,7 @@ class WaveState:
 
     @property
     def executed(self) -> int:
-        """How many instructions it has executed."""
+        """The number of instructions that it has executed."""
         return int(self._waves.executed[self._index])
 
     @property
@@ -78,7 +78,7 @@ class WaveState:
 
     @property
     def at_barrier(self) -> bool:
-        """Whether it waits for the other waves of its workgroup."""
+        """True if it waits for the other waves of its workgroup."""
         return bool(self._waves.status[self._index] == AT_BARRIER)
 
     def _pair(self, first: int) -> int:
@@ -97,7 +97,7 @@ class Snapshot:
         self._vgpr, self._sgpr, self._scc = _registers(waves, count)
 
     def changed(self, waves: Waves) -> dict[int, tuple[str, ...]]:
-        """By wave, the registers that are different now: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
+        """The registers that differ now, by wave: "s4", "v2", "a0", "vcc", "exec", "m0", "scc"."""
         count = len(self._sgpr)
         vgpr, sgpr, scc = _registers(waves, count)
         names: dict[int, list[str]] = {wave: [] for wave in range(count)}

@@ -1,4 +1,4 @@
-"""Who accessed each byte of a memory, as far as a later access may race with it."""
+"""The last accesses to each byte of a memory, as far as a later access may race with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _numbers = itertools.count()
 
 
 class Accesses(NamedTuple):
-    """What lanes do in one instruction: (n,) byte offsets, and the wave (in the launch) and lane that each is of.
+    """Accesses of lanes in one instruction: (n,) byte offsets, and the wave (in the launch) and lane of each.
 
     stored: the bytes that chosen ones of them store, (m, size) u8.
     """
@@ -37,7 +37,7 @@ class Accesses(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """Access `position` races with what happened at `stamp`; both touch the byte `offset` of the memory.
+    """Access `position` races with the one at `stamp`; both touch the byte `offset` of the memory.
 
     together: the position of the other access where both are of one instruction.
     """
@@ -50,7 +50,7 @@ class Conflict(NamedTuple):
 
 
 class AccessHistory:
-    """Of a memory of some bytes, kept for cells of 4 bytes or, where accesses are smaller, of fewer.
+    """The accesses to a memory, kept for cells of 4 bytes or, where accesses are smaller, of fewer.
 
     For each cell: the last write; two reads and two atomics of different waves that are not ordered with each other.
     Of three and more some go unnoticed; that two of a kind are kept is what finds another wave than the one that looks.
@@ -72,7 +72,7 @@ class AccessHistory:
         self.shared: Array | None = None  # positions in the last store whose bytes other lanes stored to as well
 
     def access(self, accesses: Accesses, compares: Array) -> Conflict | None:
-        """Note what lanes do, unless it races. compares: (instructions,) whether each is a compare-and-swap."""
+        """Record accesses of lanes; return a race, if any. compares: (instructions,) True for a compare-and-swap."""
         self._refine(accesses)
         count = accesses.size >> self._shift
         cells = (accesses.offsets >> self._shift)[:, None] + np.arange(count)
@@ -118,7 +118,7 @@ class AccessHistory:
         return None
 
     def _note(self, slots: Array, accesses: Accesses, cells: Array, waves: Array) -> None:
-        """Keep an access in place of one that lies behind it."""
+        """Record an access in place of an earlier one that it is ordered after."""
         stamps = self._clocks.stamps(accesses.waves, accesses.lanes, accesses.pc)[:, None]
         if cells.shape[1] > 1:
             stamps = np.broadcast_to(stamps, cells.shape)
@@ -162,7 +162,7 @@ class AccessHistory:
     def _note_store(
         self, accesses: Accesses, cells: Array, waves: Array, repeats: Array, twice: tuple[Array, Array] | None
     ) -> None:
-        """Where an access repeats what another wave wrote, that one's write stays the one to be ordered with."""
+        """Record a store. If it repeats what another wave wrote, that wave's write stays the one to be ordered with."""
         stamps = np.broadcast_to(self._clocks.stamps(accesses.waves, accesses.lanes, accesses.pc)[:, None], cells.shape)
         bits = np.broadcast_to(np.left_shift(1, waves % self._waves_per_workgroup), cells.shape).astype(np.uint16)
         if repeats.any():
@@ -177,7 +177,7 @@ class AccessHistory:
                 np.bitwise_or.at(self._repeated, cells[part], bits[part])
 
     def _has_repeated(self, cells: Array, stamps: Array, waves: Array) -> Array:
-        """Whether the wave has itself written what is there, as another wave of its workgroup had."""
+        """True where the wave itself has written the present value, as another wave of its workgroup had."""
         count = self._waves_per_workgroup
         bit = self._repeated[cells] >> (waves % count).astype(np.uint16) & 1
         return np.asarray((bit != 0) & (wave_of(stamps) // count == waves // count))
@@ -191,7 +191,7 @@ class AccessHistory:
         return (shared, owner[shared]) if shared.size else None
 
     def _of_one_instruction(self, accesses: Accesses, cells: Array, first: Array, second: Array) -> Conflict | None:
-        """Two lanes that store different bytes to one cell."""
+        """A conflict of two lanes that store different bytes to one cell, if any."""
         one, other = first // cells.shape[1], second // cells.shape[1]
         width = 1 << self._shift
         index = np.arange(width)
@@ -206,11 +206,11 @@ class AccessHistory:
         return Conflict(together, WRITE, int(stamp), int(cells.reshape(-1)[first[at]]) << self._shift, position)
 
     def bytes_at(self, offset: int, size: int) -> Array:
-        """What the memory holds now."""
+        """The present bytes of the memory."""
         return self._data[offset : offset + size]
 
     def _changes_nothing(self, accesses: Accesses, cells: Array) -> Array:
-        """By cell, whether it holds already what is stored."""
+        """For each cell: True if it already holds what is stored."""
         stored = accesses.stored(np.arange(accesses.offsets.size))
         there = self._data[accesses.offsets[:, None] + np.arange(accesses.size)]
         return np.asarray((stored == there).reshape(*cells.shape, -1).all(axis=2))

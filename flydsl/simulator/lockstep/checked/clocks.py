@@ -1,4 +1,4 @@
-"""What happened before what in a launch: barriers order the waves of a workgroup, atomics any two waves.
+"""The order of events in a launch: barriers order the waves of a workgroup, atomics any two waves.
 
 Every wave has a time, which goes on where it passes a barrier and where others may learn of what it did: at an atomic.
 It knows up to which time of another wave everything lies behind it. That is a vector clock for each wave (Mattern 1989)
@@ -23,7 +23,7 @@ _WAVE_SHIFT = _TIME_SHIFT + _TIME_BITS
 _TABLE_BYTES = 1 << 26
 
 LIMITS = {"waves": (1 << _WAVE_BITS) - 1, "instructions": 1 << _PC_BITS}
-"""What a stamp has room for."""
+"""The largest wave number and the number of instructions that a stamp can hold."""
 
 NEVER = 0
 """The stamp of what has not happened."""
@@ -41,11 +41,11 @@ class Clocks:
         self._told: list[Array] = []  # by place: what those that accessed it knew
 
     def stamps(self, waves: Array, lanes: Array, pc: int) -> Array:
-        """An access by (n,) lanes, now, as one number each."""
+        """One number for each access that (n,) lanes make now."""
         return ((waves + 1) << _WAVE_SHIFT) | (self.time[waves] << _TIME_SHIFT) | (pc << _LANE_BITS) | lanes
 
     def are_before(self, stamps: Array, waves: Array) -> Array:
-        """Whether what happened at each stamp lies behind the wave: its own doing does, and what never happened."""
+        """True where a stamp is ordered before the wave. Its own accesses always are, and so is NEVER."""
         others = (stamps >> _WAVE_SHIFT) - 1
         before = np.asarray((others == waves) | (stamps == NEVER))
         if before.all():
@@ -63,7 +63,7 @@ class Clocks:
         return before
 
     def pass_barrier(self, workgroup: int) -> None:
-        """All waves of a workgroup know of each other's doing so far, and of what any of them knew."""
+        """Let all waves of a workgroup know of each other's accesses so far, and of what any of them knew."""
         waves = np.arange(self._per_workgroup) + workgroup * self._per_workgroup
         self._known[waves] = self.time[waves]
         rows = [self._elsewhere[int(wave)] for wave in waves if int(wave) in self._elsewhere]
@@ -73,7 +73,7 @@ class Clocks:
         self._tick(waves)
 
     def acquire(self, wave: int, place: object) -> None:
-        """The wave learns what those knew that released the place."""
+        """Let the wave learn what the waves that released the place knew."""
         told = self._told[self._places[place]] if place in self._places else None
         if told is None:
             return
@@ -82,7 +82,7 @@ class Clocks:
         np.maximum(self._known[wave], told[self._workgroup_of(wave)], out=self._known[wave])
 
     def release(self, wave: int, place: object) -> None:
-        """Who acquires the place from now on learns what the wave did and knows."""
+        """Let waves that acquire the place from now on learn what the wave did and knows."""
         told = self._told[self._place(place)]
         if wave in self._elsewhere:
             np.maximum(told, self._elsewhere[wave], out=told)
@@ -91,11 +91,11 @@ class Clocks:
         told[wave] = self.time[wave]
 
     def end_release(self, waves: Array) -> None:
-        """What the waves do from now on is not what they have released."""
+        """Start a new time for the waves: later accesses do not belong to the release."""
         self._tick(waves)
 
     def forget(self) -> None:
-        """The waves so far have ended: what each of them knew does not matter any more."""
+        """Forget what each wave knew: the waves so far have ended."""
         self._elsewhere.clear()
 
     def _tick(self, waves: Array) -> None:
@@ -107,7 +107,7 @@ class Clocks:
         return slice(first, first + self._per_workgroup)
 
     def _place(self, place: object) -> int:
-        """The row of a place. Where there are too many, some share one: then less is found, and nothing wrong."""
+        """The row of a place. Too many places share rows: then fewer races are found, and no false ones."""
         if place not in self._places:
             limit = max(_TABLE_BYTES // (8 * self.time.size), 1)
             if len(self._told) < limit:

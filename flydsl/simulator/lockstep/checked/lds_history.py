@@ -1,4 +1,4 @@
-"""Which bytes of LDS anything has written."""
+"""The bytes of LDS that have been written."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from flydsl.simulator.arrays import Array
 
 
 class LdsHistory:
-    """The bytes of all workgroups of a batch, one after the other."""
+    """The written bytes of LDS, for all workgroups of a batch, one after the other."""
 
     def __init__(self, bytes_: int) -> None:
         self._written = np.zeros(bytes_, np.bool_)
 
     def unwritten(self, places: Array) -> tuple[int, int] | None:
-        """The first of (elements, bytes) places that was never written: its element and byte."""
+        """The first of (elements, bytes) places that was never written, as (element, byte); or None."""
         missing = ~self._written[places]
         if not missing.any():
             return None

@@ -22,7 +22,7 @@ EVERY = -1
 
 
 class Load(NamedTuple):
-    """One execution of a load: (n,) offsets into `memory`, and of each the wave, its time and its lane.
+    """One execution of a load: (n,) offsets into `memory`, and for each its wave, time and lane.
 
     A scalar load is of all lanes, as lane EVERY.
     """
@@ -36,7 +36,7 @@ class Load(NamedTuple):
 
 
 class LostUpdates:
-    """What the loads of a launch loaded last, and which stores they feed."""
+    """The last values that the loads of a launch loaded, and the stores that they feed."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -44,11 +44,11 @@ class LostUpdates:
         self._last: dict[int, dict[int, Load]] = {}
 
     def note_load(self, pc: int, load: Load) -> None:
-        """Waves run in groups, and mostly in the same ones: the last load of each group is kept."""
+        """Record a load. Waves mostly run in the same groups, so the last load of each group is kept."""
         self._last.setdefault(pc, {})[int(load.waves[0])] = load
 
     def forget(self) -> None:
-        """The waves so far have ended."""
+        """Forget all loads: the waves so far have ended."""
         self._last.clear()
 
     def find(self, pc: int, store: Load, positions: Array) -> tuple[int, int, int, int] | None:
@@ -89,7 +89,7 @@ def _common(load: Load, store: Load, positions: Array) -> tuple[int, int, int] |
 
 
 def loads_feeding(program: Program, store: int) -> tuple[int, ...]:
-    """The loads from which a value may come to a store without going round a loop: indices of instructions."""
+    """The loads whose value may reach a store without going round a loop: indices of instructions."""
     needed: dict[int, _Registers] = {store: _expanded(registers_read(program.instructions[store]))}
     found = []
     for index in range(store - 1, -1, -1):

@@ -30,7 +30,7 @@ _VERBS = {"read": "read", "write": "wrote", "atomic": "atomically updated"}
 
 
 class CheckedMachine(ThreefoldMachine):
-    """Knows who accessed which memory, and looks at alignment; registers are what the class above looks at.
+    """Tracks who accessed which memory, and checks alignment; the base class checks registers.
 
     races: what the launch's earlier batches of workgroups did, where races are checked.
     """
@@ -90,7 +90,7 @@ class CheckedMachine(ThreefoldMachine):
         return resolved
 
     def _part(self, address: Array, access: Resolved, size: int, *, is_write: bool) -> Request:
-        """What the lanes wanted that an access is of, as far as they are of the first copy."""
+        """The part of the request that an access serves, for lanes of the first copy."""
         shape = self._shape(address)
         flat = np.broadcast_to(address, shape).reshape(-1)
         lanes = np.arange(flat.size) if access.lanes is None else access.lanes
@@ -107,7 +107,7 @@ class CheckedMachine(ThreefoldMachine):
             self._hint_at_alignment(space, request)
 
     def _hint_at_alignment(self, space: str, request: Request) -> None:
-        """What the hardware does in several steps is no fault."""
+        """Add a hint for misaligned addresses: the hardware takes several steps for them, which is not an error."""
         limit = _ALIGNMENT_IN_LDS if space == "lds" else _ALIGNMENT_ELSEWHERE
         alignment = min(1 << (request.size - 1).bit_length(), limit)
         misaligned = request.address & request.address.dtype.type(alignment - 1)
@@ -158,7 +158,7 @@ class CheckedMachine(ThreefoldMachine):
             self._lds.mark_written(places)
 
     def _unwritten(self, request: Request, which: int, byte: int) -> NoReturn:
-        """byte: the first one of the access that nothing wrote."""
+        """Raise the error for a read of unwritten LDS. byte: the first byte of the access that was never written."""
         address = int(request.address[which])
         nobody = f"{address + byte:#x}, which no thread of the workgroup has written"
         problem = f"at LDS address {nobody}" if byte == 0 else f"at LDS address {address:#x}, of them {nobody}"
@@ -221,7 +221,7 @@ class CheckedMachine(ThreefoldMachine):
         )
 
     def _values(self, accesses: Accesses, found: Conflict, history: AccessHistory) -> str:
-        """What the two accesses read and write, as far as it is still there."""
+        """The values that the two accesses read and write, as far as they are still known."""
         size = min(accesses.size, 4)
 
         def stored(position: int) -> str:
@@ -235,7 +235,7 @@ class CheckedMachine(ThreefoldMachine):
 
 
 class _Stored:
-    """The bytes that chosen ones of an access's lanes store."""
+    """The bytes that selected lanes of an access store."""
 
     def __init__(self, values: Sequence[Array], shape: tuple[int, int], request: Request, size: int) -> None:
         assert request.lanes is not None

@@ -1,4 +1,4 @@
-"""What a launch's waves do to LDS and global memory, to find accesses that nothing orders (see `checks`)."""
+"""Accesses of a launch's waves to LDS and global memory, to find unordered ones (see `checks`)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from flydsl.simulator.program import Instruction
 
 
 class Role(NamedTuple):
-    """How an instruction accesses memory. acquires: it learns what others did; releases: it tells them."""
+    """The way an instruction accesses memory. acquires: it learns what others did; releases: it tells them."""
 
     kind: str
     acquires: bool = False
@@ -38,7 +38,7 @@ class Role(NamedTuple):
 
 
 class RaceHistory:
-    """All that a launch accessed. Batches of its workgroups run one after the other, and race with each other."""
+    """All accesses of a launch. Batches of its workgroups run one after the other, and race with each other."""
 
     def __init__(self, dispatch: Dispatch) -> None:
         program, per_workgroup = dispatch.program, dispatch.waves_per_workgroup
@@ -59,7 +59,7 @@ class RaceHistory:
         self._histories: dict[int, AccessHistory] = {}
 
     def start_batch(self, workgroup_ids: Sequence[Dim3], lds: Array) -> Array:
-        """Go over to other workgroups, whose LDS is (bytes,); the numbers of their waves in the launch."""
+        """Move on to other workgroups, whose LDS is (bytes,). Return the numbers of their waves in the launch."""
         self.clocks.forget()
         self._updates.forget()
         self.lds = AccessHistory(lds, self.clocks, self._per_workgroup)
@@ -72,7 +72,7 @@ class RaceHistory:
             self.clocks.pass_barrier(int(workgroup))
 
     def of_buffer(self, data: Array) -> tuple[int, AccessHistory] | None:
-        """What to add to an offset into a buffer's bytes for an offset into its history; None if nothing can race."""
+        """The offset of a buffer's bytes in their history, and that history; None if nothing can race."""
         found = self._memories.get(int(data.ctypes.data))
         if found is None:
             return None
@@ -82,7 +82,7 @@ class RaceHistory:
         return int(data.ctypes.data - whole.ctypes.data), self._histories[group]
 
     def kind(self, pc: int, is_write: bool) -> str:
-        """How an instruction accesses memory here: those that load and store at once do both."""
+        """The kind of an access: instructions that load and store at once do both."""
         role = self.roles[pc]
         return role.kind if role.kind in (ATOMIC, COMPARE) else WRITE if is_write else READ
 
@@ -91,7 +91,7 @@ class RaceHistory:
         return number % width, number // width % height, number // (width * height)
 
     def access(self, history: AccessHistory, accesses: Accesses) -> Conflict | None:
-        """Note an access, unless it races."""
+        """Record an access; return the race, if any."""
         conflict = history.access(accesses, self._compares)
         if conflict is not None:
             return conflict
@@ -115,7 +115,7 @@ class RaceHistory:
         return Conflict(second, LOST, int(stamp), offset, first)
 
     def _synchronize(self, role: Role, history: AccessHistory, accesses: Accesses) -> None:
-        """Lanes of one wave at one address count once; waves take their turns in the order of their numbers."""
+        """Acquire and release, wave by wave in the order of numbers. Lanes of a wave at one address count once."""
         if not self._anyone_acquires or not (role.acquires or role.releases):
             return
         pairs = np.unique(np.stack([accesses.waves, accesses.offsets]), axis=1)
@@ -146,7 +146,7 @@ _LDS_ATOMICS = tuple(f"ds_{name}" for name in _LDS_ATOMIC_NAMES.split())
 
 
 def _memories(memory: Memory) -> dict[int, tuple[int, Array]]:
-    """By where a buffer starts in the host's memory: a number of, and all the bytes of, the buffers it overlaps with.
+    """By the host address of a buffer: a number for the buffers it overlaps with, and all their bytes.
 
     What a kernel cannot write has no races and is not there."""
     found: dict[int, tuple[int, Array]] = {}

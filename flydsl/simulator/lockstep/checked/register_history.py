@@ -1,4 +1,4 @@
-"""Which registers nothing has written yet, and who read one first: where an undefined value comes from."""
+"""Registers that were never written, and who read one first: the origin of an undefined value."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from flydsl.simulator.waves import Waves, row_of
 
 
 class RegisterHistory:
-    """Covers the first `count` waves of a batch."""
+    """The written registers of the first `count` waves of a batch."""
 
     def __init__(self, vgpr_is_set: Array, sgpr_is_set: Array) -> None:
-        """What is set from the start: (rows, count, 64) and (count, 128)."""
+        """Start with the registers that are set initially: (rows, count, 64) and (count, 128)."""
         self._vgpr, self._sgpr = vgpr_is_set, sgpr_is_set
         self._reads: dict[int, tuple[Instruction, Register, Array, Array]] = {}
 
     def note_reads(self, instruction: Instruction, waves: Array, active: Array) -> None:
-        """active: (waves, 64). The first instruction's read of a register that is not set is remembered."""
+        """Remember the first instruction that reads each unset register. active: (waves, 64)."""
         if instruction.index in self._reads:
             return
         for register in registers_read(instruction):
@@ -39,7 +39,7 @@ class RegisterHistory:
                 self._vgpr[_rows(register)[:, None], waves] |= active
 
     def first_reads(self, wave: int, lane: int | None, limit: int = 3) -> tuple[str, ...]:
-        """Reads by a lane (or any lane) of a wave, in the order in which they happened, in words."""
+        """Descriptions of the reads by a lane (or any lane) of a wave, in the order in which they happened."""
         found = []
         for instruction, register, waves, unset in self._reads.values():
             lanes = unset[waves == wave]
@@ -77,7 +77,7 @@ def _rows(register: Register) -> Array:
 
 @cache
 def _accumulates(mnemonic: str) -> bool:
-    """Whether `dst` is an operand; elsewhere it is what a partial write keeps."""
+    """True if `dst` is an operand; otherwise it is what a partial write keeps."""
     return "mac" in mnemonic or mnemonic.startswith("v_dot")
 
 

@@ -23,7 +23,7 @@ _SGPRS = 102  # the general ones; then come those that the hardware sets up
 
 
 class ThreefoldMachine(Machine):
-    """The waves of the workgroups come first, then those of two copies of all of them; with copies=1 there are none.
+    """Runs the waves of the workgroups and, after them, two copies of all of them; none with copies=1.
 
     Copies share global memory and nothing else. They take the same way and access the same addresses, or the check
     fails; so a group of waves always has the copies of its waves in it, in the same order.
@@ -52,7 +52,7 @@ class ThreefoldMachine(Machine):
     # --- three copies with different contents
 
     def _fill(self, waves: Waves) -> None:
-        """Zeros, random bits, and their complement in what a wave finds undefined."""
+        """Fill undefined state of the copies with zeros, random bits, and the complement of these."""
         random = np.random.default_rng(0)
         for state in (waves.sgpr[:, :_SGPRS], waves.sgpr[:, VCC : VCC + 2], waves.sgpr[:, M0 : M0 + 1], waves.scc):
             self._fill_state(random, state)
@@ -61,7 +61,7 @@ class ThreefoldMachine(Machine):
         self._fill_state(random, waves.scratch.reshape(waves.count, -1))
 
     def _fill_state(self, random: np.random.Generator, state: Array) -> None:
-        """state: (waves or workgroups of all copies, ...). One by one, so that Ctrl-C need not wait for all."""
+        """Fill state, (waves or workgroups of all copies, ...). One by one, so that Ctrl-C need not wait for all."""
         if self._copies == 1 or state.size == 0:
             return
         count = len(state) // self._copies
@@ -74,18 +74,18 @@ class ThreefoldMachine(Machine):
             state[2 * count + i] = ~garbage
 
     def _agree(self, state: Array) -> Array:
-        """For the waves of the first copy: where all copies have the same."""
+        """For the waves of the first copy: True where all copies agree."""
         copies = state.reshape(self._copies, self._originals, *state.shape[1:])
         return np.asarray((copies == copies[0]).all(axis=0))
 
     def _refused(self, dispatch: Dispatch) -> set[int]:
-        """The instructions that only raise an error: their operands may be no registers of these waves."""
+        """The instructions that only raise an error: these waves may not have their registers."""
         program = dispatch.program
         unknown = (instruction.index for instruction in program.unknown_instructions())
         return {*unknown, *program.beyond(dispatch.vgprs, dispatch.agprs)}
 
     def _noting(self, step: Step, index: int) -> Step:
-        """Tell the history of registers what an instruction reads and writes."""
+        """A step that also records which registers the instruction reads and writes."""
         instruction = self.program.instructions[index]
         writes_all = instruction.semantics is not None and instruction.semantics.ignores_exec
 
@@ -106,7 +106,7 @@ class ThreefoldMachine(Machine):
         return wave + self._originals * np.arange(self._copies)
 
     def _difference(self, value: Array) -> Array | None:
-        """Which of the first copy's elements of (waves, ...) differ in another copy; None if none does."""
+        """The first copy's elements of (waves, ...) that differ in another copy; None if none does."""
         if self._copies == 1 or len(value) != self.selected_count:
             return None
         copies = value.reshape(self._copies, -1, *value.shape[1:])
@@ -183,7 +183,7 @@ class ThreefoldMachine(Machine):
         operands: Sequence[Array],
         where: Array | None = None,
     ) -> Array:
-        """In global memory it happens once, and the copies get the same old value."""
+        """The old values of an atomic. In global memory it happens once, and the copies get the same old value."""
         if self._copies == 1 or space not in ("global", "flat"):
             return super().atomic(space, address, update, operands, where)
         self._compare_values(space, address, operands, operands[0].itemsize, where)
@@ -200,7 +200,7 @@ class ThreefoldMachine(Machine):
     def _compare_values(
         self, space: str, address: Array, values: Sequence[Array], size: int, where: Array | None
     ) -> None:
-        """What goes into global memory must be the same in all copies."""
+        """Check that values stored to global memory are the same in all copies."""
         if self._copies == 1 or space not in ("global", "flat"):
             return
         request = self._request(address, size, where, is_write=True)
@@ -221,7 +221,7 @@ class ThreefoldMachine(Machine):
             self._compare_request(space, request)
 
     def _compare_request(self, space: str, request: Request) -> None:
-        """The copies must access the same addresses in the same lanes."""
+        """Check that the copies access the same addresses in the same lanes."""
         if request.lanes is not None:
             mask = np.zeros((self.selected_count, request.width), np.bool_)
             mask.reshape(-1)[request.lanes] = True
@@ -246,7 +246,7 @@ class ThreefoldMachine(Machine):
 
 
 def _in_global(space: str, address: Array) -> Any:
-    """Which addresses are in global memory; a flat one may be in LDS or scratch."""
+    """True for addresses in global memory; a flat one may be in LDS or scratch."""
     if space == "global":
         return np.True_
     upper = address & ~np.uint64(0xFFFF_FFFF)

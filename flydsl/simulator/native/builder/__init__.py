@@ -1,4 +1,4 @@
-"""The builder of the native backend: what semantics compute, as LLVM IR.
+"""The builder of the native backend: LLVM IR for the semantics of instructions.
 
 How to read this package: `ir` is the text of LLVM IR. `values`, `floats`, `lanes`, `memory` and `matrix` are parts of
 one class, each based on the one before; `handler` is its last, the function around them with its control flow.

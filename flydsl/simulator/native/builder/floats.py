@@ -48,12 +48,12 @@ class NativeFloats(NativeValues):
         return x if self._denormals(x.type) & 2 else self._flushed(x)
 
     def _flushed(self, x: Value) -> Value:
-        """Denormals become zeros of their sign."""
+        """x with denormals replaced by zeros of their sign."""
         is_small = self.float_compare("olt", self.fabs(x), constant(x.type, _TINY[x.type]))
         return self.select(is_small, self.copysign(constant(x.type, 0.0), x), x)
 
     def _check_mode(self, type_: str) -> None:
-        """The host rounds to nearest even. Other modes are rare enough to leave them to the lock-step machine."""
+        """Check that the mode rounds to nearest even, as the host does. The lock-step machine runs the rare others."""
         rounding = self._mode.rounding_f32 if type_ == "f32" else self._mode.rounding_f16_f64
         if rounding:
             raise NotImplementedError(f"{type_} in rounding mode {rounding}")
@@ -104,7 +104,7 @@ class NativeFloats(NativeValues):
         return self.flush_out(self.settle_nan(result, x, y, z))
 
     def _scaled_fma_f64(self, x: Value, y: Value, z: Value, exponent: Value) -> Value:
-        """Where scaling makes a denormal, it would round a second time: that is left to the lock-step machine."""
+        """A scaled f64 fma. If scaling makes a denormal, which would round twice, the lock-step machine executes it."""
         total = self.intrinsic("fma", x, y, z)
         result = self.scale(total, exponent)
         zero = constant("f64", 0.0)
@@ -161,7 +161,7 @@ class NativeFloats(NativeValues):
         return self.flush_out(self.fptrunc_exactly(x, type_))
 
     def fptrunc_exactly(self, x: Value, type_: str) -> Value:
-        """Rounded once. From f64 to f16 the host has no instruction: by way of an f32 rounded to odd."""
+        """x rounded once. The host cannot convert f64 to f16: it goes through an f32 rounded to odd."""
         if x.type == "f64" and type_ == "f16":
             x = self._f32_to_odd(x)
         return self._convert("fptrunc", x, type_)

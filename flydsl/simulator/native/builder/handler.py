@@ -95,7 +95,7 @@ class HandlerBuilder(NativeMatrix):
         return self.add(executed, run)
 
     def _distance_from(self, field: int) -> Value:
-        """Bytes from a record that the wave block points to, to this one."""
+        """Distance in bytes from a record that the wave block points to, to this one."""
         there = self.body.load("i64", self.wave_pointer(field))
         here = self.body.emit("ptrtoint ptr %record to i64")
         return Value(self.body.emit(f"sub i64 {here}, {there}"), "i64", False)
@@ -112,7 +112,7 @@ class HandlerBuilder(NativeMatrix):
     # --- the end of a handler
 
     def finish(self) -> None:
-        """Write the vector results, and go on to the next handler or return."""
+        """Write the vector results, and continue with the next handler or return."""
         self._store_rows()
         if self._leave is not None:
             status, moves_on = self._leave
@@ -166,7 +166,7 @@ class HandlerBuilder(NativeMatrix):
         body.start_block(not_taken)
 
     def _take(self, target: str) -> None:
-        """A taken branch ends a straight run: account for it, and return if the wave's turn is over."""
+        """End a straight run at a taken branch: account for it, and return if the wave's turn is over."""
         body = self.body
         run = self.lshr(self._distance_from(layout.Wave.run_start.offset), constant("i64", _RECORD_SHIFT))
         executed_pointer = self.wave_pointer(layout.Wave.executed.offset)
@@ -189,7 +189,7 @@ class HandlerBuilder(NativeMatrix):
         self.body.do("ret void")
 
     def _return(self, status: int, moves_on: bool) -> None:
-        """To the scheduler, with this instruction executed or not."""
+        """Return to the scheduler, with this instruction executed or not."""
         steps = int(moves_on)
         self.body.call_void("leave", "ptr %wave", "ptr %record", f"i64 {steps}", f"i32 {status}")
         self.body.do("ret void")

@@ -12,7 +12,7 @@ _LLVM_NAMES = {"f16": "half", "f32": "float", "f64": "double"}
 
 
 def scalar_type(type_: str) -> str:
-    """The builder's name of a type in LLVM's spelling."""
+    """LLVM's name of a builder type."""
     return _LLVM_NAMES.get(type_, type_)
 
 
@@ -39,7 +39,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Field:
-    """A number that stands in the record: `slot`, then what the semantics computed from it with constants.
+    """A number in the record: `slot`, then what the semantics computed from it with constants.
 
     It takes the place of an int in semantics, which only do arithmetic with it and pass it to `const`.
     """
@@ -119,7 +119,7 @@ class Body:
         self.block = label
 
     def pointer(self, base: str, offset: int | str) -> str:
-        """base + offset bytes."""
+        """A pointer to base + offset bytes."""
         return base if offset == 0 else self.emit(f"getelementptr i8, ptr {base}, i64 {offset}")
 
     def load(self, llvm_type: str, pointer: str, alignment: int = 0) -> str:

@@ -79,7 +79,7 @@ class NativeLanes(NativeFloats):
         return self._move("scatter_lanes", x, target, self.exec_bits)
 
     def _move(self, function: str, x: Value, lane: Value, *more: Value) -> Value:
-        """Through the workspace: rows 0 and 1 hold the numbers and the lanes, row 2 the result."""
+        """Move data between lanes through the workspace: rows 0 and 1 hold numbers and lanes, row 2 the result."""
         if x.type != "i32" or lane.type != "i32":
             raise NotImplementedError(f"{function} of {x.type} by {lane.type}")
         self.has_loops = True
@@ -104,7 +104,7 @@ class NativeLanes(NativeFloats):
         self.write_row(self._indexed_row(register, index), value)
 
     def _indexed_row(self, register: Any, index: Value) -> str:
-        """Index is an i32. Beyond the kernel's registers the lock-step machine says so."""
+        """The row of an i32 index. Beyond the kernel's registers the lock-step machine raises the error."""
         distance = self.mul(self.zext(index, "i64"), constant("i64", layout.ROW_BYTES))
         first = Value(self.body.load("i64", self.record_pointer(layout.slot_offset(register.slot))), "i64", False)
         offset = self.add(first, distance)

@@ -38,7 +38,7 @@ class NativeMatrix(NativeMemory):
 
 
 class _Product:
-    """One matrix product in the making. `type` is what it is computed in."""
+    """One matrix product under construction. `type` is what it is computed in."""
 
     def __init__(self, builder: NativeMatrix, shape: MatrixShape) -> None:
         self._builder, self._body, self._shape = builder, builder.body, shape
@@ -69,7 +69,7 @@ class _Product:
         )
 
     def emit_each_row(self) -> None:
-        """Straight-line code: for products of few rows, and f64, whose rows are scattered."""
+        """Emit straight-line code: for products of few rows, and f64, whose rows are scattered."""
         shape = self._shape
         for index in range(shape.results_per_lane):
             for group in range(LANES // shape.n):
@@ -80,7 +80,7 @@ class _Product:
                 self._accumulate([d], a, b)
 
     def emit_loop(self) -> None:
-        """Four registers of one group of lanes are four rows that follow one another: one turn of the loop."""
+        """Emit a loop: each turn computes four consecutive rows, which are four registers of one group of lanes."""
         shape, body = self._shape, self._body
         groups = LANES // shape.n
         registers_per_block = shape.results_per_lane // shape.blocks
@@ -99,7 +99,7 @@ class _Product:
         self._count_up_to(shape.results_per_lane // _ROWS_AT_ONCE * groups, [], turn)
 
     def _count_up_to(self, count: int, start: Sequence[str], visit: Callable[[str, list[str]], list[str]]) -> list[str]:
-        """A loop that carries some rows: `visit` gets the counter and the rows, and returns the rows that follow."""
+        """Emit a loop that carries some rows: `visit` gets the counter and the rows, and returns the next rows."""
         body = self._body
         before, head, after = body.block, body.label(), body.label()
         counter, following = body.name(), body.name()
@@ -146,7 +146,7 @@ class _Product:
 
     @property
     def _zero(self) -> str:
-        """What leaves the first product as it is, its sign included."""
+        """The neutral element of addition, which preserves the first product including its sign."""
         return f"splat ({self._element} {'0' if self._type == 'i32' else '0x8000000000000000'})"
 
     def _splat(self, number: str) -> str:
@@ -164,7 +164,7 @@ class _Product:
         return body.emit(f"fadd contract {row} {total}, {body.emit(f'fmul contract {row} {x}, {y}')}")
 
     def _finished(self, total: str, d: str) -> str:
-        """The row of D: rounded to its type after C, which still stands there, is added."""
+        """The row of D: rounded to its type after adding C, which is still stored there."""
         body = self._body
         if self._shape.result_type == "f64":
             return self._settled(total)
@@ -184,7 +184,7 @@ class _Product:
 
 
 class _Typed:
-    """A value of a type that the builder has no name for."""
+    """A value of a type without a name in the builder."""
 
     def __init__(self, llvm_type: str, text: str) -> None:
         self.llvm_type, self._text = llvm_type, text

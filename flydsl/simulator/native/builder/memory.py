@@ -19,7 +19,7 @@ from flydsl.simulator.waves import LANES
 
 
 class NativeMemory(NativeLanes):
-    """Loads, stores and atomics. Scalar addresses are those of SMEM, which does not look at EXEC."""
+    """Loads, stores and atomics. Scalar addresses are those of SMEM, which ignores EXEC."""
 
     # --- loads
 
@@ -85,7 +85,7 @@ class NativeMemory(NativeLanes):
         operands: Sequence[Value],
         where: Value | None = None,
     ) -> Value:
-        """One active lane after the other. Waves of one launch that use atomics on global memory share a thread."""
+        """Run an atomic, one active lane after the other. Waves of a launch with global atomics share a thread."""
         type_ = operands[0].type
         host = self._resolve(space, self._vector(address), bits_of(type_) // 8, where, is_write=True, aligned=True)
         rows = self.workspace_pointer(layout.Workspace.data.offset)
@@ -113,7 +113,7 @@ class NativeMemory(NativeLanes):
         self.body.store(new, target)
 
     def _for_each_lane(self, active: Value, visit: Callable[[str], None]) -> None:
-        """A loop over the set bits of `active`, lowest first."""
+        """Emit a loop over the set bits of `active`, lowest first."""
         body = self.body
         before, head, inside, after = body.block, body.label(), body.label(), body.label()
         remaining, lane, rest = body.name(), body.name(), body.name()
@@ -159,7 +159,7 @@ class NativeMemory(NativeLanes):
         aligned: bool = False,
         area: int = 0,
     ) -> str:
-        """Check an access of `size` bytes; where the host addresses of the lanes stand."""
+        """Check an access of `size` bytes; return a pointer to the host addresses of the lanes."""
         if area >= layout.HOST_AREAS:
             raise NotImplementedError(f"more than {layout.HOST_AREAS} addresses at once")
         self.has_loops = True
@@ -177,7 +177,7 @@ class NativeMemory(NativeLanes):
         return host
 
     def _observe(self, space: str, active: Value, size: int) -> None:
-        """Where somebody wants to know, tell them of an access that succeeds: its addresses are in the workspace."""
+        """Call the observer, if any, for an access that succeeds: its addresses are in the workspace."""
         body = self.body
         observer = body.load("ptr", self.wave_pointer(layout.Wave.observer.offset))
         observed, following = body.label(), body.label()

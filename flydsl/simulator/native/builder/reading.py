@@ -1,4 +1,4 @@
-"""How native code reads operands: register file, width, and the modifiers of each encoding.
+"""Operand readers of native code, by register file, width, and the modifiers of each encoding.
 
 The forms are those of the lock-step `reading`, which says more about each.
 """
@@ -29,7 +29,7 @@ class Reader:
         self.modifiers = ShapeModifiers(dict(shape.modifiers))
 
     def read(self, position: int) -> Any:
-        """The source at `position` of the signature. NotImplementedError for a form that has no reader."""
+        """The source at `position` of the signature. NotImplementedError for an unsupported form."""
         word, operand = self._semantics.sources[position], self._shape.sources[position]
         if word == "modifiers":
             return self.modifiers
@@ -130,7 +130,7 @@ class Reader:
         return self._b.load_row(self._b.body.pointer(self._b.register_pointer(operand), layout.ROW_BYTES * part))
 
     def _narrow(self, raw: Value, word: str) -> Value:
-        """32 bits as the type, from the low half where it is narrower."""
+        """32 bits as the type, from the low half if it is narrower."""
         return self._b.bitcast(self._b.trunc(raw, "i16") if word in ("i16", "f16") else raw, word)
 
     def _immediate(self, operand: OperandShape, word: str) -> Value:
@@ -161,7 +161,7 @@ class Reader:
     # --- modifiers
 
     def _modified(self, operand: OperandShape, word: str, explicit: int) -> Any:
-        """`explicit` counts the operands before this one: modifiers such as op_sel list one entry for each."""
+        """The operand with modifiers. `explicit` counts the operands before it: op_sel has one entry for each."""
         modifiers = self.modifiers
         if operand.kind == "symbol":
             return self.plain(operand, "i32")
@@ -210,7 +210,7 @@ class Reader:
         return self._b.bitcast(self._raw(operand), word)
 
     def _half(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> Value:
-        """`moves`: by DPP."""
+        """The selected half of an operand. `moves`: by DPP."""
         b = self._b
         raw = self._dpp(self._raw(operand)) if moves else self._raw(operand)
         return self._narrow(b.lshr(raw, constant("i32", 16)) if half else raw, word)

@@ -1,4 +1,4 @@
-"""Arithmetic of the builder as LLVM IR: integers, conversions, and what floats share with them.
+"""Arithmetic of the builder as LLVM IR: integers, conversions, and the part that floats share with them.
 
 What a value's bits are is the same as in `lockstep.values`, operation by operation.
 """
@@ -50,7 +50,7 @@ class NativeValues:
         return Value(every, x.type, True)
 
     def alike(self, *values: Value) -> tuple[Value, ...]:
-        """All per lane if any is."""
+        """The values, all per lane if any is."""
         if any(v.lanes for v in values):
             return tuple(map(self.broadcast, values))
         return values
@@ -92,7 +92,7 @@ class NativeValues:
         return self._saturating("fptoui", x, type_)
 
     def _saturating(self, operation: str, x: Value, type_: str) -> Value:
-        """An f16 by way of f32: LLVM's own conversions are wrong on some CPUs."""
+        """A saturating conversion. An f16 goes through f32: LLVM's own conversions are wrong on some CPUs."""
         x = self._convert("fpext", x, "f32") if x.type == "f16" else x
         result = Value("", type_, x.lanes).llvm_type
         prefix = "v64" if x.lanes else ""
@@ -194,7 +194,7 @@ class NativeValues:
         return Value(self.body.emit(f"fcmp {predicate} {x}, {y.text}"), "i1", x.lanes)
 
     def float_round(self, x: Value) -> Value:
-        """To a whole number, ties to even."""
+        """x rounded to an integral value, ties to even."""
         return self.intrinsic("roundeven", x)
 
     def is_nan(self, x: Value) -> Any:

@@ -1,4 +1,4 @@
-"""How native code writes results: register file, width, and the output modifiers.
+"""Result writers of native code, by register file, width, and the output modifiers.
 
 The forms are those of the lock-step `writing`, which says more about each.
 """
@@ -35,7 +35,7 @@ class Writer:
                 self._explicit(next(explicit), word, value)
 
     def write_packed(self, low: Value, high: Value) -> None:
-        """The pair of results of packed math: two halves of a register, or two registers."""
+        """Write the two results of packed math: two halves of a register, or two registers."""
         result, word = self._shape.results[0], self._shape.semantics.results[0]
         if result.kind != "register":
             raise NotImplementedError(f"{result.text} as a result")
@@ -110,7 +110,7 @@ class Writer:
         return b.zext(bits, "i32")
 
     def _half(self, result: OperandShape, value: Value, half: int) -> None:
-        """16 bits; the other 16 stay as they are."""
+        """Write 16 bits; the other 16 stay unchanged."""
         b, pointer = self._b, self._b.register_pointer(result)
         kept = b.and_(b.load_row(pointer), constant("i32", 0xFFFF0000 >> (16 * half)))
         b.write_row(pointer, b.or_(kept, b.shl(self._as_dword(value), constant("i32", 16 * half))))

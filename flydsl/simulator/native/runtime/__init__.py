@@ -110,6 +110,6 @@ def _constants() -> str:
 
 
 def _for_any_cpu(llvm_ir: str) -> str:
-    """Without the CPU that clang took by default: `host` knows the right one."""
+    """The IR without the CPU that clang took by default: `host` knows the right one."""
     without_target = _TARGET.sub("", llvm_ir)
     return _ATTRIBUTES.sub(lambda group: _CPU_ATTRIBUTE.sub("", group[0]), without_target)
