@@ -1,4 +1,4 @@
-"""MLIR's Python bindings under the name that programs written for FlyDSL import them by: `from flydsl._mlir import ir`.
+"""MLIR's Python bindings under the name that FlyDSL programs import: `from flydsl._mlir import ir`.
 
 It is upstream MLIR (`import mlir`, which everything else in this package uses), with one rule added: a value of the
 DSL (`fx.Int32(3)`, `x * 2`, an `fx.Vector`) and the `ir.Value` behind it are two faces of one thing.

@@ -1,4 +1,4 @@
-"""Tracing once ahead in a copy of this process, because MLIR ends the process that hands it some wrong operands.
+"""Trace a kernel ahead in a copy of this process, because some wrong operands make MLIR end the process.
 
 MLIR's builders check little: an operand of a type that an operation never expects, or an attribute of another kind, is
 an assertion that fails in C++. So the first time that a trace calls one, the process forks, and the copy traces on to
@@ -33,12 +33,12 @@ _ASSERTION = "Assertion "
 
 
 def install() -> None:
-    """Look ahead where a builder is called first."""
+    """Trace ahead when a program first calls a builder."""
     builder.hooks.before_call = _before_call
 
 
 class _Copy:
-    """Where this process is the copy: what it was about to make last, which the other one can read."""
+    """State of the copied process: a note, shared with the parent, of the operation that it is about to make."""
 
     note: mmap.mmap | None = None
 
@@ -86,7 +86,7 @@ def _look_ahead(state: CompilationContext, name: str) -> None:
 
 
 def _become_the_copy(state: CompilationContext, note: mmap.mmap, output: IO[bytes]) -> None:
-    """Go on quietly, and end with the trace, whatever its end is: the other process will see it too."""
+    """Silence this process, and make it exit when the trace ends. The other process will see its outcome too."""
     _Copy.note = note
     state.at_end.append(lambda: os._exit(0))
     gc.disable()
@@ -98,7 +98,7 @@ def _become_the_copy(state: CompilationContext, note: mmap.mmap, output: IO[byte
 
 
 def _died(note: mmap.mmap, output: str, signal_name: str) -> TraceError:
-    """The error for the operation that the copy died of."""
+    """The error for the operation that ended the copy."""
     name, *place = note[:_NOTE_BYTES].rstrip(b"\0").decode(errors="replace").split("\n")
     _, found, assertion = output.partition(_ASSERTION)
     reason = assertion.strip().splitlines()[0] if found else signal_name

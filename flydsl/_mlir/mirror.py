@@ -22,7 +22,7 @@ _HERE, _UPSTREAM = "flydsl._mlir", "mlir"
 
 
 class Mirror(ModuleType):
-    """A module of MLIR with builders in place of its operation classes and functions, made as they are asked for."""
+    """A module of MLIR whose operation classes and functions are replaced by builders, made on first access."""
 
     _upstream: ModuleType
     _replacements: Callable[[str], Any]
@@ -41,7 +41,7 @@ class Mirror(ModuleType):
 
 
 def mirrored(found: Any) -> Any:
-    """An attribute of a module of MLIR as its mirror has it."""
+    """The mirrored form of an attribute of an MLIR module."""
     if isinstance(found, ModuleType) and found.__name__.startswith(f"{_UPSTREAM}.dialects"):
         return importlib.import_module(_HERE + found.__name__.removeprefix(_UPSTREAM))
     if found is ir.Value:
@@ -54,7 +54,7 @@ def mirrored(found: Any) -> Any:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the mirror of every module of MLIR that this package has no file for."""
+    """Finder for the MLIR modules that this package has no file for."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if not fullname.startswith(f"{_HERE}."):
@@ -70,10 +70,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing: its attributes are made as they are asked for."""
+        """Do nothing: the module's attributes are made on first access."""
 
 
 def install() -> None:
-    """Let `import flydsl._mlir.<name>` find the mirror of `mlir.<name>`, behind the files that are here."""
+    """Make `import flydsl._mlir.<name>` load the mirror of `mlir.<name>`, if this package has no file of that name."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.append(_Finder())

@@ -1,4 +1,4 @@
-"""What MLIR gives out while a kernel is traced: `ir.Value`s with the operators and methods of the DSL."""
+"""Values that MLIR returns during tracing: `ir.Value`s with the operators and methods of the DSL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPERATORS = (
 
 
 class TracedValue(ir.Value):
-    """An `ir.Value` of scalar or vector type: what it has not itself, it has from its value of the DSL.
+    """An `ir.Value` of scalar or vector type. Attributes that it does not have come from its value of the DSL.
 
     It hashes as MLIR's does. `==` compares on the device, unless both sides are the same value and no float, where it
     holds when tracing: so values find themselves in a dict.
@@ -81,7 +81,7 @@ for _name in _OPERATORS:
 
 
 def register() -> None:
-    """Let MLIR give out values of scalar and vector types as `TracedValue`, while something is traced."""
+    """Make MLIR return scalar and vector values as `TracedValue` while a kernel is being traced."""
     with context():
         for text in _KINDS:
             ir.register_value_caster(ir.Type.parse(text).typeid, replace=True)(_cast)

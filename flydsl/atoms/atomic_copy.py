@@ -22,7 +22,7 @@ _ELEMENTS = {
 
 @dataclass(frozen=True)
 class AtomicCopy(CopyOp):
-    """One thread updates `bits` bits of memory: one element, or two 16-bit floats that are added together.
+    """An atomic update of `bits` bits by one thread: one element, or a pair of 16-bit floats.
 
     bits: of all elements. operation: add, max, min, smax, smin, umax, umin, and, or, inc, dec. element: by MLIR's name.
     """
@@ -59,7 +59,7 @@ class AtomicCopy(CopyOp):
 
 @dataclass(frozen=True)
 class UniversalAtomic(AtomicCopy):
-    """An atomic update of global or shared memory: one instruction where the target has it, else a loop around one.
+    """An atomic update of global or shared memory: one instruction if the target has it, else a loop.
 
     >>> print(UniversalAtomic(32, "add", "f32"))
     !fly.universal_atomic<32, add, f32>

@@ -18,7 +18,7 @@ _RESOURCE_FLAGS_GFX12 = _RESOURCE_FLAGS | 1 << 24 | 2 << 28
 
 
 def resource_flags(arch_name: str | None) -> int:
-    """Word 3 of a buffer resource on an architecture; CDNA's where none is known.
+    """Word 3 of a buffer resource on an architecture; CDNA's if the architecture is unknown.
 
     >>> hex(resource_flags("gfx942")), hex(resource_flags("gfx1201"))
     ('0x27000', '0x21027000')
@@ -28,7 +28,7 @@ def resource_flags(arch_name: str | None) -> int:
 
 @dataclass(frozen=True)
 class BufferCopy(CopyOp):
-    """One thread moves `bits` contiguous bits between a buffer tensor and registers: buffer_load, buffer_store.
+    """A move of `bits` contiguous bits by one thread between a buffer tensor and registers: buffer_load, buffer_store.
 
     cache_modifier: bits of the instruction, as the CDNA 3 ISA has them: 1 sc0, 2 nt (non-temporal), 16 sc1.
 
@@ -65,7 +65,7 @@ class BufferCopy(CopyOp):
 
 @dataclass(frozen=True)
 class BufferCopyLDS(CopyOp):
-    """Each lane reads `bits` contiguous bits of a buffer tensor; the wave's lie side by side in LDS.
+    """A read of `bits` contiguous bits per lane from a buffer tensor into LDS, where the wave's data is contiguous.
 
     They go past the registers. The instruction has one address in LDS, that of the first lane; lane i's bits are
     i * `bits` after it.

@@ -1,4 +1,4 @@
-"""What all copy instructions have in common, and the plain one."""
+"""The interface of copy instructions, and the plain copy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLAIN_SPACES = ("generic", "global", "shared", "register")
 
 
 class Lowering(Enum):
-    """How a call of a copy becomes LLVM's operations."""
+    """The lowering of a copy call to LLVM operations."""
 
     POINTER = "a load or store at a pointer"
     ATOMIC = "an atomic update at a pointer"
@@ -30,7 +30,7 @@ class Lowering(Enum):
 
 @dataclass(frozen=True)
 class CopyOp:
-    """An instruction by which each of `threads` threads moves `bits` bits.
+    """An instruction that moves `bits` bits for each of `threads` threads.
 
     name: the type's name in MLIR text, such as `fly.universal_copy`.
     spaces: the address spaces (source, destination) between which it moves. moves: the same in words, and hint: how to
@@ -63,17 +63,17 @@ class CopyOp:
 
     @property
     def archs(self) -> tuple[str, ...] | None:
-        """The architectures that have it; None where all of them do."""
+        """The architectures that have the instruction, or None for all."""
         return None
 
     @property
     def only_element(self) -> str | None:
-        """The MLIR element type of the values that it takes; None where it moves any."""
+        """The only MLIR element type that the instruction takes, or None if it moves any."""
         return None
 
     @classmethod
     def from_text(cls, bits: int, parameters: list[str]) -> CopyOp:
-        """The instruction with what its text says after its bits."""
+        """Make the instruction from its number of bits and the parameters that follow it in the text."""
         if len(parameters) != len(fields(cls)) - 1:
             raise ArgumentError(f"{cls.name} of {bits} bits with {parameters}: it has {len(fields(cls))} parameters")
         return cls(bits, *parameters)
@@ -83,7 +83,7 @@ class CopyOp:
 
 
 def parse_copy_op(text: str) -> CopyOp:
-    """Read a copy instruction's type text.
+    """Parse a copy instruction's type text.
 
     >>> parse_copy_op("!fly.universal_copy<32>")
     UniversalCopy(bits=32)
@@ -97,7 +97,7 @@ def parse_copy_op(text: str) -> CopyOp:
 
 @dataclass(frozen=True)
 class UniversalCopy(CopyOp):
-    """One thread moves `bits` contiguous bits: global_load/store, ds_read/write or a register move.
+    """A move of `bits` contiguous bits by one thread: global_load/store, ds_read/write or a register move.
 
     >>> print(UniversalCopy(128))
     !fly.universal_copy<128>

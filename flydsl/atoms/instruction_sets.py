@@ -1,4 +1,4 @@
-"""Groups of architectures that have an instruction, for what is not on all of them. Source: LLVM, AMDGPU.td."""
+"""Groups of architectures, for instructions that only some of them have. Source: LLVM, AMDGPU.td."""
 
 from __future__ import annotations
 

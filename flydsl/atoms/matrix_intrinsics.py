@@ -79,7 +79,7 @@ class MatrixIntrinsic:
 
     @classmethod
     def named(cls, name: str, archs: tuple[str, ...]) -> MatrixIntrinsic:
-        """From its ROCDL name.
+        """The instruction of a ROCDL name.
 
         >>> i = MatrixIntrinsic.named("mfma_f32_16x16x4f16", ("gfx942",))
         >>> i.a, i.c, i.blocks
@@ -103,12 +103,12 @@ class MatrixIntrinsic:
 
     @property
     def operation(self) -> str:
-        """The operation of the ROCDL dialect."""
+        """The name of the ROCDL operation."""
         return f"rocdl.{self.name.replace('_', '.')}"
 
 
 def _packed(element: str, count: int, sparse: bool, archs: tuple[str, ...]) -> str:
-    """The operand type of `count` elements. 8-bit ones come as integers; bf16 also, before CDNA 4."""
+    """The operand type of `count` elements. 8-bit elements are passed as integers; bf16 too before CDNA 4."""
     if element in ("i8", "bf8", "fp8"):
         return "i64" if count == 8 and not sparse else _vector("i32", count // 4)
     if element == "bf16" and archs != CDNA4:

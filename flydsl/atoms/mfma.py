@@ -28,7 +28,7 @@ _FORMATS = {"gfx942": _FNUZ, "gfx950": _OCP}
 
 @dataclass(frozen=True)
 class Instruction:
-    """A matrix instruction on elements of MLIR types. archs: those that have it for these types."""
+    """A matrix instruction on elements of MLIR types. archs: the architectures that have it for these types."""
 
     intrinsic: MatrixIntrinsic
     a: str
@@ -37,7 +37,7 @@ class Instruction:
 
     @property
     def key(self) -> tuple[int, int, int, str, str]:
-        """What names it: shape and operand types."""
+        """The key of the instruction: shape and operand types."""
         return (self.intrinsic.m, self.intrinsic.n, self.intrinsic.k, self.a, self.b)
 
     @property
@@ -59,7 +59,7 @@ def _instructions() -> Iterator[Instruction]:
 
 
 def _by_key() -> dict[tuple[int, int, int, str, str], Instruction]:
-    """The first instruction of a shape and types: gfx90a has two 32x32x4 of bf16, of which the later one stayed."""
+    """The first instruction of each shape and types. gfx90a has two 32x32x4 of bf16; the later one stayed."""
     found: dict[tuple[int, int, int, str, str], Instruction] = {}
     for instruction in _instructions():
         found.setdefault(instruction.key, instruction)
@@ -119,12 +119,12 @@ class MFMA(MmaOp):
 
     @cached_property
     def instruction(self) -> Instruction:
-        """Its row of the instruction table."""
+        """The instruction's row of the table."""
         return INSTRUCTIONS[self.m, self.n, self.k, self.a, self.b]
 
     @property
     def blocks(self) -> int:
-        """Independent products that it computes at once."""
+        """Number of independent products that the instruction computes."""
         return self.instruction.intrinsic.blocks
 
     @property
@@ -144,7 +144,7 @@ class MFMA(MmaOp):
         return self._operand_layout(self.n)
 
     def _operand_layout(self, rows: int) -> Layout:
-        """Lane -> row, block, first of its k; each lane holds its k one after the other."""
+        """Lane -> row, block, first k. Each lane holds consecutive k."""
         height = rows * self.blocks
         groups = _WAVE // height
         values = self.k // groups
@@ -171,7 +171,7 @@ class MFMA(MmaOp):
 
 
 def _modes(*modes: tuple[int, int]) -> list[tuple[int, int]]:
-    """(extent, stride) pairs without those of extent 1."""
+    """The (extent, stride) pairs whose extent is not 1."""
     return [mode for mode in modes if mode[0] > 1]
 
 

@@ -1,4 +1,4 @@
-"""What all matrix instructions have in common."""
+"""The interface of matrix instructions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FAMILIES: dict[str, Callable[[str], MmaOp]] = {}
 
 
 class MmaOp(ABC):
-    """An instruction by which `threads` threads together compute D = A B^T + C on a small tile.
+    """An instruction with which `threads` threads together compute D = A B^T + C on a small tile.
 
     name: the type's name in MLIR text, such as `fly_rocdl.cdna3.mfma`.
 
@@ -30,7 +30,7 @@ class MmaOp(ABC):
     @classmethod
     @abstractmethod
     def parse_body(cls, body: str) -> MmaOp:
-        """Read the text between the angle brackets of the type. Raises ArgumentError where it is malformed."""
+        """Parse the text between the angle brackets of the type. Raises ArgumentError if it is malformed."""
 
     @property
     @abstractmethod
@@ -72,7 +72,7 @@ class MmaOp(ABC):
 
 
 def parse_mma_op(text: str) -> MmaOp:
-    """Read a matrix instruction's type text.
+    """Parse a matrix instruction's type text.
 
     >>> parse_mma_op("!fly.universal_fma<f32>")
     UniversalFMA(element='f32')

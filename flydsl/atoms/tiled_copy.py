@@ -14,7 +14,7 @@ from flydsl.layout.layout import of_modes
 
 @dataclass(frozen=True)
 class TiledCopy:
-    """How the threads of a block copy a tile together.
+    """A tiled copy: the way in which the threads of a block together copy a tile.
 
     op: the instruction, for elements of `value_bits` bits.
     layout_tv: (thread, value) -> element of the tile, the leftmost mode of the tile fastest.
@@ -46,18 +46,18 @@ class TiledCopy:
 
     @property
     def _elements(self) -> int | None:
-        """The size of the tile; None where it takes a mode as long as it comes."""
+        """The size of the tile, or None if a mode's length is left open."""
         extents = [_extent(mode) for mode in self.tile.modes]
         return prod(extents) if all(isinstance(extent, int) for extent in extents) else None  # type: ignore[arg-type]
 
     @property
     def values_per_call(self) -> int:
-        """Elements that one thread moves with one instruction."""
+        """Number of elements that one thread moves with one instruction."""
         return self.op.bits // self.value_bits
 
     @property
     def threads(self) -> int:
-        """Threads that take part."""
+        """Number of threads that take part."""
         size = algebra.size(algebra.get(self.layout_tv, 0))
         assert isinstance(size, int)
         return size

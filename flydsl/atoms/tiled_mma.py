@@ -19,7 +19,7 @@ _MODES = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}
 
 @dataclass(frozen=True)
 class TiledMma:
-    """How the waves of a block multiply tiles together.
+    """A tiled MMA: the way in which the waves of a block together multiply tiles.
 
     op: the instruction.
     atom_layout: (M, N, K) position of an instruction in the tile -> number of the wave that executes it.
@@ -59,7 +59,7 @@ class TiledMma:
 
     @property
     def threads(self) -> int:
-        """Threads that take part."""
+        """Number of threads that take part."""
         size = algebra.size(self.thr_layout_vmnk)
         assert isinstance(size, int)
         return size
@@ -84,7 +84,7 @@ class TiledMma:
         )
 
     def tile_of(self, operand: str) -> Tile:
-        """The tile that an operand covers: extents of its two modes."""
+        """The tile that an operand covers, with the extents of its two modes."""
         extents = (self.tile_size_mnk[mode] for mode in _MODES[operand])
         return algebra.make_tile(*(Layout(extent, 1) for extent in extents))
 
@@ -132,7 +132,7 @@ class TiledMma:
         return list(self.thr_layout_vmnk)[1:]
 
     def _threads(self, operand: str, atom: Layout, waves: list[Layout]) -> Layout:
-        """Thread of the block -> element: waves that share the operand's elements read the same ones."""
+        """Thread of the block -> element. Waves that share the operand's elements read the same ones."""
         modes = [Layout(algebra.get_shape(mode), _zeros(mode.shape)) for mode in self._waves]
         for mode, layout in zip(_MODES[operand], waves, strict=True):
             modes[mode] = layout

@@ -1,4 +1,4 @@
-"""The multiply-add of one thread, as the smallest matrix instruction."""
+"""The multiply-add of one thread, the smallest matrix instruction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ELEMENTS = ("f16", "bf16", "f32", "f64")
 
 @dataclass(frozen=True)
 class UniversalFMA(MmaOp):
-    """One thread computes d = a * b + c on single elements, rounded once.
+    """The computation d = a * b + c by one thread on single elements, rounded once.
 
     >>> print(UniversalFMA("f32"))
     !fly.universal_fma<f32>

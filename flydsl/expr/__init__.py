@@ -1,4 +1,4 @@
-"""`fx`: what a kernel body calls.
+"""`fx`: the functions and types that a kernel body uses.
 
 import flydsl.expr as fx
 """

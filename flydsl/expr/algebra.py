@@ -38,16 +38,16 @@ __all__ = [
 
 
 class IntTuple(FlyValue, shows=(IntTupleType,)):
-    """A traced tuple of integers, some of them runtime values. Index it, or unpack it, for its modes."""
+    """A traced tuple of integers, some of them runtime values. Index or unpack it to get its modes."""
 
     type: IntTupleType
 
     def __getitem__(self, mode: int) -> Any:
-        """A mode with the type that it has in the tuple; `fx.get` gives a number as an index."""
+        """The mode with the type that it has in the tuple; `fx.get` returns a number as an index."""
         return get_(self, mode)
 
     def unpack(self) -> tuple[Any, ...]:
-        """The modes: ints where they are known when compiling, else values."""
+        """The modes: ints if known when compiling, else values."""
         return tuple(self)
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class IntTuple(FlyValue, shows=(IntTupleType,)):
 
 
 class LayoutValue(FlyValue, shows=(LayoutType, ComposedLayoutType)):
-    """A traced layout, or composed layout, with runtime values in it. A static one is a plain `Layout`.
+    """A traced layout or composed layout that contains runtime values. A static one is a plain `Layout`.
 
     `layout(i, j)`, `layout((i, j))` or `layout(n)` is the index at a coordinate.
     """
@@ -74,7 +74,7 @@ class LayoutValue(FlyValue, shows=(LayoutType, ComposedLayoutType)):
         return get_stride(self)
 
     def __getitem__(self, mode: Any) -> Any:
-        """One mode of the layout; of a coordinate such as `layout[None, 3]` the layout that is left."""
+        """One mode of the layout; for a coordinate such as `layout[None, 3]` the remaining layout."""
         return slice(self, mode) if isinstance(mode, tuple) else get(self, mode)
 
     def __call__(self, *coordinate: Any) -> Any:
@@ -183,7 +183,7 @@ def make_composed_layout(inner: Any, offset: Any, outer: Any = None) -> Any:
 
 
 def elem_less(lhs: Any, rhs: Any) -> Any:
-    """Whether each part of a coordinate is less than the same part of another, such as the extents of a tensor.
+    """True if each part of a coordinate is less than the same part of another, such as the extents of a tensor.
 
     Known at once where all parts are; else a runtime Boolean.
 
@@ -194,7 +194,7 @@ def elem_less(lhs: Any, rhs: Any) -> Any:
 
 
 def equal(lhs: Any, rhs: Any) -> Any:
-    """Whether two coordinates or tuples of integers are equal, part by part."""
+    """True if two coordinates or tuples of integers are equal, part by part."""
     return _all_parts("equal", operator.eq, lhs, rhs)
 
 
@@ -221,7 +221,7 @@ def depth(value: Any) -> int:
 
 
 def _symbolic(value: Any) -> Any:
-    """A value with `?` for what is known at run time only."""
+    """A value with `?` in place of runtime parts."""
     if isinstance(value, tuple | list):
         return tuple(map(_symbolic, value))
     kind = value.type if isinstance(value, FlyValue) else None
@@ -233,7 +233,7 @@ def _symbolic(value: Any) -> Any:
 
 
 def has_none(coordinate: Any) -> bool:
-    """Whether None (the wildcard) stands anywhere in a coordinate."""
+    """True if a coordinate contains None (the wildcard)."""
     if isinstance(coordinate, tuple | list):
         return any(map(has_none, coordinate))
     return coordinate is None
@@ -288,7 +288,7 @@ def make_tile(*modes: Any) -> Tile:
 
 
 def get_scalar(value: Any) -> Any:
-    """A tuple of a single integer as a number."""
+    """The number in a tuple of a single integer."""
     if isinstance(value, int | Numeric):
         return value
     return wrap_scalar(emit_fly("get_scalar", [as_operand(value)]).result)

@@ -126,7 +126,7 @@ ShRSIOp, ShRUIOp, MaxSIOp, MinSIOp, MaxUIOp, MinUIOp = shrsi, shrui, maxsi, mins
 
 
 def negf(operand: Any, fastmath: Any = None) -> Any:
-    """`arith.negf`: change of sign."""
+    """`arith.negf`: negation."""
     value = ir_value_of(operand)
     check_kind("negf", value, True)
     result = emit("arith.negf", [value], [value.type], fastmath_attribute(fastmath)).result
@@ -151,7 +151,7 @@ def constant(value: Any, type: Any = None, index: bool = False) -> Any:
 
 
 def constant_vector(value: Any, vector_type: Any) -> Any:
-    """A constant vector with the same number everywhere. vector_type: an MLIR vector type."""
+    """A constant vector with one number in every element. vector_type: an MLIR vector type."""
     if not isinstance(vector_type, ir.VectorType):
         hint = "such as fx.T.vec(4, fx.T.f32)"
         raise ArgumentError(
@@ -161,7 +161,7 @@ def constant_vector(value: Any, vector_type: Any) -> Any:
 
 
 def unwrap(value: Any, index: bool = False) -> ir.Value:
-    """The `ir.Value` of a scalar or vector. index: converted to the index type."""
+    """The `ir.Value` of a scalar or vector. index: convert it to the index type."""
     return Index(value).ir_value() if index else ir_value_of(value)
 
 
@@ -246,7 +246,7 @@ def cmpf(predicate: Any, lhs: Any, rhs: Any, fastmath: Any = None) -> Any:
 
 
 def select(condition: Any, true_value: Any, false_value: Any) -> Any:
-    """`true_value` where `condition` holds, else `false_value`; both are evaluated. The two take a common type.
+    """`true_value` if `condition` holds, else `false_value`. Both are evaluated and converted to a common type.
 
     A scalar condition chooses between whole vectors, a vector condition element by element.
     """

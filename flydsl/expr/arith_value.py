@@ -1,4 +1,4 @@
-"""What scalars and vectors have in common: Python's operators, and a few methods that FlyDSL gives its values.
+"""The interface of scalars and vectors: Python's operators, and a few methods that FlyDSL gives its values.
 
 The functions behind them take and return these classes, so their modules enter them here.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Functions:
-    """The functions behind the operators and methods of values, entered by the modules that define them."""
+    """The functions behind the operators and methods of values, registered by the modules that define them."""
 
     as_numeric: Callable[[Any], Any]
     vector: Callable[[ir.Value], Any]
@@ -30,7 +30,7 @@ functions = Functions()
 
 
 class ArithValue:
-    """Anything with arithmetic operators: a scalar (`Numeric`) or a `Vector` of scalars.
+    """A value with arithmetic operators: a scalar (`Numeric`) or a `Vector` of scalars.
 
     `ArithValue(value)` is a number, an `ir.Value` or a value of the DSL as such a scalar or vector.
     """
@@ -55,7 +55,7 @@ class ArithValue:
 
     @property
     def result(self) -> Any:
-        """The value itself: what MLIR's operations call their result, as in `arith.AddFOp(a, b).result`."""
+        """The value itself, under the name of an MLIR operation's result, as in `arith.AddFOp(a, b).result`."""
         return self
 
     def __add__(self, other: Any) -> Any:
@@ -202,6 +202,6 @@ class ArithValue:
 
 
 def add_methods(*methods: Callable[..., Any]) -> None:
-    """Make functions whose first operand is a value methods of it: `fx.math.exp(x)` is also `x.exp()`."""
+    """Add functions as methods of their first operand: `fx.math.exp(x)` is also `x.exp()`."""
     for method in methods:
         setattr(ArithValue, method.__name__, method)

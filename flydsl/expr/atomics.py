@@ -36,7 +36,7 @@ _MONOTONIC = 2  # MLIR, LLVMEnums.td, `AtomicOrdering`
 
 
 def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: int) -> Callable[..., Any]:
-    """An atomic by LLVM's numbers of it (MLIR, LLVMEnums.td, `AtomicBinOp`) for each kind of elements."""
+    """An atomic, with LLVM's number for each kind of element (MLIR, LLVMEnums.td, `AtomicBinOp`)."""
 
     def function(pointer: Any, value: Any, *, syncscope: str = "agent") -> Any:
         kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
@@ -95,7 +95,7 @@ atomic_xchg = _atomic("atomic_xchg", "The value", 0, 0, 0)
 
 
 class AtomicOp(Enum):
-    """What an atomic does. Inc: 0 where memory holds the operand or more, else one more; Dec the other way round."""
+    """The operation of an atomic. Inc: 0 if memory >= operand, else memory + 1; Dec is the reverse."""
 
     Add = "add"
     Max = "max"
@@ -141,12 +141,12 @@ def UniversalAtomicOr(val_type: Any) -> CopyOp:
 
 
 def UniversalAtomicInc(val_type: Any) -> CopyOp:
-    """memory + 1, or 0 where memory >= operand, unsigned."""
+    """memory + 1, or 0 if memory >= operand, unsigned."""
     return UniversalAtomic(AtomicOp.Inc, val_type)
 
 
 def UniversalAtomicDec(val_type: Any) -> CopyOp:
-    """memory - 1, or operand where memory is 0 or larger than it, unsigned."""
+    """memory - 1, or operand if memory is 0 or larger than operand, unsigned."""
     return UniversalAtomic(AtomicOp.Dec, val_type)
 
 

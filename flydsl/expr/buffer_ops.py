@@ -74,7 +74,7 @@ def _resource(pointer: ir.Value, num_records_bytes: Any) -> ir.Value:
 
 
 def _clamped_size(num_records_bytes: Any) -> Any:
-    """A size as the resource's field takes it: 0 for a negative one, at most MAX_BYTES."""
+    """A size clamped to the range of the resource's field: 0 for a negative one, at most MAX_BYTES."""
     size = as_numeric(num_records_bytes)
     if size.is_float:
         raise ArgumentError(f"num_records_bytes={num_records_bytes!r}: an integer, in bytes", at=user_location())
@@ -118,7 +118,7 @@ def buffer_store(
     soffset_bytes: Any = None,
     offset_is_bytes: bool = False,
 ) -> None:
-    """Store a scalar or vector; its type decides how many bytes. See `buffer_load`."""
+    """Store a scalar or vector; its type determines the number of bytes. See `buffer_load`."""
     value = value_of("the data of buffer_store", data)
     element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
     place = _byte_offset("buffer_store", offset, element, mask, offset_is_bytes)
@@ -161,7 +161,7 @@ def create_llvm_ptr(address: Any, address_space: int = 1) -> ir.Value:
 def get_element_ptr(
     base_ptr: ir.Value, byte_offset: Any = None, static_byte_offset: int = 0, elem_type: Any = None
 ) -> ir.Value:
-    """An LLVM pointer moved by `byte_offset` + `static_byte_offset` elements of `elem_type`, by default bytes."""
+    """An LLVM pointer advanced by `byte_offset` + `static_byte_offset` elements of `elem_type`, by default bytes."""
     if not isinstance(base_ptr, ir.Value) or not str(base_ptr.type).startswith("!llvm.ptr"):
         raise ArgumentError(f"get_element_ptr takes an LLVM pointer, not {base_ptr!r}", at=user_location())
     element = element_type("i8") if elem_type is None else ir_type("elem_type of get_element_ptr", elem_type)
@@ -187,7 +187,7 @@ class BufferResourceDescriptor:
         return cls(create_buffer_resource(tensor, stride, max_size, num_records_bytes=num_records_bytes))
 
 
-# --- what FlyDSL's kernels use of its module besides -----------------------------------------------------------------
+# --- other names of FlyDSL's module that its kernels use -------------------------------------------------------------
 
 
 def _unwrap_value(value: Any) -> ir.Value:
@@ -196,7 +196,7 @@ def _unwrap_value(value: Any) -> ir.Value:
 
 
 def _create_i32_constant(value: int) -> ir.Value:
-    """An i32 constant of these bits."""
+    """An i32 constant with the given bits."""
     return Int32(value & 0xFFFF_FFFF).ir_value()
 
 

@@ -1,4 +1,4 @@
-"""MLIR's own operation classes and functions, as kernels call them: with values of the DSL, at the user's line."""
+"""MLIR's own operation classes and functions for kernels. They take values of the DSL and keep the user's line."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from flydsl.expr.trace_limit import count_operation
 
 
 def is_value(value: Any) -> bool:
-    """Whether a value is an `ir.Value`, or the DSL's face of one of scalar or vector type."""
+    """True if a value is an `ir.Value`, or the DSL's wrapper of a scalar or vector one."""
     return isinstance(value, ir.Value | ArithValue)
 
 
 def to_mlir(argument: Any) -> Any:
-    """An argument of MLIR's builders: values and scalar types of the DSL become MLIR's, in lists too."""
+    """Convert an argument for MLIR's builders: values and scalar types of the DSL become MLIR's, also inside lists."""
     if isinstance(argument, ArithValue):
         return argument.ir_value()
     if isinstance(argument, FlyValue):
@@ -38,7 +38,7 @@ def to_mlir(argument: Any) -> Any:
 
 
 class Face:
-    """A class of MLIR that is called in another way; anything else that is asked of it, the class itself answers."""
+    """A wrapper that changes how an MLIR class is called; other attributes come from the class itself."""
 
     def __init__(self, target: Any) -> None:
         self._target = target
@@ -68,7 +68,7 @@ class Face:
 
 
 class ValueFace(Face):
-    """`ir.Value`: values of the DSL are instances, and `ir.Value(x)` is the `ir.Value` behind one."""
+    """`ir.Value` with values of the DSL as instances; `ir.Value(x)` returns the `ir.Value` behind x."""
 
     def __instancecheck__(self, instance: Any) -> bool:
         return is_value(instance)
@@ -77,7 +77,7 @@ class ValueFace(Face):
         return as_ir_value(value)
 
 
-# What MLIR's Python raises for operands and attributes that it does not take.
+# Exceptions of MLIR's Python for operands and attributes that it does not accept.
 _WRONG_USE = (
     TypeError, ValueError, AttributeError, IndexError, KeyError, RuntimeError, AssertionError, NotImplementedError,
     ir.MLIRError,
@@ -85,7 +85,7 @@ _WRONG_USE = (
 
 
 class Hooks:
-    """What is done besides: before_call, with a builder's name, before it is called."""
+    """Callbacks of builders. before_call: called with a builder's name before each call."""
 
     before_call: Callable[[str], None] | None = None
 
@@ -118,7 +118,7 @@ class Builder(Face):
 
 
 def _signature(target: Any) -> str | None:
-    """What a builder takes, apart from the location and the place that all of them take."""
+    """The parameters of a builder, without the location and insertion point that all take, or None if unknown."""
     try:
         names = list(inspect.signature(target).parameters)
     except (TypeError, ValueError):
@@ -127,7 +127,7 @@ def _signature(target: Any) -> str | None:
 
 
 def _verify(made: Any) -> None:
-    """Raise MLIRError for an operation that is wrong by itself."""
+    """Raise MLIRError if an operation is invalid on its own."""
     if isinstance(made, ir.OpResultList | ir.Value):
         made = made.owner
     if isinstance(made, ir.OpView | ir.Operation) and not made.regions and not _ends_block(made.operation):

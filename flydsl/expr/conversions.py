@@ -1,4 +1,4 @@
-"""The casts of MLIR's arith dialect by name; `.to(...)` chooses among them (`flydsl.expr.numeric.convert`).
+"""The casts of MLIR's arith dialect by name; `.to(...)` chooses one of them (`flydsl.expr.numeric.convert`).
 
 A cast to the type that a value has is the value.
 """
@@ -25,7 +25,7 @@ _CASTS = {
 
 
 def _check_cast(name: str, source: ir.Type, target: ir.Type) -> None:
-    """Raise ArgumentError unless MLIR and LLVM have this cast between two scalar types."""
+    """Raise ArgumentError unless MLIR and LLVM support this cast between two scalar types."""
     types = (numeric_class(source), numeric_class(target))
     widths = [dtype.width for dtype in types]
     indices = [dtype is Index for dtype in types]
@@ -60,7 +60,7 @@ def _cast_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
 
 
 def _result_type(name: str, given: Any) -> tuple[ir.Type, type[Numeric] | None]:
-    """A cast's result element as an MLIR type, and as a scalar type where that was given."""
+    """A cast's result element as an MLIR type, and as a scalar type if one was given."""
     if isinstance(given, ir.Type):
         return (given.element_type if isinstance(given, ir.VectorType) else given), None
     if isinstance(given, type) and issubclass(given, Numeric):
@@ -83,5 +83,5 @@ bitcast = _cast_function("bitcast", "the same bits as another type")
 
 
 def int_to_fp(value: Any, signed: bool = True, result_type: Any = None) -> Any:
-    """An integer as a float. signed: how to read its bits; result_type: a scalar type or an MLIR type, Float32."""
+    """Convert an integer to a float. signed: how to read its bits; result_type: a scalar or MLIR type, or Float32."""
     return (sitofp if signed else uitofp)(Float32 if result_type is None else result_type, value)

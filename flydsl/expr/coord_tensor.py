@@ -1,4 +1,4 @@
-"""Coordinate tensors: tiles and partitions of coordinates, from which predicates are made."""
+"""Coordinate tensors: tiles and partitions of coordinates, used to make predicates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CoordTensor", "make_identity_tensor"]
 
 
 class CoordTensor:
-    """A tensor whose element at a coordinate is a coordinate of another one; nothing is stored.
+    """A tensor whose elements are coordinates of another tensor. It occupies no memory.
 
     origin: the coordinate of the first element, a tuple of ints and runtime integers.
     layout: a static layout with basis strides, as of `make_identity_layout`.
@@ -33,11 +33,11 @@ class CoordTensor:
 
     @property
     def shape(self) -> Any:
-        """Its shape, that of the tensor that it describes."""
+        """The shape of the tensor that it describes."""
         return algebra.get_shape(self.layout)
 
     def __getitem__(self, coordinate: Any) -> Any:
-        """The coordinate at a coordinate, a tuple; with None in a mode the coordinate tensor that is left."""
+        """The element at a coordinate, a tuple; with None in a mode the remaining coordinate tensor."""
         if not has_none(coordinate):
             return self._moved(crd2idx(coordinate, self.layout))
         given = coordinate if isinstance(coordinate, tuple) else (coordinate,)
@@ -48,12 +48,12 @@ class CoordTensor:
         return CoordTensor(self._moved(crd2idx(fixed, self.layout)), kept)
 
     def by_thread(self, parts: Layout, thread: Any) -> CoordTensor:
-        """The part of one thread of its layout, given as (thread, modes of the part...)."""
+        """One thread's part, according to its layout (thread, modes of the part...)."""
         by_thread, *rest = parts
         return CoordTensor(self._moved(crd2idx(thread, by_thread)), of_modes(rest))
 
     def _moved(self, step: Any) -> tuple[Any, ...]:
-        """The origin moved by a coordinate, whose last parts may be missing."""
+        """The origin moved by a coordinate. Trailing parts may be missing."""
         parts = () if isinstance(step, int) else tuple(step)
         return tuple(start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin))
 
@@ -62,7 +62,7 @@ class CoordTensor:
 
 
 def make_identity_tensor(shape: Any) -> CoordTensor:
-    """The coordinate tensor of a static shape: at each coordinate that coordinate.
+    """The coordinate tensor of a static shape; its element at each coordinate is that coordinate.
 
     >>> make_identity_tensor((4, 8))[3, 5]
     (3, 5)

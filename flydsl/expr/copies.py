@@ -1,4 +1,4 @@
-"""Copy instructions, tilings of them, and copies of tensors made of them; all of it is known when compiling."""
+"""Copy instructions, tilings of them, and copies of tensors. All of them are fixed when compiling."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CopyAtom(StaticFlyValue):
         self.values = dict(values or {})
 
     def set_value(self, values: Mapping[str, Any] | str, value: Any = None) -> CopyAtom:
-        """The same instruction with values that its calls use: `atom.set_value("soffset", elements)`."""
+        """The same instruction with parameters for its calls: `atom.set_value("soffset", elements)`."""
         given = {values: value} if isinstance(values, str) else values
         for name in given:
             located(check_value, self.type, name)
@@ -95,12 +95,12 @@ class ThrCopy:
         self.thr_idx = thread
 
     def partition_S(self, source: Any) -> Any:
-        """What the thread reads: ((values of a call, calls), tiles along mode 0, tiles along mode 1, ...)."""
+        """The values that the thread reads: ((values of a call, calls), tiles along mode 0, along mode 1, ...)."""
         _no_layout("partition_S", source)
         return tiled_copy_partition_src(self.tiled_copy, source, self.thr_idx)
 
     def partition_D(self, target: Any) -> Any:
-        """What the thread writes, in the same form."""
+        """The values that the thread writes, in the same form."""
         _no_layout("partition_D", target)
         return tiled_copy_partition_dst(self.tiled_copy, target, self.thr_idx)
 
@@ -169,7 +169,7 @@ def make_copy_atom(op: CopyOp, element: Any) -> CopyAtom:
 
 
 def copy_atom_call(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None) -> None:
-    """One execution of a copy instruction by the calling thread.
+    """Execute a copy instruction once for the calling thread.
 
     source, target: tensors of exactly the atom's bits, side by side in memory. pred: a Boolean, or a tensor of one;
     where it is false nothing is read or written. Raises LayoutError where the tensors do not fit.
@@ -178,7 +178,7 @@ def copy_atom_call(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None
 
 
 def copy(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None, **values: Any) -> None:
-    """Copy a thread's part of a tensor, with as many executions of the instruction as it takes.
+    """Copy a thread's part of a tensor, with as many executions of the instruction as necessary.
 
     source, target: tensors of one shape, each call's values side by side.
     pred: Booleans in registers, one for each call, or for all calls of mode 0; where one is false nothing is read or
@@ -216,7 +216,7 @@ def _in_register(condition: Any) -> Tensor:
 
 
 def atom_set_value(atom: CopyAtom, field: str, value: Any) -> CopyAtom:
-    """A copy atom whose calls use a value: `soffset` of a buffer copy, elements to add to the address."""
+    """A copy atom with a parameter for its calls: `soffset` of a buffer copy, elements to add to the address."""
     return atom.set_value({field: value})
 
 

@@ -1,4 +1,4 @@
-"""Copies whose tensors do not say what is moved, as FlyDSL takes them: the instruction moves bits.
+"""FlyDSL's copies between tensors of different types or shapes: the instruction moves bits.
 
 - Elements of one width may differ in type: i8 to fp8, i32 to f32.
 - Where the registers are exactly one instruction's, the memory may be given by its first element: `4:1` of i32 and
@@ -20,7 +20,7 @@ from flydsl.expr.numeric import numeric_class
 
 
 def as_moved(atom: CopyAtomType, source: Tensor, target: Tensor) -> tuple[CopyAtomType, Tensor, Tensor]:
-    """The instruction and the tensors, of one element type and shape where that can be had."""
+    """The instruction and the tensors, converted to one element type and shape if possible."""
     if isinstance(atom.op, BufferCopyLDS):
         return _into_lds(atom, source, target)
     if (source.type.space == "register") == (target.type.space == "register"):
@@ -49,13 +49,13 @@ def _into_lds(atom: CopyAtomType, source: Tensor, target: Tensor) -> tuple[CopyA
 
 
 def _size(kind: MemRefType) -> int:
-    """The number of elements; 0 where it is not known when compiling."""
+    """The number of elements, or 0 if it is not known when compiling."""
     size = algebra.size(kind.layout)
     return size if is_static(size) and isinstance(size, int) else 0
 
 
 def _recast(tensor: Tensor, element: str, layout: Any) -> Tensor:
-    """A tensor's memory as elements of another type."""
+    """A tensor's memory viewed as elements of another type."""
     pointer = get_iter(tensor)
     if value_name(tensor.type.element) != value_name(element):
         pointer = recast_iter(numeric_class(element), pointer)

@@ -1,4 +1,4 @@
-"""Calls composed of primitives."""
+"""Functions composed of primitives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __getattr__ = unknown_name(__name__, globals())
 
 
 def make_rmem_tensor(shape: Any, dtype: type[Numeric]) -> Tensor:
-    """A tensor in registers, private to each thread; it must be written before it is read.
+    """Create a tensor in registers, private to each thread. It must be written before it is read.
 
     A read of which nothing can have been written is a CompileError. What only some paths have written is zero on the
     others, unless an index is known at run time only: then the tensor is memory, of which `simulator.checking` follows

@@ -1,4 +1,4 @@
-"""Helpers of all operations on scalars and vectors: operands as `ir.Value`s of one type, results as Python values."""
+"""Helpers for operations on scalars and vectors: convert operands to `ir.Value`s of one type, and wrap the results."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def arith_result(value: ir.Value, dtype: type[Numeric] | None = None, shape: Any
 
 
 def shape_of(*values: Any) -> Any:
-    """The shape of the first Vector among operands; None where there is none."""
+    """The shape of the first Vector among operands, or None if there is none."""
     return next((value.shape for value in values if isinstance(value, Vector)), None)
 
 
 def broadcast_together(left: Any, right: Any) -> tuple[Any, Any]:
-    """Two operands, as vectors of one shape where both are vectors that can be repeated to one."""
+    """Two operands broadcast to one shape, if both are vectors that allow it."""
     if not (isinstance(left, Vector) and isinstance(right, Vector)) or left.shape == right.shape:
         return left, right
     shape = broadcast_shape(left.shape, right.shape)
@@ -47,7 +47,7 @@ def broadcast_together(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def check_kind(name: str, value: ir.Value, wants_float: bool) -> None:
-    """Raise ArgumentError unless the elements are floats with arithmetic, or integers."""
+    """Raise ArgumentError unless the elements are integers, or floats that support arithmetic."""
     element = element_of(value)
     if wants_float and isinstance(element, ir.FloatType) and str(element) not in ARITHMETIC_FLOATS:
         raise ArgumentError(
@@ -62,7 +62,7 @@ def check_kind(name: str, value: ir.Value, wants_float: bool) -> None:
 
 
 def number_like(value: Any, other: Any) -> Any:
-    """`value`; a Python number with the other operand's type and shape."""
+    """`value`, or if it is a Python number, that number with the other operand's type and shape."""
     if not is_python_number(value):
         return value
     if not isinstance(other, ArithValue):
@@ -71,7 +71,7 @@ def number_like(value: Any, other: Any) -> Any:
 
 
 def check_operands(name: str, lhs: ir.Value, rhs: ir.Value, wants_float: bool) -> None:
-    """Raise ArgumentError unless two operands are of one type, of floats or of integers."""
+    """Raise ArgumentError unless two operands have one type, of floats or of integers."""
     if lhs.type != rhs.type:
         raise ArgumentError(
             f"{name} of {lhs.type} and {rhs.type}: the types differ",
@@ -99,31 +99,31 @@ def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None) -> Any:
 
 
 def emit_alike(name: str, left: ArithValue, right: ArithValue) -> Any:
-    """Emit `arith.<name>` on two operands that are of one type and shape, and that it takes."""
+    """Emit `arith.<name>` on two operands that already have one type and shape, supported by the operation."""
     lhs = left.ir_value()
     result = emit(f"arith.{name}", (lhs, right.ir_value()), (lhs.type,)).result
     return Vector(result, left.shape, left.dtype) if isinstance(left, Vector) else left.dtype.of(result)
 
 
 def is_operand(value: Any) -> bool:
-    """Whether an operator takes this value."""
+    """True if operators take this value."""
     return isinstance(value, ArithValue | ir.Value) or is_python_number(value)
 
 
 def from_ir(value: Any) -> Any:
-    """A bare `ir.Value` as a DSL value; anything else as it is."""
+    """A bare `ir.Value` as a DSL value; anything else unchanged."""
     return arith_result(value) if isinstance(value, ir.Value) else value
 
 
 def static_integer(value: Any) -> int | None:
-    """An integer that is known while tracing; None for anything else."""
+    """An integer that is known while tracing, or None for anything else."""
     if isinstance(value, Numeric) and value.is_static:
         value = value.value
     return int(value) if isinstance(value, Integral) else None
 
 
 def check_right(symbol: str, divides: bool, shifts: bool, dtype: type[Numeric], number: int) -> None:
-    """Raise ArgumentError for a known right operand without a result: zero in a division, a shift by too much."""
+    """Raise ArgumentError for a static right operand without a result: division by zero, or a too large shift."""
     if divides and number == 0:
         raise ArgumentError(f"{symbol} of a {dtype.__name__} by zero", at=user_location())
     if shifts and not 0 <= number < dtype.width:
@@ -145,12 +145,12 @@ def converted_like(value: Any, dtype: type[Numeric], other: Any) -> Any:
 
 
 def dtype_of(value: Any) -> type[Numeric] | None:
-    """The scalar type of a DSL value; None for a bare `ir.Value`."""
+    """The scalar type of a DSL value, or None for a bare `ir.Value`."""
     return value.dtype if isinstance(value, ArithValue) else None
 
 
 def type_like(value: ir.Value, dtype: type[Numeric]) -> ir.Type:
-    """The type of a value's shape with elements of a scalar type."""
+    """The type with a value's shape and elements of a scalar type."""
     if isinstance(value.type, ir.VectorType):
         return ir.VectorType.get(value.type.shape, dtype.ir_type)
     return dtype.ir_type

@@ -1,4 +1,4 @@
-"""Creating operations while a kernel or launcher is traced."""
+"""Create operations while a kernel or launcher is traced."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def emit(
     attributes: Mapping[str, ir.Attribute] | None = None,
     regions: int = 0,
 ) -> ir.Operation:
-    """Create an upstream operation at the insertion point, with the user's line as its location."""
+    """Create an upstream MLIR operation at the insertion point, with the user's line as its location."""
     require_trace(name)
     _require_registered(name)
     count_operation()
@@ -53,7 +53,7 @@ def emit(
 
 
 def after_terminator(name: str) -> TraceError:
-    """The error for an operation behind one that ends its block, which a program has built by name."""
+    """The error for an operation, built by name, that follows the terminator of its block."""
     return TraceError(
         f"{name} behind an operation that ends its block",
         at=user_location(),
@@ -65,7 +65,7 @@ _registered: set[str] = set()
 
 
 def _require_registered(name: str) -> None:
-    """Raise TraceError for an operation that MLIR has not: its translation to LLVM IR would end the process."""
+    """Raise TraceError for an operation that MLIR does not have: its translation to LLVM IR would end the process."""
     if name in _registered:
         return
     if not ir.Context.current.is_registered_operation(name):
@@ -96,7 +96,7 @@ def emit_fly(
 
 
 def target_name() -> str | None:
-    """The architecture of the `gpu.module` around the insertion point; None outside of one."""
+    """The architecture of the `gpu.module` around the insertion point, or None outside of one."""
     try:
         op = ir.InsertionPoint.current.block.owner
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the compiler may assume of floats: fastmath flags and their attribute."""
+"""Fastmath flags, which let the compiler make assumptions about floats, and their attribute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from flydsl.errors import ArgumentError
 
 
 class FastMathFlags(Flag):
-    """What the compiler may assume of floats, or leave out, in one operation; combined with `|`."""
+    """Assumptions about floats that the compiler may make in one operation; combine them with `|`."""
 
     none = 0
     reassoc = 1
@@ -26,7 +26,7 @@ class FastMathFlags(Flag):
 
 
 def fastmath_attribute(fastmath: Any) -> dict[str, ir.Attribute]:
-    """The attributes for fastmath flags: None, "fast", "nnan,contract", or FastMathFlags."""
+    """The attributes of fastmath flags, given as None, "fast", "nnan,contract", or FastMathFlags."""
     if fastmath is None:
         return {}
     if isinstance(fastmath, ir.Attribute):

@@ -1,4 +1,4 @@
-"""The namespace `fx.gpu`: where a thread is, barrier, shuffles, and shared memory."""
+"""The namespace `fx.gpu`: thread positions, barrier, shuffles, and shared memory."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _LDS_ADDRESS_SPACE = 3
 
 
 def barrier() -> None:
-    """Wait until every thread of the block has come here; LDS writes before it are seen after it."""
+    """Wait until every thread of the block arrives. LDS writes before the barrier are visible after it."""
     emit("gpu.barrier")
 
 
 def smem_space(int: bool = False) -> Any:
-    """The address space of shared memory (LDS): an attribute for memref types, or with int=True LLVM's number, 3."""
+    """The address space of shared memory (LDS): an attribute for memref types, or 3, LLVM's number, if int=True."""
     if int:
         return _LDS_ADDRESS_SPACE
     return ir.Attribute.parse("#gpu.address_space<workgroup>", context())

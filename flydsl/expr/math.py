@@ -37,7 +37,7 @@ __all__ = [
 
 
 def _operands(name: str, values: tuple[Any, ...], wants_float: bool) -> list[ir.Value]:
-    """The operands as floats, or integers, of one type and shape; Python numbers take the type of the others."""
+    """The operands as floats or integers of one type and shape. Python numbers take the type of the others."""
     typed = [as_numeric(value) for value in values if not is_python_number(value)]
     if not typed:
         typed = [(Float32 if wants_float else as_numeric)(values[0])]
@@ -139,14 +139,14 @@ ipowi = _integer_function("ipowi", 2, "x^n, wrapping; a negative n gives 1 / x^-
 
 
 def sincos(x: Any, *, fastmath: Any = None) -> tuple[Any, Any]:
-    """(sin(x), cos(x)) for less than two calls; 2 ulp for every argument."""
+    """(sin(x), cos(x)), cheaper than two calls; 2 ulp for every argument."""
     (operand,) = _operands("sincos", (x,), True)
     sine, cosine = _emit("sincos", [operand], [operand.type] * 2, fastmath).results
     return arith_result(sine, shape=shape_of(x)), arith_result(cosine, shape=shape_of(x))
 
 
 def fpowi(base: Any, exponent: Any, *, fastmath: Any = None) -> Any:
-    """A float to the power of a signed integer, 1 ulp. base, exponent: scalars, or vectors of one shape.
+    """Raise a float to the power of a signed integer, 1 ulp. base, exponent: scalars, or vectors of one shape.
 
     f64 is there for a Python number from -4 to 4 as the exponent.
     """

@@ -1,4 +1,4 @@
-"""Tensors and pointers: their classes, their parts, and loads and stores through them."""
+"""Tensors and pointers: their classes, their parts, and loads and stores."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Scalar = type[Numeric]
 
 
 class AddressSpace(str, Enum):
-    """Where memory lies, by the names of the fly dialect."""
+    """Address spaces of memory, by the names of the fly dialect."""
 
     Generic = "generic"
     Global = "global"
@@ -63,25 +63,25 @@ class Pointer(FlyValue, shows=(PointerType,)):
 
     @property
     def address_space(self) -> str:
-        """`global`, `shared`, `register` or a buffer's."""
+        """The address space: `global`, `shared`, `register` or a buffer's."""
         return self.type.space
 
     memspace = address_space
 
     @property
     def alignment(self) -> int:
-        """What is known about the address: it is a multiple of this many bytes."""
+        """The number of bytes that the address is known to be a multiple of."""
         return self.type.known_alignment
 
     def __add__(self, offset: Any) -> Pointer:
         return add_offset(self, offset)
 
     def view(self, layout: Any) -> Tensor:
-        """The memory from here on, seen through a layout."""
+        """The memory from this address on, viewed with a layout."""
         return make_view(self, layout)
 
     def load(self, result_type: Any = None) -> Any:
-        """The element at the address; a vector of them where `result_type` is a vector type."""
+        """The element at the address, or a vector of elements if `result_type` is a vector type."""
         return ptr_load(self, result_type)
 
     def store(self, value: Any) -> None:
@@ -96,7 +96,7 @@ class Pointer(FlyValue, shows=(PointerType,)):
 
 
 class Tensor(FlyValue, shows=(MemRefType,)):
-    """A tensor: memory seen through a layout.
+    """A tensor: memory viewed with a layout.
 
     `t[coord]` with integers reads an element and `t[coord] = v` writes one; with None in a mode (`t[None, bid]`) it
     is the tensor that remains when the other modes are fixed.
@@ -116,7 +116,7 @@ class Tensor(FlyValue, shows=(MemRefType,)):
 
     @property
     def layout(self) -> Any:
-        """The layout: static ones as a plain Layout, others as a traced value."""
+        """The layout: a plain Layout if static, else a traced value."""
         return get_layout(self)
 
     @property
@@ -215,17 +215,17 @@ def get_iter(tensor: Any) -> Pointer:
 
 
 def make_view(pointer: Any, layout: Any) -> Tensor:
-    """The memory at `pointer` seen through `layout`."""
+    """The memory at `pointer` viewed with `layout`."""
     return Tensor(emit_fly("make_view", [_require_pointer("make_view", pointer), as_operand(layout)]).result)
 
 
 def add_offset(pointer: Any, offset: Any) -> Pointer:
-    """`pointer` moved by `offset` elements."""
+    """`pointer` advanced by `offset` elements."""
     return Pointer(emit_fly("add_offset", [_require_pointer("add_offset", pointer), as_operand(offset)]).result)
 
 
 def recast_iter(result_type: Any, pointer: Any) -> Pointer:
-    """The same address as a pointer to other elements.
+    """The same address as a pointer to elements of another type.
 
     result_type: an element type, which keeps what is known about the alignment, or a `PointerType`, whose alignment
     is the author's promise: `fx.PointerType.get(fx.Float16, fx.AddressSpace.Shared, 16)`.
@@ -238,7 +238,7 @@ def recast_iter(result_type: Any, pointer: Any) -> Pointer:
 
 
 def get_dyn_shared(dtype: Any = None) -> Pointer:
-    """The start of the kernel's dynamic shared memory, of as many bytes as its launch says (`smem=`).
+    """The start of the kernel's dynamic shared memory. Its launch gives the size in bytes (`smem=`).
 
     dtype: the element type; without one it is a pointer to bytes.
     """
@@ -263,7 +263,7 @@ def make_ptr(result_type: PointerType, args: Any = (), *, dict_attrs: Any = None
 
 
 def ptr_load(pointer: Any, result_type: Any = None) -> Any:
-    """The element at a pointer; a vector of them where `result_type` is a vector type."""
+    """The element at a pointer, or a vector of elements if `result_type` is a vector type."""
     source = _require_pointer("ptr_load", pointer)
     dtype = numeric_class(fly_type(source.type).element)
     kind = dtype.ir_type if result_type is None else ir_type_of(result_type)
@@ -287,7 +287,7 @@ def _require_pointer(what: str, value: Any) -> ir.Value:
 
 
 def memref_alloca(layout: Any, dtype: Any) -> Tensor:
-    """A tensor in registers. layout: static; dtype: the element type.
+    """Create a tensor in registers. layout: static; dtype: the element type.
 
     Also `memref_alloca(fx.MemRefType.get(fx.T.f32, fx.LayoutType.get(4, 1), fx.AddressSpace.Register), layout)`.
     """
@@ -300,7 +300,7 @@ def memref_alloca(layout: Any, dtype: Any) -> Tensor:
 
 
 def _register_element(kind: MemRefType, layout: Any) -> type[Numeric]:
-    """The element type of a register tensor whose type is given with its layout."""
+    """The element type of a register tensor whose type is given together with its layout."""
     if kind.space != "register" or kind.layout != layout:
         raise ArgumentError(
             f"memref_alloca of {kind} with layout {layout}: it is for registers, of that layout", at=user_location()
@@ -320,7 +320,7 @@ def _check_coordinate(what: str, tensor: Tensor, coordinate: Any) -> None:
 
 
 def memref_load(tensor: Any, coordinate: Any) -> Any:
-    """The element at a coordinate: one integer per mode, or one index into all of them, leftmost mode fastest."""
+    """The element at a coordinate: one integer per mode, or one index into the whole tensor, leftmost mode fastest."""
     _check_coordinate("a load", require_tensor("memref_load", tensor), coordinate)
     return tensor.dtype.of(emit_fly("memref.load", [tensor.value, as_operand(_unwrapped(coordinate))]).result)
 
@@ -333,7 +333,7 @@ def memref_store(value: Any, tensor: Any, coordinate: Any) -> None:
 
 
 def _unwrapped(coordinate: Any) -> Any:
-    """A coordinate of one integer without its brackets: it indexes the whole tensor."""
+    """A coordinate of one integer without its parentheses, which indexes the whole tensor."""
     return coordinate[0] if isinstance(coordinate, tuple | list) and len(coordinate) == 1 else coordinate
 
 
@@ -372,7 +372,7 @@ _SPACES: dict[str, tuple[int, type[Integer]]] = {"generic": (0, Int64), "global"
 
 
 def ptrtoint(pointer: Any) -> Any:
-    """The address of a pointer, in bytes: Int64, in shared memory Int32, which counts from the start of the LDS."""
+    """The address of a pointer in bytes: Int64, or in shared memory Int32, counted from the start of the LDS."""
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
     if kind is None:
         raise ArgumentError(f"ptrtoint takes a pointer, not {pointer!r}", at=user_location())
@@ -382,7 +382,7 @@ def ptrtoint(pointer: Any) -> Any:
 
 
 def inttoptr(result_type: Any, address: Any) -> Pointer:
-    """A pointer from an address in bytes; that there is such memory, and so aligned, is the author's promise.
+    """A pointer from an address in bytes. The author must ensure that the memory exists and is aligned.
 
     result_type: `fx.PointerType.get(fx.Float32, fx.AddressSpace.Global)`.
     """

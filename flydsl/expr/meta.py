@@ -1,4 +1,4 @@
-"""What FlyDSL's library functions are decorated with, so that operations carry their caller's line; here they do."""
+"""FlyDSL's decorators for library functions, which give operations their caller's line. Here every operation has it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["dsl_loc_tracing", "traced_op"]
 
 
 def dsl_loc_tracing(function: _F) -> _F:
-    """The function itself: an operation has the line of the innermost function that is not part of this package."""
+    """Return the function itself: an operation has the line of the innermost function outside of this package."""
     return function
 
 

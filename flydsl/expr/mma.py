@@ -1,4 +1,4 @@
-"""Matrix instructions, tilings of them, and products of tensors made of them; all of it is known when compiling."""
+"""Matrix instructions, tilings of them, and products of tensors. All of them are fixed when compiling."""
 
 from __future__ import annotations
 
@@ -129,19 +129,19 @@ class ThrMma:
         self.thr_idx = thread
 
     def partition_A(self, tensor: Any) -> Any:
-        """What the thread multiplies of A (M, K, ...): (values of a call, calls along M, along K, ...)."""
+        """The thread's part of A (M, K, ...): (values of a call, calls along M, along K, ...)."""
         return self._partition("a", tensor)
 
     def partition_B(self, tensor: Any) -> Any:
-        """What the thread multiplies of B (N, K, ...)."""
+        """The thread's part of B (N, K, ...)."""
         return self._partition("b", tensor)
 
     def partition_C(self, tensor: Any) -> Any:
-        """What the thread accumulates of C (M, N, ...)."""
+        """The thread's part of C (M, N, ...), which it accumulates."""
         return self._partition("c", tensor)
 
     def make_fragment_A(self, tensor: Tensor, stages: int | None = None) -> Tensor:
-        """Registers for the thread's part of A, of the instruction's type; stages: how many of them, in a last mode.
+        """Registers for the thread's part of A, of the instruction's type; stages: their number, in a last mode.
 
         tensor: the tile (M, K) that the block multiplies, not partitioned yet.
         """
@@ -245,7 +245,7 @@ def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages:
 
 
 def gemm(mma: MmaAtom | TiledMma, d: Any, a: Any, b: Any, c: Any, *, traversal_order: Any = None) -> None:
-    """D = A B^T + C on fragments, with as many executions of the instruction as it takes.
+    """D = A B^T + C on fragments, with as many executions of the instruction as necessary.
 
     d, c: (values, M, N); a: (values, M, K); b: (values, N, K), in registers; modes M, N, K may be missing.
     traversal_order: of the calls, outermost loop first, `fx.GemmTraversalOrder.KNM` for example; by default KMN.
@@ -259,7 +259,7 @@ def gemm(mma: MmaAtom | TiledMma, d: Any, a: Any, b: Any, c: Any, *, traversal_o
 
 
 def mma_atom_call(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any) -> None:
-    """One execution of a matrix instruction on fragments of exactly its values: D = A B^T + C."""
+    """Execute a matrix instruction once, on fragments with exactly its number of values: D = A B^T + C."""
     if not isinstance(atom, MmaAtom):
         raise ArgumentError(f"mma_atom_call takes an MMA atom first, not {atom!r}", at=user_location())
     tensors = [require_tensor("mma_atom_call", tensor).value for tensor in (d, a, b, c)]

@@ -1,4 +1,4 @@
-"""The names of FlyDSL's API, so that an unsupported one is told from a misspelt one.
+"""The names of FlyDSL's API, to distinguish an unsupported name from a misspelt one.
 
 Module -> its public names in FlyDSL 0.2.2, apart from the operation classes that its build generates.
 """
@@ -246,7 +246,7 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
 
 
 def unknown_name(module: str, namespace: Mapping[str, Any]) -> Callable[[str], Any]:
-    """A module's `__getattr__`, which explains a name that the module does not have.
+    """Make a module's `__getattr__`, which explains why the module does not have a name.
 
     module: its dotted name. namespace: its globals, for names that come close.
     """

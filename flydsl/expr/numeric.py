@@ -24,12 +24,12 @@ from flydsl.expr.undefined import refuse_undefined
 
 
 def is_python_number(value: Any) -> bool:
-    """Whether a value is a number that is known while tracing: Python's own or NumPy's."""
+    """True if a value is a number that is known while tracing: Python's own or NumPy's."""
     return isinstance(value, Real)
 
 
 class NumericMeta(type):
-    """Lets a scalar type print as its name and convert from the MLIR spelling."""
+    """Metaclass of scalar types: prints a type as its name and converts from the MLIR spelling."""
 
     mlir_name: str
 
@@ -54,7 +54,7 @@ class NumericMeta(type):
 
     @property
     def is_integer(cls) -> bool:
-        """Whether its values are integers, or truth values."""
+        """True for integer and Boolean types."""
         return issubclass(cls, Integer)
 
     @property
@@ -67,7 +67,7 @@ class NumericMeta(type):
         return numeric_class(kind)
 
     def from_python_value(cls, value: Any) -> Any:
-        """A Python number as the DSL takes it: see `as_numeric`."""
+        """A Python number as a scalar: see `as_numeric`."""
         return as_numeric(value)
 
 
@@ -82,7 +82,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     signed: ClassVar[bool] = True
 
     def __new__(cls, value: Any) -> Any:
-        """A scalar; of a vector, the vector with its elements converted."""
+        """A scalar; for a vector, the vector with its elements converted."""
         if isinstance(value, ir.Value) and isinstance(value.type, ir.VectorType):
             value = functions.vector(value)
         if isinstance(value, ArithValue) and not isinstance(value, Numeric):
@@ -114,7 +114,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
 
     @classmethod
     def _checked(cls, value: Any) -> Any:
-        """A Python number as this type holds it; raises ArgumentError where it does not fit."""
+        """A Python number converted to this type. Raises ArgumentError if it does not fit."""
         raise NotImplementedError(f"{cls.__name__} holds no values")
 
     @property
@@ -123,7 +123,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
 
     @property
     def is_static(self) -> bool:
-        """Whether the value is known while tracing."""
+        """True if the value is known while tracing."""
         return not isinstance(self.value, ir.Value)
 
     def ir_value(self) -> ir.Value:
@@ -229,7 +229,7 @@ class Integer(Numeric):
 
     @classmethod
     def fits(cls, number: int) -> bool:
-        """Whether a Python integer is one of this type's values."""
+        """True if a Python integer is in this type's range."""
         low, high = cls.limits()
         return low <= number <= high
 
@@ -249,7 +249,7 @@ class Integer(Numeric):
 
 
 class Float(Numeric):
-    """Floating point numbers. A Python number is rounded to the type's nearest."""
+    """Floating point numbers. A Python number is rounded to the nearest value of the type."""
 
     is_float = True
 
@@ -270,7 +270,7 @@ class Float(Numeric):
 
 
 class Boolean(Integer):
-    """True or false: i1, the result of comparisons. As a number it is 0 or 1: sums and products are Int32."""
+    """True or false: i1, the result of comparisons. In arithmetic it is 0 or 1: sums and products are Int32."""
 
     mlir_name = "i1"
     signed = False
@@ -429,7 +429,7 @@ def numeric_class(element: str | ir.Type) -> type[Numeric]:
 
 
 def require_numeric(what: str, dtype: Any) -> type[Numeric]:
-    """A scalar type with values, given as such or as its MLIR type; raises ArgumentError for anything else."""
+    """A scalar type with values, given as such or as its MLIR type. Raises ArgumentError for anything else."""
     if isinstance(dtype, ir.Type) and not isinstance(dtype, ir.VectorType):
         return numeric_class(dtype)
     if isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name"):
@@ -443,7 +443,7 @@ def wrap_scalar(value: ir.Value) -> Any:
 
 
 def as_numeric(value: Any) -> Any:
-    """A Python number as the DSL takes it: int is Int32 (Int64 if it does not fit), float Float32, bool Boolean."""
+    """A Python number as a scalar: int is Int32 (Int64 if it does not fit), float Float32, bool Boolean."""
     if isinstance(value, ArithValue):
         return value
     if isinstance(value, ir.Value):
@@ -468,7 +468,7 @@ def _constant(value: Any) -> Numeric:
 
 
 def _converted(value: Numeric, target: type[Numeric]) -> Any:
-    """The payload of `value` as `target` holds it: a Python number or an `ir.Value`."""
+    """The payload of `value` converted to `target`: a Python number or an `ir.Value`."""
     if not value.is_static:
         return convert(value, target)
     number = value.value
@@ -478,7 +478,7 @@ def _converted(value: Numeric, target: type[Numeric]) -> Any:
 
 
 def _static_integer(number: int | float, value: Numeric, target: type[Numeric]) -> int:
-    """Integers wrap and floats truncate, as on the device; a float outside of the target has no value there."""
+    """A static number as an integer. Integers wrap and floats truncate, as on the device. Out of range is an error."""
     assert issubclass(target, Integer)
     if isinstance(number, float) and not (math.isfinite(number) and target.fits(int(number))):
         raise ArgumentError(f"{value!r} as {target.__name__}: outside of its range", at=user_location())
@@ -494,7 +494,7 @@ def element_of(value: ir.Value) -> ir.Type:
 
 
 def has_arithmetic(dtype: type[Numeric]) -> bool:
-    """Whether LLVM computes with a scalar type: not with floats below 16 bits."""
+    """True if LLVM computes with a scalar type: not with floats below 16 bits."""
     return not dtype.is_float or dtype.mlir_name in ARITHMETIC_FLOATS
 
 
@@ -517,7 +517,7 @@ def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
 
 
 def _stepping_stone(source: type[Numeric], target: type[Numeric]) -> type[Numeric] | None:
-    """The type to go through where MLIR, or the lowering, has no direct cast."""
+    """The intermediate type to use if MLIR, or the lowering, has no direct cast."""
     if not has_arithmetic(source) or not has_arithmetic(target):
         return None if Float32 in (source, target) else Float32
     if source.is_float and target.is_float:

@@ -65,7 +65,7 @@ class FlyValue:
 
 
 class StaticFlyValue:
-    """A value that its fly type says completely: an instruction, or a tiling of one."""
+    """A value that its fly type describes completely: an instruction, or a tiling of one."""
 
     type: Any
 
@@ -73,7 +73,7 @@ class StaticFlyValue:
         self.type = fly
 
     def operand(self) -> ir.Value:
-        """The value as an operand of fly operations: the operations that make it are emitted."""
+        """The value as an operand of fly operations. Emits the operations that make it."""
         raise NotImplementedError(f"{type(self).__name__} is no operand")
 
     def __eq__(self, other: object) -> bool:
@@ -87,7 +87,7 @@ class StaticFlyValue:
 
 
 def is_runtime(value: Any) -> bool:
-    """Whether a value, or a leaf of a nested tuple, exists at run time only."""
+    """True if a value, or a leaf of a nested tuple, exists only at run time."""
     if isinstance(value, tuple | list):
         return any(map(is_runtime, value))
     return isinstance(value, FlyValue | ir.Value) or (isinstance(value, ArithValue) and not _is_static(value))
@@ -98,14 +98,14 @@ def _is_static(value: ArithValue) -> bool:
 
 
 def static_operand(value: Any) -> Any:
-    """A static operand as the algebra takes it: nested tuples of ints, None for the wildcard."""
+    """A static operand converted for the algebra: nested tuples of ints, None for the wildcard."""
     if isinstance(value, tuple | list):
         return tuple(map(static_operand, value))
     return int(value) if isinstance(value, Numeric) else value
 
 
 def located(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that knows nothing of source lines; its errors get the user's."""
+    """Call a function that knows no source locations; its errors get the user's line."""
     try:
         return function(*arguments)
     except FlyError as error:
@@ -199,14 +199,14 @@ def fly_result(value: ir.Value) -> Any:
 
 
 def as_dsl_value(value: Any) -> Any:
-    """An `ir.Value` as the DSL shows it; anything else as it is."""
+    """An `ir.Value` as a value of the DSL; anything else unchanged."""
     if not isinstance(value, ir.Value):
         return value
     return as_numeric(value) if fly_type(value.type) is None else fly_result(value)
 
 
 def call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """An operation of the layout algebra on operands of which some are traced.
+    """Apply an operation of the layout algebra to operands that are partly traced.
 
     What its types say completely is a plain Python value; else one operation is emitted.
     """
@@ -219,7 +219,7 @@ def call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, Any
 
 
 def _static_result(result: FlyType) -> Any:
-    """The plain Python value of a result type that leaves nothing to run time, else None."""
+    """The plain Python value of a completely static result type, else None."""
     if isinstance(result, LayoutType | ComposedLayoutType) and is_static(result.layout):
         return result.layout
     if isinstance(result, IntTupleType) and is_static(result.value):

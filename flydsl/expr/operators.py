@@ -1,4 +1,4 @@
-"""What Python's operators on scalars and vectors emit.
+"""Python's operators on scalars and vectors, and the operations that they emit.
 
 Operands may differ in type; `flydsl.expr.promotion` says in which they meet. `/` is a float division and `//` rounds
 down; `%` has the sign of the dividend, as C's and the machine's remainder: `-7 % 3` is -1, and of floats `fmod`.
@@ -125,7 +125,7 @@ def binary(operation: str, left: Any, right: Any) -> Any:
 
 
 def _are_alike(left: Any, right: Any) -> bool:
-    """Whether two operands are runtime values of one type and shape."""
+    """True if two operands are runtime values of one type and shape."""
     if type(left) is not type(right):
         return False
     if isinstance(left, Vector):
@@ -135,7 +135,7 @@ def _are_alike(left: Any, right: Any) -> bool:
 
 @cache
 def _one_operation(operation: str, vectors: bool, dtype: type[Numeric]) -> str | None:
-    """The one operation of arith that an operator on two values of a type is; None where it is more, or an error.
+    """The single arith operation of an operator on two values of a type; None if it takes several, or is an error.
 
     vectors: whether the values are vectors.
     """
@@ -169,7 +169,7 @@ def _has_sign(operation: str, dtype: type[Numeric]) -> bool:
 
 
 def _float_remainder(left: Any, right: Any, dtype: type[Numeric]) -> Any:
-    """`fmod`, which is exact, so in Float32 too. LLVM narrows that again, and cannot expand it in BFloat16.
+    """`fmod`, which is exact in Float32 too. LLVM narrows it again, and cannot expand it in BFloat16.
 
     There the result of Float32 loses its lower half, which is zero.
     """
@@ -180,7 +180,7 @@ def _float_remainder(left: Any, right: Any, dtype: type[Numeric]) -> Any:
 
 
 def _power(left: Any, right: Any) -> Any:
-    """`left ** right`; a Python integer as the exponent stays one."""
+    """`left ** right`; a Python integer as the exponent stays an integer."""
     if not isinstance(left, ArithValue):
         left = as_numeric(left)
     exponent = right if isinstance(right, ArithValue) else as_numeric(right)
@@ -202,7 +202,7 @@ def _power(left: Any, right: Any) -> Any:
 
 
 def absolute(value: Any) -> Any:
-    """`abs(value)`; of the smallest signed integer, itself."""
+    """`abs(value)`; the smallest signed integer is returned unchanged."""
     if isinstance(value, Numeric) and value.is_static:
         return -value if value.value < 0 else value
     if value.dtype.is_float:
@@ -211,14 +211,14 @@ def absolute(value: Any) -> Any:
 
 
 def rounded(value: Any, function: str, digits: int | None = None) -> Any:
-    """A float rounded to an integer of its own type by a function of `math`; an integer as it is."""
+    """A float rounded to an integer by a function of `math`, in its own type; an integer unchanged."""
     if digits is not None:
         raise ArgumentError("round() of a traced value to digits", at=user_location(), hint="scale, round, scale back")
     return getattr(math, function)(value) if value.dtype.is_float else value
 
 
 def _no_operand(operation: str, left: Any, right: Any) -> Any:
-    """What Python itself defines cannot take over the operator, and equality with it is identity."""
+    """Return NotImplemented. Refuse built-in objects, which cannot take over the operator; equality is identity."""
     other = right if isinstance(left, ArithValue) else left
     if type(other).__module__ == "builtins" and operation not in ("eq", "ne"):
         raise ArgumentError(
@@ -230,7 +230,7 @@ def _no_operand(operation: str, left: Any, right: Any) -> Any:
 
 
 def _fold(operation: str, dtype: type[Numeric], left: Any, right: Any) -> Any:
-    """The result for two Python integers, or None where it is left to the program."""
+    """The result for two Python integers, or None if it is left to the program."""
     if dtype.is_float or operation not in _PYTHON:
         return None
     if dtype is Index and operation in DIVISIONS:
@@ -249,7 +249,7 @@ def _compare(operation: str, dtype: type[Numeric], left: ArithValue, right: Arit
 
 
 def _signed_division(operation: str, left: Any, right: Any, divisor: int | None) -> Any:
-    """`//` and `%`. The quotient by a constant power of two is one shift, which rounds down.
+    """`//` and `%`. Division by a constant power of two is one shift, which rounds down.
 
     divisor: the right operand where it is known. By -1 the machine's division of the smallest integer is undefined;
     the negation wraps.
@@ -265,7 +265,7 @@ def _signed_division(operation: str, left: Any, right: Any, divisor: int | None)
 
 
 def negate(value: Any) -> Any:
-    """`-value`, of its own type; of a Boolean an Int32."""
+    """`-value`, in its own type; for a Boolean an Int32."""
     static = isinstance(value, Numeric) and value.is_static
     if value.dtype.is_float:
         return value.dtype(-value.value) if static else arith.negf(value)
@@ -274,7 +274,7 @@ def negate(value: Any) -> Any:
 
 
 def inverted(value: Any) -> Any:
-    """`~value`, of its own type."""
+    """`~value`, in its own type."""
     if isinstance(value, Numeric) and value.is_static and not value.dtype.is_float:
         if value.dtype is Boolean:
             return Boolean(not value.value)
@@ -282,7 +282,7 @@ def inverted(value: Any) -> Any:
     return arith.xori(value, True if value.dtype is Boolean else converted_like(-1, value.dtype, value))
 
 
-# --- the larger and the smaller of two values, where Python's `max` and `min` would branch ---------------------------
+# --- the larger and the smaller of two values, for which Python's `max` and `min` branch ------------------------------
 
 
 def max(lhs: Any, rhs: Any) -> Any:

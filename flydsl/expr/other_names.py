@@ -1,4 +1,4 @@
-"""What other languages of kernels call things, and what they are called here."""
+"""Names from other kernel languages, and the names to use here instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a thread is: ids and dimensions of threads and blocks."""
+"""Positions of threads: ids and dimensions of threads and blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _id(operation: str, dimension: str) -> ir.Value:
 
 
 class Tuple3D:
-    """Three Int32 values that are read where they are used: `.x`, `.y`, `.z`, or unpacked."""
+    """Three Int32 values, read at the point of use: `.x`, `.y`, `.z`, or unpacked."""
 
     def __init__(self, operation: str) -> None:
         self._operation = operation

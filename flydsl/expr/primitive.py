@@ -1,4 +1,4 @@
-"""The calls of a kernel body: layout algebra, tensors, copies, matrix products, and what is known when compiling."""
+"""The functions of a kernel body: layout algebra, tensors, copies, matrix products, and compile-time values."""
 
 # ruff: noqa: F403 - each family of calls has its module; this is the namespace of all of them
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def range_constexpr(*arguments: Any) -> range:
-    """A range that is unrolled: the loop body is traced once per value. Its bounds are known when compiling."""
+    """A range that is unrolled: the loop body is traced once per value. Its bounds must be known when compiling."""
     try:
         return range(*(argument.__index__() for argument in arguments))
     except (AttributeError, TypeError, ValueError) as error:

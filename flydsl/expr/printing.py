@@ -23,7 +23,7 @@ _MOST_LEAVES = 256
 
 
 def printf(*args: Any) -> None:
-    """Print from a kernel: `fx.printf("thread {}: {:.3f}", i, x)`, with the places of Python's `str.format`.
+    """Print from a kernel: `fx.printf("thread {}: {:.3f}", i, x)`, with the placeholders of Python's `str.format`.
 
     Values are numbers, vectors, integer tuples, layouts, lists and tuples of them, and anything that is known when
     compiling. Every thread that comes here prints a line. The lines appear on sys.stdout after the launch, in the order
@@ -44,7 +44,7 @@ def printf(*args: Any) -> None:
 
 
 def _mark_kernel(printf: ir.Operation) -> None:
-    """Let the pass that lowers it know which kernels print."""
+    """Mark the kernel as one that prints, for the pass that lowers printf."""
     op = printf.parent
     while op is not None and op.operation.name != "gpu.func":
         op = op.operation.parent
@@ -53,7 +53,7 @@ def _mark_kernel(printf: ir.Operation) -> None:
 
 
 def _kind(value: Any, leaves: list[ir.Value]) -> Kind:
-    """What is printed for a value; its numbers of run time are added to `leaves`."""
+    """The kind of a value, as printed. Its runtime numbers are appended to `leaves`."""
     if isinstance(value, LayoutValue) and isinstance(value.type, LayoutType):
         return ["layout", _kind(get_shape(value), leaves), _kind(get_stride(value), leaves)]
     if isinstance(value, list):
@@ -81,7 +81,7 @@ def _leaf(number: Any, leaves: list[ir.Value]) -> str:
 
 
 def _printed_as(dtype: type[Numeric]) -> tuple[str, type[Numeric]]:
-    """The kind of numbers of a type, and the type in which the buffer has them."""
+    """The kind of numbers of a type, and the type that the buffer stores them as."""
     if dtype.is_float:
         return ("f64", Float64) if dtype is Float64 else ("f32", Float32)
     if dtype is Boolean:

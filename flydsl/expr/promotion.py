@@ -1,4 +1,4 @@
-"""The common type of an operator's operands, and numbers that have no place in it.
+"""The common type of an operator's operands, and checks of numbers that do not fit it.
 
 The rules are FlyDSL's. Of scalars:
 
@@ -58,7 +58,7 @@ def common_type(operation: str, left: Any, right: Any) -> type[Numeric]:
 
 
 def common_type_of(operation: str, dtype: type[Numeric]) -> type[Numeric]:
-    """The scalar type that an operation computes in where both operands count as one type."""
+    """The scalar type that an operation computes in if both operands have one type."""
     if dtype is Boolean and operation in _COUNTING:
         dtype = Int32
     if operation != "div" or dtype.is_float or dtype is Index:
@@ -67,14 +67,14 @@ def common_type_of(operation: str, dtype: type[Numeric]) -> type[Numeric]:
 
 
 def wider(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
-    """The common type of two: float over integer, then Index, then the wider, then the unsigned."""
+    """The common type of two. Float wins over integer, then Index, then the wider, then the unsigned."""
     if left.is_float and right.is_float and left.width == right.width and left is not right:
         return Float16 if {left, right} == {Float16, BFloat16} else Float32
     return max((left, right), key=lambda t: (t.is_float, t is Index, t.width, not t.signed))
 
 
 def _types(operation: str, left: Any, right: Any) -> tuple[type[Numeric], type[Numeric]]:
-    """What each operand counts as."""
+    """The type that each operand is treated as."""
     vectors = [isinstance(value, ArithValue) and not isinstance(value, Numeric) for value in (left, right)]
     if all(vectors):
         return left.dtype, right.dtype
@@ -87,20 +87,20 @@ def _types(operation: str, left: Any, right: Any) -> tuple[type[Numeric], type[N
 
 
 def promoted(dtype: type[Numeric]) -> type[Numeric]:
-    """What a scalar of a type counts as in an operator."""
+    """The type that a scalar is treated as in an operator."""
     narrow = not dtype.is_float and dtype.width < 32 and dtype is not Boolean
     return Int32 if narrow else dtype
 
 
 def _alike(value: Any, other: Any) -> type[Numeric]:
-    """A Python number takes the other's type where that can hold its kind."""
+    """The operand's type. A Python number takes the other's type if that can hold its kind."""
     if not is_python_number(value) or not isinstance(other, ArithValue):
         return _dtype(value)
     return _beside_number(other.dtype, value)
 
 
 def _beside_vector(dtype: type[Numeric], scalar: Any) -> type[Numeric]:
-    """What a scalar counts as beside a vector of `dtype`."""
+    """The type of a scalar operand beside a vector of `dtype`."""
     if is_python_number(scalar):
         return _beside_number(dtype, scalar)
     other = _dtype(scalar)
@@ -109,7 +109,7 @@ def _beside_vector(dtype: type[Numeric], scalar: Any) -> type[Numeric]:
 
 
 def _beside_number(dtype: type[Numeric], number: Any) -> type[Numeric]:
-    """What a Python number counts as beside a value whose type it takes."""
+    """The type of a Python number beside a value of type `dtype`."""
     if not dtype.is_float and not isinstance(number, Integral):
         return Float32
     return Int32 if dtype is Boolean and not isinstance(number, bool) else dtype
@@ -121,7 +121,7 @@ def _dtype(value: Any) -> type[Numeric]:
 
 
 def check_numbers(operation: str, dtype: type[Numeric], left: Any, right: Any) -> int | None:
-    """Refuse numbers known while tracing that the operation has no result for.
+    """Refuse static numbers for which the operation has no result.
 
     Returns the right operand where it is such an integer.
     """

@@ -1,4 +1,4 @@
-"""How values of the DSL, and of a program's own classes, are taken apart into MLIR's values and put together again.
+"""Split values of the DSL, and of a program's own classes, into MLIR's values, and rebuild them.
 
 A class takes part with two methods: `__extract_to_ir_values__(self)`, the list of its `ir.Value`s, and the class method
 `__construct_from_ir_values__(cls, values)`. Lists, tuples, dicts and namespaces are taken apart into their parts.
@@ -36,12 +36,12 @@ class DslType(Protocol):
 
 
 def is_dsl_object(value: Any) -> bool:
-    """Whether a value is of a program's own class that can be taken apart and put together."""
+    """True if a value is of a program's own class that can be split and rebuilt."""
     return isinstance(value, DslType) and not isinstance(value, ArithValue | FlyValue | type)
 
 
 def extract_to_ir_values(obj: Any) -> list[ir.Value]:
-    """The `ir.Value`s that a value consists of. Raises ArgumentError for one that is no value of the program."""
+    """The `ir.Value`s that a value consists of. Raises ArgumentError if it is not a value of the program."""
     if isinstance(obj, ir.Value):
         return [obj]
     if isinstance(obj, ArithValue):
@@ -56,7 +56,7 @@ def extract_to_ir_values(obj: Any) -> list[ir.Value]:
 
 
 def get_ir_types(obj: Any) -> list[ir.Type]:
-    """The types of the `ir.Value`s that a value consists of; an object may say them itself, by `__get_ir_types__`."""
+    """The types of the `ir.Value`s that a value consists of. An object may give them itself, by `__get_ir_types__`."""
     for method in ("__get_ir_types__", "__ir_types__"):
         if hasattr(obj, method):
             return list(getattr(obj, method)())
@@ -68,7 +68,7 @@ def get_ir_types(obj: Any) -> list[ir.Type]:
 
 
 def construct_from_ir_values(dsl_type: Any, args: Any, values: Sequence[ir.Value]) -> Any:
-    """A value like `args` that consists of other `ir.Value`s.
+    """A value like `args`, made of other `ir.Value`s.
 
     dsl_type: its class; of a list or tuple, the classes of its parts. Raises ArgumentError where it takes another
     number of values.
@@ -99,7 +99,7 @@ def _of_class(dsl_type: Any, values: list[ir.Value]) -> Any:
 
 
 def value_like(args: Any, values: Sequence[ir.Value]) -> Any:
-    """A value of the DSL, or of a class that takes part, like another that consists of other `ir.Value`s."""
+    """A value like another of the DSL, or of a class that follows the protocol, made of other `ir.Value`s."""
     if isinstance(args, Numeric):
         return args.dtype.of(values[0])
     if isinstance(args, Vector):
@@ -112,7 +112,7 @@ def value_like(args: Any, values: Sequence[ir.Value]) -> Any:
 
 
 def flatten_runtime(container: Any) -> Tree:
-    """A container taken apart into the `ir.Value`s in it; what is known when compiling stays where it is."""
+    """Split a container into the `ir.Value`s in it. Parts known when compiling stay in place."""
     tree = flatten(container)
     runtime = [is_runtime(leaf) for leaf in tree.leaves]
 

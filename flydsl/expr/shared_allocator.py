@@ -1,4 +1,4 @@
-"""`fx.SharedAllocator`: static shared memory (LDS) from inside a kernel.
+"""`fx.SharedAllocator`: static shared memory (LDS), allocated inside a kernel.
 
     tiles = fx.SharedAllocator().allocate(Tiles).peek()
     a = tiles.a.view(fx.make_layout((64, 64), (64, 1)))     # a tensor
@@ -31,7 +31,7 @@ _LDS_SPACE = 3
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a part of a storage is."""
+    """The position of a part of a storage."""
 
     symbol: str
     storage_align: int
@@ -43,7 +43,7 @@ class _Place:
 
     @property
     def align(self) -> int:
-        """What the address is a multiple of, in bytes."""
+        """The number of bytes that the address is a multiple of."""
         return min(self.storage_align, self.offset & -self.offset) if self.offset else self.storage_align
 
     def pointer(self, element: str) -> Pointer:
@@ -62,7 +62,7 @@ class _Place:
 
 
 class ArrayInMemory:
-    """An `fx.Array` in shared memory. ptr: to its first element."""
+    """An `fx.Array` in shared memory. ptr: a pointer to its first element."""
 
     def __init__(self, kind: type[Array], place: _Place) -> None:
         self._kind, self._place = kind, place
@@ -72,7 +72,7 @@ class ArrayInMemory:
         return self._place.pointer(self._kind.dtype.memory_name)
 
     def view(self, layout: Any) -> Tensor:
-        """The array seen through a layout."""
+        """The array viewed with a layout."""
         return make_view(self.ptr, layout)
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ class ArrayInMemory:
 
 
 class Storage:
-    """Shared memory of a type. The fields of a struct or union are attributes, which are storages themselves."""
+    """Shared memory of a type. The fields of a struct or union are attributes, themselves storages."""
 
     def __init__(self, kind: Any, place: _Place) -> None:
         self._kind = kind.dtype if issubclass(kind, Align) else kind
@@ -95,7 +95,7 @@ class Storage:
         return Storage(kind, self._place.moved(offset))
 
     def peek(self) -> Any:
-        """What is there: a number as it is now, an array as a place with `.ptr` and `.view`, a struct as its fields.
+        """The current contents: a number, an array as a place with `.ptr` and `.view`, or a struct as its fields.
 
         The fields of a struct are looked at when they are asked for.
         """
@@ -123,7 +123,7 @@ class Storage:
 
 
 class Peeked:
-    """A struct or union in shared memory, whose attributes are what its fields hold."""
+    """A struct or union in shared memory. Its attributes are the contents of its fields."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -153,7 +153,7 @@ class SharedAllocator:
         self._base_alignment = base_alignment
 
     def allocate(self, what: Any, alignment: int | None = None) -> Storage:
-        """Memory for a type - a number, an `fx.Array`, a struct or union - or for a number of bytes."""
+        """Allocate memory for a type - a number, an `fx.Array`, a struct or union - or for a number of bytes."""
         if isinstance(what, int):
             kind: Any = Array.__class_getitem__((Uint8, what, alignment or self._base_alignment))
         else:

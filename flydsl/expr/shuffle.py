@@ -1,4 +1,4 @@
-"""Values from other lanes of a wave, of any type: what the compiler makes of `shuffle_xor` and its kin.
+"""Read values of any type from other lanes of a wave: the code behind `shuffle_xor` and its kin.
 
 A value is cut into 32-bit words, which move one by one. Where the distance is known when compiling, the cheapest
 instruction that does it is taken: DPP (in the VALU, no LDS unit) or ds_swizzle (no address register); else ds_bpermute.
@@ -76,13 +76,13 @@ def shuffle_idx(value: Any, lane: Any, width: Any) -> Any:
 
 
 def _scalar_like(value: Any, result: ir.Value) -> Any:
-    """The result as a scalar of the value's type, with its sign."""
+    """The result as a scalar of the value's type, including its sign."""
     number = as_numeric(value)
     return intrinsic_result(result) if isinstance(number, Vector) else number.dtype.of(result)
 
 
 def _mover(offset: Any, lanes: int, mode: str) -> _Move:
-    """What moves a 32-bit word."""
+    """A function that moves a 32-bit word between lanes."""
     distance = as_numeric(offset)
     if mode == "xor" and getattr(distance, "is_static", False):
         return _static_xor(immediate("the offset of shuffle", offset, 0, _WAVE64_LANES - 1), lanes)
@@ -106,13 +106,13 @@ def _static_xor(distance: int, lanes: int) -> _Move:
 
 
 def _exchange_banks(word: Any) -> Any:
-    """lane ^ 4 as two moves of DPP: every second group of four lanes reads to the left, the others to the right."""
+    """lane ^ 4 as two DPP moves. Every second group of four lanes reads to the left, the others to the right."""
     partly = update_dpp(word, word, _ROW_SHL_4, 0xF, _EVEN_BANKS, False)
     return update_dpp(partly, word, _ROW_SHR_4, 0xF, _ODD_BANKS, False)
 
 
 def _source_lane(offset: Any, lanes: int, mode: str) -> Any:
-    """The lane to read, which is the reading one where the group has no such lane."""
+    """The lane to read, which is the reading lane itself if its group does not have that lane."""
     lane = lane_id()
     within, first = lane & (lanes - 1), lane & -lanes
     if mode == "idx":
@@ -123,7 +123,7 @@ def _source_lane(offset: Any, lanes: int, mode: str) -> Any:
 
 
 def _words(value: ir.Value) -> list[Any]:
-    """The bits of a value as Int32, lowest first; narrow ones are padded with zeros."""
+    """The bits of a value as Int32, lowest first. Narrow values are padded with zeros."""
     kind = value.type
     if kind == Index.ir_type:
         return _words(emit("arith.index_cast", [value], [element_type("i64")]).result)

@@ -1,4 +1,4 @@
-"""Static shared memory (LDS): one storage per kernel module, cut into typed parts.
+"""Static shared memory (LDS): one storage per kernel module, divided into typed parts.
 
     allocator = SmemAllocator(None, arch="gfx942", global_sym_name="smem0")
     lds_a = allocator.allocate_array(T.f16, 8192)
@@ -52,7 +52,7 @@ _STORAGE_ALIGNMENT_BYTES = 128
 
 
 def get_mlir_type_size(kind: Any) -> int:
-    """Bytes that a value of an MLIR scalar or vector type, or a scalar type of the DSL, takes in memory.
+    """Number of bytes in memory of an MLIR scalar or vector type, or of a scalar type of the DSL.
 
     >>> from flydsl.expr.typing import T, BFloat16
     >>> get_mlir_type_size(T.f32), get_mlir_type_size(BFloat16)
@@ -68,7 +68,7 @@ def get_mlir_type_size(kind: Any) -> int:
 
 
 def get_mlir_type_align(kind: Any) -> int:
-    """The alignment of a type in bytes: its size, at most 16, and a power of two."""
+    """The alignment of a type in bytes: the largest power of two that divides its size, at most 16."""
     size = get_mlir_type_size(kind)
     return min(size & -size, _MAX_ALIGNMENT_BYTES)
 
@@ -101,7 +101,7 @@ def get_index_value(value: Any) -> ir.Value:
 
 
 def check_smem_capacity(allocated_bytes: int, arch: str | None = None) -> None:
-    """Raise LaunchError where a workgroup cannot have so many bytes of LDS. arch: None does not check yet."""
+    """Raise LaunchError if a workgroup cannot have that many bytes of LDS. arch: None skips the check for now."""
     if arch is not None:
         located(launch_limits.check_lds, get_arch(arch), allocated_bytes)
 
@@ -122,7 +122,7 @@ class SmemPtr:
         self._view_cache: ir.Value | None = None
 
     def get(self) -> ir.Value:
-        """A memref view, for `vector.load`, `vector.store` and the like."""
+        """A memref view, for example for `vector.load` and `vector.store`."""
         kind = ir.MemRefType.get(list(self._extents), self.element_type, memory_space=lds_space())
         offset = Index(self.byte_offset).ir_value()
         return emit("memref.view", [self.base_memref, offset], [kind]).result
@@ -178,7 +178,7 @@ class SmemPtr:
 
 
 class SmemStruct:
-    """A structure in the LDS: every field is an attribute, a `SmemPtr` to one element."""
+    """A structure in the LDS. Every field is an attribute, a `SmemPtr` to one element."""
 
     def __init__(self, base: ir.Value, byte_offset: int, fields: dict[str, tuple[int, ir.Type]]) -> None:
         for name, (offset, kind) in fields.items():
@@ -208,7 +208,7 @@ class SmemAllocator:
         return -(-offset // alignment) * alignment
 
     def _reserve(self, size_bytes: int, alignment: int) -> int:
-        """Take bytes; their offset."""
+        """Reserve bytes and return their offset."""
         if alignment < 1 or alignment & (alignment - 1) or alignment > _STORAGE_ALIGNMENT_BYTES:
             raise ArgumentError(
                 f"an alignment of {alignment} bytes in LDS: a power of two up to {_STORAGE_ALIGNMENT_BYTES}",
@@ -220,7 +220,7 @@ class SmemAllocator:
         return offset
 
     def allocate(self, what: Any, alignment: int | None = None) -> Callable[[ir.Value], Any]:
-        """Memory for one thing: a number of bytes, one element of a type, or a class whose annotations are types.
+        """Allocate memory for a number of bytes, one element of a type, or a class whose annotations are types.
 
         Returns a function from the base, `get_base()`, to a `SmemPtr`, or for a class to a `SmemStruct`.
         """
@@ -233,7 +233,7 @@ class SmemAllocator:
         return lambda base: SmemPtr(base, offset, kind)
 
     def allocate_array(self, dtype: Any, num_elems: int, alignment: int | None = None) -> Callable[[ir.Value], SmemPtr]:
-        """Memory for `num_elems` elements side by side; aligned to their size where `alignment` is not given.
+        """Allocate `num_elems` contiguous elements, by default aligned to their size.
 
         Ask for an alignment of 16 bytes where vectors are to be loaded in one instruction.
         """
@@ -261,7 +261,7 @@ class SmemAllocator:
         return ir.MemRefType.get([size], element_type("i8"), memory_space=lds_space())
 
     def finalize(self) -> None:
-        """Put the storage into the program, at the insertion point: the body of the GPU module.
+        """Insert the storage into the program, at the insertion point: the body of the GPU module.
 
         Calling it again for the same program does nothing, so one allocator serves a launcher that is compiled for
         several kinds of arguments. Raises TraceError elsewhere than in a GPU module.

@@ -1,4 +1,4 @@
-"""Types of memory that has more than one part: `fx.Array`, `@fx.struct`, `@fx.union`.
+"""Types of memory with several parts: `fx.Array`, `@fx.struct`, `@fx.union`.
 
     @fx.struct
     class Tiles:
@@ -30,7 +30,7 @@ _MAX_ALIGNMENT_BYTES = 128
 
 
 class Array:
-    """`fx.Array[dtype, size, align]`: `size` numbers side by side. align: in bytes, by default one number's size."""
+    """`fx.Array[dtype, size, align]`: `size` contiguous numbers. align: in bytes, by default the size of one number."""
 
     dtype: ClassVar[type[Numeric]]
     size: ClassVar[int]
@@ -48,7 +48,7 @@ class Array:
 
 
 class Align:
-    """`fx.Align[type, align]`: a type at an alignment, in bytes, that is larger than its own."""
+    """`fx.Align[type, align]`: a type with an alignment, in bytes, larger than its own."""
 
     dtype: ClassVar[Any]
     align: ClassVar[int]
@@ -97,12 +97,12 @@ class Fields:
 
 
 def struct(cls: type) -> type:
-    """Make a class with annotated fields a type of memory; they lie one after another."""
+    """Make a class with annotated fields a type of memory. The fields follow one another."""
     return _composite(cls, is_union=False)
 
 
 def union(cls: type) -> type:
-    """Make a class with annotated fields a type of memory; they share it, so one of them is in use at a time."""
+    """Make a class with annotated fields a type of memory. The fields share it, so only one is in use at a time."""
     return _composite(cls, is_union=True)
 
 
@@ -125,7 +125,7 @@ def _composite(cls: type, is_union: bool) -> type:
 
 
 def _is_value_field(kind: Any) -> bool:
-    """Whether a value can have a field of a type."""
+    """True if a value can have a field of a type."""
     inner = kind.dtype if issubclass(kind, Align) else kind
     return issubclass(inner, Numeric | StructValue)
 
@@ -150,12 +150,12 @@ def _no_values(self: Any, *arguments: Any, **named: Any) -> NoReturn:
 
 
 def is_composite_type(kind: Any) -> bool:
-    """Whether a type is a struct or a union."""
+    """True if a type is a struct or a union."""
     return isinstance(kind, type) and isinstance(getattr(kind, "dsl_fields", None), Fields)
 
 
 def is_struct_type(kind: Any) -> bool:
-    """Whether a type is a struct."""
+    """True if a type is a struct."""
     return is_composite_type(kind) and not fields_of(kind).is_union
 
 
@@ -165,7 +165,7 @@ def fields_of(kind: Any) -> Fields:
 
 
 def size_of(kind: Any) -> int:
-    """Bytes that a type takes in memory."""
+    """Number of bytes that a type takes in memory."""
     if is_composite_type(kind):
         return fields_of(kind).size
     if isinstance(kind, type) and issubclass(kind, Align):

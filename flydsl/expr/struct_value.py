@@ -1,4 +1,4 @@
-"""Values of structs: numbers with names, which a kernel makes, passes on, and carries through loops and branches."""
+"""Values of structs: named numbers that a kernel makes, passes on, and carries through loops and branches."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class StructValue(SimpleNamespace):
 
     @classmethod
     def __construct_from_ir_values__(cls, values: list[ir.Value]) -> StructValue:
-        """A value with these fields."""
+        """Make a value from the values of its fields."""
         return _constructed(cls, iter(values))
 
 
 def value_fields(cls: Any) -> dict[str, Any]:
-    """The fields of a struct by name, with the type that a value of each has."""
+    """The fields of a struct by name, with the types of their values."""
     kinds = {name: kind for name, (_, kind) in cls.dsl_fields.places.items()}
     return {name: k if issubclass(k, Numeric | StructValue) else k.dtype for name, k in kinds.items()}
 

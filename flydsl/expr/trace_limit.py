@@ -1,4 +1,4 @@
-"""An end for traces without one: `while True:`, or a forgotten `k += 1`, on values that are known while tracing.
+"""A limit for endless traces: `while True:`, or a forgotten `k += 1`, on values that are known while tracing.
 
 Every operation that is traced counts, and every iteration of a `while` that Python decides. Past the limit the trace is
 refused, with the loop's line; on the way there is a warning, because passes take seconds on so many operations.
@@ -23,7 +23,7 @@ _WARN_AT = 50_000
 
 
 class _Count:
-    """How many operations the trace under way has, and at which number something is to be said."""
+    """The number of operations in the current trace, and the number at which to warn or stop."""
 
     operations = 0
     limit = sys.maxsize
@@ -35,7 +35,7 @@ _count = _Count()
 
 @contextmanager
 def limited() -> Iterator[_Count]:
-    """Count the operations that are traced in the `with` block. Raises TraceError past the limit."""
+    """Count the operations traced in the `with` block. Raises TraceError past the limit."""
     outer = (_count.operations, _count.limit, _count.next_stop)
     _count.operations, _count.limit = 0, env.max_traced_ops()
     _count.next_stop = min(_WARN_AT, _count.limit)
@@ -72,7 +72,7 @@ def _stop() -> None:
 
 
 def _loop() -> SourceLocation | None:
-    """The loop that is being unrolled, of those around the lines that are running, in the traced functions.
+    """The loop that is being unrolled, found among the running lines of the traced functions.
 
     The innermost `while`, which may not end; else the outermost `for`.
     """
@@ -81,7 +81,7 @@ def _loop() -> SourceLocation | None:
 
 
 def _loops() -> Iterator[tuple[SourceLocation, bool]]:
-    """The loops that are running, innermost first, and whether each is a `while`."""
+    """The running loops, innermost first, each with True if it is a `while`."""
     frame = user_frame()
     while frame is not None and frame.f_code.co_name != "_trace_launcher":
         if is_users(frame):

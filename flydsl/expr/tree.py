@@ -1,4 +1,4 @@
-"""Values taken apart into leaves that are one SSA value each: what crosses the edge of a loop or branch."""
+"""Split values into leaves that are one SSA value each, to pass them into and out of loops and branches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Container = list | tuple | dict | SimpleNamespace
 
 @dataclass(frozen=True)
 class Tree:
-    """A value taken apart.
+    """A value split into leaves.
 
     leaves: Python numbers, scalars, vectors and fly values, each one SSA value in the program.
     structure: what two values must have in common to be alike, apart from the leaves' types.
@@ -31,7 +31,7 @@ class Tree:
 
 
 class Opaque:
-    """A Python object that is no value of the program: equal to one that is the same, or says that it is."""
+    """A Python object that is not a value of the program. It equals one that holds the same or an equal object."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -45,7 +45,7 @@ class Opaque:
 
 
 def flatten(value: Any) -> Tree:
-    """Take a value apart: numbers, vectors and fly values are leaves, containers are nested.
+    """Split a value: numbers, vectors and fly values are leaves, containers are nested.
 
     >>> flatten((1, [2.0, {"x": 3}])).leaves
     [1, 2.0, 3]
@@ -66,12 +66,12 @@ def flatten(value: Any) -> Tree:
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a value is one SSA value in the program."""
+    """True if a value is one SSA value in the program."""
     return is_python_number(value) or isinstance(value, Numeric | Vector | FlyValue | ir.Value)
 
 
 def parts(container: Container) -> tuple[Any, list[Any]]:
-    """What tells a container's parts apart (a length, or keys), and the parts."""
+    """The key that identifies a container's parts (a length, or keys), and the parts."""
     if isinstance(container, dict):
         return list(container), list(container.values())
     if isinstance(container, SimpleNamespace):
@@ -80,7 +80,7 @@ def parts(container: Container) -> tuple[Any, list[Any]]:
 
 
 def with_parts(container: Container, items: list[Any]) -> Any:
-    """A new container like another with other parts."""
+    """A new container of the same kind with other parts."""
     if isinstance(container, dict):
         return dict(zip(container, items, strict=True))
     if isinstance(container, SimpleNamespace):
@@ -93,7 +93,7 @@ def with_parts(container: Container, items: list[Any]) -> Any:
 
 
 def write_into(container: Any, new: Any) -> Any:
-    """Give a container the leaves of another of its structure, in place where it is mutable; returns it."""
+    """Copy the leaves of `new` into a container of its structure, in place if it is mutable. Returns the result."""
     if not isinstance(container, Container):
         return new
     keys, old_items = parts(container)
@@ -112,7 +112,7 @@ def write_into(container: Any, new: Any) -> Any:
 
 
 def typed(leaf: Any) -> Any:
-    """A leaf as the DSL shows it: a Python number or a bare `ir.Value` gets its type."""
+    """A leaf as a value of the DSL: a Python number or a bare `ir.Value` gets its type."""
     return leaf if isinstance(leaf, FlyValue) else as_numeric(leaf)
 
 
@@ -127,14 +127,14 @@ def leaf_type(leaf: Any) -> ir.Type:
 
 
 def leaf_like(leaf: Any, value: ir.Value) -> Any:
-    """A leaf of the same type as a typed one that holds another SSA value."""
+    """A leaf of the same type as a typed one, with another SSA value."""
     if isinstance(leaf, Numeric):
         return leaf.dtype.of(value)
     return Vector(value, leaf.shape, leaf.dtype) if isinstance(leaf, Vector) else type(leaf)(value)
 
 
 def is_same_leaf(a: Any, b: Any) -> bool:
-    """Whether two typed leaves of one type are the same value."""
+    """True if two typed leaves of one type are the same value."""
     if isinstance(a, Numeric) and isinstance(b, Numeric) and (a.is_static or b.is_static):
         return a.is_static and b.is_static and repr(a.value) == repr(b.value)  # repr tells -0.0 from 0.0
     return bool(ir.Value.__eq__(a.value, b.value))  # `==` of a value with operators compares on the device

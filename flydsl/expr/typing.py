@@ -1,4 +1,4 @@
-"""The types that signatures name: constants, streams, MLIR types by short names, and the classes of values."""
+"""Types for signatures: constants, streams, MLIR types by short names, and the classes of values."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ _callable_types: dict[type, Any] = {}
 
 
 def _called(kind: ir.Type) -> Any:
-    """An MLIR type that may be called: `T.f32` and `T.f32()` are one."""
+    """An MLIR type that may be called: `T.f32` and `T.f32()` are the same."""
     cls = type(kind)
     if cls not in _callable_types:
         _callable_types[cls] = type(cls.__name__, (cls,), {"__call__": lambda self: self})
@@ -104,7 +104,7 @@ def _called(kind: ir.Type) -> Any:
 
 
 def default_f8_type(arch: str | None = None) -> type[Numeric]:
-    """The fp8 type of an architecture, by default the one that is compiled for: E4M3FNUZ on CDNA 3, E4M3FN after it.
+    """The fp8 type of an architecture, by default the target: E4M3FNUZ on CDNA 3, E4M3FN after it.
 
     Raises ArchError for one that has no fp8.
     """
@@ -117,7 +117,7 @@ def default_f8_type(arch: str | None = None) -> type[Numeric]:
 
 
 class _VectorTypes:
-    """MLIR's VectorType, which can be made outside of a kernel too."""
+    """MLIR's VectorType, which can also be made outside of a kernel."""
 
     @staticmethod
     def get(shape: Sequence[int], element: ir.Type) -> ir.Type:

@@ -1,4 +1,4 @@
-"""A name that has no value where it is used."""
+"""A placeholder for names that have no value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flydsl.errors import TraceError
 
 
 class Undefined:
-    """Stands for a name that has no value here. Any use of it is an error that says why.
+    """Placeholder for a name that has no value. Any use of it raises an error that explains why.
 
     reason: a whole sentence; hint: what to do about it.
     """
@@ -36,6 +36,6 @@ class Undefined:
 
 
 def refuse_undefined(value: Any) -> None:
-    """Raise TraceError for a name without a value."""
+    """Raise TraceError if a name has no value."""
     if isinstance(value, Undefined):
         value.fail()

@@ -25,7 +25,7 @@ add_methods(
 
 
 def with_signedness(value: Any, signed: bool) -> Any:
-    """The same bits, read as integers with or without a sign."""
+    """The same bits, read as signed or unsigned integers."""
     dtype = value.dtype
     if not issubclass(dtype, Integer):
         raise ArgumentError(f"with_signedness of {value!r}: it has no integers", at=user_location())
@@ -43,7 +43,7 @@ def _ir_type(value: Any) -> ir.Type:
 
 
 def _owner(value: Any) -> Any:
-    """The operation or block that a value comes from."""
+    """The operation or block that defines a value."""
     return value.ir_value().owner
 
 

@@ -1,4 +1,4 @@
-"""The vector operations of MLIR by name; the methods of `Vector` do the same and are shorter.
+"""The vector operations of MLIR by name. The methods of `Vector` do the same and are shorter.
 
 Result types are MLIR vector types, `fx.T.vec(4, fx.T.f32)`.
 """
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class CombiningKind(str, Enum):
-    """How `reduction` combines elements, by MLIR's names."""
+    """Operations that combine elements in `reduction`, by MLIR's names."""
 
     ADD = "add"
     MUL = "mul"
@@ -73,7 +73,7 @@ def from_elements(result_type: Any, elements: Sequence[Any]) -> Vector:
 
 
 def broadcast(result_type: Any, source: Any) -> Vector:
-    """A scalar, or a vector with extents of 1, repeated."""
+    """Broadcast a scalar, or a vector with extents of 1."""
     kind = _result("broadcast", result_type)
     if isinstance(source, Vector):
         return source.broadcast_to(tuple(kind.shape))
@@ -93,7 +93,7 @@ def shape_cast(result_type: Any, source: Any) -> Vector:
 
 
 def extract(vector: Any, static_position: Any = None, dynamic_position: Any = None) -> Any:
-    """The element at a position. static_position: Python integers; dynamic_position: runtime ones instead of them."""
+    """The element at a position. static_position: Python integers; dynamic_position: runtime ones instead."""
     return as_vector("extract", vector)[tuple(_one_position(static_position, dynamic_position))]
 
 
@@ -140,7 +140,7 @@ def _one_position(static: Sequence[int] | None, dynamic: Sequence[Any] | None) -
 
 
 def shuffle(first: Any, second: Any, mask: Sequence[int]) -> Vector:
-    """Elements of two vectors by their numbers; those of the second are counted on."""
+    """Elements of two vectors by their numbers; those of the second follow those of the first."""
     return as_vector("shuffle", first).shuffle(second, mask)
 
 
@@ -151,7 +151,7 @@ def to_elements(vector: Any) -> list[Any]:
 
 
 def reduction(result_type: Any, kind: Any, vector: Any, acc: Any = None, fastmath: Any = None) -> Any:
-    """All elements combined. kind: "add", "mul", "minsi", "maximumf", ..., or MLIR's CombiningKind."""
+    """Combine all elements. kind: "add", "mul", "minsi", "maximumf", ..., or MLIR's CombiningKind."""
     name = str(kind).removeprefix("#vector.kind<").removesuffix(">").lower()
     for suffix in ("imumf", "numf", "si", "ui"):
         name = name.removesuffix(suffix) if name.startswith(("max", "min")) else name
@@ -167,12 +167,12 @@ def fma(a: Any, b: Any, c: Any) -> Any:
 
 
 def store(value: Any, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> None:
-    """Write a vector's elements side by side to a tensor, from the one at `indices` on. alignment: in bytes."""
+    """Write a vector's elements contiguously to a tensor, from the one at `indices` on. alignment: in bytes."""
     vector_memory.store(as_vector("store", value), memref, indices, alignment)
 
 
 def load(result_type: Any, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> Vector:
-    """Read elements that lie side by side in a tensor, from the one at `indices` on. alignment: in bytes."""
+    """Read contiguous elements of a tensor, from the one at `indices` on. alignment: in bytes."""
     return vector_memory.load(_result("load", result_type), memref, indices, alignment)
 
 

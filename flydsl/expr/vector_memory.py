@@ -1,4 +1,4 @@
-"""Loads and stores of vectors from and to tensors, and memory that is an MLIR memref."""
+"""Loads and stores of vectors from and to tensors and MLIR memrefs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _positions(indices: Sequence[Any]) -> list[ir.Value]:
 
 
 def _parts(registers: Tensor, tensor: Tensor, indices: Sequence[Any], count: int) -> list[tuple[Any, Tensor, Tensor]]:
-    """(copy atom, part of the registers, part of the tensor) for each copy that a vector takes."""
+    """The (copy atom, part of the registers, part of the tensor) of each copy that a vector needs."""
     _require_contiguous(tensor)
     coordinate = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
     start = add_offset(
@@ -94,7 +94,7 @@ def _parts(registers: Tensor, tensor: Tensor, indices: Sequence[Any], count: int
 
 
 def _copy_size(left: int, width: int) -> int:
-    """Elements of the widest copy of at most `left` elements."""
+    """Number of elements of the widest copy of at most `left` elements."""
     size = 1
     while size * 2 <= left and size * 2 * width <= _WIDEST_COPY_BITS:
         size *= 2

@@ -29,7 +29,7 @@ from flydsl.expr.numeric import (
 
 
 class ReductionOp(Enum):
-    """How `Vector.reduce` combines elements; the names as strings do too."""
+    """Operations that combine elements in `Vector.reduce`, which also takes their names as strings."""
 
     ADD = "add"
     MUL = "mul"
@@ -42,14 +42,14 @@ class ReductionOp(Enum):
 
 @dataclass(frozen=True)
 class VectorMemory:
-    """Loads and stores of vectors, defined with the tensors that they go to."""
+    """Loads and stores of vectors, defined with the tensors that they access."""
 
     load: Callable[[ir.Type, Any, Sequence[Any], int | None], Vector]
     store: Callable[[Vector, Any, Sequence[Any], int | None], None]
 
 
 class Vector(ArithValue):
-    """A vector value; operators work element by element, scalars and dimensions of extent 1 are repeated.
+    """A vector value. Operators work element by element; scalars and dimensions of extent 1 are broadcast.
 
     value: an `ir.Value` of vector type, or a Vector.
     shape: the extents, the last dimension fastest; by default those of the type. The program has one dimension.
@@ -76,7 +76,7 @@ class Vector(ArithValue):
 
     @staticmethod
     def make_type(shape: Any, dtype: type[Numeric]) -> ir.Type:
-        """The MLIR type of vectors of this shape, as operations that name their result's type take it."""
+        """The MLIR type of vectors of this shape, for operations that take their result type."""
         with context(), ir.Location.unknown():
             return vector_type(_extents(shape), require_numeric("make_type", dtype))
 
@@ -99,21 +99,21 @@ class Vector(ArithValue):
 
     @classmethod
     def filled_like(cls, template: Vector, value: Any, dtype: type[Numeric] | None = None) -> Vector:
-        """A vector of another's shape, and by default type, with the same scalar everywhere."""
+        """A vector with the same scalar everywhere, with the shape and by default the type of another."""
         return cls.filled(template.shape, value, dtype or template.dtype)
 
     @classmethod
     def zeros_like(cls, template: Vector, dtype: type[Numeric] | None = None) -> Vector:
-        """A vector of zeros of another's shape, and by default type."""
+        """A vector of zeros with the shape and by default the type of another."""
         return cls.filled_like(template, 0, dtype)
 
     @classmethod
     def load(cls, result_type: ir.Type, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> Vector:
-        """Read side by side elements of a tensor, from the one at `indices` on. result_type: an MLIR vector type."""
+        """Read contiguous elements of a tensor, from the one at `indices` on. result_type: an MLIR vector type."""
         return cls.memory.load(result_type, memref, indices, alignment)
 
     def store(self, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> None:
-        """Write the elements side by side to a tensor, from the one at `indices` on; the last mode has stride 1.
+        """Write the elements contiguously to a tensor, from the one at `indices` on; the last mode must have stride 1.
 
         alignment: in bytes, for memory that is an MLIR memref; a tensor's elements are aligned to their own size.
         """
@@ -138,7 +138,7 @@ class Vector(ArithValue):
         return self if target is self.dtype else Vector(convert(self, target), self.shape, target)
 
     def bitcast(self, dtype: type[Numeric]) -> Vector:
-        """The same bits as elements of another width. Of another number of elements it has one dimension."""
+        """The same bits as elements of another width. It has one dimension if the number of elements changes."""
         target = require_numeric("bitcast", dtype.element_type if isinstance(dtype, ir.VectorType) else dtype)
         bits = self.numel * self.dtype.width
         if Index in (self.dtype, target) or bits % target.width:
@@ -160,7 +160,7 @@ class Vector(ArithValue):
         return Vector(self.value, shape, self.dtype)
 
     def broadcast_to(self, shape: Any) -> Vector:
-        """Dimensions of extent 1, and missing ones in front, repeated."""
+        """The vector with dimensions of extent 1, and missing leading ones, repeated."""
         target = _extents(shape)
         if target == self.shape:
             return self
@@ -171,7 +171,7 @@ class Vector(ArithValue):
         return self._pick(_positions(padded, axes), target)
 
     def shuffle(self, other: Any, mask: Sequence[int]) -> Vector:
-        """Elements of this vector and `other`, which is counted on: mask names the position of each."""
+        """Elements of this vector and `other`, whose numbers follow this one's. mask: the number of each element."""
         second = as_vector("shuffle", other)
         total = self.numel + second.numel
         if second.dtype is not self.dtype or any(not 0 <= int(i) < total for i in mask) or not len(mask):
@@ -181,7 +181,7 @@ class Vector(ArithValue):
         return Vector(emit("vector.shuffle", [self.value, second.value], [result], attributes).result, dtype=self.dtype)
 
     def reduce(self, op: ReductionOp | str, init_val: Any = None, *, fastmath: Any = None) -> Any:
-        """All elements combined to one scalar.
+        """Combine all elements to one scalar.
 
         op: a ReductionOp, or its name. Maximum and minimum of floats leave NaNs out, as FlyDSL's do.
         init_val: a scalar that is combined with the result.
@@ -193,7 +193,7 @@ class Vector(ArithValue):
         return self.dtype.of(emit("vector.reduction", operands, [self.dtype.ir_type], attributes).result)
 
     def __getitem__(self, position: Any) -> Any:
-        """An element, at a static or a runtime position; a slice, or None, keeps a dimension."""
+        """The element at a static or runtime position; a slice, or None, keeps a dimension."""
         if position is None:
             return self
         coordinate = position if isinstance(position, tuple | list) else (position,)
@@ -253,32 +253,32 @@ def full(shape: Any, fill_value: Any, dtype: type[Numeric]) -> Vector:
 
 
 def full_like(a: Vector, fill_value: Any, dtype: type[Numeric] | None = None) -> Vector:
-    """A vector of another's shape, and by default type, with the same scalar everywhere."""
+    """A vector with the same scalar everywhere, with the shape and by default the type of another."""
     return Vector.filled_like(as_vector("full_like", a), fill_value, dtype)
 
 
 def zeros_like(a: Vector, dtype: type[Numeric] | None = None) -> Vector:
-    """A vector of zeros of another's shape, and by default type."""
+    """A vector of zeros with the shape and by default the type of another."""
     return full_like(a, 0, dtype)
 
 
 def ones_like(a: Vector, dtype: type[Numeric] | None = None) -> Vector:
-    """A vector of ones of another's shape, and by default type."""
+    """A vector of ones with the shape and by default the type of another."""
     return full_like(a, 1, dtype)
 
 
 def empty_like(a: Vector, dtype: type[Numeric] | None = None) -> Vector:
-    """A vector of another's shape, and by default type. A value has no undefined contents: it is zeros."""
+    """A vector of zeros with the shape and by default the type of another. Values cannot have undefined contents."""
     return full_like(a, 0, dtype)
 
 
 def vector_type(shape: Sequence[int], dtype: type[Numeric]) -> ir.Type:
-    """The MLIR vector type, of one dimension."""
+    """The one-dimensional MLIR vector type."""
     return ir.VectorType.get([prod(shape)], dtype.ir_type)
 
 
 def as_vector(what: str, value: Any) -> Vector:
-    """A Vector, or an `ir.Value` of vector type; raises ArgumentError for anything else."""
+    """The value as a Vector; it may be an `ir.Value` of vector type. Raises ArgumentError for anything else."""
     if isinstance(value, ir.Value) and isinstance(value.type, ir.VectorType):
         return Vector(value)
     if isinstance(value, Vector):
@@ -287,7 +287,7 @@ def as_vector(what: str, value: Any) -> Vector:
 
 
 def broadcast_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape of two vectors side by side, where extents of 1 and missing ones in front are repeated; else None.
+    """The common shape of two vectors, with extents of 1 and missing leading ones broadcast, or None.
 
     >>> broadcast_shape((4, 1), (3,)), broadcast_shape((2,), (3,))
     ((4, 3), None)
@@ -298,7 +298,7 @@ def broadcast_shape(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int,
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple. Raises ArgumentError for an empty one, which LLVM does not have."""
+    """A shape as a tuple. Raises ArgumentError for an empty one, which LLVM does not support."""
     extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     if not extents or not all(isinstance(n, int) and n >= 1 for n in extents):
         raise ArgumentError(f"a vector of shape {extents}", at=user_location(), hint="extents are integers from 1 on")
@@ -306,7 +306,7 @@ def _extents(shape: Any) -> tuple[int, ...]:
 
 
 def _flat_position(coordinate: Sequence[Any], shape: tuple[int, ...]) -> Numeric:
-    """A coordinate's number among all elements, checked where it is known."""
+    """A coordinate's number among all elements, checked if it is static."""
     total: Any = 0
     for part, extent in zip(coordinate, shape, strict=True):
         number = as_numeric(part) if is_python_number(part) or isinstance(part, ArithValue | ir.Value) else None
@@ -323,7 +323,7 @@ def _checked(position: int, extent: int) -> int:
 
 
 def _axis(part: Any, extent: int) -> list[int]:
-    """The positions along one dimension that an index, a slice or None stands for."""
+    """The positions along one dimension that an index, a slice or None selects."""
     try:
         if part is None or isinstance(part, slice):
             return list(range(extent))[part or slice(None)]
@@ -333,7 +333,7 @@ def _axis(part: Any, extent: int) -> list[int]:
 
 
 def _positions(shape: tuple[int, ...], axes: list[list[int]]) -> list[int]:
-    """The numbers, among all elements of a shape, of those that the axes select."""
+    """The numbers, among all elements of a shape, of the elements that the axes select."""
     found = []
     for coordinate in itertools.product(*axes):
         number = 0
@@ -344,7 +344,7 @@ def _positions(shape: tuple[int, ...], axes: list[list[int]]) -> list[int]:
 
 
 def _combining_kind(op: ReductionOp | str, dtype: type[Numeric]) -> str:
-    """MLIR's name of a reduction of elements of a type."""
+    """MLIR's name of a reduction for elements of a type."""
     try:
         operation = ReductionOp(op.lower() if isinstance(op, str) else op)
     except ValueError:

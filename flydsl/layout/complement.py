@@ -1,4 +1,4 @@
-"""Complement: what a layout leaves out."""
+"""Complement: the indices that a layout leaves out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flydsl.layout.text import Inadmissible, operation
 
 @operation
 def complement(layout: Layout, cosize_hi: object = None) -> Layout:
-    """The layout of what `layout` leaves out below `cosize_hi`, in increasing order.
+    """The layout of the indices below `cosize_hi` that `layout` leaves out, in increasing order.
 
     Beside 0 it reaches nothing that `layout` reaches, and together they reach every index below cosize_hi where the
     strides of `layout` fit one another evenly. cosize_hi: an int, or a shape for its product; by default the cosize of
@@ -62,7 +62,7 @@ def complement_of(layout: Layout, bound: Leaf) -> Layout:
 
 
 def _by_stride(strides: tuple[Any, ...]) -> Sequence[int]:
-    """The numbers of the modes, that of the smallest stride first."""
+    """The numbers of the modes, sorted by stride, smallest first."""
     for stride in strides:
         if type(stride) is not int or stride < 0:
             raise Inadmissible(f"the stride {stride} is not a non-negative number known before run time")

@@ -53,14 +53,14 @@ def _after_swizzle(swizzle: Swizzle, b: object) -> ComposedLayout:
 
 
 def composed_by_mode(a: Layout, tile: Tile) -> Layout:
-    """Each mode of A composed with its mode of the tile. A leaf, which a tile of one mode may compose, stays one."""
+    """Compose each mode of A with its mode of the tile. A leaf composed with a tile of one mode stays a leaf."""
     composed_modes, beyond = by_mode(a, tile, _composed_with)
     modes = composed_modes + list(map(resting, beyond))
     return of_modes(modes) if type(a.shape) is tuple else modes[0]
 
 
 def composed(a: Layout, *parts: Layout, rounding: bool = False) -> list[Layout]:
-    """A after each of the parts, which are to be the modes of one layout.
+    """A composed with each of the parts, which become the modes of one layout.
 
     rounding: where a stride of B does not fit a broadcast mode of A (stride 0), round up as CuTe does, rather than
     raise Inadmissible. The mode's elements are all one, but what comes after it is then reached in part.
@@ -71,7 +71,7 @@ def composed(a: Layout, *parts: Layout, rounding: bool = False) -> list[Layout]:
 
 
 class _Passage:
-    """The way of a layout B through the coalesced modes of A.
+    """The composition of the coalesced modes of A with the leaves of a layout B.
 
     taken: how far the leaves of B reach in each mode of A, added up. Where that passes the extent, B(c) carries into
     the next mode of A, and no sum over the leaves of B is A(B(c)).
@@ -86,7 +86,7 @@ class _Passage:
         self.taken: list[Any] = [0] * len(extents)
 
     def through(self, shape: AnyTuple, stride: AnyTuple) -> tuple[AnyTuple, AnyTuple]:
-        """Shape and stride of A after shape:stride."""
+        """Shape and stride of A composed with shape:stride."""
         if type(shape) is not tuple:
             return self._leaf(shape, stride)
         shapes, strides = [], []
@@ -111,7 +111,7 @@ class _Passage:
         return shape, stride * self.strides[0] if self.strides else 0
 
     def _modes(self, shape: Leaf, stride: Leaf) -> tuple[AnyTuple, AnyTuple]:
-        """Pass over `stride` elements of A, then keep `shape` of them; the last mode of A takes what is left."""
+        """Skip `stride` elements of A, then keep `shape` of them; the last mode of A takes the rest."""
         new_shape: list[Leaf] = []
         new_stride: list[Any] = []
         last = len(self.extents) - 1
@@ -134,7 +134,7 @@ class _Passage:
         return tuple(new_shape), tuple(new_stride)
 
     def _kept(self, mode: int, shape: Leaf, stride: Leaf) -> int:
-        """How many of `shape` steps of the stride stay within one mode of A.
+        """Number of the `shape` steps of the stride that stay within one mode of A.
 
         Raises Inadmissible unless all of them do, or they fill the mode and then go on evenly in the next.
         """
@@ -152,7 +152,7 @@ class _Passage:
         return count
 
     def _rounds(self, mode: int, stride: Leaf) -> bool:
-        """Whether the mode is a broadcast one that the stride does not fit, at which to round up."""
+        """True if the mode is a broadcast one that the stride does not fit, so that the count is rounded up."""
         extent, of = self.extents[mode], self.strides[mode]
         if not self.rounding or type(extent) is not int or type(stride) is not int:
             return False
@@ -160,7 +160,7 @@ class _Passage:
 
 
 def _rounded(extent: Leaf, shape: Leaf, stride: Leaf) -> int:
-    """How many steps begin within an extent."""
+    """Number of steps that begin within an extent."""
     count = ceil_div_leaf(extent, stride)
     if type(count) is not int or not divides(count, shape):
         raise Inadmissible(f"{to_text(shape)} is not a multiple of the {count} steps of {stride} in a mode of {extent}")
@@ -168,7 +168,7 @@ def _rounded(extent: Leaf, shape: Leaf, stride: Leaf) -> int:
 
 
 def _filled(extent: Leaf, shape: Leaf, stride: Leaf) -> int:
-    """How many steps fill an extent from which they go on evenly."""
+    """Number of steps that fill an extent exactly, so that the next mode continues evenly."""
     if type(extent) is not int or type(stride) is not int:
         raise Inadmissible(
             f"whether {to_text(shape)}:{to_text(stride)} stays within {extent} is not known before run time",

@@ -13,7 +13,7 @@ from flydsl.layout.text import Inadmissible, operation, to_text
 
 @operation
 def make_identity_layout(shape: object) -> Layout:
-    """The layout that gives every coordinate back: the start of a coordinate tensor.
+    """The layout that maps every coordinate to itself: the start of a coordinate tensor.
 
     >>> make_identity_layout((4, (2, 8)))
     (4,(2,8)):(1E0,(1E1E0,1E1E1))
@@ -32,7 +32,7 @@ def make_identity_layout(shape: object) -> Layout:
 
 @operation
 def make_ordered_layout(shape: object, order: object) -> Layout:
-    """The contiguous layout whose modes vary in the given order: the mode of smallest order is the fastest.
+    """The contiguous layout whose modes vary in the given order. The mode of smallest order is the fastest.
 
     order: ints, congruent to the shape or coarser; below one order, and in ties, the leftmost leaf is the fastest.
 
@@ -55,7 +55,7 @@ def _spread(order: AnyTuple, shape: AnyTuple) -> list[int]:
 
 
 def _contiguous(shape: AnyTuple, order: list[Any]) -> Layout:
-    """The contiguous layout whose leaves vary in the given order; those of order None get stride 0 and take no room."""
+    """The contiguous layout whose leaves vary in the given order. Leaves of order None get stride 0 and no space."""
     extents = list(leaves(shape))
     strides: list[Leaf] = [0] * len(extents)
     stride: Leaf = 1
@@ -66,7 +66,7 @@ def _contiguous(shape: AnyTuple, order: list[Any]) -> Layout:
 
 
 def _refill(shape: AnyTuple, values: Iterator[Any]) -> AnyTuple:
-    """The values in the nesting of the shape."""
+    """The values, nested like the shape."""
     return tuple([_refill(s, values) for s in shape]) if type(shape) is tuple else next(values)
 
 

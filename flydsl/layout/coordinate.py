@@ -1,4 +1,4 @@
-"""From indices to coordinates, and what a coordinate fixes of a layout; `crd2idx` and `slice` are in `layout`."""
+"""Coordinates from indices, and the parts of a layout that a coordinate fixes. `layout` has `crd2idx` and `slice`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _count(coord: AnyTuple, shape: AnyTuple) -> Leaf:
 
 @layout_operation
 def dice(value: Any, coord: object) -> Any:
-    """The part of a layout or int tuple that a coordinate fixes: the opposite of slice.
+    """The part of a layout or int tuple that a coordinate fixes, the opposite of slice.
 
     >>> dice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, 0))
     (5,16):(8,40)

@@ -53,7 +53,7 @@ def logical_divide(a: AnyLayout, b: object) -> Any:
 
 @layout_operation
 def zipped_divide(a: AnyLayout, b: object) -> Any:
-    """A split into (tiles, rests): `((TM,TN,...),(RM,RN,...,L,...))`; of one mode `(TM,RM)`.
+    """A split into (tiles, rests): `((TM,TN,...),(RM,RN,...,L,...))`; for one mode `(TM,RM)`.
 
     None in the tile takes a mode of two modes for a tile and its rest, any other mode for a rest alone.
 
@@ -102,7 +102,7 @@ def _tile_and_rest(a: Layout, tiler: Layout | Tile | None) -> Pair:
 
 
 def _divided_before(a: Layout) -> Pair:
-    """A mode that is not to be divided: as a tile and its rest where it is two modes, else as a rest."""
+    """A mode that is not divided: as a tile and its rest if it has two modes, else as a rest."""
     if len(a) == 2:
         tile, rest = modes_of(a)
         return tile, rest

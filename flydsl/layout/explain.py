@@ -35,7 +35,7 @@ from flydsl.layout.tile import Tile, as_tiler
 
 @dataclass(frozen=True)
 class Step:
-    """One intermediate value: its name, the value, and in a few words what it is."""
+    """One intermediate value: its name, the value, and a short description."""
 
     name: str
     value: Any

@@ -1,4 +1,4 @@
-"""What a shape and a stride do to coordinates and indices, on bare int tuples. `Layout` builds on it."""
+"""Index and coordinate computations of shape and stride on bare int tuples. `Layout` builds on it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def index_of(coord: Any, shape: AnyTuple, stride: AnyTuple) -> Any:
 
 
 def index_or_coordinate(index: Any, stride: AnyTuple) -> Any:
-    """An index as it is; a sum of basis vectors as a coordinate, with all modes that the strides name."""
+    """The index unchanged, or a sum of basis vectors as a coordinate with all modes that the strides name."""
     if type(index) is not int or index == 0:
         bases = [d for d in leaves(stride) if isinstance(d, Basis)]
         if bases:
@@ -62,7 +62,7 @@ def _sum_at(coord: Any, shape: AnyTuple, stride: AnyTuple) -> Any:
 
 
 def counted_sum(coord: Leaf, extents: Sequence[Leaf], strides: Sequence[Any]) -> Any:
-    """What flat modes give at the coordinate that an int counts up to."""
+    """The index of flat modes at the coordinate that an int counts to, leftmost mode fastest."""
     if not extents:
         return 0
     index: Any = 0
@@ -74,7 +74,7 @@ def counted_sum(coord: Leaf, extents: Sequence[Leaf], strides: Sequence[Any]) ->
 
 
 def number(value: object) -> Leaf:
-    """A coordinate or an index that is one number."""
+    """The coordinate or index as one number. Raises Inadmissible if it is not a number."""
     leaf = normal(value)
     if type(leaf) is not int and not isinstance(leaf, Dynamic):
         raise Inadmissible(f"{to_text(leaf)} is no number")
@@ -82,7 +82,7 @@ def number(value: object) -> Leaf:
 
 
 def check_fit(coord: Sequence[Any], tree: AnyTuple) -> None:
-    """Raise Inadmissible unless the tree has a mode for each of the coordinate."""
+    """Raise Inadmissible unless the tree has as many modes as the coordinate."""
     if type(tree) is not tuple or len(tree) != len(coord):
         raise Inadmissible(f"the coordinate {to_text(tuple(coord))} does not fit {to_text(tree)}")
 
@@ -109,7 +109,7 @@ def pick(coord: AnyTuple, tree: AnyTuple, wanted: bool, kept: list[AnyTuple]) ->
 
 
 def split(coord: AnyTuple, shape: AnyTuple, stride: AnyTuple, shapes: list[AnyTuple], strides: list[AnyTuple]) -> Any:
-    """Append the modes that the wildcards of a coordinate leave open; give what the rest of it adds to the index."""
+    """Append the modes that the wildcards of a coordinate leave open. Return the index that the other modes add."""
     if coord is None:
         shapes.append(shape)
         strides.append(stride)

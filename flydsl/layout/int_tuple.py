@@ -36,7 +36,7 @@ AnyTuple = Any
 
 
 def normal(value: object, depth: int = 0) -> AnyTuple:
-    """Check an int tuple and give it in the one form the algebra works on: plain tuples, leaves of exact type int.
+    """Check an int tuple and return its normal form: plain tuples with leaves of exact type int.
 
     Raises Inadmissible where a leaf is no integer (a bool is none) of 64 bits, or the nesting exceeds MAX_DEPTH.
     """
@@ -59,7 +59,7 @@ def normal(value: object, depth: int = 0) -> AnyTuple:
 
 
 def present(value: AnyTuple) -> AnyTuple:
-    """Give a result to the user: a tuple that prints in the notation."""
+    """Convert a result for the user: a tuple that prints in the notation."""
     return IntTuple(value) if type(value) is tuple else value
 
 
@@ -93,14 +93,14 @@ def map_leaves(function: Callable[..., Any], tree: AnyTuple, *others: AnyTuple) 
 
 
 def congruent(a: AnyTuple, b: AnyTuple) -> bool:
-    """Whether two trees have the same nesting."""
+    """True if two trees have the same nesting."""
     if type(a) is tuple:
         return type(b) is tuple and len(a) == len(b) and all(map(congruent, a, b))
     return type(b) is not tuple
 
 
 def compact_strides(shape: AnyTuple, start: Leaf = 1) -> tuple[AnyTuple, Leaf]:
-    """Strides that make the shape contiguous, leftmost mode fastest, and the stride a further mode would have."""
+    """Strides that make the shape contiguous, leftmost mode fastest, and the stride of a further mode."""
     if type(shape) is not tuple:
         return start, start * shape
     strides = []
@@ -111,13 +111,13 @@ def compact_strides(shape: AnyTuple, start: Leaf = 1) -> tuple[AnyTuple, Leaf]:
 
 
 def check_numbers(tree: AnyTuple) -> None:
-    """Raise Inadmissible unless all leaves can be counted with."""
+    """Raise Inadmissible if a leaf is a wildcard or a basis vector."""
     for leaf in leaves(tree):
         if leaf is None or isinstance(leaf, Basis):
             raise Inadmissible(f"the leaf {to_text(leaf)} is no number")
 
 
-# ---- what users call ----
+# ---- public functions ----
 
 
 def _numbers(value: object) -> AnyTuple:
@@ -138,7 +138,7 @@ def make_int_tuple(value: object) -> AnyTuple:
 
 @operation
 def make_shape(*extents: object) -> AnyTuple:
-    """The shape with the given modes. Raises LayoutError for an extent that is no number.
+    """The shape with the given modes. Raises LayoutError for an extent that is not a number.
 
     >>> make_shape(4, (2, 8))
     (4,(2,8))
@@ -189,7 +189,7 @@ def product_each(value: object) -> AnyTuple:
 
 @operation
 def product_like(value: object, guide: object) -> AnyTuple:
-    """Multiply out what lies below the leaves of `guide`, so that the result is congruent to it.
+    """Multiply the leaves below each leaf of `guide`, so that the result is congruent to it.
 
     >>> product_like(((2, 3), (4, (5, 6))), (1, (1, 1)))
     (6,(4,30))
@@ -237,7 +237,7 @@ def int_tuple_mul(a: object, b: object) -> AnyTuple:
 
 @operation
 def int_tuple_div(a: object, b: object) -> AnyTuple:
-    """Leaf-wise quotient of congruent int tuples, rounded down; of a basis leaf the coefficient is divided.
+    """Leaf-wise quotient of congruent int tuples, rounded down; for a basis leaf the coefficient is divided.
 
     >>> int_tuple_div((2, 9), (2, 4)), int_tuple_div((Basis(8, (1,)),), (4,))
     ((1,2), (2E1))
@@ -273,7 +273,7 @@ def _leaf_wise(function: Callable[[Any, Any], Any], a: object, b: object) -> Any
 
 @operation
 def ceil_div(a: object, b: object) -> AnyTuple:
-    """Divide a shape, rounding up. By a leaf: the divisor is used up from the leftmost mode on. By a tuple: by mode.
+    """Divide a shape, rounding up. A leaf divisor is used up from the leftmost mode on; a tuple divides mode by mode.
 
     >>> ceil_div((4, 5), (2, 3)), ceil_div((8, 4, (3, 16)), 16)
     ((2,2), (1,2,(3,16)))
@@ -283,7 +283,7 @@ def ceil_div(a: object, b: object) -> AnyTuple:
 
 @operation
 def shape_div(a: object, b: object) -> AnyTuple:
-    """Like ceil_div, where each division must be exact one way or the other: 8 by 4 is 2, 4 by 8 is 1.
+    """Like ceil_div, but each division must be exact one way or the other: 8 by 4 is 2, 4 by 8 is 1.
 
     Raises LayoutError where neither divides the other.
 
@@ -294,7 +294,7 @@ def shape_div(a: object, b: object) -> AnyTuple:
 
 
 def shape_div_leaf(a: Leaf, b: Leaf) -> Leaf:
-    """a / b where b divides a, 1 where a divides b. Raises Inadmissible where neither is known to."""
+    """a / b if b divides a, 1 if a divides b. Raises Inadmissible if neither is known."""
     if (type(a) is int and a == 0) or (type(b) is int and b == 0):
         raise Inadmissible("an extent is zero")
     if divides(b, a):
@@ -317,7 +317,7 @@ def _divide_shape(a: AnyTuple, b: AnyTuple, divide: Callable[[Leaf, Leaf], Leaf]
 
 
 def _divide_folding(a: AnyTuple, b: Leaf, divide: Callable[[Leaf, Leaf], Leaf]) -> tuple[AnyTuple, Leaf]:
-    """Divide, and give what is left of the divisor for the next mode."""
+    """Divide, and return the rest of the divisor for the next mode."""
     if type(a) is not tuple:
         return divide(a, b), divide(b, a)
     quotients = []
@@ -329,7 +329,7 @@ def _divide_folding(a: AnyTuple, b: Leaf, divide: Callable[[Leaf, Leaf], Leaf]) 
 
 @operation
 def flatten(value: object) -> AnyTuple:
-    """All leaves in one tuple of depth 1; a leaf stays a leaf.
+    """All leaves in one tuple of depth 1; a leaf remains a leaf.
 
     >>> flatten((4, (2, (8,))))
     (4,2,8)
@@ -346,7 +346,7 @@ int_tuple_product_like = product_like
 
 @operation
 def has_none(value: object) -> bool:
-    """Whether a coordinate holds a wildcard.
+    """True if a coordinate contains a wildcard.
 
     >>> has_none((1, (None, 2)))
     True

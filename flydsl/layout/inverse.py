@@ -59,7 +59,7 @@ def left_inverse(layout: Layout) -> Layout:
 
 
 def _gap(stride: int, extent: Leaf, above: int) -> int:
-    """How many strides fit below the next larger stride."""
+    """Number of strides that fit below the next larger stride."""
     if type(extent) is not int:
         raise Inadmissible(f"whether {extent}:{stride} stays below the stride {above} is not known before run time")
     if extent * stride > above:

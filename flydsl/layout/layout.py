@@ -1,4 +1,4 @@
-"""The values of the algebra: `Layout` and `ComposedLayout`, and what every operation on them starts from."""
+"""The values of the algebra, `Layout` and `ComposedLayout`, and the helpers that every operation on them uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
 
 
 class Value:
-    """An immutable value, compared, hashed, copied and pickled by its fields."""
+    """An immutable value. Its fields determine comparison, hashing, copying and pickling."""
 
     __slots__ = ()
     fields: ClassVar[tuple[str, ...]]
@@ -41,7 +41,7 @@ class Value:
 
 
 class _OpenLayout:
-    """A layout in the making: `trusted` fills in its fields and then makes it a Layout, which nothing can change."""
+    """A layout under construction: `trusted` sets its fields and then makes it an immutable Layout."""
 
     __slots__ = ("_flat", "shape", "stride")
 
@@ -73,7 +73,7 @@ class Layout(_OpenLayout, Value):
         return make_layout(shape, stride)
 
     def flat_modes(self) -> tuple[tuple[Leaf, ...], tuple[Any, ...]]:
-        """The extents and strides of the coalesced layout (no modes where the size is 1), worked out once."""
+        """The extents and strides of the coalesced layout (no modes if the size is 1), computed once."""
         if self._flat is None:
             if type(self.shape) is tuple:
                 extents: list[Leaf] = []
@@ -97,7 +97,7 @@ class Layout(_OpenLayout, Value):
         return crd2idx(coord[0] if len(coord) == 1 else coord, self)
 
     def __getitem__(self, mode: Any) -> Any:
-        """One mode of the layout; of a coordinate such as `layout[None, 3]` the layout that is left, as by `slice`."""
+        """One mode of the layout; for a coordinate such as `layout[None, 3]` the remaining layout, as by `slice`."""
         if isinstance(mode, tuple):
             return slice(self, mode)
         return modes_of(self)[mode]
@@ -114,7 +114,7 @@ _set_flat: Any = _OpenLayout.__dict__["_flat"].__set__
 
 
 def trusted(shape: AnyTuple, stride: AnyTuple) -> Layout:
-    """A Layout of a shape and a stride that are known to be normal and congruent."""
+    """A Layout from a shape and a stride that must be normal and congruent."""
     layout: Any = _OpenLayout()
     layout.shape = shape
     layout.stride = stride
@@ -125,7 +125,7 @@ def trusted(shape: AnyTuple, stride: AnyTuple) -> Layout:
 
 @operation
 def make_layout(shape: object, stride: object = None) -> Layout:
-    """The layout `shape:stride`; without a stride the contiguous one, leftmost mode fastest.
+    """The layout `shape:stride`. Without a stride it is contiguous, leftmost mode fastest.
 
     >>> make_layout((4, 8), (8, 1)), make_layout((4, (2, 3)))
     ((4,8):(8,1), (4,(2,3)):(1,(4,8)))
@@ -139,7 +139,7 @@ def make_layout(shape: object, stride: object = None) -> Layout:
 
 
 def checked_shape(shape: object) -> AnyTuple:
-    """A shape in normal form. Raises Inadmissible where a leaf is no extent."""
+    """A shape in normal form. Raises Inadmissible if a leaf is not an extent."""
     extents = normal(shape)
     _check_extents(extents)
     return extents
@@ -239,7 +239,7 @@ AnyLayout: TypeAlias = Layout | ComposedLayout
 
 @operation
 def make_composed_layout(inner: Swizzle | AnyLayout, offset: Any, outer: AnyLayout | None = None) -> ComposedLayout:
-    """The function c -> inner(offset + outer(c)). With two arguments, the inner and the outer one, the offset is 0.
+    """The function c -> inner(offset + outer(c)). With two arguments, inner and outer, the offset is 0.
 
     >>> make_composed_layout(Swizzle(3, 3, 3), make_layout((8, 64), (64, 1)))
     S<3,3,3> o 0 o (8,64):(64,1)
@@ -260,7 +260,7 @@ def make_composed_layout(inner: Swizzle | AnyLayout, offset: Any, outer: AnyLayo
 
 
 def _composed(inner: Swizzle | AnyLayout, offset: Leaf, outer: Swizzle | AnyLayout) -> ComposedLayout:
-    """The two functions one after the other; of several in a row the outer one of all is a layout or swizzle."""
+    """The composition of two functions, nested so that its outer function is always a layout or swizzle."""
     if type(outer) is ComposedLayout:
         return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
     if isinstance(outer, Layout) and any(isinstance(d, Basis) for d in leaves(outer.stride)):
@@ -272,7 +272,7 @@ def _composed(inner: Swizzle | AnyLayout, offset: Leaf, outer: Swizzle | AnyLayo
 
 
 def picked(value: Any, coord: AnyTuple, wanted: bool) -> Any:
-    """The modes that the coordinate leaves open (`wanted`) or fixes; a single one without parentheses."""
+    """The modes that the coordinate leaves open (`wanted`) or fixes; a single mode without parentheses."""
     if type(value) is Layout:
         return trusted(_parts(value.shape, coord, wanted), _parts(value.stride, coord, wanted))
     return present(_parts(normal(value), coord, wanted))
@@ -290,7 +290,7 @@ def _unwrapped(parts: list[AnyTuple]) -> AnyTuple:
 
 @operation
 def slice(value: Any, coord: object) -> Any:
-    """The part of a layout or int tuple that the wildcards of a coordinate leave open; one mode alone is unwrapped.
+    """The part of a layout or int tuple that the wildcards of a coordinate leave open; a single mode is unwrapped.
 
     Of a layout this forgets where the part begins (see slice_and_offset); a composed layout keeps it in its offset.
 
@@ -316,7 +316,7 @@ def part_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
 
 @operation
 def composed_parts(layout: ComposedLayout) -> tuple[Swizzle | Layout, Leaf, AnyLayout]:
-    """The function that is applied last, the offset before it, and all that comes before.
+    """The function applied last, the offset before it, and the functions before that.
 
     >>> composed_parts(make_composed_layout(Layout(32, 2), 5, ComposedLayout(Layout(32, 3), 7, Layout(8, 1))))
     (32:2, 5, 32:3 o 7 o 8:1)
@@ -343,7 +343,7 @@ def composed_get_inner(layout: ComposedLayout) -> Swizzle | Layout:
 
 @operation
 def composed_get_offset(layout: ComposedLayout) -> Leaf:
-    """What a composed layout adds to the index before it applies its inner function.
+    """The offset that a composed layout adds to the index before it applies its inner function.
 
     >>> composed_get_offset(ComposedLayout(Swizzle(3, 3, 3), 4, Layout(8, 1)))
     4
@@ -368,7 +368,7 @@ def _as_composed(value: object) -> ComposedLayout:
 
 
 def layout_operation(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a public operation on a layout that, of a composed layout, works on the outer one."""
+    """Mark a public operation on layouts. On a composed layout it works on the outer layout."""
 
     @wraps(function)
     def admitting(layout: Any, *operands: Any, **options: Any) -> Any:
@@ -383,7 +383,7 @@ def layout_operation(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_layout(value: object) -> Layout:
-    """A layout argument: a Layout, or an extent n, which stands for n:1."""
+    """A layout argument as a Layout; an extent n is n:1."""
     if type(value) is Layout:
         return value
     if isinstance(value, (ComposedLayout, Swizzle)):
@@ -395,7 +395,7 @@ def as_layout(value: object) -> Layout:
 
 
 def unwrapped(layout: Layout) -> Layout:
-    """Without the parentheses around a single mode: `((4,2)):((1,4))` is `(4,2):(1,4)`."""
+    """The layout without the parentheses around a single mode: `((4,2)):((1,4))` is `(4,2):(1,4)`."""
     shape, stride = layout.shape, layout.stride
     while type(shape) is tuple and len(shape) == 1:
         shape, stride = shape[0], stride[0]
@@ -403,19 +403,19 @@ def unwrapped(layout: Layout) -> Layout:
 
 
 def resting(layout: Layout) -> Layout:
-    """With stride 0 in the modes of size 1."""
+    """The layout with stride 0 in the modes of size 1."""
     return trusted(layout.shape, _moving(layout.shape, layout.stride))
 
 
 def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
-    """The strides, those of modes of size 1 set to 0."""
+    """The strides, set to 0 in modes of size 1."""
     if type(shape) is tuple:
         return tuple([_moving(s, d) for s, d in zip(shape, stride, strict=True)])
     return 0 if shape == 1 else stride
 
 
 def modes_of(layout: Layout) -> list[Layout]:
-    """The modes as layouts; of a leaf the layout itself."""
+    """The modes as layouts; for a leaf the layout itself."""
     if type(layout.shape) is not tuple:
         return [layout]
     return [trusted(s, d) for s, d in zip(layout.shape, layout.stride, strict=True)]

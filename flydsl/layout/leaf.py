@@ -50,7 +50,7 @@ class Dynamic:
         return Dynamic, (self.width, self.divisibility)
 
     def _combine(self, op: str, lhs: Leaf, rhs: Leaf, width: int, divisibility: int) -> Leaf:
-        """Give `lhs op rhs`, of which at least one is dynamic; the only place where dynamic arithmetic happens.
+        """Compute `lhs op rhs` where at least one is dynamic; the only place for dynamic arithmetic.
 
         op: "add", "sub", "mul", "div" (of non-negative numbers, rounding down), "ceil_div", "mod", "and", "xor", "shl"
         or "shr". An operand narrower than `width` is to be sign-extended first. Of operations whose order does not
@@ -182,7 +182,7 @@ class Basis:
 
 
 class BasisSum:
-    """A sum of scaled basis vectors, on the way to the coordinate that it amounts to."""
+    """A sum of scaled basis vectors, an intermediate value that becomes a coordinate."""
 
     __slots__ = ("terms",)
 
@@ -217,7 +217,7 @@ Leaf: TypeAlias = int | Dynamic
 
 
 def is_static(leaf: object) -> bool:
-    """Whether the leaf holds nothing that is known only at run time.
+    """True if the leaf has no part that is known only at run time.
 
     >>> is_static(Basis(2, (0,))), is_static(Dynamic())
     (True, False)
@@ -226,7 +226,7 @@ def is_static(leaf: object) -> bool:
 
 
 def divides(divisor: Leaf, leaf: Leaf) -> bool:
-    """Whether the leaf is known to be a multiple of the divisor.
+    """True if the leaf is known to be a multiple of the divisor.
 
     >>> divides(4, Dynamic(divisibility=8)), divides(4, Dynamic()), divides(3, 12)
     (True, False, True)
@@ -248,7 +248,7 @@ def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
 
 
 def _known(leaf: Leaf) -> int:
-    """The number known to divide the leaf; of an int its absolute value."""
+    """The number known to divide the leaf; for an int its absolute value."""
     return leaf.divisibility if isinstance(leaf, Dynamic) else abs(leaf)
 
 

@@ -44,7 +44,7 @@ def _tree(value: object) -> AnyTuple:
 
 @operation
 def rank(value: object) -> int:
-    """The number of modes of a layout, an int tuple or a tile; 1 of a leaf.
+    """The number of modes of a layout, an int tuple or a tile; 1 for a leaf.
 
     >>> rank((4, (2, 8))), rank(Layout(8, 1))
     (2, 1)
@@ -55,7 +55,7 @@ def rank(value: object) -> int:
 
 @operation
 def depth(value: object) -> int:
-    """The depth of nesting of a layout, an int tuple or a tile; 0 of a leaf.
+    """The depth of nesting of a layout, an int tuple or a tile; 0 for a leaf.
 
     >>> depth((4, (2, 8))), depth(8)
     (2, 0)
@@ -89,7 +89,7 @@ def size_of(layout: Layout) -> Leaf:
 
 @operation
 def cosize(layout: AnyLayout) -> Leaf:
-    """One more than the largest index that the layout gives (of a composed layout: that its outer layout gives).
+    """One more than the largest index of the layout (for a composed layout, of its outer layout).
 
     Run-time strides are taken to be non-negative.
 

@@ -1,4 +1,4 @@
-"""Picking and regrouping modes of layouts and int tuples."""
+"""Select and regroup modes of layouts and int tuples."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def take(value: Any, begin: int, end: int) -> Any:
 
 @layout_operation
 def group(value: Any, begin: int, end: int) -> Any:
-    """The modes begin to end-1 (end -1: to the last) made one mode, the others as they are.
+    """Combine the modes begin to end-1 (end -1: to the last) into one mode; the others are unchanged.
 
     >>> group((2, 3, 4), 0, 2), group((2, 3, 4), 2, 3)
     (((2,3),4), (2,3,(4)))

@@ -1,4 +1,4 @@
-"""Reading the notation of the DSL: `parse(str(x)) == x` for every value of the algebra.
+"""Parser for the notation of the DSL: `parse(str(x)) == x` for every value of the algebra.
 
 value    := composed | layout | tuple | tile | swizzle
 composed := (swizzle | layout) "o" leaf "o" (layout | "[" composed "]")
@@ -29,7 +29,7 @@ _EXCERPT = 40  # characters shown on either side of an error
 
 @operation
 def parse(text: str) -> Any:
-    """The value that a text in the notation denotes. Spaces do not count. Raises LayoutError with the wrong place.
+    """The value that a text in the notation denotes. Spaces are ignored. Raises LayoutError that shows the wrong place.
 
     >>> parse("(4,(2,?{i64 div=8})):(1,(4,8))"), parse("S<3,3,3> o 0 o (8,64):(64,1)")
     ((4,(2,?{i64 div=8})):(1,(4,8)), S<3,3,3> o 0 o (8,64):(64,1))
@@ -50,7 +50,7 @@ def _read(text: str) -> Any:
 
 
 class _Reader:
-    """A recursive-descent reader: one method for each rule of the grammar."""
+    """A recursive-descent parser with one method for each rule of the grammar."""
 
     def __init__(self, text: str) -> None:
         self.tokens: list[tuple[str, int]] = []

@@ -43,7 +43,7 @@ def logical_product(a: AnyLayout, b: object) -> Any:
 
 @layout_operation
 def zipped_product(a: AnyLayout, b: object) -> Any:
-    """The product as (blocks, repetitions); with a Tile each gathered from the modes, those beyond it at the end.
+    """The product as (blocks, repetitions). With a Tile each gathers its modes; modes beyond the tile come last.
 
     >>> zipped_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
     ((2,5),(3,4)):((5,1),(10,30))
@@ -112,26 +112,26 @@ def _block_and_repeats(a: Layout, tiler: Layout | Tile | None) -> Pair:
 
 
 def _product(a: Layout, tiler: Layout) -> Pair:
-    """The block, its modes of size 1 with stride 0, and the layout of its repetitions."""
+    """The block, with stride 0 in its modes of size 1, and the layout of its repetitions."""
     block = unwrapped(a)
     room = complement_of(block, size_of(block) * cosize_of(tiler))
     return resting(block), composed(room, tiler)[0]
 
 
 def padded_operands(a: Layout, b: Layout) -> Pair:
-    """Both at the higher rank of the two."""
+    """Both operands, padded to the higher rank of the two."""
     rank = max(len(a), len(b))
     return padded(a, rank), padded(b, rank)
 
 
 def padded(layout: Layout, rank: int) -> Layout:
-    """With modes 1:0 appended up to a rank."""
+    """The layout with modes 1:0 appended up to a rank."""
     missing = rank - len(layout)
     return of_modes(modes_of(layout) + [trusted(1, 0)] * missing) if missing > 0 else layout
 
 
 def _paired_product(block: Layout, tiler: Layout, raked: bool) -> Layout:
-    """The product of operands of one rank, mode by mode."""
+    """The product of operands of the same rank, mode by mode."""
     rank = len(block)
     part, repeats = _product(block, unwrapped(tiler))
     pairs = zip(modes_of(part), modes_of(repeats), strict=True) if rank > 1 else [(part, repeats)]

@@ -15,7 +15,7 @@ MOST_BITS = 2**16
 
 @operation
 def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> Any:
-    """The layout of the same memory, once seen in elements of old_bits, in elements of new_bits.
+    """The layout of the same memory, viewed in elements of old_bits, in elements of new_bits.
 
     Modes of stride 1 grow or shrink, the other strides are scaled; a run-time stride is taken not to be 1. Wider
     elements that the layout covers in part count whole. (CuTe: recast_layout.) Raises LayoutError where a stride falls

@@ -39,7 +39,7 @@ class Swizzle:
 
     @property
     def mask(self) -> int:
-        """The bits of the index that are read."""
+        """The mask of the index bits that are read."""
         return ((1 << self.bits) - 1) << (self.base + max(self.shift, 0))
 
     def __call__(self, index: Leaf) -> Leaf:

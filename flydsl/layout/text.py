@@ -1,4 +1,4 @@
-"""Printing in the notation of the DSL, and the form every error of the algebra takes."""
+"""Print values in the notation of the DSL, and format every error of the algebra."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def _text(value: object) -> str:
 
 
 class Inadmissible(LayoutError):
-    """Why an operation does not admit its operands. `@operation` turns it into the LayoutError that names them."""
+    """The reason why an operation refuses its operands. `@operation` turns it into the LayoutError that names them."""
 
     mode: tuple[int, ...] = ()
 
     def in_mode(self, mode: int) -> Inadmissible:
-        """Say in which mode of the enclosing operand it happened."""
+        """Add the mode of the enclosing operation in which the error occurred."""
         self.mode = (mode, *self.mode)
         return self
 
 
 def shown(operand: object) -> str:
-    """An operand as an error shows it: in the notation, of bounded length, whatever it is."""
+    """An operand as errors show it: in the notation, with bounded length."""
     try:
         text = repr(operand) if isinstance(operand, str) else to_text(operand)
     except (RecursionError, ValueError):  # nested too deep, or numbers of thousands of digits
@@ -64,7 +64,7 @@ def refusal(name: str, operands: tuple[object, ...], reason: Inadmissible | Recu
 
 
 def operation(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a public operation: what it does not admit is raised as a LayoutError with its name and operands."""
+    """Mark a public operation: operands that it refuses raise a LayoutError with its name and operands."""
 
     @wraps(function)
     def admitting(*operands: P.args, **options: P.kwargs) -> R:

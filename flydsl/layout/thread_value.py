@@ -1,4 +1,4 @@
-"""Thread-value layouts: which element of a tile each thread holds as which of its values."""
+"""Thread-value layouts, which map (thread, value) to an element of a tile."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Tile(Value):
-    """What to do with each mode of a layout: an extent n (for the layout n:1), a Layout, None (nothing) or a Tile.
+    """One tiler for each mode of a layout: an extent n (for the layout n:1), a Layout, None (nothing) or a Tile.
 
     >>> Tile((8, None, Layout(4, 2)))
     [8|*|4:2]
@@ -66,7 +66,7 @@ def as_tiler(value: object) -> Layout | Tile | None:
 def by_mode(
     a: Layout, tile: Tile, function: Callable[[Layout, Layout | Tile | None], T]
 ) -> tuple[list[T], list[Layout]]:
-    """Apply a function to each mode of the tile and that mode of A; give the results and A's modes beyond the tile."""
+    """Apply a function to each mode of the tile and that mode of A. Return the results and A's further modes."""
     modes = modes_of(a)
     if len(tile) > len(modes):
         raise Inadmissible(f"the tile {tile} has {len(tile)} modes, {a} has {len(modes)}")

@@ -1,4 +1,4 @@
-"""The operations of FlyDSL's own dialect that programs build by name."""
+"""Operations of FlyDSL's own dialect that programs build by name."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _pointer(source: Any) -> Pointer:
 
 @Builder
 def copy_atom_call_ssa(results: Sequence[Any], atom: CopyAtom, *operands: Any) -> Any:
-    """One execution of a copy instruction on a value.
+    """Execute a copy instruction once on a value.
 
     With a result type `(atom, tensor)` loads and gives the value; without, `(atom, value, tensor)` stores it. The
     value's elements may have another type and width than the tensor's; its bits are the instruction's.
@@ -88,7 +88,7 @@ def copy_atom_call_ssa(results: Sequence[Any], atom: CopyAtom, *operands: Any) -
 
 @Builder
 def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: Any) -> Any:
-    """One execution of a matrix instruction on what a thread holds of A, B and C: D = A B^T + C."""
+    """Execute a matrix instruction once on a thread's values of A, B and C: D = A B^T + C."""
     if not isinstance(atom, MmaAtom):
         raise ArgumentError(f"mma_atom_call_ssa takes an MMA atom first, not {atom!r}", at=user_location())
     fragments = [_fragment(atom, name, value) for name, value in zip("abc", (a, b, c), strict=True)]

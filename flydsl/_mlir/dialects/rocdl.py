@@ -1,4 +1,4 @@
-"""Operations of AMD GPUs: `fx.rocdl`'s functions where it has one of the name, else the mirror of MLIR's module.
+"""Operations of AMD GPUs: the function of `fx.rocdl` if it has the name, else the mirror of MLIR's module.
 
 They take what the builders of FlyDSL's MLIR take: immediates as Python numbers, attributes or constants, and the
 operands of matrix instructions in a list or one by one.

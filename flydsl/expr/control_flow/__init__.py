@@ -1,4 +1,4 @@
-"""Control flow on runtime values: what rewritten source calls, one module per statement."""
+"""Control flow on runtime values: the functions that rewritten source calls, one module per statement."""
 
 from __future__ import annotations
 

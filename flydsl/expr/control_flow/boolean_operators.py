@@ -1,4 +1,4 @@
-"""`and`, `or`, `not` and chained comparisons: an operand is evaluated once, and only if those before it ask for it.
+"""`and`, `or`, `not` and chained comparisons. Each operand is evaluated at most once, and only when needed.
 
 Python decides by itself about values that are known when compiling. A runtime `a and b` is `b if a else a`; where a
 and b are of different types it is their truth, a Boolean.
@@ -48,7 +48,7 @@ def _rest(thunks: Sequence[Thunk], stops_at: bool, objects: Reachable) -> Any:
 
 
 def _runtime(value: Any, decided: Boolean, others: Thunk, stops_at: bool, objects: Reachable) -> Any:
-    """The value where its truth is `stops_at`, else the others'."""
+    """The value if its truth is `stops_at`, else the value of the others."""
     at = user_location()
 
     def alike() -> Any:
@@ -61,7 +61,7 @@ def _runtime(value: Any, decided: Boolean, others: Thunk, stops_at: bool, object
 
 
 def _is_of_type(other: Any, value: Any) -> bool:
-    """Whether the result of an operator can be either value."""
+    """True if the result of an operator can be either value."""
     if not is_leaf(other):
         return False
     return isinstance(value, Numeric) and as_numeric(other).dtype is value.dtype
@@ -74,7 +74,7 @@ def negation(value: Any) -> Any:
 
 
 def comparison(first: Any, *rest: tuple[Callable[[Any, Any], Any], Thunk]) -> Any:
-    """`first < a < b`: `first < a and a < b`, with a evaluated once."""
+    """`first < a < b`, that is `first < a and a < b` with a evaluated once."""
 
     def link(left: Any, position: int) -> Any:
         compare, thunk = rest[position]

@@ -1,4 +1,4 @@
-"""What a loop carries from iteration to iteration: the leaves of the values that its body changes."""
+"""Values that a loop carries from iteration to iteration: the leaves of the values that its body changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from flydsl.expr.undefined import Undefined
 
 
 class Slot:
-    """One value that a loop may change: a name's, or with `in_place` what a container holds."""
+    """One value that a loop may change: that of a name or, with `in_place`, the contents of a container."""
 
     def __init__(self, label: str, before: Any, in_place: bool = False) -> None:
         self.label = label
@@ -28,16 +28,16 @@ class Slot:
 
     @property
     def is_undefined(self) -> bool:
-        """Whether it has no value before the loop; it has none after it either."""
+        """True if the name has no value before the loop; it has none after it either."""
         return isinstance(self.before, Undefined)
 
     def value(self, leaves: Sequence[Any]) -> Any:
-        """The value with other leaves; a container that changes in place is changed."""
+        """The value with other leaves. A container that changes in place is updated."""
         made = self.tree.rebuild(leaves)
         return write_into(self.before, made) if self.in_place else made
 
     def mismatch(self, found: Mismatch, at: SourceLocation | None) -> TraceError:
-        """The error for a value that is another type after an iteration."""
+        """The error for a value whose type is different after an iteration."""
         return TraceError(
             f"{self.label!r} is {found.a} before the loop and {found.b} after an iteration",
             at=at,
@@ -48,7 +48,7 @@ class Slot:
 
 @dataclass
 class Entered:
-    """A region's view of the slots. arguments: for each slot the stand-ins for its leaves."""
+    """A region's view of the slots. arguments: the stand-ins for the leaves of each slot."""
 
     region: TracedRegion
     slots: list[Slot]
@@ -56,7 +56,7 @@ class Entered:
 
     @staticmethod
     def make(region: TracedRegion, slots: list[Slot]) -> Entered:
-        """Stand-ins for all slots."""
+        """Create stand-ins for all slots."""
         return Entered(region, slots, [[region.argument(leaf) for leaf in slot.initial] for slot in slots])
 
     def values(self) -> list[Any]:
@@ -64,7 +64,7 @@ class Entered:
         return [slot.value(leaves) for slot, leaves in zip(self.slots, self.arguments, strict=True)]
 
     def given_back(self, values: Sequence[Any], at: SourceLocation | None) -> list[list[Any] | None]:
-        """For each slot the leaves of its value at the end of the region; None for one that has no value any more.
+        """The leaves of each slot's value at the end of the region, or None for a slot that has no value any more.
 
         Raises TraceError for a value that has changed its type or shape.
         """
@@ -82,7 +82,7 @@ class Entered:
             return None
 
     def _is_read(self, i: int) -> bool:
-        """Whether an iteration may read the value that a slot had before.
+        """True if an iteration may read the value that a slot had before.
 
         A view of memory may be a new one each time, and the name of a Python number that of something else.
         """
@@ -93,7 +93,7 @@ class Entered:
         return not replaceable or any(self.region.is_used(argument) for argument in arguments)
 
     def settle(self, kept: set[tuple[int, int]]) -> None:
-        """Put the value before the loop where a stand-in is that no iteration changes. kept: (slot, leaf) of others."""
+        """Replace stand-ins that no iteration changes by the value before the loop. kept: (slot, leaf) of others."""
         for i, (slot, arguments) in enumerate(zip(self.slots, self.arguments, strict=True)):
             for j, (leaf, argument) in enumerate(zip(slot.initial, arguments, strict=True)):
                 if (i, j) not in kept and self.region.is_used(argument):
@@ -101,7 +101,7 @@ class Entered:
 
 
 def changes(entered: Entered, after: Sequence[list[Any] | None]) -> set[tuple[int, int]]:
-    """The leaves, as (slot, leaf), that a region gives back other than it took them in."""
+    """The leaves, as (slot, leaf), that differ at the end of a region from its start."""
     return {
         (i, j)
         for i, leaves in enumerate(after)
@@ -111,7 +111,7 @@ def changes(entered: Entered, after: Sequence[list[Any] | None]) -> set[tuple[in
 
 
 def _stays(entered: Entered, i: int, j: int, leaf: Any) -> bool:
-    """Whether a leaf is the constant after an iteration that it is before, and no iteration reads it."""
+    """True if a leaf is the same constant before and after an iteration, and no iteration reads it."""
     before = entered.slots[i].initial[j]
     constant = isinstance(before, Numeric) and before.is_static and is_same_leaf(before, leaf)
     return constant and not entered.region.is_used(entered.arguments[i][j])

@@ -1,4 +1,4 @@
-"""What decides a branch: a Python truth value, or a Boolean of the program."""
+"""Conditions of branches: a Python truth value, or a Boolean of the program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flydsl.expr.numeric import Boolean, Numeric, as_numeric
 
 
 def as_condition(value: Any) -> bool | Boolean:
-    """The truth of a value, as Python's `if` sees it: a bool where it is known when compiling, else a runtime Boolean.
+    """The truth of a value, as in Python's `if`: a bool if known when compiling, else a runtime Boolean.
 
     Raises TraceError for a vector, which has one truth per element; as it does anywhere in Python.
     """

@@ -23,7 +23,7 @@ from flydsl.expr.tree import leaf_like, leaf_value
 
 Thunk = Callable[[], Any]
 
-# As many operations on a side cost less than a branch.
+# A side with at most this many operations costs less than a branch.
 _FEW = 8
 
 
@@ -39,7 +39,7 @@ def conditional_expression(condition: Any, then: Thunk, otherwise: Thunk) -> Any
 
 
 def traced(thunk: Thunk, objects: Reachable, at: SourceLocation | None) -> tuple[TracedRegion, Any]:
-    """A region with what a function does, and its value."""
+    """Trace a function into a region; return the region and the function's value."""
     region = TracedRegion(at)
     with regions_closed():
         region.open()
@@ -57,7 +57,7 @@ def traced(thunk: Thunk, objects: Reachable, at: SourceLocation | None) -> tuple
 def chosen(
     condition: Boolean, then: tuple[TracedRegion, Any], otherwise: tuple[TracedRegion, Any], at: SourceLocation | None
 ) -> Any:
-    """The value of one of two traced regions. Raises TraceError where they are not of one type."""
+    """The value of one of two traced regions. Raises TraceError if their types differ."""
     join = Join()
     try:
         rebuild = join.of(then[1], otherwise[1])
@@ -82,10 +82,10 @@ def _select(condition: Boolean, then: Any, otherwise: Any, at: SourceLocation | 
 
 
 def _is_cheap(region: TracedRegion) -> bool:
-    """Whether a region can run on any condition, and is not worth a branch."""
+    """True if a region can run on any condition, and is not worth a branch."""
     return len(region.operations) <= _FEW and all(map(_is_plain_arithmetic, region.operations))
 
 
 def _is_plain_arithmetic(op: ir.Operation) -> bool:
-    """Integer division is not: by zero it has no result."""
+    """True for arithmetic that always has a result. Integer division does not: division by zero is undefined."""
     return op.name.startswith("arith.") and not any(word in op.name for word in ("div", "rem"))

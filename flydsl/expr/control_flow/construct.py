@@ -1,4 +1,4 @@
-"""What branches and loops have in common: the names that they assign, and where they stand."""
+"""Common parts of branches and loops: the names that they assign, and their source location."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Construct:
         self._region.close()
 
     def _values(self) -> list[Any]:
-        """What the names hold now."""
+        """The current values of the names."""
         return [value_of(name, thunk) for name, thunk in zip(self._names, self._thunks, strict=True)]
 
 
 def value_of(name: str, thunk: Callable[[], Any]) -> Any:
-    """What a name holds, or Undefined."""
+    """The value of a name, or Undefined."""
     try:
         return thunk()
     except NameError:
@@ -54,7 +54,7 @@ def value_of(name: str, thunk: Callable[[], Any]) -> Any:
 
 
 def changed_containers(names: Sequence[str], containers: Sequence[str], thunks: Thunks) -> list[tuple[str, Any]]:
-    """Those of the names whose elements or attributes a loop assigns that hold a Python container, once each."""
+    """The names whose elements or attributes a loop assigns and whose value is a container, one per container."""
     found: dict[int, tuple[str, Any]] = {}
     for name, thunk in zip(containers, thunks, strict=True):
         value = value_of(name, thunk)
@@ -64,7 +64,7 @@ def changed_containers(names: Sequence[str], containers: Sequence[str], thunks: 
 
 
 def escape(what: str, *constructs: Construct) -> None:
-    """Raise TraceError for a `return`, `break` or `raise` out of constructs of which one is a runtime one."""
+    """Raise TraceError for a `return`, `break` or `raise` out of constructs if one of them is a runtime construct."""
     for construct in constructs:
         if construct.runtime:
             raise TraceError(

@@ -1,4 +1,4 @@
-"""Lists, dicts, objects and variables that the code in a branch or loop may change from wherever it is.
+"""Lists, dicts, objects and variables that code in a branch or loop may change, directly or through other references.
 
 A body is traced once, whatever number of times the device runs it, so a change that it makes to a Python object is not
 what the program does, unless the change becomes a value of the branch or loop. For the names that it assigns the source
@@ -26,7 +26,7 @@ _LARGEST = 4096
 
 
 class Reachable:
-    """The mutable objects that the variables of a function lead to, with their contents.
+    """The mutable objects reachable from the variables of a function, with their contents.
 
     own, outer: the function's own variables, and those of the functions around it.
     paths: for each object how a user would write it, `accs` or `state.accs`.
@@ -44,7 +44,7 @@ class Reachable:
 
     @staticmethod
     def from_here() -> Reachable:
-        """What the user's function that is running can reach."""
+        """The objects reachable from the running function of the user."""
         frame = user_frame()
         if frame is None:
             return Reachable({}, {})
@@ -72,16 +72,16 @@ class Reachable:
             self._visit(item, place, depth - 1)
 
     def contents(self) -> dict[int, Any]:
-        """A copy of what each object holds now."""
+        """A copy of the current contents of each object."""
         return {key: copied(value) for key, value in self.objects.items()}
 
     def restore(self, keys: list[int]) -> None:
-        """Give objects back the contents that they had."""
+        """Restore the contents of objects."""
         for key in keys:
             write(self.objects[key], self.before[key])
 
     def changed(self, *others: dict[int, Any]) -> list[int]:
-        """The objects whose contents differ between what they were and one of `others`."""
+        """The keys of the objects whose contents before differ from those in one of `others`."""
         return [key for key in self.before if any(self._differs(key, other[key]) for other in others)]
 
     def _differs(self, key: int, new: Any) -> bool:
@@ -95,16 +95,16 @@ class Reachable:
         return bool(different) if key in self._own else any(map(holds_value, (x for pair in different for x in pair)))
 
     def claim(self, value: Any) -> None:
-        """Take an object, and what it holds, for the function's own."""
+        """Mark an object, and the objects that it holds, as the function's own."""
         self._own.update(Reachable({"": value}, {}).objects)
 
     def forget(self, value: Any) -> None:
-        """Take an object, and what it holds, out of the comparison."""
+        """Exclude an object, and the objects that it holds, from the comparison."""
         for key in Reachable({"": value}, {}).objects:
             self._drop(key)
 
     def forget_variables(self, thunks: Sequence[Callable[[], Any]]) -> None:
-        """Take the variables that functions read out of the comparison, though not what they hold."""
+        """Exclude the variables that functions read from the comparison, but not the objects that they hold."""
         for thunk in thunks:
             for cell in getattr(thunk, "__closure__", None) or ():
                 self._drop(id(cell))
@@ -115,19 +115,19 @@ class Reachable:
 
 
 def _parts(contents: Any) -> dict[Any, Any]:
-    """A copy of contents by place."""
+    """A copy of contents, keyed by place."""
     if isinstance(contents, set):
         return {id(item): item for item in contents}
     return dict(enumerate(contents)) if isinstance(contents, list) else contents
 
 
 def holds_value(value: Any) -> bool:
-    """Whether a value is, or contains, one of the program."""
+    """True if a value is, or contains, a value of the program."""
     return not all(map(is_python_number, flatten(value).leaves))
 
 
 def write(target: Any, content: Any) -> None:
-    """Replace what an object holds, in place."""
+    """Replace the contents of an object in place."""
     if isinstance(target, list):
         target[:] = content
     elif isinstance(target, CellType):
@@ -164,14 +164,14 @@ def _items(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def copied(value: Any) -> Any:
-    """A shallow copy of what an object holds."""
+    """A shallow copy of an object's contents."""
     if isinstance(value, CellType):
         return content(value)
     return value.copy() if isinstance(value, list | dict | set) else dict(vars(value))
 
 
 def content(cell: CellType) -> list[Any]:
-    """What the cell of a closure's variable holds: nothing where that is not assigned yet."""
+    """The contents of a closure variable's cell, in a list; an empty list if it is not assigned yet."""
     try:
         return [cell.cell_contents]
     except ValueError:

@@ -1,4 +1,4 @@
-"""`for i in range(...)`: an `scf.for` that carries what its body changes.
+"""`for i in range(...)`: an `scf.for` that carries the values that its body changes.
 
 A rewritten loop reads:
 
@@ -34,7 +34,7 @@ from flydsl.expr.tree import leaf_like, leaf_type, leaf_value
 
 
 class ForLoop(Loop):
-    """A loop over `iterable(*arguments, **options)`: a runtime one where `iterable` is Python's range.
+    """A loop over `iterable(*arguments, **options)`: a runtime loop if `iterable` is Python's range.
 
     stop: the one of the names whose truth ends the loop.
     With `init=[...]` an item is the index and the values that the last iteration has yielded.
@@ -65,7 +65,7 @@ class ForLoop(Loop):
         self._slots += [] if self._init is None else [Slot("init", self._init)]
 
     def __iter__(self) -> Iterator[Any]:
-        """The items; of a runtime loop one that stands for all."""
+        """Iterate over the items; a runtime loop gives one item that stands for all."""
         if not self.runtime:
             yield from self._items
             return
@@ -80,7 +80,7 @@ class ForLoop(Loop):
         return tuple(self._inside[: len(self._names)])
 
     def carry(self, values: Any) -> None:
-        """Take what an iteration yields, in a loop with `init=[...]`."""
+        """Record the values that an iteration yields, in a loop with `init=[...]`."""
         if self._init is None:
             raise TraceError(
                 "`yield` in a runtime loop without init",
@@ -90,7 +90,7 @@ class ForLoop(Loop):
         self._yielded = list(values) if isinstance(values, list | tuple) else [values]
 
     def end(self) -> bool:
-        """Whether this was the last iteration; of a runtime loop it is the only one that is traced."""
+        """End an iteration. True if it was the last; a runtime loop is traced for one iteration only."""
         if self.runtime:
             after = self._after_iteration()
             self._close()
@@ -140,7 +140,7 @@ class ForLoop(Loop):
         return following
 
     def _scf_while(self, initial: list[Any], inside: list[Any], stop: int) -> list[ir.Value]:
-        """The loop with a `break`: it goes on while the item is below the bound and the flag is not set."""
+        """Build the loop with a `break`: it continues while the item is below the bound and the flag is not set."""
         lower, upper, _ = self._bounds
         condition = TracedRegion(self._at)
         item, *carried = [condition.argument(leaf) for leaf in (lower, *initial)]
@@ -156,7 +156,7 @@ class ForLoop(Loop):
         return list(loop.results)[1:]
 
     def final_state(self) -> Any:
-        """What the last iteration has yielded: a list, or the value itself where it is one."""
+        """The values that the last iteration yielded: a list, or the value itself if there is one."""
         state = self._after[-1]
         return state[0] if len(state) == 1 else state
 

@@ -1,4 +1,4 @@
-"""Objects of the host that a runtime branch or loop would change: refused, since only tracing would change them."""
+"""Refuse changes to host objects in a runtime branch or loop, since only tracing would change them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HINT = (
 
 
 def require_not_hosts(value: Any, path: str, what: str, *constructs: Any) -> Any:
-    """An object of the host that is about to be changed; raise TraceError where a runtime branch or loop would do so.
+    """Return an object that is about to be changed. Raise TraceError for a host's in a runtime branch or loop.
 
     path: the object as the source has it. what: an attribute's name, or "element" for what stands in a container.
     """
@@ -37,7 +37,7 @@ def require_not_hosts(value: Any, path: str, what: str, *constructs: Any) -> Any
 
 
 def _changes_host(value: Any, what: str) -> bool:
-    """Whether such a change is one of the object itself, and not what a method or property of the user's does."""
+    """True if the change is to the object itself, and not made by a method or property of the user's class."""
     package = type(value).__module__.partition(".")[0]
     if what == "element":
         return isinstance(value, _CONTAINERS) or package in _LIBRARIES
@@ -45,7 +45,7 @@ def _changes_host(value: Any, what: str) -> bool:
 
 
 class HostObjects:
-    """What the global names lead to of which the source of a branch or loop sets attributes or elements.
+    """Objects reachable from global names whose attributes or elements a branch or loop sets.
 
     names, thunks: these names, and how to read each one's value; those of local variables count for nothing here.
     """
@@ -68,7 +68,7 @@ class HostObjects:
             self._objects[key] = (reachable.paths[key], found, reachable.before[key])
 
     def require_unchanged(self, word: str, at: SourceLocation | None) -> None:
-        """Undo what tracing has changed, and raise TraceError."""
+        """Raise TraceError if tracing has changed an object, and undo the change."""
         for path, value, before in self._objects.values():
             if not _is_same(before, dict(vars(value)) if isinstance(value, ModuleType) else copied(value)):
                 write(value, before)
@@ -80,7 +80,7 @@ class HostObjects:
 
 
 def refuse_globals(names: Sequence[str], thunks: Sequence[Callable[[], Any]], word: str, at: Any) -> None:
-    """Raise TraceError where a runtime branch or loop assigns a global variable."""
+    """Raise TraceError if a runtime branch or loop assigns a global variable."""
     for name, thunk in zip(names, thunks, strict=True):
         if is_global(name, thunk):
             raise TraceError(
@@ -91,7 +91,7 @@ def refuse_globals(names: Sequence[str], thunks: Sequence[Callable[[], Any]], wo
 
 
 def is_global(name: str, thunk: Callable[[], Any]) -> bool:
-    """Whether the name that a function reads is a global one."""
+    """True if the name that a function reads is global."""
     return name not in thunk.__code__.co_freevars
 
 

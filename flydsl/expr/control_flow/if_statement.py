@@ -58,13 +58,13 @@ class IfStatement(Construct):
             self._before = self._values()
 
     def then(self) -> bool:
-        """Whether the first branch runs now."""
+        """Begin the first branch. True if it runs now."""
         if self.runtime:
             self._then = self._open()
         return bool(self.runtime or self._condition)
 
     def otherwise(self) -> bool:
-        """Whether the second branch runs now."""
+        """End the first branch and begin the second. True if the second runs now."""
         if not self.runtime:
             return not self._condition
         self._close()
@@ -113,7 +113,7 @@ class IfStatement(Construct):
             return lambda results: undefined
 
     def _joined_objects(self, join: Join) -> dict[int, Rebuild]:
-        """The contents of each object that a branch has changed."""
+        """The joined contents of each object that a branch has changed."""
         then, otherwise = self._objects_after_then, self._objects.contents()
         joined = {}
         for key in self._objects.changed(then, otherwise):
@@ -127,7 +127,7 @@ class IfStatement(Construct):
 def scf_if(
     condition: Boolean, then: TracedRegion, otherwise: TracedRegion, join: Join, at: SourceLocation | None
 ) -> list[Any]:
-    """The results of two traced branches, one for each difference in `join`."""
+    """Build the `scf.if` of two traced branches; return its results, one for each difference in `join`."""
     kinds = [leaf_type(leaf) for leaf, _ in join.pairs]
     then.terminate("scf.yield", [leaf for leaf, _ in join.pairs])
     otherwise.terminate("scf.yield", [leaf for _, leaf in join.pairs])

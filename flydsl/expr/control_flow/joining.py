@@ -1,4 +1,4 @@
-"""Two values of one name where two ways through the program meet: whether they are of one type, and where they differ.
+"""Join the two values of a name after a branch or loop: check that their types match, and find where they differ.
 
 A Python number takes the other value's type, as it does next to an operator; everything else keeps its own.
 """
@@ -15,7 +15,7 @@ from flydsl.expr.tree import Container, Tree, describe, flatten, is_leaf, is_sam
 
 
 class Mismatch(Exception):
-    """Two values that cannot be one.
+    """Raised for two values that cannot be joined.
 
     a, b: their types in words. matters: whether a number, a vector or a container is among them; what Python alone
     knows, and views of memory, may differ where nobody looks at them afterwards.
@@ -38,13 +38,13 @@ def _matters(value: Any) -> bool:
 
 
 class Join:
-    """The differences between values that are joined, each a pair of leaves of one type."""
+    """The differences between joined values, each a pair of leaves of one type."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Any, Any]] = []
 
     def of(self, a: Any, b: Any) -> Callable[[Sequence[Any]], Any]:
-        """Join two values: a function from the results, one leaf for each of `pairs`, to the joined value.
+        """Join two values. Returns a function from the results, one leaf for each of `pairs`, to the joined value.
 
         Raises Mismatch.
         """
@@ -70,7 +70,7 @@ class Join:
 
 
 def matched(before: Tree, value: Any, after: Any) -> list[Any]:
-    """The leaves of `after`, each of the type of the one in `before`, the tree of `value`. Raises Mismatch."""
+    """The leaves of `after`, converted to the types of those in `before`, the tree of `value`. Raises Mismatch."""
     tree = flatten(after)
     if tree.structure != before.structure:
         raise Mismatch(value, after)
@@ -81,7 +81,7 @@ def matched(before: Tree, value: Any, after: Any) -> list[Any]:
 
 
 def _of_one_type(x: Any, y: Any) -> tuple[Any, Any] | None:
-    """Two leaves in one type, or None where there is none."""
+    """Two leaves converted to one type, or None if they have none in common."""
     if is_python_number(x) and is_python_number(y):
         a, b = as_numeric(x), as_numeric(y)
         if a.dtype is not b.dtype and Boolean not in (a.dtype, b.dtype):
@@ -96,7 +96,7 @@ def _of_one_type(x: Any, y: Any) -> tuple[Any, Any] | None:
 
 
 def _as(old: Any, new: Any) -> Any:
-    """A leaf in the type of another, or None where it has a different one."""
+    """A leaf converted to the type of another, or None if its type is different."""
     if is_python_number(new):
         return _number_as(old, new)
     new = typed(new)
@@ -106,7 +106,7 @@ def _as(old: Any, new: Any) -> Any:
 
 
 def _number_as(old: Any, number: Any) -> Any:
-    """A Python number in the type of a scalar, or None where it would not be the same number."""
+    """A Python number as a scalar's type, or None if the number would change."""
     if not isinstance(old, Numeric) or isinstance(number, bool) is not (old.dtype is Boolean):
         return None
     if as_numeric(number).is_float and not old.is_float:

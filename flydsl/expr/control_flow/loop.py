@@ -1,4 +1,4 @@
-"""What `for` and `while` have in common: the values that iterations hand on."""
+"""Common parts of `for` and `while`: values carried from one iteration to the next."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Loop(Construct):
         self._after: list[Any] = []
 
     def _begin(self) -> None:
-        """Note what the names and containers hold before a runtime loop."""
+        """Record the values of names and containers before a runtime loop."""
         refuse_globals(self._names, self._thunks, self.word, self._at)
         self._host = HostObjects(self._containers, self._container_thunks)
         self._objects = Reachable.from_here()
@@ -46,11 +46,11 @@ class Loop(Construct):
             self._objects.forget(value)
 
     def _current(self) -> list[Any]:
-        """What the slots hold now."""
+        """The current values of the slots."""
         return [*self._values(), *(value for _, value in self._in_place)]
 
     def _require_unchanged(self) -> None:
-        """Raise TraceError where the body has changed a Python object that no iteration hands on."""
+        """Raise TraceError if the body has changed a Python object that iterations do not carry."""
         self._host.require_unchanged(self.word, self._at)
         for key in self._objects.changed(self._objects.contents()):
             path = self._objects.paths[key]
@@ -62,7 +62,7 @@ class Loop(Construct):
             )
 
     def _finish(self, given_back: Sequence[list[Any] | None], values: Sequence[Any], results: dict[Any, Any]) -> None:
-        """Note the slots' values after the loop. results: the leaves that it gives, by (slot, leaf)."""
+        """Record the slots' values after the loop. results: the leaves that the loop returns, by (slot, leaf)."""
         leaves = [slot.tree.leaves for slot in self._slots]
         self._after = after_loop(self._slots, given_back, values, lambda i, j: results.get((i, j), leaves[i][j]))
 

@@ -1,4 +1,4 @@
-"""Tracing into a region before the operation that it belongs to exists.
+"""Tracing into a region before its operation exists.
 
 What a branch or loop gives back is known when its body has been traced, so the body is traced into the region of a
 scratch operation and moved. What it takes in stands there as placeholders, which become block arguments or, where the
@@ -23,7 +23,7 @@ _STAND_IN = "builtin.unrealized_conversion_cast"
 
 
 class TracedRegion:
-    """One region with one block. Operations go to it between `open` and `close`."""
+    """A region with one block. Operations between `open` and `close` are inserted in it."""
 
     def __init__(self, at: SourceLocation | None) -> None:
         self.at = at
@@ -33,36 +33,36 @@ class TracedRegion:
         self._insertion = ir.InsertionPoint(self._block)
 
     def open(self) -> None:
-        """Let operations go to the end of this region."""
+        """Insert following operations at the end of this region."""
         self._insertion.__enter__()
         _open.append(self)
 
     def close(self) -> None:
-        """Let operations go where they went before."""
+        """Restore the previous insertion point."""
         _require_innermost(self)
         _open.pop()._insertion.__exit__(None, None, None)
 
     @property
     def operations(self) -> list[ir.Operation]:
-        """What has been traced."""
+        """The traced operations."""
         return [view.operation for view in self._block.operations]
 
     def argument(self, leaf: Any) -> Any:
-        """A stand-in for a value that comes in, of the type of a typed leaf."""
+        """Create a stand-in for an incoming value, of the type of a typed leaf."""
         with ir.InsertionPoint.at_block_begin(self._block):
             made = ir.Operation.create(_STAND_IN, results=[leaf_type(leaf)], loc=self._location)
         return leaf_like(leaf, made.result)
 
     def is_used(self, argument: Any) -> bool:
-        """Whether an operation takes a stand-in."""
+        """True if an operation uses a stand-in."""
         return any(True for _ in argument.value.uses)
 
     def replace(self, argument: Any, value: ir.Value) -> None:
-        """Put a value where a stand-in is."""
+        """Replace a stand-in by a value."""
         argument.value.replace_all_uses_with(value)
 
     def anything_like(self, value: Any) -> Any:
-        """A value of the structure and types of another, which nobody will look at."""
+        """A placeholder value with the structure and types of another; its contents are never read."""
         tree = flatten(value)
         with ir.InsertionPoint(self._block):
             return tree.rebuild([self._poison(typed(leaf)) for leaf in tree.leaves])
@@ -77,13 +77,13 @@ class TracedRegion:
             ir.Operation.create(operation, operands=values, loc=self._location)
 
     def inline(self) -> None:
-        """Put what has been traced where the region stands."""
+        """Move the traced operations to the place of the region."""
         for op in self.operations:
             op.move_before(self._scratch)
         self._scratch.erase()
 
     def move_into(self, region: ir.Region, arguments: Sequence[Any] = ()) -> None:
-        """Become the region of an operation. arguments: the stand-ins that become its arguments; others have no use."""
+        """Move the block into an operation. arguments: stand-ins that become its arguments; others must be unused."""
         for argument in arguments:
             argument.value.replace_all_uses_with(self._block.add_argument(leaf_type(argument), self._location))
         self._block.append_to(region)
@@ -92,7 +92,7 @@ class TracedRegion:
 
 @contextmanager
 def regions_closed() -> Iterator[None]:
-    """Close, at the end of the `with` block, the regions that an error has left open in it."""
+    """Close regions that an error has left open, at the end of the `with` block."""
     outer = _open[-1] if _open else None
     try:
         yield
@@ -103,7 +103,7 @@ def regions_closed() -> Iterator[None]:
 
 
 def _require_innermost(region: TracedRegion | None) -> None:
-    """Raise TraceError where a region inside of this one has not come to its end."""
+    """Raise TraceError if a region inside this one is still open."""
     innermost = _open[-1] if _open else None
     if innermost is not None and innermost is not region:
         raise TraceError(
@@ -114,7 +114,7 @@ def _require_innermost(region: TracedRegion | None) -> None:
 
 
 def remove_stand_ins(root: ir.Operation) -> None:
-    """Remove what has stood for values in regions, when all is traced: until then a Python object may still hold one.
+    """Remove stand-ins at the end of tracing. Until then a Python object may still refer to one.
 
     Raises TraceError where such an object has brought one out of its loop.
     """

@@ -1,4 +1,4 @@
-"""Names without a value: what is left of a name that only one branch, or only a loop's body, assigns."""
+"""Names without a value: those that only one branch, or only a loop's body, assigns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from flydsl.expr.undefined import Undefined
 
 
 class _Unset:
-    """What a function will return while that is not decided; with any value it makes that value."""
+    """Placeholder for a function's result until it is decided. Joined with a value it becomes that value."""
 
     def __repr__(self) -> str:
         return "nothing yet"
@@ -19,12 +19,12 @@ UNSET = _Unset()
 
 
 def unassigned(name: str) -> Undefined:
-    """A name that nothing has assigned yet."""
+    """The Undefined of a name that has not been assigned yet."""
     return Undefined(f"{name!r} has no value here: it is not assigned before", f"assign {name} first")
 
 
 def assigned_in_loop(name: str, before: Any, after: Any) -> Undefined:
-    """A name that a runtime loop, which may run zero times, assigns without carrying it.
+    """The Undefined of a name that a runtime loop, which may run zero times, assigns without carrying it.
 
     before, after: its values before the loop and after an iteration.
     """
@@ -40,7 +40,7 @@ def assigned_in_loop(name: str, before: Any, after: Any) -> Undefined:
 
 
 def assigned_in_one_branch(name: str) -> Undefined:
-    """A name that one branch of a runtime `if` assigns and the other leaves without a value."""
+    """The Undefined of a name that only one branch of a runtime `if` assigns."""
     return Undefined(
         f"{name!r} is assigned in one branch of a runtime `if` only, so it has no value after it",
         f"assign {name} before the `if`, or in both branches",

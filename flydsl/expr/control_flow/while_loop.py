@@ -1,4 +1,4 @@
-"""`while`: an `scf.while` that carries what its condition and body change.
+"""`while`: an `scf.while` that carries the values that its condition and body change.
 
 A rewritten loop reads:
 
@@ -38,7 +38,7 @@ from flydsl.expr.undefined import Undefined
 
 
 class WhileLoop(Loop):
-    """A loop on a condition; a runtime one where the condition names a value of the program.
+    """A loop on a condition; a runtime loop if the condition names a value of the program.
 
     read: how to read each name in the condition.
     """
@@ -52,12 +52,12 @@ class WhileLoop(Loop):
             self._begin()
 
     def before(self) -> tuple[Any, ...]:
-        """The names' values where the condition is evaluated."""
+        """The names' values for evaluating the condition."""
         self._condition = Entered.make(self._open(), self._slots)
         return tuple(self._condition.values()[: len(self._names)])
 
     def test(self, condition: Any) -> bool:
-        """Whether the body runs. Of a runtime loop it is traced once."""
+        """True if the body runs. In a runtime loop it is traced once."""
         decided = as_condition(condition)
         if not self.runtime:
             if isinstance(decided, Boolean):
@@ -82,7 +82,7 @@ class WhileLoop(Loop):
         return True
 
     def after(self) -> tuple[Any, ...]:
-        """The names' values at the start of the body: what the condition has left."""
+        """The names' values at the start of the body, after the condition."""
         values = self._body.values()
         for i, (tree, arguments) in enumerate(zip(self._local, self._local_arguments, strict=True)):
             if arguments:
@@ -90,7 +90,7 @@ class WhileLoop(Loop):
         return tuple(values[: len(self._names)])
 
     def end(self) -> bool:
-        """Make the loop when its body has been traced; whether it is a runtime one."""
+        """End the body. Build the loop if it is a runtime one, and return True."""
         if self.runtime:
             after = self._current()
             self._close()
@@ -122,7 +122,7 @@ class WhileLoop(Loop):
         self._finish_local(iter(results[len(order) :]))
 
     def _leaf(self, leaves: Sequence[list[Any] | None], i: int, j: int) -> Any:
-        """A leaf that changes in one of the regions, at the end of either."""
+        """A leaf that changes in one of the regions, at the end of the region given by `leaves`."""
         found = leaves[i]
         if found is None:
             slot = self._slots[i]
@@ -134,14 +134,14 @@ class WhileLoop(Loop):
         return found[j]
 
     def _finish_local(self, results: Iterator[Any]) -> None:
-        """Values of names that the condition is the first to assign; it has been evaluated at least once."""
+        """Set the values of names that the condition assigns first; it is evaluated at least once."""
         for i, tree in enumerate(self._local):
             if tree.leaves:
                 self._after[i] = tree.rebuild([next(results) for _ in tree.leaves])
 
 
 def _is_of_program(value: Any) -> bool:
-    """Whether what a condition names is, or leads to, a value of the program."""
+    """True if a value that a condition names is, or leads to, a value of the program."""
     if isinstance(value, ModuleType):
         return value.__name__.partition(".")[0] == "flydsl"
     if isinstance(value, FunctionType):

@@ -1,4 +1,4 @@
-"""Operations of AMD GPUs, one module per family; all are names of this package.
+"""Operations of AMD GPUs, one module per family. All their names are in this package.
 
 Results of ROCDL operations have their type as first argument, `rocdl.exp2(T.f32, x)`; where the operands decide it,
 it may be left out. An instruction that the target lacks, or an operand of the wrong type, is an error at the line of
@@ -50,7 +50,7 @@ def _to_ir(value: Any) -> ir.Value:
 
 
 def __getattr__(name: str) -> Any:
-    """An operation class that MLIR has of the name, which takes values of the DSL."""
+    """The MLIR operation class of the name; it takes values of the DSL."""
     if name.endswith("Op") and hasattr(_operations, name):
         return Builder(getattr(_operations, name))
     return _unknown(name)

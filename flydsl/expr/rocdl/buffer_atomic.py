@@ -12,7 +12,7 @@ __all__ = ["BufferAtomic", "BufferAtomicAdd", "BufferAtomicMax", "BufferAtomicMi
 
 
 def BufferAtomic(atomic_op: AtomicOp, val_type: Any) -> CopyOp:
-    """An atomic update of an element of a buffer tensor; beyond its end nothing happens.
+    """An atomic update of an element of a buffer tensor. Beyond its end it does nothing.
 
     val_type: integers of 32 and 64 bits; Float32 for Add, Float64 for Add, Max and Min.
     """
@@ -35,5 +35,5 @@ def BufferAtomicMin(val_type: Any) -> CopyOp:
 
 
 def BufferAtomicPkAdd(val_type: Any) -> CopyOp:
-    """memory + operand of two 16-bit floats that lie side by side. BFloat16: CDNA 4 only."""
+    """memory + operand, for two adjacent 16-bit floats. BFloat16: CDNA 4 only."""
     return atomic_of(atoms.BufferAtomic, AtomicOp.Add, val_type, values=2)

@@ -1,4 +1,4 @@
-"""Buffer tensors, and the copies that go through them."""
+"""Buffer tensors and their copies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MAX_BYTES = 0xFFFFFFFF
 
 
 def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_bytes: Any = None) -> Tensor:
-    """A tensor in global memory as one that buffer instructions read and write.
+    """Convert a tensor in global memory to one that buffer instructions read and write.
 
     max_size: leave the size open. False: the tensor's own size, so that hardware reads 0 beyond its end and drops
     writes there. Offsets have 32 bits, so a tensor of more than 4 GiB cannot be reached to its end.
@@ -63,12 +63,12 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_byt
 
 
 def _size_bytes(tensor: Tensor) -> Int64:
-    """From the first to the last element."""
+    """Number of bytes from the first to the last element."""
     return _bounded(Int64(cosize(tensor.layout)) * (tensor.type.element_bits // 8))
 
 
 def _bounded(size: Int64) -> Int64:
-    """A size that the resource's field holds: it would take a larger one modulo 4 GiB."""
+    """A size clamped to the resource's field, which would take a larger one modulo 4 GiB."""
     if size.is_static:
         return Int64(min(int(size), _MAX_BYTES))
     return (size > _MAX_BYTES).select(Int64(_MAX_BYTES), size)

@@ -65,7 +65,7 @@ def _floats(name: str, *values: Any) -> list[ir.Value]:
 
 
 def _packed(name: str, value: Any) -> ir.Value:
-    """Four bytes: an i32, or a vector of as many bits."""
+    """Four bytes as an i32, or as a vector with the same number of bits."""
     return operand(name, value, Int32) if isinstance(value, int) else as_type(name, value, Int32.ir_type)
 
 
@@ -129,13 +129,13 @@ cvt_sr_fp8_f32, cvt_sr_bf8_f32 = _pack_stochastic("fp8"), _pack_stochastic("bf8"
 
 
 def cvt_pk_bf16_f32(src_a: Any, src_b: Any) -> Any:
-    """Two f32 rounded to bf16, the first in the lower half of an Int32."""
+    """Round two f32 to bf16. The first is in the lower half of an Int32."""
     pair = [Float32.of(value) for value in _floats("cvt_pk_bf16_f32", src_a, src_b)]
     return Vector.from_elements(pair).to(BFloat16).bitcast(Int32)[0]
 
 
 def cvt_off_f32_i4(src: Any, byte_sel: Any = None) -> Any:
-    """n / 16 of the signed number n in the lowest 4 bits of an i32, or of its byte `byte_sel`, as f32."""
+    """n / 16 as f32, for the signed number n in the lowest 4 bits of an i32, or of its byte `byte_sel`."""
     byte = 0 if byte_sel is None else immediate("byte_sel of cvt_off_f32_i4", byte_sel, 0, 3)
     word = Int32.of(operand("cvt_off_f32_i4", src, Int32)) >> (8 * byte)
     return Float32.of(call_intrinsic("llvm.amdgcn.cvt.off.f32.i4", [word.ir_value()], Float32.ir_type))
@@ -143,7 +143,7 @@ def cvt_off_f32_i4(src: Any, byte_sel: Any = None) -> Any:
 
 @result_type_first
 def cvt_pkrtz(res: Any, src_a: Any, src_b: Any) -> Any:
-    """Two f32 as a vector of f16, rounded towards zero."""
+    """Convert two f32 to a vector of f16, rounded towards zero."""
     kind = ir.VectorType.get([2], ir.F16Type.get())
     if res is not None and ir_type("cvt_pkrtz", res) != kind:
         raise ArgumentError(f"cvt_pkrtz: the result is {kind}, not {ir_type('cvt_pkrtz', res)}", at=user_location())

@@ -30,7 +30,7 @@ __all__ = ["cos", "exp", "exp2", "fmed3", "log", "rcp", "rsq", "sin", "sqrt", "t
 
 
 def _argument(name: str, res: Any, value: Any, types: tuple[str, ...]) -> ir.Value:
-    """The operand, of one of the types that the instruction has; the result's type is the same."""
+    """The operand, of a type that the instruction supports. The result has the same type."""
     given = value_of(name, float(value) if type(value) is int else value)
     if str(given.type) not in types or (res is not None and ir_type(name, res) != given.type):
         result = "" if res is None else f" to {ir_type(name, res)}"
@@ -72,13 +72,13 @@ def rsq(res: Any, arg: Any) -> Any:
 
 @result_type_first
 def exp(res: Any, arg: Any) -> Any:
-    """e to the power of arg, as 2 to the power of arg * log2(e): two instructions. arg and result: f32."""
+    """e to the power of arg, computed as 2 to the power of arg * log2(e): two instructions. arg and result: f32."""
     value = Float32.of(_argument("exp", res, arg, ("f32",)))
     return exp2(value * Float32(math.log2(math.e)))
 
 
 @result_type_first
 def fmed3(res: Any, src0: Any, src1: Any, src2: Any) -> Any:
-    """The middle one of three numbers (v_med3): a clamp in one instruction. f32 or f16."""
+    """The median of three numbers (v_med3): a clamp in one instruction. f32 or f16."""
     first = _argument("fmed3", res, src0, ("f16", "f32"))
     return call("fmed3", [first, *(operand("fmed3", value, first.type) for value in (src1, src2))], first.type)

@@ -1,4 +1,4 @@
-"""Where a thread is, as 32-bit registers: workgroup and work-item ids, and the wave."""
+"""Positions of threads as 32-bit registers: workgroup and work-item ids, and the wave."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ workgroup_id_z = _id(block_idx, "z", "workgroup's number in the grid")
 
 @result_type_first
 def wavefrontsize(res: Any = None) -> Any:
-    """Lanes of a wave, Int32; known when machine code is made."""
+    """Lanes of a wave, Int32; known when machine code is generated."""
     return call("wavefrontsize", [], Int32.ir_type)
 
 

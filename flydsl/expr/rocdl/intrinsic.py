@@ -1,4 +1,4 @@
-"""What the wrappers of ROCDL operations have in common: results, operands, immediates and the target.
+"""Common parts of the wrappers of ROCDL operations: results, operands, immediates and the target.
 
 The result type is a wrapper's first parameter, `rocdl.readfirstlane(T.i32, x)`. Where the operands decide it, or there
 is a usual one, it may be left out: `rocdl.readfirstlane(x)`.
@@ -29,7 +29,7 @@ _R = TypeVar("_R")
 
 
 def result_type_first(function: Callable[_P, _R]) -> Callable[..., _R]:
-    """Let calls leave out the first parameter, `res`: it is then None."""
+    """Make the first parameter, `res`, optional: it is None if a call leaves it out."""
 
     parameters = inspect.signature(function)
 
@@ -48,7 +48,7 @@ def result_type_first(function: Callable[_P, _R]) -> Callable[..., _R]:
 
 
 def is_type(value: Any) -> bool:
-    """Whether a value names a type: an MLIR type or a scalar type of the DSL."""
+    """True if a value names a type: an MLIR type or a scalar type of the DSL."""
     return isinstance(value, ir.Type) or (isinstance(value, type) and issubclass(value, Numeric))
 
 
@@ -62,7 +62,7 @@ def ir_type(what: str, kind: Any) -> ir.Type:
 
 
 def require_target(what: str, archs: Sequence[str]) -> None:
-    """Raise ArchError where the kernel is compiled for a target that lacks an instruction."""
+    """Raise ArchError if the kernel is compiled for a target that lacks an instruction."""
     require_trace(what)
     target = target_name()
     if target is not None and target not in archs:
@@ -96,7 +96,7 @@ def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
 
 
 def immediate(what: str, value: Any, low: int, high: int) -> int:
-    """An integer that becomes part of the instruction: known when compiling, and from `low` to `high`."""
+    """An integer encoded in the instruction. It must be known when compiling, and be from `low` to `high`."""
     number = _known_integer(value)
     if number is None and is_python_number(value):
         raise ArgumentError(f"{what}: {value!r} is not an integer", at=user_location())
@@ -158,7 +158,7 @@ def bitcast(value: ir.Value, kind: ir.Type) -> ir.Value:
 
 
 def as_type(what: str, value: Any, kind: ir.Type) -> ir.Value:
-    """A value as one of type `kind`, whose bits it may hold in another form: 8 fp8 numbers as an i64."""
+    """A value as one of type `kind`; it may hold the same bits in another form, such as 8 fp8 numbers in an i64."""
     given = value_of(what, value)
     if given.type == kind:
         return given
@@ -173,7 +173,7 @@ def _has_bits(kind: ir.Type) -> bool:
 
 
 def intrinsic_result(value: ir.Value) -> Any:
-    """A result as a value of the DSL; a pointer or a structure stays an `ir.Value`."""
+    """A result as a value of the DSL; a pointer or a structure remains an `ir.Value`."""
     return as_numeric(value) if _has_bits(value.type) or value.type == Index.ir_type else value
 
 
@@ -183,13 +183,13 @@ def call(
     result: ir.Type | None = None,
     attributes: Mapping[str, ir.Attribute] | None = None,
 ) -> Any:
-    """Emit `rocdl.name`; its result as a value of the DSL, or None where it has none."""
+    """Emit `rocdl.name`. Returns its result as a value of the DSL, or None if it has none."""
     op = emit(f"rocdl.{name}", operands, [] if result is None else [result], attributes)
     return None if result is None else intrinsic_result(op.result)
 
 
 def call_intrinsic(name: str, operands: Sequence[ir.Value], result: ir.Type) -> ir.Value:
-    """Call an LLVM intrinsic that has no operation in ROCDL."""
+    """Call an LLVM intrinsic that ROCDL has no operation for."""
     attributes = {
         "intrin": ir.StringAttr.get(name),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
@@ -231,7 +231,7 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
 
 
 def _require_whole(what: str, tensor: Tensor) -> None:
-    """A part of a buffer tensor has the resource of the whole: its offset goes into each instruction."""
+    """Refuse a part of a buffer tensor. It has the resource of the whole, and an offset for each instruction."""
     view = _made_by(tensor.value, "make_view")
     if view is None or _made_by(view.operands[0], "make_ptr") is None:
         raise ArgumentError(
@@ -242,7 +242,7 @@ def _require_whole(what: str, tensor: Tensor) -> None:
 
 
 def _made_by(value: ir.Value, operation: str) -> ir.Operation | None:
-    """The fly operation whose result a value is, if it is of that name."""
+    """The fly operation that made a value, or None unless it is the named one."""
     if isinstance(value.owner, ir.Block):
         return None
     spec = OPS_BY_MLIR_NAME.get(value.owner.name)

@@ -1,4 +1,4 @@
-"""Lanes of a wave: who am I, and values that move from lane to lane."""
+"""Lanes of a wave: lane ids, and values that move from lane to lane."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ __all__ = [
 
 
 def _same_type(what: str, res: Any, value: ir.Value) -> ir.Type:
-    """The type of the result, which is the operand's."""
+    """The type of the result, which must be the operand's."""
     if res is not None and ir_type(what, res) != value.type:
         raise ArgumentError(f"{what} of {value.type} is {value.type}, not {ir_type(what, res)}", at=user_location())
     return value.type
 
 
 def _moved(what: str, value: Any, *, widths: tuple[int, ...] = (16, 32, 64)) -> ir.Value:
-    """A value that an instruction moves whole."""
+    """A value that an instruction moves as a whole."""
     given = value_of(what, value)
     if bits_of(given.type) not in widths or isinstance(given.type, ir.VectorType):
         shown = ", ".join(map(str, widths))
@@ -64,14 +64,14 @@ ReadfirstlaneOp = readfirstlane
 
 @result_type_first
 def readlane(res: Any, src0: Any, src1: Any) -> Any:
-    """The value of `src0` in lane `src1`, in every lane. The lane is the same number in the whole wave."""
+    """The value of `src0` in lane `src1`, in every lane. The lane must be the same number in the whole wave."""
     value = _moved("readlane", src0)
     return call("readlane", [value, operand("the lane of readlane", src1, Int32)], _same_type("readlane", res, value))
 
 
 @result_type_first
 def ballot(res: Any, pred: Any) -> Any:
-    """One bit per lane: where the Boolean `pred` holds. res: T.i64 (the default), or T.i32 for waves of 32 lanes."""
+    """A mask with one bit per lane, set if the Boolean `pred` holds. res: T.i64 (default), or T.i32 in wave32."""
     kind = element_type("i64") if res is None else ir_type("ballot", res)
     if str(kind) not in ("i32", "i64"):
         raise ArgumentError(f"ballot has 32 or 64 bits, not {kind}", at=user_location())
@@ -80,13 +80,13 @@ def ballot(res: Any, pred: Any) -> Any:
 
 @result_type_first
 def mbcnt_lo(res: Any, in0: Any, in1: Any) -> Any:
-    """The ones of mask `in0` for the lanes 0 to 31 that are below this one, plus `in1`."""
+    """Number of ones in mask `in0` for the lanes 0 to 31 below this one, plus `in1`."""
     return _count("mbcnt_lo", "mbcnt.lo", res, in0, in1)
 
 
 @result_type_first
 def mbcnt_hi(res: Any, in0: Any, in1: Any) -> Any:
-    """The ones of mask `in0` for the lanes 32 to 63 that are below this one, plus `in1`."""
+    """Number of ones in mask `in0` for the lanes 32 to 63 below this one, plus `in1`."""
     return _count("mbcnt_hi", "mbcnt.hi", res, in0, in1)
 
 
@@ -102,13 +102,13 @@ def lane_id() -> Any:
 
 @result_type_first
 def ds_bpermute(res: Any, index: Any, src: Any) -> Any:
-    """`src` of the lane whose number times 4 is `index`; 0 where that lane is not active. src: 32 bits."""
+    """`src` of the lane whose number times 4 is `index`, or 0 if that lane is not active. src: 32 bits."""
     return _permute("ds_bpermute", res, index, src)
 
 
 @result_type_first
 def ds_permute(res: Any, index: Any, src: Any) -> Any:
-    """Send `src` to the lane whose number times 4 is `index`; 0 where no lane sends. src: 32 bits."""
+    """Send `src` to the lane whose number times 4 is `index`; a lane that receives nothing gets 0. src: 32 bits."""
     return _permute("ds_permute", res, index, src)
 
 
@@ -125,7 +125,7 @@ def _typed(value: ir.Value, kind: ir.Type) -> Any:
 
 @result_type_first
 def ds_swizzle(res: Any, src: Any, offset: Any) -> Any:
-    """Move 32 bits among the lanes of a group of 32 by a fixed pattern; LDS memory is not touched.
+    """Move 32 bits among the lanes of a group of 32 by a fixed pattern. No LDS memory is used.
 
     offset: the pattern. Bit 15 set: bits 0 to 7 name the source of each lane of four. Else the source lane is
     ((lane & and) | or) ^ xor, with and, or, xor the bits 0 to 4, 5 to 9 and 10 to 14 (ISA, DS_SWIZZLE_B32).
@@ -138,7 +138,7 @@ def ds_swizzle(res: Any, src: Any, offset: Any) -> Any:
 
 @result_type_first
 def perm_b32(res: Any, src0: Any, src1: Any, selector: Any) -> Any:
-    """Choose four bytes (v_perm_b32): each byte of `selector` names one, 0 to 3 of src1 and 4 to 7 of src0.
+    """Select four bytes (v_perm_b32). Each byte of `selector` names one: 0 to 3 of src1, 4 to 7 of src0.
 
     12 is the byte 0, 13 and above 0xFF; 8 to 11 are a sign (ISA, V_PERM_B32). Nothing moves between lanes.
     """

@@ -1,4 +1,4 @@
-"""LDS accesses of one instruction: wide and transposing reads, and loads from global memory straight into LDS."""
+"""Single-instruction LDS accesses: wide and transposing reads, and loads from global memory straight into LDS."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _B128_ALIGNMENT_BYTES = 16
 
 
 def ds_read_b128(lds_ptr: Any, offset: Any = 0) -> Any:
-    """16 bytes as a vector of 4 i32.
+    """Read 16 bytes as a vector of 4 i32.
 
     lds_ptr: a tensor or pointer in LDS, or a `SmemPtr`. offset: bytes. Their sum is a multiple of 16.
     """
@@ -104,7 +104,7 @@ ds_read_tr4_b64 = _transposing(4, 64)
 
 
 def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, aux: Any = 0) -> None:
-    """Load straight into LDS: each lane's `size` bytes at `global_ptr`, side by side from `lds_ptr` on.
+    """Load straight into LDS: each lane's `size` bytes at `global_ptr`, contiguous from `lds_ptr` on.
 
     global_ptr: per lane. lds_ptr: the same in all lanes. size: 1, 2 or 4 bytes, on CDNA 4 also 12 or 16.
     offset: bytes added to both, aux: cache policy; constants. A barrier alone does not wait for it: `s_waitcnt` does.

@@ -47,7 +47,7 @@ def _listed(what: str, operands: Any, least: int, most: int) -> list[Any]:
 
 
 def _operands(listed: tuple[Any, ...]) -> Any:
-    """The operands, which may be one list of them."""
+    """The operands, which may be given as one list."""
     return listed[0] if len(listed) == 1 else listed
 
 
@@ -126,7 +126,7 @@ def _described(function: Callable[..., Any], name: str, text: str) -> Callable[.
 
 
 def _spread(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The form with a trailing underscore in its name: the operands one by one, not in a list."""
+    """The form with a trailing underscore in its name, which takes the operands one by one."""
 
     def instruction(res: Any, *operands: Any) -> Any:
         return function(res, operands)

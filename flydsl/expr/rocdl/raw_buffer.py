@@ -1,4 +1,4 @@
-"""Loads, stores and atomics through a buffer resource, as the hardware has them: offsets are in bytes.
+"""Loads, stores and atomics through a buffer resource, as in the hardware: offsets are in bytes.
 
 rsrc: a resource (`make_buffer_rsrc`, `buffer_ops.create_buffer_resource`). offset: bytes, per lane. soffset: bytes,
 the same in all lanes. aux: cache policy, part of the instruction (bit 0 sc0, bit 1 nt, bit 4 sc1 on CDNA 3).
@@ -85,7 +85,7 @@ def _place(name: str, rsrc: Any, offset: Any, soffset: Any, aux: Any) -> list[ir
 
 
 def transfer_type(name: str, kind: ir.Type) -> ir.Type:
-    """What an instruction moves for a value of type `kind`: 32-bit words, or a part of one."""
+    """The type that an instruction moves for a value of type `kind`: 32-bit words, or a part of one."""
     bits = bits_of(kind)
     if bits not in _WIDTHS:
         widths = ", ".join(map(str, _WIDTHS))
@@ -95,7 +95,7 @@ def transfer_type(name: str, kind: ir.Type) -> ir.Type:
 
 @result_type_first
 def raw_ptr_buffer_load(res: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux: Any = 0) -> Any:
-    """Load a scalar or vector of type `res`, 8 to 128 bits; an i32 where `res` is left out."""
+    """Load a scalar or vector of type `res`, 8 to 128 bits; an i32 if `res` is left out."""
     name = "raw_ptr_buffer_load"
     kind = Int32.ir_type if res is None else ir_type(name, res)
     moved = transfer_type(name, kind)
@@ -168,7 +168,7 @@ raw_ptr_buffer_atomic_umin = _atomic("umin", "Keep the smaller unsigned integer"
 def raw_ptr_buffer_atomic_cmpswap(
     res: Any, src: Any, cmp: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux: Any = 0
 ) -> Any:
-    """Where memory holds `cmp`, put `src` there, atomically; what memory held. i32 or i64."""
+    """Store `src` atomically if memory holds `cmp`, and return the previous value. i32 or i64."""
     name = "raw_ptr_buffer_atomic_cmpswap"
     value = value_of(name, src)
     if str(value.type) not in ("i32", "i64") or (res is not None and ir_type(name, res) != value.type):

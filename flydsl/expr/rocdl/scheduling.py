@@ -1,4 +1,4 @@
-"""What the compiler's scheduler and the wave's own issue order are told: barriers, priorities and waits.
+"""Control of the compiler's scheduler and the wave's issue order: barriers, priorities and waits.
 
 `sched_group_barrier` asks for an order of kinds of instructions: a sequence of calls is a pipeline, "2 LDS reads, then
 4 matrix instructions, ...", that the scheduler fills with the instructions of the block. Source: LLVM, AMDGPUUsage,
@@ -23,12 +23,12 @@ _COUNT_MAX = 0x7FFF_FFFF
 
 
 def sched_barrier(mask: int = 0) -> None:
-    """Keep the scheduler from moving instructions across this point, apart from the kinds in `mask`. 0: all stay."""
+    """Keep the scheduler from moving instructions across this point, except the kinds in `mask`. 0: all stay."""
     call("sched.barrier", [], attributes={"mask": i32_attribute(immediate("sched_barrier", mask, 0, _MASK_ALL))})
 
 
 def sched_group_barrier(mask: int, size: int, group_id: int = 0) -> None:
-    """The next `size` instructions of the kinds in `mask` come next.
+    """Put the next `size` instructions of the kinds in `mask` next in the schedule.
 
     mask: 0x1 all ALU, 0x2 VALU, 0x4 SALU, 0x8 MFMA, 0x10 all VMEM, 0x20 VMEM read, 0x40 VMEM write, 0x80 all DS,
     0x100 DS read, 0x200 DS write, 0x400 transcendental. group_id: groups of different ids are independent.
@@ -42,22 +42,22 @@ def sched_group_barrier(mask: int, size: int, group_id: int = 0) -> None:
 
 
 def sched_mfma(cnt: int) -> None:
-    """The next `cnt` matrix instructions come next in the schedule."""
+    """Put the next `cnt` matrix instructions next in the schedule."""
     sched_group_barrier(MASK_MFMA, cnt)
 
 
 def sched_vmem(cnt: int) -> None:
-    """The next `cnt` reads of global memory come next in the schedule."""
+    """Put the next `cnt` reads of global memory next in the schedule."""
     sched_group_barrier(MASK_VMEM_READ, cnt)
 
 
 def sched_dsrd(cnt: int) -> None:
-    """The next `cnt` reads of LDS come next in the schedule."""
+    """Put the next `cnt` reads of LDS next in the schedule."""
     sched_group_barrier(MASK_DS_READ, cnt)
 
 
 def sched_dswr(cnt: int) -> None:
-    """The next `cnt` writes to LDS come next in the schedule."""
+    """Put the next `cnt` writes to LDS next in the schedule."""
     sched_group_barrier(MASK_DS_WRITE, cnt)
 
 
@@ -67,17 +67,17 @@ def iglp_opt(variant: int) -> None:
 
 
 def barrier() -> None:
-    """The workgroup barrier, with a fence for LDS and global memory around it: the same as `gpu.barrier`."""
+    """The workgroup barrier, with a fence for LDS and global memory around it; the same as `gpu.barrier`."""
     call("barrier", [])
 
 
 def s_barrier() -> None:
-    """The bare workgroup barrier instruction: no memory operation is waited for. Safe code uses `gpu.barrier`."""
+    """The bare workgroup barrier instruction. It does not wait for memory operations; safe code uses `gpu.barrier`."""
     call("s.barrier", [])
 
 
 def s_setprio(priority: int) -> None:
-    """The wave's priority among those of its SIMD, 0 to 3: the last two bits of 16."""
+    """Set the wave's priority on its SIMD, 0 to 3: the lowest two of 16 bits."""
     call("s.setprio", [], attributes={"priority": i16_attribute(immediate("s_setprio", priority, 0, 0x7FFF))})
 
 
@@ -92,7 +92,7 @@ def s_sleep(count: int) -> None:
 
 
 def s_waitcnt(bitfield: int) -> None:
-    """Wait until counters are low enough. bitfield: as the instruction encodes it.
+    """Wait until counters are low enough. bitfield: in the encoding of the instruction.
 
     On CDNA: vmcnt bits 0 to 3 and 14 to 15, expcnt 4 to 6, lgkmcnt 8 to 11; all ones means no wait.
     """

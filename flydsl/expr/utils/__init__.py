@@ -1,1 +1,1 @@
-"""Import paths of FlyDSL for what lies elsewhere here: `flydsl.expr.utils.arith`."""
+"""FlyDSL's import paths for modules that are elsewhere in this package: `flydsl.expr.utils.arith`."""

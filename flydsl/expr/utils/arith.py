@@ -1,4 +1,4 @@
-"""`fx.arith` under FlyDSL's other name for it."""
+"""Alias of `fx.arith` under FlyDSL's other name."""
 
 from flydsl.expr.arith import *  # noqa: F403
 from flydsl.expr.arith import _to_raw as _to_raw
