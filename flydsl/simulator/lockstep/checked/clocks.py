@@ -23,7 +23,7 @@ _WAVE_SHIFT = _TIME_SHIFT + _TIME_BITS
 _TABLE_BYTES = 1 << 26
 
 LIMITS = {"waves": (1 << _WAVE_BITS) - 1, "instructions": 1 << _PC_BITS}
-"""The largest wave number and the number of instructions that a stamp can hold."""
+"""The most waves and instructions that a stamp has room for."""
 
 NEVER = 0
 """The stamp of what has not happened."""
