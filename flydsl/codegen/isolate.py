@@ -25,6 +25,7 @@ from flydsl.errors import CompileError
 T = TypeVar("T")
 
 _STDERR = 2
+_own_fork = threading.local()
 # Behind a whole result. Exit status of a child that could not write it: sysexits.h's EX_IOERR.
 _COMPLETE = b"\n"
 _NO_ROOM = 74
@@ -114,10 +115,18 @@ def _fork() -> int:
     with warnings.catch_warnings():
         # Python 3.12 warns that other threads' locks are copied; the child takes none but `lock`.
         warnings.simplefilter("ignore", DeprecationWarning)
+        _own_fork.under_way = True
         try:
             return os.fork()
         except OSError as error:
             raise CompileError(f"the system refuses the compiling process: {error}") from error
+        finally:
+            _own_fork.under_way = False
+
+
+def is_own_fork() -> bool:
+    """True while this thread forks a compiling process, which holds the locks that it needs."""
+    return getattr(_own_fork, "under_way", False)
 
 
 def _run_child(work: Callable[[], Any], result: IO[bytes], stderr: IO[bytes]) -> NoReturn:

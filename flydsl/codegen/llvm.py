@@ -91,6 +91,11 @@ def _is_in_library(name: str) -> bool:
         return library.find(name.encode() + b"\0") >= 0
 
 
+def loaded_lock() -> Any:
+    """llvmlite's lock, or None as long as nothing has been compiled."""
+    return _lock() if _binding.cache_info().currsize else None
+
+
 def disassemble(bitcode: bytes) -> str:
     """Bitcode as LLVM IR text."""
     return str(_parse_bitcode(bitcode))

@@ -13,9 +13,12 @@ from flydsl.compiler.kernel_function import KernelFunction, KernelLauncher, kern
 from flydsl.compiler.pipeline import Pipeline, Stage
 from flydsl.compiler.pointer_argument import from_c_void_p
 from flydsl.compiler.trace import CompilationContext
+from flydsl.compiler.user_fork import install as _wait_before_forks
 from flydsl.expr.names import unknown_name
 
 __getattr__ = unknown_name(__name__, globals())
+
+_wait_before_forks()
 
 CompiledFunction = CompiledArtifact
 
