@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import stat
 import tempfile
 import threading
 from pathlib import Path
 
 _MAX_FILE_BYTES = 1 << 26
+_BLOCK_BYTES = 4096
+# How often the folder is pruned while as much as it may hold is written. Looking at ten thousands of files takes a
+# tenth of a second: too much for each write.
+_LOOKS = 64
+_chance = random.Random()  # of its own: the user's numbers stay what they are
 
 
 class CacheFolder:
     """A cache folder. It holds nothing if there is no folder that only this user can write to.
 
-    max_bytes: what all files may take. Beyond it the ones that were not used for the longest time go.
+    max_bytes: what all files may take, about. Beyond it the ones that were not used for the longest time go; a write
+    looks at that with a probability in proportion to its size, so that no process has to count for the others.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -58,7 +65,8 @@ class CacheFolder:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             return False
-        self._prune(self._folder)
+        if _chance.random() * self._max_bytes < _LOOKS * (len(content) + _BLOCK_BYTES):
+            self._prune(self._folder)
         return True
 
     def link(self, name: str, target: str) -> None:

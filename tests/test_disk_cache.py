@@ -35,6 +35,21 @@ def test_files_that_others_could_have_written_are_not_read(tmp_path: Path) -> No
     assert folder.read("a") is None
 
 
+def test_many_small_files_stay_near_the_bound(tmp_path: Path) -> None:
+    folder = CacheFolder(tmp_path / "c", 1 << 20)
+    for number in range(400):
+        folder.write(str(number), bytes(1 << 12))
+    assert sum(path.stat().st_size for path in (tmp_path / "c").iterdir()) <= 1.25 * (1 << 20)
+
+
+def test_small_writes_rarely_look_at_the_whole_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, looks = CacheFolder(tmp_path / "c", 1 << 24), []
+    monkeypatch.setattr("os.scandir", lambda path, scan=os.scandir: looks.append(path) or scan(path))
+    for number in range(400):
+        folder.write(str(number), bytes(1 << 12))
+    assert len(looks) < 100
+
+
 def test_a_link_is_not_followed_out_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
     folder = CacheFolder(tmp_path / "c", 1000)
