@@ -8,16 +8,14 @@ moves where, clobbers) is decided as for every other module.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from flydsl.arch import Arch
-from flydsl.codegen.assemble import no_assembler
-from flydsl.codegen.scratch import temporary_folder
+from flydsl.codegen.assemble import assembling
 from flydsl.errors import CompileError, SourceLocation
-from flydsl.ziglang import find_zig
+from flydsl.hsaco import assembler
 
 # In a line of its own, as LLVM prints it.
 _CALL = re.compile(r'\s*(?:%\S+ = )?(?:\w+ )?call\b[^@";]*\basm\b.*[^}\s]$')
@@ -151,20 +149,14 @@ def _assembled(blocks: list[_Block], arch: Arch) -> list[list[str]]:
 
 
 def _printed(text: str, source: list[str], of_line: list[_Block], arch: Arch) -> str:
-    zig = find_zig()
-    if zig is None:
-        raise no_assembler("inline assembly needs an assembler, which LLVM is built without here")
-    with temporary_folder() as directory:
-        path, output = directory / "inline.s", directory / "canonical.s"
-        path.write_text(text)
-        command = [zig, "clang", "-cc1as", "-triple", "amdgcn-amd-amdhsa", "-target-cpu", arch.name]
-        command += ["-filetype", "asm", str(path), "-o", str(output)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        if done.returncode == 0 and output.exists():
-            return output.read_text()
-    error = _ASSEMBLER_ERROR.search(done.stderr)
+    try:
+        with assembling("inline assembly needs an assembler, which LLVM is built without here"):
+            return assembler.canonical_text(text, arch.name)
+    except assembler.AssemblerError as refused:
+        words = str(refused)
+    error = _ASSEMBLER_ERROR.search(words)
     if error is None or not 0 < int(error[1]) <= len(source):
-        raise CompileError(f"inline assembly cannot be assembled for {arch.name}: {done.stderr.strip()}")
+        raise CompileError(f"inline assembly cannot be assembled for {arch.name}: {words}")
     written = source[int(error[1]) - 1].strip()
     raise CompileError(
         f"inline assembly cannot be assembled for {arch.name}: {error[2]}: {written!r}",

@@ -8,7 +8,7 @@ An HSACO is an ELF64 shared object. Three of its parts matter here:
 
 How to read this package: `elf` reads the file, `descriptor` a kernel's descriptor, `kernels` the metadata and all of it
 together. `listing` reads the assembly text, with `data` for its data directives and `operands` for the operands of an
-instruction. `same_code` compares a listing with a code object.
+instruction. `assembler` is clang's, `same_code` compares a listing with a code object.
 
 Source: LLVM, AMDGPUUsage ("Code Object", "Code Object Metadata", "Kernel Descriptor") and AMDHSAKernelDescriptor.h.
 """

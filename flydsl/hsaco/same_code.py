@@ -7,21 +7,16 @@ kernel it would compute something, and nothing would show that it is not what th
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
 import warnings
-from pathlib import Path
 
+from flydsl.hsaco.assembler import AssemblerError, NoAssemblerError, assemble
 from flydsl.hsaco.elf import Contents, read_contents
 from flydsl.hsaco.kernels import read_hsaco
 from flydsl.hsaco.listing import ListingError
-from flydsl.ziglang import find_zig
 
 _TARGET = re.compile(r'^([ \t]*\.amdgcn_target[ \t]+)"([^"\n]*)"', re.MULTILINE)
 _PROCESSOR = re.compile(r"(?:.*-)?(gfx\w+(?::\w+[+-])*)", re.ASCII)
-_SECONDS, _MOST_SHOWN = 60, 2000
-# Of time (seconds), memory (KiB) and files (half KiB), where the system has such limits. A listing takes far less.
-_LIMITS = "for limit in '-t 60' '-v 8388608' '-f 2097152'; do ulimit $limit 2>/dev/null; done"
+_MOST_SHOWN = 2000
 
 
 def check_listing(hsaco: bytes, listing: str) -> None:
@@ -33,14 +28,11 @@ def check_listing(hsaco: bytes, listing: str) -> None:
     of something else computes something else, and no more.
     """
     linked = read_contents(hsaco)
-    zig = find_zig()
-    if zig is None:
-        warnings.warn(
-            "the listing was not compared with the code object: there is no assembler (pip install ziglang)",
-            stacklevel=3,
-        )
+    try:
+        assembled = read_contents(_assemble(listing, read_hsaco(hsaco).target))
+    except NoAssemblerError as error:
+        warnings.warn(f"the listing was not compared with the code object: {error} (pip install ziglang)", stacklevel=3)
         return
-    assembled = read_contents(_assemble(zig, listing, read_hsaco(hsaco).target))
     _compare(".text", assembled, linked)
     if len(linked.sections.get(".rodata", b"")) == len(assembled.sections.get(".rodata", b"")):
         _compare(".rodata", assembled, linked)  # otherwise the linker merged constants into it
@@ -80,41 +72,17 @@ def processor(target: str) -> str:
     return match[1]
 
 
-def _assemble(zig: str, listing: str, target: str) -> bytes:
+def _assemble(listing: str, target: str) -> bytes:
     """The object that the assembler makes for the listing's target, or the code object's if the listing names none."""
     named = _TARGET.search(listing)
     gpu = processor(named[2] if named else target)
     if gpu.partition(":")[0] != processor(target).partition(":")[0]:
         raise _mismatch(f"the listing is for {gpu}, the code object for {processor(target)}")
     listing = _TARGET.sub(lambda line: f'{line[1]}"amdgcn-amd-amdhsa--{gpu}"', listing)
-    compiler = [zig, "clang", "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", "-c", "-x", "assembler"]
-    limited = ["sh", "-c", f'{_LIMITS}; exec "$0" "$@"', *compiler]
-    with tempfile.TemporaryDirectory(prefix="flydsl-listing-") as directory:
-        source, output = Path(directory, "listing.s"), Path(directory, "listing.o")
-        source.write_text(listing, "utf-8", errors="surrogateescape", newline="")
-        done = _run([*limited, source.name, "-o", output.name], directory)
-        if done.returncode or not output.exists():
-            words = done.stderr.strip()[:_MOST_SHOWN] or f"it ended with status {done.returncode}"
-            raise ListingError(
-                f"the assembler does not accept this listing:\n{words}",
-                hint="to run it all the same: load(..., check_listing=False)",
-            )
-        return output.read_bytes()
-
-
-def _run(command: list[str], directory: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
+        return assemble(listing, gpu)
+    except AssemblerError as error:
         raise ListingError(
-            f"the assembler did not come to an end with this listing within {_SECONDS} seconds"
+            f"the assembler does not accept this listing:\n{str(error)[:_MOST_SHOWN]}",
+            hint="to run it all the same: load(..., check_listing=False)",
         ) from None

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
-import ziglang
-
-from flydsl.arch import Arch
 
 VECTOR_ADD = """
 define amdgpu_kernel void @vector_add(ptr addrspace(1) %a, ptr addrspace(1) %b, ptr addrspace(1) %c, i32 %n) #0 {
@@ -103,27 +96,3 @@ def vector_add() -> str:
 @pytest.fixture
 def loop_with_lines() -> str:
     return LOOP_WITH_LINES
-
-
-@pytest.fixture
-def assemble(tmp_path: Path) -> Callable[[str, Arch], bytes]:
-    """Clang's assembler: AMD assembly text to an ELF relocatable."""
-    zig = Path(ziglang.__file__).parent / "zig"
-
-    def run(text: str, arch: Arch) -> bytes:
-        source, obj = tmp_path / "kernel.s", tmp_path / "kernel.o"
-        source.write_text(text)
-        command: list[str | Path] = [
-            zig,
-            "clang",
-            "--target=amdgcn-amd-amdhsa",
-            f"-mcpu={arch.name}",
-            "-c",
-            source,
-            "-o",
-            obj,
-        ]
-        subprocess.run(command, check=True)
-        return obj.read_bytes()
-
-    return run

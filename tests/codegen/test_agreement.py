@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 
 from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.codegen import code_object, compile_llvm_ir, llvm
 from flydsl.codegen.agreement import DISASSEMBLY, agrees
-from flydsl.codegen.assemble import assemble as assembled
+from flydsl.codegen.assemble import assemble
 from flydsl.errors import CompileError
 from flydsl.hsaco import excluded, read_contents
 
@@ -42,14 +41,12 @@ def test_every_change_of_a_listing_is_seen(change: str, made: llvm.Compiled) -> 
 
 
 def test_an_object_that_says_nothing_does_not_agree(made: llvm.Compiled) -> None:
-    assert not agrees(made.listing, assembled(made.listing, GFX942))
+    assert not agrees(made.listing, assemble(made.listing, GFX942))
     assert not agrees(made.listing, b"no object")
 
 
 @pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
-def test_a_listing_that_differs_is_what_counts(
-    arch: Arch, loop_with_lines: str, assemble: Callable[[str, Arch], bytes]
-) -> None:
+def test_a_listing_that_differs_is_what_counts(arch: Arch, loop_with_lines: str) -> None:
     other = llvm.compile_module(loop_with_lines, arch, 0)
     real = llvm.compile_module(loop_with_lines, arch, 2)
     mixed = llvm.Compiled(real.bitcode, real.obj, other.listing, "")
@@ -72,10 +69,10 @@ def test_the_disassembly_is_not_in_the_hsaco(loop_with_lines: str, made: llvm.Co
 
 def test_what_cannot_be_assembled_is_an_error() -> None:
     with pytest.raises(CompileError, match=r"(?s)gfx942.*v_nonsense"):
-        assembled("\tv_nonsense v0\n", GFX942)
+        assemble("\tv_nonsense v0\n", GFX942)
 
 
 def test_without_an_assembler_it_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flydsl.codegen.assemble.find_zig", lambda: None)
+    monkeypatch.setattr("flydsl.hsaco.assembler.find_zig", lambda: None)
     with pytest.raises(CompileError, match="no assembler"):
-        assembled("\ts_endpgm\n", GFX942)
+        assemble("\ts_endpgm\n", GFX942)

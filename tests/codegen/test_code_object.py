@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.codegen import CodeObject, compile_llvm_ir
+from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
 from flydsl.errors import CompileError, SourceLocation
 from flydsl.hsaco import read_hsaco
@@ -42,9 +42,7 @@ def test_compiles(arch: Arch, opt_level: int, loop_with_lines: str) -> None:
 @EVERY_ARCH
 @pytest.mark.parametrize("kind", ["listing", "isa"])
 @pytest.mark.parametrize("source", ["vector_add", "loop_with_lines"])
-def test_assembly_is_what_the_object_holds(
-    arch: Arch, kind: str, source: str, request: pytest.FixtureRequest, assemble: Callable[[str, Arch], bytes]
-) -> None:
+def test_assembly_is_what_the_object_holds(arch: Arch, kind: str, source: str, request: pytest.FixtureRequest) -> None:
     code = compile_llvm_ir(request.getfixturevalue(source), arch)
     text = getattr(code, kind)
     assert read_hsaco(link(assemble(text, arch))).text == code.contents.text

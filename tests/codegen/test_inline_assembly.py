@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from flydsl.arch import ARCHS, Arch, get_arch
-from flydsl.codegen import compile_llvm_ir, inline_assembly
+from flydsl.codegen import compile_llvm_ir
+from flydsl.codegen.assemble import assemble
 from flydsl.codegen.inline_assembly import canonical, check_constraints, occurs_in, with_places
 from flydsl.errors import CompileError
 from flydsl.hsaco import read_contents
@@ -24,9 +23,7 @@ define amdgpu_kernel void @k(ptr addrspace(1) %p) {
 
 @pytest.mark.parametrize("opt_level", range(4))
 @pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
-def test_the_listing_is_canonical_and_gives_the_code(
-    arch: Arch, opt_level: int, assemble: Callable[[str, Arch], bytes]
-) -> None:
+def test_the_listing_is_canonical_and_gives_the_code(arch: Arch, opt_level: int) -> None:
     code = compile_llvm_ir(NAMED, arch, opt_level=opt_level)
     assert "v_mov_b32_e32 v7, 5" in code.listing
     assert code.kernels[0].resources.vgprs == 9  # v8 is clobbered
@@ -45,14 +42,14 @@ def test_line_tables_change_nothing(loop_with_lines: str) -> None:
 
 
 def test_assembly_without_text_needs_no_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inline_assembly, "find_zig", lambda: None)
+    monkeypatch.setattr("flydsl.hsaco.assembler.find_zig", lambda: None)
     empty = NAMED.replace("v_mov_b32 $0, 5", "").replace("5", "")
     assert not occurs_in(empty)
     assert "v7" in compile_llvm_ir(empty, GFX942).listing
 
 
 def test_without_an_assembler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inline_assembly, "find_zig", lambda: None)
+    monkeypatch.setattr("flydsl.hsaco.assembler.find_zig", lambda: None)
     with pytest.raises(CompileError, match="needs an assembler") as caught:
         canonical("\t;;#ASMSTART\n\ts_nop 0\n\t;;#ASMEND\n", GFX942)
     assert "ziglang" in (caught.value.hint or "")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 from functools import cache
-from pathlib import Path
 
 import llvmlite.binding as llvm
-import ziglang
 
-from tests.simulator.conftest import compile_llvm_ir, link
+from flydsl.codegen.link import link
+from flydsl.hsaco.assembler import assemble
+from tests.simulator.conftest import compile_llvm_ir
 
 _DECLARATIONS = """
 declare i32 @llvm.amdgcn.workitem.id.x()
@@ -145,10 +143,4 @@ def _with_room(text: str) -> tuple[bytes, str]:
     module = llvm.parse_assembly(text.replace("  ret void", _ROOM), llvm.create_context())
     module.triple, module.data_layout = "amdgcn-amd-amdhsa", str(machine.target_data)
     listing = machine.emit_assembly(module)
-    zig = Path(ziglang.__file__).parent / "zig"
-    with tempfile.TemporaryDirectory() as folder:
-        source, obj = Path(folder, "kernel.s"), Path(folder, "kernel.o")
-        source.write_text(listing)
-        command = [zig, "clang", "-target", "amdgcn-amd-amdhsa", "-mcpu=gfx942", "-c", source, "-o", obj]
-        subprocess.run(command, check=True)
-        return link(obj.read_bytes()), listing
+    return link(assemble(listing, "gfx942")), listing

@@ -3,21 +3,18 @@ from __future__ import annotations
 import random
 import re
 import struct
-import subprocess
-from pathlib import Path
 
 import llvmlite.binding as llvm
 import pytest
-import ziglang
 
 from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.codegen.link import link
 from flydsl.errors import CompileError, FlyError
 from flydsl.hsaco import Hsaco, HsacoError, KernelDescriptor, UserSgpr, decode_kernel_descriptor, read_hsaco
+from flydsl.hsaco.assembler import assemble
 from tests.metadata import metadata_of, with_metadata
 
 TRIPLE = "amdgcn-amd-amdhsa"
-ZIG = Path(ziglang.__file__).parent / "zig"
 EVERY_ARCH = pytest.mark.parametrize("arch", ARCHS, ids=lambda arch: arch.name)
 
 # All three ids of both kinds, the dispatch packet, scratch, LDS, and registers by name.
@@ -57,16 +54,10 @@ def assembly(arch: Arch) -> str:
 
 
 @pytest.fixture(scope="module")
-def code_objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, bytes]]:
+def code_objects() -> dict[str, tuple[str, bytes]]:
     """Per architecture: LLVM's assembly, and the code object that clang's assembler makes of it."""
-    directory = tmp_path_factory.mktemp("hsaco")
-    result = {}
-    for arch in ARCHS:
-        source, obj = directory / f"{arch.name}.s", directory / f"{arch.name}.o"
-        source.write_text(assembly(arch))
-        subprocess.run([ZIG, "clang", f"--target={TRIPLE}", f"-mcpu={arch.name}", "-c", source, "-o", obj], check=True)
-        result[arch.name] = source.read_text(), link(obj.read_bytes())
-    return result
+    listings = {arch.name: assembly(arch) for arch in ARCHS}
+    return {name: (listing, link(assemble(listing, name))) for name, listing in listings.items()}
 
 
 def directives(text: str, kernel: str) -> dict[str, int]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-import ziglang
 
+from flydsl.codegen.link import link
 from flydsl.hsaco.listing import read_listing
 from flydsl.hsaco.operands import EXEC, VCC
 from flydsl.simulator import Memory, Program
@@ -125,17 +122,6 @@ def compile_llvm_ir(source: str, arch: str = "gfx942") -> tuple[bytes, str]:
     return link(machine.emit_object(llvm.parse_bitcode(bitcode))), listing
 
 
-def link(object_file: bytes) -> bytes:
-    import tempfile
-
-    zig = os.path.join(os.path.dirname(ziglang.__file__), "zig")
-    with tempfile.TemporaryDirectory() as folder:
-        source, target = Path(folder, "k.o"), Path(folder, "k.hsaco")
-        source.write_bytes(object_file)
-        subprocess.run([zig, "ld.lld", "-shared", str(source), "-o", str(target)], check=True)
-        return target.read_bytes()
-
-
 @pytest.fixture(scope="session")
 def run() -> Callable[..., Registers]:
     return run_instructions
@@ -144,11 +130,6 @@ def run() -> Callable[..., Registers]:
 @pytest.fixture(scope="session")
 def compile_ir() -> Callable[..., tuple[bytes, str]]:
     return compile_llvm_ir
-
-
-@pytest.fixture(scope="session")
-def link_object() -> Callable[[bytes], bytes]:
-    return link
 
 
 @pytest.fixture(scope="session")

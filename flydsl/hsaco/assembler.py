@@ -1,0 +1,65 @@
+"""ziglang's clang as an assembler for AMD GPUs: the LLVM in llvmlite is built without one."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from flydsl.ziglang import find_zig
+
+_SECONDS = 60
+# Of time (seconds), memory (KiB) and files (half KiB), where the system has such limits. A listing takes far less.
+_LIMITS = "for limit in '-t 60' '-v 8388608' '-f 2097152'; do ulimit $limit 2>/dev/null; done"
+
+
+class AssemblerError(Exception):
+    """A text that was not assembled; the message is the assembler's."""
+
+
+class NoAssemblerError(Exception):
+    """ziglang is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no assembler")
+
+
+def assemble(listing: str, gpu: str) -> bytes:
+    """The relocatable object of assembly text. gpu: a processor, with features if any, such as "gfx942:xnack-".
+
+    Raises AssemblerError, NoAssemblerError, and OSError if no temporary file can be written.
+    """
+    return _run(listing, "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", "-c", "-x", "assembler")
+
+
+def canonical_text(listing: str, gpu: str) -> str:
+    """Assembly text as LLVM prints it, without macros. gpu: a processor without features. Raises as `assemble`."""
+    options = ("-cc1as", "-triple", "amdgcn-amd-amdhsa", "-target-cpu", gpu, "-filetype", "asm")
+    return _run(listing, *options).decode()
+
+
+def _run(listing: str, *options: str) -> bytes:
+    """What clang writes with these options, within bounds: the text may be anyone's."""
+    zig = find_zig()
+    if zig is None:
+        raise NoAssemblerError
+    with tempfile.TemporaryDirectory(prefix="flydsl-") as directory:
+        source, output = Path(directory, "listing.s"), Path(directory, "listing.o")
+        source.write_text(listing, "utf-8", errors="surrogateescape", newline="")
+        command = ["sh", "-c", f'{_LIMITS}; exec "$0" "$@"', zig, "clang", *options, source.name, "-o", output.name]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            raise AssemblerError(f"the assembler did not come to an end within {_SECONDS} seconds") from None
+        if done.returncode or not output.exists():
+            raise AssemblerError(done.stderr.strip() or f"the assembler ended with status {done.returncode}")
+        return output.read_bytes()
