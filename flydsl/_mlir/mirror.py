@@ -1,6 +1,7 @@
 """Modules of MLIR as programs written for FlyDSL see them: `flydsl._mlir.dialects.scf` mirrors `mlir.dialects.scf`.
 
-A mirror has the module's own types, attributes and enumerations. Its operation classes and functions are `Builder`s.
+A mirror has the module's own types, attributes and enumerations. Its operation classes and functions are
+`MlirBuilder`s.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.expr.builder import Builder, ValueFace
+from flydsl.expr.builder import MlirBuilder, ValueFace
 
 _HERE, _UPSTREAM = "flydsl._mlir", "mlir"
 
@@ -49,7 +50,7 @@ def mirrored(found: Any) -> Any:
     makes_operations = isinstance(found, type) and issubclass(found, ir.OpView)
     of_dialect = isinstance(found, FunctionType) and found.__module__.startswith(f"{_UPSTREAM}.dialects")
     if makes_operations or of_dialect:
-        return Builder(found)
+        return MlirBuilder(found)
     return found
 
 

@@ -27,7 +27,7 @@ _FORMATS = {"gfx942": _FNUZ, "gfx950": _OCP}
 
 
 @dataclass(frozen=True)
-class Instruction:
+class MatrixInstruction:
     """A matrix instruction on elements of MLIR types. archs: the architectures that have it for these types."""
 
     intrinsic: MatrixIntrinsic
@@ -46,21 +46,21 @@ class Instruction:
         return self.intrinsic.elements[2]
 
 
-def _instructions() -> Iterator[Instruction]:
+def _instructions() -> Iterator[MatrixInstruction]:
     for intrinsic in MATRIX_INTRINSICS.values():
         a, b, _ = intrinsic.elements
         if intrinsic.sparse:
             continue
         if a not in _FNUZ:
-            yield Instruction(intrinsic, a.removeprefix("x"), b.removeprefix("x"), intrinsic.archs)
+            yield MatrixInstruction(intrinsic, a.removeprefix("x"), b.removeprefix("x"), intrinsic.archs)
             continue
         for arch in intrinsic.archs:
-            yield Instruction(intrinsic, _FORMATS[arch][a], _FORMATS[arch][b], (arch,))
+            yield MatrixInstruction(intrinsic, _FORMATS[arch][a], _FORMATS[arch][b], (arch,))
 
 
-def _by_key() -> dict[tuple[int, int, int, str, str], Instruction]:
+def _by_key() -> dict[tuple[int, int, int, str, str], MatrixInstruction]:
     """The first instruction of each shape and types. gfx90a has two 32x32x4 of bf16; the later one stayed."""
-    found: dict[tuple[int, int, int, str, str], Instruction] = {}
+    found: dict[tuple[int, int, int, str, str], MatrixInstruction] = {}
     for instruction in _instructions():
         found.setdefault(instruction.key, instruction)
     return found
@@ -118,7 +118,7 @@ class MFMA(MmaOp):
         return cls(int(match[1]), int(match[2]), int(match[3]), match[4], match[5], match[6])
 
     @cached_property
-    def instruction(self) -> Instruction:
+    def instruction(self) -> MatrixInstruction:
         """The instruction's row of the table."""
         return INSTRUCTIONS[self.m, self.n, self.k, self.a, self.b]
 

@@ -24,7 +24,7 @@ from flydsl.compiler.shared_memory import check_shared_memory
 from flydsl.compiler.signature import Signature
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import mlir_location, source_location
-from flydsl.dialect.ops import OPS_BY_MLIR_NAME
+from flydsl.dialect.ops import is_on_device_only, printed_name
 from flydsl.errors import SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.trace_limit import limited
@@ -200,18 +200,12 @@ def _check_end(state: CompilationContext, name: str, result: Any, signature: Sig
         )
 
 
-# A launcher has neither a thread nor the device's memory: compiled for the host, these would end the process, as would
-# the fly operations that are `on_device_only`.
-_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func)|rocdl\.|llvm\.|memref\.")
-
-
 def _check_runs_on_host(block: ir.Block) -> None:
     """Raise TraceError for a launcher that does something that only a kernel can do."""
     for op in block.operations:
-        spec = OPS_BY_MLIR_NAME.get(op.name)
-        if spec.on_device_only if spec else _ON_DEVICE_ONLY.match(op.name):
+        if is_on_device_only(op.name):
             raise TraceError(
-                f"{f'fly.{spec.name}' if spec else op.name} in a launcher, which runs on the host",
+                f"{printed_name(op.name)} in a launcher, which runs on the host",
                 at=source_location(op.location),
                 hint="do this in a function decorated with @flyc.kernel",
             )

@@ -7,6 +7,7 @@ layouts with SSA values in those leaves.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -76,11 +77,6 @@ class OpSpec:
     def __post_init__(self) -> None:
         if not self.arities:
             object.__setattr__(self, "arities", (len(self.takes),))
-
-    @property
-    def on_device_only(self) -> bool:
-        """True if a launcher cannot do it, because a launcher cannot access the device's memory."""
-        return self.effect is not Effect.NONE and not self.on_host
 
     def mlir_name(self, arity: int) -> str:
         """The name inside MLIR. IRDL does not allow dots, or variadic operands of different types.
@@ -202,6 +198,23 @@ OPS: dict[str, OpSpec] = {spec.name: spec for spec in (*_STRUCTURE, *_ALGEBRA, *
 OPS_BY_MLIR_NAME: dict[str, OpSpec] = {
     f"fly.{spec.mlir_name(arity)}": spec for spec in OPS.values() for arity in spec.arities
 }
+
+# Operations that are not fly's and need a thread or the device's memory: compiled for the host, they end the process.
+_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func)|rocdl\.|llvm\.|memref\.")
+
+
+def is_on_device_only(mlir_name: str) -> bool:
+    """True if a launcher cannot do an operation, because it has neither a thread nor the device's memory."""
+    spec = OPS_BY_MLIR_NAME.get(mlir_name)
+    if spec is None:
+        return _ON_DEVICE_ONLY.match(mlir_name) is not None
+    return spec.effect is not Effect.NONE and not spec.on_host
+
+
+def printed_name(mlir_name: str) -> str:
+    """The name of an operation as printed: `fly.memref.load` for `fly.memref_load`."""
+    spec = OPS_BY_MLIR_NAME.get(mlir_name)
+    return f"fly.{spec.name}" if spec else mlir_name
 
 
 def infer(name: str, operands: Sequence[ir.Value], attributes: Attributes | None = None) -> list[Any]:

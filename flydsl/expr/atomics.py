@@ -95,7 +95,7 @@ atomic_xchg = _atomic("atomic_xchg", "The value", 0, 0, 0)
 
 
 class AtomicOp(Enum):
-    """The operation of an atomic. Inc: 0 if memory >= operand, else memory + 1; Dec is the reverse."""
+    """The operation of an atomic."""
 
     Add = "add"
     Max = "max"
@@ -104,6 +104,28 @@ class AtomicOp(Enum):
     Or = "or"
     Inc = "inc"
     Dec = "dec"
+
+
+_RESULTS = {
+    AtomicOp.Add: "memory + operand",
+    AtomicOp.Max: "The larger of memory and operand",
+    AtomicOp.Min: "The smaller of memory and operand",
+    AtomicOp.And: "memory & operand",
+    AtomicOp.Or: "memory | operand",
+    AtomicOp.Inc: "memory + 1, or 0 if memory >= operand, unsigned",
+    AtomicOp.Dec: "memory - 1, or operand if memory is 0 or larger than operand, unsigned",
+}
+
+
+def with_operation(atomic: Callable[[AtomicOp, Any], CopyOp], op: AtomicOp) -> Callable[[Any], CopyOp]:
+    """The function of an element type that makes an atomic of one operation: `UniversalAtomicAdd(val_type)`."""
+
+    def function(val_type: Any) -> CopyOp:
+        return atomic(op, val_type)
+
+    function.__name__ = function.__qualname__ = f"{atomic.__name__}{op.name}"
+    function.__doc__ = f"{_RESULTS[op]}; see {atomic.__name__}."
+    return function
 
 
 def UniversalAtomic(op: AtomicOp, val_type: Any) -> CopyOp:
@@ -115,39 +137,13 @@ def UniversalAtomic(op: AtomicOp, val_type: Any) -> CopyOp:
     return atomic_of(atoms.UniversalAtomic, op, val_type)
 
 
-def UniversalAtomicAdd(val_type: Any) -> CopyOp:
-    """memory + operand."""
-    return UniversalAtomic(AtomicOp.Add, val_type)
-
-
-def UniversalAtomicMax(val_type: Any) -> CopyOp:
-    """The larger of memory and operand."""
-    return UniversalAtomic(AtomicOp.Max, val_type)
-
-
-def UniversalAtomicMin(val_type: Any) -> CopyOp:
-    """The smaller of memory and operand."""
-    return UniversalAtomic(AtomicOp.Min, val_type)
-
-
-def UniversalAtomicAnd(val_type: Any) -> CopyOp:
-    """memory & operand."""
-    return UniversalAtomic(AtomicOp.And, val_type)
-
-
-def UniversalAtomicOr(val_type: Any) -> CopyOp:
-    """memory | operand."""
-    return UniversalAtomic(AtomicOp.Or, val_type)
-
-
-def UniversalAtomicInc(val_type: Any) -> CopyOp:
-    """memory + 1, or 0 if memory >= operand, unsigned."""
-    return UniversalAtomic(AtomicOp.Inc, val_type)
-
-
-def UniversalAtomicDec(val_type: Any) -> CopyOp:
-    """memory - 1, or operand if memory is 0 or larger than operand, unsigned."""
-    return UniversalAtomic(AtomicOp.Dec, val_type)
+UniversalAtomicAdd = with_operation(UniversalAtomic, AtomicOp.Add)
+UniversalAtomicMax = with_operation(UniversalAtomic, AtomicOp.Max)
+UniversalAtomicMin = with_operation(UniversalAtomic, AtomicOp.Min)
+UniversalAtomicAnd = with_operation(UniversalAtomic, AtomicOp.And)
+UniversalAtomicOr = with_operation(UniversalAtomic, AtomicOp.Or)
+UniversalAtomicInc = with_operation(UniversalAtomic, AtomicOp.Inc)
+UniversalAtomicDec = with_operation(UniversalAtomic, AtomicOp.Dec)
 
 
 def atomic_of(family: type[atoms.AtomicCopy], op: AtomicOp, val_type: Any, values: int = 1) -> CopyOp:

@@ -93,7 +93,7 @@ class Hooks:
 hooks = Hooks()
 
 
-class Builder(Face):
+class MlirBuilder(Face):
     """An operation class of MLIR, or a function that makes operations.
 
     Values of the DSL are operands, the operation has the user's line, and is verified where it is complete: one with

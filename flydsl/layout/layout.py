@@ -13,7 +13,7 @@ from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
 
 
-class Value:
+class Immutable:
     """An immutable value. Its fields determine comparison, hashing, copying and pickling."""
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class _OpenLayout:
     _flat: tuple[tuple[Leaf, ...], tuple[Any, ...]] | None
 
 
-class Layout(_OpenLayout, Value):
+class Layout(_OpenLayout, Immutable):
     """A function from coordinates to indices: `shape:stride`, two congruent int tuples.
 
     Its leaves map coordinate c to c*stride, and their sum is the index. A layout takes a coordinate of its shape, or of
@@ -192,7 +192,7 @@ def _index_at(coord: Any, layout: Layout | Swizzle) -> Any:
     return index_or_coordinate(counted_sum(number(coord), *layout.flat_modes()), layout.stride)
 
 
-class ComposedLayout(Value):
+class ComposedLayout(Immutable):
     """`inner o offset o outer`: the function c -> inner(offset + outer(c)).
 
     inner: a Swizzle or a Layout, applied last. offset: an index. outer: a Layout, whose shape the whole has.

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from flydsl.errors import LayoutError
-from flydsl.layout.layout import Layout, Value, as_layout, modes_of, unwrapped
+from flydsl.layout.layout import Immutable, Layout, as_layout, modes_of, unwrapped
 from flydsl.layout.text import Inadmissible, operation, shown, to_text
 
 T = TypeVar("T")
 
 
-class Tile(Value):
+class Tile(Immutable):
     """One tiler for each mode of a layout: an extent n (for the layout n:1), a Layout, None (nothing) or a Tile.
 
     >>> Tile((8, None, Layout(4, 2)))

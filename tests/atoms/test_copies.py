@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from flydsl.atoms import AtomicCopy, BufferAtomic, BufferCopy, UniversalAtomic, UniversalCopy, parse_copy_op
-from flydsl.errors import ArgumentError
+from flydsl.atoms import (
+    BUFFER,
+    AtomicCopy,
+    BufferAtomic,
+    BufferCopy,
+    BufferCopyLDS,
+    CopyOp,
+    UniversalAtomic,
+    UniversalCopy,
+    parse_copy_op,
+)
+from flydsl.dialect.atom_inference import infer_copy_atom_call
+from flydsl.dialect.types import CopyAtomType, MemRefType
+from flydsl.errors import ArgumentError, LayoutError
 
 
 @pytest.mark.parametrize("family", [UniversalAtomic, BufferAtomic])
@@ -76,3 +88,27 @@ def test_other_widths_of_a_plain_copy_do_not_exist(bits: object) -> None:
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(ArgumentError, match="not a copy instruction"):
         parse_copy_op(text)
+
+
+MEMORIES = ["global", "shared", "register", BUFFER]
+MOVES = {
+    UniversalCopy(32): [(source, target) for source in MEMORIES[:3] for target in MEMORIES[:3]],
+    UniversalAtomic(32, "add", "f32"): [("register", "global"), ("register", "shared")],
+    BufferCopy(32): [(BUFFER, "register"), ("register", BUFFER)],
+    BufferCopyLDS(32): [(BUFFER, "shared")],
+    BufferAtomic(32, "add", "f32"): [("register", BUFFER)],
+}
+
+
+@pytest.mark.parametrize("target", MEMORIES)
+@pytest.mark.parametrize("source", MEMORIES)
+@pytest.mark.parametrize("copy", MOVES, ids=str)
+def test_the_memories_between_which_a_copy_moves(copy: CopyOp, source: str, target: str) -> None:
+    types = [CopyAtomType(copy, 32), *(MemRefType.get("f32", "1:1", memory) for memory in (source, target))]
+    if (source, target) in MOVES[copy]:
+        assert infer_copy_atom_call(types, {}) == []
+    else:
+        with pytest.raises(LayoutError) as caught:
+            infer_copy_atom_call(types, {})
+        assert caught.value.message.endswith(copy.moves)
+        assert caught.value.hint == copy.hint

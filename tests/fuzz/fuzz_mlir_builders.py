@@ -17,7 +17,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl._mlir import ir
 from flydsl.errors import FlyError
-from flydsl.expr.builder import Builder
+from flydsl.expr.builder import MlirBuilder
 from flydsl.expr.typing import T
 from tests.fuzz.workers import run_trials
 
@@ -48,7 +48,7 @@ def builders() -> dict[str, Any]:
         for name in dir(module):
             if not name.startswith("_") and not name.endswith(_NOT_CALLED) and not name.startswith(_NOT_CALLED):
                 value = getattr(module, name, None)
-                if isinstance(value, Builder):
+                if isinstance(value, MlirBuilder):
                     found[f"{dialect}.{name}"] = value
     return found
 

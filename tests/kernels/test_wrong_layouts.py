@@ -11,21 +11,9 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from tests.kernels.wrong import Programs, check
+from tests.kernels.wrong import Programs, check, tile_of
 
 programs = Programs()
-
-
-def tile_of(t, *shape):
-    return fx.make_view(fx.get_iter(t), fx.make_ordered_layout(shape, tuple(reversed(range(len(shape))))))
-
-
-def atom(bits=32):
-    return fx.make_copy_atom(fx.UniversalCopy(bits), fx.Float32)
-
-
-def mma():
-    return fx.make_tiled_mma(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)), fx.make_layout((1, 1, 1)))
 
 
 @programs.kernel("make_layout(-3): an extent must be positive, not -3")

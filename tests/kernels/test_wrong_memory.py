@@ -16,18 +16,6 @@ from tests.kernels.wrong import Programs, check
 programs = Programs()
 
 
-def tile_of(t, *shape):
-    return fx.make_view(fx.get_iter(t), fx.make_ordered_layout(shape, tuple(reversed(range(len(shape))))))
-
-
-def atom(bits=32):
-    return fx.make_copy_atom(fx.UniversalCopy(bits), fx.Float32)
-
-
-def mma():
-    return fx.make_tiled_mma(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)), fx.make_layout((1, 1, 1)))
-
-
 @programs.kernel("Vector.load() missing 2 required positional arguments: 'memref' and 'i")
 def load_bad(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.Vector.load(A)  # here

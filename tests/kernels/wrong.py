@@ -60,6 +60,20 @@ class Programs:
         return register
 
 
+def tile_of(tensor: fx.Tensor, *shape: int) -> fx.Tensor:
+    """A row-major tile at the start of a tensor."""
+    return fx.make_view(fx.get_iter(tensor), fx.make_ordered_layout(shape, tuple(reversed(range(len(shape))))))
+
+
+def atom(bits: int = 32) -> Any:
+    return fx.make_copy_atom(fx.UniversalCopy(bits), fx.Float32)
+
+
+def mma() -> Any:
+    """A product by one wave."""
+    return fx.make_tiled_mma(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)), fx.make_layout((1, 1, 1)))
+
+
 def check(run: Callable[[], None], says: str, file: str) -> None:
     """Whether a program gives an error with this text at a line of the file that is marked `# here`."""
     with pytest.raises(FlyError) as caught:

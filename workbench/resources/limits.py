@@ -11,7 +11,7 @@ from flydsl.arch.occupancy import RESOURCES
 
 
 @dataclass(frozen=True)
-class Step:
+class ResourceChange:
     """A change of one resource that allows more waves. amount: at most that; for a workgroup, exactly that."""
 
     resource: str
@@ -44,7 +44,7 @@ def _amounts(usage: Usage, resource: str) -> Iterator[int]:
         yield from range(1, most + 1, usage.wave_size)
 
 
-def next_steps(usage: Usage) -> list[Step]:
+def next_steps(usage: Usage) -> list[ResourceChange]:
     """The changes that allow one more wave per SIMD: one step for each limiting resource. Empty at the maximum.
 
     Of registers and LDS the most that would do, of workgroups the size nearest to the present one.
@@ -60,7 +60,7 @@ def next_steps(usage: Usage) -> list[Step]:
             amount = _amount_for_more(usage, resource, now.waves_per_simd)
             if amount is None:
                 return []
-            steps.append(Step(resource, amount))
+            steps.append(ResourceChange(resource, amount))
     return steps
 
 

@@ -12,7 +12,7 @@ from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import MemRefType, PointerType, fly_type
 from flydsl.errors import ArgumentError
-from flydsl.expr.builder import Builder, to_mlir
+from flydsl.expr.builder import MlirBuilder, to_mlir
 from flydsl.expr.copies import CopyAtom
 from flydsl.expr.copies import copy_atom_call as _copy_atom_call
 from flydsl.expr.emit import emit
@@ -30,7 +30,7 @@ __all__ = ["MemRefType", "PointerType", "copy_atom_call_ssa", "extract_aligned_p
 _SPACES = {"generic": 0, "global": 1, "shared": 3, "register": 5}
 
 
-@Builder
+@MlirBuilder
 def extract_aligned_pointer_as_index(result: Any, source: Any) -> Any:
     """The address of a tensor's first element, or of a pointer.
 
@@ -63,7 +63,7 @@ def _pointer(source: Any) -> Pointer:
     raise ArgumentError(f"the address of {source!r}: it takes a tensor or a pointer", at=user_location())
 
 
-@Builder
+@MlirBuilder
 def copy_atom_call_ssa(results: Sequence[Any], atom: CopyAtom, *operands: Any) -> Any:
     """Execute a copy instruction once on a value.
 
@@ -86,7 +86,7 @@ def copy_atom_call_ssa(results: Sequence[Any], atom: CopyAtom, *operands: Any) -
     return _copy_atom_call(atom, registers, tensor)
 
 
-@Builder
+@MlirBuilder
 def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: Any) -> Any:
     """Execute a matrix instruction once on a thread's values of A, B and C: D = A B^T + C."""
     if not isinstance(atom, MmaAtom):

@@ -12,7 +12,7 @@ from typing import Any
 from mlir import ir
 from mlir.dialects import rocdl as _operations
 
-from flydsl.expr.builder import Builder
+from flydsl.expr.builder import MlirBuilder
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.operands import as_ir_value
@@ -52,7 +52,7 @@ def _to_ir(value: Any) -> ir.Value:
 def __getattr__(name: str) -> Any:
     """The MLIR operation class of the name; it takes values of the DSL."""
     if name.endswith("Op") and hasattr(_operations, name):
-        return Builder(getattr(_operations, name))
+        return MlirBuilder(getattr(_operations, name))
     return _unknown(name)
 
 

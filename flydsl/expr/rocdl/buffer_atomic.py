@@ -6,7 +6,7 @@ from typing import Any
 
 from flydsl import atoms
 from flydsl.atoms import CopyOp
-from flydsl.expr.atomics import AtomicOp, atomic_of
+from flydsl.expr.atomics import AtomicOp, atomic_of, with_operation
 
 __all__ = ["BufferAtomic", "BufferAtomicAdd", "BufferAtomicMax", "BufferAtomicMin", "BufferAtomicPkAdd"]
 
@@ -19,19 +19,9 @@ def BufferAtomic(atomic_op: AtomicOp, val_type: Any) -> CopyOp:
     return atomic_of(atoms.BufferAtomic, atomic_op, val_type)
 
 
-def BufferAtomicAdd(val_type: Any) -> CopyOp:
-    """memory + operand."""
-    return BufferAtomic(AtomicOp.Add, val_type)
-
-
-def BufferAtomicMax(val_type: Any) -> CopyOp:
-    """The larger of memory and operand."""
-    return BufferAtomic(AtomicOp.Max, val_type)
-
-
-def BufferAtomicMin(val_type: Any) -> CopyOp:
-    """The smaller of memory and operand."""
-    return BufferAtomic(AtomicOp.Min, val_type)
+BufferAtomicAdd = with_operation(BufferAtomic, AtomicOp.Add)
+BufferAtomicMax = with_operation(BufferAtomic, AtomicOp.Max)
+BufferAtomicMin = with_operation(BufferAtomic, AtomicOp.Min)
 
 
 def BufferAtomicPkAdd(val_type: Any) -> CopyOp:

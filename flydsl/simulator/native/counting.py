@@ -68,7 +68,7 @@ class ThreadCounts:
         self._count = len(program.instructions)
         self._plan = _plan(program)
         accessing = self._plan.accessing
-        start = sizeof(layout.Counting)
+        start = sizeof(layout.CountingBlock)
         end = start + sizeof(layout.Entry) * (self._count + 1)
         self._block = aligned_zeros(end + sizeof(layout.Pattern) * len(accessing))
         self._entries = self._block[start:end].view(layout.Entry)

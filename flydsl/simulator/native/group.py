@@ -26,7 +26,7 @@ def aligned_zeros(size_bytes: int) -> Array:
 class WorkgroupSlot:
     """A slot that executes workgroups, one after the other. `block` is its state in native code."""
 
-    def __init__(self, template: Waves, launch: layout.Launch, counting: int = 0) -> None:
+    def __init__(self, template: Waves, launch: layout.LaunchState, counting: int = 0) -> None:
         """template: the waves of some workgroup of the launch. counting: the address where the thread counts, or 0."""
         self._launch = launch  # native code has its address
         self.wave_count = template.count

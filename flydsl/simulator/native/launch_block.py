@@ -45,7 +45,7 @@ class SharedLaunch:
     """
 
     def __init__(self, work: Work, instruction_limit: int, *, counts: bool = False) -> None:
-        self.block = layout.Launch()
+        self.block = layout.LaunchState()
         self._work, self._limit, self._counts = work, instruction_limit, counts
         self._lock = threading.Lock()
         self._records: dict[int, Array] = {}  # by MODE
@@ -127,14 +127,14 @@ class SharedLaunch:
         self.block.mode_count = count + 1  # last: native code reads up to here
 
 
-def _buffer_table(memory: Memory) -> tuple[ctypes.Array[layout.Buffer], list[Array]]:
+def _buffer_table(memory: Memory) -> tuple[ctypes.Array[layout.BufferEntry], list[Array]]:
     """The table of buffers, and the rows that it points to. A slot without a buffer has size 0."""
     buffers = memory.buffers()
-    table = (layout.Buffer * (max(buffers, default=0) + 1))()
+    table = (layout.BufferEntry * (max(buffers, default=0) + 1))()
     rows: list[Array] = []
     for slot, buffer in buffers.items():
         rows.append(np.array(buffer.rows, np.int64))
         host, row_address = buffer.data.ctypes.data, rows[-1].ctypes.data
         entry = (buffer.base, host, buffer.size_bytes, buffer.writable, row_address, len(buffer.rows))
-        table[slot] = layout.Buffer(*entry)
+        table[slot] = layout.BufferEntry(*entry)
     return table, rows

@@ -6,8 +6,9 @@
   the text (a register's offset in the wave, the bits of a constant, or the distance to a branch target), then the
   offset modifiers. A handler is called with its wave and its record, and ends by calling the next record's.
 - A `Workspace` is what handlers and the runtime functions use to pass vectors; each thread has one.
-- A `Group` is a workgroup in execution; a `Launch` is what all threads share.
-- A `Counting` is where a thread counts, with an `Entry` for each instruction and a `Pattern` for each with accesses.
+- A `Group` is a workgroup in execution; a `LaunchState` is what all threads share.
+- A `CountingBlock` is where a thread counts, with an `Entry` for each instruction and a `Pattern` for each that has
+  accesses.
 
 Addresses are plain numbers in Python; `_points_to_` says what they point to.
 """
@@ -89,9 +90,9 @@ class Wave(Shared):
         "pc": "Record",
         "run_start": "Record",
         "records": "Record",
-        "buffers": "Buffer",
+        "buffers": "BufferEntry",
         "workspace": "Workspace",
-        "counting": "Counting",
+        "counting": "CountingBlock",
     }
 
 
@@ -121,7 +122,7 @@ class Rows(Shared):
     _fields_ = [("stride", c_uint64), ("extent", c_uint64)]
 
 
-class Buffer(Shared):
+class BufferEntry(Shared):
     """An entry of the table of buffers, by slot of the address space. rows: of a view with gaps, the longest first."""
 
     _fields_ = [
@@ -142,7 +143,7 @@ class Mode(Shared):
     _points_to_ = {"records": "Record"}
 
 
-class Launch(Shared):
+class LaunchState(Shared):
     """next: the linear id of the next workgroup to start. id_*: offset of the scalar register with the id, or -1.
 
     template: `wave_count` waves as they start. lds_bytes and scratch_bytes are per workgroup; limit is the number of
@@ -187,7 +188,7 @@ class Group(Shared):
         ("lds", c_uint64),
         ("scratch", c_uint64),
     ]
-    _points_to_ = {"launch": "Launch", "waves": "u8", "lds": "u8", "scratch": "u8"}
+    _points_to_ = {"launch": "LaunchState", "waves": "u8", "lds": "u8", "scratch": "u8"}
 
 
 class Rule(Shared):
@@ -247,7 +248,7 @@ class Stamped(Shared):
     _fields_ = [("number", c_uint64), ("stamp", c_uint64)]
 
 
-class Counting(Shared):
+class CountingBlock(Shared):
     """The counting block of a thread; an `Entry` for every record follows.
 
     entry: of the instruction with an access that is being executed, `part` how many accesses it has made. masks, rows:
@@ -267,7 +268,7 @@ class Counting(Shared):
     _points_to_ = {"entry": "Entry"}
 
 
-RECORD_BYTES, ENTRIES = Record.handler.size + Record.slots.size, Counting.set.offset + Counting.set.size
+RECORD_BYTES, ENTRIES = Record.handler.size + Record.slots.size, CountingBlock.set.offset + CountingBlock.set.size
 assert RECORD_BYTES == 64 == Entry.pattern.offset + Entry.pattern.size
 
 _C_NAMES = {c_uint8: "u8", c_uint32: "u32", c_uint64: "u64", c_int64: "i64", c_double: "double"}

@@ -24,7 +24,7 @@ from flydsl.simulator.isa import TABLE
 from flydsl.simulator.isa.table import IMPLICIT, Semantics
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.builder.ir import Field
+from flydsl.simulator.native.builder.ir import RecordNumber
 from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.waves import ACCUMULATION_ROW, row_of
 
@@ -80,7 +80,7 @@ class ShapeModifiers(Modifiers):
 
     def integer(self, name: str, default: int = 0) -> int:
         if name in _OFFSETS and name not in self.values:
-            return Field(_OFFSETS[name])  # type: ignore[return-value]  # it stands for an int, see Field
+            return RecordNumber(_OFFSETS[name])  # type: ignore[return-value]  # it stands for an int
         return super().integer(name, default)
 
 

@@ -38,7 +38,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Field:
+class RecordNumber:
     """A number in the record: `slot`, then what the semantics computed from it with constants.
 
     It takes the place of an int in semantics, which only do arithmetic with it and pass it to `const`.
@@ -47,16 +47,16 @@ class Field:
     slot: int
     steps: tuple[tuple[str, int], ...] = ()
 
-    def _then(self, operation: str, number: int) -> Field:
-        return Field(self.slot, (*self.steps, (operation, number)))
+    def _then(self, operation: str, number: int) -> RecordNumber:
+        return RecordNumber(self.slot, (*self.steps, (operation, number)))
 
-    def __add__(self, number: int) -> Field:
+    def __add__(self, number: int) -> RecordNumber:
         return self._then("add", number)
 
-    def __mul__(self, number: int) -> Field:
+    def __mul__(self, number: int) -> RecordNumber:
         return self._then("mul", number)
 
-    def __and__(self, number: int) -> Field:
+    def __and__(self, number: int) -> RecordNumber:
         return self._then("and", number)
 
     __radd__, __rmul__, __rand__ = __add__, __mul__, __and__

@@ -12,7 +12,7 @@ from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import FIXED
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.handler import HandlerBuilder
-from flydsl.simulator.native.builder.ir import Field, Value, constant
+from flydsl.simulator.native.builder.ir import RecordNumber, Value, constant
 from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
 
 """Words of a signature that always mean the same register: its type and number."""
@@ -58,7 +58,7 @@ class Reader:
     def plain(self, operand: OperandShape, word: str) -> Any:
         """Registers or a constant as the word's type, without modifiers."""
         if word == "imm":
-            return Field(operand.slot)
+            return RecordNumber(operand.slot)
         if word == "register":
             if operand.file != "v":
                 raise NotImplementedError(f"{operand.kind} {operand.file} as a register with an index")
@@ -69,7 +69,7 @@ class Reader:
             return self._by_register_count(operand)
         if word == "offset":
             if operand.kind == "immediate":
-                return self._b.const("i64", Field(operand.slot))
+                return self._b.const("i64", RecordNumber(operand.slot))
             return self._b.zext(self.plain(operand, "i32"), "i64")
         if "x" in word:
             return self._tuple(operand, word)
@@ -78,7 +78,7 @@ class Reader:
         if operand.kind == "immediate":
             return self._immediate(operand, word)
         if operand.kind == "symbol":
-            return self._b.const("i32", Field(operand.slot))
+            return self._b.const("i32", RecordNumber(operand.slot))
         if operand.kind == "status":
             bit = self._status_bit(operand)
             return self._b.bitcast(self._b.zext(bit, "i" + word[1:]), word)
@@ -101,7 +101,7 @@ class Reader:
     def _raw(self, operand: OperandShape) -> Value:
         """A dword from which SDWA or op_sel takes parts."""
         if operand.kind == "immediate":
-            return self._b.const("i32", Field(operand.slot))
+            return self._b.const("i32", RecordNumber(operand.slot))
         if operand.kind == "status":
             return self._b.zext(self._status_bit(operand), "i32")
         if operand.kind != "register":
@@ -134,7 +134,7 @@ class Reader:
         return self._b.bitcast(self._b.trunc(raw, "i16") if word in ("i16", "f16") else raw, word)
 
     def _immediate(self, operand: OperandShape, word: str) -> Value:
-        field = Field(operand.slot)
+        field = RecordNumber(operand.slot)
         if word == "mask":
             return self._b.mask_bits(self._b.const("i64", field))
         return self._b.bitcast(self._b.const("i" + word[1:], field), word)

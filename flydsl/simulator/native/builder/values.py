@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flydsl.simulator.native.builder.ir import Body, Field, Value, constant, scalar_type, vector_type
+from flydsl.simulator.native.builder.ir import Body, RecordNumber, Value, constant, scalar_type, vector_type
 from flydsl.simulator.native.layout import slot_offset
 
 _INTEGER_OF = {"f16": "i16", "f32": "i32", "f64": "i64"}
@@ -26,12 +26,12 @@ class NativeValues:
 
     # --- making values
 
-    def const(self, type_: str, value: int | float | Field) -> Value:
-        if isinstance(value, Field):
+    def const(self, type_: str, value: int | float | RecordNumber) -> Value:
+        if isinstance(value, RecordNumber):
             return self._field(type_, value)
         return constant(type_, value)
 
-    def _field(self, type_: str, field: Field) -> Value:
+    def _field(self, type_: str, field: RecordNumber) -> Value:
         text = self.body.load("i64", self.body.pointer("%record", slot_offset(field.slot)))
         for operation, number in field.steps:
             text = self.body.emit(f"{operation} i64 {text}, {number}")

@@ -42,7 +42,7 @@ static int is_known(Pattern *pattern, u64 active, u64x64 addresses, u64 low_mask
 static const u64 SPREAD = 0x9E3779B97F4A7C15;
 
 // Put a number into the set. 1 if it was not there, else 0.
-static u64 insert(Counting *counting, u64 number) {
+static u64 insert(CountingBlock *counting, u64 number) {
   u64 i = number * SPREAD >> (64 - SET_SIZE_LOG2);
   for (; counting->set[i].stamp == counting->stamp; i = (i + 1) % (1 << SET_SIZE_LOG2))
     if (counting->set[i].number == number) return 0;
@@ -61,7 +61,7 @@ static u64 ordered_lines(u64 active, u64 size, u64x64 addresses) {
 }
 
 // How many lines the last part touches that the parts before it do not.
-static u64 new_lines(Counting *counting, u64 last_part, u64 size) {
+static u64 new_lines(CountingBlock *counting, u64 last_part, u64 size) {
   u64 fresh = 0;
   counting->stamp++;
   for (u64 part = 0; part <= last_part; part++) {
@@ -76,14 +76,14 @@ static u64 new_lines(Counting *counting, u64 last_part, u64 size) {
 }
 
 // The lanes that touch a line which the part before this one did not in the same lane.
-static u64 suspects(const Counting *counting, u64 active, u64 size, u64x64 addresses) {
+static u64 suspects(const CountingBlock *counting, u64 active, u64 size, u64x64 addresses) {
   u64 previous = counting->part - 1;
   u64x64 there = *(const u64x64 *)counting->rows[previous];
   u64x64 apart = (addresses ^ there) | ((addresses + (size - 1)) ^ there);
   return active & (~counting->masks[previous] | LANES_WHERE(apart >= LINE_BYTES));
 }
 
-static u64 first_lines(Counting *counting, Pattern *pattern, u64 active, u64 size, u64x64 addresses) {
+static u64 first_lines(CountingBlock *counting, Pattern *pattern, u64 active, u64 size, u64x64 addresses) {
   u64 lines = ordered_lines(active, size, addresses);
   if (lines) return lines;
   if (!is_known(pattern, active, addresses, LINE_BYTES - 1)) pattern->result = new_lines(counting, 0, size);
@@ -91,7 +91,7 @@ static u64 first_lines(Counting *counting, Pattern *pattern, u64 active, u64 siz
 }
 
 // An instruction may make several accesses of the same lanes: a line that more than one of them touches counts once.
-static void count_global(Counting *counting, u64 active, u64 size, u64x64 addresses) {
+static void count_global(CountingBlock *counting, u64 active, u64 size, u64x64 addresses) {
   Entry *entry = counting->entry;
   u64 part = counting->part;
   entry->global_bytes += (u64)__builtin_popcountll(active) * size;
@@ -107,7 +107,7 @@ static void count_global(Counting *counting, u64 active, u64 size, u64x64 addres
 // --- bank conflicts of LDS, by the rule that the instruction's pattern points to
 
 // What one phase costs: the most different dwords that are wanted from one bank.
-static u64 phase_passes(Counting *counting, const Rule *rule, u64 phase, u64 active, const u64 *addresses) {
+static u64 phase_passes(CountingBlock *counting, const Rule *rule, u64 phase, u64 active, const u64 *addresses) {
   u64 most = 0;
   counting->stamp++;
   __builtin_memset(counting->ways, 0, sizeof counting->ways);
@@ -124,7 +124,7 @@ static u64 phase_passes(Counting *counting, const Rule *rule, u64 phase, u64 act
 }
 
 // What a pattern costs.
-static void find_passes(Counting *counting, Pattern *pattern, u64 active, const u64 *addresses) {
+static void find_passes(CountingBlock *counting, Pattern *pattern, u64 active, const u64 *addresses) {
   pattern->result = pattern->phases = 0;
   pattern->unaligned = (LANES_WHERE((*(const u64x64 *)addresses & 3) != 0) & active) != 0;
   if (pattern->unaligned) return;
@@ -136,7 +136,7 @@ static void find_passes(Counting *counting, Pattern *pattern, u64 active, const 
   }
 }
 
-static void count_lds(Counting *counting, u64 active, u64 size, const u64 *addresses) {
+static void count_lds(CountingBlock *counting, u64 active, u64 size, const u64 *addresses) {
   Entry *entry = counting->entry;
   Pattern *pattern = entry->pattern;
   entry->lds_bytes += (u64)__builtin_popcountll(active) * size;
@@ -149,12 +149,12 @@ static void count_lds(Counting *counting, u64 active, u64 size, const u64 *addre
 
 // --- the observer
 
-static void count_scratch(Counting *counting, u64 active, u64 size) {
+static void count_scratch(CountingBlock *counting, u64 active, u64 size) {
   counting->entry->pattern->scratch_bytes += (u64)__builtin_popcountll(active) * size;
 }
 
 void observe(Wave *wave, u64 active, u64 size, u64 space) {
-  Counting *counting = wave->counting;
+  CountingBlock *counting = wave->counting;
   u64x64 addresses = addresses_of(wave->workspace), aperture = addresses & ~0xFFFFFFFFull;
   u64 lds = space == SPACE_LDS ? active : 0, scratch = space == SPACE_SCRATCH ? active : 0;
   if (space == SPACE_FLAT) {

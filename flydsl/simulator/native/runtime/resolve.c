@@ -4,7 +4,7 @@
 // whether every active lane may access that many bytes; if so, `host` has an address of the host for every lane.
 
 // Whether an access of `size` bytes touches a gap of a buffer: see gaps.py.
-static int touches_gap(const Buffer *buffer, u64 offset, u64 size) {
+static int touches_gap(const BufferEntry *buffer, u64 offset, u64 size) {
   for (i64 i = 0; i < buffer->row_count; i++) {
     offset %= buffer->rows[i].stride;
     if (offset + size > buffer->rows[i].extent) return 1;
@@ -19,7 +19,7 @@ static f64x64 floor_quotient(f64x64 offsets, double stride) {
 // Whether one of 64 accesses does. Offsets are below 2^35, so that doubles have them, and their products, exactly; what
 // is beyond by one row because 1 / stride was rounded is put right. A double whose lowest bits count ones: an integer
 // below 2^52, or'ed into 2^52, is added to it.
-static int some_touch_gap(const Buffer *buffer, u64x64 starts, i64 size) {
+static int some_touch_gap(const BufferEntry *buffer, u64x64 starts, i64 size) {
   u64x64 shifted = starts | 0x4330000000000000;
   f64x64 offsets;
   __builtin_memcpy(&offsets, &shifted, sizeof offsets);
@@ -35,21 +35,21 @@ static int some_touch_gap(const Buffer *buffer, u64x64 starts, i64 size) {
 }
 
 // The entry of the table for an address, or null for an address of no buffer.
-static const Buffer *buffer_at(const Wave *wave, u64 address) {
+static const BufferEntry *buffer_at(const Wave *wave, u64 address) {
   u64 slot = address >> SLOT_SHIFT;
   return slot < wave->buffer_count ? &wave->buffers[slot] : 0;
 }
 
 // How many bytes from its base an access of `size` bytes may reach in a buffer: to the end of its last dword, or its
 // own. See memory.py.
-static i64 reach(const Buffer *buffer, i64 size) {
+static i64 reach(const BufferEntry *buffer, i64 size) {
   if (size < 4 || !buffer->size) return buffer->size;
   return (i64)(((u64)buffer->base + (u64)buffer->size + 3 & ~3ull) - (u64)buffer->base);
 }
 
 // Where `size` bytes at a global address are on the host, or 0. `row_size` bytes of them must lie in one row.
 static u64 host_of(const Wave *wave, u64 address, i64 size, u64 row_size, u64 is_write) {
-  const Buffer *buffer = buffer_at(wave, address);
+  const BufferEntry *buffer = buffer_at(wave, address);
   if (!buffer || (is_write && !buffer->writable)) return 0;
   u64 offset = address - buffer->base;
   i64 last = reach(buffer, size) - size;
@@ -94,7 +94,7 @@ u64 resolve_global(const Wave *wave, u64 active, i64 size, u64 is_write, u64 *ho
     *(u64x64 *)host = unused;
     return 1;
   }
-  const Buffer *buffer = buffer_at(wave, wave->workspace->addresses[first_lane(active)]);
+  const BufferEntry *buffer = buffer_at(wave, wave->workspace->addresses[first_lane(active)]);
   if (!buffer || (is_write && !buffer->writable) || reach(buffer, size) < size) return 0;
   u64x64 offsets = addresses_of(wave->workspace) - buffer->base;
   u64x64 relevant = mask_of(active) ? offsets : 0;

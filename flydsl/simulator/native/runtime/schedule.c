@@ -17,11 +17,11 @@ static void set_id(Wave *wave, i64 offset, u64 id) {
 }
 
 static void start_wave(const Group *group, u64 w) {
-  const Launch *launch = group->launch;
+  const LaunchState *launch = group->launch;
   Wave *wave = wave_of(group, w);
   u64 lds = wave->lds, scratch = wave->scratch;
   Workspace *workspace = wave->workspace;
-  Counting *counting = wave->counting;
+  CountingBlock *counting = wave->counting;
   __builtin_memset(wave->vgpr[0], 0, launch->vgpr_bytes);
   __builtin_memset(wave->vgpr[ACCUMULATION_ROW], 0, launch->agpr_bytes);
   __builtin_memcpy(wave, launch->template + w * TEMPLATE_BYTES, TEMPLATE_BYTES);
@@ -33,7 +33,7 @@ static void start_wave(const Group *group, u64 w) {
 
 // Put the next workgroup into the group block. False if there is none.
 static int start_workgroup(Group *group) {
-  Launch *launch = group->launch;
+  LaunchState *launch = group->launch;
   u64 id = __atomic_fetch_add(&launch->next, 1, __ATOMIC_RELAXED);
   if (id >= launch->workgroup_count) return 0;
   __builtin_memset(group->lds, 0, launch->lds_bytes);
@@ -46,7 +46,7 @@ static int start_workgroup(Group *group) {
 }
 
 // Continue a wave in the program bound to its new MODE. False if there is none yet.
-static int enter_mode(Wave *wave, const Launch *launch) {
+static int enter_mode(Wave *wave, const LaunchState *launch) {
   for (u64 i = 0; i < launch->mode_count; i++) {
     if (launch->modes[i].bits != wave->mode) continue;
     wave->pc = launch->modes[i].records + (wave->pc - wave->records);
@@ -68,7 +68,7 @@ static void take_turn(Group *group, Wave *wave) {
 
 // The waves' turns from where they are on. Why they stopped before the last one, or 0.
 static u64 take_turns(Group *group) {
-  Launch *launch = group->launch;
+  LaunchState *launch = group->launch;
   for (; group->wave < launch->wave_count; group->wave++) {
     Wave *wave = wave_of(group, group->wave);
     if (wave->status == RUNNING) {
