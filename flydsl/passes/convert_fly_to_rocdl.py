@@ -42,6 +42,7 @@ from flydsl.passes.to_rocdl import (
     math_functions,
     matrix,
     narrow_floats,
+    register_indices,
     shifts,
 )
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
@@ -70,6 +71,7 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     for op in operations(module):
         _note_alignment(op)
     for function in functions(module):
+        register_indices.clamp(function)
         for argument in entry_block(function).arguments:
             kind = fly_type(argument.type)
             if isinstance(kind, PointerType):
