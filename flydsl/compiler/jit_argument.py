@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from types import SimpleNamespace
 from typing import Any
 
 from flydsl import layout as algebra
@@ -22,6 +23,7 @@ from flydsl.compiler.arguments import (
     Adapted,
     ConstantArgument,
     TensorArgument,
+    container_argument,
     custom_argument,
     pointer_argument,
     scalar_argument,
@@ -35,6 +37,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
 from flydsl.expr.struct_value import StructValue
+from flydsl.expr.tree import parts
 from flydsl.expr.typing import Pointer, Stream, Tensor
 
 # torch's dtype names -> MLIR element types.
@@ -287,6 +290,34 @@ def _python_number(kind: type[Numeric], value: Any) -> Any:
     return operator.index(value)
 
 
+def _adapt_container(parameter: Parameter, value: Any) -> Adapted:
+    """A list, tuple, dict or namespace, whose parts are arguments without annotation, text or None."""
+    keys, items = parts(value)
+    names = [f"[{key!r}]" for key in (range(keys) if isinstance(keys, int) else keys)]
+    if isinstance(value, SimpleNamespace):
+        names = [f".{key}" for key in keys]
+    if isinstance(value, StructValue):
+        return _adapt_struct(parameter, type(value), value)
+    adapted = [
+        _adapt_part(Parameter(parameter.name + name, None), item) for name, item in zip(names, items, strict=True)
+    ]
+    places = {part.device for part, _ in adapted if part.device is not None}
+    if len(places) > 1:
+        raise ArgumentError(
+            f"{parameter.name}: tensors on different devices: {', '.join(sorted(places))}", at=user_location()
+        )
+    made = container_argument(type(value), tuple(names), tuple(part for part, _ in adapted))
+    return made, [payload for _, payload in adapted]
+
+
+def _adapt_part(parameter: Parameter, value: Any) -> Adapted:
+    if value is None or isinstance(value, str):
+        return _constant(parameter, value), value
+    if isinstance(value, Stream):
+        raise ArgumentError(f"{parameter.name} is a stream, which is an argument of its own", at=user_location())
+    return adapt(parameter, value)
+
+
 def _adapt_number(kind: type[Numeric]) -> Callable[[Parameter, Any], Adapted]:
     return lambda parameter, value: (scalar_argument(kind), _scalar(parameter, kind, value))
 
@@ -306,6 +337,7 @@ _ADAPTORS: dict[type, Callable[[Parameter, Any], Adapted]] = {
     int: _adapt_int,
     float: _adapt_number(Float32),
     Stream: lambda parameter, value: (STREAM, value.value),
+    **dict.fromkeys((tuple, list, dict, SimpleNamespace), _adapt_container),
     MemoryAt: lambda parameter, value: (value.argument, value.memory),
 }
 
@@ -320,6 +352,8 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
         found = _adapt_numeric
     else:
         found = JitArgumentRegistry.find(kind)
+        if found is None and issubclass(kind, tuple | list | dict | SimpleNamespace):
+            found = _adapt_container
     if found is not None:
         _ADAPTORS[kind] = found
     return found
