@@ -189,7 +189,7 @@ class CustomArgument(Argument):
 class ContainerArgument(Argument):
     """A list, tuple, dict or namespace of arguments (see `container_argument`). device: of its first tensor."""
 
-    def __init__(self, kind: type, names: tuple[str, ...], parts: tuple[Argument, ...]) -> None:
+    def __init__(self, kind: Any, names: tuple[str, ...], parts: tuple[Argument, ...]) -> None:
         self.kind, self.names, self.parts = kind, names, parts
         self.device = next((part.device for part in parts if part.device is not None), None)
 
@@ -278,7 +278,7 @@ def custom_argument(dsl_type: Hashable, types: tuple[str, ...]) -> CustomArgumen
 
 
 @cache
-def container_argument(kind: type, names: tuple[str, ...], parts: tuple[Argument, ...]) -> ContainerArgument:
+def container_argument(kind: Hashable, names: tuple[str, ...], parts: tuple[Argument, ...]) -> ContainerArgument:
     """The argument of containers of a class. names: of its parts, as errors append them: `[0]`, `.x`."""
     return ContainerArgument(kind, names, parts)
 
