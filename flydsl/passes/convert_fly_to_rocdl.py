@@ -64,7 +64,6 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     if _is_higher(module):
         for earlier in (fly_rewrite_func_signature, fly_layout_lowering, fly_convert_atom_call_to_ssa_form):
             earlier.apply(module, arch)
-    buffers.require_known_resources(module, arch)
     matrix.require_supported(module, arch)
     copy_support.require_supported(module, arch)
     for op in operations(module):

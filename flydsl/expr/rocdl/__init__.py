@@ -27,6 +27,7 @@ from flydsl.expr.rocdl import (
     mfma,
     raw_buffer,
     scheduling,
+    wmma,
 )
 from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
@@ -38,8 +39,9 @@ from flydsl.expr.rocdl.lds import *  # noqa: F403
 from flydsl.expr.rocdl.mfma import *  # noqa: F403
 from flydsl.expr.rocdl.raw_buffer import *  # noqa: F403
 from flydsl.expr.rocdl.scheduling import *  # noqa: F403
+from flydsl.expr.rocdl.wmma import *  # noqa: F403
 
-_FAMILIES = (buffer_atomic, buffer_tensor, convert, hardware_math, ids, lane, lds, mfma, raw_buffer, scheduling)
+_FAMILIES = (buffer_atomic, buffer_tensor, convert, hardware_math, ids, lane, lds, mfma, raw_buffer, scheduling, wmma)
 
 __all__ = ["Int16", "Int32", "Int64", *(name for family in _FAMILIES for name in family.__all__)]
 
