@@ -42,7 +42,7 @@ class BufferCopy(CopyOp):
     moves = "it copies between a buffer tensor and registers"
     hint = "make the buffer tensor with fx.rocdl.make_buffer_tensor(tensor)"
     lowering = Lowering.BUFFER
-    has_soffset = True
+    value_names = ("soffset",)
 
     cache_modifier: int = 0
 
@@ -80,7 +80,7 @@ class BufferCopyLDS(CopyOp):
     moves = "it copies from a buffer tensor to shared memory"
     hint = "fx.rocdl.make_buffer_tensor(tensor) makes the one, fx.SharedAllocator the other"
     lowering = Lowering.BUFFER_TO_LDS
-    has_soffset = True
+    value_names = ("soffset",)
     passes_registers = True
 
     @property

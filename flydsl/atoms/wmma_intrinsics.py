@@ -81,7 +81,7 @@ class WmmaIntrinsic:
         return cls(
             name, m, n, k,
             _registers(a, m * k // lanes // (1 + sparse), archs), _registers(b, n * k // lanes, archs),
-            _registers(accumulator, m * n * packed // _WAVE, archs), _registers(returned, m * n * packed // _WAVE, archs),
+            *(_registers(element, m * n * packed // _WAVE, archs) for element in (accumulator, returned)),
             (a, b, result), sparse, _modifiers(a, result, sparse, archs), archs,
         )  # fmt: skip
 
