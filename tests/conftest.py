@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,3 +43,15 @@ def pytest_collection_finish() -> None:
     """Leave modules and tests, which live as long as the process, out of every later garbage collection."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def shell() -> Iterator[Any]:
+    """The shell of this process. Whoever cleared it would have other tests print what they display."""
+    from IPython.core.interactiveshell import InteractiveShell  # takes a third of a second
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    yield InteractiveShell.instance(config=config)
+    InteractiveShell.clear_instance()

@@ -1,6 +1,8 @@
-"""gfx1201: RDNA 4, Radeon RX 9000 series."""
+"""gfx1200 and gfx1201: RDNA 4, Radeon RX 9000 series."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from flydsl.arch.base import Arch, RegisterFile
 from flydsl.arch.lds_banks import lane_groups
@@ -28,3 +30,4 @@ GFX1201 = Arch(
         "read_b128": lane_groups(32, 8),
     },
 )
+GFX1200 = replace(GFX1201, name="gfx1200")

@@ -83,7 +83,7 @@ class BufferAtomic(AtomicCopy):
     spaces = frozenset({("register", BUFFER)})
     moves = "it updates a buffer tensor by registers"
     lowering = Lowering.BUFFER_ATOMIC
-    has_soffset = True
+    value_names = ("soffset",)
     # Source: LLVM, BUFInstructions.td and AMDGPU.td.
     _packed_archs: ClassVar[dict[str, tuple[str, ...]]] = {"f16": CDNA, "bf16": CDNA4}
 

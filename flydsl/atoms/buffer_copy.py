@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flydsl.atoms.copy import BUFFER, CopyOp, Lowering
-from flydsl.atoms.instruction_sets import CDNA, CDNA4, GFX12
+from flydsl.atoms.instruction_sets import CDNA, CDNA4, WAVE32
 from flydsl.errors import ArgumentError
 
 _LARGEST_MODIFIER = 0x1F
@@ -14,7 +14,7 @@ _LARGEST_MODIFIER = 0x1F
 # Word 3 of a resource: raw addressing of 32-bit data, bounds checked per byte (CDNA 3 ISA, "Buffer Resource").
 _RESOURCE_FLAGS = 0x27000
 # From RDNA on it also holds a format that is valid (bits 24 on) and how bounds are checked (bits 28 and 29): 2, raw.
-_RESOURCE_FLAGS_GFX12 = _RESOURCE_FLAGS | 1 << 24 | 2 << 28
+_RESOURCE_FLAGS_RDNA = _RESOURCE_FLAGS | 1 << 24 | 2 << 28
 
 
 def resource_flags(arch_name: str | None) -> int:
@@ -23,7 +23,7 @@ def resource_flags(arch_name: str | None) -> int:
     >>> hex(resource_flags("gfx942")), hex(resource_flags("gfx1201"))
     ('0x27000', '0x21027000')
     """
-    return _RESOURCE_FLAGS_GFX12 if arch_name in GFX12 else _RESOURCE_FLAGS
+    return _RESOURCE_FLAGS_RDNA if arch_name in WAVE32 else _RESOURCE_FLAGS
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class BufferCopy(CopyOp):
     moves = "it copies between a buffer tensor and registers"
     hint = "make the buffer tensor with fx.rocdl.make_buffer_tensor(tensor)"
     lowering = Lowering.BUFFER
-    has_soffset = True
+    value_names = ("soffset",)
 
     cache_modifier: int = 0
 
@@ -80,7 +80,7 @@ class BufferCopyLDS(CopyOp):
     moves = "it copies from a buffer tensor to shared memory"
     hint = "fx.rocdl.make_buffer_tensor(tensor) makes the one, fx.SharedAllocator the other"
     lowering = Lowering.BUFFER_TO_LDS
-    has_soffset = True
+    value_names = ("soffset",)
     passes_registers = True
 
     @property

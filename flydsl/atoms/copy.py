@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from flydsl.errors import ArgumentError
 
-_TEXT = re.compile(r"!([\w.]+)<(\d+)((?:, \w+)*)>$")
+_TEXT = re.compile(r"!([\w.]+)<(.+)>$")
+_BODY = re.compile(r"(\d+)((?:, \w+)*)$")
 _FAMILIES: dict[str, type[CopyOp]] = {}
 
 BUFFER = "#fly_rocdl.buffer_desc"
@@ -26,6 +27,7 @@ class Lowering(Enum):
     BUFFER = "a buffer load or store"
     BUFFER_ATOMIC = "an atomic update through a buffer resource"
     BUFFER_TO_LDS = "a buffer load to LDS"
+    LDS_TRANSPOSE = "a transposing read from LDS"
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class CopyOp:
     spaces: the address spaces (source, destination) between which it moves. moves: the same in words, and hint: how to
     come by tensors of such spaces, or by another copy.
     lowering: the way in which `convert-fly-to-rocdl` lowers a call.
-    has_soffset: whether its calls take `soffset`, elements to add to the address of a buffer.
+    value_names: numbers that a call takes besides its tensors, by name: `soffset`, elements to add to the address of a
+    buffer.
     passes_registers: whether one instruction both reads and writes memory, past the registers.
     """
 
@@ -46,7 +49,7 @@ class CopyOp:
     moves: ClassVar[str]
     hint: ClassVar[str]
     lowering: ClassVar[Lowering]
-    has_soffset: ClassVar[bool] = False
+    value_names: ClassVar[tuple[str, ...]] = ()
     passes_registers: ClassVar[bool] = False
     threads: ClassVar[int] = 1
 
@@ -72,6 +75,14 @@ class CopyOp:
         return None
 
     @classmethod
+    def from_body(cls, body: str) -> CopyOp:
+        """Make the instruction from the text between the angle brackets. Raises ArgumentError if it is malformed."""
+        match = _BODY.match(body)
+        if match is None:
+            raise ArgumentError(f"{cls.name}<{body}> is not a copy instruction", hint="such as <32>")
+        return cls.from_text(int(match[1]), match[2].removeprefix(", ").split(", ") if match[2] else [])
+
+    @classmethod
     def from_text(cls, bits: int, parameters: list[str]) -> CopyOp:
         """Make the instruction from its number of bits and the parameters that follow it in the text."""
         if len(parameters) != len(fields(cls)) - 1:
@@ -91,8 +102,7 @@ def parse_copy_op(text: str) -> CopyOp:
     match = _TEXT.match(text)
     if match is None or match[1] not in _FAMILIES:
         raise ArgumentError(f"{text!r} is not a copy instruction", hint=f"known: {', '.join(_FAMILIES)}")
-    family, parameters = _FAMILIES[match[1]], match[3].removeprefix(", ").split(", ") if match[3] else []
-    return family.from_text(int(match[2]), parameters)
+    return _FAMILIES[match[1]].from_body(match[2])
 
 
 @dataclass(frozen=True)

@@ -123,6 +123,10 @@ class MFMA(MmaOp):
         return INSTRUCTIONS[self.m, self.n, self.k, self.a, self.b]
 
     @property
+    def archs(self) -> tuple[str, ...]:
+        return self.instruction.archs
+
+    @property
     def blocks(self) -> int:
         """Number of independent products that the instruction computes."""
         return self.instruction.intrinsic.blocks

@@ -19,18 +19,27 @@ class MmaOp(ABC):
 
     Tiles are A: (M, K), B: (N, K) and C, D: (M, N). A thread-value layout maps (thread, value) to an element of its
     tile, the tile's first mode fastest. The terms are CuTe's, MMA_Traits (media/docs/cpp/cute/0t_mma_atom.md).
+
+    value_names: numbers that a call takes besides its operands, by name: scales.
     """
 
     name: ClassVar[str]
     threads: ClassVar[int]
+    value_names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        _FAMILIES[cls.name] = cls.parse_body
+        if "name" in vars(cls):
+            _FAMILIES[cls.name] = cls.parse_body
 
     @classmethod
     @abstractmethod
     def parse_body(cls, body: str) -> MmaOp:
         """Parse the text between the angle brackets of the type. Raises ArgumentError if it is malformed."""
+
+    @property
+    def archs(self) -> tuple[str, ...] | None:
+        """The architectures that have the instruction, or None for all."""
+        return None
 
     @property
     @abstractmethod

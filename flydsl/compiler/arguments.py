@@ -17,6 +17,8 @@ from flydsl import layout as algebra
 from flydsl.dialect.types import MemRefType, PointerType, dynamic_leaves
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Integer, Numeric, numeric_class
+from flydsl.expr.tree import parts as parts_of
+from flydsl.expr.tree import with_parts
 from flydsl.expr.typing import Pointer, Stream, Tensor
 from flydsl.runtime.interface import Device, NamedTensor
 
@@ -184,6 +186,31 @@ class CustomArgument(Argument):
         return str(self.dsl_type.__name__)
 
 
+class ContainerArgument(Argument):
+    """A list, tuple, dict or namespace of arguments (see `container_argument`). device: of its first tensor."""
+
+    def __init__(self, kind: Any, names: tuple[str, ...], parts: tuple[Argument, ...]) -> None:
+        self.kind, self.names, self.parts = kind, names, parts
+        self.device = next((part.device for part in parts if part.device is not None), None)
+
+    def ir_types(self) -> list[ir.Type]:
+        return [kind for part in self.parts for kind in part.ir_types()]
+
+    def traced(self, given: Any, incoming: Iterator[ir.Value]) -> Any:
+        _, items = parts_of(given)
+        return with_parts(given, [part.traced(item, incoming) for part, item in zip(self.parts, items, strict=True)])
+
+    def codes(self) -> list[str]:
+        return [code for part in self.parts for code in part.codes()]
+
+    def flat(self, name: str, payload: Any, device: Device, session: Any) -> list[Any]:
+        parts = zip(self.names, self.parts, payload, strict=True)
+        return [value for place, part, item in parts for value in part.flat(f"{name}{place}", item, device, session)]
+
+    def describe(self) -> str:
+        return f"{self.kind.__name__}({', '.join(part.describe() for part in self.parts)})"
+
+
 class StreamArgument(Argument):
     """A stream: `STREAM` is the only one."""
 
@@ -248,6 +275,12 @@ def pointer_argument(element: str, device: str, align: int | None = None) -> Poi
 def custom_argument(dsl_type: Hashable, types: tuple[str, ...]) -> CustomArgument:
     """The argument of values of a program's own class."""
     return CustomArgument(dsl_type, types)
+
+
+@cache
+def container_argument(kind: Hashable, names: tuple[str, ...], parts: tuple[Argument, ...]) -> ContainerArgument:
+    """The argument of containers of a class. names: of its parts, as errors append them: `[0]`, `.x`."""
+    return ContainerArgument(kind, names, parts)
 
 
 @cache

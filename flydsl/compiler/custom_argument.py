@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from flydsl.compiler.arguments import Adapted, custom_argument
-from flydsl.compiler.signature import Parameter
+from flydsl.compiler.signature import OWN, Parameter
 from flydsl.dialect.context import context
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
@@ -55,6 +55,9 @@ class JitArgumentRegistry:
     def find(cls, kind: type) -> Callable[[Parameter, Any], Adapted] | None:
         """The adaptor of values of a type, or of its nearest base class that has one; None if there is none."""
         return next((cls._adaptors[base] for base in kind.__mro__ if base in cls._adaptors), None)
+
+
+OWN.append(lambda kind: JitArgumentRegistry.find(kind) is not None)
 
 
 def _adapted(parameter: Parameter, argument: Any, dsl_type: Any) -> Adapted:

@@ -11,9 +11,10 @@ import numbers
 import operator
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from types import SimpleNamespace
 from typing import Any
 
 from flydsl import layout as algebra
@@ -22,7 +23,7 @@ from flydsl.compiler.arguments import (
     Adapted,
     ConstantArgument,
     TensorArgument,
-    custom_argument,
+    container_argument,
     pointer_argument,
     scalar_argument,
     tensor_argument,
@@ -34,7 +35,8 @@ from flydsl.compiler.value_key import value_key
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
-from flydsl.expr.struct_value import StructValue
+from flydsl.expr.struct_value import StructValue, runtime_fields
+from flydsl.expr.tree import parts
 from flydsl.expr.typing import Pointer, Stream, Tensor
 
 # torch's dtype names -> MLIR element types.
@@ -133,14 +135,20 @@ def adapt(parameter: Parameter, value: Any) -> Adapted:
 
 
 def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> Adapted:
-    """A struct as the numbers in it."""
+    """A struct as its fields. The fields that are known when compiling are part of its class."""
     if not isinstance(value, kind):
         raise ArgumentError(f"{parameter.name} is a {kind.__name__}, got {value!r}", at=user_location())
-    numbers = value.numbers()
-    types = tuple(number.dtype.memory_name for number in numbers)
-    dsl_type: Any = kind
-    made = custom_argument(dsl_type, types)
-    return made, [_scalar(parameter, number.dtype, number) for number in numbers]
+    fields = runtime_fields(type(value)).items()
+    adapted = [adapt(Parameter(f"{parameter.name}.{name}", kind), getattr(value, name)) for name, kind in fields]
+    return _container(parameter, type(value), [f".{name}" for name, _ in fields], adapted)
+
+
+def _container(parameter: Parameter, kind: Any, names: Sequence[str], adapted: Sequence[Adapted]) -> Adapted:
+    places = sorted({part.device for part, _ in adapted if part.device is not None})
+    if len(places) > 1:
+        raise ArgumentError(f"{parameter.name}: tensors on different devices: {', '.join(places)}", at=user_location())
+    made = container_argument(kind, tuple(names), tuple(part for part, _ in adapted))
+    return made, [payload for _, payload in adapted]
 
 
 def _constant(parameter: Parameter, value: Any) -> ConstantArgument:
@@ -287,6 +295,27 @@ def _python_number(kind: type[Numeric], value: Any) -> Any:
     return operator.index(value)
 
 
+def _adapt_container(parameter: Parameter, value: Any) -> Adapted:
+    """A list, tuple, dict or namespace, whose parts are arguments without annotation, text or None."""
+    if isinstance(value, StructValue):
+        return _adapt_struct(parameter, type(value), value)
+    keys, items = parts(value)
+    names = [f"[{key!r}]" for key in (range(keys) if isinstance(keys, int) else keys)]
+    if isinstance(value, SimpleNamespace):
+        names = [f".{key}" for key in keys]
+    each = zip(names, items, strict=True)
+    adapted = [_adapt_part(Parameter(parameter.name + name, None), item) for name, item in each]
+    return _container(parameter, type(value), names, adapted)
+
+
+def _adapt_part(parameter: Parameter, value: Any) -> Adapted:
+    if value is None or isinstance(value, str):
+        return _constant(parameter, value), value
+    if isinstance(value, Stream):
+        raise ArgumentError(f"{parameter.name} is a stream, which is an argument of its own", at=user_location())
+    return adapt(parameter, value)
+
+
 def _adapt_number(kind: type[Numeric]) -> Callable[[Parameter, Any], Adapted]:
     return lambda parameter, value: (scalar_argument(kind), _scalar(parameter, kind, value))
 
@@ -306,6 +335,7 @@ _ADAPTORS: dict[type, Callable[[Parameter, Any], Adapted]] = {
     int: _adapt_int,
     float: _adapt_number(Float32),
     Stream: lambda parameter, value: (STREAM, value.value),
+    **dict.fromkeys((tuple, list, dict, SimpleNamespace), _adapt_container),
     MemoryAt: lambda parameter, value: (value.argument, value.memory),
 }
 
@@ -320,6 +350,8 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
         found = _adapt_numeric
     else:
         found = JitArgumentRegistry.find(kind)
+        if found is None and issubclass(kind, tuple | list | dict | SimpleNamespace):
+            found = _adapt_container
     if found is not None:
         _ADAPTORS[kind] = found
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flydsl import env
 from flydsl.arch import get_arch
@@ -16,6 +16,7 @@ from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import compile_hints, hints_for
 from flydsl.compiler.jit_argument import adapt
+from flydsl.compiler.mlir_compiler import MlirCompiler
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Signature
@@ -29,7 +30,16 @@ from flydsl.runtime.interface import Dim3
 if TYPE_CHECKING:
     from flydsl.simulator import Simulation
 
-__all__ = ["JitFunction", "compile", "jit"]
+__all__ = ["CacheInfo", "JitFunction", "MlirCompiler", "compile", "jit"]
+
+
+class CacheInfo(NamedTuple):
+    """What a launcher's calls found: `hits` of them a compilation, `misses` none. currsize: compilations kept."""
+
+    hits: int
+    misses: int
+    maxsize: None
+    currsize: int
 
 
 class JitFunction(DecoratedFunction):
@@ -44,6 +54,7 @@ class JitFunction(DecoratedFunction):
         super().__init__(function)
         self._cache: dict[Any, tuple[Dependencies, CompiledArtifact]] = {}
         self._compiling = threading.Lock()
+        self._hits = self._misses = 0
         self.compile_hints: dict[str, Any] = {}
 
     @user_facing
@@ -97,7 +108,9 @@ class JitFunction(DecoratedFunction):
         """The artifact for a call, from the cache or compiled now."""
         key = (arguments, env.code_settings(), hints_for(self.compile_hints))
         found = self._cached(key)
-        if found is None:
+        if found is not None:
+            self._hits += 1
+        else:
             with self._compiling:  # of threads that call at once, one compiles
                 found = self._cached(key) or self._compile(key, arguments, values)
         return found
@@ -116,7 +129,12 @@ class JitFunction(DecoratedFunction):
             if capture is not None and not pipeline.finished:
                 capture.launches.append(Launch(self, tuple(values), pipeline))
         self._cache[key] = (dependencies, artifact)
+        self._misses += 1
         return artifact
+
+    def cache_info(self) -> CacheInfo:
+        """How often a call found its compilation in memory, and how many compilations there are."""
+        return CacheInfo(self._hits, self._misses, None, len(self._cache))
 
     @user_facing
     def lower(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Pipeline:

@@ -9,6 +9,7 @@ import dis
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, get_args, get_origin
 
 from flydsl.dialect.location import location_of, user_location
@@ -31,6 +32,7 @@ from flydsl.expr.typing import (
 _MISSING = inspect.Parameter.empty
 # Python's numbers say no more than an argument does: it decides.
 _PYTHON_TYPES = (int, float, bool, Any)
+_CONTAINERS = (tuple, list, dict, SimpleNamespace)
 # Values of the DSL that are known when compiling.
 _ATOMS = (CopyAtom, MmaAtom, TiledCopy, TiledMma)
 
@@ -61,6 +63,20 @@ class Parameter:
         assert self.constexpr_type is not None
         name = self.constexpr_type.__name__
         return name if issubclass(self.constexpr_type, _ATOMS) else f"Constexpr[{name}]"
+
+
+def is_own_class(annotation: Any) -> bool:
+    """True for a container, such as `tuple[fx.Tensor, int]`, and for a class that follows the protocols."""
+    kind = get_origin(annotation) or annotation
+    if not isinstance(kind, type):
+        return False
+    return (
+        issubclass(kind, _CONTAINERS) or hasattr(kind, "__construct_from_ir_values__") or any(own(kind) for own in OWN)
+    )
+
+
+OWN: list[Callable[[type], bool]] = []
+"""What else says whether values of a class are arguments: the registry of launchers' arguments enters itself."""
 
 
 def shown(value: Any) -> str:
@@ -115,7 +131,7 @@ class Signature:
             return Parameter(name, annotation, default=default)
         if isinstance(annotation, type) and issubclass(annotation, _ATOMS):
             return Parameter(name, Constexpr, annotation, default)
-        if annotation in (Layout, IntTuple):  # static or not: the argument decides
+        if annotation in (Layout, IntTuple) or is_own_class(annotation):  # static or not: the argument decides
             return Parameter(name, None, default=default)
         raise TraceError(
             f"{self.name}: parameter {name} is annotated {annotation!r}, which is no type of the DSL",

@@ -11,25 +11,40 @@ from mlir import ir
 
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER, MmaOp, TiledCopy, TiledMma
-from flydsl.dialect.elements import element_type, value_name
+from flydsl.dialect.elements import element_bits, element_type, value_name
 from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar, require_same
-from flydsl.dialect.types import AnyLayout, CopyAtomType, LayoutType, MemRefType, TiledCopyType, TiledMmaType, is_static
+from flydsl.dialect.types import (
+    AnyLayout,
+    CopyAtomType,
+    LayoutType,
+    MemRefType,
+    MmaAtomType,
+    TiledCopyType,
+    TiledMmaType,
+    is_static,
+)
 from flydsl.errors import LayoutError
 from flydsl.layout.leaf import divides
 
+_BYTE = 8
+
 
 def infer_atom_set_value(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """A copy atom with a value that its calls use: `soffset`, elements to add to the address of a buffer."""
+    """An atom with a value that its calls use: a copy's `soffset`, elements to add to the address of a buffer, or the
+    scales of a matrix instruction.
+    """
     atom, value = types
     check_value(atom, attributes.get("field"))
     require_same("atom.set_value", value, element_type("i32"))
     return [atom]
 
 
-def check_value(atom: CopyAtomType, field: Any) -> None:
-    """Raise LayoutError unless the calls of a copy atom use a value of this name."""
-    if field != "soffset" or not atom.op.has_soffset:
-        raise LayoutError(f"{atom} has no value {field!r} to set", hint="a buffer copy has soffset")
+def check_value(atom: CopyAtomType | MmaAtomType, field: Any) -> None:
+    """Raise LayoutError unless the calls of an atom use a value of this name."""
+    if field in atom.op.value_names:
+        return
+    known = f"it has {', '.join(atom.op.value_names)}" if atom.op.value_names else "a buffer copy has soffset"
+    raise LayoutError(f"{atom} has no value {field!r} to set", hint=known)
 
 
 def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[Any]:
@@ -258,6 +273,11 @@ def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> lis
     """
     mma, memref = types
     operand = _operand_id(attributes)
+    if element_bits(mma.mma.op.element_of(operand)) < _BYTE:
+        raise LayoutError(
+            f"make_fragment of {mma.mma.op.element_of(operand)}: registers hold elements below 8 bits in words",
+            hint="make a register tensor of fx.Int32 with as many bits, and call the atom on it",
+        )
     part = mma_partitioned(mma.mma, operand, 0, memref.layout)[0]
     (fragment,) = _fragment("make_fragment", part, mma.mma.op.element_of(operand))
     stages = attributes.get("stages")
@@ -274,15 +294,15 @@ def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[An
     atom, *fragments = types
     for role, operand, memref in zip("DABC", "cabc", fragments, strict=True):
         where = f"{atom} and its operand {role}, {memref}"
-        wanted = atom.op.element_of(operand)
-        if value_name(memref.element) != wanted:
+        forms = _register_forms(atom.op, operand)
+        if value_name(memref.element) not in forms:
             raise LayoutError(
-                f"{where}: the instruction takes {wanted}, not {memref.element}",
+                f"{where}: the instruction takes {' or '.join(forms)}, not {memref.element}",
                 hint="make the fragment with make_fragment_A, _B or _C, and convert values before they go into it",
             )
         if memref.space != "register":
             raise LayoutError(f"{where}: a matrix instruction multiplies registers", hint="copy it to a fragment")
-        values = known_size(algebra.get(atom.op.layout_tv(operand), 1))
+        values = forms[value_name(memref.element)]
         count = algebra.size(memref.layout)
         if count != values:
             raise LayoutError(
@@ -350,16 +370,32 @@ def infer_mma_atom_call_ssa(types: Sequence[Any], attributes: Attributes) -> lis
     """The result of a matrix instruction on values."""
     atom, *operands = types
     for operand, given in zip("abc", operands, strict=True):
-        require_same(f"operand {operand} of mma_atom_call_ssa", given, mma_value_type(atom.op, operand))
+        kinds = [mma_value_type(atom.op, operand, element) for element in _register_forms(atom.op, operand)]
+        if given not in kinds:
+            require_same(f"operand {operand} of mma_atom_call_ssa", given, kinds[0])
     return [mma_value_type(atom.op, "c")]
 
 
+def _register_forms(op: MmaOp, operand: str) -> dict[str, int]:
+    """Elements in which registers may hold a thread's values of an operand -> their number.
+
+    Elements below 16 bits may also stand in words of 32, and those below 8 bits only so.
+    """
+    element, values = op.element_of(operand), known_size(algebra.get(op.layout_tv(operand), 1))
+    bits = element_bits(element)
+    forms = {element: values} if bits >= _BYTE else {}
+    return forms if bits >= 16 else {**forms, "i32": values * bits // 32}
+
+
 @cache
-def mma_value_type(op: MmaOp, operand: str) -> ir.Type:
-    """The type of the values of an operand in a thread: a vector, or a scalar for one value."""
-    values = algebra.size(algebra.get(op.layout_tv(operand), 1))
-    element = element_type(op.element_of(operand))
-    return element if values == 1 else ir.VectorType.get([values], element)
+def mma_value_type(op: MmaOp, operand: str, held: str | None = None) -> ir.Type:
+    """The type of the values of an operand in a thread: a vector, or a scalar for one value.
+
+    held: the element type of the registers, by default the usual one.
+    """
+    forms = _register_forms(op, operand)
+    name = value_name(held) if held is not None else next(iter(forms))
+    return element_type(name) if forms[name] == 1 else ir.VectorType.get([forms[name]], element_type(name))
 
 
 # --- operations that state their result ------------------------------------------------------------------------------

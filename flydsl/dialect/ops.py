@@ -168,7 +168,7 @@ _MEMORY = [
 
 _ATOMS = [
     OpSpec("make_copy_atom", gives=(_ATOM,), check=atom_inference.check_make_copy_atom),
-    OpSpec("atom.set_value", (_ATOM, None), atom_inference.infer_atom_set_value),
+    OpSpec("atom.set_value", ((_ATOM, _MMA), None), atom_inference.infer_atom_set_value),
     OpSpec(
         "copy_atom_call",
         (_ATOM, _TENSOR, _TENSOR, _TENSOR),

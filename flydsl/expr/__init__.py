@@ -59,8 +59,19 @@ from flydsl.expr.names import unknown_name
 from flydsl.expr.operands import as_dsl_value, as_ir_value
 from flydsl.expr.operators import max, min
 from flydsl.expr.primitive import *
-from flydsl.expr.shared_allocator import SharedAllocator, Storage
-from flydsl.expr.struct import Align, Array, is_composite_type, is_struct_type, struct, union
+from flydsl.expr.shared_allocator import SharedAllocator
+from flydsl.expr.storage import Arena, Storage
+from flydsl.expr.struct import (
+    Align,
+    Array,
+    Struct,
+    Union,
+    is_composite_type,
+    is_specializable_struct_type,
+    is_struct_type,
+    struct,
+    union,
+)
 from flydsl.expr.typing import *
 
 __getattr__ = unknown_name(__name__, globals())

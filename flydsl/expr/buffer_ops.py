@@ -23,7 +23,7 @@ from flydsl.expr.emit import emit, target_name
 from flydsl.expr.memory import Tensor
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
-from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, llvm_pointer, operand, value_of
+from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, is_in_lds, llvm_pointer, operand, value_of
 from flydsl.expr.rocdl.raw_buffer import make_buffer_rsrc, raw_ptr_buffer_load, raw_ptr_buffer_store
 
 __all__ = [
@@ -142,7 +142,8 @@ def _byte_offset(name: str, offset: Any, element: ir.Type, mask: Any, is_bytes: 
 
 def extract_base_index(tensor: Any, address_space: int = 0) -> Any:
     """The address of a tensor's first element, as an Index. address_space: LLVM's number of the tensor's memory."""
-    space = address_space or {"global": 1, "shared": 3}.get(getattr(tensor.type, "space", ""), 1)
+    in_lds = is_in_lds(tensor.type) or getattr(tensor.type, "space", "") == "shared"
+    space = address_space or (3 if in_lds else 1)
     pointer = llvm_pointer("extract_base_index", tensor, space)
     bits = "i32" if space == 3 else "i64"
     address = emit("llvm.ptrtoint", [pointer], [element_type(bits)]).result

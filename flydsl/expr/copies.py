@@ -15,17 +15,18 @@ from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.errors import ArgumentError
+from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.copy_forms import as_moved
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import Tensor, memref_alloca, memref_store, require_tensor
-from flydsl.expr.numeric import Boolean, Int32, numeric_class
+from flydsl.expr.numeric import Boolean, numeric_class
 from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import ComposedLayout, Layout, Tile
 
 __all__ = [
     "UniversalCopy", "UniversalCopy8b", "UniversalCopy16b", "UniversalCopy32b", "UniversalCopy64b", "UniversalCopy128b",
-    "atom_set_value", "copy", "copy_atom_call", "make_copy_atom", "make_fragment_like", "make_tiled_copy",
+    "copy", "copy_atom_call", "make_copy_atom", "make_fragment_like", "make_tiled_copy",
     "tiled_copy_partition_dst", "tiled_copy_partition_src", "tiled_copy_retile",
 ]  # fmt: skip
 
@@ -51,9 +52,7 @@ class CopyAtom(StaticFlyValue):
 
     def operand(self) -> ir.Value:
         value = emit_fly("make_copy_atom", results=[self.type], attributes={"valBits": self.type.value_bits}).result
-        for field, number in self.values.items():
-            value = emit_fly("atom.set_value", [value, Int32(number).ir_value()], attributes={"field": field}).result
-        return value
+        return with_values(value, self.values)
 
 
 class TiledCopy(StaticFlyValue):
@@ -213,11 +212,6 @@ def _in_register(condition: Any) -> Tensor:
     tensor = memref_alloca(algebra.Layout(1, 0), Boolean)
     memref_store(Boolean(condition), tensor, 0)
     return tensor
-
-
-def atom_set_value(atom: CopyAtom, field: str, value: Any) -> CopyAtom:
-    """A copy atom with a parameter for its calls: `soffset` of a buffer copy, elements to add to the address."""
-    return atom.set_value({field: value})
 
 
 def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tile: Any) -> TiledCopy:

@@ -10,15 +10,15 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import make_layout
 from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy, make_tiled_copy
 from flydsl.expr.memory import Tensor, memref_alloca
-from flydsl.expr.mma import ThrMma, TiledMma
+from flydsl.expr.mma import MmaAtom, ThrMma, TiledMma
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.operands import is_runtime, located
 from flydsl.layout import Layout
 
 __all__ = [
-    "ThrCopy", "ThrMma", "make_layout_tv", "make_rmem_tensor", "make_tiled_copy", "make_tiled_copy_A",
-    "make_tiled_copy_B", "make_tiled_copy_C", "make_tiled_copy_tv",
+    "CopyAtom", "MmaAtom", "ThrCopy", "ThrMma", "TiledCopy", "TiledMma", "make_layout_tv", "make_rmem_tensor",
+    "make_tiled_copy", "make_tiled_copy_A", "make_tiled_copy_B", "make_tiled_copy_C", "make_tiled_copy_tv",
 ]  # fmt: skip
 
 __getattr__ = unknown_name(__name__, globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -10,11 +11,12 @@ from mlir import ir
 from flydsl import atoms
 from flydsl import layout as algebra
 from flydsl.atoms import MmaOp
-from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS
+from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS, check_value
 from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import MmaAtomType, TiledMmaType
 from flydsl.errors import ArgumentError
+from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import Tensor, require_tensor
@@ -42,9 +44,23 @@ GemmTraversalOrder = Enum("GemmTraversalOrder", {order: order for order in TRAVE
 
 
 class MmaAtom(StaticFlyValue):
-    """A matrix instruction: `fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))`."""
+    """A matrix instruction: `fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))`.
+
+    values: what its calls use besides their operands: `scale_a` and `scale_b` of a scaled instruction.
+    """
 
     type: MmaAtomType
+
+    def __init__(self, fly: MmaAtomType, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fly)
+        self.values = dict(values or {})
+
+    def set_value(self, values: Mapping[str, Any] | str, value: Any = None) -> MmaAtom:
+        """The same instruction with numbers for its calls: `atom.set_value("scale_a", scales)`."""
+        given = {values: value} if isinstance(values, str) else values
+        for name in given:
+            located(check_value, self.type, name)
+        return MmaAtom(self.type, {**self.values, **given}) if given else self
 
     @property
     def shape_mnk(self) -> tuple[int, int, int]:
@@ -72,7 +88,7 @@ class MmaAtom(StaticFlyValue):
         return self.type.op.layout_tv_c
 
     def operand(self) -> ir.Value:
-        return emit_fly("make_mma_atom", results=[self.type]).result
+        return with_values(emit_fly("make_mma_atom", results=[self.type]).result, self.values)
 
 
 class TiledMma(StaticFlyValue):
@@ -244,26 +260,42 @@ def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages:
     return Tensor(emit_fly("mma.make_fragment", operands, attributes=attributes).result)
 
 
-def gemm(mma: MmaAtom | TiledMma, d: Any, a: Any, b: Any, c: Any, *, traversal_order: Any = None) -> None:
+def gemm(
+    mma: MmaAtom | TiledMma, d: Any, a: Any, b: Any, c: Any, *, traversal_order: Any = None, **values: Any
+) -> None:
     """D = A B^T + C on fragments, with as many executions of the instruction as necessary.
 
     d, c: (values, M, N); a: (values, M, K); b: (values, N, K), in registers; modes M, N, K may be missing.
     traversal_order: of the calls, outermost loop first, `fx.GemmTraversalOrder.KNM` for example; by default KMN.
+    values: of a scaled instruction `scale_a=` and `scale_b=`, for all calls.
     Raises LayoutError where the fragments do not fit the instruction or each other.
     """
     if not isinstance(mma, MmaAtom | TiledMma):
         raise ArgumentError(f"gemm takes an MMA atom or a tiled MMA first, not {mma!r}", at=user_location())
+    mma = _with_values("gemm", mma, values)
     attributes = {} if traversal_order is None else {"order": _order(traversal_order)}
     tensors = [require_tensor("gemm", tensor).value for tensor in (d, a, b, c)]
     emit_fly("gemm", [as_operand(mma), *tensors], attributes=attributes)
 
 
-def mma_atom_call(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any) -> None:
-    """Execute a matrix instruction once, on fragments with exactly its number of values: D = A B^T + C."""
+def mma_atom_call(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any, **values: Any) -> None:
+    """Execute a matrix instruction once, on fragments with exactly its number of values: D = A B^T + C.
+
+    values: as of `gemm`.
+    """
     if not isinstance(atom, MmaAtom):
         raise ArgumentError(f"mma_atom_call takes an MMA atom first, not {atom!r}", at=user_location())
+    atom = _with_values("mma_atom_call", atom, values)
     tensors = [require_tensor("mma_atom_call", tensor).value for tensor in (d, a, b, c)]
     emit_fly("mma_atom_call", [as_operand(atom), *tensors])
+
+
+def _with_values(what: str, mma: Any, values: Mapping[str, Any]) -> Any:
+    if not values:
+        return mma
+    if isinstance(mma, TiledMma):
+        raise ArgumentError(f"{what} with {', '.join(values)} takes the atom, not a tiled MMA", at=user_location())
+    return mma.set_value(values)
 
 
 def _require_tiled(what: str, value: Any) -> TiledMma:

@@ -10,8 +10,9 @@ A shift by the width or more is one by the amount's low bits, as the hardware do
 Integer division by zero has a result where the divisor is a runtime value: `x // 0` is `x` and `x % 0` is 0. The
 smallest number `// -1` is itself, and `% -1` 0. By a zero that is known when compiling it is an error.
 
-As in C, a runtime index past a register tensor has no defined result, and `simulator.checking` does not see it; one
-that is known when compiling is an error. A read of registers that nothing wrote is one, too: see `make_rmem_tensor`.
+A runtime index past a register tensor or vector, or a negative one, is that of the last element; where LLVM knows that
+the index is inside, this costs nothing. An index that is known when compiling and outside is an error. A read of
+registers that nothing wrote is one, too: see `make_rmem_tensor`.
 """
 
 from __future__ import annotations

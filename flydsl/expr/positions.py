@@ -12,6 +12,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.numeric import Index, Int32
+from flydsl.expr.traced_value import TracedValue
 
 _DIMENSIONS = ("x", "y", "z")
 
@@ -64,10 +65,10 @@ grid_dim = Tuple3D("grid_dim")
 
 
 def thread_id(dimension: str) -> ir.Value:
-    """The thread's id in its block along 'x', 'y' or 'z', as a bare index value."""
-    return _id("thread_id", dimension)
+    """The thread's id in its block along 'x', 'y' or 'z', as an `ir.Value` of index type that has operators."""
+    return TracedValue(_id("thread_id", dimension))
 
 
 def block_id(dimension: str) -> ir.Value:
-    """The block's id in the grid along 'x', 'y' or 'z', as a bare index value."""
-    return _id("block_id", dimension)
+    """The block's id in the grid along 'x', 'y' or 'z', as an `ir.Value` of index type that has operators."""
+    return TracedValue(_id("block_id", dimension))

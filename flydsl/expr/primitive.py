@@ -12,6 +12,8 @@ from flydsl.dialect.types import FlyType
 from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr.algebra import *
 from flydsl.expr.algebra import __all__ as _algebra
+from flydsl.expr.atom_values import *
+from flydsl.expr.atom_values import __all__ as _atom_values
 from flydsl.expr.atomics import *
 from flydsl.expr.atomics import __all__ as _atomics
 from flydsl.expr.coord_tensor import *
@@ -28,7 +30,7 @@ from flydsl.expr.typing import T
 
 __all__ = [
     "T", "const_expr", "printf", "range", "range_constexpr", "static",
-    *_algebra, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
+    *_algebra, *_atom_values, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
 ]  # fmt: skip
 
 

@@ -1,30 +1,35 @@
-"""Types of memory with several parts: `fx.Array`, `@fx.struct`, `@fx.union`.
+"""Types of memory and values with several parts: `fx.Array`, `@fx.struct`, `@fx.union`.
 
     @fx.struct
     class Tiles:
         a: fx.Array[fx.Float16, 4096, 16]     # 4096 elements, aligned to 16 bytes
         flag: fx.Int32
 
-Fields lie one after another, each at its alignment, as in C; those of a union all begin at 0. `fx.SharedAllocator`
-gives memory of such a type. `Point(x, y=1.0)` is a value of a struct whose fields are numbers, or structs of numbers;
-values of unions, and of structs with arrays, are unsupported.
+Fields lie one after another, each at its alignment, as in C; those of a union all begin at 0.
+`fx.Struct["x": fx.Int32, "y": fx.Float32]` is such a type without a class; fields without a name are `_0`, `_1`.
+`fx.SharedAllocator` gives memory of a type. `Point(x, y=1.0)` is a value of a struct whose fields are numbers, tensors,
+pointers, structs of them, or `fx.Constexpr[...]`, which takes no memory. A union has no values, only memory.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Callable, Mapping
+from functools import cache, cached_property
+from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
+from flydsl.expr.memory import Pointer, Tensor
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.struct_value import StructValue
+from flydsl.expr.struct_value import Known, StructValue
+from flydsl.expr.typing import Constexpr
 
-__all__ = ["Align", "Array", "is_composite_type", "is_struct_type", "struct", "union"]
+__all__ = [
+    "Align", "Array", "Struct", "Union", "is_composite_type", "is_specializable_struct_type", "is_struct_type",
+    "struct", "union",
+]  # fmt: skip
 
 _MAX_ALIGNMENT_BYTES = 128
 
@@ -48,7 +53,7 @@ class Array:
 
 
 class Align:
-    """`fx.Align[type, align]`: a type with an alignment, in bytes, larger than its own."""
+    """`fx.Align[type, align]`: a type with an alignment, in bytes, not smaller than its own. Its size stays."""
 
     dtype: ClassVar[Any]
     align: ClassVar[int]
@@ -57,7 +62,11 @@ class Align:
         if not isinstance(parameters, tuple) or len(parameters) != 2:
             raise ArgumentError(f"fx.Align[{parameters!r}]: a type and an alignment", at=user_location())
         dtype, align = parameters
-        return _align(dtype, max(_checked_alignment(align), align_of(dtype)))
+        if _checked_alignment(align) < align_of(dtype):
+            raise ArgumentError(
+                f"fx.Align[{dtype.__name__}, {align}]: its own alignment is {align_of(dtype)}", at=user_location()
+            )
+        return _align(dtype, align)
 
 
 @cache
@@ -72,7 +81,7 @@ def _align(dtype: Any, align: int) -> type[Align]:
 
 
 def _checked_alignment(align: Any) -> int:
-    if not isinstance(align, int) or align < 1 or align & (align - 1) or align > _MAX_ALIGNMENT_BYTES:
+    if type(align) is not int or align < 1 or align & (align - 1) or align > _MAX_ALIGNMENT_BYTES:
         raise ArgumentError(
             f"an alignment of {align!r} bytes: a power of two up to {_MAX_ALIGNMENT_BYTES}", at=user_location()
         )
@@ -82,52 +91,110 @@ def _checked_alignment(align: Any) -> int:
 def _check_number(what: str, dtype: Any) -> None:
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name")):
         raise ArgumentError(f"{what} of {dtype!r}: a scalar type", at=user_location(), hint="such as fx.Float16")
-    if dtype.width % 8:
+    if dtype.width % 8 and dtype.width != 1:
         raise ArgumentError(f"{what} of {dtype.__name__}: {dtype.width} bits are not whole bytes", at=user_location())
 
 
-@dataclass(frozen=True)
 class Fields:
-    """The parts of a struct or union: name -> (offset in bytes, type)."""
+    """The parts of a struct or union. kinds: name -> type, or `Known`."""
 
-    places: Mapping[str, tuple[int, Any]]
-    size: int
-    align: int
-    is_union: bool
+    def __init__(self, kinds: Mapping[str, Any], is_union: bool) -> None:
+        self.kinds, self.is_union = kinds, is_union
+
+    @cached_property
+    def _layout(self) -> tuple[dict[str, tuple[int, Any]], int, int]:
+        places: dict[str, tuple[int, Any]] = {}
+        end, align = 0, 1
+        for name, kind in self.kinds.items():
+            if not isinstance(kind, Known):
+                start = 0 if self.is_union else -(-end // align_of(kind)) * align_of(kind)
+                places[name] = start, kind
+                end, align = max(end, start + size_of(kind)), max(align, align_of(kind))
+        return places, -(-end // align) * align, align
+
+    @property
+    def places(self) -> dict[str, tuple[int, Any]]:
+        """name -> (offset in bytes, type) of the fields that take memory."""
+        return self._layout[0]
+
+    @property
+    def size(self) -> int:
+        return self._layout[1]
+
+    @property
+    def align(self) -> int:
+        return self._layout[2]
 
 
-def struct(cls: type) -> type:
-    """Make a class with annotated fields a type of memory. The fields follow one another."""
-    return _composite(cls, is_union=False)
+class _Composite:
+    """`@fx.struct` above a class with annotated fields, or `fx.Struct[...]` with the fields in brackets."""
+
+    def __init__(self, name: str, is_union: bool) -> None:
+        self._name, self._is_union = name, is_union
+
+    def __call__(self, cls: type | None = None, /, **options: Any) -> Any:
+        """Make a class with annotated fields a type of memory and, unless it is a union, of values."""
+        if cls is None:
+            return self
+        return _composite(cls, cls.__name__, _annotations(cls), self._is_union)
+
+    def __getitem__(self, parts: Any) -> type:
+        given = parts if isinstance(parts, tuple) else (parts,)
+        named = [(p.start, p.stop) if isinstance(p, slice) else (f"_{i}", p) for i, p in enumerate(given)]
+        names = [name for name, _ in named]
+        if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+            raise ArgumentError(f"fx.{self._name}[...] with the names {names}: each a text of its own")
+        return _inline(self._name, tuple(named), self._is_union)
+
+    def __repr__(self) -> str:
+        return f"fx.{self._name}"
 
 
-def union(cls: type) -> type:
-    """Make a class with annotated fields a type of memory. The fields share it, so only one is in use at a time."""
-    return _composite(cls, is_union=True)
+@cache
+def _inline(name: str, named: tuple[tuple[str, Any], ...], is_union: bool) -> type:
+    shown = ", ".join(getattr(kind, "__name__", repr(kind)) for _, kind in named)
+    return _composite(object, f"{name}[{shown}]", dict(named), is_union)
 
 
-def _composite(cls: type, is_union: bool) -> type:
-    places: dict[str, tuple[int, Any]] = {}
-    end, align = 0, 1
-    for name, kind in _annotations(cls).items():
-        if name.startswith("_") or name in ("peek", "poke", "numbers"):
-            raise ArgumentError(f"{cls.__name__}.{name}: a field cannot have this name", at=user_location())
-        start = 0 if is_union else -(-end // align_of(kind)) * align_of(kind)
-        places[name] = start, kind
-        end, align = max(end, start + size_of(kind)), max(align, align_of(kind))
-    if not places:
-        raise ArgumentError(f"{cls.__name__} has no annotated fields", at=user_location())
-    fields = Fields(places, -(-end // align) * align, align, is_union)
-    members = {"dsl_fields": fields, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-    if is_union or not all(_is_value_field(kind) for _, kind in places.values()):
-        return type(cls.__name__, (cls,), {**members, "__init__": _no_values})
-    return type(cls.__name__, (cls, StructValue), members)
+def _composite(cls: type, name: str, annotations: dict[str, Any], is_union: bool) -> type:
+    if not annotations:
+        raise ArgumentError(f"{name} has no annotated fields", at=user_location())
+    kinds = {field: _kind(f"{name}.{field}", field, kind) for field, kind in annotations.items()}
+    members = {"dsl_fields": Fields(kinds, is_union), "__module__": cls.__module__}
+    if cls is not object:
+        members["__qualname__"] = cls.__qualname__
+    bases = () if cls is object else (cls,)
+    if is_union or not all(map(_is_value_field, kinds.values())):
+        return type(name, bases, {**members, "__init__": _no_union if is_union else _no_values})
+    return type(name, (*bases, StructValue), {**members, "value_kinds": _value_kinds(kinds)})
+
+
+def _kind(where: str, name: str, kind: Any) -> Any:
+    """A field's type, checked; `Constexpr[T]` as what says that it is known."""
+    if (name.startswith("_") and not name[1:].isdigit()) or name in ("peek", "poke", "replace", "dsl_fields"):
+        raise ArgumentError(f"{where}: a field cannot have this name", at=user_location())
+    if kind is Constexpr or get_origin(kind) is Constexpr:
+        (inner,) = get_args(kind) or (None,)
+        return Known(inner if isinstance(inner, type) else None)
+    own = isinstance(kind, type) and (
+        issubclass(kind, Align | Array | Tensor | Pointer) or hasattr(kind, "__dsl_size_of__")
+    )
+    if not own and not is_composite_type(kind):
+        _check_number(where, kind)
+    return kind
 
 
 def _is_value_field(kind: Any) -> bool:
     """True if a value can have a field of a type."""
-    inner = kind.dtype if issubclass(kind, Align) else kind
-    return issubclass(inner, Numeric | StructValue)
+    return isinstance(kind, Known) or issubclass(_unaligned(kind), Numeric | StructValue | Tensor | Pointer)
+
+
+def _value_kinds(kinds: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: kind if isinstance(kind, Known) else _unaligned(kind) for name, kind in kinds.items()}
+
+
+def _unaligned(kind: Any) -> Any:
+    return kind.dtype if issubclass(kind, Align) else kind
 
 
 def _annotations(cls: type) -> dict[str, Any]:
@@ -143,10 +210,22 @@ def _annotations(cls: type) -> dict[str, Any]:
 
 def _no_values(self: Any, *arguments: Any, **named: Any) -> NoReturn:
     raise TraceError(
-        f"unsupported: a value of {type(self).__name__}",
+        f"unsupported: a value of {type(self).__name__}, which has arrays",
         at=user_location(),
         hint="it is a type of memory: fx.SharedAllocator().allocate(...)",
     )
+
+
+def _no_union(self: Any, *arguments: Any, **named: Any) -> NoReturn:
+    raise TraceError(
+        f"a value of {type(self).__name__}: a union is memory that its fields share, and has no values",
+        at=user_location(),
+        hint="fx.SharedAllocator().allocate(...), and .poke(...) of one of its fields",
+    )
+
+
+struct = Struct = _Composite("Struct", is_union=False)
+union = Union = _Composite("Union", is_union=True)
 
 
 def is_composite_type(kind: Any) -> bool:
@@ -159,6 +238,13 @@ def is_struct_type(kind: Any) -> bool:
     return is_composite_type(kind) and not fields_of(kind).is_union
 
 
+def is_specializable_struct_type(kind: Any) -> bool:
+    """True if a type is a struct with a field that is known when compiling, or with such a struct in it."""
+    kind = _unaligned(kind) if isinstance(kind, type) else kind
+    kinds = fields_of(kind).kinds.values() if is_struct_type(kind) else ()
+    return any(isinstance(field, Known) or is_specializable_struct_type(field) for field in kinds)
+
+
 def fields_of(kind: Any) -> Fields:
     """The parts of a struct or union."""
     return kind.dsl_fields
@@ -169,11 +255,10 @@ def size_of(kind: Any) -> int:
     if is_composite_type(kind):
         return fields_of(kind).size
     if isinstance(kind, type) and issubclass(kind, Align):
-        return -(-size_of(kind.dtype) // kind.align) * kind.align
+        return size_of(kind.dtype)
     if isinstance(kind, type) and issubclass(kind, Array) and hasattr(kind, "size"):
         return kind.size * size_of(kind.dtype)
-    _check_number("memory", kind)
-    return kind.width // 8
+    return _own(kind, "__dsl_size_of__") or _number_bytes(kind)
 
 
 def align_of(kind: Any) -> int:
@@ -182,7 +267,18 @@ def align_of(kind: Any) -> int:
         return fields_of(kind).align
     if isinstance(kind, type) and issubclass(kind, Align | Array) and hasattr(kind, "align"):
         return kind.align
-    return size_of(kind)
+    return _own(kind, "__dsl_align_of__") or size_of(kind)
+
+
+def _own(kind: Any, method: str) -> int:
+    """What a program's own class says by one of the methods of `Storable`; 0 if it says nothing."""
+    says: Callable[[], int] | None = getattr(kind, method, None)
+    return 0 if says is None else says()
+
+
+def _number_bytes(kind: Any) -> int:
+    _check_number("memory", kind)
+    return -(-kind.width // 8)
 
 
 __getattr__ = unknown_name(__name__, globals())

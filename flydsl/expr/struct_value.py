@@ -1,10 +1,11 @@
-"""Values of structs: named numbers that a kernel makes, passes on, and carries through loops and branches."""
+"""Values of structs: named values that a kernel makes, passes on, and carries through loops and branches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from mlir import ir
 
@@ -13,15 +14,43 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Numeric
 
 
+class Known:
+    """The type of a field that is known when compiling: the values of the struct have it in their type."""
+
+    def __init__(self, kind: type | None) -> None:
+        self.kind = kind
+
+    @property
+    def __name__(self) -> str:
+        return f"Constexpr[{self.kind.__name__ if self.kind else ''}]"
+
+    def check(self, where: str, value: Any) -> None:
+        """Raise ArgumentError for a value of another type, or one that cannot be part of a type."""
+        if self.kind is not None and not isinstance(value, self.kind):
+            raise ArgumentError(f"{where} is {self.__name__}, got {value!r}", at=user_location())
+        try:
+            hash(value)
+        except TypeError:
+            raise ArgumentError(
+                f"{where} is known when compiling, so it must be hashable; {value!r} is not", at=user_location()
+            ) from None
+
+
 class StructValue(SimpleNamespace):
-    """A value of a struct whose fields are numbers or such structs. Fields are given in order or by name.
+    """A value of a struct. Fields are given in order or by name.
 
     A field that is set becomes the field's type. Like other namespaces, it is taken apart at the edges of loops and
-    branches, where its fields may change.
+    branches, where its fields may change; fields that are known when compiling cannot.
+
+    value_kinds: the types of the fields, and known_values: of those that are known when compiling, which a class of
+    its own has for each choice of them.
     """
 
+    value_kinds: ClassVar[dict[str, Any]]
+    known_values: ClassVar[dict[str, Any]] = {}
+
     def __init__(self, *values: Any, **named: Any) -> None:
-        kinds = value_fields(type(self))
+        kinds = self.value_kinds
         given = dict(zip(kinds, values, strict=False)) | named
         doubled = [name for name in list(kinds)[: len(values)] if name in named]
         if len(values) > len(kinds) or doubled or set(given) != set(kinds):
@@ -30,30 +59,39 @@ class StructValue(SimpleNamespace):
                 f"{''.join(f', {name}=' for name in named)}",
                 at=user_location(),
             )
-        for name in kinds:
+        self.__class__ = _with_known(type(self), given)
+        for name in runtime_fields(type(self)):
             setattr(self, name, given[name])
 
     def __setattr__(self, name: str, value: Any) -> None:
-        kinds = value_fields(type(self))
-        if name not in kinds:
+        if name == "__class__":
+            return super().__setattr__(name, value)
+        kind, where = self.value_kinds.get(name), f"{type(self).__name__}.{name}"
+        if kind is None:
             raise ArgumentError(
-                f"{type(self).__name__} has no field {name!r}", at=user_location(), hint=f"it has {', '.join(kinds)}"
+                f"{type(self).__name__} has no field {name!r}",
+                at=user_location(),
+                hint=f"it has {', '.join(self.value_kinds)}",
             )
-        kind = kinds[name]
+        if isinstance(kind, Known):
+            raise ArgumentError(f"{where} is known when compiling: it cannot change", at=user_location())
         if issubclass(kind, Numeric):
             value = kind(value)
-        elif not isinstance(value, kind):
-            raise ArgumentError(f"{type(self).__name__}.{name} is a {kind.__name__}, got {value!r}", at=user_location())
-        super().__setattr__(name, value)
+        elif not isinstance(value, kind) and not (_is_memory(kind) and _is_of_the_host(value)):
+            raise ArgumentError(f"{where} is a {kind.__name__}, got {value!r}", at=user_location())
+        return super().__setattr__(name, value)
+
+    def replace(self, **changes: Any) -> StructValue:
+        """The same value with other fields."""
+        return struct_of(type(self))(**({name: getattr(self, name) for name in self.value_kinds} | changes))
 
     def __extract_to_ir_values__(self) -> list[ir.Value]:
         """The values of all fields, in order."""
-        return [number.ir_value() for number in self.numbers()]
+        return [value for field in vars(self).values() for value in _ir_values(field)]
 
-    def numbers(self) -> list[Any]:
-        """The numbers of all fields, in order."""
-        fields = vars(self).values()
-        return [n for field in fields for n in (field.numbers() if isinstance(field, StructValue) else [field])]
+    def __get_ir_types__(self) -> list[ir.Type]:
+        """The types of the values of all fields, in order."""
+        return [value.type for value in self.__extract_to_ir_values__()]
 
     @classmethod
     def __construct_from_ir_values__(cls, values: list[ir.Value]) -> StructValue:
@@ -61,15 +99,60 @@ class StructValue(SimpleNamespace):
         return _constructed(cls, iter(values))
 
 
-def value_fields(cls: Any) -> dict[str, Any]:
-    """The fields of a struct by name, with the types of their values."""
-    kinds = {name: kind for name, (_, kind) in cls.dsl_fields.places.items()}
-    return {name: k if issubclass(k, Numeric | StructValue) else k.dtype for name, k in kinds.items()}
+def struct_of(cls: type[StructValue]) -> type[StructValue]:
+    """The struct of values of a class: the class itself, without the fields that are known when compiling."""
+    return cls.__mro__[1] if cls.known_values else cls
+
+
+def runtime_fields(cls: type[StructValue]) -> dict[str, Any]:
+    """The fields that values have at run time, by name, with their types."""
+    return {name: kind for name, kind in cls.value_kinds.items() if not isinstance(kind, Known)}
+
+
+def _with_known(cls: Any, given: dict[str, Any]) -> type[StructValue]:
+    known = {name: given[name] for name, kind in cls.value_kinds.items() if isinstance(kind, Known)}
+    for name, value in known.items():
+        cls.value_kinds[name].check(f"{cls.__name__}.{name}", value)
+    if not known or cls.known_values == known:
+        return cls
+    return _specialised(struct_of(cls), tuple((name, type(value), value) for name, value in known.items()))
+
+
+@cache
+def _specialised(cls: Any, known: tuple[tuple[str, type, Any], ...]) -> type[StructValue]:
+    values = {name: value for name, _, value in known}
+    shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
+    return type(f"{cls.__name__}[{shown}]", (cls,), {**values, "known_values": values, "__module__": cls.__module__})
+
+
+def _is_memory(kind: type) -> bool:
+    """True for tensors, pointers and other values of the fly dialect."""
+    return hasattr(kind, "operand") and not issubclass(kind, StructValue)
+
+
+def _is_of_the_host(value: Any) -> bool:
+    """True for what a launcher is called with, such as a torch tensor: the launcher says whether it takes it."""
+    return not isinstance(value, Numeric | StructValue) and not _is_memory(type(value))
+
+
+def _ir_values(field: Any) -> list[ir.Value]:
+    if isinstance(field, Numeric):
+        return [field.ir_value()]
+    if hasattr(field, "__extract_to_ir_values__"):
+        return list(field.__extract_to_ir_values__())
+    return [field.value]
 
 
 def _constructed(cls: type[StructValue], values: Iterator[ir.Value]) -> StructValue:
+    if any(isinstance(kind, Known) for kind in cls.value_kinds.values()) and not cls.known_values:
+        raise ArgumentError(f"a {cls.__name__} of runtime values alone: it has fields that are known when compiling")
     made = cls.__new__(cls)
-    for name, kind in value_fields(cls).items():
-        value = kind.of(next(values)) if issubclass(kind, Numeric) else _constructed(kind, values)
-        vars(made)[name] = value
+    for name, kind in runtime_fields(cls).items():
+        vars(made)[name] = _field_of(kind, values)
     return made
+
+
+def _field_of(kind: Any, values: Iterator[ir.Value]) -> Any:
+    if issubclass(kind, StructValue):
+        return _constructed(kind, values)
+    return kind.of(next(values)) if issubclass(kind, Numeric) else kind(next(values))

@@ -17,7 +17,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr import math, vector_memory
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import Index, as_numeric, numeric_class
+from flydsl.expr.numeric import as_numeric, numeric_class
 from flydsl.expr.vector_value import (
     ReductionOp,
     Vector,
@@ -26,6 +26,7 @@ from flydsl.expr.vector_value import (
     full,
     full_like,
     ones_like,
+    runtime_position,
     zeros_like,
 )
 
@@ -103,7 +104,7 @@ def extractelement(vector: Any, position: Any) -> Any:
 
 
 def insertelement(vector: Any, value: Any, position: Any) -> Vector:
-    """The vector with another element at a static or runtime position."""
+    """The vector with another element at a static or runtime position; one past the end is the last element's."""
     whole = as_vector("insertelement", vector)
     number = as_numeric(position)
     static, operands = ir.ShapedType.get_dynamic_size(), []
@@ -112,7 +113,7 @@ def insertelement(vector: Any, value: Any, position: Any) -> Vector:
         if not 0 <= static < whole.numel:
             raise ArgumentError(f"element {static} of a vector of {whole.numel}", at=user_location())
     else:
-        operands = [Index(number).ir_value()]
+        operands = [runtime_position(number, whole.numel)]
     attributes = {"static_position": ir.DenseI64ArrayAttr.get([static])}
     values = [whole.dtype(value).ir_value(), whole.value, *operands]
     return Vector(emit("vector.insert", values, [whole.value.type], attributes).result, whole.shape, whole.dtype)

@@ -19,6 +19,7 @@ from flydsl.expr.emit import emit
 from flydsl.expr.fastmath import fastmath_attribute
 from flydsl.expr.numeric import (
     Index,
+    Int32,
     Numeric,
     as_numeric,
     convert,
@@ -193,7 +194,10 @@ class Vector(ArithValue):
         return self.dtype.of(emit("vector.reduction", operands, [self.dtype.ir_type], attributes).result)
 
     def __getitem__(self, position: Any) -> Any:
-        """The element at a static or runtime position; a slice, or None, keeps a dimension."""
+        """The element at a static or runtime position; a slice, or None, keeps a dimension.
+
+        A runtime position is taken without a sign, and one past the end is the last element's.
+        """
         if position is None:
             return self
         coordinate = position if isinstance(position, tuple | list) else (position,)
@@ -210,7 +214,7 @@ class Vector(ArithValue):
         if number.is_static:
             static = int(number)
         else:
-            operands = [Index(number).ir_value()]
+            operands = [runtime_position(number, self.numel)]
         attributes = {"static_position": ir.DenseI64ArrayAttr.get([static])}
         return self.dtype.of(emit("vector.extract", [self.value, *operands], [self.dtype.ir_type], attributes).result)
 
@@ -314,6 +318,14 @@ def _flat_position(coordinate: Sequence[Any], shape: tuple[int, ...]) -> Numeric
             raise ArgumentError(f"{part!r} as the position in a vector", at=user_location())
         total = total * extent + (_checked(int(number), extent) if number.is_static else number)
     return as_numeric(total)
+
+
+def runtime_position(number: Numeric, count: int) -> ir.Value:
+    """A runtime position in a vector of `count` elements as an index, at most that of the last one."""
+    position = (number if number.dtype.width >= 32 else Int32(number)).ir_value()
+    last = ir.IntegerAttr.get(position.type, count - 1)
+    limit = emit("arith.constant", [], [position.type], {"value": last}).result
+    return Index(emit("arith.minui", [position, limit], [position.type]).result).ir_value()
 
 
 def _checked(position: int, extent: int) -> int:

@@ -26,6 +26,7 @@ from flydsl.passes import fly_convert_atom_call_to_ssa_form, fly_layout_lowering
 from flydsl.passes.rewriting import (
     constant,
     create,
+    defining_op,
     enclosing_function,
     entry_block,
     fly_name,
@@ -42,6 +43,7 @@ from flydsl.passes.to_rocdl import (
     math_functions,
     matrix,
     narrow_floats,
+    register_indices,
     shifts,
 )
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
@@ -64,12 +66,12 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     if _is_higher(module):
         for earlier in (fly_rewrite_func_signature, fly_layout_lowering, fly_convert_atom_call_to_ssa_form):
             earlier.apply(module, arch)
-    buffers.require_known_resources(module, arch)
     matrix.require_supported(module, arch)
     copy_support.require_supported(module, arch)
     for op in operations(module):
         _note_alignment(op)
     for function in functions(module):
+        register_indices.clamp(function)
         for argument in entry_block(function).arguments:
             kind = fly_type(argument.type)
             if isinstance(kind, PointerType):
@@ -300,18 +302,39 @@ def _copy_buffer_to_lds(op: ir.Operation, atom: ir.Value, source: ir.Value, targ
     buffers.load_to_lds(atom, source, operand_of(target, "make_view"), op.location)
 
 
+def _read_transposed(op: ir.Operation, atom: ir.Value, source: ir.Value) -> None:
+    copy = fly_type(atom.type).op
+    words = element_type("i16"), copy.bits // 16
+    if copy.element_bits != 16:
+        words = element_type("i32"), copy.bits // 32
+    moved = ir.VectorType.get([words[1]], words[0])
+    read = create(copy.operation, [operand_of(source, "make_view")], [moved], op.location).result
+    stored = create("llvm.bitcast", [read], [storage_type(op.result.type)], op.location).result
+    _replace(op, convert_storage(stored, op.result.type, op.location))
+
+
 _COPIES: dict[Lowering, Callable[..., None]] = {
     Lowering.POINTER: _copy_at_pointer,
     Lowering.ATOMIC: _update_at_pointer,
     Lowering.BUFFER: _copy_buffer,
     Lowering.BUFFER_ATOMIC: _update_buffer,
     Lowering.BUFFER_TO_LDS: _copy_buffer_to_lds,
+    Lowering.LDS_TRANSPOSE: _read_transposed,
 }
 
 
 def _mma_atom_call_ssa(op: ir.Operation) -> None:
     atom, *operands = op.operands
-    _replace(op, matrix.multiply(fly_type(atom.type).op, operands, op.location))
+    _replace(op, matrix.multiply(fly_type(atom.type).op, operands, _values_of(atom), op.location))
+
+
+def _values_of(atom: ir.Value) -> dict[str, ir.Value]:
+    """The values that were set on an atom, the last one of each name."""
+    values: dict[str, ir.Value] = {}
+    while (op := defining_op(atom)) is not None and fly_name(op) == "atom.set_value":
+        atom, value = op.operands
+        values.setdefault(str(ir.StringAttr(op.attributes["field"]).value), value)
+    return values
 
 
 def _replace(op: ir.Operation, value: ir.Value) -> None:

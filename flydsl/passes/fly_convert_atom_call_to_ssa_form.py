@@ -43,9 +43,12 @@ def _mma(op: ir.Operation) -> None:
     atom, target, *operands = op.operands
     mma = fly_type(atom.type).op
     values = [
-        create_fly("ptr.load", [_pointer(view)], op.location, results=[mma_value_type(mma, operand)]).result
+        create_fly(
+            "ptr.load", [_pointer(view)], op.location,
+            results=[mma_value_type(mma, operand, fly_type(view.type).element)],
+        ).result
         for operand, view in zip("abc", operands, strict=True)
-    ]
+    ]  # fmt: skip
     result = create_fly("mma_atom_call_ssa", [atom, *values], op.location).result
     create_fly("ptr.store", [result, _pointer(target)], op.location)
 

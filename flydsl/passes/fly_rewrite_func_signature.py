@@ -87,12 +87,12 @@ def _parse_type(text: str) -> ir.Type:
 def _split_type(mlir_type: ir.Type) -> FlyType | None:
     """The fly type of a value that is passed in parts; pointers and all other types pass as they are."""
     kind = fly_type(mlir_type)
-    if isinstance(kind, CopyAtomType):  # one that may hold a value is more than its type says
-        return None if kind.op.has_soffset else kind
+    if isinstance(kind, CopyAtomType | MmaAtomType):  # one that may hold a value is more than its type says
+        return None if kind.op.value_names else kind
     return kind if isinstance(kind, (MemRefType, LayoutType, IntTupleType, *_SAID_IN_FULL)) else None
 
 
-_SAID_IN_FULL = (TileType, SwizzleType, MmaAtomType, TiledMmaType)
+_SAID_IN_FULL = (TileType, SwizzleType, TiledMmaType)
 
 
 def _layout(kind: FlyType) -> algebra.Layout:

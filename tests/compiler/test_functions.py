@@ -226,16 +226,9 @@ def test_names_that_mlir_does_not_take() -> None:
 # --- notebooks and scripts -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def shell() -> Any:
-    from IPython.core.interactiveshell import InteractiveShell
-
-    made = InteractiveShell.instance()
-    yield made
-    InteractiveShell.clear_instance()
-
-
 def test_in_notebook_cells(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.reset()
+
     def run(cell: str) -> Any:
         result = shell.run_cell(cell)
         return result.error_before_exec or result.error_in_exec

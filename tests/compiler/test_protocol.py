@@ -107,6 +107,45 @@ def test_containers_are_kernel_arguments() -> None:
     assert torch.equal(out, torch.arange(64, dtype=torch.int32) * 5 + 6 + 10 + 100)
 
 
+@flyc.kernel
+def weighted_kernel(out, pair, weights):
+    i = fx.thread_idx.x
+    out[i] = pair[0][i] * weights.a + pair[1][i] * weights.b
+
+
+@flyc.jit
+def weighted(out: fx.Tensor, pair: tuple[fx.Tensor, fx.Tensor], weights: SimpleNamespace, name):
+    assert name[0] in ("sum", "other")
+    weighted_kernel(out, pair, weights).launch(grid=1, block=64)
+
+
+def test_containers_are_launcher_arguments() -> None:
+    out, x, y = torch.zeros(64), torch.randn(64), torch.randn(64)
+    for a, b in ((2.0, 3.0), (0.5, -1.0)):
+        weighted(out, (x, y), SimpleNamespace(a=a, b=b), ["sum"])
+        assert torch.equal(out, x * a + y * b)
+    before = weighted.cache_info().misses
+    weighted(out, (y, x), SimpleNamespace(a=1.0, b=0.0), ["sum"])
+    assert torch.equal(out, y)
+    assert weighted.cache_info().misses == before
+    weighted(out, (y, x), SimpleNamespace(a=1.0, b=0.0), ["other"])
+    weighted(out, (y, x), SimpleNamespace(b=0.0, a=1.0), ["other"])
+    assert weighted.cache_info().misses == before + 2
+
+
+@pytest.mark.parametrize(
+    ("pair", "says"),
+    [
+        ((torch.zeros(64), object()), r"pair\[1\] takes a tensor or a number"),
+        ((torch.zeros(64), fx.Stream(None)), r"pair\[1\] is a stream"),
+        ((torch.zeros(64), torch.zeros(64, device="meta")), r"pair\[1\]: a tensor that is on device meta"),
+    ],
+)
+def test_containers_of_other_things(pair: Any, says: str) -> None:
+    with pytest.raises(ArgumentError, match=says):
+        weighted(torch.zeros(64), pair, SimpleNamespace(a=1.0, b=0.0), ["sum"])
+
+
 def test_values_are_taken_apart_and_put_together() -> None:
     @flyc.kernel
     def kernel(Out: fx.Tensor):

@@ -139,7 +139,10 @@ def test_an_error_behind_rewritten_text_shows_its_own_place() -> None:
 @pytest.mark.parametrize(
     ("operation", "message"),
     [
-        ("fly.atom.set_value(%l, %i) : (!fly.layout<(4,8):(1,4)>, i32) -> i32", "where a copy_atom belongs"),
+        (
+            "fly.atom.set_value(%l, %i) : (!fly.layout<(4,8):(1,4)>, i32) -> i32",
+            "where a copy_atom or mma_atom belongs",
+        ),
         (f"fly.mma.make_fragment(d, %m, %t) : ({TILED}, {TILE}) -> i32", "operand 'd' of an MMA"),
         ("fly.recast_layout(16, %l) : (!fly.layout<(4,8):(1,4)>) -> i32", "can read|other attributes"),
         (

@@ -10,7 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError, FlyError, LaunchError, SimulatorError, TraceError
+from flydsl.errors import ArgumentError, LaunchError, SimulatorError, TraceError
 from flydsl.expr import gpu, rocdl
 from flydsl.expr.struct import align_of, size_of
 
@@ -57,7 +57,7 @@ def test_layout_is_that_of_c() -> None:
     assert (size_of(Inner), align_of(Inner)) == (16, 8)
     assert (size_of(Tiles), align_of(Tiles)) == (416, 16)
     assert (size_of(Either), align_of(Either)) == (256, 16)
-    assert (size_of(fx.Align[fx.Int32, 64]), align_of(fx.Align[fx.Int32, 64])) == (64, 64)
+    assert (size_of(fx.Align[fx.Int32, 64]), align_of(fx.Align[fx.Int32, 64])) == (4, 64)
     assert fx.Array[fx.Float16, 8] is fx.Array[fx.Float16, 8, 2]
     assert [fx.is_struct_type(t) for t in (Tiles, Either, fx.Int32)] == [True, False, False]
     assert [fx.is_composite_type(t) for t in (Tiles, Either, fx.Int32)] == [True, True, False]
@@ -76,7 +76,8 @@ def test_fields() -> None:
         gpu.barrier()
         for j in range(3):
             Out[j, lane] = a[j, 63 - lane].to(fx.Float32)
-        Out[3, lane] = tiles.flag.to(fx.Float32) + tiles.inner.value.to(fx.Float32) + tiles.inner.tag.to(fx.Float32)
+        now = storage.peek()
+        Out[3, lane] = now.flag.to(fx.Float32) + now.inner.value.to(fx.Float32) + now.inner.tag.to(fx.Float32)
 
     a = torch.arange(1.0, 1 + LANES)
     out = run(body, a, torch.zeros(4, LANES))
@@ -151,17 +152,97 @@ def test_misuse_of_types() -> None:
 @pytest.mark.parametrize(
     ("use", "error", "says"),
     [
-        (lambda: fx.SharedAllocator(static=False), FlyError, "unsupported: .*static=False"),
         (lambda: fx.SharedAllocator().allocate("x"), ArgumentError, "a type or a number of bytes"),
         (lambda: fx.SharedAllocator().allocate(0), ArgumentError, "0 elements"),
         (lambda: fx.SharedAllocator().allocate(Tiles).b, AttributeError, "no field 'b'; it has a, flag, inner"),
         (lambda: fx.SharedAllocator().allocate(Tiles).a.poke(1), TraceError, "it is for numbers"),
+        (lambda: fx.Arena().allocate(fx.Int32), NotImplementedError, "Arena has no base_ptr"),
         (lambda: fx.SharedAllocator().allocate(fx.Int32).poke(1.5), ArgumentError, "1.5"),
     ],
 )
 def test_misuse_in_a_kernel(use: Callable[[], Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         run(lambda A, Out, lane: use(), torch.zeros(1), torch.zeros(LANES))
+
+
+def test_parts_of_dynamic_memory() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        lane = fx.thread_idx.x
+        allocator = fx.SharedAllocator(static=False)
+        flag = allocator.allocate(fx.Int8)
+        numbers = allocator.allocate(fx.Array[fx.Float32, LANES]).peek().view(fx.make_layout(LANES, 1))
+        assert allocator.allocated_bytes == 4 + 4 * LANES
+        flag.poke(7)
+        numbers[lane] = A[lane]
+        gpu.barrier()
+        Out[lane] = numbers[63 - lane] + flag.peek().to(fx.Float32)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
+        kernel(A, Out).launch(grid=1, block=LANES, smem=n)
+
+    a, out = torch.randn(LANES), torch.zeros(LANES)
+    launch(a, out, 4 + 4 * LANES)
+    assert torch.equal(out, a.flip(0) + 7)
+
+
+def test_storage_at_a_pointer() -> None:
+    """Memory of a type in global memory, and an arena over it."""
+
+    class Rest(fx.Arena):
+        def __init__(self, pointer: Any) -> None:
+            super().__init__()
+            self._pointer = pointer
+
+        @property
+        def base_ptr(self) -> Any:
+            return self._pointer
+
+    def body(A: Any, Out: Any, lane: Any) -> None:
+        if lane == 0:
+            start = fx.get_iter(Out)
+            inner = fx.Storage[Inner](start)
+            inner.tag.poke(5)
+            inner.value.poke(A[3].to(fx.Float64))
+            arena = Rest(fx.add_offset(start, 4))
+            arena.allocate(fx.Int8).poke(1)
+            arena.allocate(fx.Int32).poke(9)
+            assert arena.allocated_bytes == 8
+
+    a = torch.arange(1.0, 1 + LANES)
+    out = run(flyc.jit(body), a, torch.zeros(LANES, dtype=torch.int32))
+    assert (out[0].item() & 0xFF, out[4].item() & 0xFF, out[5].item()) == (5, 1, 9)
+    assert out[2:4].view(torch.float64).item() == 4.0
+
+
+def test_a_type_of_memory_of_a_programs_own() -> None:
+    class Half:
+        """A number from 0 to 1, in a byte."""
+
+        @classmethod
+        def __dsl_size_of__(cls) -> int:
+            return 1
+
+        @classmethod
+        def __dsl_align_of__(cls) -> int:
+            return 1
+
+        @classmethod
+        def __peek_from_ptr__(cls, ptr: Any) -> Any:
+            return ptr.load().to(fx.Float32) / 64.0
+
+        @classmethod
+        def __poke_into_ptr__(cls, ptr: Any, value: Any) -> None:
+            ptr.store(fx.Int8(value * 64.0))
+
+    def body(A: Any, Out: Any, lane: Any) -> None:
+        place = fx.SharedAllocator().allocate(fx.Struct["first" : fx.Int32, "half":Half])
+        place.half.poke(A[lane] * 0.0 + 0.75)
+        gpu.barrier()
+        Out[lane] = place.half.peek()
+
+    assert (run(body, torch.ones(LANES), torch.zeros(LANES)) == 0.75).all()
 
 
 def test_beside_dynamic_memory() -> None:

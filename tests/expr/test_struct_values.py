@@ -35,6 +35,18 @@ class Bits:
     word: fx.Uint32
 
 
+@fx.struct
+class Scaled:
+    """A number, and how often to count it."""
+
+    value: fx.Float32
+    n: fx.Constexpr[int]
+
+    def total(self) -> Any:
+        """The number, n times."""
+        return self.value * self.n
+
+
 def run(body: Callable[[Any, Any], Any]) -> torch.Tensor:
     """`y[i] = body(x, i)` for one wave."""
 
@@ -182,7 +194,9 @@ WRONG = {
     "a field twice": (lambda x, i: Best(1.0, 2, value=3), ArgumentError, "Best has the fields value, index"),
     "no such field": (lambda x, i: setattr(Best(1.0, 2), "indx", 3), ArgumentError, "no field 'indx'"),
     "a number for a struct": (lambda x, i: Pair(1.0, 2.0), ArgumentError, "Pair.first is a Best"),
-    "a union": (lambda x, i: Bits(1.0), TraceError, "unsupported: a value of Bits"),
+    "a union": (lambda x, i: Bits(1.0), TraceError, "a union is memory that its fields share"),
+    "a known field": (lambda x, i: setattr(Scaled(1.0, 2), "n", 3), ArgumentError, "n is known when compiling"),
+    "a known field of run time": (lambda x, i: Scaled(1.0, i), ArgumentError, r"n is Constexpr\[int\]"),
 }
 
 
@@ -193,3 +207,74 @@ def test_what_is_wrong_is_an_error(kind: str) -> None:
         run(body)
     assert caught.value.at is not None
     assert caught.value.at.file == __file__
+
+
+def test_a_field_that_is_known_when_compiling() -> None:
+    def body(x: Any, i: Any) -> Any:
+        scaled = Scaled(x[i], 3)
+        assert scaled.n == 3
+        assert isinstance(scaled, Scaled)
+        if i < 32:
+            scaled.value = scaled.value + 1.0
+        for _ in fx.range_constexpr(scaled.n):
+            scaled = scaled.replace(value=scaled.value * 2)
+        return scaled.total()
+
+    assert torch.equal(run(flyc.jit(body)), (X + (X < 32)) * 8 * 3)
+    assert (fx.is_specializable_struct_type(Scaled), fx.is_specializable_struct_type(Best)) == (True, False)
+    assert (type(Scaled(1.0, 2)), type(Scaled(1.0, 2)) is type(Scaled(2.0, 2))) == (type(Scaled(3.0, 2)), True)
+    assert type(Scaled(1.0, True)) is not type(Scaled(1.0, 1))
+
+
+def test_a_known_field_of_an_argument_compiles_anew() -> None:
+    @flyc.kernel
+    def kernel(y: fx.Tensor, scaled):
+        for j in fx.range_constexpr(scaled.n):
+            y[j] = scaled.value
+
+    @flyc.jit
+    def launch(y: fx.Tensor, scaled: Scaled):
+        kernel(y, scaled).launch(grid=1, block=1)
+
+    y = torch.zeros(4)
+    launch(y, Scaled(2.0, 3))
+    launch(y, Scaled(1.0, 3))
+    assert (y.tolist(), launch.cache_info().misses) == ([1, 1, 1, 0], 1)
+    launch(y, Scaled(5.0, 4))
+    assert (y.tolist(), launch.cache_info().misses) == ([5, 5, 5, 5], 2)
+
+
+@fx.struct
+class Problem:
+    x: fx.Tensor
+    y: fx.Tensor
+    scale: fx.Float32
+
+
+def test_tensors_are_fields() -> None:
+    @flyc.kernel
+    def kernel(problem: Problem):
+        i = fx.thread_idx.x
+        problem.y[i] = problem.x[i] * problem.scale
+
+    @flyc.jit
+    def launch(problem: Problem):
+        kernel(problem).launch(grid=1, block=LANES)
+
+    y = torch.zeros(LANES)
+    launch(Problem(X, y, 2.0))
+    assert torch.equal(y, X * 2)
+    with pytest.raises(ArgumentError, match=r"problem\.x takes a tensor"):
+        launch(Problem(3, y, 2.0))
+
+
+def test_structs_without_a_class() -> None:
+    named, ordered = fx.Struct["x" : fx.Float32, "index" : fx.Int32], fx.struct[fx.Float32, fx.Int32]
+    assert named is fx.Struct["x" : fx.Float32, "index" : fx.Int32]
+    assert fx.is_composite_type(fx.Union["x" : fx.Float32, "i" : fx.Int32])
+
+    def body(x: Any, i: Any) -> Any:
+        pair = ordered(x[i], i)
+        return named(pair._0, index=pair._1).x + pair._1
+
+    assert torch.equal(run(body), X * 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,7 +13,6 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from traitlets.config import Config
 
 from flydsl.compiler import JitFunction, Pipeline
 
@@ -54,14 +53,6 @@ class Notebook:
             result = self.shell.run_cell(cell)
         text = re.sub(r"\x1b\[[0-9;]*m", "", captured.stdout + captured.stderr)
         return Outcome(result.error_before_exec or result.error_in_exec, text, [o.data for o in captured.outputs])
-
-
-@pytest.fixture(scope="session")
-def shell() -> Iterator[InteractiveShell]:
-    config = Config()
-    config.HistoryManager.enabled = False
-    yield InteractiveShell.instance(config=config)
-    InteractiveShell.clear_instance()
 
 
 @pytest.fixture

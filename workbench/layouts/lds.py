@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from flydsl.arch import ARCHS, Arch, conflict_ways
+from flydsl.arch import ARCHS, COMPARED, Arch, conflict_ways
 from flydsl.errors import ArchError, ArgumentError, LayoutError
 from workbench.kit.html import escape, table, title
 from workbench.layouts.grid import AnyLayout, Grid
@@ -136,8 +136,8 @@ class LdsAccess:
         return Tally(arch, max(busy), sum(busy), len(busy))
 
     def tallies(self) -> list[Tally]:
-        """The cost of the access on every architecture."""
-        return [self.tally(arch) for arch in ARCHS]
+        """The cost of the access on one architecture of each kind."""
+        return [self.tally(arch) for arch in COMPARED]
 
     @property
     def summary(self) -> str:

@@ -19,14 +19,17 @@ from flydsl.expr.operands import as_ir_value
 from flydsl.expr.rocdl import (
     buffer_atomic,
     buffer_tensor,
+    cdna4,
     convert,
     hardware_math,
     ids,
     lane,
     lds,
+    matrix_atoms,
     mfma,
     raw_buffer,
     scheduling,
+    wmma,
 )
 from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
@@ -35,13 +38,18 @@ from flydsl.expr.rocdl.hardware_math import *  # noqa: F403
 from flydsl.expr.rocdl.ids import *  # noqa: F403
 from flydsl.expr.rocdl.lane import *  # noqa: F403
 from flydsl.expr.rocdl.lds import *  # noqa: F403
+from flydsl.expr.rocdl.matrix_atoms import *  # noqa: F403
 from flydsl.expr.rocdl.mfma import *  # noqa: F403
 from flydsl.expr.rocdl.raw_buffer import *  # noqa: F403
 from flydsl.expr.rocdl.scheduling import *  # noqa: F403
+from flydsl.expr.rocdl.wmma import *  # noqa: F403
 
-_FAMILIES = (buffer_atomic, buffer_tensor, convert, hardware_math, ids, lane, lds, mfma, raw_buffer, scheduling)
+_FAMILIES = (
+    buffer_atomic, buffer_tensor, convert, hardware_math, ids, lane, lds, matrix_atoms, mfma, raw_buffer, scheduling,
+    wmma,
+)  # fmt: skip
 
-__all__ = ["Int16", "Int32", "Int64", *(name for family in _FAMILIES for name in family.__all__)]
+__all__ = ["Int16", "Int32", "Int64", "cdna4", *(name for family in _FAMILIES for name in family.__all__)]
 
 
 def _to_ir(value: Any) -> ir.Value:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl import atoms
-from flydsl.atoms import BUFFER, CopyOp, MmaOp
+from flydsl.atoms import BUFFER, CopyOp
 from flydsl.atoms.buffer_copy import resource_flags
-from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import PointerType
 from flydsl.errors import ArgumentError
@@ -15,10 +14,9 @@ from flydsl.expr.algebra import cosize
 from flydsl.expr.emit import emit_fly, target_name
 from flydsl.expr.memory import Tensor, get_iter, make_view
 from flydsl.expr.numeric import Int16, Int32, Int64
-from flydsl.expr.operands import element_name, located
+from flydsl.expr.operands import located
 
 __all__ = [
-    "MFMA",
     "BufferCopy",
     "BufferCopy8b",
     "BufferCopy16b",
@@ -120,17 +118,3 @@ def BufferCopyLDS64b() -> CopyOp:
 def BufferCopyLDS128b() -> CopyOp:
     """A copy of 128 bits per lane straight into LDS. CDNA 4."""
     return BufferCopyLDS(128)
-
-
-def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, elem_ty_b: Any = None) -> MmaOp:
-    """A matrix instruction of CDNA on a tile of m x n x k.
-
-    elem_ty_ab: the element type of A and B; elem_ty_b: of B, where it is another one (fp8 with bf8).
-    elem_ty_acc: of C and D, by default f32, for i8 i32, for f64 f64.
-    Raises ArgumentError for a combination that no architecture has; compiling raises CompileError where the target
-    lacks it.
-    """
-    a = value_name(element_name(elem_ty_ab))
-    b = a if elem_ty_b is None else value_name(element_name(elem_ty_b))
-    acc = {"i8": "i32", "f64": "f64"}.get(a, "f32") if elem_ty_acc is None else element_name(elem_ty_acc)
-    return located(atoms.MFMA, m, n, k, a, b, acc)

@@ -209,7 +209,7 @@ def i16_attribute(value: int) -> ir.Attribute:
 
 
 def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
-    """A tensor, a pointer of the DSL or an LLVM pointer as `!llvm.ptr<space>`.
+    """A tensor, a pointer of the DSL, an LLVM pointer, or a memref in LDS, as `!llvm.ptr<space>`.
 
     A fly pointer is converted where convert-fly-to-rocdl gives it its LLVM form.
     """
@@ -223,11 +223,24 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
     given = getattr(value, "value", value)
     if isinstance(given, ir.Value) and given.type == wanted:
         return given
+    if isinstance(given, ir.Value) and space == _LDS and is_in_lds(given.type):
+        return _address_of(given, wanted)
     kind = fly_type(given.type) if isinstance(given, ir.Value) else None
     if not isinstance(kind, PointerType) or _SPACES.get(kind.space) != space:
         shown = given.type if isinstance(given, ir.Value) else repr(value)
         raise ArgumentError(f"{what}: it takes {_NAMES[space]}, not {shown}", at=user_location())
     return emit("builtin.unrealized_conversion_cast", [given], [wanted]).result
+
+
+def is_in_lds(kind: Any) -> bool:
+    """True for the type of a memref in LDS, as `SmemPtr.get()` gives it."""
+    return isinstance(kind, ir.MemRefType) and str(kind.memory_space) == "#gpu.address_space<workgroup>"
+
+
+def _address_of(memref: ir.Value, wanted: ir.Type) -> ir.Value:
+    index = emit("memref.extract_aligned_pointer_as_index", [memref], [element_type("index")]).result
+    address = emit("arith.index_cast", [index], [element_type("i32")]).result
+    return emit("llvm.inttoptr", [address], [wanted]).result
 
 
 def _require_whole(what: str, tensor: Tensor) -> None:

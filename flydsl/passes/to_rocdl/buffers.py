@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.arch import Arch
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type, memory_bits
-from flydsl.dialect.location import source_location
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of, operations
+from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of
 from flydsl.passes.to_rocdl import atomics
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 from flydsl.passes.to_rocdl.uniform import split_sum
@@ -31,13 +29,6 @@ def is_buffer(pointer: ir.Value) -> bool:
     """True if a fly pointer is a buffer resource."""
     kind = fly_type(pointer.type)
     return kind is not None and kind.space == BUFFER
-
-
-def require_known_resources(module: ir.Operation, arch: Arch) -> None:
-    """Raise CompileError for buffer tensors on an architecture whose resource words are not those of CDNA."""
-    for op in operations(module):
-        if arch.wave_size != 64 and fly_name(op) == "make_ptr" and is_buffer(op.result):
-            raise CompileError(f"buffer tensors on {arch.name} are unsupported", at=source_location(op.location))
 
 
 def make_resource(op: ir.Operation) -> ir.Value:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import flydsl.expr as fx
 import flydsl.layout
 import workbench
-from flydsl.arch import ARCHS, get_arch
+from flydsl.arch import COMPARED, get_arch
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.layout import Layout, explain, parse
@@ -82,7 +82,7 @@ def test_conflicts_follow_the_sliders(visualizer: Any, read: Callable[[str], Any
         visualizer.swizzle_bits.value, visualizer.swizzle_base.value, visualizer.padding.value = bits, base, padding
         access = LdsAccess(visualizer.current, "read_b128", 16)
         text = read(visualizer.conflicts.value).text
-        for arch in ARCHS:
+        for arch in COMPARED:
             tally = access.tally(arch)
             verdict = tally.unknown or ("none" if tally.ways == 1 else f"{tally.ways}-way")
             assert f"{arch.name}{verdict}" in text

@@ -75,8 +75,6 @@ def test_the_controls(simulation, tensors, read):
 
 def test_it_shows_itself(notebook, read):
     outcome = notebook.run("display(launch.simulate(A, B, C, 128))")
-    if not outcome.shown:  # once in some runs IPython prints the first one as text; the cause is not known
-        outcome = notebook.run("display(launch.simulate(A, B, C, 128))")
     assert outcome.error is None, outcome.text
     assert outcome.shown, outcome.text
     (shown,) = outcome.shown

@@ -1,0 +1,30 @@
+"""Numbers that the calls of an atom use besides their operands: `soffset` of buffer copies, scales of products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import emit_fly
+from flydsl.expr.numeric import Int32
+
+__all__ = ["atom_set_value"]
+
+
+def with_values(atom: ir.Value, values: Mapping[str, Any]) -> ir.Value:
+    """The atom with its values set."""
+    for field, number in values.items():
+        operands = [atom, Int32(number).ir_value()]
+        atom = emit_fly("atom.set_value", operands, attributes={"field": field}).result
+    return atom
+
+
+def atom_set_value(atom: Any, field: str, value: Any) -> Any:
+    """An atom with a number for its calls: `soffset` of a buffer copy, `scale_a` of a scaled matrix instruction."""
+    if not hasattr(atom, "set_value"):
+        raise ArgumentError(f"atom_set_value takes a copy or MMA atom first, not {atom!r}", at=user_location())
+    return atom.set_value({field: value})

@@ -1,0 +1,70 @@
+"""Atoms of CDNA 4 (gfx950): scaled matrix instructions and transposing reads from LDS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl import atoms
+from flydsl.atoms import CopyOp, MmaOp
+from flydsl.expr.names import unknown_name
+from flydsl.expr.operands import located
+from flydsl.expr.rocdl.matrix_atoms import scaled_op
+
+__all__ = [
+    "LDSReadTrans", "LDSReadTrans4_64b", "LDSReadTrans6_96b", "LDSReadTrans8_64b", "LDSReadTrans16_64b", "MFMAScale",
+    "MFMA_Scale",
+]  # fmt: skip
+
+
+def MFMA_Scale(
+    m: int,
+    n: int,
+    k: int,
+    elem_ty_a: Any,
+    elem_ty_b: Any = None,
+    elem_ty_acc: Any = None,
+    *,
+    opsel_a: int = 0,
+    opsel_b: int = 0,
+) -> MmaOp:
+    """A scaled matrix instruction, 16x16x128 or 32x32x64, of fp8, bf8, fp6, bf6 and fp4 in any pair.
+
+    elem_ty_b: by default as A. opsel_a, opsel_b: which byte of a lane's scale belongs to its 32 elements. The scales of
+    a call are its values: `fx.gemm(atom, d, a, b, c, scale_a=..., scale_b=...)`, or `atom.set_value("scale_a", ...)`;
+    where none is set, nothing is scaled. A thread's 6-bit and 4-bit elements stand in words, a tensor of fx.Int32.
+    """
+    return scaled_op(atoms.MFMAScale, (m, n, k), (elem_ty_a, elem_ty_b, elem_ty_acc), (opsel_a, opsel_b))
+
+
+MFMAScale = MFMA_Scale
+
+
+def LDSReadTrans(trans_granularity: int, bit_size: int) -> CopyOp:
+    """A transposing read of `bit_size` bits per lane from LDS, of elements of `trans_granularity` bits.
+
+    Lanes give the addresses of rows of a block of 16 lanes, and get columns of it.
+    """
+    return located(atoms.LDSReadTrans, bit_size, trans_granularity)
+
+
+def LDSReadTrans4_64b() -> CopyOp:
+    """A transposing read of 16 elements of 4 bits."""
+    return LDSReadTrans(4, 64)
+
+
+def LDSReadTrans6_96b() -> CopyOp:
+    """A transposing read of 16 elements of 6 bits."""
+    return LDSReadTrans(6, 96)
+
+
+def LDSReadTrans8_64b() -> CopyOp:
+    """A transposing read of 8 elements of 8 bits."""
+    return LDSReadTrans(8, 64)
+
+
+def LDSReadTrans16_64b() -> CopyOp:
+    """A transposing read of 4 elements of 16 bits."""
+    return LDSReadTrans(16, 64)
+
+
+__getattr__ = unknown_name(__name__, globals())

@@ -1,0 +1,97 @@
+"""Matrix instructions as atoms, for `fx.make_mma_atom`: `fx.rocdl.MFMA(16, 16, 16, fx.Float16)`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl import atoms, env
+from flydsl.atoms import MmaOp
+from flydsl.dialect.elements import value_name
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import target_name
+from flydsl.expr.numeric import Numeric
+from flydsl.expr.operands import element_name, located
+
+__all__ = ["MFMA", "WMMA", "WMMAScale"]
+
+
+def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, elem_ty_b: Any = None) -> MmaOp:
+    """A matrix instruction of CDNA on a tile of m x n x k.
+
+    elem_ty_ab: the element type of A and B; elem_ty_b: of B, where it is another one (fp8 with bf8).
+    elem_ty_acc: of C and D, by default f32, for i8 i32, for f64 f64.
+    Raises ArgumentError for a combination that no architecture has; compiling raises CompileError where the target
+    lacks it.
+    """
+    a = value_name(element_name(elem_ty_ab))
+    b = a if elem_ty_b is None else value_name(element_name(elem_ty_b))
+    acc = {"i8": "i32", "f64": "f64"}.get(a, "f32") if elem_ty_acc is None else element_name(elem_ty_acc)
+    return located(atoms.MFMA, m, n, k, a, b, acc)
+
+
+def WMMA(
+    m: int,
+    n: int,
+    k: int,
+    elem_ty_ab: Any,
+    elem_ty_acc: Any = None,
+    *,
+    elem_ty_b: Any = None,
+    sign_a: bool | None = None,
+    sign_b: bool | None = None,
+    clamp: bool = False,
+) -> MmaOp:
+    """A matrix instruction of RDNA or gfx1250 on a tile of m x n x k, by a wave of 32 lanes, in the target's form.
+
+    elem_ty_ab: the element type of A and B; elem_ty_b: of B, where it is another one (fp8 with bf8).
+    elem_ty_acc: of C and D, by default f32, for integers i32. sign_a, sign_b: integers are signed, by default if their
+    type is: Int8 is, Uint8 is not. clamp: an integer result saturates.
+    Raises ArgumentError for a combination that the target's generation does not have; compiling raises CompileError
+    where the target has no WMMA.
+    """
+    types = (elem_ty_ab, elem_ty_ab if elem_ty_b is None else elem_ty_b)
+    a, b = (value_name(element_name(kind)) for kind in types)
+    is_integer = a.startswith("i")
+    acc = ("i32" if is_integer else "f32") if elem_ty_acc is None else value_name(element_name(elem_ty_acc))
+    signs = {
+        name: is_integer and _is_signed(kind) if given is None else given
+        for name, given, kind in (("sign_a", sign_a, types[0]), ("sign_b", sign_b, types[1]))
+    }
+    for name, value in {**signs, "clamp": clamp}.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"WMMA with {name}={value!r}: True or False", at=user_location())
+    arch = target_name() or env.text("ARCH") or env.text("FLYDSL_GPU_ARCH")
+    return located(atoms.wmma_of, arch, (m, n, k), (a, b, acc), (*signs.values(), clamp))
+
+
+def _is_signed(kind: Any) -> bool:
+    """True unless a type is an unsigned one of the DSL."""
+    return not (isinstance(kind, type) and issubclass(kind, Numeric) and element_name(kind).startswith("u"))
+
+
+def WMMAScale(
+    m: int,
+    n: int,
+    k: int,
+    elem_ty_a: Any,
+    elem_ty_b: Any = None,
+    elem_ty_acc: Any = None,
+    *,
+    opsel_a: int = 0,
+    opsel_b: int = 0,
+) -> MmaOp:
+    """A scaled matrix instruction of gfx1250: 16x16x128 of 8, 6 or 4-bit floats, or 32x16x128 of 4-bit ones.
+
+    opsel_a, opsel_b: 1 takes the scales of lanes 16 to 31. See `flydsl.atoms.scaled`.
+    """
+    return scaled_op(atoms.WMMAScale, (m, n, k), (elem_ty_a, elem_ty_b, elem_ty_acc), (opsel_a, opsel_b))
+
+
+def scaled_op(family: Any, shape: tuple[int, int, int], types: tuple[Any, Any, Any], opsel: tuple[int, int]) -> MmaOp:
+    """A scaled instruction of a family; the type of B is by default that of A, that of C f32."""
+    a = element_name(types[0])
+    b, acc = (
+        default if kind is None else element_name(kind) for kind, default in zip(types[1:], (a, "f32"), strict=True)
+    )
+    return located(family, *shape, a, b, acc, *opsel)

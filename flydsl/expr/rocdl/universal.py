@@ -1,0 +1,15 @@
+"""The atoms and buffer tensors of `fx.rocdl` under the path that FlyDSL programs also use."""
+
+from flydsl.expr.algebra import cosize
+from flydsl.expr.memory import AddressSpace as TargetAddressSpace
+from flydsl.expr.memory import get_iter, get_layout, make_ptr, make_view
+from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
+from flydsl.expr.rocdl.buffer_atomic import __all__ as _atomic
+from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
+from flydsl.expr.rocdl.buffer_tensor import __all__ as _tensor
+from flydsl.expr.rocdl.matrix_atoms import *  # noqa: F403
+from flydsl.expr.rocdl.matrix_atoms import __all__ as _matrix
+
+__all__ = [
+    "TargetAddressSpace", "cosize", "get_iter", "get_layout", "make_ptr", "make_view", *_atomic, *_tensor, *_matrix,
+]  # fmt: skip
