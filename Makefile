@@ -15,7 +15,7 @@ NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' README.md | sort -u)
 # A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it.
 BROWSER := -rs -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest tests/browser
 
-.PHONY: help setup browser lab test fast lint types bench fuzz clean
+.PHONY: help setup browser lab test fast lint types bench sweep table fuzz clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -47,6 +47,12 @@ types: setup ## Check types with mypy
 
 bench: setup ## Measure import, first call, each stage, warm call; also writes build/bench.json
 	$(PY) -m tests.benchmarks
+
+sweep: setup ## The kernel library at long shapes and all types, on the simulator
+	$(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py
+
+table: setup ## Compile every kernel and write kernels/README.md, the table of their machine code
+	$(PY) -m tools.kernel_table
 
 fuzz: setup ## Every fuzzer for many trials, with another seed each time; FUZZ="listings --seed 1 --count 500" for others
 	$(PY) -m tests.fuzz $(FUZZ)

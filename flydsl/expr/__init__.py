@@ -17,7 +17,20 @@ from flydsl.dialect.types import (
     TiledMmaType,
     TileType,
 )
-from flydsl.expr import arith, buffer_ops, derived, gpu, math, numeric, primitive, rocdl, typing, value_methods, vector
+from flydsl.expr import (
+    arith,
+    buffer_ops,
+    coop,
+    derived,
+    gpu,
+    math,
+    numeric,
+    primitive,
+    rocdl,
+    typing,
+    value_methods,
+    vector,
+)
 from flydsl.expr.arith import (
     andi,
     cmpf,
@@ -34,6 +47,7 @@ from flydsl.expr.arith import (
     xori,
 )
 from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.coop import *
 from flydsl.expr.derived import (
     make_layout_tv,
     make_rmem_tensor,

@@ -50,8 +50,13 @@ def shuffle(value: Any, offset: Any, width: Any, mode: str = "xor") -> Any:
     lanes = immediate("the width of shuffle", width, 1, largest)
     if lanes & (lanes - 1):
         raise ArgumentError(f"shuffle within groups of {lanes} lanes: a power of two", at=user_location())
+    return moved_words(value, _mover(offset, lanes, mode))
+
+
+def moved_words(value: Any, move: _Move) -> Any:
+    """A scalar or one-dimensional vector whose 32-bit words a function has moved between lanes."""
     given = value_of("shuffle", value)
-    result = _from_words(list(map(_mover(offset, lanes, mode), _words(given))), given.type)
+    result = _from_words(list(map(move, _words(given))), given.type)
     return Vector(result, value.shape, value.dtype) if isinstance(value, Vector) else _scalar_like(value, result)
 
 

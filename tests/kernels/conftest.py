@@ -1,13 +1,21 @@
-"""Every kernel of the suite runs in both backends of the simulator."""
+"""Every kernel of the suite runs in both backends of the simulator, or, under checks, in the machine that has them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 import flydsl.runtime.simulated
+from flydsl.simulator import launch
+from flydsl.simulator.checks import enabled_checks
 from tests.simulator import backends
+
+
+def _launch(*args: Any, **options: Any) -> Any:
+    return (launch if enabled_checks() else backends.launch_both)(*args, **options)
 
 
 @pytest.fixture(autouse=True)
 def _both_backends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flydsl.runtime.simulated, "launch", backends.launch_both)
+    monkeypatch.setattr(flydsl.runtime.simulated, "launch", _launch)

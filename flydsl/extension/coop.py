@@ -1,0 +1,3 @@
+"""Alias of `fx.coop` under FlyDSL's other name."""
+
+from flydsl.expr.coop import *  # noqa: F403

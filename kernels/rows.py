@@ -1,0 +1,256 @@
+"""Rows of a matrix, shared by the threads of a wave or of a block: what every row-wise kernel is made of.
+
+    row = x.row(tiling, number)                         # nothing is read yet
+    largest = row.fold("max", -inf)                     # of all threads, in every thread
+    row.map(lambda v: fx.exp2(v - largest)).store(y.row(...))
+
+A lane moves `width` elements at a time, 16 bytes of the matrix's type; all threads of a row together a tile. The last
+vectors are a tile with fewer lanes, and what is no whole vector a tile of single elements: so any N works, and none of
+it takes a branch, as the row's buffer resource ends where the vectors end and lanes beyond it read 0 and write nothing.
+
+Up to MAX_HELD columns a row is in registers from its first use on, and the tiles are unrolled. A longer one is read
+again by each pass, in a loop over its tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from flydsl.expr import buffer_ops
+from flydsl.expr.coop import combination
+from kernels.kernels_common import ceil_div, power_of_two
+from kernels.reduce import block_reduce, vector_reduce
+
+WAVE = 64
+BLOCK_THREADS = 256
+MAX_THREADS = 1024
+THREADS = (64, 128, 256, 512, 1024)
+VECTOR_BYTES = 16
+# Numbers of a row that one thread should have: first more waves, up to BLOCK_THREADS, then more loads in flight, as far
+# as the registers of eight waves go.
+FEW_PER_THREAD, MANY_PER_THREAD = 8, 32
+MAX_HELD = 65_536
+MAX_COLUMNS = 131_072
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Columns `first` + `width` * thread on, for the threads below `lanes`. first may be a runtime number."""
+
+    first: Any
+    width: int
+    lanes: int
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How threads share a row. columns: N; width: elements that a lane moves at a time; threads: of one row."""
+
+    columns: int
+    width: int
+    threads: int
+
+    @classmethod
+    def of(cls, columns: int, dtype: Any, threads: int | None = None) -> Tiling:
+        """The tiling of rows of `columns` elements. threads: of one row, a power of two from 64 to 1024."""
+        if not 1 <= columns <= MAX_COLUMNS:
+            raise ArgumentError(f"rows of {columns} elements", hint=f"supported: 1 to {MAX_COLUMNS}")
+        if threads is None:
+            few, many = (power_of_two(ceil_div(columns, each)) for each in (FEW_PER_THREAD, MANY_PER_THREAD))
+            threads = min(max(min(few, BLOCK_THREADS), many, WAVE), MAX_THREADS)
+        if threads not in THREADS:
+            raise ArgumentError(f"{threads} threads for a row", hint="a power of two from 64 to 1024")
+        return cls(columns, VECTOR_BYTES * 8 // int(dtype.width), threads)
+
+    @property
+    def rows(self) -> int:
+        """Rows of a block."""
+        return BLOCK_THREADS // WAVE if self.threads == WAVE else 1
+
+    @property
+    def block(self) -> int:
+        """Threads of a block."""
+        return self.rows * self.threads
+
+    @property
+    def vectors(self) -> int:
+        """Whole vectors of a row."""
+        return self.columns // self.width
+
+    @property
+    def held(self) -> bool:
+        """True if a row stays in registers."""
+        return self.columns <= MAX_HELD
+
+    def grid(self, m: Any) -> Any:
+        """Blocks for m rows."""
+        return (m + self.rows - 1) // self.rows
+
+    @property
+    def full(self) -> int:
+        """Tiles to which every thread contributes a vector."""
+        return self.vectors // self.threads
+
+    def full_tile(self, number: Any) -> Tile:
+        """One of these tiles. number: may be one of run time."""
+        return Tile(number * self.threads * self.width, self.width, self.threads)
+
+    def last_tiles(self) -> Iterator[Tile]:
+        """The vectors that are left, and the elements that are left."""
+        done = self.full * self.threads
+        if self.vectors > done:
+            yield Tile(done * self.width, self.width, self.vectors - done)
+        if self.columns % self.width:
+            yield Tile(self.vectors * self.width, 1, self.columns % self.width)
+
+    def walk(self, visit: Callable[[Tile, Any], Any], carried: Any) -> Any:
+        """`carried = visit(tile, carried)` for each tile, unrolled for rows in registers."""
+        if self.held:
+            for number in range(self.full):
+                carried = visit(self.full_tile(number), carried)
+        else:
+            carried = _loop(self, visit, carried)
+        for tile in self.last_tiles():
+            carried = visit(tile, carried)
+        return carried
+
+    def place(self) -> tuple[Any, Any]:
+        """(row, thread in it) of the calling thread; the row is a scalar."""
+        thread = fx.thread_idx.x
+        if self.rows == 1:
+            return fx.block_idx.x, thread
+        return fx.block_idx.x * self.rows + fx.rocdl.readfirstlane(thread // WAVE), thread % WAVE
+
+
+@flyc.jit
+def _loop(tiling: Any, visit: Any, carried: Any) -> Any:
+    for number in range(tiling.full):
+        carried = visit(tiling.full_tile(number), carried)
+    return carried
+
+
+class RowMemory:
+    """A row of a matrix, or a vector that all rows share, in global memory."""
+
+    def __init__(self, tensor: fx.Tensor, tiling: Tiling, row: Any = None) -> None:
+        layout: Any = tensor.type.layout
+        if layout.stride[-1] != 1 and tiling.columns > 1:
+            raise ArgumentError(f"rows of {tensor.type}: elements of a row must lie side by side")
+        self.tiling, self.dtype = tiling, tensor.dtype
+        self.bytes = self.dtype.width // 8
+        start = None if row is None else fx.Int64(row) * (fx.Int64(fx.get_scalar(tensor.stride[0])) * self.bytes)
+
+        def resource(elements: int) -> Any:
+            size = elements * self.bytes
+            return buffer_ops.create_buffer_resource(tensor, num_records_bytes=size, base_byte_offset=start)
+
+        self.vectors = resource(tiling.vectors * tiling.width)
+        self.elements = resource(tiling.columns) if tiling.columns % tiling.width else None
+
+    def _parts(self, tile: Tile) -> Iterator[tuple[int, int, Any, Any, Any]]:
+        """(first element, elements, resource, offset, soffset) of each instruction; offsets are in bytes."""
+        resource = self.vectors if tile.width == self.tiling.width else self.elements
+        _, thread = self.tiling.place()
+        width = min(tile.width, VECTOR_BYTES // self.bytes)
+        for start in range(0, tile.width, width):
+            offset = thread * (tile.width * self.bytes) + start * self.bytes
+            yield start, width, resource, offset, tile.first * self.bytes
+
+    def load(self, tile: Tile) -> Any:
+        """A lane's elements of a tile, a vector; 0 beyond the row."""
+        loaded = []
+        for _, width, resource, offset, soffset in self._parts(tile):
+            part = buffer_ops.buffer_load(
+                resource, offset, width, self.dtype, soffset_bytes=soffset, offset_is_bytes=True
+            )
+            loaded += [part] if width == 1 else list(part)
+        return fx.Vector.from_elements(loaded, self.dtype)
+
+    def store(self, tile: Tile, values: Any) -> None:
+        """Write a lane's elements of a tile, a vector of the memory's type; nothing beyond the row."""
+        for start, width, resource, offset, soffset in self._parts(tile):
+            part = values[start : start + width]
+            buffer_ops.buffer_store(part, resource, offset, soffset_bytes=soffset, offset_is_bytes=True)
+
+    def row(self) -> Row:
+        """Its numbers in f32."""
+        return Row(self.tiling, lambda tile: self.load(tile).to(fx.Float32))
+
+
+class Row:
+    """A row of numbers, a function of its tiles. What a tile has is computed once where rows are in registers."""
+
+    def __init__(self, tiling: Tiling, at: Callable[[Tile], Any]) -> None:
+        self.tiling, self._at = tiling, at
+        self._known: dict[Tile, Any] = {}
+
+    def at(self, tile: Tile) -> Any:
+        """A lane's numbers of a tile, a vector."""
+        if not self.tiling.held:
+            return self._at(tile)
+        if tile not in self._known:
+            self._known[tile] = self._at(tile)
+        return self._known[tile]
+
+    def map(self, function: Callable[..., Any], *others: Row) -> Row:
+        """The row of `function(numbers, numbers of the others)`; it takes and gives vectors."""
+        return Row(self.tiling, lambda tile: function(self.at(tile), *(other.at(tile) for other in others)))
+
+    def filled(self, value: float) -> Row:
+        """The row with `value` in the places of a tile that are beyond the row."""
+
+        def at(tile: Tile) -> Any:
+            numbers = self.at(tile)
+            if tile.lanes == self.tiling.threads:
+                return numbers
+            inside = self.tiling.place()[1] < tile.lanes
+            return inside.select(numbers, fx.full_like(numbers, value))
+
+        return Row(self.tiling, at)
+
+    def fold(self, op: Any, step: Callable[[Any, Any], Any] | None = None, start: float = 0.0) -> Any:
+        """All numbers of the row combined, in every thread.
+
+        op: as of `fx.coop.warp_reduce`. step: (so far, numbers) -> so far, for a thread; by default op.
+        start: what op leaves as it is.
+        """
+        combine = combination(op)
+        step = step or combine
+        width = self.tiling.width
+
+        def visit(tile: Tile, totals: Any) -> Any:
+            wide, single = totals
+            if tile.width == width:
+                return step(wide, self.at(tile)), single
+            return wide, step(single, self.at(tile))
+
+        totals = tuple(fx.full(n, start, fx.Float32) for n in (width, 1))
+        wide, single = self.tiling.walk(visit, totals)
+        total = vector_reduce(wide, op)
+        if self.tiling.columns % width:
+            total = combine(total, single[0])
+        return block_reduce(total, op, self.tiling.threads)
+
+    def store(self, memory: RowMemory) -> Row:
+        """Write the row, each tile when the next one is known, so that its loads are on their way. Returns the row."""
+        pending: list[tuple[Tile, Any]] = []
+
+        def visit(tile: Tile, carried: Any) -> Any:
+            numbers = self.at(tile).to(memory.dtype)
+            if self.tiling.held:
+                pending.append((tile, numbers))
+                if len(pending) == 1:
+                    return carried
+                tile, numbers = pending.pop(0)
+            memory.store(tile, numbers)
+            return carried
+
+        self.tiling.walk(visit, fx.Int32(0))
+        for tile, numbers in pending:
+            memory.store(tile, numbers)
+        return self

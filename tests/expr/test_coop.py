@@ -1,0 +1,129 @@
+"""Reductions and scans by waves and blocks, on the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from flydsl.extension import coop
+from flydsl.simulator import checking
+
+LANES = 64
+OPERATIONS = {
+    "add": torch.Tensor.sum,
+    "mul": torch.Tensor.prod,
+    "max": lambda t, dim: t.amax(dim),
+    "min": lambda t, dim: t.amin(dim),
+}
+
+
+def numbers(count: int = LANES) -> torch.Tensor:
+    return torch.randint(-4, 5, (count,), generator=torch.Generator().manual_seed(count)).float()
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_reduction_of_groups(op: str, elementwise: Callable[..., torch.Tensor]) -> None:
+    widths = [64, 32, 16, 8, 2, 1]
+    a = 2 ** numbers().sign() if op == "mul" else numbers()
+    got = elementwise(lambda a, b: [fx.coop.warp_reduce(a, op, width=width) for width in widths], a, a, torch.float32)
+    for row, width in zip(got, widths, strict=True):
+        expected = OPERATIONS[op](a.view(-1, width), dim=1)
+        assert torch.equal(row.view(-1, width), expected[:, None].expand(-1, width)), width
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8, torch.bfloat16, torch.float64], ids=str)
+def test_reduction_of_types(dtype: torch.dtype, elementwise: Callable[..., torch.Tensor]) -> None:
+    a = numbers().abs().to(dtype)
+
+    def reduced(a: Any, b: Any) -> list[Any]:
+        return [fx.warp_reduce(a, fx.ReductionOp.MAX), fx.warp_reduce(a, lambda x, y: x + y, width=4)]
+
+    largest, sums = elementwise(reduced, a, a, torch.float32)
+    assert torch.equal(largest, a.float().max().expand(LANES))
+    assert torch.equal(sums.view(-1, 4)[:, 0], a.float().view(-1, 4).sum(1))
+
+
+@pytest.mark.parametrize("width", [64, 16, 1])
+def test_scans(width: int, elementwise: Callable[..., torch.Tensor]) -> None:
+    def scans(a: Any, b: Any) -> list[Any]:
+        inclusive, exclusive, total = coop.warp_scan_with_aggregate(a, "add", width=width, init=3)
+        others = coop.WarpScan[fx.Float32, width]
+        return [inclusive, exclusive, total, others.inclusive(a, "max"), others.exclusive(a, "add")]
+
+    a = numbers()
+    inclusive, exclusive, total, largest, plain = elementwise(scans, a, a, torch.float32)
+    groups = a.view(-1, width)
+    assert torch.equal(inclusive.view(-1, width), 3 + groups.cumsum(1))
+    assert torch.equal(exclusive.view(-1, width), 3 + groups.cumsum(1) - groups)
+    assert torch.equal(total.view(-1, width), groups.sum(1, keepdim=True).expand_as(groups))
+    assert torch.equal(largest.view(-1, width), groups.cummax(1).values)
+    assert torch.equal(plain, exclusive - 3)
+
+
+def test_broadcast_and_reduction_as_classes(elementwise: Callable[..., torch.Tensor]) -> None:
+    a = numbers()
+    got = elementwise(
+        lambda a, b: [coop.warp_broadcast(a, 5, width=16), coop.WarpReduce[fx.Float32].reduce(a, "add")], a, a,
+        torch.float32,
+    )  # fmt: skip
+    assert torch.equal(got[0].view(-1, 16), a.view(-1, 16)[:, 5:6].expand(-1, 16))
+    assert torch.equal(got[1], a.sum().expand(LANES))
+
+
+def block(threads: int, values: Callable[[Any], list[Any]], a: torch.Tensor) -> torch.Tensor:
+    """What `values(a[thread])` gives in each thread of a block."""
+    out = torch.zeros(3, threads)
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        for row, value in enumerate(values(A[fx.thread_idx.x])):
+            Out[row, fx.thread_idx.x] = value
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=1, block=threads)
+
+    with checking():
+        launch(a, out)
+    return out
+
+
+@pytest.mark.parametrize("threads", [1024, 256, 192, 64, 16])
+def test_blocks(threads: int) -> None:
+    def storage(kind: Any) -> Any:
+        return fx.SharedAllocator().allocate(kind.SharedStorage).peek()
+
+    def values(x: Any) -> list[Any]:
+        add, scan = fx.coop.BlockReduce[fx.Float32, threads], fx.coop.BlockScan[fx.Float32, threads]
+        return [
+            add.reduce(x, fx.ReductionOp.ADD, storage(add)),
+            scan.inclusive(x, "add", storage(scan)),
+            scan.exclusive(x, "add", storage(scan), init=1),
+        ]
+
+    a = numbers(threads)
+    total, inclusive, exclusive = block(threads, values, a)
+    assert torch.equal(total, a.sum().expand(threads))
+    assert torch.equal(inclusive, a.cumsum(0))
+    assert torch.equal(exclusive, 1 + a.cumsum(0) - a)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda a: fx.coop.warp_reduce(a, "sum"), "there is|reduction by 'sum'"),
+        (lambda a: fx.coop.warp_reduce(a, "add", width=48), "48 lanes: a power of two"),
+        (lambda a: fx.coop.warp_inclusive_scan(a, "add", width=128), "128"),
+        (lambda a: fx.coop.BlockReduce[fx.Float32, 100].reduce(a, "add", None), "100"),
+        (lambda a: fx.coop.BlockReduce[fx.Float32], r"BlockReduce\[fx.Float32, 256\]"),
+    ],
+)
+def test_errors(call: Callable[[Any], Any], said: str, trace: Callable[..., Any]) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        trace(lambda A, Out: call(A[0, 0]))

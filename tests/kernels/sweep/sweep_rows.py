@@ -1,0 +1,21 @@
+"""Row-wise kernels at long rows, many rows and every type: `make sweep`."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernels import softmax_kernel
+from tests.kernels.rows import assert_close, matrix
+
+COLUMNS = (1, 63, 64, 65, 511, 2049, 8192, 16_385, 65_536, 65_537, 131_072)
+
+
+@pytest.mark.parametrize("dtype", softmax_kernel.DTYPES)
+@pytest.mark.parametrize("n", COLUMNS)
+def test_softmax(n: int, dtype: str) -> None:
+    for m in (1, 65):
+        a = matrix(m, n, dtype, scale=2)
+        c = torch.full_like(a, torch.nan)
+        softmax_kernel.build_softmax_module(m, n, dtype)(a, c, m)
+        assert_close(c, softmax_kernel.reference(a), dtype)

@@ -1,0 +1,30 @@
+"""The machine code of the kernel library against that of FlyDSL 0.2.2, and the table that shows both."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernels import cases
+from tools import kernel_table
+
+PLACES = [
+    pytest.param(name, arch, id=f"{name}-{arch}", marks=[] if number % 8 == 0 else pytest.mark.slow)
+    for number, (name, case) in enumerate(cases.every_case().items())
+    for arch in case.archs
+]
+
+
+@pytest.mark.parametrize(("name", "arch"), PLACES)
+def test_machine_code_is_at_least_as_good(name: str, arch: str) -> None:
+    """Instructions, VGPRs and scratch at most the original's, occupancy at least, as many MFMA; the table is true."""
+    found = cases.measured(cases.every_case()[name], arch)
+    assert kernel_table.machine_code_cells(name, arch, found) in kernel_table.TABLE.read_text(), "run `make table`"
+    original = cases.originals().get((name, arch))
+    if original is not None:
+        missed = found.misses(original)
+        known = cases.known_misses().get((name, arch))
+        assert bool(missed) == (known is not None), f"misses {missed}, listed: {known}"
+
+
+def test_every_miss_is_one_of_a_case() -> None:
+    assert not [place for place in cases.known_misses() if place[0] not in cases.every_case()]

@@ -1,0 +1,73 @@
+"""Write `kernels/README.md`: every kernel with the figures of its machine code beside the original's.
+
+python -m tools.kernel_table
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from flydsl.simulator import counting
+from tests.kernels.cases import ARCHS, Case, Figures, every_case, known_misses, measured, originals
+
+TABLE = Path(__file__).parents[1] / "kernels" / "README.md"
+
+_HEADER = """# Kernels
+
+Each module has the builder or launcher of its kernels, `reference` in torch, and `SHAPES` that its test runs on the
+simulator. `make table` writes this page.
+
+Figures: instructions / VGPRs / LDS bytes / waves per SIMD, of this compiler and, in brackets, of FlyDSL 0.2.2's kernel
+for the same configuration; MFMA instructions follow where there are any. The time is the simulator's estimate for an
+MI300X of the size that the case runs with ([`tests/kernels/cases`](../tests/kernels/cases)).
+`tests/kernels/test_figures.py` holds them: no more instructions, registers and scratch, no less occupancy; where that is
+missed, the table says why.
+"""  # noqa: E501 - a link
+
+
+def _cells(figures: Figures) -> str:
+    matrix = f" / {figures.mfma} MFMA" if figures.mfma else ""
+    scratch = f" / scratch {figures.scratch_bytes}" if figures.scratch_bytes else ""
+    return f"{figures.instructions} / {figures.vgprs} / {figures.lds_bytes} / {figures.occupancy}{matrix}{scratch}"
+
+
+def machine_code_cells(name: str, arch: str, figures: Figures) -> str:
+    """The part of a case's line that shows its machine code."""
+    original = originals().get((name, arch))
+    beside = f" ({_cells(original)})" if original else ""
+    return f"| `{name}` | {arch} | {_cells(figures)}{beside} |"
+
+
+def estimate_us(case: Case) -> float:
+    """The estimated time of a case's launch on the architecture that the simulator executes."""
+    launcher, arguments = case.make()
+    with counting() as counters:
+        launcher(*arguments)
+    return sum(launch.roofline().time_us for launch in counters.launches)
+
+
+def _line(name: str, case: Case, arch: str) -> str:
+    time = f"{estimate_us(case):.2f}" if arch == ARCHS[0] else ""
+    why = known_misses().get((name, arch), "")
+    return f"{machine_code_cells(name, arch, measured(case, arch))} {case.types} | {time} | {why} |"
+
+
+def _section(kernel: str, cases: dict[str, Case]) -> str:
+    first_line = (importlib.import_module(f"kernels.{kernel}").__doc__ or "").partition("\n")[0]
+    tests = ", ".join(sorted({f"[`{c.test_file}`](../tests/kernels/{c.test_file})" for c in cases.values()}))
+    lines = [_line(name, case, arch) for name, case in cases.items() for arch in case.archs]
+    head = "| configuration | arch | machine code | types | estimate, us | missed because |\n|---|---|---|---|---|---|"
+    return "\n".join([f"## [`{kernel}`]({kernel}.py)\n", f"{first_line} Tests: {tests}.\n", head, *lines, ""])
+
+
+def main() -> None:
+    """Write the page."""
+    by_kernel: dict[str, dict[str, Case]] = {}
+    for name, case in every_case().items():
+        by_kernel.setdefault(case.kernel, {})[name] = case
+    TABLE.write_text("\n".join([_HEADER, *(_section(*entry) for entry in by_kernel.items())]))
+
+
+if __name__ == "__main__":
+    main()
