@@ -20,4 +20,5 @@ GFX90A = Arch(
     # Not measured here: taken to be as in the next generation, whose LDS has the same size and banks.
     lds_banks=GFX942.lds_banks,
     lds_phases=GFX942.lds_phases,
+    instruction_sets=("cdna2",),
 )

@@ -1,24 +1,27 @@
 """The costs of instructions in SIMD cycles, and the peak rates of accelerators, as published by AMD.
 
 Sources: the passes of matrix instructions in LLVM's SISchedule.td (a pass is four cycles; AMD's matrix instruction
-calculator gives the same cycles), SIMD width and rates from the CDNA 3 white paper, peaks from the MI300X data sheet.
+calculator gives the same cycles), SIMD width and rates from the white papers of CDNA 2, 3 and 4, peaks from the data
+sheets of the products.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from flydsl.arch.base import Arch
+from flydsl.arch.gfx90a import GFX90A
 from flydsl.arch.gfx942 import GFX942
+from flydsl.arch.gfx950 import GFX950
 from flydsl.errors import ArchError
 
 _CYCLES_PER_PASS = 4
 _VALU_CYCLES = 4
 """64 lanes on a SIMD of 16."""
 _TRANSCENDENTAL_CYCLES = 16
-_MATRIX = re.compile(r"v_(mfma|smfmac)_[a-z]+\d+_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_(\w+)")
+_MATRIX = re.compile(r"v_(mfma|smfmac)_(?:scale_)?[a-z]+\d+_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_(\w+)(?:/(\w+))?")
 _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)(_iflag|_legacy)?_f(16|32)$")
 _FULL_RATE = re.compile(
     r"v_(pk_)?(mov|add|sub|subrev|addc|subb|subbrev|mul|fma|fmac|fmaak|fmamk|mac|mad|max|max3|min|min3|med3|and|or|or3"
@@ -56,7 +59,23 @@ _PEAKS: Mapping[str, Peaks] = {
         clock_hz=2.1e9,
         memory_bytes_per_second=5.3e12,
         source="AMD Instinct MI300X data sheet",
-    )
+    ),
+    GFX950.name: Peaks(
+        product="Instinct MI355X",
+        compute_units=256,
+        simds_per_compute_unit=4,
+        clock_hz=2.4e9,
+        memory_bytes_per_second=8.0e12,
+        source="AMD Instinct MI355X data sheet",
+    ),
+    GFX90A.name: Peaks(
+        product="one of the two dies of an Instinct MI250X",
+        compute_units=110,
+        simds_per_compute_unit=4,
+        clock_hz=1.7e9,
+        memory_bytes_per_second=1.6e12,
+        source="AMD Instinct MI250X data sheet",
+    ),
 }
 
 
@@ -70,23 +89,59 @@ def peaks(arch: Arch) -> Peaks:
 def mfma_cycles(arch: Arch, mnemonic: str) -> int | None:
     """Cycles for which a matrix instruction keeps the SIMD's matrix core busy; None where not known.
 
+    A mnemonic whose modifiers name the formats is followed by them, as the entries of the simulator's table are.
+
     >>> mfma_cycles(GFX942, "v_mfma_f32_16x16x16_f16"), mfma_cycles(GFX942, "v_mfma_f32_32x32x2_f32")
     (16, 64)
+    >>> [mfma_cycles(GFX950, f"v_mfma_f32_16x16x128_f8f6f4/{formats}") for formats in ("fp8_fp4", "fp6_fp4")]
+    [32, 16]
     """
     match = _MATRIX.fullmatch(mnemonic)
-    if arch != GFX942 or match is None:
+    if arch.name not in _PASSES or match is None:
         return None
-    kind, m, k, element = match[1], int(match[2]), int(match[4]), match[6]
-    return _CYCLES_PER_PASS * _passes(kind, m, k, element)
+    passes = _PASSES[arch.name](_MatrixInstruction(match[1], int(match[2]), int(match[4]), match[6], match[7] or ""))
+    return passes and _CYCLES_PER_PASS * passes
 
 
-def _passes(kind: str, m: int, k: int, element: str) -> int:
-    if element == "f64":
-        return 4 if m == 4 else 8
-    if m == 4:
-        return 2
-    deep = kind == "smfmac" or k * m >= 256 or element == "xf32"  # shapes that run at the full rate of their type
-    return {16: 4, 32: 8}[m] if deep else {16: 8, 32: 16}[m]
+@dataclass(frozen=True)
+class _MatrixInstruction:
+    kind: str
+    m: int
+    k: int
+    element: str
+    formats: str
+
+
+def _passes_of_cdna2(i: _MatrixInstruction) -> int | None:
+    if i.element == "f64":
+        return 4 if i.m == 4 else 8
+    return {4: 2, 16: 8, 32: 16}[i.m]
+
+
+def _passes_of_cdna3(i: _MatrixInstruction) -> int | None:
+    if i.element == "f64" or i.m == 4:
+        return _passes_of_cdna2(i)
+    # Shapes that run at the full rate of their type.
+    deep = i.kind == "smfmac" or i.k * i.m >= 256 or i.element == "xf32"
+    return {16: 4, 32: 8}[i.m] if deep else {16: 8, 32: 16}[i.m]
+
+
+def _passes_of_cdna4(i: _MatrixInstruction) -> int | None:
+    if i.element == "f64":
+        return 4 if i.m == 4 else 16
+    if i.element != "f8f6f4":
+        return _passes_of_cdna3(i)
+    if not i.formats:
+        return None
+    has_float8 = "fp8" in i.formats or "bf8" in i.formats
+    return {16: 8, 32: 16}[i.m] if has_float8 else {16: 4, 32: 8}[i.m]
+
+
+_PASSES: Mapping[str, Callable[[_MatrixInstruction], int | None]] = {
+    GFX90A.name: _passes_of_cdna2,
+    GFX942.name: _passes_of_cdna3,
+    GFX950.name: _passes_of_cdna4,
+}
 
 
 def mfma_operations(mnemonic: str) -> int:
@@ -123,7 +178,7 @@ def valu_cycles(arch: Arch, mnemonic: str) -> int | None:
     >>> valu_cycles(GFX942, "v_fma_f32"), valu_cycles(GFX942, "v_exp_f32"), valu_cycles(GFX942, "v_mul_lo_u32")
     (4, 16, None)
     """
-    if arch != GFX942 or _NOT_FULL_RATE.match(mnemonic):
+    if arch.name not in _PASSES or _NOT_FULL_RATE.match(mnemonic):
         return None
     if _TRANSCENDENTAL.match(mnemonic):
         return _TRANSCENDENTAL_CYCLES

@@ -70,13 +70,15 @@ class Immediate:
         return self.value & ((1 << width) - 1)
 
     def packed_bits(self, type_: str) -> int:
-        """The 32 bits from which op_sel takes halves of `type_`, f16 or i16.
+        """The 32 bits from which op_sel takes halves of `type_`: f16, bf16 or i16.
 
-        Above an f16 are zeros, above an integer its sign; for integer halves, a float constant is an f32.
+        Above an f16 or bf16 are zeros, above an integer its sign; for integer halves, a float constant is an f32.
 
         >>> [hex(Immediate(x).packed_bits(t)) for x, t in ((1.0, "f16"), (1.0, "i16"), (-1, "f16"))]
         ['0x3c00', '0x3f800000', '0xffffffff']
         """
+        if type_ == "bf16" and isinstance(self.value, float):
+            return self.bits("f32") >> 16
         return self.bits("f16" if type_ == "f16" and isinstance(self.value, float) else "i32")
 
     def _float_bits(self, width: int) -> int:

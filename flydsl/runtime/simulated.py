@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.arch import GFX942
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
-from flydsl.errors import ArchError
 from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream
 from flydsl.simulator import Memory, Program, launch, prepare
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.gaps import rows_of
+from flydsl.simulator.launch import check_simulated
 
 
 class SimulatedDevice(Device):
@@ -43,11 +42,7 @@ class SimulatedDevice(Device):
         return raw_stream(stream) or 0
 
     def load(self, code: CodeObject) -> LoadedCode:
-        if code.arch != GFX942:
-            raise ArchError(
-                f"the simulator runs {GFX942.name}, and this was compiled for {code.arch.name}",
-                hint="look at it with .lower(...).artifact; to run it, use HIP tensors on such a GPU",
-            )
+        check_simulated(code.arch, "this")
         return self._loaded(code)
 
     def _loaded(self, code: CodeObject) -> LoadedCode:

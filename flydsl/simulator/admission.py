@@ -1,4 +1,4 @@
-"""Operands and modifiers that an instruction may have. What the assembler of gfx942 would not accept is refused here.
+"""Operands and modifiers that an instruction may have. What no assembler would accept is refused here.
 
 A listing is somebody's file. Both backends turn the numbers in it into places of memory, so every instruction goes
 through here when it is decoded, whatever its family: nothing that is bound later has to be distrusted again.
@@ -20,7 +20,7 @@ from flydsl.hsaco.operands import (
     Symbol,
 )
 from flydsl.simulator.isa.dpp import lane_pattern
-from flydsl.simulator.isa.table import IMPLICIT, Semantics
+from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
 from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
 
 _SHIFTS = frozenset(("row_shl", "row_shr", "row_ror", "wave_shl", "wave_shr", "wave_rol", "wave_ror"))
@@ -41,6 +41,7 @@ _WORDS_OF = {
 }
 _CHOICES = {"mul": (2, 4), "div": (2,), "row_bcast": (15, 31)}
 _RANGES = {
+    "bitop3": (0, 255),
     "cbsz": (0, 7),
     "abid": (0, 15),
     "blgp": (0, 7),
@@ -123,18 +124,21 @@ def _places(semantics: Semantics, words: Sequence[str], results: int) -> Iterato
         elif family == "s" or word == "mask":
             yield "s" if is_result else "s#"
         elif family == "v":
-            yield _of_vector_instruction(semantics.mnemonic, is_result=is_result, is_last=i == last)
+            yield _of_vector_instruction(semantics.mnemonic, is_result=is_result, place=i - results)
         elif family == "buffer" and i >= last - 1:  # the resource and the scalar offset
             yield "s" if i < last else "s#"
         else:
             yield "s" if family in ("global", "scratch") and i == last else "va"
 
 
-def _of_vector_instruction(mnemonic: str, *, is_result: bool, is_last: bool) -> str:
+def _of_vector_instruction(mnemonic: str, *, is_result: bool, place: int) -> str:
+    """place: of a source, the number of sources before it."""
     if is_result:
         return "s" if mnemonic in _TO_SCALAR else "va" if mnemonic.startswith(_WITH_AGPRS) else "v"
+    if mnemonic.startswith("v_mfma_"):
+        return ("va", "va", "va#", "vs#", "vs#")[place]  # A, B, C and the scales
     if mnemonic.startswith(_MATRIX):
-        return "va#" if is_last and mnemonic.startswith("v_mfma_") else "va"
+        return "va"
     return "vas#" if mnemonic.startswith(_WITH_AGPRS) else "vs#"
 
 
@@ -208,7 +212,7 @@ def register_count(word: str, *, is_packed: bool = False) -> int | None:
     if word == "any":
         return None
     type_, _, count = word.rstrip("~").partition("x")
-    if type_ in ("f16", "i16", "mi"):  # f16x2 too, and "mix"
+    if type_ in ("f16", "i16", "bf16", "mi"):  # f16x2 too, and "mix"
         return 1
     width = 2 if type_ in ("i64", "f64", "mask") or (is_packed and not count) else 1
     return width * int(count or 1)
@@ -309,7 +313,7 @@ def _check_encoding(semantics: Semantics) -> None:
     """Check SDWA and DPP: they take one or two vector registers to one, and v_cvt_pk_f32_* to two."""
     mnemonic = semantics.mnemonic
     words = semantics.sources if mnemonic.startswith("v_cvt_pk_f32_") else (*semantics.results, *semantics.sources)
-    is_wide = any(("x" in w and w not in ("f16x2", "i16x2")) or w in ("register", "imm", "word") for w in words)
+    is_wide = any(("x" in w and w not in HALVES) or w in ("register", "imm", "word") for w in words)
     if not mnemonic.startswith("v_") or mnemonic.startswith(_WITH_AGPRS) or "lane" in mnemonic or is_wide:
         raise ValueError(f"{mnemonic} in SDWA or DPP")
 

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
-from flydsl.arch import GFX942
-from flydsl.simulator.isa import TABLE
+from flydsl.arch import ARCHS, GFX942, Arch
+from flydsl.simulator.isa.table import entries_of, mnemonic_of
 
 PAGE = Path(__file__).with_name("COVERAGE.md")
 
@@ -27,7 +28,7 @@ _FAMILIES = (
     ("Comparisons", r"v_cmpx?_"),
     ("Conversions", r"v_cvt|v_pack"),
     ("Division and transcendental functions", r"v_(div|rcp|rsq|sqrt|exp|log|sin|cos|trig)_"),
-    ("Between lanes", r"v_(read|write|mbcnt|swap)|ds_(b?permute|swizzle)"),
+    ("Between lanes", r"v_(read|write|mbcnt|swap|permlane)|ds_(b?permute|swizzle)"),
     ("Vector arithmetic, floats", r"v_\w*_f(16|32|64)$"),
     ("Vector arithmetic, integers and bits", r"v_"),
     ("LDS", r"ds_"),
@@ -42,7 +43,7 @@ _INTRODUCTION = """\
 
 Written by `python -m flydsl.simulator.coverage` from the table of semantics in `isa/`; a test holds it current.
 
-{count} mnemonics of {arch}, in the encodings that LLVM prints for them: e32 and e64, literals and inline constants,
+{counts}, in the encodings that LLVM prints for them: e32 and e64, literals and inline constants,
 scalar, vector and accumulation registers, `src_scc`, `src_vccz` and `src_execz`, SDWA, DPP, op_sel, neg, abs, clamp,
 omod, and the packed forms. An instruction, or a form of one, that is not here raises `UnknownInstruction` when a wave
 reaches it.
@@ -59,14 +60,15 @@ Numerics:
 
 - Rounding (four modes) and denormals (kept or flushed, on input and on output) follow the MODE register, which starts
   as the kernel descriptor says.
-- Conversions and fused multiply-adds are rounded once. 8-bit floats are those of {arch} (FNUZ). With MODE.FP16_OVFL,
-  conversions saturate; other f16 arithmetic in that mode, and MFMA, is refused.
+- Conversions and fused multiply-adds are rounded once. 8-bit floats are those of the GPU: FNUZ on CDNA 3, those of the
+  OCP on CDNA 4. With MODE.FP16_OVFL, conversions saturate, but OCP infinities stay; other f16 arithmetic in that mode,
+  and MFMA, is refused. Where a format has no NaN (6 and 4 bits), it becomes the largest number.
 - Where the document does not say which NaN results, it is the first operand that is one, made quiet, or else
   the positive quiet NaN without payload; of MFMA always that one.
 - Conversions to integers saturate and take NaN to 0, shifts look at the lowest bits of the amount, as documented.
 - Dot products of f16 (v_dot2) flush denormals and round each sum to nearest, whatever the mode, as documented.
-- Stochastic rounding (v_cvt_sr) adds the random bits below the last place that is kept, carries, and cuts off; the
-  document's formula would round a second time and lose the carry.
+- Stochastic rounding (v_cvt_sr; of f16 and bf16, too, where it is not documented) adds the random bits below the last
+  place that is kept, carries, and cuts off; the document's formula would round a second time and lose the carry.
 - A float constant of a 16-bit integer operand is the low half of its f32, as LLVM describes the hardware.
 - Reciprocals, roots, exponentials, logarithms, sines and cosines are within the documented 1 ulp of the exact value
   (f64: 2**29 ulp), and usually nearer than hardware. Those of f32, except sine and cosine, flush denormals, as
@@ -74,7 +76,10 @@ Numerics:
 - v_div_scale, v_div_fmas and v_div_fixup make LLVM's divisions come out correctly rounded.
 - MFMA: products and their sum are exact in f64 or nearly so, C is added, and the sum is rounded once; f64 is one fma
   per k, ascending. The document says neither the order nor the precision of hardware, so the last bit may differ.
-  xf32 cuts its operands off to 10 bits of mantissa. A CBSZ or ABID beyond the blocks is refused.
+  xf32 cuts its operands off to 10 bits of mantissa. A CBSZ or ABID beyond the blocks is refused. Of the scaled products
+  of CDNA 4, a lane holds two runs of 16 elements of 8 bits, or 32 elements of 6 or 4 bits that are neighbours; of the
+  sparse ones no layout is published, and it is taken to be that of CDNA 3.
+- The multiply-adds of f32 on CDNA 2 (v_mad, v_mac) flush denormals, whatever the mode.
 
 Memory: an allocation does not end inside of a dword; a dword's last bytes beyond it are the host's. The offsets of a
 buffer access from a vector register and from the instruction wrap at 32 bits, its scalar offset does not. HW_ID and
@@ -83,22 +88,36 @@ XCC_ID are 0 in every wave.
 Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
 (s_movrels), hardware registers other than MODE, HW_ID and XCC_ID, SDWA of packed and of 64-bit operands, clamp on
 packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
-signs on integer operands, export and image instructions. `buffer_store_lds_dword` does not exist on {arch}.
+signs on integer operands, export and image instructions; on CDNA 4 stochastic rounding of several elements with one
+random number (v_cvt_scalef32_sr_pk_fp4, v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2
+`buffer_store_lds_dword` and kernels with scratch.
 
 """
 
 
 def page() -> str:
     """The text of the whole page."""
-    names = sorted({name.partition("/")[0] for name in TABLE})
-    parts = [_INTRODUCTION.format(count=len(names), arch=GFX942.name), "| family | mnemonics |\n| --- | --- |\n"]
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(family_of(name), []).append(name)
-    for family in dict.fromkeys(title for title, _ in _FAMILIES):
-        members = groups.get(family, [])
-        parts.append(f"| {family} ({len(members)}) | {' '.join(members)} |\n")
+    names = {arch.name: _mnemonics(arch) for arch in ARCHS if arch.instruction_sets}
+    counts = ", ".join(f"{len(names[arch])} mnemonics of {arch}" for arch in names)
+    parts = [_INTRODUCTION.format(counts=counts), f"Of {GFX942.name}:\n\n", _table(names[GFX942.name])]
+    for arch, own in names.items():
+        if arch != GFX942.name:
+            parts += [f"\n{arch} has, besides:\n\n", _table(own - names[GFX942.name])]
+            parts += [f"\nIt has not: {' '.join(sorted(names[GFX942.name] - own))}\n"]
     return "".join(parts)
+
+
+def _mnemonics(arch: Arch) -> set[str]:
+    return {mnemonic_of(entry) for entry in entries_of(arch.instruction_sets)}
+
+
+def _table(names: Collection[str]) -> str:
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        groups.setdefault(family_of(name), []).append(name)
+    families = [title for title in dict.fromkeys(title for title, _ in _FAMILIES) if title in groups]
+    rows = [f"| {title} ({len(groups[title])}) | {' '.join(groups[title])} |\n" for title in families]
+    return "| family | mnemonics |\n| --- | --- |\n" + "".join(rows)
 
 
 def family_of(name: str) -> str:

@@ -88,6 +88,8 @@ class Dispatch:
             "queue_ptr": (0, 0),
             "dispatch_id": (0, 0),
             "flat_scratch_init": (0, 0),
+            # Through which older GPUs reach scratch: `launch` refuses kernels of theirs that have any.
+            "private_segment_buffer": (0, 0, 0, 0),
             "private_segment_size": (kernel.scratch_bytes,),
         }
 

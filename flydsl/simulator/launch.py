@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flydsl import env
-from flydsl.arch import GFX942, Arch, launch_limits
+from flydsl.arch import ARCHS, Arch, launch_limits
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import ArchError, LaunchError
 from flydsl.hsaco import KernelInfo
@@ -99,14 +99,23 @@ def prepare(
 
     LaunchError for a configuration that no device accepts, ArchError for code of another GPU than the simulated one.
     """
-    if program.arch != GFX942:
-        raise ArchError(f"the simulator runs {GFX942.name}, and {kernel_name!r} was compiled for {program.arch.name}")
+    check_simulated(program.arch, repr(kernel_name))
     kernel = _kernel(program, kernel_name)
     if dynamic_lds_bytes < 0:
         raise LaunchError(f"kernel {kernel_name!r} with {dynamic_lds_bytes} bytes of dynamic LDS: at least 0")
     lds = LdsSize(kernel.lds_bytes, dynamic_lds_bytes)
     _check_configuration(program.arch, kernel, grid, block, lds.total_bytes)
     return Dispatch(program, kernel, grid, block, kernarg, memory, lds)
+
+
+def check_simulated(arch: Arch, what: str) -> None:
+    """Raise ArchError for a GPU whose code the simulator does not execute. what: was compiled for it."""
+    if not arch.instruction_sets:
+        known = ", ".join(known.name for known in ARCHS if known.instruction_sets)
+        raise ArchError(
+            f"{what} was compiled for {arch.name}, whose code the simulator does not execute",
+            hint=f"it executes code for {known}; look at other code with .lower(...).artifact, or run it on such a GPU",
+        )
 
 
 def _kernel(program: Program, name: str) -> KernelInfo:
@@ -140,6 +149,12 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
         raise LaunchError(
             f"kernel {kernel.name!r} asks for {kernel.scratch_bytes} bytes of scratch; a thread has at most "
             f"{_MOST_SCRATCH_BYTES}"
+        )
+    if kernel.scratch_bytes and any(r.name == "private_segment_buffer" for r in kernel.descriptor.user_sgprs):
+        raise LaunchError(
+            f"kernel {kernel.name!r} has {kernel.scratch_bytes} bytes of scratch, which code for {arch.name} reaches "
+            "through a buffer that the simulator does not give",
+            hint="fewer values that live at once leave nothing to spill; arrays that are indexed at run time need LDS",
         )
     launch_limits.check_lds(arch, lds_bytes)
 

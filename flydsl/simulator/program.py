@@ -28,9 +28,9 @@ from flydsl.hsaco.operands import (
 )
 from flydsl.simulator import admission
 from flydsl.simulator.errors import RegisterFault, UnknownInstruction
-from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.scaled_matrix import matrix_formats
 from flydsl.simulator.isa.spellings import SPELLINGS
-from flydsl.simulator.isa.table import IMPLICIT, Semantics
+from flydsl.simulator.isa.table import IMPLICIT, Semantics, look_up
 
 CODE_BASE, INSTRUCTION_BYTES = 0x7F00_0000_0000, 8
 """Code addresses: the listing does not tell sizes, so every instruction counts 8 bytes. Differences stay consistent."""
@@ -49,6 +49,11 @@ class Instruction:
     modifiers: Modifiers
     semantics: Semantics | None
     problem: str = ""
+
+    @property
+    def form(self) -> str:
+        """The mnemonic, and the form of the operands where modifiers tell it: the name in the table of semantics."""
+        return self.semantics.mnemonic if self.semantics else self.mnemonic
 
     @property
     def location(self) -> SourceLocation | None:
@@ -108,7 +113,7 @@ class Program:
         instructions: list[Instruction] = []
         register_indexing = ""
         for index, listed in enumerate(listing.instructions):
-            instruction = decode(index, listed, register_indexing)
+            instruction = decode(index, listed, arch, register_indexing)
             register_indexing = _register_indexing_after(instruction, register_indexing)
             instructions.append(instruction)
         return cls(kernels, tuple(instructions), listing.labels, listing.constants, listing.variables, arch)
@@ -150,8 +155,8 @@ def relocated(symbols: Mapping[str, int], symbol: Symbol, index: int) -> int:
     return (address >> 32 if half == "hi" else address) & 0xFFFF_FFFF
 
 
-def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -> Instruction:
-    """Decode one line of assembly and look its mnemonic up. ListingError names the line.
+def decode(index: int, listed: ListedInstruction, arch: Arch = GFX942, register_indexing: str = "") -> Instruction:
+    """Decode one line of assembly for a GPU and look its mnemonic up. ListingError names the line.
 
     register_indexing is the mode of the s_set_gpr_idx_on that is in effect, such as "gpr_idx(SRC0)".
     """
@@ -167,7 +172,7 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
             f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
         ) from error
     suffix = encoding or _implied_encoding(modifiers)
-    semantics = _look_up(mnemonic, modifiers, register_indexing)
+    semantics = _look_up(mnemonic, modifiers, arch, register_indexing)
     problem = "" if semantics else " under ".join(filter(None, (mnemonic, register_indexing)))
     results: tuple[Operand, ...] = ()
     sources: tuple[Operand | None, ...] = ()
@@ -200,15 +205,20 @@ def _sign_extended(source: Operand | None) -> Operand | None:
     return replace(source, atom=Immediate(value - (1 << 32) if value >> 31 == 1 else value, is_literal=True))
 
 
-def _look_up(mnemonic: str, modifiers: Modifiers, register_indexing: str) -> Semantics | None:
+def _look_up(mnemonic: str, modifiers: Modifiers, arch: Arch, register_indexing: str) -> Semantics | None:
     """Some contexts change the operands, and so have entries of their own: an atomic with sc0 returns the old value, a
-    buffer load with lds has no result register, a register number may be relative."""
+    buffer load with lds has no result register, matrices have several formats, a register number may be relative."""
+    sets = arch.instruction_sets
     if register_indexing and mnemonic.startswith("v_"):
-        return TABLE.get(f"{mnemonic}/{register_indexing}")
-    for flag, variant in (("sc0", "returning"), ("lds", "lds")):
-        if modifiers.flag(flag) and f"{mnemonic}/{variant}" in TABLE:
-            return TABLE[f"{mnemonic}/{variant}"]
-    return TABLE.get(mnemonic)
+        return look_up(f"{mnemonic}/{register_indexing}", sets)
+    if mnemonic.endswith("_f8f6f4"):
+        return look_up(f"{mnemonic}/{matrix_formats(modifiers)}", sets)
+    for flag, variant in (("sc0", "returning"), ("glc", "returning"), ("lds", "lds")):
+        if modifiers.flag(flag):
+            found = look_up(f"{mnemonic}/{variant}", sets)
+            if found:
+                return found
+    return look_up(mnemonic, sets)
 
 
 def _register_indexing_after(instruction: Instruction, before: str) -> str:

@@ -6,8 +6,8 @@ import random
 import re
 from collections.abc import Callable
 
-from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.table import IMPLICIT
+from flydsl.arch import GFX942
+from flydsl.simulator.isa.table import IMPLICIT, entries_of, mnemonic_of
 from tests.fuzz.corpus import modules
 from tests.fuzz.launching import load_and_launch, prepare
 from tests.fuzz.workers import run_trials
@@ -15,7 +15,8 @@ from tests.fuzz.workers import run_trials
 _INSTRUCTION = re.compile(r"\t([a-z]\w+)( .*)?$")
 _NUMBER = re.compile(r"\d+")
 _REGISTER = re.compile(r"\b[sva](\d+\b|\[\d+:\d+\])")
-_MNEMONICS = sorted({name.partition("/")[0] for name in TABLE})
+_ENTRIES = list(entries_of(GFX942.instruction_sets).values())
+_MNEMONICS = sorted({mnemonic_of(semantics.entry) for semantics in _ENTRIES})
 
 
 def _pool(text: str, separator: str | None = None) -> tuple[str, ...]:
@@ -116,7 +117,7 @@ def _modifier(lines: list[str], random_: random.Random) -> None:
 
 def _new_instruction(lines: list[str], random_: random.Random) -> None:
     """One whose operands nearly fit its signature."""
-    semantics = TABLE[random_.choice(list(TABLE))]
+    semantics = random_.choice(_ENTRIES)
     mnemonic = semantics.mnemonic.partition("/")[0]
     words = [w for w in (*semantics.results, *semantics.sources) if w not in (*IMPLICIT, "...")]
     operands = ", ".join(

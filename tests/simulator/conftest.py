@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from flydsl.arch import get_arch
 from flydsl.codegen.link import link
 from flydsl.hsaco.listing import read_listing
 from flydsl.hsaco.operands import EXEC, VCC
@@ -64,6 +65,7 @@ def run_instructions(
     lds: bytes = b"",
     scratch_bytes: int = 0,
     end: str = "s_endpgm",
+    arch: str = "gfx942",
 ) -> Registers:
     """Run instructions, in both backends, which must agree.
 
@@ -72,7 +74,7 @@ def run_instructions(
     vectors = {register: np.asarray(values) for register, values in (v or {}).items()}
     wave_count = max([1, *(values.size // LANES for values in vectors.values())])
     listing = read_listing(f"k:\n{text}\n{end}\n")
-    program = Program.from_listing({}, listing)
+    program = Program.from_listing({}, listing, get_arch(arch))
     waves = Waves(
         [(0, 0, 0)],
         (LANES * wave_count, 1, 1),

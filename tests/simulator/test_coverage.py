@@ -10,6 +10,7 @@ import pytest
 
 from flydsl.simulator.coverage import PAGE, page
 from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.table import mnemonic_of
 from tests.simulator.reference import (
     argument_reduction,
     compare,
@@ -31,6 +32,7 @@ from tests.simulator.reference.memory import (
     STORES,
     UPDATES,
 )
+from tests.simulator.reference.names import by_hand
 
 SPACES = ("global", "flat", "buffer")
 NO_EFFECT = {
@@ -51,6 +53,8 @@ def with_a_reference() -> set[str]:
         names |= set(family.CASES)
     names |= set(transcendental.ESTIMATES)
     names |= {case.mnemonic for case in (*matrix.DENSE, *matrix.SPARSE)}
+    names |= {case.mnemonic for case in (*matrix.DENSE_OF_GFX950, *matrix.SPARSE_OF_GFX950, *matrix.DENSE_OF_GFX90A)}
+    names |= by_hand()
     for space in (*SPACES, "scratch"):
         names |= {f"{space}_load_{n}" for n in LOADS} | {f"{space}_store_{n}" for n in STORES}
     for space in SPACES:
@@ -74,7 +78,7 @@ def sources_of_the_tests() -> str:
     return "\n".join(p.read_text() for p in files if p != Path(__file__))
 
 
-@pytest.mark.parametrize("name", sorted({n.partition("/")[0] for n in TABLE} - with_a_reference() - NO_EFFECT))
+@pytest.mark.parametrize("name", sorted({mnemonic_of(n) for n in TABLE} - with_a_reference() - NO_EFFECT))
 def test_what_has_no_reference_is_tested_by_hand(name: str) -> None:
     """Control flow, movement between lanes, and modes, which no table of operands can express."""
     assert re.search(rf"(\\n|\b){name}\b", sources_of_the_tests()), f"no test has {name}"
@@ -82,9 +86,9 @@ def test_what_has_no_reference_is_tested_by_hand(name: str) -> None:
 
 def test_the_worklist_has_references() -> None:
     """Nothing that compiled kernels use much is left to the tests by hand, but what moves data or control."""
-    by_hand = {n.partition("/")[0] for n in TABLE} - with_a_reference() - NO_EFFECT
-    assert not {n for n in by_hand if n.startswith(("global_", "flat_", "buffer_", "scratch_", "v_cmp", "v_mfma"))}
-    arithmetic = {n for n in by_hand if n.startswith("v_") and not re.match(r"v_(read|write|mbcnt|accvgpr)", n)}
+    others = {mnemonic_of(n) for n in TABLE} - with_a_reference() - NO_EFFECT
+    assert not {n for n in others if n.startswith(("global_", "flat_", "buffer_", "scratch_", "v_cmp", "v_mfma"))}
+    arithmetic = {n for n in others if n.startswith("v_") and not re.match(r"v_(read|write|mbcnt|accvgpr)", n)}
     assert not arithmetic
 
 

@@ -1,8 +1,9 @@
 """The table of semantics of the instructions, one file per family. Importing this package fills it.
 
 Besides the families: `table` is how they are entered, `builder` the vocabulary in which they are written, `spellings`
-other names of instructions, `common` what families share, `dpp` the lane patterns that any vector instruction may have,
-and `elementary` the functions of f64 that backends build from their arithmetic.
+other names of instructions, `common` what families share, `fields` a few bits of several dwords, `narrow_floats` the
+formats of 8 bits and less, `dpp` the lane patterns that any vector instruction may have, and `elementary` the functions
+of f64 that backends build from their arithmetic.
 """
 
 from flydsl.simulator.isa import (
@@ -22,6 +23,8 @@ from flydsl.simulator.isa import (
     scalar,
     scalar_memory,
     scalar_quads,
+    scaled_convert,
+    scaled_matrix,
     transcendental,
     vector_bytes,
     vector_float,
@@ -47,6 +50,8 @@ __all__ = [
     "scalar",
     "scalar_memory",
     "scalar_quads",
+    "scaled_convert",
+    "scaled_matrix",
     "transcendental",
     "vector_bytes",
     "vector_float",

@@ -8,11 +8,13 @@ and those that add the lane to the index are not simulated: an access through on
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flydsl.simulator.isa.atomics import ATOMICS, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, insert_half, store_to_lds
+from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, store_to_lds
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.memory import THROUGH_SWIZZLED_RESOURCE
 
@@ -102,15 +104,20 @@ def _define_loads() -> None:
             define(f"buffer_load_{name}{suffix}", f"i32 = {_ADDRESS} dst", load_half)
 
 
-def _define_lds_loads() -> None:
+def _define_lds_loads(of: str) -> None:
     """Define the loads with the modifier lds, which have no result register in the text."""
 
-    def load(b: Builder, vector: Value, resource: Any, scalar: Value, modifiers: Any, m0: Value) -> None:
-        at, in_range = _Place(b, vector, resource, scalar, modifiers).dword(0)
-        (data,) = b.load("global", at, 1, in_range)
-        store_to_lds(b, data, m0, modifiers)
+    def load(b: Builder, vector: Value, resource: Any, scalar: Value, modifiers: Any, m0: Value, n: int = 1) -> None:
+        place = _Place(b, vector, resource, scalar, modifiers)
+        data: list[Value] = []
+        for i in range(n):
+            at, in_range = place.dword(i)
+            data += b.load("global", at, 1, in_range)
+        store_to_lds(b, data, m0, modifiers, of)
 
-    define("buffer_load_dword/lds", f"= {_ADDRESS} m0", load)
+    define("buffer_load_dword/lds", f"= {_ADDRESS} m0", load, of=of)
+    for wide in (3, 4) if of == "cdna4" else ():
+        define(f"buffer_load_dwordx{wide}/lds", f"= {_ADDRESS} m0", partial(load, n=wide), of=of)
     for name, (bits, signed) in SMALL_LOADS.items():
 
         def load_small(
@@ -118,9 +125,9 @@ def _define_lds_loads() -> None:
         ) -> None:
             place = _Place(b, vector, resource, scalar, m)
             value = b.load_small("global", place.address, n // 8, place.in_range(0, n // 8))
-            store_to_lds(b, extend_small(b, value, n, signed=s), m0, m)
+            store_to_lds(b, [extend_small(b, value, n, signed=s)], m0, m, of)
 
-        define(f"buffer_load_{name}/lds", f"= {_ADDRESS} m0", load_small)
+        define(f"buffer_load_{name}/lds", f"= {_ADDRESS} m0", load_small, of=of)
 
 
 def _define_stores() -> None:
@@ -144,16 +151,15 @@ def _define_stores() -> None:
 
 def _define_atomics() -> None:
     for name, atomic in ATOMICS.items():
-        if name == "pk_add_bf16":
-            continue  # not in MUBUF on gfx942
+        of = "cdna4" if name == "pk_add_bf16" else ""
 
         def evaluate(b: Builder, data: tuple[Value, ...], *address: Any, a: Atomic = atomic) -> Any:
             place = _Place(b, *address)
             return a.perform(b, "global", place.address, data, place.in_range(0, a.bits // 8))
 
-        define(f"buffer_atomic_{name}", f"= {atomic.data_word} {_ADDRESS}", evaluate)
+        define(f"buffer_atomic_{name}", f"= {atomic.data_word} {_ADDRESS}", evaluate, of=of)
         returning = _returning(evaluate)
-        define(f"buffer_atomic_{name}/returning", f"{atomic.data_word} = dst {_ADDRESS}", returning)
+        define(f"buffer_atomic_{name}/returning", f"{atomic.data_word} = dst {_ADDRESS}", returning, of=of)
 
 
 def _returning(evaluate: Any) -> Any:
@@ -167,6 +173,7 @@ def _returning(evaluate: Any) -> Any:
 
 
 _define_loads()
-_define_lds_loads()
+for _set in ("", "cdna4"):
+    _define_lds_loads(_set)
 _define_stores()
 _define_atomics()

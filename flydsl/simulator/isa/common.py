@@ -47,6 +47,14 @@ def field(b: Builder, x: Value, position: int, bits: int) -> Value:
     return b.and_(b.lshr(x, b.const("i32", position * bits)), b.const("i32", (1 << bits) - 1))
 
 
+def insert_half(b: Builder, old: Value, half: Value, *, high: bool) -> Value:
+    """`old` with its low or high 16 bits replaced by those of `half`."""
+    half = b.and_(half, b.const("i32", 0xFFFF))
+    if high:
+        return b.or_(b.and_(old, b.const("i32", 0xFFFF)), b.shl(half, b.const("i32", 16)))
+    return b.or_(b.and_(old, b.const("i32", 0xFFFF0000)), half)
+
+
 def flush_denormals(b: Builder, x: Value, smallest_normal: float) -> Value:
     """An f32 below `smallest_normal` in magnitude becomes a zero of its sign, whatever the wave's mode."""
     small = b.fcmp("olt", b.fabs(x), b.const("f32", smallest_normal))

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from flydsl.simulator.isa.atomics import round_to_bf16
+from flydsl.simulator.isa.atomics import round_to_bf16, to_float
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.narrow_floats import (
+    BY_INSTRUCTION_SET,
+    NarrowFloat,
+    decode,
+    encode,
+    encode_stochastically,
+)
 from flydsl.simulator.isa.table import define
 
 # --- between floats, and between floats and integers
@@ -91,7 +98,12 @@ for _letter, _signed in (("i", True), ("u", False)):
         "i32 = i32 i32",
         lambda b, x, y, s=_signed: pack_halves(b, _saturated(b, x, signed=s), _saturated(b, y, signed=s)),
     )
-define("v_cvt_pk_bf16_f32", "i32 = f32 f32", lambda b, x, y: pack_halves(b, round_to_bf16(b, x), round_to_bf16(b, y)))
+define(
+    "v_cvt_pk_bf16_f32",
+    "i32 = f32 f32",
+    lambda b, x, y: pack_halves(b, round_to_bf16(b, x), round_to_bf16(b, y)),
+    of="cdna4",
+)
 
 
 def _normalized(type_: str, *, signed: bool) -> Any:
@@ -123,7 +135,7 @@ for _letter, _signed in (("i", True), ("u", False)):
     define(f"v_cvt_norm_{_letter}16_f16", "i16 = f16 modifiers", _convert)
 
 
-def _insert_byte(b: Builder, x: Value, position: Value, old: Value) -> Value:
+def _insert_u8(b: Builder, x: Value, position: Value, old: Value) -> Value:
     """x towards zero, saturated to 8 bits, as byte `position` of a dword."""
     value, largest = b.fptoui(x, "i32"), b.const("i32", 0xFF)
     value = b.select(b.icmp("ugt", value, largest), largest, value)
@@ -131,8 +143,8 @@ def _insert_byte(b: Builder, x: Value, position: Value, old: Value) -> Value:
     return b.or_(b.and_(old, b.not_(b.shl(largest, at))), b.shl(value, at))
 
 
-define("v_cvt_pk_u8_f32", "i32 = f32 i32 i32 modifiers", saturated_already(_insert_byte))
-define("v_cvt_pkaccum_u8_f32", "i32 = f32 i32 dst", _insert_byte)
+define("v_cvt_pk_u8_f32", "i32 = f32 i32 i32 modifiers", saturated_already(_insert_u8))
+define("v_cvt_pkaccum_u8_f32", "i32 = f32 i32 dst", _insert_u8)
 
 
 def _offset_from_i4(b: Builder, x: Value) -> Value:
@@ -144,117 +156,73 @@ def _offset_from_i4(b: Builder, x: Value) -> Value:
 define("v_cvt_off_f32_i4", "f32 = i32", _offset_from_i4)
 
 
-# --- 8-bit floats of gfx942: no infinities, no negative zero ("FNUZ"); 0x80 is the only NaN
+# --- 8-bit floats
 
 
-@dataclass(frozen=True)
-class Float8:
-    """Sign, exponent, mantissa. The largest code, 0x7f, is the largest number."""
-
-    mantissa_bits: int
-    bias: int
-
-    @property
-    def dropped_bits(self) -> int:
-        """The number of f32 mantissa bits that do not fit."""
-        return 23 - self.mantissa_bits
-
-    @property
-    def smallest_exponent(self) -> int:
-        """The smallest exponent of normal numbers."""
-        return 1 - self.bias
-
-
-FORMATS = {"fp8": Float8(mantissa_bits=3, bias=8), "bf8": Float8(mantissa_bits=2, bias=16)}
-_NAN8 = 0x80
-
-
-def decode_float8(b: Builder, code: Value, format_: Float8) -> Value:
-    """The f32 of an 8-bit code (an i32 below 256). Exact."""
-    magnitude = b.and_(code, b.const("i32", 0x7F))
-    rebias = b.const("i32", (127 - format_.bias) << 23)
-    normal = b.bitcast(b.add(b.shl(magnitude, b.const("i32", format_.dropped_bits)), rebias), "f32")
-    unit = b.const("f32", 2.0 ** (format_.smallest_exponent - format_.mantissa_bits))
-    denormal = b.fmul(b.uitofp(magnitude, "f32"), unit)
-    is_denormal = b.icmp("ult", magnitude, b.const("i32", 1 << format_.mantissa_bits))
-    value = b.select(is_denormal, denormal, normal)
-    value = b.select(b.icmp("ugt", code, b.const("i32", 0x7F)), b.fneg(value), value)
-    return b.select(b.icmp("eq", code, b.const("i32", _NAN8)), b.bitcast(b.const("i32", 0x7FC00000), "f32"), value)
-
-
-def encode_float8(b: Builder, x: Value, format_: Float8) -> Value:
-    """The code nearest to an f32, ties to even."""
-    bits = b.and_(b.bitcast(x, "i32"), b.const("i32", 0x7FFFFFFF))
-    dropped = b.const("i32", format_.dropped_bits)
-    lowest_kept = b.and_(b.lshr(bits, dropped), b.const("i32", 1))
-    half = b.const("i32", (1 << (format_.dropped_bits - 1)) - 1)
-    rebias = b.const("i32", (127 - format_.bias) << format_.mantissa_bits)
-    normal = b.sub(b.lshr(b.add(bits, b.add(half, lowest_kept)), dropped), rebias)
-    return _finish_float8(b, x, normal, _denormal_float8(b, bits, format_), format_)
-
-
-def _denormal_float8(b: Builder, bits: Value, format_: Float8) -> Value:
-    """The code, which counts units of the last place, of an f32 magnitude below the smallest normal number."""
-    exponent = b.lshr(bits, b.const("i32", 23))
-    mantissa = b.or_(b.and_(bits, b.const("i32", 0x7FFFFF)), b.const("i32", 0x800000))
-    distance = b.sub(b.const("i32", 127 + format_.smallest_exponent + format_.dropped_bits), exponent)
-    largest = b.const("i32", 31)  # beyond that nothing is left
-    distance = b.select(b.icmp("ugt", distance, largest), largest, distance)
-    one = b.const("i32", 1)
-    lowest_kept = b.and_(b.lshr(mantissa, distance), one)
-    half = b.sub(b.shl(one, b.sub(distance, one)), one)
-    return b.lshr(b.add(mantissa, b.add(half, lowest_kept)), distance)
-
-
-def _encode_stochastically(b: Builder, x: Value, random: Value, format_: Float8) -> Value:
-    """Add random bits below the last place that is kept, and truncate."""
-    bits = b.and_(b.bitcast(x, "i32"), b.const("i32", 0x7FFFFFFF))
-    dropped = b.const("i32", format_.dropped_bits)
-    noise = b.lshr(random, b.const("i32", 32 - format_.dropped_bits))
-    rebias = b.const("i32", (127 - format_.bias) << format_.mantissa_bits)
-    normal = b.sub(b.lshr(b.add(bits, noise), dropped), rebias)
-    exponent = b.lshr(bits, b.const("i32", 23))
-    mantissa = b.or_(b.and_(bits, b.const("i32", 0x7FFFFF)), b.const("i32", 0x800000))
-    missing = b.sub(b.const("i32", 127 + format_.smallest_exponent), exponent)
-    missing = b.select(b.icmp("ugt", missing, b.const("i32", 31)), b.const("i32", 31), missing)
-    denormal = b.lshr(b.add(b.lshr(mantissa, missing), noise), dropped)
-    return _finish_float8(b, x, normal, denormal, format_)
-
-
-def _finish_float8(b: Builder, x: Value, normal: Value, denormal: Value, format_: Float8) -> Value:
-    """Choose, and give NaN, overflow, sign and zero their codes. MODE.FP16_OVFL makes overflow saturate."""
-    limit = b.const("f32", 2.0**format_.smallest_exponent)
-    code = b.select(b.fcmp("olt", b.fabs(x), limit), denormal, normal)
-    largest, nan = b.const("i32", 0x7F), b.const("i32", _NAN8)
-    sign = b.and_(b.lshr(b.bitcast(x, "i32"), b.const("i32", 24)), nan)
-    too_large = b.icmp("ugt", code, largest)
-    signed = b.or_(b.select(too_large, largest, code), sign)
-    signed = b.select(b.icmp("eq", code, b.const("i32", 0)), b.const("i32", 0), signed)
-    overflowed = signed if b.overflow_saturates() else b.select(too_large, nan, signed)
-    return b.select(b.fcmp("uno", x, x), nan, overflowed)
-
-
-def _define_float8(name: str, format_: Float8) -> None:
+def _define_float8(name: str, format_: NarrowFloat, of: str) -> None:
     def pair(b: Builder, x: Value, y: Value) -> Value:
-        high = b.shl(encode_float8(b, y, format_), b.const("i32", 8))
-        return b.trunc(b.or_(encode_float8(b, x, format_), high), "i16")
+        high = b.shl(encode(b, y, format_), b.const("i32", 8))
+        return b.trunc(b.or_(encode(b, x, format_), high), "i16")
 
     def stochastic(b: Builder, x: Value, random: Value, old: Value, modifiers: Any) -> Value:
-        """op_sel's last two bits say which byte of the register is replaced."""
-        low, high = modifiers.bits("op_sel", 4)[2:]
-        at = b.const("i32", 8 * (low + 2 * high))
-        kept = b.and_(old, b.not_(b.shl(b.const("i32", 0xFF), at)))
-        return b.or_(kept, b.shl(_encode_stochastically(b, x, random, format_), at))
+        return insert_byte(b, old, encode_stochastically(b, x, random, format_), modifiers)
 
     def decode_pair(b: Builder, x: Value) -> Value:
-        low, high = (b.bitcast(decode_float8(b, byte_of(b, x, i), format_), "i32") for i in range(2))
+        low, high = (b.bitcast(decode(b, byte_of(b, x, i), format_), "i32") for i in range(2))
         return low, high
 
-    define(f"v_cvt_pk_{name}_f32", "i16~ = f32 f32", pair)
-    define(f"v_cvt_sr_{name}_f32", "i32 = f32 i32 dst modifiers", stochastic)
-    define(f"v_cvt_f32_{name}", "f32 = i32", lambda b, x: decode_float8(b, byte_of(b, x, 0), format_))
-    define(f"v_cvt_pk_f32_{name}", "i32x2 = i32", decode_pair)
+    define(f"v_cvt_pk_{name}_f32", "i16~ = f32 f32", pair, of=of)
+    define(f"v_cvt_sr_{name}_f32", "i32 = f32 i32 dst modifiers", stochastic, of=of)
+    define(f"v_cvt_f32_{name}", "f32 = i32", lambda b, x: decode(b, byte_of(b, x, 0), format_), of=of)
+    define(f"v_cvt_pk_f32_{name}", "i32x2 = i32", decode_pair, of=of)
 
 
-for _name, _format in FORMATS.items():
-    _define_float8(_name, _format)
+def insert_byte(b: Builder, old: Value, code: Value, modifiers: Any) -> Value:
+    """`old` with the byte replaced that the last two bits of op_sel name."""
+    low, high = modifiers.bits("op_sel", 4)[2:]
+    at = b.const("i32", 8 * (low + 2 * high))
+    return b.or_(b.and_(old, b.not_(b.shl(b.const("i32", 0xFF), at))), b.shl(code, at))
+
+
+for _set, _formats in BY_INSTRUCTION_SET.items():
+    for _name, _format in _formats.items():
+        _define_float8(_name, _format, _set)
+
+# --- 16-bit floats of an f32 with random bits below the last place that is kept, and bf16
+
+
+def _stochastic_half(convert: Any) -> Any:
+    """The third bit of op_sel names the half of the register that is replaced."""
+
+    def evaluate(b: Builder, x: Value, random: Value, old: Value, modifiers: Any) -> Value:
+        half = b.zext(convert(b, x, random), "i32")
+        return insert_half(b, old, half, high=bool(modifiers.bits("op_sel", 4)[2]))
+
+    return evaluate
+
+
+def _stochastic_bf16(b: Builder, x: Value, random: Value) -> Value:
+    bits = b.bitcast(x, "i32")
+    noisy = b.add(bits, b.lshr(random, b.const("i32", 16)))
+    is_finite = b.fcmp("olt", b.fabs(x), b.const("f32", float("inf")))
+    quiet = b.select(b.fcmp("uno", x, x), b.or_(bits, b.const("i32", 0x0040_0000)), bits)
+    return b.trunc(b.lshr(b.select(is_finite, noisy, quiet), b.const("i32", 16)), "i16")
+
+
+_F16 = NarrowFloat(5, 10, 15, "ieee")
+
+
+def _stochastic_f16(b: Builder, x: Value, random: Value) -> Value:
+    code = b.trunc(encode_stochastically(b, x, random, _F16), "i16")
+    return b.select(b.fcmp("uno", x, x), b.bitcast(b.fptrunc(x, "f16"), "i16"), code)
+
+
+define("v_cvt_sr_bf16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(_stochastic_bf16), of="cdna4")
+define("v_cvt_sr_f16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(_stochastic_f16), of="cdna4")
+define("v_cvt_f32_bf16", "f32 = i16", lambda b, x: to_float(b, x, "bf16"), of="cdna4")
+define(
+    "v_cvt_pk_f16_f32",
+    "i32 = f32 f32",
+    lambda b, x, y: pack_halves(b, b.fptrunc(x, "f16"), b.fptrunc(y, "f16")),
+    of="cdna4",
+)

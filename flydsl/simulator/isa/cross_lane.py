@@ -140,3 +140,34 @@ def _bitmask_pattern(bits: str) -> int:
 
 
 define("ds_swizzle_b32", "i32 = i32 modifiers", _swizzle)
+
+
+# --- rows of lanes that change places
+
+
+def _swap_rows(lanes: int) -> Any:
+    """The odd rows of so many lanes of the first register change places with the even rows of the second.
+
+    A lane whose counterpart is not active keeps its value, or becomes 0 with bound_ctrl; with fi it gets the value
+    all the same.
+    """
+
+    def evaluate(b: Builder, x: Value, y: Value, modifiers: Any) -> tuple[Value, Value]:
+        lane = b.per_lane(b.lane_id())
+        is_odd = b.icmp("ne", b.and_(lane, b.const("i32", lanes)), b.const("i32", 0))
+        partners = [i ^ lanes for i in range(64)]
+        active = b.permute_constant(b.exec_mask(), partners)
+
+        def taken(value: Value, own: Value) -> Value:
+            moved = b.permute_constant(b.per_lane(value), partners)
+            if modifiers.flag("fi"):
+                return moved
+            return b.select(active, moved, b.const("i32", 0) if modifiers.flag("bound_ctrl") else own)
+
+        return b.select(is_odd, taken(y, x), x), b.select(is_odd, y, taken(x, y))
+
+    return evaluate
+
+
+for _lanes in (16, 32):
+    define(f"v_permlane{_lanes}_swap_b32", "i32 i32 = dst dst1 modifiers", _swap_rows(_lanes), of="cdna4")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from flydsl.simulator.isa.atomics import ATOMICS, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.table import define
 
 
@@ -28,10 +30,15 @@ def _flat_address(b: Builder, vector: Value, modifiers: Any) -> Value:
     return b.add(vector, b.const("i64", modifiers.integer("offset")))
 
 
-def store_to_lds(b: Builder, data: Value, m0: Value, modifiers: Any) -> None:
-    """A load straight into LDS: lane i's dword goes to M0[15:0] + offset + 4 i."""
-    base = b.add(b.and_(m0, b.const("i32", 0xFFFF)), b.const("i32", modifiers.integer("offset")))
-    b.store("lds", b.add(base, b.mul(b.lane_id(), b.const("i32", 4))), (data,))
+LDS_ADDRESS_BITS = {"": 16, "cdna3": 16, "cdna4": 18}
+"""The bits of M0 that are an address in LDS, by set of instructions: as many as the LDS needs."""
+
+
+def store_to_lds(b: Builder, data: Sequence[Value], m0: Value, modifiers: Any, of: str) -> None:
+    """A load straight into LDS: lane i's n dwords go to the address in M0 + offset + 4 n i."""
+    mask = (1 << LDS_ADDRESS_BITS[of]) - 1
+    base = b.add(b.and_(m0, b.const("i32", mask)), b.const("i32", modifiers.integer("offset")))
+    b.store("lds", b.add(base, b.mul(b.lane_id(), b.const("i32", 4 * len(data)))), tuple(data))
 
 
 def extend_small(b: Builder, value: Value, bits: int, *, signed: bool) -> Value:
@@ -45,14 +52,6 @@ _ADDRESSING: dict[str, tuple[str, Callable[..., Value]]] = {
 }
 SMALL_LOADS = {"ubyte": (8, False), "sbyte": (8, True), "ushort": (16, False), "sshort": (16, True)}
 D16_LOADS = {"ubyte_d16": (8, False), "sbyte_d16": (8, True), "short_d16": (16, False)}
-
-
-def insert_half(b: Builder, old: Value, half: Value, *, high: bool) -> Value:
-    """`old` with its low or high 16 bits replaced by those of `half`."""
-    half = b.and_(half, b.const("i32", 0xFFFF))
-    if high:
-        return b.or_(b.and_(old, b.const("i32", 0xFFFF)), b.shl(half, b.const("i32", 16)))
-    return b.or_(b.and_(old, b.const("i32", 0xFFFF0000)), half)
 
 
 def _define_space(space: str) -> None:
@@ -112,6 +111,10 @@ def _define_stores(space: str) -> None:
         define(f"{space}_store_{name}", "= " + words.format("i32"), store_small)
 
 
+_FROM_CDNA3 = {"global": ("pk_add_bf16",), "flat": ("add_f32", "pk_add_f16", "pk_add_bf16")}
+"""Atomics that CDNA 2 does not have."""
+
+
 def _define_atomics(space: str) -> None:
     """Define the atomics. With sc0 they return the old value: the text then has a result operand in front."""
     _, address_of = _ADDRESSING[space]
@@ -122,32 +125,36 @@ def _define_atomics(space: str) -> None:
             return a.perform(b, space, address_of(b, vector, *rest), data)
 
         sources = words.format(atomic.data_word)
-        define(f"{space}_atomic_{name}", "= " + sources, evaluate)
-        define(f"{space}_atomic_{name}/returning", f"i32x{atomic.bits // 32} = " + sources, evaluate)
+        of = "cdna3" if name in _FROM_CDNA3[space] else ""
+        define(f"{space}_atomic_{name}", "= " + sources, evaluate, of=of)
+        define(f"{space}_atomic_{name}/returning", f"i32x{atomic.bits // 32} = " + sources, evaluate, of=of)
 
 
-def _define_loads_to_lds(space: str) -> None:
+def _define_loads_to_lds(space: str, of: str) -> None:
     """Define the loads into LDS, which extend less than a dword to one."""
     words, address_of = _ADDRESSING[space]
 
-    def load(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, m0: Value) -> None:
-        (data,) = b.load(space, address_of(b, vector, scalar, modifiers), 1)
-        store_to_lds(b, data, m0, modifiers)
+    def load(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, m0: Value, n: int = 1) -> None:
+        store_to_lds(b, b.load(space, address_of(b, vector, scalar, modifiers), n), m0, modifiers, of)
 
-    define(f"{space}_load_lds_dword", f"= {words} m0", load)
+    define(f"{space}_load_lds_dword", f"= {words} m0", load, of=of)
+    if space == "global" and of == "cdna4":
+        for wide in (3, 4):
+            define(f"global_load_lds_dwordx{wide}", f"= {words} m0", partial(load, n=wide), of=of)
     for name, (bits, signed) in SMALL_LOADS.items():
 
         def load_small(
             b: Builder, vector: Value, scalar: Value | None, m: Any, m0: Value, n: int = bits, s: bool = signed
         ) -> None:
             value = b.load_small(space, address_of(b, vector, scalar, m), n // 8)
-            store_to_lds(b, extend_small(b, value, n, signed=s), m0, m)
+            store_to_lds(b, [extend_small(b, value, n, signed=s)], m0, m, of)
 
-        define(f"{space}_load_lds_{name}", f"= {words} m0", load_small)
+        define(f"{space}_load_lds_{name}", f"= {words} m0", load_small, of=of)
 
 
-for _space in ("global", "scratch"):
-    _define_loads_to_lds(_space)
+for _set in ("cdna3", "cdna4"):
+    for _space in ("global", "scratch"):
+        _define_loads_to_lds(_space, _set)
 for _space in ("global", "scratch", "flat"):
     _define_space(_space)
 for _space in ("global", "flat"):

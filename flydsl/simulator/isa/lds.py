@@ -6,10 +6,14 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import ATOMICS, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.flat import extend_small, insert_half
+from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.fields import field_of, packed_fields
+from flydsl.simulator.isa.flat import extend_small
 from flydsl.simulator.isa.table import define
 
 _WIDTHS = (("b32", 1), ("b64", 2), ("b96", 3), ("b128", 4))
+_ROW = 16
+"""Elements of a row of a matrix that is read transposed, and the lanes that get its columns."""
 _STRIDES = (("", 1), ("st64", 64))
 """The offsets of the two-address forms count elements, or 64 elements."""
 
@@ -81,6 +85,44 @@ def _define_writes() -> None:
             define(f"ds_write2{stride}_{width}", f"= i32 i32x{dwords} i32x{dwords} modifiers", write2)
 
 
+def _define_transposing_reads() -> None:
+    """Define the reads of a matrix whose columns the lanes get.
+
+    Each 16 lanes read a matrix with rows of 16 elements, a row by consecutive lanes. Lane i of them gets column i
+    (CDNA 4 ISA, "MFMA Transpose Load from LDS").
+    """
+    for bits, dwords in ((16, 2), (8, 2), (6, 3), (4, 2)):
+
+        def read(b: Builder, address: Value, m: Any, n: int = dwords, width: int = bits) -> tuple[Value, ...]:
+            return _column(b, b.load("lds", _place(b, address, m), n), width)
+
+        define(f"ds_read_b{32 * dwords}_tr_b{bits}", f"i32x{dwords} = i32 modifiers", read, of="cdna4")
+
+
+def _column(b: Builder, held: tuple[Value, ...], bits: int) -> tuple[Value, ...]:
+    """The column of each lane. A lane holds `each` elements of a row, of which 16 / each lanes make one."""
+    each = 32 * len(held) // bits
+    lanes_of_row = _ROW // each
+    elements = [field_of(b, held, i, bits) for i in range(each)]
+    codes = []
+    for row in range(each):
+        source = [lane // _ROW * _ROW + lanes_of_row * row + lane % _ROW // each for lane in range(64)]
+        moved = [b.permute_constant(b.per_lane(element), source) for element in elements]
+        codes.append(_chosen(b, moved))
+    return packed_fields(b, codes, bits)
+
+
+def _chosen(b: Builder, values: list[Value]) -> Value:
+    """The value whose number is that of the lane, modulo their count, a power of two."""
+    lane = b.per_lane(b.lane_id())
+    distance = 1
+    while len(values) > 1:
+        is_set = b.icmp("ne", b.and_(lane, b.const("i32", distance)), b.const("i32", 0))
+        values = [b.select(is_set, odd, even) for even, odd in zip(values[::2], values[1::2], strict=True)]
+        distance *= 2
+    return values[0]
+
+
 def _reversed_subtract(b: Builder, old: Value, x: Value) -> Value:
     return b.sub(x, old)
 
@@ -138,9 +180,10 @@ def _define_atomics() -> None:
             *data, modifiers = operands
             return a.perform(b, "lds", _place(b, address, modifiers), tuple(d for part in data for d in part))
 
+        of = "cdna3" if name.startswith("pk_add") else ""
         if operation not in ("wrxchg", "wrap"):
-            define(f"ds_{name}", f"= {sources}", evaluate)
-        define(f"ds_{operation}_rtn_{type_name}", f"{words} = {sources}", evaluate)
+            define(f"ds_{name}", f"= {sources}", evaluate, of=of)
+        define(f"ds_{operation}_rtn_{type_name}", f"{words} = {sources}", evaluate, of=of)
 
 
 def _define_exchanges() -> None:
@@ -209,6 +252,7 @@ def _count_lanes(update: Any) -> Any:
 
 
 _define_reads()
+_define_transposing_reads()
 _define_writes()
 _define_atomics()
 _define_exchanges()

@@ -1,6 +1,6 @@
 """MFMA: D = A * B + C on matrices that a whole wave holds.
 
-Layouts (AMD matrix instruction calculator, gfx942). A wave holds `blocks` independent products of an M x K by a K x N
+Layouts (AMD matrix instruction calculator). A wave holds `blocks` independent products of an M x K by a K x N
 matrix. With e counting the elements in a lane's registers:
 
 - A: lane = k_group * (M * blocks) + block * M + i, where k = k_group * elements_per_lane + e. B alike, with N and j.
@@ -19,13 +19,16 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import to_float
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.convert import FORMATS, byte_of, decode_float8
+from flydsl.simulator.isa.convert import byte_of
+from flydsl.simulator.isa.narrow_floats import BY_INSTRUCTION_SET, OCP, NarrowFloat, decode
 from flydsl.simulator.isa.table import define
 
 LANES = 64
 _VALUE_TYPE = {"f16": "f16"}
 """The type that elements are computed in, if not f32."""
 _ELEMENT_BITS = {"f64": 64, "f32": 32, "xf32": 32, "f16": 16, "bf16": 16}
+Format = str | NarrowFloat
+"""The format of elements: a name, or one of 8 bits."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def _cut_to_xf32(b: Builder, x: Value) -> Value:
     return b.select(b.fcmp("uno", x, x), x, b.bitcast(cut, "f32"))
 
 
-def _elements(b: Builder, registers: tuple[Value, ...], format_: str) -> list[Value]:
+def _elements(b: Builder, registers: tuple[Value, ...], format_: Format) -> list[Value]:
     """A lane's elements, in order, as floats to compute with (f64 for f64), or as i32.
 
     f32 denormals follow the wave's mode; those of the other formats are kept.
@@ -90,9 +93,9 @@ def _elements(b: Builder, registers: tuple[Value, ...], format_: str) -> list[Va
         halves = [half for r in registers for half in (r, b.lshr(r, b.const("i32", 16)))]
         return [to_float(b, b.trunc(half, "i16"), format_) for half in halves]
     codes = [byte_of(b, r, i) for r in registers for i in range(4)]
-    if format_ == "i8":
-        return [b.sext(b.trunc(c, "i8"), "i32") for c in codes]
-    return [decode_float8(b, c, FORMATS[format_]) for c in codes]
+    if isinstance(format_, NarrowFloat):
+        return [decode(b, c, format_) for c in codes]
+    return [b.sext(b.trunc(c, "i8"), "i32") for c in codes]
 
 
 def _broadcast_lane(lane: int, pattern: int) -> int:
@@ -111,13 +114,13 @@ def _broadcast_block(lane: int, shape: MatrixShape, group_log2: int, chosen: int
     return group * shape.m * shape.blocks + source * shape.m + row
 
 
-def _both_elements(b: Builder, *operands: tuple[Any, str]) -> list[list[Value]]:
+def _both_elements(b: Builder, *operands: tuple[Any, Format]) -> list[list[Value]]:
     if b.overflow_saturates():
         raise NotImplementedError("MFMA with MODE.FP16_OVFL")
     return [_elements(b, registers, format_) for registers, format_ in operands]
 
 
-def _mfma(shape: MatrixShape, a_format: str, b_format: str) -> Any:
+def _mfma(shape: MatrixShape, a_format: Format, b_format: Format) -> Any:
     def evaluate(
         b: Builder, a_registers: Any, b_registers: Any, c: tuple[Value, ...], modifiers: Any
     ) -> tuple[Value, ...]:
@@ -144,22 +147,35 @@ def _mfma(shape: MatrixShape, a_format: str, b_format: str) -> Any:
     return evaluate
 
 
-def _format_text(a_format: str, b_format: str) -> str:
-    return a_format if a_format == b_format and a_format not in FORMATS else f"{a_format}_{b_format}"
-
-
-def _define_mfma(m: int, n: int, k: int, blocks: int, result: str, a_format: str, b_format: str) -> None:
-    bits = _ELEMENT_BITS.get(a_format, 8)
+def _define_mfma(
+    m: int, n: int, k: int, blocks: int, result: str, formats: _Formats, *, of: str = "", name: str = ""
+) -> None:
+    """Define a product. name: where it is not spelled as usual."""
+    bits = _ELEMENT_BITS.get(formats.text, 8)
     shape = MatrixShape(m, n, k, blocks, bits, result)
     block_text = f"_{blocks}b" if blocks > 1 else ""
     source = "f64x1" if bits == 64 else f"i32x{shape.source_registers}"
     accumulator = f"{'f64' if result == 'f64' else 'i32'}x{shape.results_per_lane}"
     define(
-        f"v_mfma_{result}_{m}x{n}x{k}{block_text}_{_format_text(a_format, b_format)}",
+        name or f"v_mfma_{result}_{m}x{n}x{k}{block_text}_{formats.text}",
         f"{accumulator} = {source} {source} {accumulator} modifiers",
-        _mfma(shape, a_format, b_format),
+        _mfma(shape, formats.a, formats.b),
         ignores_exec=True,
+        of=of,
     )
+
+
+@dataclass(frozen=True)
+class _Formats:
+    """The formats of A and B, and how mnemonics name the two."""
+
+    a: Format
+    b: Format
+    text: str
+
+    @classmethod
+    def same(cls, name: str) -> _Formats:
+        return cls(name, name, name)
 
 
 def _dense(b: Builder, stored: list[Value], index: Value, zero: Value) -> list[Value]:
@@ -173,50 +189,87 @@ def _dense(b: Builder, stored: list[Value], index: Value, zero: Value) -> list[V
     return result
 
 
-def _smfmac(shape: MatrixShape, a_format: str, b_format: str) -> Any:
+def _smfmac(shape: MatrixShape, formats: _Formats) -> Any:
     """CBSZ 0: ABID picks one of the sets of indices that a register holds."""
     set_bits = shape.elements_per_lane
 
     def evaluate(b: Builder, a: Any, b_registers: Any, index: Value, c: tuple[Value, ...], modifiers: Any) -> Any:
-        stored, b_elements = _both_elements(b, (a, a_format), (b_registers, b_format))
+        stored, b_elements = _both_elements(b, (a, formats.a), (b_registers, formats.b))
         chosen = 0 if modifiers.flag("cbsz") else modifiers.integer("abid") % (32 // set_bits)
         index = b.lshr(index, b.const("i32", chosen * set_bits))
-        zero = b.const("i32", 0) if a_format == "i8" else b.const(_VALUE_TYPE.get(a_format, "f32"), 0.0)
+        zero = b.const("i32", 0) if formats.text == "i8" else b.const(_VALUE_TYPE.get(formats.text, "f32"), 0.0)
         return b.matmul(_dense(b, stored, index, zero), b_elements, c, shape)
 
     return evaluate
 
 
-def _define_smfmac(m: int, n: int, k: int, result: str, a_format: str, b_format: str) -> None:
-    bits = _ELEMENT_BITS.get(a_format, 8)
-    shape = MatrixShape(m, n, k, 1, bits, result)
+def _define_smfmac(m: int, n: int, k: int, result: str, formats: _Formats, *, of: str = "") -> None:
+    shape = MatrixShape(m, n, k, 1, _ELEMENT_BITS.get(formats.text, 8), result)
     accumulator = f"i32x{shape.results_per_lane}"
     define(
-        f"v_smfmac_{result}_{m}x{n}x{k}_{_format_text(a_format, b_format)}",
+        f"v_smfmac_{result}_{m}x{n}x{k}_{formats.text}",
         f"{accumulator} = i32x{shape.source_registers // 2} i32x{shape.source_registers} i32 dst modifiers",
-        _smfmac(shape, a_format, b_format),
+        _smfmac(shape, formats),
         ignores_exec=True,
+        of=of,
     )
 
 
-for _format, _scale in (("f32", 1), ("f16", 4), ("bf16", 4), ("i8", 4)):
-    _result = "i32" if _format == "i8" else "f32"
-    _define_mfma(32, 32, _scale, 2, _result, _format, _format)
-    _define_mfma(16, 16, _scale, 4, _result, _format, _format)
-    _define_mfma(4, 4, _scale, 16, _result, _format, _format)
-    _deep = 8 if _format == "i8" else _scale
-    _define_mfma(32, 32, 2 * _deep, 1, _result, _format, _format)
-    _define_mfma(16, 16, 4 * _deep, 1, _result, _format, _format)
-_define_mfma(32, 32, 4, 1, "f32", "xf32", "xf32")
-_define_mfma(16, 16, 8, 1, "f32", "xf32", "xf32")
-for _a, _k, _result in (("f16", 1, "f32"), ("bf16", 1, "f32"), ("i8", 2, "i32")):
-    _define_smfmac(32, 32, 16 * _k, _result, _a, _a)
-    _define_smfmac(16, 16, 32 * _k, _result, _a, _a)
-for _a in FORMATS:
-    for _b in FORMATS:
-        _define_smfmac(32, 32, 32, "f32", _a, _b)
-        _define_smfmac(16, 16, 64, "f32", _a, _b)
-        _define_mfma(32, 32, 16, 1, "f32", _a, _b)
-        _define_mfma(16, 16, 32, 1, "f32", _a, _b)
-_define_mfma(16, 16, 4, 1, "f64", "f64", "f64")
-_define_mfma(4, 4, 4, 4, "f64", "f64", "f64")
+def _of_float8(formats: dict[str, NarrowFloat]) -> list[_Formats]:
+    return [_Formats(formats[x], formats[y], f"{x}_{y}") for x in formats for y in formats]
+
+
+def _define_common() -> None:
+    for name, scale in (("f32", 1), ("f16", 4), ("bf16", 4), ("i8", 4)):
+        result, formats = "i32" if name == "i8" else "f32", _Formats.same(name)
+        _define_mfma(32, 32, scale, 2, result, formats)
+        _define_mfma(16, 16, scale, 4, result, formats)
+        _define_mfma(4, 4, scale, 16, result, formats)
+        if name != "i8":
+            _define_mfma(32, 32, 2 * scale, 1, result, formats)
+            _define_mfma(16, 16, 4 * scale, 1, result, formats)
+    _define_mfma(16, 16, 4, 1, "f64", _Formats.same("f64"))
+    _define_mfma(4, 4, 4, 4, "f64", _Formats.same("f64"))
+
+
+def _define_cdna3() -> None:
+    _define_mfma(32, 32, 16, 1, "i32", _Formats.same("i8"), of="cdna3")
+    _define_mfma(16, 16, 32, 1, "i32", _Formats.same("i8"), of="cdna3")
+    _define_mfma(32, 32, 4, 1, "f32", _Formats.same("xf32"), of="xf32")
+    _define_mfma(16, 16, 8, 1, "f32", _Formats.same("xf32"), of="xf32")
+    for name, deep, result in (("f16", 1, "f32"), ("bf16", 1, "f32"), ("i8", 2, "i32")):
+        _define_smfmac(32, 32, 16 * deep, result, _Formats.same(name), of="cdna3")
+        _define_smfmac(16, 16, 32 * deep, result, _Formats.same(name), of="cdna3")
+    for instruction_set, float8 in BY_INSTRUCTION_SET.items():
+        for formats in _of_float8(float8):
+            _define_smfmac(32, 32, 32, "f32", formats, of=instruction_set)
+            _define_smfmac(16, 16, 64, "f32", formats, of=instruction_set)
+            _define_mfma(32, 32, 16, 1, "f32", formats, of=instruction_set)
+            _define_mfma(16, 16, 32, 1, "f32", formats, of=instruction_set)
+
+
+def _define_cdna4() -> None:
+    """Define those of twice the depth. What scales blocks is in `scaled_matrix`."""
+    for name, deep, result in (("f16", 1, "f32"), ("bf16", 1, "f32"), ("i8", 2, "i32")):
+        formats = _Formats.same(name)
+        _define_mfma(32, 32, 16 * deep, 1, result, formats, of="cdna4")
+        _define_mfma(16, 16, 32 * deep, 1, result, formats, of="cdna4")
+        _define_smfmac(32, 32, 32 * deep, result, formats, of="cdna4")
+        _define_smfmac(16, 16, 64 * deep, result, formats, of="cdna4")
+    for formats in _of_float8(OCP):
+        _define_smfmac(32, 32, 64, "f32", formats, of="cdna4")
+        _define_smfmac(16, 16, 128, "f32", formats, of="cdna4")
+
+
+def _define_cdna2() -> None:
+    """Define those that its successor has at twice the depth alone: of i8, and of bf16 the older ones."""
+    for m, k, blocks in ((32, 2, 2), (16, 2, 4), (4, 2, 16), (32, 4, 1), (16, 8, 1)):
+        _define_mfma(m, m, k, blocks, "f32", _Formats.same("bf16"), of="cdna2", name=f"v_mfma_f32_{m}x{m}x{k}bf16")
+    _define_mfma(32, 32, 8, 1, "i32", _Formats.same("i8"), of="cdna2")
+    _define_mfma(16, 16, 16, 1, "i32", _Formats.same("i8"), of="cdna2")
+
+
+_define_common()
+_define_cdna3()
+_define_cdna4()
+_define_cdna2()

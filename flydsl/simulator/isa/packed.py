@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from flydsl.simulator.isa.atomics import to_float
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import flush_denormals, saturated, shift
-from flydsl.simulator.isa.flat import insert_half
+from flydsl.simulator.isa.common import flush_denormals, insert_half, saturated, shift
 from flydsl.simulator.isa.table import TABLE, define
 from flydsl.simulator.isa.vector_integer import clamped
 
@@ -102,14 +103,30 @@ for _letter, _signed in (("i", True), ("u", False)):
 def _float_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], total: Value) -> Value:
     """f16 products added to an f32 one after the other, low half first. Whatever the mode, denormals are flushed and
     sums rounded to nearest (ISA, "Denormalized and Rounding Modes"); the products are exact."""
-    smallest = _SMALLEST_NORMAL["f32"]
-    total = flush_denormals(b, total, smallest)
+    p, q = ([b.fpext(v, "f32") for v in pair] for pair in (x, y))
+    return _accumulated(b, p, q, total, smallest=_SMALLEST_NORMAL["f16"])
+
+
+def _accumulated(b: Builder, x: Sequence[Value], y: Sequence[Value], total: Value, *, smallest: float) -> Value:
+    """The sum, without denormals; smallest: the smallest normal number of the factors."""
+    normal = _SMALLEST_NORMAL["f32"]
+    total = flush_denormals(b, total, normal)
     for p, q in zip(x, y, strict=True):
-        p, q = (flush_denormals(b, b.fpext(v, "f32"), _SMALLEST_NORMAL["f16"]) for v in (p, q))
+        p, q = (flush_denormals(b, v, smallest) for v in (p, q))
         rounded = b.settle_nan(b.float_op("fadd", total, b.float_op("fmul", p, q)), p, q, total)
-        total = flush_denormals(b, rounded, smallest)
+        total = flush_denormals(b, rounded, normal)
     return total
 
 
 define("v_dot2_f32_f16", "f32 = f16x2 f16x2 f32", _float_dot)
 define("v_dot2c_f32_f16", "f32 = f16x2 f16x2 dst", _float_dot)
+
+
+def _bfloat_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], total: Value) -> Value:
+    """As of f16."""
+    p, q = ([to_float(b, half, "bf16") for half in pair] for pair in (x, y))
+    return _accumulated(b, p, q, total, smallest=_SMALLEST_NORMAL["f32"])
+
+
+define("v_dot2_f32_bf16", "f32 = bf16x2 bf16x2 f32", _bfloat_dot, of="cdna4")
+define("v_dot2c_f32_bf16", "f32 = bf16x2 bf16x2 dst", _bfloat_dot, of="cdna4")

@@ -10,7 +10,7 @@ The words, in the order of the assembly text:
 | --- | --- |
 | `i16 i32 i64 f16 f32 f64` | a value in one or two registers; a float takes the modifiers neg, abs, clamp, omod |
 | `i32x4 f64x4` | a tuple of that many values |
-| `f16x2` | the two halves of a register, as op_sel arranges them (VOP3P) |
+| `f16x2 i16x2 bf16x2` | the two halves of a register, as op_sel arranges them (VOP3P); a bf16 is an i16 |
 | `mix` | an f32, or an f16 converted to f32, as op_sel_hi says |
 | `any` | by the number of registers: None for `off`, i32, i64, or a tuple |
 | `mask` | one bit per lane in a pair of scalar registers, a value of type i1 |
@@ -29,6 +29,10 @@ These words stand for no operand in the text:
 | `modifiers` | the `Modifiers` of the instruction |
 
 A result may be followed by `~`: a 16-bit result that leaves the other half of its register as it is.
+
+An entry is for every GPU, or, with `of`, for those with a set of instructions (`Arch.instruction_sets`): what only they
+have, or what means something else there. The names of entries are mnemonics, followed by `/` and a form of operands
+that only the modifiers tell, and by `@` and the set.
 """
 
 from __future__ import annotations
@@ -47,12 +51,16 @@ FIXED = {
 }
 """Words of a signature that always mean the same register: its type and place."""
 
+HALVES = ("f16x2", "i16x2", "bf16x2")
 IMPLICIT = ("scc", *FIXED, "dst", "dst1", "modifiers")
 
 
 @dataclass(frozen=True)
 class Semantics:
-    """One entry of the table. `ignores_exec`: writes every lane, active or not. `packed`: computed once per half."""
+    """One entry of the table. `ignores_exec`: writes every lane, active or not. `packed`: computed once per half.
+
+    instruction_set: of the GPUs that the entry is for; "" for all.
+    """
 
     mnemonic: str
     results: tuple[str, ...]
@@ -60,9 +68,36 @@ class Semantics:
     evaluate: Callable[..., Any]
     ignores_exec: bool = False
     packed: bool = False
+    instruction_set: str = ""
+
+    @property
+    def entry(self) -> str:
+        """Its name in the table."""
+        return f"{self.mnemonic}@{self.instruction_set}" if self.instruction_set else self.mnemonic
 
 
 TABLE: dict[str, Semantics] = {}
+
+
+def look_up(name: str, instruction_sets: Iterable[str]) -> Semantics | None:
+    """The entry of a mnemonic (with its form) on a GPU with these sets of instructions; None if it has none."""
+    of_sets = (TABLE.get(f"{name}@{instruction_set}") for instruction_set in instruction_sets)
+    return next((semantics for semantics in of_sets if semantics), None) or TABLE.get(name)
+
+
+def mnemonic_of(entry: str) -> str:
+    """The mnemonic alone.
+
+    >>> mnemonic_of("buffer_load_dword/lds"), mnemonic_of("v_cvt_f32_fp8@ocp")
+    ('buffer_load_dword', 'v_cvt_f32_fp8')
+    """
+    return entry.partition("@")[0].partition("/")[0]
+
+
+def entries_of(instruction_sets: Iterable[str]) -> dict[str, Semantics]:
+    """The part of the table that a GPU with these sets has, by entry."""
+    sets = tuple(instruction_sets)
+    return {entry: s for entry, s in TABLE.items() if look_up(s.mnemonic, sets) is s}
 
 
 def define(
@@ -72,10 +107,12 @@ def define(
     *,
     ignores_exec: bool = False,
     packed: bool = False,
+    of: str = "",
 ) -> None:
-    """Enter one or more mnemonics (separated by spaces) of the same signature and semantics."""
+    """Enter one or more mnemonics (separated by spaces) of the same signature and semantics, for GPUs `of` a set."""
     results, sources = (tuple(side.split()) for side in signature.split("="))
     for mnemonic in mnemonics.split() if isinstance(mnemonics, str) else mnemonics:
-        if mnemonic in TABLE:
-            raise ValueError(f"{mnemonic} is defined twice")
-        TABLE[mnemonic] = Semantics(mnemonic, results, sources, evaluate, ignores_exec, packed)
+        semantics = Semantics(mnemonic, results, sources, evaluate, ignores_exec, packed, of)
+        if semantics.entry in TABLE:
+            raise ValueError(f"{semantics.entry} is defined twice")
+        TABLE[semantics.entry] = semantics

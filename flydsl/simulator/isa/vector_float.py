@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import flush_denormals
 from flydsl.simulator.isa.table import define
 
 _QUIET_BIT = {"f16": 1 << 9, "f32": 1 << 22, "f64": 1 << 51}
@@ -121,8 +122,8 @@ for _type in ("f16", "f32"):
     define(f"v_max3_{_type}", _kept, lambda b, x, y, z, f=_high: f(b, f(b, x, y), z))
     define(f"v_med3_{_type}", _kept, _median(_type))
 
-define("v_fmamk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: b.fma(x, k, y))
-define("v_fmaak_f32", "f32 = f32 f32 f32", lambda b, x, y, k: b.fma(x, y, k))
+define("v_fmamk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: b.fma(x, k, y), of="cdna3")
+define("v_fmaak_f32", "f32 = f32 f32 f32", lambda b, x, y, k: b.fma(x, y, k), of="cdna3")
 # The multiply-adds of older generations round the product, too.
 define("v_mac_f16", "f16 = f16 f16 dst", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
 define("v_mad_f16", "f16~ = f16 f16 f16", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
@@ -130,6 +131,28 @@ define("v_mad_legacy_f16", "f16 = f16 f16 f16", lambda b, x, y, z: b.fadd(b.fmul
 define("v_fma_legacy_f16", "f16 = f16 f16 f16", lambda b, x, y, z: b.fma(x, y, z))
 define("v_madmk_f16", "f16 = f16 f16 f16", lambda b, x, k, y: b.fadd(b.fmul(x, k), y))
 define("v_madak_f16", "f16 = f16 f16 f16", lambda b, x, y, k: b.fadd(b.fmul(x, y), k))
+
+
+def _multiply_add(multiply: Any) -> Any:
+    """The multiply-adds of f32 know no denormals, whatever the mode."""
+
+    def flushed(b: Builder, x: Value) -> Value:
+        return flush_denormals(b, x, 2.0**-126)
+
+    def evaluate(b: Builder, x: Value, y: Value, z: Value) -> Value:
+        product = flushed(b, multiply(b, flushed(b, x), flushed(b, y)))
+        return flushed(b, b.fadd(product, flushed(b, z)))
+
+    return evaluate
+
+
+def _define_multiply_adds() -> None:
+    evaluate, of = _multiply_add(lambda b, x, y: b.fmul(x, y)), "cdna2"
+    define("v_mad_f32", "f32 = f32 f32 f32", evaluate, of=of)
+    define("v_mac_f32", "f32 = f32 f32 dst", evaluate, of=of)
+    define("v_madmk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: evaluate(b, x, k, y), of=of)
+    define("v_madak_f32", "f32 = f32 f32 f32", evaluate, of=of)
+    define("v_mad_legacy_f32", "f32 = f32 f32 f32", _multiply_add(_mul_legacy), of=of)
 
 
 def _mul_legacy(b: Builder, x: Value, y: Value) -> Value:
@@ -140,3 +163,34 @@ def _mul_legacy(b: Builder, x: Value, y: Value) -> Value:
 
 
 define("v_mul_legacy_f32", "f32 = f32 f32", _mul_legacy)
+_define_multiply_adds()
+
+
+# --- minimum and maximum of IEEE 754-2019: NaN if an operand is one, and -0 is less than +0
+
+
+def ieee_extreme(type_: str, *, maximum: bool) -> Any:
+    bits_type = "i" + type_[1:]
+
+    def evaluate(b: Builder, x: Value, y: Value) -> Value:
+        x, y = b.canonicalize(x), b.canonicalize(y)
+        both = (b.bitcast(v, bits_type) for v in (x, y))
+        equal = b.bitcast((b.and_ if maximum else b.or_)(*both), type_)  # which matters for zeros alone
+        chosen = b.select(b.fcmp("ogt" if maximum else "olt", x, y), x, y)
+        chosen = b.select(b.fcmp("oeq", x, y), equal, chosen)
+        nan = b.select(b.fcmp("uno", x, x), x, y)
+        return b.select(b.fcmp("uno", x, y), nan, chosen)
+
+    return evaluate
+
+
+for _name, _maximum in (("minimum", False), ("maximum", True)):
+    for _type, _mnemonic in (("f32", f"v_{_name}3_f32"), ("f16", f"v_pk_{_name}3_f16")):
+        _of_two = ieee_extreme(_type, maximum=_maximum)
+        define(
+            _mnemonic,
+            f"{_type} = {_type} {_type} {_type}",
+            lambda b, x, y, z, f=_of_two: f(b, f(b, x, y), z),
+            packed=_type == "f16",
+            of="cdna4",
+        )

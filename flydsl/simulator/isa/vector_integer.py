@@ -9,6 +9,7 @@ from flydsl.simulator.isa.common import (
     high_half,
     i24,
     identity,
+    insert_half,
     minimum,
     mul_wide,
     nonzero,
@@ -23,7 +24,7 @@ from flydsl.simulator.isa.table import define
 
 define("v_mov_b32", "f32 = f32", identity)  # a float, as far as modifiers go
 define("v_accvgpr_read_b32 v_accvgpr_write_b32 v_accvgpr_mov_b32", "i32 = i32", identity)
-define("v_mov_b64", "i64 = i64", identity)
+define("v_mov_b64", "i64 = i64", identity, of="cdna3")
 define("v_cndmask_b32", "f32 = f32 f32 mask", lambda b, x, y, mask: b.select(mask, y, x))
 
 
@@ -171,7 +172,7 @@ def _lshl_add_u64(b: Builder, x: Value, amount: Value, y: Value) -> Value:
     return b.add(b.shl(x, b.zext(b.and_(amount, b.const("i32", 7)), "i64")), y)
 
 
-define("v_lshl_add_u64", "i64 = i64 i32 i64", _lshl_add_u64)
+define("v_lshl_add_u64", "i64 = i64 i32 i64", _lshl_add_u64, of="cdna3")
 
 for _name, _operation, _sign in (("lshlrev", "shl", "b"), ("lshrrev", "lshr", "b"), ("ashrrev", "ashr", "i")):
     for _bits in (16, 32, 64):
@@ -246,3 +247,52 @@ for _suffix, _type, _less in (
         _three,
         lambda b, x, y, z, lo=_min, hi=_max: hi(b, lo(b, x, y), lo(b, hi(b, x, y), z)),
     )
+
+
+# --- what CDNA 4 adds
+
+
+def _any_function(b: Builder, x: Value, y: Value, z: Value, modifiers: Any) -> Value:
+    """Bit by bit, the entry of a table of eight bits at the number that the operands' bits make, the first highest."""
+    table, result = modifiers.integer("bitop3"), None
+    for entry in range(8):
+        if table >> entry & 1:
+            parts = [v if entry >> place & 1 else b.not_(v) for v, place in ((x, 2), (y, 1), (z, 0))]
+            term = b.and_(b.and_(parts[0], parts[1]), parts[2])
+            result = term if result is None else b.or_(result, term)
+    return b.and_(x, b.not_(x)) if result is None else result
+
+
+define("v_bitop3_b32", "i32 = i32 i32 i32 modifiers", _any_function, of="cdna4")
+define("v_bitop3_b16", "i16~ = i16 i16 i16 modifiers", _any_function, of="cdna4")
+
+
+def _shifted_bytes(*, signed: bool) -> Any:
+    """Two numbers shifted down and saturated to bytes; the last bit of op_sel names the half that they replace."""
+    low, high = (-128, 127) if signed else (0, 255)
+
+    def saturated_byte(b: Builder, x: Value) -> Value:
+        x = b.select(b.icmp("slt", x, b.const("i32", low)), b.const("i32", low), x)
+        x = b.select(b.icmp("sgt", x, b.const("i32", high)), b.const("i32", high), x)
+        return b.and_(x, b.const("i32", 0xFF))
+
+    def evaluate(b: Builder, x: Value, y: Value, amount: Value, old: Value, modifiers: Any) -> Value:
+        distance = b.and_(amount, b.const("i32", 31))
+        first, second = (saturated_byte(b, b.ashr(v, distance)) for v in (x, y))
+        pair = b.or_(first, b.shl(second, b.const("i32", 8)))
+        return insert_half(b, old, pair, high=bool(modifiers.bits("op_sel", 4)[3]))
+
+    return evaluate
+
+
+define("v_ashr_pk_i8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(signed=True), of="cdna4")
+define("v_ashr_pk_u8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(signed=False), of="cdna4")
+
+
+def _next_random(b: Builder, x: Value) -> Value:
+    """One step of a linear-feedback shift register: shifted up, and the taps where a one falls out."""
+    taps = b.select(b.icmp("slt", x, b.const("i32", 0)), b.const("i32", 0xC5), b.const("i32", 0))
+    return b.xor(b.shl(x, b.const("i32", 1)), taps)
+
+
+define("v_prng_b32", "i32 = i32", _next_random, of="cdna4")

@@ -19,7 +19,7 @@ from flydsl.hsaco.operands import (
 )
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.dpp import lane_pattern
-from flydsl.simulator.isa.table import FIXED
+from flydsl.simulator.isa.table import FIXED, HALVES
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.lockstep.values import DTYPES, constant
 from flydsl.simulator.program import Instruction, Program
@@ -116,7 +116,7 @@ def _raw_status(bit: StatusBit) -> Read:
 def _raw(atom: Any, type_: str) -> Read:
     """A reader of a dword from which SDWA or op_sel takes parts; a constant is one of `type_`."""
     if isinstance(atom, Immediate):
-        value = constant("i32", atom.packed_bits(type_) if type_ in ("f16", "i16") else atom.bits(type_))
+        value = constant("i32", atom.packed_bits(type_) if type_ in ("f16", "i16", "bf16") else atom.bits(type_))
         return lambda m: value
     if isinstance(atom, StatusBit):
         return _raw_status(atom)
@@ -218,8 +218,8 @@ def _modified(instruction: Instruction, operand: Operand, word: str, explicit: i
     modifiers = instruction.modifiers
     if word == "mix":
         return _mix(instruction, operand, explicit, program)
-    if word in ("f16x2", "i16x2"):
-        return _both_halves(instruction, operand, word[:3], explicit)
+    if word in HALVES:
+        return _both_halves(instruction, operand, word.removesuffix("x2"), explicit)
     if instruction.encoding == "sdwa":
         read = _sdwa(instruction, operand, word, explicit)
     elif word in ("f16", "i16") and "op_sel" in modifiers.values and isinstance(operand.atom, Register):
@@ -239,6 +239,8 @@ def _negates_whole(modifiers: Modifiers, explicit: int) -> bool:
 def _signs(read: Read, negate: bool, absolute: bool, word: str) -> Read:
     if not (negate or absolute):
         return read
+    if word == "bf16":
+        return lambda m: read(m) ^ np.uint16(0x8000)
     if word[0] != "f":
         raise NotImplementedError(f"negation of an operand of type {word}")
     if absolute and negate:
@@ -280,9 +282,9 @@ def _selected_halves(instruction: Instruction, operand: Operand, word: str, expl
 
 def _packed_part(atom: Any, word: str, half: int, moved_by: Instruction | None = None) -> Read:
     """A reader of a part. `moved_by`: a DPP instruction whose first operand this is."""
-    if word in ("f16", "i16"):
+    if word in ("f16", "i16", "bf16"):
         raw = _raw(atom, word)
-        return _half(_dpp(raw, moved_by) if moved_by else raw, word, half)
+        return _half(_dpp(raw, moved_by) if moved_by else raw, "i16" if word == "bf16" else word, half)
     raw = _raw(atom.part(half) if isinstance(atom, Register) else atom, word)  # a constant is both of them
     dtype = DTYPES[word]
     return lambda m: raw(m).view(dtype)

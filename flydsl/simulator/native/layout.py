@@ -23,6 +23,7 @@ from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
 
 ROW_BYTES = 4 * LANES
 OPERAND_SLOTS = 5
+"""Of an instruction that has offsets, which take the slots after them; one without has those, too."""
 OFFSET_SLOT, SECOND_OFFSET_SLOT = 5, 6
 HOST_AREAS = 4
 MAX_MODES = 16
@@ -109,8 +110,8 @@ class Workspace(Shared):
         ("addresses", _Addresses),
         ("host", _Addresses * HOST_AREAS),
         ("data", _Row * 32),
-        ("matrix_a", (c_double * LANES) * 16),
-        ("matrix_b", (c_double * LANES) * 16),
+        ("matrix_a", (c_double * LANES) * 32),
+        ("matrix_b", (c_double * LANES) * 32),
         ("nowhere", c_uint8 * 64),
         ("dump", c_uint8 * 64),
     ]

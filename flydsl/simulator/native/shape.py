@@ -21,7 +21,7 @@ from flydsl.hsaco.operands import (
     Symbol,
 )
 from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.table import IMPLICIT, Semantics
+from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.ir import RecordNumber
@@ -98,7 +98,7 @@ def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundIn
     semantics = instruction.semantics
     if semantics is None:
         raise NotImplementedError(instruction.problem)
-    entry = semantics.mnemonic
+    entry = semantics.entry
     if semantics.sources == ("...",):
         return BoundInstruction(Shape(entry, "", (), (), (), mode.bits))
     binder = _Binder(instruction, program)
@@ -126,7 +126,8 @@ class _Binder:
     def operand(self, operand: Operand, word: str, explicit: int) -> OperandShape:
         """The shape of an operand. `explicit` counts the sources before this one."""
         slot, self._next = self._next, self._next + 1
-        if slot >= layout.OPERAND_SLOTS:
+        has_offsets = not self._instruction.mnemonic.startswith("v_")
+        if slot >= (layout.OPERAND_SLOTS if has_offsets else len(self.slots)):
             raise NotImplementedError("so many operands")
         flags = (operand.negate, operand.absolute, operand.sign_extend)
         atom = operand.atom
@@ -168,7 +169,7 @@ class _Binder:
         if type_ == "mi":  # "mix"
             return atom.packed_bits("f16") if modifiers.bits("op_sel_hi", 3)[explicit] else atom.bits("f32")
         in_parts = semantics.packed or "sdwa" in self._instruction.encoding
-        if word in ("f16x2", "i16x2") or (in_parts and type_ in ("f16", "i16")):
+        if word in HALVES or (in_parts and type_ in ("f16", "i16")):
             return atom.packed_bits(type_)
         return atom.bits({"mask": "i64", "offset": "i64", "any": "i32"}.get(type_, type_))
 

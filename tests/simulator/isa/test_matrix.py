@@ -11,15 +11,29 @@ import pytest
 
 from flydsl.simulator import UnknownInstruction
 from flydsl.simulator.arrays import Array
-from tests.simulator.reference.matrix import DENSE, SPARSE, Case
+from tests.simulator.reference.matrix import (
+    DENSE,
+    DENSE_OF_GFX90A,
+    DENSE_OF_GFX950,
+    SPARSE,
+    SPARSE_OF_GFX950,
+    Case,
+)
 
 Run = Callable[..., Any]
 
 
-def encode(values: Array, format_: str) -> Array:
+BIAS = {"gfx90a": {}, "gfx942": {"fp8": 8, "bf8": 16}, "gfx950": {"fp8": 7, "bf8": 15}}
+
+
+def name_of(case: Case) -> str:
+    return case.mnemonic if case.arch == "gfx942" else f"{case.mnemonic}-{case.arch}"
+
+
+def encode(values: Array, format_: str, arch: str) -> Array:
     """Small integers in the given format, as raw bytes."""
     if format_ in ("fp8", "bf8"):
-        mantissa_bits, bias = (3, 8) if format_ == "fp8" else (2, 16)
+        mantissa_bits, bias = 3 if format_ == "fp8" else 2, BIAS[arch][format_]
         codes = []
         for value in values.reshape(-1):
             if value == 0:
@@ -36,7 +50,7 @@ def encode(values: Array, format_: str) -> Array:
 
 def source_registers(matrix: Array, case: Case, format_: str) -> Array:
     """(registers, 64) dwords from (blocks, rows, k)."""
-    raw = encode(matrix, format_)
+    raw = encode(matrix, format_, case.arch)
     lanes = np.zeros((64, case.k_per_lane), raw.dtype)
     for block, row, k in np.ndindex(*matrix.shape):
         lane, element = case.place_source(row, k, block)
@@ -52,8 +66,13 @@ def limit(*formats: str) -> int:
     return min(LIMITS.get(f, 50) for f in formats)
 
 
-@pytest.mark.parametrize("case", SPARSE, ids=lambda c: c.mnemonic)
-@pytest.mark.parametrize("abid", [0, 1])
+def sets_of_indices() -> list[Any]:
+    """Each instruction with each set that a register of indices holds, two at most."""
+    cases = [(case, abid) for abid in (0, 1) for case in (*SPARSE, *SPARSE_OF_GFX950)]
+    return [pytest.param(c, abid, id=f"{name_of(c)}-{abid}") for c, abid in cases if c.k_per_lane * (abid + 1) <= 32]
+
+
+@pytest.mark.parametrize(("case", "abid"), sets_of_indices())
 def test_sparse_product(run: Run, case: Case, abid: int) -> None:
     """Of every four elements of A two are stored, with two bits each for their places; ABID picks a set of indices."""
     rng = np.random.default_rng(2)
@@ -68,12 +87,12 @@ def test_sparse_product(run: Run, case: Case, abid: int) -> None:
             for e, place in zip((2 * pair, 2 * pair + 1), places, strict=True):
                 index[lane] |= int(place) << (2 * e + 2 * stored * abid)
                 a[lane % m, lane // m * case.k_per_lane + 4 * pair + place] = values[lane, e]
-    registers_a = np.ascontiguousarray(encode(values, case.format_a)).view(np.uint32).reshape(64, -1).T
+    registers_a = np.ascontiguousarray(encode(values, case.format_a, case.arch)).view(np.uint32).reshape(64, -1).T
     registers_b = source_registers(b, case, case.format_b)
     vectors = {**dict(enumerate(registers_a)), **dict(enumerate(registers_b, start=8)), 16: index}
     sizes = register_range(0, len(registers_a)), register_range(8, len(registers_b))
     result = register_range(32, case.results_per_lane)
-    after = run(f"{case.mnemonic} {result}, {sizes[0]}, {sizes[1]}, v16 abid:{abid}", v=vectors)
+    after = run(f"{case.mnemonic} {result}, {sizes[0]}, {sizes[1]}, v16 abid:{abid}", v=vectors, arch=case.arch)
     expected = a @ b[0].T
     dtype = np.int32 if case.result == "i32" else np.float32
     for i, j in np.ndindex(m, m):
@@ -105,7 +124,7 @@ def multiply(
     result = register_range(64, count * dwords)
     sources = [register_range(0, size), register_range(8, size), register_range(16, count * dwords)]
     text = f"{case.mnemonic} {result}, {', '.join(sources)}"
-    after = run(text + modifiers, v=vectors, exec_bits=exec_bits)
+    after = run(text + modifiers, v=vectors, exec_bits=exec_bits, arch=case.arch)
     d = np.zeros(c.shape, dtype)
     for block, i, j in np.ndindex(*c.shape):
         lane, register = case.place_result(i, j, block)
@@ -121,7 +140,7 @@ def matrices(case: Case, seed: int = 1) -> tuple[Array, Array, Array]:
     return a, b, rng.integers(-1000, 1000, (case.blocks, case.m, case.m))
 
 
-@pytest.mark.parametrize("case", DENSE, ids=lambda c: c.mnemonic)
+@pytest.mark.parametrize("case", [*DENSE, *DENSE_OF_GFX950, *DENSE_OF_GFX90A], ids=name_of)
 def test_product_of_integers_is_exact(run: Run, case: Case) -> None:
     a, b, c = matrices(case)
     expected = np.einsum("bik,bjk->bij", a, b) + c

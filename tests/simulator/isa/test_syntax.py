@@ -1,22 +1,25 @@
-"""The table's names and operands are those of the assembler: every entry assembles for gfx942."""
+"""The table's names and operands are those of the assembler: every entry assembles for the GPUs that it is of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import llvmlite.binding as llvm
+import pytest
 
+from flydsl.arch import ARCHS, GFX942, Arch
 from flydsl.hsaco.assembler import assemble
 from flydsl.hsaco.listing import read_listing
 from flydsl.simulator import Program
-from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.scaled_matrix import FORMATS
 from flydsl.simulator.isa.spellings import SPELLINGS
-from flydsl.simulator.isa.table import IMPLICIT, Semantics
+from flydsl.simulator.isa.table import IMPLICIT, Semantics, entries_of, look_up
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.generate import generate, module_text
 from flydsl.simulator.native.shape import bind
 
-NOT_ON_GFX942 = {"v_cvt_pk_bf16_f32"}
+OLD_SPELLINGS = {new: old for old, new in SPELLINGS.items()}
+SIMULATED = [arch for arch in ARCHS if arch.instruction_sets]
 
 # Where an operand must be of a certain kind, by mnemonic: position in the text and what stands there.
 SPECIAL = {
@@ -30,6 +33,8 @@ SPECIAL = {
     "v_madmk_f16": {2: "0x3039"},
     "v_fmaak_f32": {3: "0x3039"},
     "v_madak_f16": {3: "0x3039"},
+    "v_madmk_f32": {2: "0x3039"},
+    "v_madak_f32": {3: "0x3039"},
     "s_setreg_imm32_b32": {1: "0x3039"},
     "ds_swizzle_b32": {1: "v20 offset:swizzle(SWAP,16)"},
 }
@@ -72,25 +77,36 @@ def operands(mnemonic: str, semantics: Semantics) -> Iterator[str]:
             yield operand(mnemonic, word, position, semantics.packed)
 
 
-def line(entry: str, semantics: Semantics) -> str:
-    mnemonic, _, variant = entry.partition("/")
-    suffix = {"returning": " sc0", "lds": " lds", "": ""}[variant]
+def line(semantics: Semantics, arch: str = "gfx942") -> str:
+    mnemonic, _, form = semantics.mnemonic.partition("/")
+    if arch == "gfx90a":
+        mnemonic = OLD_SPELLINGS.get(mnemonic, mnemonic)
+    suffix = {"returning": " glc" if arch == "gfx90a" else " sc0", "lds": " lds", "": ""}.get(form)
+    if suffix is None:  # the formats of A and B
+        suffix = " " + " ".join(
+            f"{name}:{FORMATS.index(f)}" for name, f in zip(("cbsz", "blgp"), form.split("_"), strict=True)
+        )
     return f"{mnemonic} {', '.join(operands(mnemonic, semantics))}{suffix}"
 
+
+# Of the 25 combinations of each scaled product, whose handlers are long: both orders of elements, and one with itself.
+SOME_FORMATS = ("/fp8_fp8", "/fp8_fp4", "/bf6_fp6")
 
 # Entries that the lock-step machine executes for the native backend, too: slow, so each one needs a reason.
 WITHOUT_NATIVE_HANDLER: set[str] = set()
 
 
 def test_every_entry_has_a_native_handler() -> None:
-    lines = []
-    for entry, semantics in TABLE.items():
-        if "gpr_idx" not in entry:
-            lines.append(entry if semantics.sources == ("...",) else line(entry, semantics))
-    lines += [f"s_set_gpr_idx_on s3, {mode}\nv_mov_b32 v0, v1" for mode in ("gpr_idx(SRC0)", "gpr_idx(DST)")]
-    program = Program.from_listing({}, read_listing("L:\n" + "\n".join(lines) + "\n"))
+    lines = [f"s_set_gpr_idx_on s3, {mode}\nv_mov_b32 v0, v1" for mode in ("gpr_idx(SRC0)", "gpr_idx(DST)")]
+    programs = [program_of(lines, GFX942)]
+    for arch in SIMULATED:
+        entries = entries_of(arch.instruction_sets)
+        new = [s for name, s in entries.items() if "gpr_idx" not in name and (arch is GFX942 or s.instruction_set)]
+        new = [s for s in new if "f8f6f4" not in s.mnemonic or s.mnemonic.endswith(SOME_FORMATS)]
+        lines = [s.mnemonic if s.sources == ("...",) else line(s, arch.name) for s in new]
+        programs.append(program_of(lines, arch))
     missing, handlers = set(), []
-    for instruction in program.instructions:
+    for program, instruction in ((p, i) for p in programs for i in p.instructions):
         for mode in (0x3F0, 0):  # denormals kept in IEEE mode; flushed without it
             try:
                 shape = bind(instruction, program, FloatMode(mode)).shape
@@ -101,18 +117,25 @@ def test_every_entry_has_a_native_handler() -> None:
     llvm.parse_assembly(module_text(handlers)).verify()
 
 
+def program_of(lines: list[str], arch: Arch) -> Program:
+    return Program.from_listing({}, read_listing("L:\n" + "\n".join(lines) + "\n"), arch)
+
+
 def test_old_spellings_are_what_the_assembler_takes_them_for() -> None:
     machine_code = []
     for old_ones in (False, True):
-        lines = [line(new, TABLE[new]).replace(new, old if old_ones else new, 1) for old, new in SPELLINGS.items()]
+        entries = {old: look_up(new, GFX942.instruction_sets) for old, new in SPELLINGS.items()}
+        both = [(line(s), s.mnemonic, old) for old, s in entries.items() if s]
+        lines = [text.replace(new, old if old_ones else new, 1) for text, new, old in both]
         machine_code.append(assemble("\n".join(lines) + "\n", "gfx942"))
     assert machine_code[0] == machine_code[1]
-    assert len(SPELLINGS) > 20
+    assert len(both) > 20
 
 
-def test_every_entry_assembles() -> None:
-    skipped = {*NOT_ON_GFX942, *(k for k in TABLE if "gpr_idx" in k), "s_set_gpr_idx_on"}
-    entries = {k: s for k, s in TABLE.items() if s.sources != ("...",) and k not in skipped}
-    lines = ["L:", *(line(k, s) for k, s in entries.items())]
-    assert assemble("\n".join(lines) + "\n", "gfx942")
-    assert len(lines) > 1000
+@pytest.mark.parametrize("arch", SIMULATED, ids=lambda arch: arch.name)
+def test_every_entry_assembles(arch: Arch) -> None:
+    entries = entries_of(arch.instruction_sets).values()
+    tested = [s for s in entries if s.sources != ("...",) and "gpr_idx" not in s.mnemonic]
+    lines = ["L:", *(line(s, arch.name) for s in tested)]
+    assert assemble("\n".join(lines) + "\n", arch.name)
+    assert len(lines) > 900

@@ -1,4 +1,4 @@
-"""The matrix instructions of gfx942: their shapes, and where the registers of a wave hold the elements.
+"""The matrix instructions of each GPU: their shapes, and where the registers of a wave hold the elements.
 
 Source: AMD's matrix instruction calculator. A is M x K, B is K x N, C and D are M x N (N = M here), in `blocks`
 independent products. Of A (and B alike) a lane holds consecutive k; of a sparse A it holds two of every four.
@@ -6,14 +6,18 @@ independent products. Of A (and B alike) a lane holds consecutive k; of a sparse
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 BITS = {"f64": 64, "f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8}
 
 
 @dataclass(frozen=True)
 class Case:
-    """`k` counts the dense elements. format_a and format_b are those of A and B, result that of C and D."""
+    """`k` counts the dense elements. format_a and format_b are those of A and B, result that of C and D.
+
+    arch: a GPU that has the instruction, in whose formats of 8 bits the elements are.
+    """
 
     mnemonic: str
     m: int
@@ -22,6 +26,7 @@ class Case:
     format_a: str
     format_b: str
     result: str
+    arch: str = "gfx942"
 
     @property
     def k_per_lane(self) -> int:
@@ -76,3 +81,33 @@ SPARSE = [
     *(_sparse(m, k, "i8", "i32") for m, k in ((32, 32), (16, 64))),
     *(_sparse(m, k, f) for f in _FLOAT8 for m, k in ((32, 32), (16, 64))),
 ]
+
+
+def _on(arch: str, cases: Iterable[Case]) -> list[Case]:
+    return [replace(case, arch=arch) for case in cases]
+
+
+_OLDER = [_dense(m, k, blocks, "bf16") for m, k, blocks in ((32, 2, 2), (16, 2, 4), (4, 2, 16), (32, 4, 1), (16, 8, 1))]
+DENSE_OF_GFX90A = _on(
+    "gfx90a",
+    (
+        *(replace(case, mnemonic=f"v_mfma_f32_{case.m}x{case.m}x{case.k}bf16") for case in _OLDER),
+        *(_dense(m, k, 1, "i8", "i32") for m, k in ((32, 8), (16, 16))),
+    ),
+)
+DENSE_OF_GFX950 = _on(
+    "gfx950",
+    (
+        *(_dense(m, k, 1, f) for f in ("f16", "bf16") for m, k in ((32, 16), (16, 32))),
+        *(_dense(m, k, 1, "i8", "i32") for m, k in ((32, 32), (16, 64))),
+        *(_dense(m, k, 1, f) for f in _FLOAT8 for m, k in ((32, 16), (16, 32))),
+    ),
+)
+SPARSE_OF_GFX950 = _on(
+    "gfx950",
+    (
+        *(_sparse(m, k, f) for f in ("f16", "bf16") for m, k in ((32, 32), (16, 64))),
+        *(_sparse(m, k, "i8", "i32") for m, k in ((32, 64), (16, 128))),
+        *(_sparse(m, k, f) for f in _FLOAT8 for m, k in ((32, 64), (16, 128))),
+    ),
+)

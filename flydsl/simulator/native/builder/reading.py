@@ -9,7 +9,7 @@ from typing import Any
 
 from flydsl.hsaco.operands import STATUS_BITS
 from flydsl.simulator.isa.dpp import lane_pattern
-from flydsl.simulator.isa.table import FIXED
+from flydsl.simulator.isa.table import FIXED, HALVES
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.handler import HandlerBuilder
 from flydsl.simulator.native.builder.ir import RecordNumber, Value, constant
@@ -167,8 +167,8 @@ class Reader:
             return self.plain(operand, "i32")
         if word == "mix":
             return self._mix(operand, explicit)
-        if word in ("f16x2", "i16x2"):
-            return self._both_halves(operand, word[:3], explicit)
+        if word in HALVES:
+            return self._both_halves(operand, word.removesuffix("x2"), explicit)
         if self._shape.encoding == "sdwa":
             value = self._sdwa(operand, word, explicit)
         elif word in ("f16", "i16") and "op_sel" in modifiers.values and operand.kind == "register":
@@ -184,6 +184,8 @@ class Reader:
     def _signs(self, value: Value, negate: bool, absolute: bool, word: str) -> Value:
         if not (negate or absolute):
             return value
+        if word == "bf16":
+            return self._b.xor(value, constant("i16", 0x8000))
         if word[0] != "f":
             raise NotImplementedError(f"negation of an operand of type {word}")
         value = self._b.fabs(value) if absolute else value
@@ -203,8 +205,8 @@ class Reader:
         return low, high
 
     def _packed_part(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> Value:
-        if word in ("f16", "i16"):
-            return self._half(operand, word, half, moves=moves)
+        if word in ("f16", "i16", "bf16"):
+            return self._half(operand, "i16" if word == "bf16" else word, half, moves=moves)
         if operand.kind == "register":
             return self._register(operand, word, half)
         return self._b.bitcast(self._raw(operand), word)

@@ -1,0 +1,205 @@
+"""Conversions of CDNA 4 between f32, f16 or bf16 and floats of 8, 6 and 4 bits that share a scale.
+
+The scale operand is an f32 of which the exponent alone counts: 2**(exponent - 127), and 255 is NaN. To a narrow float
+a number is divided by the scale, from one it is multiplied (LLVM, "llvm.amdgcn.cvt.scalef32.*", names the operands and
+what op_sel selects). What the division makes too small for an f32 is zero in any of the formats, so that the result is
+rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flydsl.simulator.isa.atomics import from_float, to_float
+from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.convert import insert_byte, pack_halves
+from flydsl.simulator.isa.fields import field_of, packed_fields
+from flydsl.simulator.isa.narrow_floats import (
+    MICROSCALING,
+    OCP,
+    NarrowFloat,
+    decode,
+    encode,
+    encode_stochastically,
+)
+from flydsl.simulator.isa.table import define
+
+_WIDE = ("f32", "f16", "bf16")
+_SIXES = ("fp6", "bf6")
+_COUNT = 32
+"""Elements of the conversions of whole blocks."""
+
+Number = Callable[[Builder, Value], Value]
+
+
+def _exponent(b: Builder, scale: Value) -> tuple[Value, Value]:
+    """The power of two that a scale stands for, and whether it is NaN."""
+    field = b.and_(b.lshr(scale, b.const("i32", 23)), b.const("i32", 0xFF))
+    return b.sub(field, b.const("i32", 127)), b.icmp("eq", field, b.const("i32", 0xFF))
+
+
+def _times(b: Builder, x: Value, scale: Value) -> Value:
+    """x (f32) times the scale, rounded once."""
+    exponent, is_nan = _exponent(b, scale)
+    return b.select(is_nan, b.const("f32", float("nan")), b.ldexp(x, exponent))
+
+
+def _divided(b: Builder, x: Value, scale: Value) -> Value:
+    exponent, is_nan = _exponent(b, scale)
+    return b.select(is_nan, b.const("f32", float("nan")), b.ldexp(x, b.sub(b.const("i32", 0), exponent)))
+
+
+def _halves(b: Builder, dword: Value, type_: str) -> list[Value]:
+    """The two 16-bit floats of a dword as f32."""
+    parts = (b.trunc(dword, "i16"), b.trunc(b.lshr(dword, b.const("i32", 16)), "i16"))
+    return [x if type_ == "bf16" else b.fpext(x, "f32") for x in (to_float(b, p, type_) for p in parts)]
+
+
+def _half(b: Builder, x: Value, type_: str) -> Value:
+    """An f32 as a 16-bit float, rounded: an i16."""
+    return from_float(b, b.fptrunc(x, "f16") if type_ == "f16" else x, type_)
+
+
+def _selected(modifiers: Any, first: int, bits: int) -> int:
+    """The number that some bits of op_sel make, the lowest one first."""
+    chosen = modifiers.bits("op_sel", 4)[first : first + bits]
+    return sum(bit << i for i, bit in enumerate(chosen))
+
+
+# --- one element, or a pair, of 8 bits
+
+
+def _one_wider(format_: NarrowFloat, wide: str) -> Any:
+    """op_sel names the byte, and for f16 the half of the register that is replaced."""
+
+    def evaluate(b: Builder, x: Value, scale: Value, old: Value, modifiers: Any) -> Value:
+        number = _times(b, decode(b, field_of(b, (x,), _selected(modifiers, 0, 2), 8), format_), scale)
+        if wide == "f32":
+            return b.bitcast(number, "i32")
+        half = b.zext(_half(b, number, wide), "i32")
+        return insert_half(b, old, half, high=bool(_selected(modifiers, 2, 1)))
+
+    return evaluate
+
+
+def _pair_wider(format_: NarrowFloat, wide: str) -> Any:
+    """op_sel names the half of the register that two bytes are in, or the byte that two elements of 4 bits are in."""
+    places = 1 if format_.bits == 8 else 2
+
+    def evaluate(b: Builder, x: Value, scale: Value, modifiers: Any) -> Any:
+        first = 2 * _selected(modifiers, 0, places)
+        codes = (field_of(b, (x,), first + i, format_.bits) for i in range(2))
+        low, high = (_times(b, decode(b, code, format_), scale) for code in codes)
+        if wide == "f32":
+            return b.bitcast(low, "i32"), b.bitcast(high, "i32")
+        return pack_halves(b, _half(b, low, wide), _half(b, high, wide))
+
+    return evaluate
+
+
+def _insert_pair(
+    b: Builder, old: Value, codes: Sequence[Value], format_: NarrowFloat, modifiers: Any, at: int
+) -> Value:
+    """`old` with the half, or the byte, replaced that op_sel names."""
+    pair = b.or_(codes[0], b.shl(codes[1], b.const("i32", format_.bits)))
+    if format_.bits == 8:
+        return insert_half(b, old, pair, high=bool(_selected(modifiers, at, 1)))
+    return insert_byte(b, old, pair, modifiers)
+
+
+def _pair_narrower(format_: NarrowFloat, wide: str) -> Any:
+    def of_two(b: Builder, x: Value, y: Value, scale: Value, old: Value, modifiers: Any) -> Value:
+        codes = [encode(b, _divided(b, v, scale), format_) for v in (x, y)]
+        return _insert_pair(b, old, codes, format_, modifiers, 3)
+
+    def of_one(b: Builder, x: Value, scale: Value, old: Value, modifiers: Any) -> Value:
+        codes = [encode(b, _divided(b, v, scale), format_) for v in _halves(b, x, wide)]
+        return _insert_pair(b, old, codes, format_, modifiers, 2)
+
+    return of_two if wide == "f32" else of_one
+
+
+def _one_stochastic(format_: NarrowFloat, wide: str) -> Any:
+    def evaluate(b: Builder, x: Value, random: Value, scale: Value, old: Value, modifiers: Any) -> Value:
+        number = b.bitcast(x, "f32") if wide == "f32" else _halves(b, x, wide)[0]
+        return insert_byte(b, old, encode_stochastically(b, _divided(b, number, scale), random, format_), modifiers)
+
+    return evaluate
+
+
+def _define_pairs() -> None:
+    for name, format_ in (*OCP.items(), ("fp4", MICROSCALING["fp4"])):
+        for wide in _WIDE:
+            result = "i32x2" if wide == "f32" else "i32"
+            define(
+                f"v_cvt_scalef32_pk_{wide}_{name}",
+                f"{result} = i32 i32 modifiers",
+                _pair_wider(format_, wide),
+                of="cdna4",
+            )
+            sources = "f32 f32 i32" if wide == "f32" else "i32 i32"
+            define(
+                f"v_cvt_scalef32_pk_{name}_{wide}",
+                f"i32 = {sources} dst modifiers",
+                _pair_narrower(format_, wide),
+                of="cdna4",
+            )
+
+
+def _define_single() -> None:
+    for name, format_ in OCP.items():
+        for wide in _WIDE[:2]:
+            evaluate = _one_wider(format_, wide)
+            define(f"v_cvt_scalef32_{wide}_{name}", "i32 = i32 i32 dst modifiers", evaluate, of="cdna4")
+        for wide in _WIDE:
+            evaluate = _one_stochastic(format_, wide)
+            define(f"v_cvt_scalef32_sr_{name}_{wide}", "i32 = i32 i32 i32 dst modifiers", evaluate, of="cdna4")
+
+
+# --- blocks of 32 elements of 6 bits
+
+
+def _block_wider(format_: NarrowFloat, wide: str) -> Any:
+    def evaluate(b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
+        codes = (field_of(b, block, i, format_.bits) for i in range(_COUNT))
+        numbers = [_times(b, decode(b, code, format_), scale) for code in codes]
+        if wide == "f32":
+            return tuple(b.bitcast(x, "i32") for x in numbers)
+        halves = [_half(b, x, wide) for x in numbers]
+        return tuple(pack_halves(b, *halves[i : i + 2]) for i in range(0, _COUNT, 2))
+
+    return evaluate
+
+
+def _block_narrower(format_: NarrowFloat, wide: str) -> Any:
+    def of_halves(b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
+        numbers = [x for dword in block for x in _halves(b, dword, wide)]
+        return packed_fields(b, [encode(b, _divided(b, x, scale), format_) for x in numbers], format_.bits)
+
+    def of_two(b: Builder, x: tuple[Value, ...], y: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
+        """The elements of the two operands alternate."""
+        numbers = [b.bitcast(v, "f32") for pair in zip(x, y, strict=True) for v in pair]
+        return packed_fields(b, [encode(b, _divided(b, v, scale), format_) for v in numbers], format_.bits)
+
+    return of_two if wide == "f32" else of_halves
+
+
+def _define_blocks() -> None:
+    for name in _SIXES:
+        format_ = MICROSCALING[name]
+        for wide in _WIDE:
+            registers = _COUNT if wide == "f32" else _COUNT // 2
+            words = f"i32x{registers} = i32x6 i32"
+            define(f"v_cvt_scalef32_pk32_{wide}_{name}", words, _block_wider(format_, wide), of="cdna4")
+            narrower = _block_narrower(format_, wide)
+            if wide == "f32":
+                define(f"v_cvt_scalef32_2xpk16_{name}_f32", "i32x6 = i32x16 i32x16 i32", narrower, of="cdna4")
+            else:
+                define(f"v_cvt_scalef32_pk32_{name}_{wide}", "i32x6 = i32x16 i32", narrower, of="cdna4")
+
+
+_define_single()
+_define_pairs()
+_define_blocks()

@@ -1,0 +1,49 @@
+"""What gfx90a has and its successor has not: multiply-adds that round the product and know no denormals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flydsl.simulator import UnknownInstruction
+
+Run = Callable[..., Any]
+MULTIPLY_ADDS = {
+    "v_mad_f32": "v_mad_f32 v3, v0, v1, v2",
+    "v_mac_f32": "v_mac_f32 v3, v0, v1",
+    "v_madmk_f32": "v_madmk_f32 v3, v0, 0x40490fdb, v2",
+    "v_madak_f32": "v_madak_f32 v3, v0, v1, 0x40490fdb",
+    "v_mad_legacy_f32": "v_mad_legacy_f32 v3, v0, v1, v2",
+}
+"""How each is written."""
+PI = np.uint32(0x40490FDB).view(np.float32)
+
+
+def without_denormals(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.where(np.abs(x) < 2.0**-126, np.copysign(np.float32(0), x), x)
+
+
+@pytest.mark.parametrize("name", MULTIPLY_ADDS)
+@pytest.mark.parametrize("mode", [0x3F0, 0x3C0])
+def test_multiply_adds_round_the_product(run: Run, name: str, mode: int) -> None:
+    rng = np.random.default_rng(1)
+    x, y, z = (rng.standard_normal((3, 64)) * 2.0 ** rng.integers(-70, 4, (3, 64))).astype(np.float32)
+    x[:4], y[:4], z[:4] = [2.0**-130, 0, 1, 3], [1, np.inf, 2.0**-127, 0], [1, 2, 0, -(2.0**-140)]
+    after = run(MULTIPLY_ADDS[name], v={0: x, 1: y, 2: z, 3: z}, arch="gfx90a", mode=mode).v(3, np.float32)
+    factor, addend = (np.float32(PI) if "mk" in name else y), (np.float32(PI) if "ak" in name else z)
+    factor, addend = np.broadcast_to(factor, 64), np.broadcast_to(addend, 64)
+    flushed = without_denormals(x), without_denormals(factor)
+    with np.errstate(invalid="ignore"):
+        product = flushed[0] * flushed[1]
+    if "legacy" in name:
+        product = np.where((flushed[0] == 0) | (flushed[1] == 0), np.float32(0), product)
+    expected = without_denormals(without_denormals(product) + without_denormals(addend))
+    np.testing.assert_array_equal(after, expected)
+
+
+def test_its_successor_does_not_have_them(run: Run) -> None:
+    with pytest.raises(UnknownInstruction, match="v_mad_f32"):
+        run("v_mad_f32 v3, v0, v1, v2")

@@ -1,0 +1,23 @@
+"""The mnemonics whose references stand in tests by hand, often in parts."""
+
+from __future__ import annotations
+
+_EIGHT, _SIX, _WIDE = ("fp8", "bf8"), ("fp6", "bf6"), ("f32", "f16", "bf16")
+
+
+def by_hand() -> set[str]:
+    """Those of `isa/test_cdna4.py` and `isa/test_cdna2.py`."""
+    names = {f"pk_{w}_{n}" for w in _WIDE for n in (*_EIGHT, "fp4")}
+    names |= {f"pk_{n}_{w}" for w in _WIDE for n in (*_EIGHT, "fp4")}
+    names |= {f"{w}_{n}" for w in _WIDE[:2] for n in _EIGHT} | {f"sr_{n}_{w}" for w in _WIDE for n in _EIGHT}
+    names |= {f"pk32_{w}_{n}" for w in _WIDE for n in _SIX} | {f"pk32_{n}_{w}" for w in _WIDE[1:] for n in _SIX}
+    names |= {f"2xpk16_{n}_f32" for n in _SIX}
+    products = {f"v_mfma_{s}f32_{shape}_f8f6f4" for s in ("", "scale_") for shape in ("16x16x128", "32x32x64")}
+    extremes = {f"v_{p}{n}imum3_{t}" for n in ("min", "max") for p, t in (("", "f32"), ("pk_", "f16"))}
+    reads = {f"ds_read_b{96 if bits == 6 else 64}_tr_b{bits}" for bits in (16, 8, 6, 4)}
+    others = {f"v_{n}_f32" for n in ("mad", "mac", "madmk", "madak", "mad_legacy")}  # `isa/test_cdna2.py`
+    others |= {f"v_{n}" for n in ("bitop3_b16", "bitop3_b32", "prng_b32", "dot2_f32_bf16", "dot2c_f32_bf16")}
+    others |= {f"v_cvt_{n}" for n in ("f32_bf16", "pk_f16_f32", "sr_bf16_f32", "sr_f16_f32")}
+    others |= {"v_ashr_pk_i8_i32", "v_ashr_pk_u8_i32", "v_permlane16_swap_b32", "v_permlane32_swap_b32"}
+    to_lds = {"global_load_lds_dwordx3", "global_load_lds_dwordx4"}
+    return {f"v_cvt_scalef32_{n}" for n in names} | products | extremes | reads | others | to_lds
