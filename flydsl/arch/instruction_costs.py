@@ -21,7 +21,7 @@ _CYCLES_PER_PASS = 4
 _VALU_CYCLES = 4
 """64 lanes on a SIMD of 16."""
 _TRANSCENDENTAL_CYCLES = 16
-_MATRIX = re.compile(r"v_(mfma|smfmac)_(?:scale_)?[a-z]+\d+_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_(\w+)(?:/(\w+))?")
+_MATRIX = re.compile(r"v_(mfma|smfmac)_(?:scale_)?[a-z]+\d+_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?([a-z]\w*)(?:/(\w+))?")
 _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)(_iflag|_legacy)?_f(16|32)$")
 _FULL_RATE = re.compile(
     r"v_(pk_)?(mov|add|sub|subrev|addc|subb|subbrev|mul|fma|fmac|fmaak|fmamk|mac|mad|max|max3|min|min3|med3|and|or|or3"
