@@ -28,11 +28,11 @@ from flydsl.arch import Arch
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.compilation import Compilation
 from flydsl.compiler.observers import observers_from_environment
-from flydsl.compiler.stages import StageSpec, matching, number_of, stages
+from flydsl.compiler.stages import PassesFailedError, StageSpec, matching, number_of, stages
 from flydsl.compiler.trace import Traced
 from flydsl.dialect.context import context, lock
-from flydsl.dialect.location import source_location
-from flydsl.dialect.text import to_text, written_form
+from flydsl.dialect.text import to_text
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError, FlyError
 
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class Pipeline:
         with lock:
             index = self._last_change(index)
             if index not in self._op_counts:
-                self._op_counts[index] = _count_ops(self._module_after(index))
+                self._op_counts[index] = 1 + len(operations(self._module_after(index)))
             return self._op_counts[index]
 
     def _last_change(self, index: int) -> int:
@@ -331,24 +331,11 @@ def _bytecode(module: ir.Operation) -> bytes:
     return hashlib.sha256(written.getbuffer()).digest()
 
 
-def _count_ops(module: ir.Operation) -> int:
-    count = 0
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal count
-        count += 1
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit)
-    return count
-
-
 def _stage_error(stage: Stage, error: FlyError | ir.MLIRError) -> FlyError:
     """The error of a failed stage, with the stage's name and, from MLIR's diagnostics, the user's line."""
-    if isinstance(error, FlyError):
-        error.message = f"stage {stage.index} {stage.passes[0]}: {error.message}"
-        return error
-    diagnostics = error.error_diagnostics
-    at = next((found for d in diagnostics if (found := source_location(d.location)) is not None), None)
-    text = "; ".join(written_form(d.message) for d in diagnostics) or str(error)
-    return CompileError(f"stage {stage.index} {', '.join(stage.passes)} failed: {text}", at=at)
+    if isinstance(error, ir.MLIRError):
+        error = PassesFailedError.of(error)
+    if isinstance(error, PassesFailedError):
+        return CompileError(f"stage {stage.index} {', '.join(stage.passes)} failed: {error.message}", at=error.at)
+    error.message = f"stage {stage.index} {stage.passes[0]}: {error.message}"
+    return error

@@ -21,7 +21,9 @@ from flydsl.codegen.isolate import run_isolated
 from flydsl.compiler.compilation import Compilation
 from flydsl.compiler.gpu_module_to_binary import gpu_module_to_binary
 from flydsl.dialect.context import lock
-from flydsl.errors import ArgumentError, did_you_mean
+from flydsl.dialect.location import source_location
+from flydsl.dialect.text import written_form
+from flydsl.errors import ArgumentError, CompileError, did_you_mean
 from flydsl.passes import (
     convert_fly_to_rocdl,
     float_remainder,
@@ -71,26 +73,37 @@ class StageSpec:
                 step(compilation)
 
 
+class PassesFailedError(CompileError):
+    """What MLIR's diagnostics say of passes that failed, at the user's line."""
+
+    @classmethod
+    def of(cls, error: ir.MLIRError) -> PassesFailedError:
+        """The error that MLIR raised, with its diagnostics."""
+        diagnostics = error.error_diagnostics
+        at = next((found for d in diagnostics if (found := source_location(d.location)) is not None), None)
+        return cls("; ".join(written_form(d.message) for d in diagnostics) or str(error), at=at)
+
+
 def _run_upstream(compilation: Compilation, passes: str) -> None:
     """Run MLIR's own passes. One call in C++ cannot be interrupted, so a large module goes through a child process."""
+    manager = PassManager.parse(f"builtin.module({passes})")
     if not compilation.is_large:
-        PassManager.parse(f"builtin.module({passes})").run(compilation.module)
+        manager.run(compilation.module)
         return
 
-    def work() -> bytes:
+    def work() -> bytes | PassesFailedError:
         try:
-            PassManager.parse(f"builtin.module({passes})").run(compilation.module)
-        except ir.MLIRError:
-            return b""  # which happens again here, with its diagnostics
+            manager.run(compilation.module)
+        except ir.MLIRError as error:
+            return PassesFailedError.of(error)
         written = io.BytesIO()
         compilation.module.write_bytecode(written)
         return written.getvalue()
 
-    written, _ = run_isolated(work, lock=lock)
-    if written:
-        _replace_contents(compilation.module, ir.Module.parse(written))
-    else:
-        PassManager.parse(f"builtin.module({passes})").run(compilation.module)
+    result, _ = run_isolated(work, lock=lock)
+    if isinstance(result, PassesFailedError):
+        raise result
+    _replace_contents(compilation.module, ir.Module.parse(result))
 
 
 def _replace_contents(module: ir.Operation, source: ir.Module) -> None:

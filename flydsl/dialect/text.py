@@ -22,6 +22,7 @@ from flydsl.dialect.ops import OPS, OPS_BY_MLIR_NAME, check
 from flydsl.dialect.spelling import canonical_body, print_operations, read_operation, with_immediates_as_values
 from flydsl.dialect.stated import admits
 from flydsl.dialect.types import FlyType
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError, FlyError, LayoutError, SourceLocation
 
 TEXT = "-"
@@ -184,17 +185,9 @@ def _aligned(read: str, written: str, column: int) -> int:
 
 def verify_types(root: ir.Operation) -> None:
     """Check every fly operation's operands and result types. Raises CompileError with the operation."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
+    for op in operations(root):
         if op.name in OPS_BY_MLIR_NAME:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    # MLIR turns what a callback raises into a RuntimeError, so the checks come after the walk.
-    root.walk(visit)
-    for op in found:
-        _verify(op)
+            _verify(op)
 
 
 def _verify(op: ir.Operation) -> None:

@@ -21,6 +21,7 @@ from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import PointerType, fly_type
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes import fly_convert_atom_call_to_ssa_form, fly_layout_lowering, fly_rewrite_func_signature
 from flydsl.passes.rewriting import (
@@ -32,7 +33,6 @@ from flydsl.passes.rewriting import (
     fly_name,
     functions,
     operand_of,
-    operations,
     update_function_type,
 )
 from flydsl.passes.to_rocdl import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 from mlir import ir
 
 from flydsl.arch import Arch
+from flydsl.dialect.walk import operations
 
 name = "fly-float-remainder"
 _LIBRARY = "__ocml_fmod_"
@@ -15,20 +16,16 @@ _LIBRARY = "__ocml_fmod_"
 
 def apply(module: ir.Operation, arch: Arch) -> None:
     """Replace the calls, and remove the declarations."""
-    calls: list[ir.Operation] = []
-    declarations: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.call" and "callee" in op.attributes and _LIBRARY in str(op.attributes["callee"]):
-            calls.append(op)
-        elif op.name == "llvm.func" and ir.StringAttr(op.attributes["sym_name"]).value.startswith(_LIBRARY):
-            declarations.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit)
+    found = operations(module)
+    calls = [op for op in found if op.name == "llvm.call" and _is_of_library(op, "callee")]
+    declarations = [op for op in found if op.name == "llvm.func" and _is_of_library(op, "sym_name")]
     for op in calls:
         with ir.InsertionPoint(op):
             made = ir.Operation.create("llvm.frem", [op.result.type], list(op.operands), loc=op.location)
         op.result.replace_all_uses_with(made.result)
     for op in (*calls, *declarations):
         op.erase()
+
+
+def _is_of_library(op: ir.Operation, attribute: str) -> bool:
+    return attribute in op.attributes and _LIBRARY in str(op.attributes[attribute])

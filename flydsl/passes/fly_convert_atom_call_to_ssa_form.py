@@ -23,7 +23,8 @@ from flydsl.arch import Arch
 from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.types import fly_type
-from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, operand_of, operations
+from flydsl.dialect.walk import operations
+from flydsl.passes.rewriting import create_fly, erase_dead, fly_name, operand_of
 
 name = "fly-convert-atom-call-to-ssa-form"
 

@@ -18,7 +18,8 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.dialect.elements import element_bits
-from flydsl.passes.rewriting import constant, constant_of, create, defining_op, operations
+from flydsl.dialect.walk import operations
+from flydsl.passes.rewriting import constant, constant_of, create, defining_op
 
 name = "fly-int-swizzle-simplify"
 

@@ -58,8 +58,9 @@ from flydsl.dialect.types import (
     is_static,
     with_leaves,
 )
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions, operations
+from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
 from flydsl.passes.to_rocdl import divisions
 

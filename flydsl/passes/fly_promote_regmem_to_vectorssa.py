@@ -28,8 +28,9 @@ from flydsl.dialect.inference import allocated_elements
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import fly_type
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, entry_block, erase_dead, fly_name, functions, operations
+from flydsl.passes.rewriting import create, entry_block, erase_dead, fly_name, functions
 
 name = "fly-promote-regmem-to-vectorssa"
 

@@ -36,8 +36,9 @@ from flydsl.dialect.types import (
     fly_type,
     is_static,
 )
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, create_fly, entry_block, functions, operations, update_function_type
+from flydsl.passes.rewriting import create, create_fly, entry_block, functions, update_function_type
 
 name = "fly-rewrite-func-signature"
 

@@ -12,6 +12,7 @@ from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.dialect.location import source_location
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create
 from flydsl.printing import FORMATS, HEADER_WORDS, RECORD_WORDS, THREAD_BITS
@@ -45,15 +46,7 @@ def _functions(module: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _find(op: ir.Operation, wanted: str) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(inner: ir.Operation) -> ir.WalkResult:
-        if inner.name == wanted:
-            found.append(inner)
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-    return found
+    return [inner for inner in operations(op) if inner.name == wanted]
 
 
 def _add_parameter(function: ir.Operation) -> ir.Value:

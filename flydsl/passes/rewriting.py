@@ -11,6 +11,7 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS_BY_MLIR_NAME, Effect
 from flydsl.dialect.types import fly_type
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 
 FUNCTIONS = ("gpu.func", "func.func")
@@ -41,18 +42,6 @@ def blocks(root: ir.Operation) -> Iterator[ir.Block]:
             yield block
             for op in block.operations:
                 yield from blocks(op.operation)
-
-
-def operations(root: ir.Operation) -> list[ir.Operation]:
-    """Every operation below `root` in program order; a list, so that the program can be changed on the way."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found[1:]
 
 
 def functions(module: ir.Operation) -> list[ir.Operation]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.codegen import isolate
 from flydsl.compiler import pipeline as pipeline_module
 from flydsl.compiler import stages
 from flydsl.errors import ArgumentError, CompileError
@@ -380,9 +384,50 @@ def test_the_passes_of_a_large_module_run_in_a_child_and_do_the_same(monkeypatch
     assert (A == 2).all()
 
 
-def test_a_pass_that_fails_on_a_large_module_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline_module, "LARGE_MODULE_OPS", 0)
+def spoiled(passes: str) -> flyc.Pipeline:
+    """A pipeline in front of a stage whose passes are replaced by others of MLIR's."""
     p = lowered().run(until=4)
-    monkeypatch.setattr(p.stages[4], "spec", dataclasses.replace(p.stages[4].spec, steps=("func.func(gpu-to-llvm)",)))
-    with pytest.raises((CompileError, ValueError)):
+    p.stages[4].spec = dataclasses.replace(p.stages[4].spec, steps=(passes,))
+    return p
+
+
+def test_a_pass_that_fails_on_a_large_module_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says the same as on a small one: MLIR's diagnostic and the user's line."""
+    failing = "gpu.module(convert-gpu-to-rocdl{chipset=gfx942})"  # which is too early for it
+    errors = []
+    for large in (10_000, 0):
+        monkeypatch.setattr(pipeline_module, "LARGE_MODULE_OPS", large)
+        with pytest.raises(CompileError, match=r"stage 5 canonicalize failed: .*gpu\.func") as caught:
+            spoiled(failing).step()
+        errors.append(caught.value)
+    small, large_one = errors
+    assert small.at is not None
+    assert small.at.file == __file__
+    assert str(large_one) == str(small)
+
+
+@pytest.mark.parametrize("to_the_child_too", [False, True], ids=["as a notebook", "as a terminal"])
+def test_an_interrupt_ends_a_long_pass(to_the_child_too: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These passes take a minute. A notebook interrupts its kernel's process, a terminal those that it started too."""
+    monkeypatch.setattr(pipeline_module, "LARGE_MODULE_OPS", 0)
+    p = spoiled(",".join(["canonicalize"] * 100_000))
+    wait = isolate._wait
+    children: list[int] = []
+    interrupted: list[float] = []
+
+    def interrupt() -> None:
+        interrupted.append(perf_counter())
+        for pid in [*children, os.getpid()] if to_the_child_too else [os.getpid()]:
+            os.kill(pid, signal.SIGINT)
+
+    def wait_interrupted(pid: int) -> int:
+        children.append(pid)
+        threading.Timer(0.3, interrupt).start()
+        return wait(pid)
+
+    monkeypatch.setattr(isolate, "_wait", wait_interrupted)
+    with pytest.raises(KeyboardInterrupt, match="stage 5 canonicalize"):
         p.step()
+    assert perf_counter() - interrupted[0] < 10  # a few milliseconds where the machine is not loaded
+    with pytest.raises(ChildProcessError):
+        os.waitpid(children[0], os.WNOHANG)  # it has ended

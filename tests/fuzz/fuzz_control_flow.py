@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import linecache
+import os
 import random
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -14,6 +16,8 @@ import flydsl.expr as fx
 from flydsl.compiler.rewrite import rewrite
 from flydsl.errors import FlyError
 from flydsl.expr import range_constexpr
+
+TOGETHER = 5  # programs that are compiled as one module
 
 PROGRAM = """\
 def program(A, B, R, a, b):
@@ -120,37 +124,52 @@ def compiled(source: str, seed: int) -> Callable[..., None]:
     return namespace["program"]
 
 
-def check(seed: int) -> None:
-    """Compare one program for four pairs of arguments. Raises AssertionError, with its source."""
-    source = Writer(seed).program()
+def kernel_of(source: str, seed: int, row: int) -> Any:
+    """A kernel of the program that writes its results to one row of B."""
     program = compiled(source, seed)
 
     def typed(A: fx.Tensor, B: fx.Tensor, a: fx.Int32, b: fx.Int32):
         R = fx.make_rmem_tensor(2, fx.Int32)
         R[0] = 3
         R[1] = 7
-        rewrite(program)(A, B, R, a, b)
+        rewrite(program)(A, B[row, None], R, a, b)
 
-    kernel = flyc.kernel(typed)
+    return flyc.kernel(typed)
+
+
+def check(*seeds: int) -> None:
+    """Compare programs, compiled together, for four pairs of arguments. Raises AssertionError, with the source."""
+    sources = [Writer(seed).program() for seed in seeds]
+    kernels = [kernel_of(source, seed, row) for row, (source, seed) in enumerate(zip(sources, seeds, strict=True))]
 
     @flyc.jit
     def launch(A: fx.Tensor, B: fx.Tensor, a: fx.Int32, b: fx.Int32):
-        kernel(A, B, a, b).launch(grid=1, block=1)
+        for kernel in kernels:
+            kernel(A, B, a, b).launch(grid=1, block=1)
 
     A = (torch.arange(16) * 5 % 11 - 3).to(torch.int32)
-    choose = random.Random(seed)
+    choose = random.Random(seeds[0])
     for a, b in [(choose.randrange(-4, 9), choose.randrange(-4, 9)) for _ in range(4)]:
-        B, expected = torch.zeros(8, dtype=torch.int32), [0] * 8
-        program(A.tolist(), expected, [3, 7], a, b)
+        B = torch.zeros(len(seeds), 8, dtype=torch.int32)
         try:
             launch(A, B, a, b)
         except FlyError as error:
-            raise AssertionError(f"program {seed}:\n{source}\n{error}") from error
-        assert B.tolist() == expected, f"program {seed} of a={a}, b={b}: {B.tolist()}, not {expected}\n{source}"
+            raise AssertionError(f"check{seeds} of a={a}, b={b}:\n{error}") from error
+        for seed, source, row in zip(seeds, sources, B.tolist(), strict=True):
+            expected = [0] * 8
+            compiled(source, seed)(A.tolist(), expected, [3, 7], a, b)
+            assert row == expected, f"program {seed} of a={a}, b={b}: {row}, not {expected}\n{source}"
 
 
 def run(seed: int, count: int) -> None:
-    """Check `count` programs."""
+    """Check `count` programs. The opt levels take turns."""
     chosen = random.Random(seed)
-    for _ in range(count):
-        check(chosen.randrange(1 << 32))
+    seeds = [chosen.randrange(1 << 32) for _ in range(count)]
+    findings = []
+    for number, first in enumerate(range(0, count, TOGETHER)):
+        with mock.patch.dict(os.environ, FLYDSL_COMPILE_OPT_LEVEL=str(number % 4)):
+            try:
+                check(*seeds[first : first + TOGETHER])
+            except AssertionError as finding:
+                findings.append(f"at opt level {number % 4}: {finding}")
+    assert not findings, "\n\n".join(findings)

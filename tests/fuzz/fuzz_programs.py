@@ -18,12 +18,15 @@ from flydsl.arch import get_arch
 from flydsl.codegen import compile_llvm_ir
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
+from flydsl.errors import FlyError
 from flydsl.hsaco import read_hsaco
 from flydsl.simulator import load
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.loading import LoadedModule
 
 ARCH = get_arch("gfx942")
 THREADS = 128
+MODULE = 16  # programs that are compiled together, which takes little longer than one
 Values = dict[str, Array]
 
 INTEGERS = {"i16": np.uint16, "i32": np.uint32, "i64": np.uint64}
@@ -382,7 +385,13 @@ class Program:
     # --- the whole ---------------------------------------------------------------------------------------------------
 
     @property
-    def llvm_ir(self) -> str:
+    def kernel(self) -> str:
+        """The kernel's name."""
+        return f"k{self.seed}"
+
+    @property
+    def definitions(self) -> str:
+        """The kernel and its LDS."""
         stores = []
         for i, name in enumerate(self.results):
             kind = self.names[name]
@@ -390,17 +399,15 @@ class Program:
             stores.append(f"%qo{i} = getelementptr [32 x i8], ptr addrspace(1) %po{i}, i32 %t")
             stores.append(f"store {kind} {name}, ptr addrspace(1) %qo{i}")
         body = "\n".join([*self.arrays, *(step.text for step in self.steps), *stores])
+        body = body.replace("@lds", f"@lds{self.seed}")
         scalars = ", ".join(f"i32 %s{i}" for i in range(len(self.scalar_arguments)))
-        return f"""@lds = internal addrspace(3) global [{THREADS * 32} x i8] poison, align 32
-define amdgpu_kernel void @k(ptr addrspace(1) %in, ptr addrspace(1) %out, {scalars}) #0 {{
+        return f"""@lds{self.seed} = internal addrspace(3) global [{THREADS * 32} x i8] poison, align 32
+define amdgpu_kernel void @{self.kernel}(ptr addrspace(1) %in, ptr addrspace(1) %out, {scalars}) #0 {{
 entry:
 %t = call i32 @llvm.amdgcn.workitem.id.x()
 {body}
 ret void
 }}
-declare i32 @llvm.amdgcn.workitem.id.x()
-declare void @llvm.amdgcn.s.barrier()
-attributes #0 = {{ "amdgpu-flat-work-group-size"="{THREADS},{THREADS}" }}
 """
 
     def expected(self) -> list[Array]:
@@ -442,22 +449,38 @@ def number(element: str, text: str) -> Any:
     return int(text)
 
 
-def check(seed: int) -> None:
-    """Make, compile and run one program, at an opt level by its seed. AssertionError where something differs."""
-    program, opt_level = Program(seed), seed % 4
-    where = f"program {seed}, opt level {opt_level}"
-    code = compile_llvm_ir(program.llvm_ir, ARCH, opt_level=opt_level)
+DECLARATIONS = f"""declare i32 @llvm.amdgcn.workitem.id.x()
+declare void @llvm.amdgcn.s.barrier()
+attributes #0 = {{ "amdgpu-flat-work-group-size"="{THREADS},{THREADS}" }}
+"""
+
+
+def check(first: int, count: int = 1) -> None:
+    """Make programs of some seeds, compile them as one module, and run them. AssertionError where something differs."""
+    programs, opt_level = [Program(seed) for seed in range(first, first + count)], first // MODULE % 4
+    where = f"check({first}, {count}), opt level {opt_level}"
+    try:
+        code = compile_llvm_ir(
+            "".join(program.definitions for program in programs) + DECLARATIONS, ARCH, opt_level=opt_level
+        )
+    except FlyError as error:
+        raise AssertionError(f"{where}: {error}") from error
     assembled = read_hsaco(link(assemble(code.listing, ARCH))).text
     assert assembled == code.contents.text, f"{where}: the listing is not the machine code"
+    module = load(code.hsaco, code.listing, check_listing=False)
+    for program in programs:
+        _check_launch(module, program, where)
+
+
+def _check_launch(module: LoadedModule, program: Program, where: str) -> None:
     expected = program.expected()
     out = np.zeros((len(expected), THREADS, 32), np.uint8)
     scalars = [np.uint32(value) for value in program.scalar_arguments]
-    kernel = load(code.hsaco, code.listing, check_listing=False).kernel("k")
-    kernel.launch((1, 1, 1), (THREADS, 1, 1), [program.inputs, out, *scalars])
+    module.kernel(program.kernel).launch((1, 1, 1), (THREADS, 1, 1), [program.inputs, out, *scalars])
     for name, rows, want in zip(program.results, out, expected, strict=True):
         size = want.dtype.itemsize * (want.shape[1] if want.ndim > 1 else 1)
         got = np.ascontiguousarray(rows[:, :size]).view(want.dtype).reshape(want.shape)
-        assert same(got, want), f"{where}: {name} is\n{got}, not\n{want}"
+        assert same(got, want), f"{where}: {name} of program {program.seed} is\n{got}, not\n{want}"
 
 
 def same(got: Array, want: Array) -> bool:
@@ -470,6 +493,11 @@ def same(got: Array, want: Array) -> bool:
 
 
 def run(seed: int, count: int) -> None:
-    """Check `count` programs, from one seed on."""
-    for one in range(seed, seed + count):
-        check(one)
+    """Check `count` programs, from one seed on; opt levels take turns."""
+    findings = []
+    for first in range(seed, seed + count, MODULE):
+        try:
+            check(first, min(MODULE, seed + count - first))
+        except AssertionError as finding:
+            findings.append(str(finding))
+    assert not findings, "\n\n".join(findings)

@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz.__main__ import fuzzers
 
 FUZZERS = fuzzers()
-TRIALS = {"control_flow": 20, "programs": 30}  # of those that compile a program in each; 100 of the others
+TRIALS = {"control_flow": 20, "programs": 64}  # of those that compile a program in each; 100 of the others
 
 
 @pytest.mark.slow

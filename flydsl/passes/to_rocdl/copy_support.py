@@ -7,8 +7,9 @@ from mlir import ir
 from flydsl.arch import Arch
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import fly_type
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import fly_name, operations
+from flydsl.passes.rewriting import fly_name
 
 
 def require_supported(module: ir.Operation, arch: Arch) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.passes.rewriting import create, functions, operations
+from flydsl.dialect.walk import operations
+from flydsl.passes.rewriting import create, functions
 
 _SIGNED = ("arith.divsi", "arith.remsi", "arith.floordivsi", "arith.ceildivsi")
 _UNSIGNED = ("arith.divui", "arith.remui", "arith.ceildivui")

@@ -17,8 +17,9 @@ from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import fly_type
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import constant, create, fly_name, operations
+from flydsl.passes.rewriting import constant, create, fly_name
 from flydsl.passes.to_rocdl.storage import storage_type
 
 # Four scales of 8 bits, each 2**0.

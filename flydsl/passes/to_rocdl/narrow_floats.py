@@ -18,8 +18,9 @@ from mlir import ir
 from flydsl.arch import Arch
 from flydsl.dialect.elements import FLOAT_BITS, NARROW_FLOATS, element_type
 from flydsl.dialect.location import source_location
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, operations
+from flydsl.passes.rewriting import create
 from flydsl.passes.to_rocdl.arith_builder import Value
 
 _EXPONENT_ONLY = "f8E8M0FNU"

@@ -23,9 +23,10 @@ from flydsl.dialect.inference import allocated_elements, single_leaf
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import IntTupleType, PointerType, erase_values, fly_type
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.layout import Dynamic
-from flydsl.passes.rewriting import constant, create, create_fly, defining_op, fly_name, operand_of, operations
+from flydsl.passes.rewriting import constant, create, create_fly, defining_op, fly_name, operand_of
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
 from flydsl.passes.to_rocdl.storage import storage_type
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.passes.rewriting import create, operations
+from flydsl.dialect.walk import operations
+from flydsl.passes.rewriting import create
 
 _SHIFTS = ("arith.shli", "arith.shrsi", "arith.shrui")
 

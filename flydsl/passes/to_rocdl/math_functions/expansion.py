@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from mlir import ir
 
 from flydsl.dialect.location import source_location
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, operations
+from flydsl.passes.rewriting import create
 from flydsl.passes.to_rocdl.arith_builder import Value, approximate
 from flydsl.passes.to_rocdl.math_functions import error_functions, exponential, powers, trigonometric
 
