@@ -7,12 +7,16 @@ Nothing there is needed, either: a folder that cannot be used, a full disk, or a
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import random
 import stat
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
+
+import msgpack
 
 _MAX_FILE_BYTES = 1 << 26
 _BLOCK_BYTES = 4096
@@ -20,6 +24,7 @@ _BLOCK_BYTES = 4096
 # tenth of a second: too much for each write.
 _LOOKS = 64
 _chance = random.Random()  # of its own: the user's numbers stay what they are
+_DIGEST_BYTES = 32
 
 
 class CacheFolder:
@@ -51,7 +56,7 @@ class CacheFolder:
 
     def write(self, name: str, content: bytes) -> bool:
         """Write a file, replacing one of this name. Return False if that is not possible."""
-        if self._folder is None:
+        if self._folder is None or len(content) > min(_MAX_FILE_BYTES, self._max_bytes):
             return False
         try:
             descriptor, temporary = tempfile.mkstemp(dir=self._folder, prefix=".new-")
@@ -105,6 +110,43 @@ class CacheFolder:
             with contextlib.suppress(OSError):
                 os.unlink(path)
             total -= status.st_size
+
+
+class RecordFolder:
+    """A cache folder of records: dicts with text keys, of numbers, text, bytes, lists and dicts. They are read as data.
+
+    max_bytes: what all records may take.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._files = CacheFolder(folder, max_bytes)
+
+    def find(self, name: str) -> dict[str, Any] | None:
+        """The record stored under a name; None unless it is intact."""
+        data = self._files.read(name)
+        return None if data is None else unpacked(data)
+
+    def add(self, name: str, record: dict[str, Any]) -> bool:
+        """Store a record under a name. Return False if that is not possible."""
+        return self._files.write(name, packed(record))
+
+
+def packed(record: dict[str, Any]) -> bytes:
+    """A record as bytes, with their digest in front."""
+    content: bytes = msgpack.packb(record)
+    return hashlib.sha256(content).digest() + content
+
+
+def unpacked(data: bytes) -> dict[str, Any] | None:
+    """The record that `packed` wrote; None for bytes that it did not write."""
+    content = memoryview(data)[_DIGEST_BYTES:]
+    if hashlib.sha256(content).digest() != data[:_DIGEST_BYTES]:
+        return None
+    try:
+        record = msgpack.unpackb(content)
+    except ValueError:  # msgpack's errors, too
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def _content(descriptor: int) -> bytes | None:

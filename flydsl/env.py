@@ -21,6 +21,7 @@
 | `FLYDSL_DEBUG_LOG_TO_FILE` | | write the log to this file |
 | `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
 | `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
+| `FLYDSL_RUNTIME_RUN_ONLY` | 0 | compile nothing: what is not in the cache is an error |
 | `FLYDSL_PRINTF_BUFFER_BYTES` | 8388608 | how much the kernels of one launch can print |
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
@@ -32,6 +33,9 @@ Source: section 5 of the architecture guide.
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +86,11 @@ def variables() -> dict[Any, Any]:
     return _environment
 
 
+def variables_now() -> dict[str, str]:
+    """All variables by name."""
+    return {os.fsdecode(name): os.fsdecode(value) for name, value in _environment.items()}
+
+
 def opt_level() -> int:
     """`FLYDSL_COMPILE_OPT_LEVEL`, 0 to 3."""
     value = text("FLYDSL_COMPILE_OPT_LEVEL", "2")
@@ -130,6 +139,58 @@ def printf_buffer_bytes() -> int:
     if not value.isdigit() or not 1024 <= int(value) < 1 << 32:
         raise ArgumentError(f"FLYDSL_PRINTF_BUFFER_BYTES={value!r} is not a number of bytes, from 1024 on")
     return int(value)
+
+
+def cache_enabled() -> bool:
+    """`FLYDSL_RUNTIME_ENABLE_CACHE`: whether compiled code is kept on disk."""
+    return flag("FLYDSL_RUNTIME_ENABLE_CACHE", default=True)
+
+
+_watchers: list[Callable[[str | None], None]] = []
+_watching = threading.Lock()
+
+
+@contextmanager
+def watched(note: Callable[[str | None], None]) -> Iterator[None]:
+    """Inside the `with` block `note` receives the name of every variable that anything reads from `os.environ`.
+
+    It receives None when something goes through the names of all variables.
+    """
+    with _watching:
+        if not _watchers:
+            _watch(True)
+        _watchers.append(note)
+    try:
+        yield
+    finally:
+        with _watching:
+            _watchers.remove(note)
+            if not _watchers:
+                _watch(False)
+
+
+_Environment: Any = type(os.environ)
+_get, _iterate = _Environment.__getitem__, _Environment.__iter__
+
+
+def _watch(on: bool) -> None:
+    """Every way to read the environment from Python goes through these two methods."""
+    _Environment.__getitem__ = _noted_get if on else _get
+    _Environment.__iter__ = _noted_iterate if on else _iterate
+
+
+def _noted_get(environment: Any, name: Any) -> Any:
+    if isinstance(name, str | bytes):
+        for note in tuple(_watchers):
+            note(os.fsdecode(name))
+    return _get(environment, name)
+
+
+def _noted_iterate(environment: Any) -> Iterator[Any]:
+    for note in tuple(_watchers):
+        note(None)
+    found: Iterator[Any] = _iterate(environment)
+    return found
 
 
 def simulator_threads() -> int | None:

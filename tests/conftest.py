@@ -39,6 +39,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.fixture(autouse=True)
+def without_artifacts_on_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each test trace and compile, whatever an earlier run left on disk, unless it is about that."""
+    if not request.node.get_closest_marker("artifacts_on_disk"):
+        monkeypatch.setattr("flydsl.compiler.jit_function.place_of", lambda *_: None)
+
+
 def pytest_collection_finish() -> None:
     """Leave modules and tests, which live as long as the process, out of every later garbage collection."""
     gc.collect()

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "codegen": ("arch", "hsaco", "disk_cache", "ziglang"),
     "simulator": ("arch", "hsaco", "disk_cache", "ziglang"),
     "runtime": ("simulator", "codegen", "printing", "atoms"),
-    "compiler": ("expr", "passes", "codegen", "runtime"),
+    "compiler": ("expr", "passes", "codegen", "runtime", "utils"),
     "autotune": ("compiler",),
     "_mlir": ("compiler",),
 }

@@ -60,6 +60,10 @@ class Argument:
         """A short description for people."""
         raise NotImplementedError
 
+    def identity(self) -> tuple[Any, ...]:
+        """What distinguishes it from other arguments, in every process."""
+        return (self.describe(),)
+
 
 class TensorArgument(Argument):
     """A tensor: its element type, layout and device. The dynamic leaves of the layout are passed at run time."""
@@ -185,6 +189,9 @@ class CustomArgument(Argument):
     def describe(self) -> str:
         return str(self.dsl_type.__name__)
 
+    def identity(self) -> tuple[Any, ...]:
+        return self.dsl_type, [number.kind.__name__ for number in self.numbers]
+
 
 class ContainerArgument(Argument):
     """A list, tuple, dict or namespace of arguments (see `container_argument`). device: of its first tensor."""
@@ -253,6 +260,9 @@ class ConstantArgument(tuple[Any, ...], Argument):
 
     def describe(self) -> str:
         return repr(self[1])
+
+    def identity(self) -> tuple[Any, ...]:
+        return self[0], self[1]
 
 
 Adapted = tuple[Argument, Any]

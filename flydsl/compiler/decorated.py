@@ -36,6 +36,10 @@ class DecoratedFunction:
 
     func = _func
 
+    def options(self) -> tuple[Any, ...]:
+        """What was said of the function beside itself, and decides what it traces."""
+        return ()
+
     @functools.cached_property
     def signature(self) -> Signature:
         """Its parameters; read at the first call, when the names in its annotations are defined."""

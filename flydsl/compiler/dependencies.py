@@ -30,7 +30,8 @@ from flydsl.compiler.value_key import is_mutable_data, value_key
 
 _LIBRARY_ROOTS = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PACKAGE = __name__.partition(".")[0]
-_ABSENT = object()
+ABSENT = object()
+"""The value of a name that has none."""
 # Where a callable keeps the function behind it.
 _WRAPPED = {
     DecoratedFunction: "function",
@@ -64,13 +65,18 @@ class Dependencies:
         reads = not self._attributes.isdisjoint(_ENVIRONMENT)
         self._environment = dict(env.variables()) if reads else None
 
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The names that the functions may read as attributes."""
+        return frozenset(self._attributes)
+
     def unchanged(self) -> bool:
         """True if nothing has changed."""
         for namespace, name, known in self._names:
-            if not known.is_now(namespace.get(name, _ABSENT)):
+            if not known.is_now(namespace.get(name, ABSENT)):
                 return False
         for cell, known in self._cells:
-            if not known.is_now(_contents(cell)):
+            if not known.is_now(cell_contents(cell)):
                 return False
         if self._environment is not None and self._environment != env.variables():
             return False
@@ -89,7 +95,7 @@ class Dependencies:
         elif not self._is_new(value):
             return
         elif isinstance(value, types.FunctionType):
-            if not _is_library(sys.modules.get(value.__module__)):
+            if not is_library(sys.modules.get(value.__module__)):
                 self._visit(value)
         elif isinstance(value, tuple | list | dict):
             if len(value) <= _LARGEST:
@@ -110,10 +116,10 @@ class Dependencies:
 
     def _visit(self, function: types.FunctionType) -> None:
         self._functions.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
-        names, attributes, modules = _names(function.__code__)
+        names, attributes, modules = names_of(function.__code__)
         self._attributes |= attributes
         for cell in function.__closure__ or ():
-            value = _contents(cell)
+            value = cell_contents(cell)
             self._cells.append((cell, _Known(value)))
             self._follow(value)
         for module in modules:
@@ -123,7 +129,7 @@ class Dependencies:
             self._record(function.__globals__, name)
 
     def _record(self, namespace: Mapping[str, Any], name: str) -> None:
-        value = namespace.get(name, _ABSENT)
+        value = namespace.get(name, ABSENT)
         self._names.append((namespace, name, _Known(value)))
         self._follow(value)
 
@@ -173,14 +179,15 @@ def _items(value: Any) -> Sequence[Any]:
     return tuple(value) if isinstance(value, tuple | list) else ()
 
 
-def _contents(cell: types.CellType) -> Any:
+def cell_contents(cell: types.CellType) -> Any:
+    """The value of a closure's variable, or ABSENT."""
     try:
         return cell.cell_contents
     except ValueError:  # the name is not assigned yet
-        return _ABSENT
+        return ABSENT
 
 
-def _names(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
+def names_of(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
     """The names that a function and those nested in it read: globals, possible attributes, imported modules."""
     instructions = list(dis.get_instructions(code))
     names = {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
@@ -192,7 +199,7 @@ def _names(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
         modules |= {text for text in code.co_consts if isinstance(text, str)}
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            inner_names, inner_attributes, inner_modules = _names(const)
+            inner_names, inner_attributes, inner_modules = names_of(const)
             names |= inner_names
             attributes |= inner_attributes
             modules |= inner_modules
@@ -206,8 +213,8 @@ class _Slots(Mapping[str, Any]):
         self._value, self._slots = value, names
 
     def __getitem__(self, name: str) -> Any:
-        value = self.get(name, _ABSENT)
-        if value is _ABSENT:
+        value = self.get(name, ABSENT)
+        if value is ABSENT:
             raise KeyError(name)
         return value
 
@@ -230,7 +237,7 @@ class _Slots(Mapping[str, Any]):
 def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:
     """The namespaces in which a module, class or object of the user's keeps its attributes."""
     if isinstance(value, types.ModuleType):
-        if not _is_library(value):
+        if not is_library(value):
             yield vars(value)
         return
     if not isinstance(value, type):
@@ -242,15 +249,15 @@ def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:
         if slots:
             yield _Slots(instance, slots)
     for base in value.__mro__:
-        if not _is_library(sys.modules.get(base.__module__)):
+        if not is_library(sys.modules.get(base.__module__)):
             yield vars(base)
 
 
 def _is_slot(base: type, descriptor: Any) -> bool:
-    return isinstance(descriptor, types.MemberDescriptorType) and not _is_library(sys.modules.get(base.__module__))
+    return isinstance(descriptor, types.MemberDescriptorType) and not is_library(sys.modules.get(base.__module__))
 
 
-def _is_library(module: types.ModuleType | None) -> bool:
+def is_library(module: types.ModuleType | None) -> bool:
     """True if a module belongs to Python, to an installed package or to this one. Such modules count as constant."""
     if module is None or module.__name__ == "__main__":
         return False

@@ -8,22 +8,24 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flydsl import env
-from flydsl.arch import get_arch
+from flydsl.arch import Arch, get_arch
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.artifact import CompiledArtifact
+from flydsl.compiler.artifact_cache import place_of
 from flydsl.compiler.capture import Launch, current_capture
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import compile_hints, hints_for
 from flydsl.compiler.jit_argument import adapt
 from flydsl.compiler.mlir_compiler import MlirCompiler
+from flydsl.compiler.observation import observed
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Signature
 from flydsl.compiler.trace import is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, CompileError
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
 
@@ -56,6 +58,9 @@ class JitFunction(DecoratedFunction):
         self._compiling = threading.Lock()
         self._hits = self._misses = 0
         self.compile_hints: dict[str, Any] = {}
+
+    def options(self) -> tuple[Any, ...]:
+        return (self.compile_hints,)
 
     @user_facing
     def __call__(self, *args: Any, **kwargs: Any) -> None:
@@ -121,16 +126,41 @@ class JitFunction(DecoratedFunction):
 
     def _compile(self, key: Any, arguments: tuple[Argument, ...], values: list[Any]) -> CompiledArtifact:
         dependencies = Dependencies(self.function, _compile_time(arguments, values))
-        capture = current_capture()
-        pipeline = self._pipeline(arguments, values, keep_snapshots=capture is not None)
-        try:
-            artifact = pipeline.artifact
-        finally:
-            if capture is not None and not pipeline.finished:
-                capture.launches.append(Launch(self, tuple(values), pipeline))
+        artifact = self._from_disk(dependencies, arguments, values)
         self._cache[key] = (dependencies, artifact)
         self._misses += 1
         return artifact
+
+    def _from_disk(
+        self, dependencies: Dependencies, arguments: tuple[Argument, ...], values: list[Any]
+    ) -> CompiledArtifact:
+        """The artifact that another process has compiled, or a new one. What is watched is compiled."""
+        hints = hints_for(self.compile_hints)
+        place = place_of(self.function, arguments, self._arch(arguments), hints, dependencies)
+        if place is not None and current_capture() is None:
+            found = place.find(arguments, self.signature)
+            if found is not None:
+                return found
+        if env.flag("FLYDSL_RUNTIME_RUN_ONLY"):
+            raise CompileError(
+                f"{self.function.__name__} is not in the cache for these arguments, and FLYDSL_RUNTIME_RUN_ONLY is set",
+                hint="compile it without FLYDSL_RUNTIME_RUN_ONLY first",
+            )
+        with observed() as seen:
+            pipeline = self._pipeline(arguments, values, keep_snapshots=current_capture() is not None)
+        artifact = self._artifact_of(pipeline, values)
+        if place is not None:
+            place.keep(artifact, seen)
+        return artifact
+
+    def _artifact_of(self, pipeline: Pipeline, values: list[Any]) -> CompiledArtifact:
+        """Run a pipeline. A capture receives one that fails, too."""
+        capture = current_capture()
+        try:
+            return pipeline.artifact
+        finally:
+            if capture is not None and not pipeline.finished:
+                capture.launches.append(Launch(self, tuple(values), pipeline))
 
     def cache_info(self) -> CacheInfo:
         """How often a call found its compilation in memory, and how many compilations there are."""
@@ -154,8 +184,7 @@ class JitFunction(DecoratedFunction):
         *,
         keep_snapshots: bool = True,
     ) -> Pipeline:
-        place = tensor_place(self.signature, arguments)
-        arch = get_arch(arch_name or devices.target_arch(place))
+        arch = self._arch(arguments) if arch_name is None else get_arch(arch_name)
         traced = trace(self.function, self.signature, arguments, values, arch, hints_for(self.compile_hints))
         return Pipeline(
             self.function.__name__,
@@ -166,6 +195,9 @@ class JitFunction(DecoratedFunction):
             keep_snapshots=keep_snapshots,
             meanwhile=devices.preload,
         )
+
+    def _arch(self, arguments: tuple[Argument, ...]) -> Arch:
+        return get_arch(devices.target_arch(tensor_place(self.signature, arguments)))
 
     def __repr__(self) -> str:
         return f"<flyc.jit {self.function.__name__}({', '.join(p.name for p in self.signature.parameters)})>"

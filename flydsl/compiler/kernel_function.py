@@ -42,6 +42,9 @@ class KernelFunction(DecoratedFunction):
         self._name = name
         self.known_block_size = None if known_block_size is None else known_block_size_of(known_block_size)
 
+    def options(self) -> tuple[Any, ...]:
+        return self._name, self.known_block_size
+
     def __call__(self, *args: Any, value_attrs: Mapping[str, Any] | None = None, **kwargs: Any) -> KernelLauncher:
         """Trace the kernel's body for these arguments; `.launch(...)` on the result runs it.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
@@ -25,6 +25,7 @@ from mlir import ir
 
 from flydsl import env
 from flydsl.arch import Arch
+from flydsl.codegen import CodeObject
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.compilation import Compilation
 from flydsl.compiler.observers import observers_from_environment
@@ -150,7 +151,7 @@ class Pipeline:
         self.signature = signature
         with lock, context():
             self.stages = [Stage(self, i + 1, spec) for i, spec in enumerate(stages(arch))]
-            self._origin = traced.module.operation.clone()
+            self._snapshots: list[ir.Operation] = [traced.module.operation.clone()]
         self._compilation = Compilation(
             traced.module.operation,
             arch,
@@ -160,15 +161,40 @@ class Pipeline:
             llvm_options=traced.hints.llvm_options,
             meanwhile=meanwhile,
         )
-        self._snapshots: list[ir.Operation] = [self._origin]
+        self._bytecode: bytes | None = None  # of the traced module, where no snapshot has been made of it yet
         self._keep_snapshots = keep_snapshots
-        self._bytecodes: list[bytes] = []  # digests, by stage like the snapshots
+        self._digests: list[bytes] = []  # by stage like the snapshots
         self._texts: dict[tuple[int, bool], str] = {}
         self._op_counts: dict[int, int] = {}
         self._verifies = env.flag("FLYDSL_DEBUG_ENABLE_VERIFIER", True)
         self.observers = observers_from_environment()
         for observer in self.observers:
             observer.started(self)
+
+    @classmethod
+    def that_has_run(
+        cls,
+        name: str,
+        traced: Traced,
+        arch: Arch,
+        arguments: tuple[Argument, ...],
+        signature: Any,
+        *,
+        origin: bytes,
+        code: CodeObject,
+        times_ms: Sequence[float],
+    ) -> Pipeline:
+        """A pipeline that another process has run. Its stages show what they did by running again.
+
+        traced: with the module after the last stage. origin: the module as traced, as bytecode. times_ms: of each
+        stage. Raises ValueError if the stages are others now.
+        """
+        made = cls(name, traced, arch, arguments, signature)
+        made.observers, made._snapshots, made._bytecode = [], [], origin
+        made._compilation.code = code
+        for stage, time_ms in zip(made.stages, times_ms, strict=True):
+            stage.time_ms, stage.state = time_ms, "done"
+        return made
 
     # --- running -----------------------------------------------------------------------------------------------------
 
@@ -251,6 +277,14 @@ class Pipeline:
         assert self._compilation.code is not None
         return CompiledArtifact(self, self._compilation.code)
 
+    @property
+    def origin_bytecode(self) -> bytes:
+        """The module as traced, with locations, as bytecode of MLIR."""
+        if self._bytecode is None:
+            with lock:
+                self._bytecode = bytecode(self._snapshots[0])
+        return self._bytecode
+
     # --- looking -----------------------------------------------------------------------------------------------------
 
     @property
@@ -281,9 +315,9 @@ class Pipeline:
     def _last_change(self, index: int) -> int:
         """The last stage up to `index` that changed the module; comparing bytecode is far quicker than printing."""
         self._module_after(index)
-        while len(self._bytecodes) <= index:
-            self._bytecodes.append(_bytecode(self._snapshots[len(self._bytecodes)]))
-        while index > 0 and self._bytecodes[index] == self._bytecodes[index - 1]:
+        while len(self._digests) <= index:
+            self._digests.append(_digest(self._snapshots[len(self._digests)]))
+        while index > 0 and self._digests[index] == self._digests[index - 1]:
             index -= 1
         return index
 
@@ -295,6 +329,10 @@ class Pipeline:
         if index > 0 and self.stages[index - 1].state != "done":
             stage = self.stages[index - 1]
             raise CompileError(f"stage {stage.name} has {'failed' if stage.error else 'not run yet'}")
+        if not self._snapshots:
+            assert self._bytecode is not None
+            with context():
+                self._snapshots.append(ir.Module.parse(self._bytecode).operation)
         while len(self._snapshots) <= index:
             stage = self.stages[len(self._snapshots) - 1]
             again = replace(self._compilation, module=self._snapshots[-1].clone())
@@ -324,11 +362,15 @@ class Pipeline:
         return "\n".join(lines)
 
 
-def _bytecode(module: ir.Operation) -> bytes:
-    """A digest of a module, locations included."""
+def bytecode(module: ir.Operation) -> bytes:
+    """A module as bytecode of MLIR, locations included."""
     written = io.BytesIO()
     module.write_bytecode(written)
-    return hashlib.sha256(written.getbuffer()).digest()
+    return written.getvalue()
+
+
+def _digest(module: ir.Operation) -> bytes:
+    return hashlib.sha256(bytecode(module)).digest()
 
 
 def _stage_error(stage: Stage, error: FlyError | ir.MLIRError) -> FlyError:

@@ -94,7 +94,7 @@ class Signature:
         self.name = function.__name__
         self._code = function.__code__
         self.location = SourceLocation(function.__code__.co_filename, function.__code__.co_firstlineno)
-        annotations = _annotations(function)
+        annotations = annotations_of(function)
         self.parameters = [
             self._parameter(p, annotations.get(p.name, _MISSING))
             for p in inspect.signature(function).parameters.values()
@@ -168,7 +168,7 @@ class Signature:
         return ArgumentError(f"{self.name} {what}", at=user_location(), hint=f"its parameters are ({names})")
 
 
-def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Annotations as objects, also where `from __future__ import annotations` made them strings."""
     names = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells = {}
