@@ -53,6 +53,7 @@ from flydsl.expr.numeric import (
     Boolean,
     Index,
     as_numeric,
+    bare_like,
     numeric_class,
     require_numeric,
 )
@@ -130,7 +131,7 @@ def negf(operand: Any, fastmath: Any = None) -> Any:
     value = ir_value_of(operand)
     check_kind("negf", value, True)
     result = emit("arith.negf", [value], [value.type], fastmath_attribute(fastmath)).result
-    return arith_result(result, dtype_of(operand), shape_of(operand))
+    return bare_like(arith_result(result, dtype_of(operand), shape_of(operand)), operand)
 
 
 def constant(value: Any, type: Any = None, index: bool = False) -> Any:
@@ -140,14 +141,11 @@ def constant(value: Any, type: Any = None, index: bool = False) -> Any:
     type: a scalar type of the DSL or an MLIR type; by default Int32, Float32 or Boolean after the number's own type.
     index: make it an Index.
     """
-    if index:
-        return Index(value)
-    if type is None:
-        return as_numeric(value)
     if isinstance(type, ir.VectorType):
         return constant_vector(value, type)
-    dtype = numeric_class(type) if isinstance(type, ir.Type) else require_numeric("constant", type)
-    return dtype(value)
+    if index:
+        type = Index
+    return bare_like(as_numeric(value) if type is None else require_numeric("constant", type)(value))
 
 
 def constant_vector(value: Any, vector_type: Any) -> Any:
@@ -171,7 +169,7 @@ def _to_raw(value: Any) -> ir.Value:
 
 def index(value: int) -> Any:
     """An Index constant."""
-    return Index(value)
+    return bare_like(Index(value))
 
 
 class CmpIPredicate(IntEnum):
@@ -265,9 +263,8 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Any:
     chooser = as_numeric(chooser)
     if chooser.dtype is not Boolean:
         chooser = chooser != 0
-    return arith_result(
-        emit("arith.select", [chooser.ir_value(), lhs, rhs], [lhs.type]).result, dtype, shape_of(*vectors)
-    )
+    result = emit("arith.select", [chooser.ir_value(), lhs, rhs], [lhs.type]).result
+    return bare_like(arith_result(result, dtype, shape_of(*vectors)), true_value, false_value)
 
 
 NegFOp, CmpIOp, CmpFOp, SelectOp = negf, cmpi, cmpf, select

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Functions:
     """The functions behind the operators and methods of values, registered by the modules that define them."""
 
-    as_numeric: Callable[[Any], Any]
+    bare_value: Callable[[Any], Any]
     vector: Callable[[ir.Value], Any]
     binary: Callable[[str, Any, Any], Any]
     negate: Callable[[Any], Any]
@@ -32,10 +32,12 @@ functions = Functions()
 class ArithValue:
     """A value with arithmetic operators: a scalar (`Numeric`) or a `Vector` of scalars.
 
-    `ArithValue(value)` is a number, an `ir.Value` or a value of the DSL as such a scalar or vector.
+    `ArithValue(value)` is a number, an `ir.Value` or a value of the DSL as a bare scalar or vector.
+    bare: whether the value came from MLIR's operations by name; see `flydsl.expr.promotion`.
     """
 
     dtype: type[Numeric]
+    bare: bool = False
     # NumPy scalars on the left of an operator leave it to this class.
     __array_ufunc__ = None
 
@@ -43,7 +45,12 @@ class ArithValue:
         if cls is not ArithValue:
             return super().__new__(cls)
         (value,) = arguments
-        return functions.as_numeric(value)
+        return functions.bare_value(value)
+
+    def __copy__(self) -> Any:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
 
     def ir_value(self) -> ir.Value:
         """The value in the program that is being traced."""

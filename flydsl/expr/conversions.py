@@ -14,7 +14,7 @@ from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.elementwise import arith_result, ir_value_of, shape_of
-from flydsl.expr.numeric import Float32, Index, Numeric, cast_elements, element_of, numeric_class
+from flydsl.expr.numeric import Float32, Index, Numeric, bare_like, cast_elements, element_of, numeric_class
 
 # Cast -> (from a float, to a float, how the width changes: 1 wider, -1 narrower, None either way).
 _CASTS = {
@@ -50,9 +50,12 @@ def _cast_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
         operand = ir_value_of(value)
         element, dtype = _result_type(name, result_type)
         if element == element_of(operand):
-            return arith_result(operand, dtype, shape_of(value))
-        _check_cast(name, element_of(operand), element)
-        return arith_result(cast_elements(name, operand, element), dtype, shape_of(value))
+            result = operand
+        else:
+            _check_cast(name, element_of(operand), element)
+            result = cast_elements(name, operand, element)
+        made = arith_result(result, dtype, shape_of(value))
+        return bare_like(made) if dtype is None else bare_like(made, value)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`arith.{name}(result_type, value)`: {summary}. The two arguments may come in either order."

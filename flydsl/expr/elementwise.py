@@ -13,7 +13,16 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath import fastmath_attribute
-from flydsl.expr.numeric import Boolean, Integer, Numeric, as_numeric, element_of, is_python_number, wrap_scalar
+from flydsl.expr.numeric import (
+    Boolean,
+    Integer,
+    Numeric,
+    as_numeric,
+    bare_like,
+    element_of,
+    is_python_number,
+    wrap_scalar,
+)
 from flydsl.expr.vector_value import Vector, broadcast_shape
 
 
@@ -91,11 +100,8 @@ def emit_binary(name: str, left: Any, right: Any, fastmath: Any = None) -> Any:
     if number is not None:
         divides = name.startswith(("div", "rem", "floordiv", "ceildiv"))
         check_right(f"arith.{name}", divides, name in ("shli", "shrsi", "shrui"), left.dtype, number)
-    return arith_result(
-        emit(f"arith.{name}", [lhs, rhs], [lhs.type], fastmath_attribute(fastmath)).result,
-        dtype_of(left),
-        shape_of(left),
-    )
+    result = emit(f"arith.{name}", [lhs, rhs], [lhs.type], fastmath_attribute(fastmath)).result
+    return bare_like(arith_result(result, dtype_of(left), shape_of(left)), left, right)
 
 
 def emit_alike(name: str, left: ArithValue, right: ArithValue) -> Any:
@@ -112,7 +118,7 @@ def is_operand(value: Any) -> bool:
 
 def from_ir(value: Any) -> Any:
     """A bare `ir.Value` as a DSL value; anything else unchanged."""
-    return arith_result(value) if isinstance(value, ir.Value) else value
+    return as_numeric(value) if isinstance(value, ir.Value) else value
 
 
 def static_integer(value: Any) -> int | None:

@@ -26,7 +26,7 @@ from flydsl.expr.elementwise import arith_result, check_operands, ir_value_of, n
 from flydsl.expr.emit import emit
 from flydsl.expr.fastmath import fastmath_attribute
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import Boolean, Float32, Int32, as_numeric, is_python_number
+from flydsl.expr.numeric import Boolean, Float32, Int32, as_numeric, bare_like, is_python_number
 
 __all__ = [
     "absf", "absi", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clampf",
@@ -55,7 +55,8 @@ def _float_function(name: str, count: int, summary: str) -> Callable[..., Any]:
     def function(*values: Any, fastmath: Any = None) -> Any:
         _check_count(name, values, count)
         operands = _operands(name, values, True)
-        return arith_result(_emit(name, operands, [operands[0].type], fastmath).result, shape=shape_of(*values))
+        result = _emit(name, operands, [operands[0].type], fastmath).result
+        return bare_like(arith_result(result, shape=shape_of(*values)), *values)
 
     return _named(function, name, count, f"{summary}. Floats: scalars or vectors of one type.")
 
@@ -65,7 +66,8 @@ def _integer_function(name: str, count: int, summary: str) -> Callable[..., Any]
         _check_count(name, values, count)
         operands = _operands(name, values, False)
         dtype = next((value.dtype for value in values if isinstance(value, ArithValue)), None)
-        return arith_result(_emit(name, operands, [operands[0].type]).result, dtype, shape_of(*values))
+        result = _emit(name, operands, [operands[0].type]).result
+        return bare_like(arith_result(result, dtype, shape_of(*values)), *values)
 
     return _named(function, name, count, f"{summary}. Integers: scalars or vectors of one type.")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -151,8 +152,9 @@ class Numeric(ArithValue, metaclass=NumericMeta):
                 hint="types of one width; an index has no bits of its own",
             )
         value = self.ir_value()
-        same = value.type == target.ir_type
-        return target.of(value if same else emit("arith.bitcast", [value], [target.ir_type]).result)
+        if value.type != target.ir_type:
+            value = emit("arith.bitcast", [value], [target.ir_type]).result
+        return bare_like(target.of(value), self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value if self.is_static else '?'})"
@@ -442,12 +444,28 @@ def wrap_scalar(value: ir.Value) -> Any:
     return numeric_class(value.type).of(value)
 
 
+def bare_like(result: Any, *operands: Any) -> Any:
+    """A new result, which is bare if all operands of the DSL are."""
+    if isinstance(result, ArithValue):
+        result.bare = all(value.bare for value in operands if isinstance(value, ArithValue))
+    return result
+
+
+def bare_value(value: Any) -> Any:
+    """The value as a bare scalar or vector."""
+    return bare_like(copy(as_numeric(value)))
+
+
 def as_numeric(value: Any) -> Any:
-    """A Python number as a scalar: int is Int32 (Int64 if it does not fit), float Float32, bool Boolean."""
+    """A Python number as a scalar: int is Int32 (Int64 if it does not fit), float Float32, bool Boolean.
+
+    An `ir.Value` is a bare scalar or vector.
+    """
     if isinstance(value, ArithValue):
         return value
     if isinstance(value, ir.Value):
-        return functions.vector(value) if isinstance(value.type, ir.VectorType) else wrap_scalar(value)
+        wrap = functions.vector if isinstance(value.type, ir.VectorType) else wrap_scalar
+        return bare_like(wrap(value))
     if isinstance(value, bool):
         return Boolean(value)
     if is_python_number(value):
@@ -543,5 +561,5 @@ def cast_elements(name: str, operand: ir.Value, element: ir.Type) -> ir.Value:
     return emit(f"arith.{name}", [operand], [result]).result
 
 
-functions.as_numeric = as_numeric
+functions.bare_value = bare_value
 __getattr__ = unknown_name(__name__, globals())

@@ -39,10 +39,11 @@ from flydsl.expr.numeric import (
     Uint16,
     Uint32,
     as_numeric,
+    bare_like,
     has_arithmetic,
     is_python_number,
 )
-from flydsl.expr.promotion import DIVISIONS, SYMBOLS, check_numbers, common_type, common_type_of, promoted
+from flydsl.expr.promotion import DIVISIONS, SYMBOLS, check_numbers, common_type, common_type_of, promoted, stays_bare
 from flydsl.expr.vector_value import Vector
 
 # Operator -> the operation for floats, signed and unsigned integers; None where there is none, or it takes several.
@@ -94,14 +95,25 @@ _PYTHON: dict[str, Callable[[int, int], int]] = {
 
 def binary(operation: str, left: Any, right: Any) -> Any:
     """`left <operation> right` for an operator's operands."""
-    if (
-        _are_alike(left, right)
-        and (name := _one_operation(operation, isinstance(left, Vector), left.dtype)) is not None
-    ):
+    left, right = from_ir(left), from_ir(right)
+    if not stays_bare(left, right):
+        return _typed(operation, left, right, isinstance(left, Vector))
+    result = _logical_shift(left, right) if operation == "shr" else _typed(operation, left, right, True)
+    return bare_like(result)
+
+
+def _logical_shift(left: Any, right: Any) -> Any:
+    dtype = common_type("shr", left, right)
+    check_numbers("shr", dtype, left, right)
+    return emit_binary("shrui", converted_like(left, dtype, right), converted_like(right, dtype, left))
+
+
+def _typed(operation: str, left: Any, right: Any, stays_narrow: bool) -> Any:
+    """stays_narrow: whether integers of few bits are not promoted, as in vectors."""
+    if _are_alike(left, right) and (name := _one_operation(operation, stays_narrow, left.dtype)) is not None:
         return emit_alike(name, left, right)
     if not is_operand(left) or not is_operand(right):
         return _no_operand(operation, left, right)
-    left, right = from_ir(left), from_ir(right)
     if operation == "pow":
         return _power(left, right)
     dtype = common_type(operation, left, right)
@@ -119,7 +131,7 @@ def binary(operation: str, left: Any, right: Any) -> Any:
         return math.floor(arith.divf(left, right))
     if operation == "mod" and dtype.is_float:
         return _float_remainder(left, right, dtype)
-    name = _one_operation(operation, isinstance(left, Vector), dtype)
+    name = _one_operation(operation, stays_narrow, dtype)
     if name is not None and isinstance(left, Numeric):
         return emit_alike(name, left, right)
     return emit_binary(name or _operation(operation, dtype), left, right)
@@ -135,14 +147,11 @@ def _are_alike(left: Any, right: Any) -> bool:
 
 
 @cache
-def _one_operation(operation: str, vectors: bool, dtype: type[Numeric]) -> str | None:
-    """The single arith operation of an operator on two values of a type; None if it takes several, or is an error.
-
-    vectors: whether the values are vectors.
-    """
+def _one_operation(operation: str, stays_narrow: bool, dtype: type[Numeric]) -> str | None:
+    """The single arith operation of an operator on two values of a type; None if it takes several, or is an error."""
     if operation not in _OPERATIONS or not has_arithmetic(dtype):
         return None
-    counts_as = dtype if vectors else promoted(dtype)
+    counts_as = dtype if stays_narrow else promoted(dtype)
     if common_type_of(operation, counts_as) is not dtype:
         return None
     return _OPERATIONS[operation][_column(operation, dtype)]

@@ -11,18 +11,19 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit, require_trace
-from flydsl.expr.numeric import Index, Int32
-from flydsl.expr.traced_value import TracedValue
+from flydsl.expr.numeric import Int32, as_numeric
 
 _DIMENSIONS = ("x", "y", "z")
 
 
-def _id(operation: str, dimension: str) -> ir.Value:
+def _id(operation: str, dimension: str) -> Any:
     if dimension not in _DIMENSIONS:
         raise ArgumentError(f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'", at=user_location())
     require_trace(f"gpu.{operation}")
     attribute = ir.Attribute.parse(f"#gpu<dim {dimension}>")
-    return emit(f"gpu.{operation}", results=[element_type("index")], attributes={"dimension": attribute}).result
+    return as_numeric(
+        emit(f"gpu.{operation}", results=[element_type("index")], attributes={"dimension": attribute}).result
+    )
 
 
 class Tuple3D:
@@ -32,7 +33,7 @@ class Tuple3D:
         self._operation = operation
 
     def _read(self, dimension: str) -> Any:
-        return Int32(Index.of(_id(self._operation, dimension)))
+        return Int32(_id(self._operation, dimension))
 
     @property
     def x(self) -> Any:
@@ -64,11 +65,11 @@ block_dim = Tuple3D("block_dim")
 grid_dim = Tuple3D("grid_dim")
 
 
-def thread_id(dimension: str) -> ir.Value:
-    """The thread's id in its block along 'x', 'y' or 'z', as an `ir.Value` of index type that has operators."""
-    return TracedValue(_id("thread_id", dimension))
+def thread_id(dimension: str) -> Any:
+    """The thread's id in its block along 'x', 'y' or 'z', as an Index."""
+    return _id("thread_id", dimension)
 
 
-def block_id(dimension: str) -> ir.Value:
-    """The block's id in the grid along 'x', 'y' or 'z', as an `ir.Value` of index type that has operators."""
-    return TracedValue(_id("block_id", dimension))
+def block_id(dimension: str) -> Any:
+    """The block's id in the grid along 'x', 'y' or 'z', as an Index."""
+    return _id("block_id", dimension)

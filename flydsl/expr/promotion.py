@@ -9,6 +9,12 @@ The rules are FlyDSL's. Of scalars:
 - of integers of one width the unsigned wins, as in C, and Index over all others
 - `/` of integers is Float32, above 32 bits Float64; of an Index it is the unsigned quotient, an Index
 
+Bare values stay as narrow as they are: beside one, a Python number takes its type, and so is the result of two of one
+type. `arith.trunci(T.i8, x) + 100` is an Int8, `x & 0xFFFF0000` of a bare i32 one. Their integers have no sign of their
+own: `>>` shifts zeros in, while comparisons and division take them as signed. Bare are an `ir.Value`, `ArithValue(x)`,
+casts to an MLIR type, and what functions of `fx.arith`, `fx.math`, `fx.vector`, `fx.rocdl` and `fx.buffer_ops` give, as
+far as their operands are. Values of the DSL (`fx.Int32(x)`, `tensor[i]`, `vec[i]`) are not. Of an operator, the left operand decides.
+
 A vector keeps its element type beside numbers and scalars: `v * 0.1` of Float16 stays Float16, of Int8 stays Int8.
 Beside a float an integer vector becomes one of floats, beside a wider integer scalar one of these. Two vectors meet as
 scalars do, though small integers stay what they are.
@@ -81,9 +87,18 @@ def _types(operation: str, left: Any, right: Any) -> tuple[type[Numeric], type[N
     if any(vectors):
         vector, scalar = (left, right) if vectors[0] else (right, left)
         return vector.dtype, _beside_vector(vector.dtype, scalar)
-    if operation == "select":
+    if operation == "select" or stays_bare(left, right):
         return _alike(left, right), _alike(right, left)
     return promoted(_dtype(left)), promoted(_dtype(right))
+
+
+def stays_bare(left: Any, right: Any) -> bool:
+    """True if an operator takes its operands as bare values, and gives one."""
+    if is_python_number(left):
+        left, right = right, left
+    if not (isinstance(left, ArithValue) and left.bare):
+        return False
+    return is_python_number(right) or (isinstance(right, ArithValue) and right.dtype is left.dtype)
 
 
 def promoted(dtype: type[Numeric]) -> type[Numeric]:
@@ -126,7 +141,8 @@ def check_numbers(operation: str, dtype: type[Numeric], left: Any, right: Any) -
     Returns the right operand where it is such an integer.
     """
     for value in (left, right):
-        if isinstance(value, Integral) and not _fits(operation, dtype, int(value)):
+        stands_for_bits = operation in _BITWISE or stays_bare(left, right)
+        if isinstance(value, Integral) and not _fits(dtype, int(value), stands_for_bits):
             raise ArgumentError(
                 f"{value} is not a value of {dtype.__name__}, the type of the other operand of {SYMBOLS[operation]}",
                 at=user_location(),
@@ -138,8 +154,8 @@ def check_numbers(operation: str, dtype: type[Numeric], left: Any, right: Any) -
     return number
 
 
-def _fits(operation: str, dtype: type[Numeric], number: int) -> bool:
+def _fits(dtype: type[Numeric], number: int, stands_for_bits: bool) -> bool:
+    """stands_for_bits: whether a number such as 0xFFFFFFFF or -1 means these bits, with or without a sign."""
     if not issubclass(dtype, Integer) or dtype.fits(number):
         return True
-    # In bitwise operations a number such as 0xFFFFFFFF or -1 stands for its bits.
-    return operation in _BITWISE and -(1 << (dtype.width - 1)) <= number < 1 << dtype.width
+    return stands_for_bits and -(1 << (dtype.width - 1)) <= number < 1 << dtype.width

@@ -14,7 +14,7 @@ from mlir import ir
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue
-from flydsl.expr.numeric import Numeric
+from flydsl.expr.numeric import Numeric, bare_like
 from flydsl.expr.operands import FlyValue, is_runtime
 from flydsl.expr.tree import Container, Tree, flatten, parts, with_parts
 from flydsl.expr.vector_value import Vector
@@ -101,9 +101,9 @@ def _of_class(dsl_type: Any, values: list[ir.Value]) -> Any:
 def value_like(args: Any, values: Sequence[ir.Value]) -> Any:
     """A value like another of the DSL, or of a class that follows the protocol, made of other `ir.Value`s."""
     if isinstance(args, Numeric):
-        return args.dtype.of(values[0])
+        return bare_like(args.dtype.of(values[0]), args)
     if isinstance(args, Vector):
-        return Vector(values[0], args.shape, args.dtype)
+        return bare_like(Vector(values[0], args.shape, args.dtype), args)
     if isinstance(args, FlyValue):
         return type(args)(values[0])
     if isinstance(args, ir.Value):

@@ -17,7 +17,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import add_methods
 from flydsl.expr.emit import emit, target_name
-from flydsl.expr.numeric import Index, Int32, as_numeric
+from flydsl.expr.numeric import Index, Int32, as_numeric, bare_like
 from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, intrinsic_result, operand, value_of
 from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, update_dpp
 from flydsl.expr.vector import Vector
@@ -83,7 +83,7 @@ def shuffle_idx(value: Any, lane: Any, width: Any) -> Any:
 def _scalar_like(value: Any, result: ir.Value) -> Any:
     """The result as a scalar of the value's type, including its sign."""
     number = as_numeric(value)
-    return intrinsic_result(result) if isinstance(number, Vector) else number.dtype.of(result)
+    return intrinsic_result(result) if isinstance(number, Vector) else bare_like(number.dtype.of(result), number)
 
 
 def _mover(offset: Any, lanes: int, mode: str) -> _Move:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.expr.numeric import Numeric, as_numeric, is_python_number
+from flydsl.expr.numeric import Numeric, as_numeric, bare_like, is_python_number
 from flydsl.expr.operands import FlyValue
 from flydsl.expr.vector_value import Vector
 
@@ -129,8 +129,8 @@ def leaf_type(leaf: Any) -> ir.Type:
 def leaf_like(leaf: Any, value: ir.Value) -> Any:
     """A leaf of the same type as a typed one, with another SSA value."""
     if isinstance(leaf, Numeric):
-        return leaf.dtype.of(value)
-    return Vector(value, leaf.shape, leaf.dtype) if isinstance(leaf, Vector) else type(leaf)(value)
+        return bare_like(leaf.dtype.of(value), leaf)
+    return bare_like(Vector(value, leaf.shape, leaf.dtype), leaf) if isinstance(leaf, Vector) else type(leaf)(value)
 
 
 def is_same_leaf(a: Any, b: Any) -> bool:

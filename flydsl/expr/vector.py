@@ -1,14 +1,15 @@
 """The vector operations of MLIR by name. The methods of `Vector` do the same and are shorter.
 
-Result types are MLIR vector types, `fx.T.vec(4, fx.T.f32)`.
+Result types are MLIR vector types, `fx.T.vec(4, fx.T.f32)`. Results are bare (see `flydsl.expr.promotion`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import wraps
 from math import prod
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from mlir import ir
 
@@ -17,7 +18,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr import math, vector_memory
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import as_numeric, numeric_class
+from flydsl.expr.numeric import as_numeric, bare_value, numeric_class
 from flydsl.expr.vector_value import (
     ReductionOp,
     Vector,
@@ -29,6 +30,9 @@ from flydsl.expr.vector_value import (
     runtime_position,
     zeros_like,
 )
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 __all__ = [
     "CombiningKind", "ReductionOp", "Vector", "bitcast", "broadcast", "empty_like", "extract", "extractelement", "fma",
@@ -58,6 +62,15 @@ class CombiningKind(str, Enum):
         return str(self.value)
 
 
+def _bare(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    @wraps(function)
+    def bare(*arguments: _P.args, **options: _P.kwargs) -> _T:
+        result: _T = bare_value(function(*arguments, **options))
+        return result
+
+    return bare
+
+
 def _result(name: str, result_type: Any) -> ir.VectorType:
     if isinstance(result_type, ir.VectorType):
         return result_type
@@ -65,6 +78,7 @@ def _result(name: str, result_type: Any) -> ir.VectorType:
     raise ArgumentError(f"vector.{name}: {result_type!r} is not an MLIR vector type", at=user_location(), hint=hint)
 
 
+@_bare
 def from_elements(result_type: Any, elements: Sequence[Any]) -> Vector:
     """A vector of scalars, converted to the type's elements."""
     kind = _result("from_elements", result_type)
@@ -73,6 +87,7 @@ def from_elements(result_type: Any, elements: Sequence[Any]) -> Vector:
     return Vector.from_elements(list(elements), numeric_class(kind.element_type)).reshape(tuple(kind.shape))
 
 
+@_bare
 def broadcast(result_type: Any, source: Any) -> Vector:
     """Broadcast a scalar, or a vector with extents of 1."""
     kind = _result("broadcast", result_type)
@@ -81,6 +96,7 @@ def broadcast(result_type: Any, source: Any) -> Vector:
     return Vector.filled(tuple(kind.shape), source, numeric_class(kind.element_type))
 
 
+@_bare
 def bitcast(result_type: Any, source: Any) -> Vector:
     """The same bits as elements of another width."""
     kind = _result("bitcast", result_type)
@@ -88,21 +104,25 @@ def bitcast(result_type: Any, source: Any) -> Vector:
     return cast.reshape(tuple(kind.shape))
 
 
+@_bare
 def shape_cast(result_type: Any, source: Any) -> Vector:
     """The same elements with other extents."""
     return as_vector("shape_cast", source).reshape(tuple(_result("shape_cast", result_type).shape))
 
 
+@_bare
 def extract(vector: Any, static_position: Any = None, dynamic_position: Any = None) -> Any:
     """The element at a position. static_position: Python integers; dynamic_position: runtime ones instead."""
     return as_vector("extract", vector)[tuple(_one_position(static_position, dynamic_position))]
 
 
+@_bare
 def extractelement(vector: Any, position: Any) -> Any:
     """The element at a static or runtime position."""
     return as_vector("extractelement", vector)[position]
 
 
+@_bare
 def insertelement(vector: Any, value: Any, position: Any) -> Vector:
     """The vector with another element at a static or runtime position; one past the end is the last element's."""
     whole = as_vector("insertelement", vector)
@@ -140,6 +160,7 @@ def _one_position(static: Sequence[int] | None, dynamic: Sequence[Any] | None) -
     return [next(runtime) if number == ir.ShapedType.get_dynamic_size() else number for number in static]
 
 
+@_bare
 def shuffle(first: Any, second: Any, mask: Sequence[int]) -> Vector:
     """Elements of two vectors by their numbers; those of the second follow those of the first."""
     return as_vector("shuffle", first).shuffle(second, mask)
@@ -151,6 +172,7 @@ def to_elements(vector: Any) -> list[Any]:
     return [whole[position] for position in range(whole.numel)]
 
 
+@_bare
 def reduction(result_type: Any, kind: Any, vector: Any, acc: Any = None, fastmath: Any = None) -> Any:
     """Combine all elements. kind: "add", "mul", "minsi", "maximumf", ..., or MLIR's CombiningKind."""
     name = str(kind).removeprefix("#vector.kind<").removesuffix(">").lower()
@@ -172,6 +194,7 @@ def store(value: Any, memref: Any, indices: Sequence[Any], *, alignment: int | N
     vector_memory.store(as_vector("store", value), memref, indices, alignment)
 
 
+@_bare
 def load(result_type: Any, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> Vector:
     """Read contiguous elements of a tensor, from the one at `indices` on. alignment: in bytes."""
     return vector_memory.load(_result("load", result_type), memref, indices, alignment)

@@ -15,8 +15,9 @@ _INDEX_BITS = 63
 class Swizzle:
     """`S<bits,base,shift>`: XOR `bits` bits of the index, from bit base+shift on, into those from bit `base` on.
 
-    A negative shift takes the field from bit base on and changes the one |shift| above it. The two fields must not
-    overlap, which makes the swizzle its own inverse. (CuTe: Swizzle<BBits, MBase, SShift>.)
+    A negative shift takes the field from bit base on and changes the one |shift| above it. Where the two fields do not
+    overlap, the swizzle is its own inverse; with any shift but 0 it is a permutation. (CuTe: Swizzle<BBits, MBase,
+    SShift>; FlyDSL's fp8 kernels use S<4,4,3>, whose fields share a bit.)
 
     >>> Swizzle(2, 1, 3)(43)
     47
@@ -34,8 +35,8 @@ class Swizzle:
             raise LayoutError(
                 f"S<{', '.join(map(shown, fields))}>: the fields must lie within the {_INDEX_BITS} bits of an index"
             )
-        if abs(self.shift) < self.bits:
-            raise LayoutError(f"{self}: the fields overlap", hint="|shift| must be at least bits")
+        if self.bits and not self.shift:
+            raise LayoutError(f"{self}: the field would be XORed with itself", hint="give a shift other than 0")
 
     @property
     def mask(self) -> int:
@@ -53,7 +54,7 @@ class Swizzle:
 
 @operation
 def apply_swizzle(index: Leaf, swizzle: Swizzle) -> Leaf:
-    """The index with one field of bits XORed into another. `apply_swizzle(apply_swizzle(i, s), s) == i`.
+    """The index with one field of bits XORed into another.
 
     >>> [apply_swizzle(i, Swizzle(1, 0, 2)) for i in range(8)]
     [0, 1, 2, 3, 5, 4, 7, 6]

@@ -54,7 +54,8 @@ threads. Every operation is either one of integers, one that IEEE 754 defines to
 float environments are set while something runs (`float_environment`); workgroups that use atomics in global memory run
 on one thread and take turns after fixed numbers of instructions. Only a kernel with a race between workgroups, without
 atomics, may give other results with another number of threads. A race within a workgroup gives the same result every
-time, but another one in lock-step, where waves go on together, than natively, where each runs on to its next barrier.
+time, but another one in lock-step, where waves go on together, than natively, where each runs on to where it waits: at
+a barrier, or for memory (s_waitcnt).
 
 Numerics:
 

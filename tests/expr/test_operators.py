@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 
@@ -160,6 +161,59 @@ def test_small_numbers_do_not_wrap(elementwise: Callable[..., torch.Tensor]) -> 
     result = elementwise(lambda x, y: [x + 100, x * y, x << 4, 100 - y, x.to(fx.Uint8) & 0xF0F], a, b, torch.int32)
     x, y = a.int(), b.int()
     assert torch.equal(result, torch.stack([x + 100, x * y, x << 4, 100 - y, x & 0xF]))
+
+
+def test_bare_values_stay_narrow_and_have_no_sign(elementwise: Callable[..., torch.Tensor]) -> None:
+    """As FlyDSL's values of MLIR's operations: a number takes their type, and `>>` shifts zeros in."""
+    a, b = pairs([-(2**31), -7, -1, 0, 3, 0x12345678, 2**31 - 1], torch.int32)
+
+    def results(x: Any, y: Any) -> list[Any]:
+        bare, byte = fx.arith.ArithValue(x), fx.arith.trunci(fx.T.i8, x)
+        words = fx.vector.bitcast(fx.T.vec(1, fx.T.i32), fx.Vector.from_elements([y], fx.Int32))
+        values = [bare >> 28, bare & 0xFF800000, bare + 0x80000000, byte + 100, byte * byte, (words >> 4)[0], bare + y]
+        assert [v.dtype for v in values] == [fx.Int32, fx.Int32, fx.Int32, fx.Int8, fx.Int8, fx.Int32, fx.Int32]
+        typed = [x >> 28, fx.Int32(bare) >> 28, (x & 0xFF800000) >> 32, bare // 3, fx.Int32(byte) + 100]
+        assert [v.dtype for v in typed] == [fx.Int32, fx.Int32, fx.Int64, fx.Int32, fx.Int32]
+        return stored([*values, *typed], fx.Int32)
+
+    def expected(x: int, y: int) -> list[int]:
+        byte = wrapped(x, 8)
+        bare = [(x & 0xFFFFFFFF) >> 28, x & -0x800000, wrapped(x + 2**31, 32), wrapped(byte + 100, 8)]
+        bare += [wrapped(byte * byte, 8), (y & 0xFFFFFFFF) >> 4, wrapped(x + y, 32)]
+        return [*bare, x >> 28, x >> 28, 0, x // 3, byte + 100]
+
+    result = elementwise(results, a, b, torch.int32)
+    rows = [expected(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    assert torch.equal(result, torch.tensor(rows, dtype=torch.int32).T)
+
+
+def test_a_bare_half_stays_one_beside_a_number(trace: Callable[..., Any]) -> None:
+    def types(A: Any, Out: Any) -> list[Any]:
+        half = fx.arith.truncf(fx.T.f16, A[0, 0])
+        values = [half * 0.1, half.maximumf(half) + 1.0, fx.Float16(half) * 0.1, half * A[0, 0]]
+        return [value.dtype for value in values]
+
+    assert trace(types) == [fx.Float16, fx.Float16, fx.Float32, fx.Float32]
+
+
+def test_branches_and_loops_keep_values_bare() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
+        mask = fx.arith.ArithValue(A[fx.thread_idx.x])
+        if n > 0:
+            mask = mask | 1
+        for _ in range(n):
+            mask = (mask & 0xFFFF0000) >> 1
+        Out[fx.thread_idx.x] = fx.Int32(mask)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor, n: fx.Int32):
+        kernel(A, Out, n).launch(grid=1, block=4)
+
+    a, out = torch.tensor([-1, 0, 5, -(2**31)], dtype=torch.int32), torch.zeros(4, dtype=torch.int32)
+    launch(a, out, 2)
+    expected = [((x & 0xFFFF0000) >> 1 & 0xFFFF0000) >> 1 for x in a.tolist()]
+    assert out.tolist() == expected
 
 
 def test_a_python_float_beside_a_half_is_exact_to_32_bits(elementwise: Callable[..., torch.Tensor]) -> None:

@@ -253,3 +253,35 @@ def test_pattern(
         c = torch.zeros(THREADS)
         launch(a, c, n)
         np.testing.assert_array_equal(c.numpy(), in_numpy(a.numpy(), n))
+
+
+def test_waves_are_in_step_right_behind_a_barrier() -> None:
+    """A sum and a product through the same words of LDS, with no barrier between reading one and writing the other.
+
+    It is a race. The hardware gets through, because every wave reads before any of them has its number and goes on; so
+    must the simulator.
+    """
+    waves = 4
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, C: fx.Tensor):
+        lane, wave = fx.thread_idx.x % 64, fx.thread_idx.x // 64
+        words = fx.SharedAllocator().allocate(fx.Array[fx.Float32, waves, 16]).peek().view(fx.make_layout(waves))
+        value = A[wave]
+        for step in fx.range_constexpr(3):
+            if lane == 0:
+                words[wave] = value
+            fx.gpu.barrier()
+            value = words[0] + words[1] * words[2] + words[3]
+        C[fx.thread_idx.x] = value
+
+    @flyc.jit
+    def launch(A: fx.Tensor, C: fx.Tensor):
+        kernel(A, C).launch(grid=1, block=64 * waves)
+
+    a, c = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.zeros(64 * waves)
+    launch(a, c)
+    value = 1.0 + 2.0 * 3.0 + 4.0
+    for _ in range(2):
+        value = value + value * value + value
+    assert torch.equal(c, torch.full_like(c, value))

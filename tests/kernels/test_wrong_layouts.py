@@ -101,9 +101,9 @@ def order(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_ordered_layout((4, 4), (0,))  # here
 
 
-@programs.kernel("S<3,3,-1>: the fields overlap")
+@programs.kernel("S<3,3,0>: the field would be XORed with itself")
 def swizzle(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    fx.Swizzle(3, 3, -1)  # here
+    fx.Swizzle(3, 3, 0)  # here
 
 
 @programs.kernel("a swizzle takes three ints, not (a,3,3)")

@@ -428,8 +428,15 @@ def swizzles(draw: Any) -> Swizzle:
     return Swizzle(bits, draw(st.integers(0, 4)), shift)
 
 
+@given(st.integers(1, 4), st.integers(0, 3), st.integers(1, 4), st.sampled_from([1, -1]))
+def test_swizzles_permute(bits: int, base: int, distance: int, sign: int) -> None:
+    swizzle, reach = Swizzle(bits, base, sign * distance), 1 << base + distance + bits
+    assert sorted(swizzle(i) for i in range(reach)) == list(range(reach))
+    assert {swizzle(i) % (1 << base) ^ i % (1 << base) for i in range(reach)} == {0}
+
+
 @given(swizzles(), st.integers(0, 2**40))
-def test_swizzles_undo_themselves(swizzle: Swizzle, index: int) -> None:
+def test_swizzles_of_separate_fields_undo_themselves(swizzle: Swizzle, index: int) -> None:
     assert apply_swizzle(apply_swizzle(index, swizzle), swizzle) == index
     reach = swizzle.base + abs(swizzle.shift) + swizzle.bits
     assert apply_swizzle(index, swizzle) >> reach == index >> reach

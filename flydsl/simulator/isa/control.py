@@ -6,16 +6,17 @@ from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import nonzero, nothing
 from flydsl.simulator.isa.table import define
 
-# Memory is coherent and every access completes at once: waiting, caches, priorities and sleeping have no effect. Nor do
-# float exceptions, which are not simulated.
+# Memory is coherent and every access completes at once: caches, priorities and idling have no effect. Nor do float
+# exceptions, which are not simulated.
 define(
-    "s_waitcnt s_nop s_setprio s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol "
+    "s_nop s_setprio s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol "
     "s_incperflevel s_decperflevel s_ttracedata s_sethalt s_wakeup s_sendmsg "
     "buffer_wbl2 buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol v_nop v_clrexcp",
     "= ...",
     nothing,
 )
 
+define("s_waitcnt", "= ...", lambda b: b.wait())
 define("s_sleep", "= ...", lambda b: b.yield_wave())
 define("s_barrier", "= ...", lambda b: b.barrier())
 define("s_trap", "= ...", lambda b: b.trap())

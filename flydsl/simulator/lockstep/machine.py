@@ -238,6 +238,9 @@ class Machine(NumpyMemory):
             hint="a failed assertion, or code that must not be reached",
         )
 
+    def wait(self) -> None:
+        """Nothing: every access has completed, and the other waves are as far."""
+
     def yield_wave(self) -> None:
         """Let the other waves go first: this one may wait for them in a loop."""
         self.waves.pc[self.selection] = self._pc + 1

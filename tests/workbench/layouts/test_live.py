@@ -172,8 +172,8 @@ def test_no_input_ends_in_a_traceback(
 
 
 def test_swizzle_and_padding_that_lead_nowhere_are_explained(visualizer: Any) -> None:
-    visualizer.swizzle_bits.value = 4
-    assert "overlap" in visualizer.swizzle_note.message
+    visualizer.swizzle_bits.value, visualizer.swizzle_shift.value = 4, 0
+    assert "XORed with itself" in visualizer.swizzle_note.message
     visualizer.swizzle_bits.value = 0
     visualizer.padding.value = 4
     assert "no multiple of its 16 bytes" in visualizer.access_note.message

@@ -77,6 +77,14 @@ class HandlerBuilder(NativeMatrix):
     def trap(self) -> None:
         self._leave = (layout.FALL_BACK, False)
 
+    def wait(self) -> None:
+        """Let the other waves go first, as while a wave waits for memory.
+
+        What every wave does right behind a barrier is then done by all before one goes far beyond. Programs that read
+        there and overwrite later, without a barrier in between, work on the hardware, and have to work here.
+        """
+        self.yield_wave()
+
     def yield_wave(self) -> None:
         self._leave = (RUNNING, True)
 
