@@ -17,7 +17,20 @@ from flydsl.dialect.types import (
     TiledMmaType,
     TileType,
 )
-from flydsl.expr import arith, buffer_ops, derived, gpu, math, numeric, primitive, rocdl, typing, value_methods, vector
+from flydsl.expr import (
+    arith,
+    buffer_ops,
+    derived,
+    gpu,
+    math,
+    numeric,
+    primitive,
+    rocdl,
+    tdm_ops,
+    typing,
+    value_methods,
+    vector,
+)
 from flydsl.expr.arith import (
     andi,
     cmpf,
