@@ -24,6 +24,7 @@ from flydsl.expr.rocdl import (
     cdna4,
     cluster,
     convert,
+    convert_scaled,
     hardware_math,
     ids,
     inline_asm,
@@ -42,6 +43,7 @@ from flydsl.expr.rocdl.barriers import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
 from flydsl.expr.rocdl.convert import *  # noqa: F403
+from flydsl.expr.rocdl.convert_scaled import *  # noqa: F403
 from flydsl.expr.rocdl.hardware_math import *  # noqa: F403
 from flydsl.expr.rocdl.ids import *  # noqa: F403
 from flydsl.expr.rocdl.lane import *  # noqa: F403
@@ -54,8 +56,8 @@ from flydsl.expr.rocdl.tdm_ops import tensor_load_to_lds, tensor_store_from_lds
 from flydsl.expr.rocdl.wmma import *  # noqa: F403
 
 _FAMILIES = (
-    async_copy, barriers, buffer_atomic, buffer_tensor, convert, hardware_math, ids, lane, lds, matrix_atoms, mfma,
-    raw_buffer, scheduling, wmma,
+    async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, hardware_math, ids, lane, lds,
+    matrix_atoms, mfma, raw_buffer, scheduling, wmma,
 )  # fmt: skip
 
 __all__ = [

@@ -94,11 +94,16 @@ def test_prefetches(with_lds: Callable[..., str]) -> None:
         (lambda A, lds: rocdl.global_load_async_to_lds_b32(A, A), "gfx1250", ArgumentError, "in LDS"),
         (lambda A, lds: rocdl.global_load_async_to_lds_b32(A, lds, 1 << 23), "gfx1250", ArgumentError, "is outside of"),
         (lambda A, lds: rocdl.cluster_load_async_to_lds(A, lds, 2), "gfx1250", ArgumentError, "1, 4, 8 or 16"),
-        (lambda A, lds: rocdl.ds_load_tr16_b128(T.vec(4, T.f16), lds), "gfx1250", ArgumentError, "the result has 128 bits"),
+        (
+            lambda A, lds: rocdl.ds_load_tr16_b128(T.vec(4, T.f16), lds),
+            "gfx1250",
+            ArgumentError,
+            "the result has 128 bits",
+        ),
         (lambda A, lds: rocdl.lds_transpose_load(None, lds, 0, 4), "gfx1250", ArgumentError, "1 or 2"),
         (lambda A, lds: rocdl.global_load_tr6_b96(A), "gfx1201", ArchError, "gfx1201 does not have it"),
     ],
-)  # fmt: skip
+)
 def test_wrong_use_is_an_error_at_the_line(
     call: Callable[..., Any], arch: str, error: type[FlyError], message: str, with_lds: Callable[..., str]
 ) -> None:

@@ -61,9 +61,14 @@ def fold(value: ir.Value) -> int | None:
 
 def tile(A: Any, lds: Any, **options: Any) -> Any:
     given: dict[str, Any] = {
-        "global_ptr": A, "lds_memref": lds.get(), "global_offset": (0, 0), "tensor_shape": (64, 64), "strides": (256, 1),
-        "tile_shape": (64, 64), "elem_bytes": 2,
-    }  # fmt: skip
+        "global_ptr": A,
+        "lds_memref": lds.get(),
+        "global_offset": (0, 0),
+        "tensor_shape": (64, 64),
+        "strides": (256, 1),
+        "tile_shape": (64, 64),
+        "elem_bytes": 2,
+    }
     return tdm_ops.make_tensor_descriptor_2d(**{**given, **options})
 
 
@@ -72,8 +77,19 @@ def test_the_words_of_a_descriptor(issued: Callable[..., str]) -> None:
 
     def body(A: Any, lds: Any, n: Any) -> None:
         words.append(constants(tile(A, lds, pad_interval=64, pad_amount=8, workgroup_mask=0b101).dgroup1))
-        words.append(constants(tile(A, lds, tensor_shape=(0x12345, 0x6789A), tile_shape=(32, 16), strides=(0x1000, 1),
-                                    atomic_barrier_enable=True, early_timeout=True).dgroup1))  # fmt: skip
+        words.append(
+            constants(
+                tile(
+                    A,
+                    lds,
+                    tensor_shape=(0x12345, 0x6789A),
+                    tile_shape=(32, 16),
+                    strides=(0x1000, 1),
+                    atomic_barrier_enable=True,
+                    early_timeout=True,
+                ).dgroup1
+            )
+        )
         desc = tile(A, lds, for_store=True, pad_interval=64, pad_amount=8)
         words.append(constants(desc.dgroup1))
         words.append(constants(desc.dgroup0))
@@ -114,10 +130,20 @@ def test_rows_by_number(issued: Callable[..., str]) -> None:
 
     def body(A: Any, lds: Any, n: Any) -> None:
         desc = tdm_ops.make_tensor_gather_descriptor(
-            global_ptr=A, lds_memref=lds, row_indices=[5, 6, n], row_width=64, tensor_dim0=256, tensor_dim1=64,
-            stride=256, elem_bytes=2, pad_interval=64, pad_amount=8, gather_tile_dim1=n, lds_byte_offset=16,
+            global_ptr=A,
+            lds_memref=lds,
+            row_indices=[5, 6, n],
+            row_width=64,
+            tensor_dim0=256,
+            tensor_dim1=64,
+            stride=256,
+            elem_bytes=2,
+            pad_interval=64,
+            pad_amount=8,
+            gather_tile_dim1=n,
+            lds_byte_offset=16,
             global_byte_offset=n * 2,
-        )  # fmt: skip
+        )
         words.extend(constants(group) for group in (desc.dgroup0, desc.dgroup1, desc.dgroup2, desc.dgroup3))
         tdm_ops.tensor_load_gather(desc)
         short = tdm_ops.make_tensor_gather_descriptor(A, lds, [1, 2, 3], 64, 256, 64, 256, 2, index_size=16)
@@ -166,15 +192,30 @@ def test_a_prefetch_touches_every_row(issued: Callable[..., str]) -> None:
         (lambda A, lds, n: tile(A, lds, tile_shape=(64, 65536)), ArgumentError, "65536 is outside of 1 to 65535"),
         (lambda A, lds, n: tile(A, lds, workgroup_mask=1 << 16), ArgumentError, "outside of 0 to 65535"),
         (lambda A, lds, n: tile(A, lds, lds_memref=A), ArgumentError, "a tensor or pointer in LDS"),
-        (lambda A, lds, n: tdm_ops.make_tensor_gather_descriptor(A, lds, [0] * 9, 64, 256, 64, 256, 2), ArgumentError,
-         "1 to 8"),
-        (lambda A, lds, n: tdm_ops.make_tensor_gather_descriptor(A, lds, [0], 1, 256, 64, 256, 2), ArgumentError,
-         "a multiple of 4"),
-        (lambda A, lds, n: tdm_ops.tensor_load_to_lds(fx.Vector.filled(4, 0, fx.Int32), fx.Vector.filled(4, 0, fx.Int32)),
-         ArgumentError, "takes vector<8xi32>"),
-        (lambda A, lds, n: tdm_ops.tensor_load_to_lds(fx.Vector.filled(4, 0, fx.Int32)), ArgumentError, "2 or 4 groups"),
+        (
+            lambda A, lds, n: tdm_ops.make_tensor_gather_descriptor(A, lds, [0] * 9, 64, 256, 64, 256, 2),
+            ArgumentError,
+            "1 to 8",
+        ),
+        (
+            lambda A, lds, n: tdm_ops.make_tensor_gather_descriptor(A, lds, [0], 1, 256, 64, 256, 2),
+            ArgumentError,
+            "a multiple of 4",
+        ),
+        (
+            lambda A, lds, n: tdm_ops.tensor_load_to_lds(
+                fx.Vector.filled(4, 0, fx.Int32), fx.Vector.filled(4, 0, fx.Int32)
+            ),
+            ArgumentError,
+            "takes vector<8xi32>",
+        ),
+        (
+            lambda A, lds, n: tdm_ops.tensor_load_to_lds(fx.Vector.filled(4, 0, fx.Int32)),
+            ArgumentError,
+            "2 or 4 groups",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_use_is_an_error_at_the_line(
     call: Callable[..., Any], error: type[FlyError], message: str, issued: Callable[..., str]
 ) -> None:
