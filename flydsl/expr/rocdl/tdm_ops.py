@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mlir import ir
 
@@ -61,16 +61,14 @@ _SCOPE_SE = 8  # the caches that the workgroups of a shader engine share
 _POLICY_MAX = 0x7FFF_FFFF
 
 
-@dataclass(frozen=True)
-class TDMDescriptor2D:
+class TDMDescriptor2D(NamedTuple):
     """A tile of a matrix and its place in LDS. dgroup0: addresses, 4 words; dgroup1: extents, 8 words."""
 
     dgroup0: Any
     dgroup1: Any
 
 
-@dataclass(frozen=True)
-class TDMGatherDescriptor:
+class TDMGatherDescriptor(NamedTuple):
     """Rows of a matrix by their numbers, and their place in LDS. dgroup2, dgroup3: the numbers, 4 words each."""
 
     dgroup0: Any
