@@ -12,7 +12,6 @@ from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
 from flydsl.errors import ArchError
 
-
 _ENUMERATION_S = 30
 
 
