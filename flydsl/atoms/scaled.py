@@ -7,6 +7,7 @@ Arithmetic Instructions"; of gfx1250, what AMD's kernels for it load.
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -63,7 +64,13 @@ class ScaledOp(MmaOp):
         if match is None or not all(value in _UNCHANGED for value in match[9].split(", ")[1:]):
             hint = "such as 16x16x128, (f8E4M3FN, f8E4M3FN) -> f32, opselA = 0, opselB = 0"
             raise ArgumentError(f"{body!r} is not a scaled matrix instruction", hint=hint)
-        return cls(*(int(match[i]) for i in (1, 2, 3)), match[4], match[5], match[6], int(match[7]), int(match[8]))
+        m, n, k = (int(match[i]) for i in (1, 2, 3))
+        return cls(m, n, k, match[4], match[5], match[6], int(match[7]), int(match[8]))
+
+    @property
+    @abstractmethod
+    def operation(self) -> str:
+        """The name of the ROCDL operation."""
 
     @property
     def shape_mnk(self) -> tuple[int, int, int]:

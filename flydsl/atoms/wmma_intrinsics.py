@@ -77,12 +77,12 @@ class WmmaIntrinsic:
         accumulator, result = ("f32", "bf16") if result == "bf16f32" else (result, result)
         returned = accumulator if sparse else result  # sparse ones write the registers of C
         lanes = _WAVE // 2 if archs == RDNA3 else _WAVE  # that hold different rows and columns
-        packed = 2 if archs == RDNA3 and result in ("f16", "bf16") else 1
+        spread = 2 if archs == RDNA3 and result in ("f16", "bf16") else 1
+        c, d = (_registers(element, m * n * spread // _WAVE, archs) for element in (accumulator, returned))
         return cls(
             name, m, n, k,
             _registers(a, m * k // lanes // (1 + sparse), archs), _registers(b, n * k // lanes, archs),
-            *(_registers(element, m * n * packed // _WAVE, archs) for element in (accumulator, returned)),
-            (a, b, result), sparse, _modifiers(a, result, sparse, archs), archs,
+            c, d, (a, b, result), sparse, _modifiers(a, result, sparse, archs), archs,
         )  # fmt: skip
 
     @property

@@ -27,6 +27,7 @@ from flydsl.expr import (
     numeric,
     primitive,
     rocdl,
+    tdm_ops,
     typing,
     value_methods,
     vector,

@@ -107,6 +107,22 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             BufferResourceDescriptor buffer_load buffer_store create_buffer_resource create_buffer_resource_from_addr
             create_llvm_ptr extract_base_index get_element_ptr
         """,
+        "flydsl.expr.rocdl.cdna4": """
+            CopyOpCDNA4LdsReadTransposeType LDSReadTrans LDSReadTrans16_64b LDSReadTrans4_64b LDSReadTrans6_96b
+            LDSReadTrans8_64b MFMA_Scale MmaOpCDNA4_MFMAScaleType
+        """,
+        "flydsl.expr.rocdl.cluster": """
+            CLUSTER_BARRIER_ID CLUSTER_WAIT_ALL cluster_barrier cluster_signal_once_per_wg cluster_wait
+            compute_cluster_position compute_mcast_masks is_wave_leader
+        """,
+        "flydsl.expr.rocdl.tdm_ops": """
+            TDMDescriptor2D TDMGatherDescriptor add_addr_with_carry compute_padding_encoding compute_warp_distribution
+            l2_prefetch_tile make_tensor_descriptor_2d make_tensor_gather_descriptor make_tensor_gather_dgroup0
+            tensor_load_2d tensor_load_gather tensor_store_2d tensor_store_gather tensor_wait
+            update_tensor_descriptor_2d_addr64 update_tensor_descriptor_2d_addr_lo
+            update_tensor_descriptor_2d_addr_lo_hi update_tensor_gather_descriptor_addr64
+            update_tensor_gather_descriptor_addr_lo update_tensor_gather_descriptor_addr_lo_hi
+        """,
         "flydsl.expr.rocdl": """
             cdna4 cluster inline_asm tdm_ops universal
             BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferAtomicPkAdd BufferCopy BufferCopy128b

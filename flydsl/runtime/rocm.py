@@ -12,10 +12,15 @@ from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
 from flydsl.errors import ArchError
 
+_ENUMERATION_S = 30
 
-def get_rocm_arch() -> str:
-    """The GPU's architecture: `FLYDSL_GPU_ARCH`, `HSA_OVERRIDE_GFX_VERSION`, `rocm_agent_enumerator`, else gfx942."""
-    return arch_from_environment() or _enumerated_arch() or DEFAULT_ARCH.name
+
+def get_rocm_arch(timeout_s: float = _ENUMERATION_S) -> str:
+    """The GPU's architecture: `FLYDSL_GPU_ARCH`, `HSA_OVERRIDE_GFX_VERSION`, `rocm_agent_enumerator`, else gfx942.
+
+    timeout_s: how long the enumerator may take.
+    """
+    return arch_from_environment() or _enumerated_arch(timeout_s) or DEFAULT_ARCH.name
 
 
 def arch_from_environment() -> str | None:
@@ -39,11 +44,11 @@ def arch_of_version(version: str) -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _enumerated_arch() -> str | None:
+def _enumerated_arch(timeout_s: float = _ENUMERATION_S) -> str | None:
     tool = shutil.which("rocm_agent_enumerator")
     if tool is None:
         return None
-    found = subprocess.run([tool], capture_output=True, text=True, timeout=30, check=False).stdout.split()
+    found = subprocess.run([tool], capture_output=True, text=True, timeout=timeout_s, check=False).stdout.split()
     # The enumerator also lists the host's CPU, as number 000.
     return next((name for name in found if not name.endswith("000")), None)
 

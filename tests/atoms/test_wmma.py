@@ -1,4 +1,4 @@
-"""Matrix instructions of waves of 32 lanes and scaled ones: their layouts are what lanes hold, their text is read back."""
+"""Matrix instructions of waves of 32 lanes and scaled ones: layouts are what lanes hold, text is read back."""
 
 from __future__ import annotations
 
@@ -51,8 +51,10 @@ def test_lanes_hold_every_element_equally_often(op: MmaOp) -> None:
 def test_a_and_b_have_the_same_k_in_the_same_place(op: MmaOp) -> None:
     """Else the sum over k would multiply elements of different k."""
     m, n, k = op.shape_mnk
-    a, b = ([[layout(lane, i) // rows for i in range(algebra.size(layout[1]))] for lane in range(op.threads)]
-            for layout, rows in ((op.layout_tv_a, m), (op.layout_tv_b, n)))  # fmt: skip
+    a, b = (
+        [[layout(lane, i) // rows for i in range(algebra.size(layout[1]))] for lane in range(op.threads)]
+        for layout, rows in ((op.layout_tv_a, m), (op.layout_tv_b, n))
+    )
     if op.elements[0] == op.elements[1]:
         count = min(len(a[0]), len(b[0]))
         assert [lane[:count] for lane in a] == [lane[:count] for lane in b]
@@ -117,15 +119,21 @@ def test_signs_are_of_integers() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("!fly_rocdl.cdna4.mfma_scale<16x16x64, (f8E4M3FN, f8E4M3FN) -> f32, opselA = 0, opselB = 0>", "shapes: 16x16x128"),
+        (
+            "!fly_rocdl.cdna4.mfma_scale<16x16x64, (f8E4M3FN, f8E4M3FN) -> f32, opselA = 0, opselB = 0>",
+            "shapes: 16x16x128",
+        ),
         ("!fly_rocdl.cdna4.mfma_scale<16x16x128, (f16, f16) -> f32, opselA = 0, opselB = 0>", "operands: f8E4M3FN"),
         ("!fly_rocdl.cdna4.mfma_scale<16x16x128, (f8E4M3FN, f8E4M3FN) -> f32, opselA = 4, opselB = 0>", "0 to 3"),
         ("!fly_rocdl.gfx1250.wmma_scale<16x16x128, (f8E4M3FN, f8E4M3FN) -> f32, opselA = 2, opselB = 0>", "0 to 1"),
-        ("!fly_rocdl.gfx1250.wmma_scale<32x16x128, (f8E4M3FN, f8E4M3FN) -> f32, opselA = 0, opselB = 0>", "f4E2M1FN only"),
+        (
+            "!fly_rocdl.gfx1250.wmma_scale<32x16x128, (f8E4M3FN, f8E4M3FN) -> f32, opselA = 0, opselB = 0>",
+            "f4E2M1FN only",
+        ),
         ("!fly_rocdl.gfx1250.wmma_scale<16x16x128, (f8E4M3FN, f8E4M3FN) -> f32>", "not a scaled matrix"),
         ("!fly_rocdl.gfx11.wmma<16x16, (f16, f16) -> f32>", "not a WMMA"),
     ],
-)  # fmt: skip
+)
 def test_wrong_text(text: str, message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         parse_mma_op(text)

@@ -14,9 +14,14 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError, CompileError, FlyError, LayoutError
 
 TORCH = {
-    fx.Float16: torch.float16, fx.BFloat16: torch.bfloat16, fx.Float32: torch.float32, fx.Int8: torch.int8,
-    fx.Uint8: torch.uint8, fx.Float8E4M3FN: torch.float8_e4m3fn, fx.Int32: torch.int32,
-}  # fmt: skip
+    fx.Float16: torch.float16,
+    fx.BFloat16: torch.bfloat16,
+    fx.Float32: torch.float32,
+    fx.Int8: torch.int8,
+    fx.Uint8: torch.uint8,
+    fx.Float8E4M3FN: torch.float8_e4m3fn,
+    fx.Int32: torch.int32,
+}
 
 
 def product(arch: str, op: Callable[[], Any], element: Any, acc: Any = fx.Float32, m: int = 32, k: int = 128) -> str:
@@ -27,8 +32,9 @@ def product(arch: str, op: Callable[[], Any], element: Any, acc: Any = fx.Float3
         mma = fx.make_tiled_mma(fx.make_mma_atom(op()), fx.make_layout((2, 1, 1), (1, 0, 0)))
         thread = mma.thr_slice(fx.thread_idx.x)
         parts = [thread.make_fragment_A(A), thread.make_fragment_B(B), thread.make_fragment_C(C)]
-        copy = fx.make_copy_atom(fx.UniversalCopy(8 if element in (fx.Int8, fx.Uint8, fx.Float8E4M3FN) else element.width),
-                                 element)  # fmt: skip
+        copy = fx.make_copy_atom(
+            fx.UniversalCopy(8 if element in (fx.Int8, fx.Uint8, fx.Float8E4M3FN) else element.width), element
+        )
         fx.copy(copy, thread.partition_A(A), parts[0])
         fx.copy(copy, thread.partition_B(B), parts[1])
         parts[2].fill(0)
@@ -40,8 +46,11 @@ def product(arch: str, op: Callable[[], Any], element: Any, acc: Any = fx.Float3
         mma = fx.make_tiled_mma(fx.make_mma_atom(op()), fx.make_layout((2, 1, 1), (1, 0, 0)))
         kernel(A, B, C).launch(grid=1, block=fx.size(mma.thr_layout_vmnk))
 
-    tensors = (torch.zeros(m, k, dtype=TORCH[element]), torch.zeros(16, k, dtype=TORCH[element]),
-               torch.zeros(m, 16, dtype=TORCH[acc]))  # fmt: skip
+    tensors = (
+        torch.zeros(m, k, dtype=TORCH[element]),
+        torch.zeros(16, k, dtype=TORCH[element]),
+        torch.zeros(m, 16, dtype=TORCH[acc]),
+    )
     return launch.lower(*tensors, arch=arch).artifact.isa
 
 
@@ -54,26 +63,63 @@ WMMA, MFMA = fx.rocdl.WMMA, fx.rocdl.MFMA
     [
         ("gfx1100", lambda: WMMA(16, 16, 16, fx.Float16), fx.Float16, fx.Float32, "v_wmma_f32_16x16x16_f16", 8),
         ("gfx1151", lambda: WMMA(16, 16, 16, fx.BFloat16), fx.BFloat16, fx.Float32, "v_wmma_f32_16x16x16_bf16", 8),
-        ("gfx1100", lambda: WMMA(16, 16, 16, fx.Int8), fx.Int8, fx.Int32, "v_wmma_i32_16x16x16_iu8 .*neg_lo:.1,1,0.", 8),
+        (
+            "gfx1100",
+            lambda: WMMA(16, 16, 16, fx.Int8),
+            fx.Int8,
+            fx.Int32,
+            "v_wmma_i32_16x16x16_iu8 .*neg_lo:.1,1,0.",
+            8,
+        ),
         ("gfx1200", lambda: WMMA(16, 16, 16, fx.Float16), fx.Float16, fx.Float32, "v_wmma_f32_16x16x16_f16", 8),
-        ("gfx1201", lambda: WMMA(16, 16, 16, fx.BFloat16, fx.BFloat16), fx.BFloat16, fx.BFloat16,
-         "v_wmma_bf16_16x16x16_bf16", 8),
+        (
+            "gfx1201",
+            lambda: WMMA(16, 16, 16, fx.BFloat16, fx.BFloat16),
+            fx.BFloat16,
+            fx.BFloat16,
+            "v_wmma_bf16_16x16x16_bf16",
+            8,
+        ),
         ("gfx1201", lambda: WMMA(16, 16, 16, fx.Uint8), fx.Uint8, fx.Int32, r"v_wmma_i32_16x16x16_iu8 [^n]*$", 8),
-        ("gfx1201", lambda: WMMA(16, 16, 16, fx.Float8E4M3FN), fx.Float8E4M3FN, fx.Float32,
-         "v_wmma_f32_16x16x16_fp8_fp8", 8),
+        (
+            "gfx1201",
+            lambda: WMMA(16, 16, 16, fx.Float8E4M3FN),
+            fx.Float8E4M3FN,
+            fx.Float32,
+            "v_wmma_f32_16x16x16_fp8_fp8",
+            8,
+        ),
         ("gfx1250", lambda: WMMA(16, 16, 32, fx.Float16), fx.Float16, fx.Float32, "v_wmma_f32_16x16x32_f16", 4),
         ("gfx1250", lambda: WMMA(16, 16, 32, fx.BFloat16), fx.BFloat16, fx.Float32, "v_wmma_f32_16x16x32_bf16", 4),
-        ("gfx1250", lambda: WMMA(16, 16, 128, fx.Float8E4M3FN), fx.Float8E4M3FN, fx.Float32,
-         "v_wmma_f32_16x16x128_fp8_fp8", 1),
+        (
+            "gfx1250",
+            lambda: WMMA(16, 16, 128, fx.Float8E4M3FN),
+            fx.Float8E4M3FN,
+            fx.Float32,
+            "v_wmma_f32_16x16x128_fp8_fp8",
+            1,
+        ),
         ("gfx1250", lambda: WMMA(16, 16, 4, fx.Float32), fx.Float32, fx.Float32, "v_wmma_f32_16x16x4_f32", 32),
-        ("gfx1250", lambda: fx.rocdl.WMMAScale(16, 16, 128, fx.Float8E4M3FN), fx.Float8E4M3FN, fx.Float32,
-         "v_wmma_scale_f32_16x16x128_f8f6f4", 1),
+        (
+            "gfx1250",
+            lambda: fx.rocdl.WMMAScale(16, 16, 128, fx.Float8E4M3FN),
+            fx.Float8E4M3FN,
+            fx.Float32,
+            "v_wmma_scale_f32_16x16x128_f8f6f4",
+            1,
+        ),
         ("gfx950", lambda: MFMA(16, 16, 32, fx.Float16), fx.Float16, fx.Float32, "v_mfma_f32_16x16x32_f16", 4),
         ("gfx950", lambda: MFMA(16, 16, 32, fx.BFloat16), fx.BFloat16, fx.Float32, "v_mfma_f32_16x16x32_bf16", 4),
-        ("gfx950", lambda: fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, fx.Float8E4M3FN), fx.Float8E4M3FN, fx.Float32,
-         "v_mfma_f32_16x16x128_f8f6f4", 1),
+        (
+            "gfx950",
+            lambda: fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, fx.Float8E4M3FN),
+            fx.Float8E4M3FN,
+            fx.Float32,
+            "v_mfma_f32_16x16x128_f8f6f4",
+            1,
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_tiled_product(
     arch: str, op: Callable[[], Any], element: Any, acc: Any, instruction: str, count: int
 ) -> None:
@@ -108,16 +154,40 @@ F8, F4 = fx.Float8E4M3FN, fx.Float4E2M1FN
 @pytest.mark.parametrize(
     ("arch", "op", "a", "b", "c", "instruction"),
     [
-        ("gfx950", lambda: fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, F8, F4, opsel_a=2, opsel_b=1), (8, fx.Int32),
-         (4, fx.Int32), 4, r"v_mfma_scale_f32_16x16x128_f8f6f4 .* op_sel:\[0,1,0\] op_sel_hi:\[1,0,0\] blgp:4"),
-        ("gfx950", lambda: fx.rocdl.cdna4.MFMA_Scale(32, 32, 64, fx.Float6E2M3FN, F8), (6, fx.Int32), (32, F8), 16,
-         r"v_mfma_scale_f32_32x32x64_f8f6f4 .* cbsz:2"),
-        ("gfx1250", lambda: fx.rocdl.WMMAScale(32, 16, 128, F4, opsel_a=1), (16, fx.Int32), (8, fx.Int32), 16,
-         r"v_wmma_scale_f32_32x16x128_f4 .*matrix_a_scale:MATRIX_SCALE_ROW1"),
-        ("gfx1250", lambda: fx.rocdl.WMMAScale(16, 16, 128, F8, F4), (16, fx.Int32), (8, fx.Int32), 8,
-         r"v_wmma_scale_f32_16x16x128_f8f6f4 .*matrix_b_fmt:MATRIX_FMT_FP4"),
+        (
+            "gfx950",
+            lambda: fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, F8, F4, opsel_a=2, opsel_b=1),
+            (8, fx.Int32),
+            (4, fx.Int32),
+            4,
+            r"v_mfma_scale_f32_16x16x128_f8f6f4 .* op_sel:\[0,1,0\] op_sel_hi:\[1,0,0\] blgp:4",
+        ),
+        (
+            "gfx950",
+            lambda: fx.rocdl.cdna4.MFMA_Scale(32, 32, 64, fx.Float6E2M3FN, F8),
+            (6, fx.Int32),
+            (32, F8),
+            16,
+            r"v_mfma_scale_f32_32x32x64_f8f6f4 .* cbsz:2",
+        ),
+        (
+            "gfx1250",
+            lambda: fx.rocdl.WMMAScale(32, 16, 128, F4, opsel_a=1),
+            (16, fx.Int32),
+            (8, fx.Int32),
+            16,
+            r"v_wmma_scale_f32_32x16x128_f4 .*matrix_a_scale:MATRIX_SCALE_ROW1",
+        ),
+        (
+            "gfx1250",
+            lambda: fx.rocdl.WMMAScale(16, 16, 128, F8, F4),
+            (16, fx.Int32),
+            (8, fx.Int32),
+            8,
+            r"v_wmma_scale_f32_16x16x128_f8f6f4 .*matrix_b_fmt:MATRIX_FMT_FP4",
+        ),
     ],
-)  # fmt: skip
+)
 def test_scales_and_words(
     arch: str, op: Callable[[], Any], a: tuple[int, Any], b: tuple[int, Any], c: int, instruction: str
 ) -> None:
@@ -128,13 +198,34 @@ def test_scales_and_words(
     ("arch", "op", "a", "error", "message", "scales"),
     [
         ("gfx942", lambda: WMMA(16, 16, 16, fx.Float16), (16, fx.Float16), CompileError, "gfx942 has no", {}),
-        ("gfx1201", lambda: WMMA(16, 16, 32, fx.Float16), (16, fx.Float16), ArgumentError, "of these types: 16x16x16", {}),
+        (
+            "gfx1201",
+            lambda: WMMA(16, 16, 32, fx.Float16),
+            (16, fx.Float16),
+            ArgumentError,
+            "of these types: 16x16x16",
+            {},
+        ),
         ("gfx1201", lambda: WMMA(16, 16, 16, fx.Float16), (16, fx.Float16), LayoutError, "holds 8 values", {}),
-        ("gfx950", lambda: fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, F4), (8, fx.Int32), LayoutError, "holds 4 values", {}),
-        ("gfx950", lambda: MFMA(16, 16, 32, fx.Float16), (8, fx.Float16), LayoutError, "no value 'scale_a'", {"scale_a": 1}),
+        (
+            "gfx950",
+            lambda: fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, F4),
+            (8, fx.Int32),
+            LayoutError,
+            "holds 4 values",
+            {},
+        ),
+        (
+            "gfx950",
+            lambda: MFMA(16, 16, 32, fx.Float16),
+            (8, fx.Float16),
+            LayoutError,
+            "no value 'scale_a'",
+            {"scale_a": 1},
+        ),
         ("gfx1201", lambda: WMMA(16, 16, 16, fx.Int8, sign_a=1), (8, fx.Int8), ArgumentError, "sign_a=1", {}),
     ],
-)  # fmt: skip
+)
 def test_wrong_use_is_an_error_at_the_line(
     arch: str, op: Callable[[], Any], a: tuple[int, Any], error: type[FlyError], message: str, scales: Any
 ) -> None:

@@ -17,23 +17,33 @@ from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.operands import as_ir_value
 from flydsl.expr.rocdl import (
+    async_copy,
+    barriers,
     buffer_atomic,
     buffer_tensor,
     cdna4,
+    cluster,
     convert,
+    convert_scaled,
     hardware_math,
     ids,
+    inline_asm,
     lane,
     lds,
     matrix_atoms,
     mfma,
     raw_buffer,
     scheduling,
+    tdm_ops,
+    universal,
     wmma,
 )
+from flydsl.expr.rocdl.async_copy import *  # noqa: F403
+from flydsl.expr.rocdl.barriers import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
 from flydsl.expr.rocdl.convert import *  # noqa: F403
+from flydsl.expr.rocdl.convert_scaled import *  # noqa: F403
 from flydsl.expr.rocdl.hardware_math import *  # noqa: F403
 from flydsl.expr.rocdl.ids import *  # noqa: F403
 from flydsl.expr.rocdl.lane import *  # noqa: F403
@@ -42,14 +52,18 @@ from flydsl.expr.rocdl.matrix_atoms import *  # noqa: F403
 from flydsl.expr.rocdl.mfma import *  # noqa: F403
 from flydsl.expr.rocdl.raw_buffer import *  # noqa: F403
 from flydsl.expr.rocdl.scheduling import *  # noqa: F403
+from flydsl.expr.rocdl.tdm_ops import tensor_load_to_lds, tensor_store_from_lds
 from flydsl.expr.rocdl.wmma import *  # noqa: F403
 
 _FAMILIES = (
-    buffer_atomic, buffer_tensor, convert, hardware_math, ids, lane, lds, matrix_atoms, mfma, raw_buffer, scheduling,
-    wmma,
+    async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, hardware_math, ids, lane, lds,
+    matrix_atoms, mfma, raw_buffer, scheduling, wmma,
 )  # fmt: skip
 
-__all__ = ["Int16", "Int32", "Int64", "cdna4", *(name for family in _FAMILIES for name in family.__all__)]
+__all__ = [
+    "Int16", "Int32", "Int64", "cdna4", "cluster", "inline_asm", "tdm_ops", "tensor_load_to_lds",
+    "tensor_store_from_lds", "universal", *(name for family in _FAMILIES for name in family.__all__),
+]  # fmt: skip
 
 
 def _to_ir(value: Any) -> ir.Value:

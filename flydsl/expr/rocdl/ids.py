@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flydsl.atoms.instruction_sets import GFX12, GFX1250
+from flydsl.expr.emit import target_name
 from flydsl.expr.numeric import Int32
 from flydsl.expr.positions import Tuple3D, block_dim, block_idx, thread_idx
-from flydsl.expr.rocdl.intrinsic import call, result_type_first
+from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, require_target, result_type_first
 from flydsl.expr.rocdl.lane import readfirstlane
 
 __all__ = [
-    "wave_id", "wavefrontsize", "workgroup_id_x", "workgroup_id_y", "workgroup_id_z", "workitem_id_x",
-    "workitem_id_y", "workitem_id_z",
+    "cluster_id_x", "cluster_id_y", "cluster_id_z", "cluster_workgroup_id_x", "cluster_workgroup_id_y",
+    "cluster_workgroup_id_z", "wave_id", "wavefrontsize", "workgroup_id_x", "workgroup_id_y", "workgroup_id_z",
+    "workitem_id_x", "workitem_id_y", "workitem_id_z",
 ]  # fmt: skip
 
 
@@ -33,6 +36,25 @@ workgroup_id_y = _id(block_idx, "y", "workgroup's number in the grid")
 workgroup_id_z = _id(block_idx, "z", "workgroup's number in the grid")
 
 
+def _of_cluster(name: str, meaning: str) -> Callable[..., Any]:
+    @result_type_first
+    def read(res: Any = None) -> Any:
+        require_target(name, GFX1250)
+        return Int32.of(call_intrinsic(f"llvm.amdgcn.{name.replace('_', '.')}", [], Int32.ir_type))
+
+    read.__name__ = read.__qualname__ = name
+    read.__doc__ = f"The {meaning} along {name[-1]}, Int32. gfx1250."
+    return read
+
+
+cluster_id_x = _of_cluster("cluster_id_x", "cluster's number in the grid of clusters")
+cluster_id_y = _of_cluster("cluster_id_y", "cluster's number in the grid of clusters")
+cluster_id_z = _of_cluster("cluster_id_z", "cluster's number in the grid of clusters")
+cluster_workgroup_id_x = _of_cluster("cluster_workgroup_id_x", "workgroup's number in its cluster")
+cluster_workgroup_id_y = _of_cluster("cluster_workgroup_id_y", "workgroup's number in its cluster")
+cluster_workgroup_id_z = _of_cluster("cluster_workgroup_id_z", "workgroup's number in its cluster")
+
+
 @result_type_first
 def wavefrontsize(res: Any = None) -> Any:
     """Lanes of a wave, Int32; known when machine code is generated."""
@@ -42,6 +64,8 @@ def wavefrontsize(res: Any = None) -> Any:
 @result_type_first
 def wave_id(res: Any = None) -> Any:
     """The wave's number in its workgroup, Int32, the same in all its lanes."""
+    if target_name() in GFX12:
+        return Int32.of(call_intrinsic("llvm.amdgcn.wave.id", [], Int32.ir_type))
     x, y, z = thread_idx
     width, height, _ = block_dim
     thread = x + width * (y + height * z)

@@ -188,14 +188,15 @@ def call(
     return None if result is None else intrinsic_result(op.result)
 
 
-def call_intrinsic(name: str, operands: Sequence[ir.Value], result: ir.Type) -> ir.Value:
-    """Call an LLVM intrinsic that ROCDL has no operation for."""
+def call_intrinsic(name: str, operands: Sequence[ir.Value], result: ir.Type | None = None) -> Any:
+    """Call an LLVM intrinsic that ROCDL has no operation for; its result, or None if it has none."""
     attributes = {
         "intrin": ir.StringAttr.get(name),
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
     }
-    return emit("llvm.call_intrinsic", operands, [result], attributes).result
+    op = emit("llvm.call_intrinsic", operands, [] if result is None else [result], attributes)
+    return None if result is None else op.result
 
 
 def i32_attribute(value: int) -> ir.Attribute:

@@ -11,7 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250
-from flydsl.expr.rocdl.intrinsic import call, i16_attribute, i32_attribute, immediate, require_target
+from flydsl.expr.numeric import Int32
+from flydsl.expr.rocdl.intrinsic import (
+    call,
+    call_intrinsic,
+    i16_attribute,
+    i32_attribute,
+    immediate,
+    require_target,
+)
 
 MASK_MFMA = 0x008
 MASK_VMEM_READ = 0x020
@@ -81,6 +89,18 @@ def s_setprio(priority: int) -> None:
     call("s.setprio", [], attributes={"priority": i16_attribute(immediate("s_setprio", priority, 0, 0x7FFF))})
 
 
+_SCHED_MODE_DISABLE_STALL = 26 | 4 << 6  # s_setreg's operand: hardware register 26, bit 4, one bit wide
+
+
+def disable_xdl_arb_stall() -> None:
+    """Let matrix instructions follow each other without the stall that leaves room for other waves. gfx1250.
+
+    It sets bit 4 of the register SCHED_MODE for the rest of the wave.
+    """
+    require_target("disable_xdl_arb_stall", GFX1250)
+    call_intrinsic("llvm.amdgcn.s.setreg", [Int32(_SCHED_MODE_DISABLE_STALL).ir_value(), Int32(1).ir_value()])
+
+
 def s_nop(count: int) -> None:
     """Wait for `count` + 1 cycles, at most 16."""
     call("s.nop", [], attributes={"count": i16_attribute(immediate("s_nop", count, 0, 15))})
@@ -120,8 +140,8 @@ s_wait_asynccnt: Any = _wait("asynccnt", "asynchronous copies", GFX1250)
 s_wait_tensorcnt: Any = _wait("tensorcnt", "tensor copies", GFX1250)
 
 __all__ = [
-    "barrier", "iglp_opt", "mask_dsrd", "mask_dswr", "mask_mfma", "mask_vmem_rd", "s_barrier", "s_nop", "s_setprio",
-    "s_sleep", "s_wait_asynccnt", "s_wait_dscnt", "s_wait_expcnt", "s_wait_loadcnt", "s_wait_storecnt",
-    "s_wait_tensorcnt", "s_waitcnt", "sched_barrier", "sched_dsrd", "sched_dswr", "sched_group_barrier", "sched_mfma",
-    "sched_vmem",
+    "barrier", "disable_xdl_arb_stall", "iglp_opt", "mask_dsrd", "mask_dswr", "mask_mfma", "mask_vmem_rd",
+    "s_barrier", "s_nop", "s_setprio", "s_sleep", "s_wait_asynccnt", "s_wait_dscnt", "s_wait_expcnt",
+    "s_wait_loadcnt", "s_wait_storecnt", "s_wait_tensorcnt", "s_waitcnt", "sched_barrier", "sched_dsrd", "sched_dswr",
+    "sched_group_barrier", "sched_mfma", "sched_vmem",
 ]  # fmt: skip
