@@ -128,7 +128,7 @@ def test_a_coordinate_with_more_modes_than_a_leaf() -> None:
     layout = parse("(4,2):(1,4)")
     assert str(slice(layout, (None, (None, 0)))) == "(4,2):(1,4)"
     assert str(slice(layout, (None, (1, 0)))) == "4:1"
-    assert slice_and_offset(layout, (None, (1, 0)))[1] == 4
+    assert slice_and_offset((None, (1, 0)), layout)[1] == 4
     assert slice((4, 2), ((None, 0), 1)) == 4
     for wrong in ((None, (None, 1)), (None, (0, None)), (None, (None, (0, 0)))):
         with pytest.raises(LayoutError, match="does not fit 2"):
