@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from flydsl.compiler.hints import compile_hints
 from flydsl.errors import ArgumentError, FlyError
 
 __all__ = ["Autotuner", "Config", "autotune", "do_bench"]
@@ -26,7 +27,7 @@ class Config:
     """One choice of arguments, by the names of the launcher's parameters.
 
     pre_hook: called with all arguments by name before each launch. num_warps: an argument of that name.
-    waves_per_eu and maxnreg, compiler options in FlyDSL, are unsupported.
+    waves_per_eu, maxnreg: compiler hints (`flydsl.compiler.hints`).
     """
 
     def __init__(
@@ -38,20 +39,35 @@ class Config:
         pre_hook: Callable[[dict[str, Any]], Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        if waves_per_eu or maxnreg:
-            raise ArgumentError(
-                "Config: waves_per_eu and maxnreg are unsupported",
-                hint='set waves_per_eu with kernel(..., value_attrs={"rocdl.waves_per_eu": n})',
-            )
         self.kwargs = kwargs if num_warps is None else {**kwargs, "num_warps": num_warps}
+        self.num_warps, self.waves_per_eu, self.maxnreg = num_warps, waves_per_eu, maxnreg
         self.pre_hook = pre_hook
 
     def all_kwargs(self) -> dict[str, Any]:
         """The arguments by name."""
         return dict(self.kwargs)
 
+    @property
+    def compiler_opts(self) -> dict[str, Any]:
+        """The compiler hints that are given."""
+        hints = {"waves_per_eu": self.waves_per_eu, "maxnreg": self.maxnreg}
+        return {name: value for name, value in hints.items() if value is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The arguments and compiler hints by name, without the hook.
+
+        >>> Config.from_dict(Config(block=64, waves_per_eu=2).to_dict())
+        Config(block=64, waves_per_eu=2)
+        """
+        return {**self.kwargs, **self.compiler_opts}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Config:
+        """The configuration of such a dict."""
+        return cls(**values)
+
     def __repr__(self) -> str:
-        return f"Config({', '.join(f'{name}={value!r}' for name, value in self.kwargs.items())})"
+        return f"Config({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
 
 
 def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
@@ -84,23 +100,25 @@ def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
 class Autotuner:
     """A launcher that chooses its remaining arguments by measurement.
 
-    cache: what was chosen for each key. failures: configurations that did not compile, by key. Made by `autotune`.
+    cache: what was chosen for each key. failures: configurations that did not compile, by key. `autotune` makes it.
+    do_bench_fn, default: see there.
     """
 
     def __init__(
         self,
         fn: Any,
         configs: Sequence[Config],
-        key: Sequence[str],
-        warmup: int,
-        rep: int,
-        prune_configs_by: Callable[[Sequence[Config], dict[str, Any]], Sequence[Config]] | None,
-        reset_to_zero: Sequence[str],
-        restore_value: Sequence[str],
-        bench: Callable[..., float],
+        key: Sequence[str] = (),
+        warmup: int = 5,
+        rep: int = 25,
+        prune_configs_by: Callable[[Sequence[Config], dict[str, Any]], Sequence[Config]] | None = None,
+        reset_to_zero: Sequence[str] = (),
+        restore_value: Sequence[str] = (),
+        do_bench_fn: Callable[..., float] = do_bench,
+        default: Config | None = None,
     ) -> None:
         self.fn, self.configs, self.key = fn, list(configs), tuple(key)
-        self.warmup, self.rep, self.bench = warmup, rep, bench
+        self.warmup, self.rep, self.bench, self.default = warmup, rep, do_bench_fn, default
         self.prune_configs_by = prune_configs_by
         self.reset_to_zero, self.restore_value = tuple(reset_to_zero), tuple(restore_value)
         self.cache: dict[Any, Config] = {}
@@ -150,6 +168,8 @@ class Autotuner:
             except FlyError as error:
                 failures.append((config, error))
         if not times:
+            if self.default is not None:
+                return self.default
             if failures:
                 raise failures[0][1]
             raise ArgumentError("autotune: no configuration is left to try")
@@ -161,7 +181,8 @@ class Autotuner:
         every = {**arguments, **config.kwargs}
         if config.pre_hook is not None:
             config.pre_hook(every)
-        return self.fn(**every)
+        with compile_hints(config.compiler_opts):
+            return self.fn(**every)
 
     @contextmanager
     def _restored(self, arguments: dict[str, Any]) -> Iterator[None]:
@@ -188,12 +209,15 @@ def autotune(
     reset_to_zero: Sequence[str] = (),
     restore_value: Sequence[str] = (),
     do_bench: Callable[..., float] = do_bench,
+    default: Config | None = None,
 ) -> Callable[[Any], Autotuner]:
     """Decorate a launcher: try configurations and keep the fastest for each key while the process runs.
 
     key: parameters on whose values (of tensors: shapes) the choice depends; element types and devices always count.
     prune_configs_by: `(configs, arguments) -> configs`, those worth a try. reset_to_zero: tensors that are zeroed
     before every launch; restore_value: tensors that have their values back after each trial.
-    do_bench: `(call, warmup=, rep=) -> milliseconds`.
+    do_bench: `(call, warmup=, rep=) -> milliseconds`. default: what is taken where none of the others compiles.
     """
-    return lambda fn: Autotuner(fn, configs, key, warmup, rep, prune_configs_by, reset_to_zero, restore_value, do_bench)
+    return lambda fn: Autotuner(
+        fn, configs, key, warmup, rep, prune_configs_by, reset_to_zero, restore_value, do_bench, default
+    )

@@ -104,5 +104,43 @@ def test_wrong_use() -> None:
         tuned(configs=[])
     with pytest.raises(ArgumentError, match="threads: autotune chooses it"):
         tuned()(torch.zeros(4), 4, threads=64)
-    with pytest.raises(ArgumentError, match="waves_per_eu and maxnreg are unsupported"):
-        Config(threads=64, waves_per_eu=2)
+
+
+def test_compiler_hints_of_a_configuration() -> None:
+    seen: list[str] = []
+
+    def bench(call: Callable[[], Any], warmup: int, rep: int) -> float:
+        call()
+        seen.append(flyc.compile(scale, torch.zeros(64), 64).code.llvm_ir)
+        return float(len(seen))
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, threads: fx.Constexpr[int]):
+        A[fx.thread_idx.x] = threads
+
+    @flyc.jit
+    def scale(A: fx.Tensor, threads: fx.Constexpr[int]):
+        kernel(A, threads).launch(grid=1, block=threads)
+
+    configs = [Config(threads=64, waves_per_eu=2, maxnreg=48), Config(threads=64)]
+    assert configs[0].to_dict() == {"threads": 64, "waves_per_eu": 2, "maxnreg": 48}
+    tuned = Autotuner(scale, configs, do_bench_fn=bench)
+    tuned(torch.zeros(64))
+    marked = ['"amdgpu-waves-per-eu"="2"' in flyc.compile[hints](scale, torch.zeros(64), 64).code.llvm_ir
+              for hints in (configs[0].compiler_opts, {})]  # fmt: skip
+    assert marked == [True, False]
+    assert next(iter(tuned.cache.values())) is configs[0]
+
+
+def test_a_default_where_nothing_compiles() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, threads: fx.Constexpr[int]):
+        A[fx.thread_idx.x] = threads
+
+    @flyc.jit
+    def fill(A: fx.Tensor, threads: fx.Constexpr[int]):
+        kernel(A, threads).launch(grid=1, block=threads)
+
+    a = torch.zeros(64)
+    flydsl.autotune([Config(threads=4096)], default=Config(threads=64))(fill)(a)
+    assert (a == 64).all()

@@ -5,11 +5,12 @@
 | `waves_per_eu` | waves per SIMD that LLVM allocates registers for; a kernel's own `value_attrs` win |
 | `maxnreg` | VGPRs that a kernel may use at most |
 | `llvm_options` | {name: value} of LLVM's command line options, for this compilation |
-| `fast_fp_math`, `unsafe_fp_math` | taken and without effect: they choose among functions of AMD's device library, which is not used here |
+| `fast_fp_math` | floats: contract, approximate functions, reciprocals for divisions, no sign of zero |
+| `unsafe_fp_math` | the same, and sums in any order. Neither assumes that there are no infinities or NaNs |
 | `enable_debug_info` | True: line tables stay in the HSACO, as by `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` |
 
 Hints come from the `with` blocks around a call, from the launcher's `compile_hints`, and from `flyc.compile[{...}]`.
-"""  # noqa: E501 - a table
+"""
 
 from __future__ import annotations
 
@@ -27,6 +28,8 @@ from flydsl.errors import ArgumentError
 
 _NUMBERS = ("waves_per_eu", "maxnreg")
 _FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info")
+_FAST = "contract,afn,arcp,nsz"
+_UNSAFE = f"{_FAST},reassoc"
 _KNOWN = (*_NUMBERS, *_FLAGS, "llvm_options")
 
 _current: ContextVar[Mapping[str, Any]] = ContextVar("flydsl_compile_hints", default=MappingProxyType({}))
@@ -39,6 +42,7 @@ class CompileHints:
     waves_per_eu: int | None = None
     maxnreg: int | None = None
     debug_info: bool = False
+    fastmath: str = "none"
     llvm_options: tuple[str, ...] = ()
 
     def mark(self, function: ir.OpView) -> None:
@@ -87,6 +91,7 @@ def _checked(hints: Mapping[str, Any]) -> CompileHints:
         hints.get("waves_per_eu"),
         hints.get("maxnreg"),
         bool(hints.get("enable_debug_info")),
+        _UNSAFE if hints.get("unsafe_fp_math") else _FAST if hints.get("fast_fp_math") else "none",
         tuple(f"--{name}={_option_text(value)}" for name, value in sorted(options.items())),
     )
 

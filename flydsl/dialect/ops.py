@@ -116,6 +116,7 @@ _ON_TENSORS_TOO = {
 _ON_LAYOUTS_AND_TUPLES = {
     "complement": 2, "right_inverse": 1, "left_inverse": 1, "logical_product": 2, "zipped_product": 2,
     "tiled_product": 2, "flat_product": 2, "raked_product": 2, "blocked_product": 2, "append": 2, "prepend": 2,
+    "coshape": 1, "coprofile": 1,
     "size": 1, "cosize": 1, "get": 1, "get_shape": 1, "get_stride": 1, "crd2idx": 2, "idx2crd": 2, "get_flat_coord": 2,
     "get_1d_coord": 2, "dice": 2, "recast_layout": 1, "int_tuple_add": 2, "int_tuple_sub": 2, "int_tuple_mul": 2,
     "int_tuple_div": 2, "int_tuple_mod": 2, "int_tuple_product": 1, "int_tuple_product_each": 1,

@@ -4,19 +4,6 @@ import flydsl.expr as fx
 """
 
 # ruff: noqa: F401, F403 - this module is the namespace `fx`
-from flydsl.dialect.types import (
-    ComposedLayoutType,
-    CopyAtomType,
-    IntTupleType,
-    LayoutType,
-    MemRefType,
-    MmaAtomType,
-    PointerType,
-    SwizzleType,
-    TiledCopyType,
-    TiledMmaType,
-    TileType,
-)
 from flydsl.expr import (
     arith,
     buffer_ops,
@@ -41,7 +28,12 @@ from flydsl.expr.arith import (
     index,
     index_cast,
     int_to_fp,
+    maximumf,
+    maxnumf,
+    minimumf,
+    minnumf,
     shli,
+    shrui,
     sitofp,
     trunc_f,
     unwrap,
@@ -57,6 +49,7 @@ from flydsl.expr.derived import (
     make_tiled_copy_C,
     make_tiled_copy_tv,
 )
+from flydsl.expr.fastmath_flags import FastMathFlags, fastmath
 from flydsl.expr.gpu import (
     Tuple3D,
     barrier,
@@ -65,6 +58,10 @@ from flydsl.expr.gpu import (
     block_idx,
     grid_dim,
     lds_space,
+    shuffle_down,
+    shuffle_idx,
+    shuffle_up,
+    shuffle_xor,
     smem_space,
     thread_id,
     thread_idx,
@@ -74,6 +71,7 @@ from flydsl.expr.names import unknown_name
 from flydsl.expr.operands import as_dsl_value, as_ir_value
 from flydsl.expr.operators import max, min
 from flydsl.expr.primitive import *
+from flydsl.expr.rocdl.lane import lane_id
 from flydsl.expr.shared_allocator import SharedAllocator
 from flydsl.expr.storage import Arena, Storage
 from flydsl.expr.struct import (

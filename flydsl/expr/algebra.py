@@ -15,16 +15,17 @@ from typing import Any
 
 from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType
+from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType, is_static
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.numeric import Index, Numeric, wrap_scalar
 from flydsl.expr.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand
 from flydsl.layout import Tile
+from flydsl.layout.layout import functions
 
 __all__ = [
     "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce", "complement", "composed_get_inner",
-    "composed_get_offset", "composed_get_outer", "composition", "cosize",
+    "composed_get_offset", "composed_get_outer", "composition", "coprofile", "coshape", "cosize",
     "crd2idx", "depth", "dice", "elem_less", "equal", "flat_divide", "flat_product", "get", "get_",
     "get_1d_coord", "get_flat_coord", "get_leaves", "get_scalar", "get_shape", "get_stride", "group",
     "has_none", "idx2crd", "int_tuple_add", "int_tuple_div", "int_tuple_mod", "int_tuple_mul",
@@ -50,6 +51,30 @@ class IntTuple(FlyValue, shows=(IntTupleType,)):
         """The modes: ints if known when compiling, else values."""
         return tuple(self)
 
+    def to_py_value(self) -> Any:
+        """Nested tuples of ints and, where they are known at run time only, numbers."""
+        return tuple(part.to_py_value() if isinstance(part, IntTuple) else part for part in self)
+
+    @property
+    def rank(self) -> int:
+        """The number of modes."""
+        return len(self)
+
+    @property
+    def depth(self) -> int:
+        """The depth of nesting."""
+        return int(algebra.depth(self.type.value))
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for one integer without parentheses."""
+        return not isinstance(self.type.value, tuple)
+
+    @property
+    def is_static(self) -> bool:
+        """True if nothing of it is a runtime value."""
+        return is_static(self.type.value)
+
     def __len__(self) -> int:
         return int(algebra.rank(self.type.value))
 
@@ -72,6 +97,48 @@ class LayoutValue(FlyValue, shows=(LayoutType, ComposedLayoutType)):
     @property
     def stride(self) -> Any:
         return get_stride(self)
+
+    @property
+    def rank(self) -> int:
+        """The number of modes."""
+        return self.type.layout.rank
+
+    @property
+    def depth(self) -> int:
+        """The depth of nesting; 0 for a leaf."""
+        return self.type.layout.depth
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for one mode without parentheses."""
+        return self.type.layout.is_leaf
+
+    @property
+    def is_static(self) -> bool:
+        """True if nothing of it is a runtime value."""
+        return is_static(self.type.layout)
+
+    @property
+    def is_static_shape(self) -> bool:
+        """True if all extents are known when compiling."""
+        return is_static(algebra.get_shape(self.type.layout))
+
+    @property
+    def is_static_stride(self) -> bool:
+        """True if all strides are known when compiling."""
+        return is_static(algebra.get_stride(self.type.layout))
+
+    def get_hier_coord(self, index: Any) -> Any:
+        """The coordinate of an index, in the nesting of the shape."""
+        return idx2crd(index, self)
+
+    def get_flat_coord(self, index: Any) -> Any:
+        """The coordinate of an index, without nesting."""
+        return get_flat_coord(index, self)
+
+    def get_1d_coord(self, index: Any) -> Any:
+        """The number of an index among the coordinates."""
+        return get_1d_coord(index, self)
 
     def __getitem__(self, mode: Any) -> Any:
         """One mode of the layout; for a coordinate such as `layout[None, 3]` the remaining layout."""
@@ -152,6 +219,8 @@ get_shape = _algebra("get_shape", 1)
 get_stride = _algebra("get_stride", 1)
 get_leaves = _algebra("get_leaves", 1)
 size = _algebra("size", 1)
+coprofile = _algebra("coprofile", 1)
+coshape = _algebra("coshape", 1)
 cosize = _algebra("cosize", 1)
 slice = _algebra("slice", 2)
 dice = _algebra("dice", 2)
@@ -292,3 +361,8 @@ def get_scalar(value: Any) -> Any:
     if isinstance(value, int | Numeric):
         return value
     return wrap_scalar(emit_fly("get_scalar", [as_operand(value)]).result)
+
+
+# The methods of layouts take runtime values, too.
+functions.crd2idx, functions.slice, functions.idx2crd = crd2idx, slice, idx2crd
+functions.get_flat_coord, functions.get_1d_coord = get_flat_coord, get_1d_coord

@@ -12,7 +12,7 @@ from flydsl.expr.operands import located
 from flydsl.layout import Layout
 from flydsl.layout.layout import of_modes
 
-__all__ = ["CoordTensor", "make_identity_tensor"]
+__all__ = ["CoordTensor", "E", "make_identity_tensor"]
 
 
 class CoordTensor:
@@ -59,6 +59,15 @@ class CoordTensor:
 
     def __repr__(self) -> str:
         return f"CoordTensor({self.origin}, {self.layout})"
+
+
+def E(*modes: int) -> algebra.Basis:
+    """The step of one along a mode of a coordinate: a stride of coordinate layouts. E(0, 1): of mode 1 of mode 0.
+
+    >>> algebra.make_layout((4, 8), (E(1), 2 * E(0)))
+    (4,8):(1E1,2E0)
+    """
+    return located(algebra.Basis, 1, modes)
 
 
 def make_identity_tensor(shape: Any) -> CoordTensor:

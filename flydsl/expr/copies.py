@@ -43,6 +43,26 @@ class CopyAtom(StaticFlyValue):
         super().__init__(fly)
         self.values = dict(values or {})
 
+    @property
+    def val_bits(self) -> int:
+        """The width in bits of the elements that it is applied to."""
+        return self.type.value_bits
+
+    @property
+    def thr_layout(self) -> Layout:
+        """The threads of a call."""
+        return Layout(self.type.op.threads, 1)
+
+    thr_id = thr_layout
+
+    @property
+    def layout_src_tv(self) -> Layout:
+        """(thread, value) -> element of what one call reads."""
+        values = self.type.op.bits // self.type.value_bits
+        return Layout((self.type.op.threads, values), (values, 1))
+
+    layout_dst_tv = layout_ref_tv = layout_src_tv
+
     def set_value(self, values: Mapping[str, Any] | str, value: Any = None) -> CopyAtom:
         """The same instruction with parameters for its calls: `atom.set_value("soffset", elements)`."""
         given = {values: value} if isinstance(values, str) else values
@@ -69,6 +89,8 @@ class TiledCopy(StaticFlyValue):
     def tiled_tv_layout(self) -> Layout:
         """(thread, value) -> element of the tile, the tile's first mode fastest."""
         return self.type.copy.layout_tv
+
+    layout_tv_tiled = layout_src_tv_tiled = layout_dst_tv_tiled = tiled_tv_layout
 
     @property
     def tile_mn(self) -> Tile:

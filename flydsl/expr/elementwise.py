@@ -12,7 +12,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit
-from flydsl.expr.fastmath import fastmath_attribute
+from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.numeric import (
     Boolean,
     Integer,

@@ -11,6 +11,7 @@ from mlir import ir
 from flydsl.dialect import ops
 from flydsl.dialect.location import mlir_location, user_location
 from flydsl.errors import FlyError, TraceError
+from flydsl.expr.fastmath_flags import flags_of_block
 from flydsl.expr.trace_limit import count_operation
 
 
@@ -44,7 +45,7 @@ def emit(
             name,
             results=list(results),
             operands=list(operands),
-            attributes=dict(attributes or {}),
+            attributes={**flags_of_block(name), **(attributes or {})},
             regions=regions,
             loc=mlir_location(user_location()),
         )

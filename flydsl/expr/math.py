@@ -24,7 +24,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue, add_methods
 from flydsl.expr.elementwise import arith_result, check_operands, ir_value_of, number_like, shape_of, type_like
 from flydsl.expr.emit import emit
-from flydsl.expr.fastmath import fastmath_attribute
+from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Int32, as_numeric, bare_like, is_python_number
 

@@ -23,9 +23,9 @@ from flydsl.expr.operands import FlyValue, as_ir_value, as_operand, element_name
 from flydsl.expr.vector_value import Vector
 
 __all__ = [
-    "add_offset", "get_dyn_shared", "get_iter", "get_layout", "inttoptr", "make_ptr", "make_view", "memref_alloca",
-    "memref_load", "memref_load_vec", "memref_store", "memref_store_vec", "ptr_load", "ptr_store", "ptrtoint",
-    "recast_iter",
+    "AddressSpace", "add_offset", "get_dyn_shared", "get_iter", "get_layout", "inttoptr", "is_generic_address_space",
+    "is_target_address_space", "make_ptr", "make_view", "memref_alloca", "memref_load", "memref_load_vec",
+    "memref_store", "memref_store_vec", "ptr_load", "ptr_store", "ptrtoint", "recast_iter",
 ]  # fmt: skip
 
 
@@ -49,6 +49,21 @@ class AddressSpace(str, Enum):
         return ADDRESS_SPACES.index(self.value)
 
 
+def is_generic_address_space(space: Any, expected: AddressSpace) -> bool:
+    """True if an address space, by name, number or as an attribute, is one of the fly dialect's."""
+    return not is_target_address_space(expected, expected) and _space_text(space) == _space_text(expected)
+
+
+def is_target_address_space(space: Any, expected: Any) -> bool:
+    """True if an address space is one of a target's own, such as `AddressSpace.BufferDesc`."""
+    return _space_text(expected).startswith("#") and _space_text(space) == _space_text(expected)
+
+
+def _space_text(space: Any) -> str:
+    number = isinstance(space, int) and 0 <= space < len(ADDRESS_SPACES)
+    return ADDRESS_SPACES[space] if number else str(space)
+
+
 class Pointer(FlyValue, shows=(PointerType,)):
     """The address of an element. `p + n` is `n` elements further; `p[n]` reads and `p[n] = v` writes there."""
 
@@ -59,7 +74,7 @@ class Pointer(FlyValue, shows=(PointerType,)):
         """The scalar type of the elements."""
         return numeric_class(self.type.element)
 
-    element_type = dtype
+    element_type = value_type = dtype
 
     @property
     def address_space(self) -> str:
@@ -75,6 +90,11 @@ class Pointer(FlyValue, shows=(PointerType,)):
 
     def __add__(self, offset: Any) -> Pointer:
         return add_offset(self, offset)
+
+    __radd__ = __add__
+
+    def __sub__(self, offset: Any) -> Pointer:
+        return add_offset(self, -offset)
 
     def view(self, layout: Any) -> Tensor:
         """The memory from this address on, viewed with a layout."""
@@ -99,7 +119,7 @@ class Tensor(FlyValue, shows=(MemRefType,)):
     """A tensor: memory viewed with a layout.
 
     `t[coord]` with integers reads an element and `t[coord] = v` writes one; with None in a mode (`t[None, bid]`) it
-    is the tensor that remains when the other modes are fixed.
+    is the tensor that remains when the other modes are fixed, and `t[None, bid] = v` writes a vector to it.
     """
 
     type: MemRefType
@@ -112,7 +132,7 @@ class Tensor(FlyValue, shows=(MemRefType,)):
         """The scalar type of the elements."""
         return numeric_class(self.type.element)
 
-    element_type = dtype
+    element_type = value_type = dtype
 
     @property
     def layout(self) -> Any:
@@ -136,6 +156,21 @@ class Tensor(FlyValue, shows=(MemRefType,)):
     def memspace(self) -> str:
         """The address space: `global`, `shared`, `register` or a buffer's."""
         return self.type.space
+
+    address_space = memspace
+
+    @property
+    def alignment(self) -> int:
+        """The number of bytes that the address of the first element is known to be a multiple of."""
+        return self.type.pointer.known_alignment
+
+    @property
+    def leading_dim(self) -> int | None:
+        """The mode whose stride is 1; None if no mode's is known to be."""
+        layout = self.type.layout
+        strides = () if isinstance(layout, algebra.ComposedLayout) else layout.stride
+        found = [i for i, d in enumerate(strides if isinstance(strides, tuple) else (strides,)) if d == 1]
+        return found[0] if found else None
 
     def load(self) -> Vector:
         """All elements of a register tensor as a vector."""
@@ -186,12 +221,9 @@ class Tensor(FlyValue, shows=(MemRefType,)):
     def __setitem__(self, coordinate: Any, value: Any) -> None:
         self._refuse_slices(coordinate)
         if has_none(coordinate):
-            raise TraceError(
-                f"assignment to the slice {coordinate!r} of a tensor",
-                at=user_location(),
-                hint="copy tensors with fx.copy_atom_call",
-            )
-        memref_store(value, self, coordinate)
+            self[coordinate].store(value)
+        else:
+            memref_store(value, self, coordinate)
 
 
 def require_tensor(what: str, value: Any) -> Tensor:

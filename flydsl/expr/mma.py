@@ -87,6 +87,9 @@ class MmaAtom(StaticFlyValue):
         """(thread, value) -> element of C's tile (M, N)."""
         return self.type.op.layout_tv_c
 
+    thr_id = thr_layout
+    layout_A_tv, layout_B_tv, layout_C_tv = tv_layout_A, tv_layout_B, tv_layout_C
+
     def operand(self) -> ir.Value:
         return with_values(emit_fly("make_mma_atom", results=[self.type]).result, self.values)
 
@@ -125,6 +128,36 @@ class TiledMma(StaticFlyValue):
     def tiled_tv_layout_C(self) -> Layout:
         """(thread, value) -> element of C's tile."""
         return self.type.mma.layout_tv("c")
+
+    tv_layout_A_tiled, tv_layout_B_tiled, tv_layout_C_tiled = tiled_tv_layout_A, tiled_tv_layout_B, tiled_tv_layout_C
+    layout_A_tv_tiled, layout_B_tv_tiled, layout_C_tv_tiled = tiled_tv_layout_A, tiled_tv_layout_B, tiled_tv_layout_C
+
+    @property
+    def mma_atom(self) -> MmaAtom:
+        """The instruction."""
+        return self.atom
+
+    @property
+    def atom_layout(self) -> Layout:
+        """(M, N, K) position of an instruction in the tile -> number of its wave."""
+        return self.type.mma.atom_layout
+
+    @property
+    def permutation_mnk(self) -> Tile | None:
+        """How the elements of each mode are numbered before they are dealt out; None if they stay as they are."""
+        return self.type.mma.permutation
+
+    def make_fragment_A(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
+        """Registers for one thread's part of A: see `ThrMma.make_fragment_A`."""
+        return mma_make_fragment("a", self, tensor, stages=stages)
+
+    def make_fragment_B(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
+        """Registers for one thread's part of B."""
+        return mma_make_fragment("b", self, tensor, stages=stages)
+
+    def make_fragment_C(self, tensor: Tensor, *, stages: int | None = None) -> Tensor:
+        """Registers for one thread's part of C."""
+        return mma_make_fragment("c", self, tensor, stages=stages)
 
     def get_slice(self, thread: Any) -> ThrMma:
         """The part of one thread. thread: its number, usually `fx.thread_idx.x`."""

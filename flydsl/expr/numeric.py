@@ -13,6 +13,7 @@ from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
 from mlir import ir
 
 from flydsl.dialect.elements import ARITHMETIC_FLOATS, element_bits, element_type, round_float
@@ -27,6 +28,12 @@ from flydsl.expr.undefined import refuse_undefined
 def is_python_number(value: Any) -> bool:
     """True if a value is a number that is known while tracing: Python's own or NumPy's."""
     return isinstance(value, Real)
+
+
+_NUMPY_NAMES = {
+    "i1": "bool", "index": "int64", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "ui8": "uint8",
+    "ui16": "uint16", "ui32": "uint32", "ui64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64",
+}  # fmt: skip
 
 
 class NumericMeta(type):
@@ -57,6 +64,12 @@ class NumericMeta(type):
     def is_integer(cls) -> bool:
         """True for integer and Boolean types."""
         return issubclass(cls, Integer)
+
+    @property
+    def numpy_dtype(cls) -> Any:
+        """NumPy's type of the same numbers; None if it has none."""
+        name = _NUMPY_NAMES.get(cls.memory_name)
+        return None if name is None else np.dtype(name)
 
     @property
     def zero(cls) -> int | float:

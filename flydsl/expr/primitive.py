@@ -8,7 +8,20 @@ from typing import Any
 
 from flydsl.dialect.inference import algebra_value
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import FlyType
+from flydsl.dialect.types import (
+    ComposedLayoutType,
+    CopyAtomType,
+    FlyType,
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    MmaAtomType,
+    PointerType,
+    SwizzleType,
+    TiledCopyType,
+    TiledMmaType,
+    TileType,
+)
 from flydsl.errors import ArgumentError, FlyError, TraceError
 from flydsl.expr.algebra import *
 from flydsl.expr.algebra import __all__ as _algebra
@@ -29,7 +42,9 @@ from flydsl.expr.printing import printf
 from flydsl.expr.typing import T
 
 __all__ = [
-    "T", "const_expr", "printf", "range", "range_constexpr", "static",
+    "ComposedLayoutType", "CopyAtomType", "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "PointerType",
+    "SwizzleType", "T", "TileType", "TiledCopyType", "TiledMmaType", "const_expr", "printf", "range",
+    "range_constexpr", "static",
     *_algebra, *_atom_values, *_atomics, *_coord_tensor, *_copies, *_memory, *_mma,
 ]  # fmt: skip
 

@@ -115,7 +115,8 @@ def _with_known(cls: Any, given: dict[str, Any]) -> type[StructValue]:
         cls.value_kinds[name].check(f"{cls.__name__}.{name}", value)
     if not known or cls.known_values == known:
         return cls
-    return _specialised(struct_of(cls), tuple((name, type(value), value) for name, value in known.items()))
+    base: Any = struct_of(cls)
+    return _specialised(base, tuple((name, type(value), value) for name, value in known.items()))
 
 
 @cache

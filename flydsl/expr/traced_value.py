@@ -73,3 +73,13 @@ class TracedValue(ir.Value):
 
 for _name in _OPERATORS:
     setattr(TracedValue, _name, getattr(ArithValue, _name))
+
+
+def with_operators(made: Any) -> Any:
+    """What a builder of MLIR returned, with operators if it is a number or vector."""
+    if isinstance(made, ir.Value) and isinstance(made.type, _NUMBERS):
+        return TracedValue(made)
+    return made
+
+
+_NUMBERS = (ir.IntegerType, ir.IndexType, ir.FloatType, ir.VectorType)

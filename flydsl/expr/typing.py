@@ -18,7 +18,13 @@ from flydsl.errors import ArchError, ArgumentError
 from flydsl.expr.algebra import IntTuple, LayoutValue
 from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy
 from flydsl.expr.emit import target_name
-from flydsl.expr.memory import AddressSpace, Pointer, Tensor
+from flydsl.expr.memory import (
+    AddressSpace,
+    Pointer,
+    Tensor,
+    is_generic_address_space,
+    is_target_address_space,
+)
 from flydsl.expr.mma import MmaAtom, ThrMma, TiledMma
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import (
@@ -53,18 +59,72 @@ from flydsl.expr.numeric import (
     Uint128,
 )
 from flydsl.expr.operands import as_dsl_value, as_ir_value
+from flydsl.expr.positions import Tuple3D
 from flydsl.expr.vector_value import ReductionOp, Vector, empty_like, full, full_like, ones_like, zeros_like
 from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
 
 __all__ = [
-    "AddressSpace", "BFloat16", "Boolean", "ComposedLayout", "Constexpr", "CopyAtom", "Float", "Float4E2M1FN",
-    "Float6E2M3FN", "Float6E3M2FN", "Float8E4M3", "Float8E4M3B11FNUZ", "Float8E4M3FN", "Float8E4M3FNUZ",
-    "Float8E5M2", "Float8E5M2FNUZ", "Float8E8M0FNU", "Float16", "Float32", "Float64", "Index", "Int4", "Int8",
-    "Int16", "Int32", "Int64", "Int128", "IntTuple", "Layout", "LayoutValue", "MmaAtom", "Numeric", "Pointer",
-    "ReductionOp", "Stream", "Swizzle", "T", "Tensor", "ThrCopy", "ThrMma", "Tile", "TiledCopy", "TiledMma",
-    "Types", "Uint8", "Uint16", "Uint32", "Uint64", "Uint128", "Vector", "as_dsl_value", "as_ir_value",
-    "default_f8_type", "empty_like", "full", "full_like",
-    "ones_like", "zeros_like",
+    "AddressSpace",
+    "BFloat16",
+    "Boolean",
+    "ComposedLayout",
+    "Constexpr",
+    "CopyAtom",
+    "Float",
+    "Float4E2M1FN",
+    "Float6E2M3FN",
+    "Float6E3M2FN",
+    "Float8E4M3",
+    "Float8E4M3B11FNUZ",
+    "Float8E4M3FN",
+    "Float8E4M3FNUZ",
+    "Float8E5M2",
+    "Float8E5M2FNUZ",
+    "Float8E8M0FNU",
+    "Float16",
+    "Float32",
+    "Float64",
+    "Index",
+    "Int4",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "Int128",
+    "IntTuple",
+    "Layout",
+    "LayoutValue",
+    "MmaAtom",
+    "Numeric",
+    "Pointer",
+    "ReductionOp",
+    "Stream",
+    "Swizzle",
+    "T",
+    "Tensor",
+    "ThrCopy",
+    "ThrMma",
+    "Tile",
+    "TiledCopy",
+    "TiledMma",
+    "Tuple3D",
+    "Types",
+    "Uint8",
+    "Uint16",
+    "Uint32",
+    "Uint64",
+    "Uint128",
+    "Vector",
+    "as_dsl_value",
+    "as_ir_value",
+    "default_f8_type",
+    "empty_like",
+    "full",
+    "full_like",
+    "is_generic_address_space",
+    "is_target_address_space",
+    "ones_like",
+    "zeros_like",
 ]  # fmt: skip
 
 _T = TypeVar("_T")

@@ -9,16 +9,20 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import wraps
 from math import prod
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 from mlir import ir
+from mlir.dialects import vector as _operations
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr import math, vector_memory
+from flydsl.expr.builder import MlirBuilder
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import as_numeric, bare_value, numeric_class
+from flydsl.expr.traced_value import with_operators
 from flydsl.expr.vector_value import (
     ReductionOp,
     Vector,
@@ -202,4 +206,16 @@ def load(result_type: Any, memref: Any, indices: Sequence[Any], *, alignment: in
 
 load_op = load
 
-__getattr__ = unknown_name(__name__, globals())
+
+def __getattr__(name: str) -> Any:
+    """MLIR's operation class or function of the name; it takes values of the DSL, and gives values with operators."""
+    found = None if name.startswith("_") else getattr(_operations, name, None)
+    if isinstance(found, type) and issubclass(found, ir.OpView):
+        return MlirBuilder(found)
+    if isinstance(found, FunctionType) and found.__module__.startswith("mlir.dialects._vector"):
+        builder = MlirBuilder(found)
+        return lambda *arguments, **named: with_operators(builder(*arguments, **named))
+    return _unknown(name)
+
+
+_unknown = unknown_name(__name__, globals())

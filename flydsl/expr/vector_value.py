@@ -16,7 +16,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit
-from flydsl.expr.fastmath import fastmath_attribute
+from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.numeric import (
     Index,
     Int32,

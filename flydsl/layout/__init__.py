@@ -60,7 +60,7 @@ from flydsl.layout.layout import (
     slice,
 )
 from flydsl.layout.leaf import Basis, Dynamic, is_static
-from flydsl.layout.measure import cosize, depth, get_shape, get_stride, rank, size
+from flydsl.layout.measure import coprofile, coshape, cosize, depth, get_shape, get_stride, rank, size
 from flydsl.layout.modes import append, get, get_, group, prepend, select, take
 from flydsl.layout.notation import parse
 from flydsl.layout.product import (
@@ -99,6 +99,8 @@ __all__ = [
     "composed_get_outer",
     "composed_parts",
     "composition",
+    "coprofile",
+    "coshape",
     "cosize",
     "crd2idx",
     "depth",

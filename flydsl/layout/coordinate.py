@@ -11,6 +11,7 @@ from flydsl.layout.layout import (
     ComposedLayout,
     Layout,
     as_layout,
+    functions,
     layout_operation,
     part_and_offset,
     picked,
@@ -87,3 +88,6 @@ def slice_and_offset(coord: object, layout: AnyLayout) -> tuple[Any, Any]:
         return slice(layout, crd), 0
     part, offset = part_and_offset(crd, as_layout(layout))
     return part, present(offset)
+
+
+functions.idx2crd, functions.get_flat_coord, functions.get_1d_coord = idx2crd, get_flat_coord, get_1d_coord

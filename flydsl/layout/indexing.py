@@ -98,9 +98,21 @@ def coordinate_of(index: Any, shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
     return index // stride % shape
 
 
+def _of_leaf(coord: tuple[AnyTuple, ...], leaf: AnyTuple) -> AnyTuple:
+    """The coordinate in a mode without parentheses that is given as in one with further modes of size 1.
+
+    Where a tile fills the whole, what divides it has no modes of its own: `(None, 0)` of 2:1 is `None`.
+    """
+    if not coord or any(part is None or type(part) is tuple or (type(part) is int and part != 0) for part in coord[1:]):
+        check_fit(coord, leaf)
+    return coord[0]
+
+
 def pick(coord: AnyTuple, tree: AnyTuple, wanted: bool, kept: list[AnyTuple]) -> None:
     """Append the parts of a tree that the coordinate leaves open (`wanted`: its wildcards), or those that it fixes."""
-    if type(coord) is tuple:
+    if type(coord) is tuple and type(tree) is not tuple:
+        pick(_of_leaf(coord, tree), tree, wanted, kept)
+    elif type(coord) is tuple:
         check_fit(coord, tree)
         for c, t in zip(coord, tree, strict=True):
             pick(c, t, wanted, kept)
@@ -116,6 +128,8 @@ def split(coord: AnyTuple, shape: AnyTuple, stride: AnyTuple, shapes: list[AnyTu
         return 0
     if type(coord) is not tuple:
         return coord * stride if type(coord) is int and type(shape) is not tuple else _sum_at(coord, shape, stride)
+    if type(shape) is not tuple:
+        return split(_of_leaf(coord, shape), shape, stride, shapes, strides)
     check_fit(coord, shape)
     index: Any = 0
     for c, s, d in zip(coord, shape, stride, strict=True):

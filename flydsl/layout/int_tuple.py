@@ -30,6 +30,34 @@ class IntTuple(tuple[Any, ...]):
 
     __repr__ = __str__
 
+    @property
+    def rank(self) -> int:
+        """The number of modes."""
+        return len(self)
+
+    @property
+    def depth(self) -> int:
+        """The depth of nesting."""
+        return depth_of(self)
+
+    @property
+    def is_leaf(self) -> bool:
+        """False: a leaf is a plain integer."""
+        return False
+
+    @property
+    def is_static(self) -> bool:
+        """True if no leaf is a runtime value."""
+        return all(map(is_static, leaves(tuple(self))))
+
+    def to_py_value(self) -> tuple[Any, ...]:
+        """The plain tuple."""
+        return tuple(part.to_py_value() if isinstance(part, IntTuple) else part for part in self)
+
+    def unpack(self) -> tuple[Any, ...]:
+        """The modes."""
+        return tuple(self)
+
 
 AnyTuple = Any
 """An int tuple: a leaf, or a tuple of int tuples. (mypy has no finite recursive type that the operators fit.)"""
@@ -61,6 +89,15 @@ def normal(value: object, depth: int = 0) -> AnyTuple:
 def present(value: AnyTuple) -> AnyTuple:
     """Convert a result for the user: a tuple that prints in the notation."""
     return IntTuple(value) if type(value) is tuple else value
+
+
+def depth_of(tree: AnyTuple) -> int:
+    """The depth of nesting of a normal tuple; 0 for a leaf.
+
+    >>> depth_of((4, (2, 8))), depth_of(8)
+    (2, 0)
+    """
+    return 1 + max(map(depth_of, tree), default=0) if isinstance(tree, tuple) else 0
 
 
 def leaves(tree: AnyTuple) -> Iterator[Any]:

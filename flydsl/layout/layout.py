@@ -7,8 +7,8 @@ from functools import wraps
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number, pick, split
-from flydsl.layout.int_tuple import AnyTuple, compact_strides, leaves, normal, present
-from flydsl.layout.leaf import Basis, Dynamic, Leaf
+from flydsl.layout.int_tuple import AnyTuple, compact_strides, depth_of, leaves, normal, present
+from flydsl.layout.leaf import Basis, Dynamic, Leaf, is_static
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
 
@@ -38,6 +38,22 @@ class Immutable:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Functions:
+    """The functions behind the methods of layouts.
+
+    The modules that define them enter them here; `flydsl.expr` enters its own, which also take runtime values.
+    """
+
+    crd2idx: Callable[..., Any]
+    slice: Callable[..., Any]
+    idx2crd: Callable[..., Any]
+    get_flat_coord: Callable[..., Any]
+    get_1d_coord: Callable[..., Any]
+
+
+functions = Functions()
 
 
 class _OpenLayout:
@@ -94,13 +110,55 @@ class Layout(_OpenLayout, Immutable):
         """
         if len(coord) > 1 and any(part is None for part in coord):
             return self[coord]
-        return crd2idx(coord[0] if len(coord) == 1 else coord, self)
+        return functions.crd2idx(coord[0] if len(coord) == 1 else coord, self)
 
     def __getitem__(self, mode: Any) -> Any:
         """One mode of the layout; for a coordinate such as `layout[None, 3]` the remaining layout, as by `slice`."""
         if isinstance(mode, tuple):
-            return slice(self, mode)
+            return functions.slice(self, mode)
         return modes_of(self)[mode]
+
+    def get_hier_coord(self, index: Any) -> Any:
+        """The coordinate of an index, in the nesting of the shape: see `idx2crd`."""
+        return functions.idx2crd(index, self)
+
+    def get_flat_coord(self, index: Any) -> Any:
+        """The coordinate of an index, without nesting: see `get_flat_coord`."""
+        return functions.get_flat_coord(index, self)
+
+    def get_1d_coord(self, index: Any) -> Any:
+        """The number of an index among the coordinates: see `get_1d_coord`."""
+        return functions.get_1d_coord(index, self)
+
+    @property
+    def rank(self) -> int:
+        """The number of modes."""
+        return len(self)
+
+    @property
+    def depth(self) -> int:
+        """The depth of nesting; 0 for a leaf."""
+        return depth_of(self.shape)
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for one mode without parentheses."""
+        return type(self.shape) is not tuple
+
+    @property
+    def is_static_shape(self) -> bool:
+        """True if all extents are known when compiling."""
+        return not any(isinstance(leaf, Dynamic) for leaf in leaves(self.shape))
+
+    @property
+    def is_static_stride(self) -> bool:
+        """True if all strides are known when compiling."""
+        return all(is_static(leaf) for leaf in leaves(self.stride))
+
+    @property
+    def is_static(self) -> bool:
+        """True if nothing of it is a runtime value."""
+        return self.is_static_shape and self.is_static_stride
 
     def __len__(self) -> int:
         """The rank."""
@@ -227,11 +285,26 @@ class ComposedLayout(Immutable):
 
     def __call__(self, *coord: object) -> Any:
         """The index at a coordinate: `layout(i, j)` or `layout((i, j))`, or `layout(n)` to count coordinates."""
-        return crd2idx(coord[0] if len(coord) == 1 else coord, self)
+        return functions.crd2idx(coord[0] if len(coord) == 1 else coord, self)
 
     def __len__(self) -> int:
         """The rank."""
         return len(self.outer)
+
+    @property
+    def rank(self) -> int:
+        """The number of modes."""
+        return len(self.outer)
+
+    @property
+    def depth(self) -> int:
+        """The depth of nesting; 0 for a leaf."""
+        return self.outer.depth
+
+    @property
+    def is_leaf(self) -> bool:
+        """True for one mode without parentheses."""
+        return self.outer.is_leaf
 
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
@@ -424,3 +497,6 @@ def modes_of(layout: Layout) -> list[Layout]:
 def of_modes(modes: list[Layout]) -> Layout:
     """The layout with the given modes."""
     return trusted(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
+
+
+functions.crd2idx, functions.slice = crd2idx, slice

@@ -5,8 +5,17 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from flydsl.layout.int_tuple import AnyTuple, check_numbers, normal, present, product_leaf
-from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout
+from flydsl.layout.int_tuple import (
+    AnyTuple,
+    check_numbers,
+    depth_of,
+    leaves,
+    map_leaves,
+    normal,
+    present,
+    product_leaf,
+)
+from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, crd2idx
 from flydsl.layout.leaf import Basis, Leaf
 from flydsl.layout.text import Inadmissible, operation
 from flydsl.layout.tile import Tile
@@ -61,11 +70,41 @@ def depth(value: object) -> int:
     (2, 0)
     """
 
-    def below(value: object) -> int:
-        tree = value.modes if isinstance(value, Tile) else value
-        return 1 + max(map(below, tree), default=0) if type(tree) is tuple else 0
+    if isinstance(value, Tile):
+        return 1 + max((0 if mode is None else depth(mode) for mode in value.modes), default=0)
+    return depth_of(_tree(value))
 
-    return below(_tree(value))
+
+@operation
+def coshape(layout: AnyLayout) -> AnyTuple:
+    """The extent of the indices from 0 on; on a coordinate layout that of each of its modes.
+
+    >>> coshape(Layout((4, 8), (1, 16))), coshape(Layout((4, 8), (Basis(2, (0,)), Basis(1, (1,)))))
+    (116, (7,8))
+    """
+    return present(_plus_one(_last(layout)))
+
+
+@operation
+def coprofile(layout: AnyLayout) -> AnyTuple:
+    """The nesting of the indices, with zeros as leaves: 0, or for a coordinate layout a tuple.
+
+    >>> coprofile(Layout((4, 8), (1, 16))), coprofile(Layout((4, 8), (Basis(2, (0,)), Basis(1, (1,)))))
+    (0, (0,0))
+    """
+    return present(map_leaves(lambda last: 0, _last(layout)))
+
+
+def _last(layout: AnyLayout) -> AnyTuple:
+    """The largest index, or of a coordinate layout the largest coordinate."""
+    outer = _outer(layout)
+    if not any(isinstance(stride, Basis) for stride in leaves(outer.stride)):
+        return cosize_of(outer) - 1
+    return normal(crd2idx(map_leaves(lambda extent: extent - 1, outer.shape), outer))
+
+
+def _plus_one(tree: AnyTuple) -> AnyTuple:
+    return map_leaves(lambda leaf: leaf + 1, tree)
 
 
 @operation

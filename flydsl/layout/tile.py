@@ -37,6 +37,15 @@ class Tile(Immutable):
         """The rank."""
         return len(self.modes)
 
+    @property
+    def rank(self) -> int:
+        """The number of modes."""
+        return len(self.modes)
+
+    def unpack(self) -> tuple[Any, ...]:
+        """The modes."""
+        return self.modes
+
 
 @operation
 def make_tile(*modes: object) -> Tile:

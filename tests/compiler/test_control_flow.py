@@ -515,3 +515,28 @@ def test_a_runtime_branch_does_not_change_the_host(body: Any, path: str) -> None
     assert "# here" in (caught.value.at.source_line or "")
     assert (SETTINGS.value, TABLE["value"], COUNT) == (1, 1, 1)
     assert (SEEN, MEMBERS, ARRAY.tolist(), TORCH.tolist()) == ([1], {1}, [1, 1], [1, 1])
+
+
+def test_a_loop_with_init_in_other_loops() -> None:
+    """Each yield belongs to the innermost loop that it ends."""
+
+    @flyc.kernel
+    def kernel(Out: fx.Tensor, n: fx.Int32):
+        total = fx.Int32(0)
+        for j in range(n):
+            for i, state in fx.range(0, 4, 1, init=[total]):
+                last = yield [state[0] + i]
+            total = last + j
+        for j, outer in range(0, n, 1, init=[total]):
+            for i, inner in range(0, 2, 1, init=[outer[0], fx.Int32(1)]):
+                both = yield [inner[0] + inner[1], inner[1] * 2]
+            whole = yield [both[0]]
+        Out[fx.thread_idx.x] = whole
+
+    @flyc.jit
+    def launch(Out: fx.Tensor, n: fx.Int32):
+        kernel(Out, n).launch(grid=1, block=64)
+
+    out = torch.zeros(64, dtype=torch.int32)
+    launch(out, 3)
+    assert (out == 3 * 6 + 3 + 3 * 3).all()

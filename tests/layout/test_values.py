@@ -30,6 +30,7 @@ from flydsl.layout import (
     recast_layout,
     size,
     slice,
+    slice_and_offset,
 )
 
 VALUES = [
@@ -120,3 +121,15 @@ def test_recasting_a_swizzled_layout_moves_the_same_memory() -> None:
             assert octets(i, 2 * j) == 2 * halves(i, j)
     with pytest.raises(LayoutError, match="powers of two"):
         recast_layout(halves, 16, 48)
+
+
+def test_a_coordinate_with_more_modes_than_a_leaf() -> None:
+    """A tile that fills a mode leaves it without further modes: they count as modes of size 1."""
+    layout = parse("(4,2):(1,4)")
+    assert str(slice(layout, (None, (None, 0)))) == "(4,2):(1,4)"
+    assert str(slice(layout, (None, (1, 0)))) == "4:1"
+    assert slice_and_offset((None, (1, 0)), layout)[1] == 4
+    assert slice((4, 2), ((None, 0), 1)) == 4
+    for wrong in ((None, (None, 1)), (None, (0, None)), (None, (None, (0, 0)))):
+        with pytest.raises(LayoutError, match="does not fit 2"):
+            slice(layout, wrong)

@@ -11,8 +11,11 @@ from flydsl.compiler.rewrite.template import expression, names_text, statements,
 
 
 def is_range(node: ast.expr) -> bool:
-    """True if an expression calls `range`. Tracing the loop shows whether that is Python's."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
+    """True if an expression calls `range` or `fx.range`. Tracing the loop shows whether that is Python's."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+    return name == "range"
 
 
 def final_yield(body: list[ast.stmt]) -> ast.Yield | None:

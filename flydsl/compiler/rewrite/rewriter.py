@@ -251,15 +251,21 @@ class Rewriter(ast.NodeTransformer):
         assert isinstance(call, ast.Call)
         if any(isinstance(argument, ast.Starred) for argument in call.args) or not all(k.arg for k in call.keywords):
             self._refuse(call, "range with starred arguments")
-        allowed = for_loop.final_yield(node.body) if any(k.arg == "init" for k in call.keywords) else None
+        nested = [inner for inner in in_function(node.body) if isinstance(inner, ast.For)]
+        allowed = [for_loop.final_yield(loop.body) for loop in (node, *nested) if _has_init(loop)]
         for inner in in_function(node.body):
-            if isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await) and inner is not allowed:
+            if isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await) and inner not in allowed:
                 hint = "for i, state in range(..., init=[...]): yields the next state, at the end of its body"
                 self._refuse(inner, f"`{type(inner).__name__.lower()}` in a runtime loop", hint)
 
     def _refuse(self, node: ast.AST, what: str, hint: str = _HINT) -> None:
         at = SourceLocation(self.file, node.lineno, node.col_offset, node.end_col_offset)  # type: ignore[attr-defined]
         raise TraceError(f"{what} cannot be traced", at=at, hint=hint)
+
+
+def _has_init(node: ast.For) -> bool:
+    """True for a loop over `range(..., init=...)`, whose body yields."""
+    return isinstance(node.iter, ast.Call) and any(k.arg == "init" for k in node.iter.keywords)
 
 
 def _is_const_expr(node: ast.expr) -> bool:
