@@ -16,7 +16,9 @@ def test_code_blocks_run(tmp_path: Path) -> None:
     assert len(blocks) >= 2
     program = tmp_path / "readme.py"
     program.write_text("\n".join(blocks))
-    ran = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path
+    )
     assert ran.returncode == 0, ran.stderr
     assert "fly-layout-lowering" in ran.stdout
 

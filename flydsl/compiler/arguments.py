@@ -29,11 +29,15 @@ _CODES = {
 }  # fmt: skip
 
 
+ANYWHERE = ""
+"""The device of arguments that are known by their types only."""
+
+
 class Argument:
     """The static part of an argument.
 
     is_constant: whether the whole argument is compiled in. device: where its memory is, as torch writes it: `cpu`, or
-    `cuda:0` for the first HIP device; None for what has no memory.
+    `cuda:0` for the first HIP device; None for what has no memory; ANYWHERE for memory of any device.
     """
 
     __slots__ = ()
@@ -63,6 +67,14 @@ class Argument:
     def identity(self) -> tuple[Any, ...]:
         """What distinguishes it from other arguments, in every process."""
         return (self.describe(),)
+
+    def anywhere(self) -> Argument:
+        """The same argument on any device."""
+        return self
+
+    def takes(self, given: Argument) -> bool:
+        """True if what was compiled for this argument can be called with that one."""
+        return given == self or (self.device == ANYWHERE and given.anywhere() == self)
 
 
 class TensorArgument(Argument):
@@ -107,13 +119,17 @@ class TensorArgument(Argument):
         return values
 
     def describe(self) -> str:
-        return f"a {self.device} tensor {self.type}"
+        return _describe_tensor(self.device, self.type)
+
+    def anywhere(self) -> TensorArgument:
+        return tensor_argument(self.element, self.layout, ANYWHERE)
 
 
 class PointerArgument(Argument):
     """A tensor that the kernel receives as an address only. align: the known alignment, in bytes."""
 
     def __init__(self, element: str, device: str, align: int | None = None) -> None:
+        self.element, self.align = element, align
         kind = PointerType(element, "global")
         self.type = kind if align is None else kind.aligned(align)
         self.device = device
@@ -131,7 +147,10 @@ class PointerArgument(Argument):
         return [device.address(NamedTensor(name, payload), session)]
 
     def describe(self) -> str:
-        return f"a {self.device} tensor {self.type}"
+        return _describe_tensor(self.device, self.type)
+
+    def anywhere(self) -> PointerArgument:
+        return pointer_argument(self.element, ANYWHERE, self.align)
 
 
 class ScalarArgument(Argument):
@@ -263,6 +282,10 @@ class ConstantArgument(tuple[Any, ...], Argument):
 
     def identity(self) -> tuple[Any, ...]:
         return self[0], self[1]
+
+
+def _describe_tensor(device: str | None, kind: MemRefType | PointerType) -> str:
+    return f"a {device} tensor {kind}" if device else f"a tensor {kind}"
 
 
 Adapted = tuple[Argument, Any]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.arguments import STREAM
-from flydsl.compiler.jit_argument import adapt
+from flydsl.compiler.jit_argument import adapt, tensor_place
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
@@ -50,6 +50,12 @@ class CompiledArtifact:
         """The kernels, each with `.resources` and `.occupancy`."""
         return self.code.kernels
 
+    @property
+    def codes(self) -> list[str]:
+        """The struct codes of the compiled launcher's parameters."""
+        arguments = [*self.pipeline.arguments, *([STREAM] if self.pipeline.traced.extra_stream else [])]
+        return [code for argument in arguments for code in argument.codes()]
+
     def print_ir(self, compiled: bool = True) -> None:
         """Print the MLIR after the last stage, or as traced."""
         print(self.pipeline.text_after(len(self.pipeline)) if compiled else self.pipeline.origin)
@@ -57,23 +63,26 @@ class CompiledArtifact:
     @user_facing
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch. Raises ArgumentError for arguments that this artifact was not compiled for."""
-        self.launch(self._payloads(args, kwargs))
+        payloads, place = self._payloads(args, kwargs)
+        self._run(payloads, devices.current_device(place))
 
-    def _payloads(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    def _payloads(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], str]:
+        """The payloads of a call's arguments, and the place of its tensors."""
         signature = self.pipeline.signature
-        payloads = []
+        arguments, payloads = [], []
         for parameter, value, expected in zip(
             signature.parameters, signature.bind(args, kwargs), self.pipeline.arguments, strict=True
         ):
             argument, payload = adapt(parameter, value)
-            if argument != expected:
+            if not expected.takes(argument):
                 raise ArgumentError(
                     f"{parameter.name}: this was compiled for {expected.describe()}, got {argument.describe()}",
                     at=user_location(),
                     hint=f"call {signature.name}, which compiles for what it gets",
                 )
+            arguments.append(argument)
             payloads.append(payload)
-        return payloads
+        return payloads, tensor_place(signature, arguments)
 
     def launch(self, payloads: list[Any]) -> None:
         """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
@@ -86,16 +95,19 @@ class CompiledArtifact:
         workgroup: which workgroup of every kernel runs in single steps. Raises ArgumentError for tensors that are not
         on the CPU, LaunchError for a workgroup that no grid has.
         """
-        return self.start_simulation(self._payloads(args, kwargs), workgroup)
+        return self._simulation(*self._payloads(args, kwargs), workgroup)
 
     def start_simulation(self, payloads: list[Any], workgroup: Dim3) -> Simulation:
         """`simulate` with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
+        return self._simulation(payloads, self._place, workgroup)
+
+    def _simulation(self, payloads: list[Any], place: str, workgroup: Dim3) -> Simulation:
         from flydsl.runtime.simulated import recording_device
         from flydsl.simulator import Simulation
 
-        if self._place != "cpu":
+        if place != "cpu":
             raise ArgumentError(
-                f"{self.pipeline.name}: the tensors are on {self._place}, and what is simulated runs on CPU tensors",
+                f"{self.pipeline.name}: the tensors are on {place}, and what is simulated runs on CPU tensors",
                 at=user_location(),
                 hint="move them with .cpu()",
             )
@@ -122,8 +134,6 @@ class CompiledArtifact:
     def _host_program(self, device: Device) -> HostProgram:
         """The host code for a device, compiled for this host when first needed."""
         traced = self.pipeline.traced
-        arguments = [*self.pipeline.arguments, *([STREAM] if traced.extra_stream else [])]
-        codes = [code for argument in arguments for code in argument.codes()]
         if clustered := next((record for record in traced.kernels if record.has_cluster), None):
             raise LaunchError(
                 f"launching {clustered.name} with clusters is unsupported; it can be compiled", at=clustered.at
@@ -131,7 +141,7 @@ class CompiledArtifact:
         sites = {record.name: record.at for record in traced.kernels}
         with lock:
             if device not in self._programs:
-                self._programs[device] = HostProgram(traced.module, traced.entry, codes, device, self.code, sites)
+                self._programs[device] = HostProgram(traced.module, traced.entry, self.codes, device, self.code, sites)
         return self._programs[device]
 
     def __repr__(self) -> str:

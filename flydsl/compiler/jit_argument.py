@@ -21,6 +21,7 @@ from flydsl import layout as algebra
 from flydsl.compiler.arguments import (
     STREAM,
     Adapted,
+    Argument,
     ConstantArgument,
     TensorArgument,
     container_argument,
@@ -30,7 +31,7 @@ from flydsl.compiler.arguments import (
 )
 from flydsl.compiler.custom_argument import JitArgumentRegistry
 from flydsl.compiler.pointer_argument import MemoryAt
-from flydsl.compiler.signature import Parameter, shown
+from flydsl.compiler.signature import Parameter, Signature, shown
 from flydsl.compiler.value_key import value_key
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
@@ -66,7 +67,7 @@ class TensorAdaptor:
         """
         strides = tuple(self.tensor.stride())
         if leading_dim is None:
-            leading_dim = _unit_dimension(tuple(self.tensor.shape), strides)
+            leading_dim = unit_dimension(tuple(self.tensor.shape), strides)
         elif strides[leading_dim] != 1:
             raise ArgumentError(
                 f"dimension {leading_dim} has stride {strides[leading_dim]}, not 1; strides are {strides}",
@@ -77,7 +78,7 @@ class TensorAdaptor:
                 raise ArgumentError(
                     f"stride {stride} of dimension {i} is not divisible by {divisibility}", at=user_location()
                 )
-        return TensorAdaptor(self.tensor, _dynamic_layout(len(strides), leading_dim, divisibility))
+        return TensorAdaptor(self.tensor, dynamic_layout(len(strides), leading_dim, divisibility))
 
 
 def from_dlpack(tensor: Any) -> TensorAdaptor:
@@ -95,7 +96,7 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
 from_torch_tensor = from_dlpack
 
 
-def _unit_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+def unit_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     """The last dimension of stride 1, preferring one of more than one element; -1 where there is none."""
     if strides and strides[-1] == 1 and shape[-1] != 1:
         return len(strides) - 1
@@ -106,7 +107,11 @@ def _unit_dimension(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
 _layouts: dict[tuple[int, int, int], algebra.Layout] = {}
 
 
-def _dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layout:
+def dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layout:
+    """The layout of a tensor of which only the dimension of stride 1 is known, -1 for none.
+
+    divisibility: of the other strides.
+    """
     key = (rank, unit, divisibility)
     if key not in _layouts:
         stride = tuple(1 if i == unit else algebra.Dynamic(64, divisibility) for i in range(rank))
@@ -216,12 +221,12 @@ def _adapt_torch(parameter: Parameter, tensor: Any) -> Adapted:
     if tensor.is_neg():
         _check_tensor(parameter.name, tensor)
     strides = tensor.stride()
-    unit = 0 if strides == (1,) else _unit_dimension(tensor.shape, strides)
+    unit = 0 if strides == (1,) else unit_dimension(tensor.shape, strides)
     known = (tensor.dtype, tensor.layout, tensor.device, len(strides), unit)
     argument = _tensors.get(known)
     if argument is None:
         _check_tensor(parameter.name, tensor)
-        layout = _dynamic_layout(len(strides), unit)
+        layout = dynamic_layout(len(strides), unit)
         argument = _tensors[known] = tensor_argument(torch_element(tensor.dtype), layout, str(tensor.device))
     return argument, tensor
 
@@ -355,3 +360,19 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
     if found is not None:
         _ADAPTORS[kind] = found
     return found
+
+
+def tensor_place(signature: Signature, arguments: Sequence[Argument]) -> str:
+    """The device of a call's tensors: "cpu", "cuda:0". Raises ArgumentError if they are on different devices."""
+    found: dict[str, str] = {}
+    for parameter, argument in zip(signature.parameters, arguments, strict=True):
+        if argument.device is not None:
+            found.setdefault(argument.device, parameter.name)
+    if len(found) > 1:
+        places = ", ".join(f"{name} is on {place}" for place, name in found.items())
+        raise ArgumentError(
+            f"{signature.name}: tensors on different devices: {places}",
+            at=user_location(),
+            hint="move them to one device with .to(...)",
+        )
+    return next(iter(found), "cpu")

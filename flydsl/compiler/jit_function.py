@@ -16,12 +16,12 @@ from flydsl.compiler.capture import Launch, current_capture
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import compile_hints, hints_for
-from flydsl.compiler.jit_argument import adapt
+from flydsl.compiler.jit_argument import adapt, tensor_place
 from flydsl.compiler.mlir_compiler import MlirCompiler
 from flydsl.compiler.observation import observed
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
-from flydsl.compiler.signature import Signature
+from flydsl.compiler.tensor_spec import argument_of_type, is_type
 from flydsl.compiler.trace import is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import user_location
@@ -83,11 +83,22 @@ class JitFunction(DecoratedFunction):
                 artifact.launch(payloads)
         return None
 
-    def compile(self, *args: Any, **kwargs: Any) -> CompiledArtifact:
-        """Call the launcher and return the artifact for these arguments. See `flyc.compile`."""
-        self(*args, **kwargs)
+    def compile(self, *args: Any, arch: str | None = None, **kwargs: Any) -> CompiledArtifact:
+        """The artifact for these arguments, after a launch unless types are given, or an architecture.
+
+        See `flyc.compile`.
+        """
         values = self.signature.bind(args, kwargs)
+        if arch is not None or any(map(is_type, self.signature.parameters, values)):
+            return self._for_types(values, arch)
+        self(*args, **kwargs)
         return self._find(self._adapt(values)[0], values)
+
+    @user_facing
+    def _for_types(self, values: list[Any], arch: str | None) -> CompiledArtifact:
+        """The artifact for the types of arguments, on any device."""
+        arguments = tuple(map(argument_of_type, self.signature.parameters, values))
+        return self._find(arguments, values, arch)
 
     @user_facing
     def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
@@ -109,34 +120,39 @@ class JitFunction(DecoratedFunction):
             payloads.append(payload)
         return tuple(arguments), payloads
 
-    def _find(self, arguments: tuple[Argument, ...], values: list[Any]) -> CompiledArtifact:
+    def _find(
+        self, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None = None
+    ) -> CompiledArtifact:
         """The artifact for a call, from the cache or compiled now."""
-        key = (arguments, env.code_settings(), hints_for(self.compile_hints))
+        key = (arguments, env.code_settings(), hints_for(self.compile_hints), arch_name)
         found = self._cached(key)
         if found is not None:
             self._hits += 1
         else:
             with self._compiling:  # of threads that call at once, one compiles
-                found = self._cached(key) or self._compile(key, arguments, values)
+                found = self._cached(key) or self._compile(key, arguments, values, arch_name)
         return found
 
     def _cached(self, key: Any) -> CompiledArtifact | None:
         dependencies, artifact = self._cache.get(key, (None, None))
         return artifact if dependencies is not None and dependencies.unchanged() else None
 
-    def _compile(self, key: Any, arguments: tuple[Argument, ...], values: list[Any]) -> CompiledArtifact:
+    def _compile(
+        self, key: Any, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None
+    ) -> CompiledArtifact:
         dependencies = Dependencies(self.function, _compile_time(arguments, values))
-        artifact = self._from_disk(dependencies, arguments, values)
+        artifact = self._from_disk(dependencies, arguments, values, arch_name)
         self._cache[key] = (dependencies, artifact)
         self._misses += 1
         return artifact
 
     def _from_disk(
-        self, dependencies: Dependencies, arguments: tuple[Argument, ...], values: list[Any]
+        self, dependencies: Dependencies, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None
     ) -> CompiledArtifact:
         """The artifact that another process has compiled, or a new one. What is watched is compiled."""
         hints = hints_for(self.compile_hints)
-        place = place_of(self.function, arguments, self._arch(arguments), hints, dependencies)
+        arch = self._arch(arguments, arch_name)
+        place = place_of(self.function, arguments, arch, hints, dependencies)
         if place is not None and current_capture() is None:
             found = place.find(arguments, self.signature)
             if found is not None:
@@ -147,7 +163,7 @@ class JitFunction(DecoratedFunction):
                 hint="compile it without FLYDSL_RUNTIME_RUN_ONLY first",
             )
         with observed() as seen:
-            pipeline = self._pipeline(arguments, values, keep_snapshots=current_capture() is not None)
+            pipeline = self._pipeline(arguments, values, arch.name, keep_snapshots=current_capture() is not None)
         artifact = self._artifact_of(pipeline, values)
         if place is not None:
             place.keep(artifact, seen)
@@ -184,7 +200,7 @@ class JitFunction(DecoratedFunction):
         *,
         keep_snapshots: bool = True,
     ) -> Pipeline:
-        arch = self._arch(arguments) if arch_name is None else get_arch(arch_name)
+        arch = self._arch(arguments, arch_name)
         traced = trace(self.function, self.signature, arguments, values, arch, hints_for(self.compile_hints))
         return Pipeline(
             self.function.__name__,
@@ -196,8 +212,9 @@ class JitFunction(DecoratedFunction):
             meanwhile=devices.preload,
         )
 
-    def _arch(self, arguments: tuple[Argument, ...]) -> Arch:
-        return get_arch(devices.target_arch(tensor_place(self.signature, arguments)))
+    def _arch(self, arguments: tuple[Argument, ...], name: str | None = None) -> Arch:
+        """The architecture of that name, or the one that a launch with these arguments runs on."""
+        return get_arch(name or devices.target_arch(tensor_place(self.signature, arguments)))
 
     def __repr__(self) -> str:
         return f"<flyc.jit {self.function.__name__}({', '.join(p.name for p in self.signature.parameters)})>"
@@ -206,22 +223,6 @@ class JitFunction(DecoratedFunction):
 def _compile_time(arguments: tuple[Argument, ...], values: list[Any]) -> list[Any]:
     """The arguments whose values are known when compiling."""
     return [value for key, value in zip(arguments, values, strict=True) if isinstance(key, tuple)]
-
-
-def tensor_place(signature: Signature, arguments: tuple[Argument, ...]) -> str:
-    """The device of a call's tensors: "cpu", "cuda:0". Raises ArgumentError if they are on different devices."""
-    found: dict[str, str] = {}
-    for parameter, argument in zip(signature.parameters, arguments, strict=True):
-        if argument.device is not None:
-            found.setdefault(argument.device, parameter.name)
-    if len(found) > 1:
-        places = ", ".join(f"{name} is on {place}" for place, name in found.items())
-        raise ArgumentError(
-            f"{signature.name}: tensors on different devices: {places}",
-            at=user_location(),
-            hint="move them to one device with .to(...)",
-        )
-    return next(iter(found), "cpu")
 
 
 class CompileCallable:
@@ -233,17 +234,21 @@ class CompileCallable:
     def __getitem__(self, hints: Mapping[str, Any]) -> CompileCallable:
         return CompileCallable({**self._hints, **hints})
 
-    def __call__(self, function: JitFunction, *args: Any, **kwargs: Any) -> CompiledArtifact:
+    def __call__(self, function: JitFunction, *args: Any, arch: str | None = None, **kwargs: Any) -> CompiledArtifact:
         """Call a launcher and return the artifact for these arguments: the same launch, without looking it up.
 
         The artifact takes tensors of any size, and other runtime numbers; Constexpr values stay as they are. With
         COMPILE_ONLY=1 nothing is launched.
+
+        Types may stand for arguments: `flyc.TensorSpec(fx.Float16, 2)` or a tensor on torch's device "meta" for a
+        tensor, `fx.Int32` for a number, `fx.Stream` for a stream. Then nothing is launched, nor if `arch` names an
+        architecture to compile for, and the artifact takes tensors of any device that runs it.
         """
         if not isinstance(function, JitFunction):
             raise ArgumentError(f"compile takes a @flyc.jit function, not {function!r}", at=user_location())
         __tracebackhide__ = True
         with compile_hints(self._hints):
-            return function.compile(*args, **kwargs)
+            return function.compile(*args, arch=arch, **kwargs)
 
 
 compile = CompileCallable({})

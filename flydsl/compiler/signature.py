@@ -100,7 +100,20 @@ class Signature:
             for p in inspect.signature(function).parameters.values()
         ]
         kinds = [p.kind for p in inspect.signature(function).parameters.values()]
-        self._positional = sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds)
+        self._prepare(sum(kind is not inspect.Parameter.KEYWORD_ONLY for kind in kinds))
+
+    @classmethod
+    def of_parameters(
+        cls, name: str, parameters: list[Parameter], positional: int, location: SourceLocation
+    ) -> Signature:
+        """The signature of a function that is not here; `positional` of its parameters can be given by place."""
+        made = cls.__new__(cls)
+        made.name, made.parameters, made.location = name, parameters, location
+        made._prepare(positional)
+        return made
+
+    def _prepare(self, positional: int) -> None:
+        self.positional = positional
         self._positions = {p.name: i for i, p in enumerate(self.parameters)}
         self._defaults = [p.default for p in self.parameters]
 
@@ -141,9 +154,9 @@ class Signature:
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The arguments in parameter order, with defaults. Raises ArgumentError where a call would raise TypeError."""
-        if len(args) > self._positional:
-            places = "positional arguments" if self._positional < len(self.parameters) else "arguments"
-            raise self._wrong(f"takes {self._positional} {places}, got {len(args)}")
+        if len(args) > self.positional:
+            places = "positional arguments" if self.positional < len(self.parameters) else "arguments"
+            raise self._wrong(f"takes {self.positional} {places}, got {len(args)}")
         values = [*args, *self._defaults[len(args) :]]
         for name, value in kwargs.items():
             position = self._positions.get(name)
@@ -159,7 +172,7 @@ class Signature:
 
     def call(self, function: Callable[..., Any], values: Sequence[Any]) -> Any:
         """Call a function of this signature with values in parameter order."""
-        count = self._positional
+        count = self.positional
         keywords = {p.name: value for p, value in zip(self.parameters[count:], values[count:], strict=True)}
         return function(*values[:count], **keywords)
 

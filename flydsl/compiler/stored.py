@@ -18,6 +18,7 @@ from flydsl.compiler.signature import Signature
 from flydsl.compiler.trace import KernelRecord, Traced
 from flydsl.dialect.context import context, lock
 from flydsl.errors import FlyError, SourceLocation
+from flydsl.printing import FORMATS
 
 _CODE_FIELDS = ("llvm_ir", "opt_level", "bitcode", "hsaco", "listing", "diagnostics")
 
@@ -79,7 +80,18 @@ def _artifact(record: Mapping[str, Any], arguments: tuple[Argument, ...], signat
     artifact = pipeline.artifact
     if {kernel.name for kernel in artifact.kernels} != {kernel.name for kernel in traced.kernels}:
         raise ValueError("the launcher launches other kernels than the code object has")
+    if _parameter_count(module, traced.entry) != len(artifact.codes) + (FORMATS in module.operation.attributes):
+        raise ValueError("the launcher has other parameters than its host code")
     return artifact
+
+
+def _parameter_count(module: ir.Module, entry: str) -> int:
+    """How many parameters the compiled launcher has."""
+    functions = [op.operation for op in module.body.operations if op.operation.name == "llvm.func"]
+    found = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == entry]
+    if not found or not found[0].regions[0].blocks:
+        raise ValueError("there is no host code")
+    return len(found[0].regions[0].blocks[0].arguments)
 
 
 def _of_kernel(kernel: KernelRecord) -> list[Any]:

@@ -105,7 +105,7 @@ def test_tensors_on_two_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     class OnGpu:
         pass
 
-    key = arguments.tensor_argument("f32", jit_argument._dynamic_layout(1, 0), "cuda:0")
+    key = arguments.tensor_argument("f32", jit_argument.dynamic_layout(1, 0), "cuda:0")
     monkeypatch.setitem(jit_argument._ADAPTORS, OnGpu, lambda parameter, value: (key, value))
 
     @flyc.jit

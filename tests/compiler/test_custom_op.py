@@ -1,0 +1,145 @@
+"""Launchers as custom operators of torch."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+
+
+@flyc.kernel
+def scale_kernel(A: fx.Tensor, B: fx.Tensor, factor: fx.Float32, n: fx.Int32, power: fx.Constexpr[int]):
+    for i in range(fx.block_idx.x * 64 + fx.thread_idx.x, n, 64 * fx.grid_dim.x):
+        value = A[i]
+        for _ in fx.range_constexpr(power):
+            value = value * factor
+        B[i] = value
+
+
+@flyc.jit
+def scale(
+    A: fx.Tensor,
+    B: fx.Tensor,
+    factor: fx.Float32,
+    n: fx.Int32,
+    power: fx.Constexpr[int] = 1,
+    stream: fx.Stream = fx.Stream(None),
+):
+    scale_kernel(A, B, factor, n, power).launch(grid=2, block=64, stream=stream)
+
+
+@pytest.fixture(scope="module")
+def scaled() -> Any:
+    """B = A * factor ** power."""
+    return flyc.custom_op("flydsl_tests::scaled", scale, outputs={"B": lambda A, factor, n, power: torch.empty_like(A)})
+
+
+@pytest.fixture(scope="module")
+def scale_into() -> Any:
+    return flyc.custom_op("flydsl_tests::scale_into", scale, mutates_args=["B"], power=2)
+
+
+@pytest.fixture(autouse=True)
+def without_compiled_graphs() -> Iterator[None]:
+    yield
+    torch._dynamo.reset()
+
+
+def test_eager(scaled: Any, scale_into: Any) -> None:
+    A, B = torch.randn(100), torch.empty(100)
+    assert torch.equal(scaled(A, 2.0, 100), A * 2)
+    assert torch.equal(scaled(A, 2.0, 100, 3), A * 8)
+    assert torch.equal(scaled(A, 2.0, n=100, power=2), A * 4)
+    assert scale_into(A, B, 2.0, 100) is None
+    assert torch.equal(B, A * 4)
+
+
+def test_schemas(scaled: Any, scale_into: Any) -> None:
+    assert str(scaled._opoverload._schema) == (
+        "flydsl_tests::scaled(Tensor A, float factor, SymInt n, SymInt power=1) -> Tensor"
+    )
+    assert str(scale_into._opoverload._schema) == (
+        "flydsl_tests::scale_into(Tensor A, Tensor(B!) B, float factor, SymInt n) -> ()"
+    )
+
+
+@pytest.mark.parametrize("test", ["test_schema", "test_faketensor", "test_aot_dispatch_dynamic"])
+def test_torchs_own_checks(test: str, scaled: Any, scale_into: Any) -> None:
+    torch.library.opcheck(scaled, (torch.randn(100), 2.0, 100), test_utils=test)
+    torch.library.opcheck(scale_into, (torch.randn(100), torch.randn(100), 2.0, 100), test_utils=test)
+
+
+without_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler")
+BACKENDS = ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, without_compiler])]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_inside_torch_compile(backend: str, scaled: Any, scale_into: Any) -> None:
+    def model(A: torch.Tensor) -> torch.Tensor:
+        B = torch.empty_like(A)
+        scale_into(A + 1, B, 2.0, A.shape[0])
+        return scaled(B, 0.5, A.shape[0]) - 1
+
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    for size in (100, 70, 300):  # the second size makes the graph's sizes symbols
+        A = torch.randn(size)
+        assert torch.equal(compiled(A), model(A))
+        assert torch.equal(compiled(A), (A + 1) * 2 - 1)
+
+
+def test_gradients(scaled: Any) -> None:
+    scaled.register_autograd(
+        lambda ctx, grad: (scaled(grad, ctx.factor, grad.shape[0]), None, None, None),
+        setup_context=lambda ctx, inputs, output: setattr(ctx, "factor", inputs[1]),
+    )
+    A = torch.randn(100, requires_grad=True)
+    torch.compile(lambda A: scaled(A, 3.0, 100).sum(), backend="aot_eager", fullgraph=True)(A).backward()
+    assert torch.equal(A.grad, torch.full((100,), 3.0))
+
+
+def test_two_outputs() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
+        i = fx.thread_idx.x
+        B[i], C[i] = A[i] + 1, A[i] - 1
+
+    @flyc.jit
+    def around(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
+        kernel(A, B, C).launch(grid=1, block=64)
+
+    operator = flyc.custom_op("flydsl_tests::around", around, outputs={"B": torch.empty_like, "C": torch.empty_like})
+    A = torch.randn(64)
+    B, C = operator(A)
+    assert torch.equal(B, A + 1)
+    assert torch.equal(C, A - 1)
+
+
+@flyc.jit
+def unannotated(A: fx.Tensor, n):
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: flyc.custom_op("a::b", lambda A: A), "takes a @flyc.jit function"),
+        (lambda: flyc.custom_op("a::b", scale, mutates_args=["Z"]), "Z is no parameter"),
+        (lambda: flyc.custom_op("a::b", scale, mutates_args=["B"], B=1), "B is named twice"),
+        (lambda: flyc.custom_op("a::b", unannotated), "n has no type that torch knows"),
+    ],
+)
+def test_what_cannot_be_an_operator(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        make()
+
+
+def test_an_error_in_a_launch_reaches_the_caller(scaled: Any) -> None:
+    with pytest.raises(ArgumentError, match="complex64"):
+        scaled(torch.randn(100).to(torch.complex64), 2.0, 100)
