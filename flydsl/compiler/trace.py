@@ -202,7 +202,7 @@ def _check_end(state: CompilationContext, name: str, result: Any, signature: Sig
 
 # A launcher has neither a thread nor the device's memory: compiled for the host, these would end the process, as would
 # the fly operations that are `on_device_only`.
-_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func)|rocdl\.|llvm\.|memref\.")
+_ON_DEVICE_ONLY = re.compile(r"gpu\.(?!launch_func|printf)|rocdl\.|llvm\.|memref\.")
 
 
 def _check_runs_on_host(block: ir.Block) -> None:

@@ -81,6 +81,14 @@ def number(value: object) -> Leaf:
     return leaf
 
 
+def coordinate_of_leaf(coord: tuple[Any, ...]) -> Any:
+    """The coordinate of a single mode given as that of several, of which the others have one element: (c, 0) is c.
+
+    So is sliced what coalescing made one mode. A coordinate of another form is returned as it is.
+    """
+    return coord[0] if coord and all(type(c) is int and c == 0 for c in coord[1:]) else coord
+
+
 def check_fit(coord: Sequence[Any], tree: AnyTuple) -> None:
     """Raise Inadmissible unless the tree has as many modes as the coordinate."""
     if type(tree) is not tuple or len(tree) != len(coord):
@@ -100,6 +108,8 @@ def coordinate_of(index: Any, shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
 
 def pick(coord: AnyTuple, tree: AnyTuple, wanted: bool, kept: list[AnyTuple]) -> None:
     """Append the parts of a tree that the coordinate leaves open (`wanted`: its wildcards), or those that it fixes."""
+    if type(coord) is tuple and type(tree) is not tuple:
+        coord = coordinate_of_leaf(coord)
     if type(coord) is tuple:
         check_fit(coord, tree)
         for c, t in zip(coord, tree, strict=True):
@@ -110,6 +120,8 @@ def pick(coord: AnyTuple, tree: AnyTuple, wanted: bool, kept: list[AnyTuple]) ->
 
 def split(coord: AnyTuple, shape: AnyTuple, stride: AnyTuple, shapes: list[AnyTuple], strides: list[AnyTuple]) -> Any:
     """Append the modes that the wildcards of a coordinate leave open. Return the index that the other modes add."""
+    if type(coord) is tuple and type(shape) is not tuple:
+        coord = coordinate_of_leaf(coord)
     if coord is None:
         shapes.append(shape)
         strides.append(stride)
