@@ -16,6 +16,8 @@ from typing import Any
 
 FORMATS = "fly.formats"
 """The attribute of a module that holds the formats of its printfs, as JSON."""
+HOST_PRINTF = "flydsl_host_printf"
+"""What a printf of a launcher calls, with the number of its `Format`, from 1, and the address of its values."""
 HEADER_WORDS = 6
 RECORD_WORDS = 5
 THREAD_BITS = 10

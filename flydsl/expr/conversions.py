@@ -14,6 +14,7 @@ from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.elementwise import arith_result, ir_value_of, shape_of
+from flydsl.expr.fastmath import fastmath_attribute
 from flydsl.expr.numeric import Float32, Index, Numeric, bare_like, cast_elements, element_of, numeric_class
 
 # Cast -> (from a float, to a float, how the width changes: 1 wider, -1 narrower, None either way).
@@ -43,8 +44,9 @@ def _check_cast(name: str, source: ir.Type, target: ir.Type) -> None:
         raise ArgumentError(f"no arith.{name} from {source} to {target}", at=user_location())
 
 
-def _cast_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
-    def function(result_type: Any, value: Any) -> Any:
+def _cast_function(name: str, summary: str) -> Callable[..., Any]:
+    def function(result_type: Any, value: Any, **options: Any) -> Any:
+        attributes = _cast_attributes(name, **options)
         if isinstance(value, type | ir.Type) and not isinstance(result_type, type | ir.Type):
             result_type, value = value, result_type
         operand = ir_value_of(value)
@@ -53,13 +55,20 @@ def _cast_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
             result = operand
         else:
             _check_cast(name, element_of(operand), element)
-            result = cast_elements(name, operand, element)
+            result = cast_elements(name, operand, element, attributes)
         made = arith_result(result, dtype, shape_of(value))
         return bare_like(made) if dtype is None else bare_like(made, value)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`arith.{name}(result_type, value)`: {summary}. The two arguments may come in either order."
     return function
+
+
+def _cast_attributes(name: str, fastmath: Any = None) -> dict[str, ir.Attribute]:
+    """fastmath: flags, of the two casts between floats."""
+    if fastmath is not None and name not in ("extf", "truncf"):
+        raise ArgumentError(f"arith.{name} takes no fastmath flags", at=user_location())
+    return fastmath_attribute(fastmath)
 
 
 def _result_type(name: str, given: Any) -> tuple[ir.Type, type[Numeric] | None]:

@@ -568,10 +568,12 @@ def _cast_name(source: type[Numeric], target: type[Numeric]) -> str:
     return "extsi" if source.signed else "extui"
 
 
-def cast_elements(name: str, operand: ir.Value, element: ir.Type) -> ir.Value:
+def cast_elements(
+    name: str, operand: ir.Value, element: ir.Type, attributes: dict[str, ir.Attribute] | None = None
+) -> ir.Value:
     """`arith.<name>` of a scalar, or of each element of a vector, to another MLIR type."""
     result = ir.VectorType.get(operand.type.shape, element) if isinstance(operand.type, ir.VectorType) else element
-    return emit(f"arith.{name}", [operand], [result]).result
+    return emit(f"arith.{name}", [operand], [result], attributes).result
 
 
 functions.bare_value = bare_value

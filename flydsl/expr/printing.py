@@ -1,4 +1,4 @@
-"""`fx.printf`: text from a kernel, printed when its launch has ended."""
+"""`fx.printf`: text from a kernel, printed when its launch has ended, or from a launcher."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def printf(*args: Any) -> None:
 
     Values are numbers, vectors, integer tuples, layouts, lists and tuples of them, and anything that is known when
     compiling. Every thread that comes here prints a line. The lines appear on sys.stdout after the launch, in the order
-    of workgroup, thread, and time. Where they are more than fit into the buffer of FLYDSL_PRINTF_BUFFER_BYTES, a last
-    line says how many are missing. Without a text first, the values are printed with spaces between them.
+    of workgroup, thread, and time; a launcher prints when it runs. Where they are more than fit into the buffer of
+    FLYDSL_PRINTF_BUFFER_BYTES, a last line says how many are missing. Without a text first, the values are printed with
+    spaces between them.
     """
     text, values = (args[0], args[1:]) if args and isinstance(args[0], str) else (" ".join("{}" for _ in args), args)
     leaves: list[ir.Value] = []
@@ -40,13 +41,13 @@ def printf(*args: Any) -> None:
     except ValueError as error:
         raise ArgumentError(f"printf({text!r}, ...): {error}", at=user_location()) from None
     attributes = {"format": ir.StringAttr.get(format_.text), "fly.format": ir.StringAttr.get(format_.to_json())}
-    _mark_kernel(emit("gpu.printf", leaves, attributes=attributes))
+    _mark_function(emit("gpu.printf", leaves, attributes=attributes))
 
 
-def _mark_kernel(printf: ir.Operation) -> None:
-    """Mark the kernel as one that prints, for the pass that lowers printf."""
+def _mark_function(printf: ir.Operation) -> None:
+    """Mark the kernel or launcher as one that prints, for the pass that lowers printf."""
     op = printf.parent
-    while op is not None and op.operation.name != "gpu.func":
+    while op is not None and op.operation.name not in ("gpu.func", "func.func"):
         op = op.operation.parent
     if op is not None:
         op.operation.attributes["fly.prints"] = ir.UnitAttr.get()

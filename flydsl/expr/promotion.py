@@ -13,7 +13,8 @@ Bare values stay as narrow as they are: beside one, a Python number takes its ty
 type. `arith.trunci(T.i8, x) + 100` is an Int8, `x & 0xFFFF0000` of a bare i32 one. Their integers have no sign of their
 own: `>>` shifts zeros in, while comparisons and division take them as signed. Bare are an `ir.Value`, `ArithValue(x)`,
 casts to an MLIR type, and what functions of `fx.arith`, `fx.math`, `fx.vector`, `fx.rocdl` and `fx.buffer_ops` give, as
-far as their operands are. Values of the DSL (`fx.Int32(x)`, `tensor[i]`, `vec[i]`) are not. Of an operator, the left operand decides.
+far as their operands are. Values of the DSL (`fx.Int32(x)`, `tensor[i]`, `vec[i]`) are not. Of an operator, the left
+operand decides.
 
 A vector keeps its element type beside numbers and scalars: `v * 0.1` of Float16 stays Float16, of Int8 stays Int8.
 Beside a float an integer vector becomes one of floats, beside a wider integer scalar one of these. Two vectors meet as

@@ -366,11 +366,14 @@ def slice(value: Any, coord: object) -> Any:
     """The part of a layout or int tuple that the wildcards of a coordinate leave open; a single mode is unwrapped.
 
     Of a layout this forgets where the part begins (see slice_and_offset); a composed layout keeps it in its offset.
+    Where coalescing has made several modes one, their coordinate still holds, if it is 0 in all but the first.
 
     >>> slice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, None))
     (8,16):(1,40)
     >>> slice((4, (2, 3)), (1, None))
     (2,3)
+    >>> slice(Layout((8, 2), (1, 8)), (3, (None, 0)))
+    2:8
     """
     crd = normal(coord)
     if isinstance(value, ComposedLayout):

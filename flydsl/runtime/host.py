@@ -18,7 +18,7 @@ from mlir.execution_engine import ExecutionEngine
 from flydsl.arch import launch_limits
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
-from flydsl.printing import FORMATS, Format
+from flydsl.printing import FORMATS, HOST_PRINTF, Format
 from flydsl.runtime.interface import Device, LoadedCode
 from flydsl.runtime.printer import Printer
 
@@ -34,6 +34,7 @@ _SIGNATURES = {
     "mgpuStreamCreate": ctypes.CFUNCTYPE(_POINTER),
     "mgpuStreamSynchronize": ctypes.CFUNCTYPE(None, _POINTER),
     "mgpuStreamDestroy": ctypes.CFUNCTYPE(None, _POINTER),
+    HOST_PRINTF: ctypes.CFUNCTYPE(None, ctypes.c_int32, _POINTER),
 }
 _MODULE_HANDLE = 1
 _SLOT_BYTES = 8
@@ -96,6 +97,7 @@ class HostProgram:
             "mgpuStreamCreate": lambda: 0,
             "mgpuStreamSynchronize": lambda stream: None,
             "mgpuStreamDestroy": lambda stream: None,
+            HOST_PRINTF: partial(_print, self._formats),
         }
         self._engine = ExecutionEngine(module, opt_level=0)
         for name, function in implementations.items():
@@ -186,6 +188,12 @@ def _formats(module: ir.Module) -> list[Format]:
     if FORMATS not in attributes:
         return []
     return [Format.from_json(ir.StringAttr(text).value) for text in ir.ArrayAttr(attributes[FORMATS])]
+
+
+def _print(formats: Sequence[Format], number: int, values: int) -> None:
+    """Print a line of the launcher itself."""
+    format_ = formats[number - 1]
+    sys.stdout.write(format_.line(ctypes.string_at(values, format_.size_bytes)))
 
 
 def _alive(method: weakref.WeakMethod[Callable[..., None]]) -> Callable[..., None]:

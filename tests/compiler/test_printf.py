@@ -9,7 +9,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError, LaunchError, SimulatorError, TraceError
+from flydsl.errors import ArgumentError, LaunchError, SimulatorError
 from flydsl.simulator import checking, counting
 
 X = torch.arange(128, dtype=torch.int32)
@@ -167,12 +167,30 @@ def test_what_cannot_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ArgumentError, match="printf of Tensor"):
         launch(X)
 
-    @flyc.jit
-    def on_the_host(x: fx.Tensor, n: fx.Int32):
-        fx.printf("{}", n)
 
-    with pytest.raises(TraceError, match="in a launcher"):
-        on_the_host(X, 3)
+def test_launchers_print_when_they_run(capsys: pytest.CaptureFixture[str]) -> None:
+    @flyc.kernel
+    def kernel(x: fx.Tensor):
+        if fx.thread_idx.x == 0:
+            fx.printf("the kernel: {}", x[0])
+
+    @flyc.jit
+    def launch(x: fx.Tensor, n: fx.Int32, scale: fx.Float32, loud: fx.Constexpr[bool]):
+        fx.printf("> n={}, blocks={}, scale={:.2f}, {}", n, (n + 63) // 64, scale, "text")
+        if n > 100:
+            fx.printf("many")
+        for _ in range(2):
+            fx.printf("{}", fx.Int64(n) << 32)
+        if fx.const_expr(loud):
+            kernel(x).launch(grid=1, block=64)
+
+    head = "> n=130, blocks=3, scale=0.50, text\nmany\n" + 2 * f"{130 << 32}\n"
+    launch(X, 130, 0.5, False)
+    assert capsys.readouterr().out == head
+    launch(X, 130, 0.5, True)
+    assert capsys.readouterr().out == head + f"the kernel: {X[0]}\n"
+    launch(X, 7, 0.5, True)
+    assert "many" not in capsys.readouterr().out
 
 
 def test_a_full_buffer_says_how_much_is_missing(

@@ -268,7 +268,7 @@ def test_waves_are_in_step_right_behind_a_barrier() -> None:
         lane, wave = fx.thread_idx.x % 64, fx.thread_idx.x // 64
         words = fx.SharedAllocator().allocate(fx.Array[fx.Float32, waves, 16]).peek().view(fx.make_layout(waves))
         value = A[wave]
-        for step in fx.range_constexpr(3):
+        for _ in fx.range_constexpr(3):
             if lane == 0:
                 words[wave] = value
             fx.gpu.barrier()

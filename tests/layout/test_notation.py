@@ -77,7 +77,7 @@ def test_errors_give_the_place(text: str, column: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["(4,8):(1)", "0:1", "9" * 30, "?{div=0}", "S<3,0,1>", "(" * 40, "1E0 o 0 o 8:1", "1E-1"]
+    "text", ["(4,8):(1)", "0:1", "9" * 30, "?{div=0}", "S<3,0,0>", "(" * 40, "1E0 o 0 o 8:1", "1E-1"]
 )
 def test_well_formed_but_meaningless(text: str) -> None:
     with pytest.raises(LayoutError):

@@ -15,6 +15,7 @@ from flydsl._mlir.dialects import arith as raw_arith
 from flydsl._mlir.dialects import math as raw_math
 from flydsl._mlir.dialects import rocdl as raw_rocdl
 from flydsl.compiler.kernel_function import CompilationContext
+from flydsl.errors import TraceError
 from flydsl.expr import arith, buffer_ops, gpu, range_constexpr, rocdl
 from flydsl.expr.typing import T
 from flydsl.expr.typing import Vector as Vec
@@ -365,3 +366,59 @@ def test_atoms_on_values() -> None:
 
     product = matrix(a) @ matrix(b).T + 1  # lane 16 q + n holds rows 4 q on of column n
     torch.testing.assert_close(c, product.view(4, 4, 16).permute(0, 2, 1).reshape(-1) * 2, atol=1e-2, rtol=1e-2)
+
+
+class _LazyTile:
+    """A helper as kernels' files have them: what it needs it makes when it is first used."""
+
+    def __init__(self, tensor: Any, columns: int) -> None:
+        self.tensor, self.columns = tensor, columns
+        self.strides: Any = None
+        self.cache: dict[str, Any] = {}
+
+    def offset(self, row: Any, column: Any) -> Any:
+        if self.strides is None:
+            self.strides = (self.columns, 1)
+            self.cache["load"] = lambda at: buffer_ops.buffer_load(self.tensor, at, vec_width=1, dtype=T.f32)
+        return row * self.strides[0] + column
+
+    def load(self, row: Any, column: Any) -> Any:
+        return self.cache["load"](self.offset(row, column)) if self.cache else self.load_after(row, column)
+
+    def load_after(self, row: Any, column: Any) -> Any:
+        place = self.offset(row, column)
+        return self.cache["load"](place)
+
+
+def test_helpers_may_be_completed_inside_of_a_loop() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, C: fx.Tensor, rows: fx.Int32):
+        tile = _LazyTile(buffer_ops.create_buffer_resource(A), 64)
+        total = fx.Float32(0.0)
+        for row in range(rows):
+            total = total + tile.load(row, fx.thread_idx.x)
+        C[fx.thread_idx.x] = total
+
+    @flyc.jit
+    def launch(A: fx.Tensor, C: fx.Tensor, rows: fx.Int32):
+        kernel(A, C, rows).launch(grid=1, block=64)
+
+    a, c = torch.randn(5, 64, generator=torch.Generator().manual_seed(3)), torch.zeros(64)
+    launch(a, c, 5)
+    torch.testing.assert_close(c, a.sum(0))
+
+
+def test_helpers_may_not_keep_what_a_loop_computes() -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, C: fx.Tensor, rows: fx.Int32):
+        tile = _LazyTile(A, 64)
+        for row in range(rows):
+            tile.strides = (row, 1)
+        C[0] = tile.offset(fx.Int32(2), fx.Int32(1)).to(fx.Float32)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, C: fx.Tensor, rows: fx.Int32):
+        kernel(A, C, rows).launch(grid=1, block=1)
+
+    with pytest.raises(TraceError, match="tile"):
+        launch(torch.zeros(5, 64), torch.zeros(64), 5)

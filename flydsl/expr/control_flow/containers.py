@@ -4,7 +4,8 @@ A body is traced once, whatever number of times the device runs it, so a change 
 what the program does, unless the change becomes a value of the branch or loop. For the names that it assigns the source
 says so. An object can be changed through any reference to it, and a variable by a function inside of its own; so all
 that a function can reach are compared. Objects from outside of the function are the host's, which may count and note
-what is traced: of those only changes that put values of the program into them, or take them out, matter.
+what is traced: of those only changes that put values of the program into them, or take them out, matter. What is made
+when it is first needed and kept in an attribute is no change either, if it holds no values of the branch or loop.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from flydsl.expr.tree import flatten, is_leaf
 _FOREIGN = {"flydsl", "mlir", "torch", "numpy", "builtins", "types", "typing", "functools", "ast"}
 _DEPTH = 6
 _LARGEST = 4096
+_ABSENT = object()
 
 
 class Reachable:
@@ -86,13 +88,23 @@ class Reachable:
 
     def _differs(self, key: int, new: Any) -> bool:
         old, new = _parts(self.before[key]), _parts(new)
-        absent = object()
         different = [
-            (old.get(place, absent), new.get(place, absent))
+            (old.get(place, _ABSENT), new.get(place, _ABSENT))
             for place in {**old, **new}
-            if old.get(place, absent) is not new.get(place, absent)
+            if old.get(place, _ABSENT) is not new.get(place, _ABSENT)
         ]
+        if isinstance(self.before[key], dict):
+            different = [pair for pair in different if not self._is_made_once(*pair)]
         return bool(different) if key in self._own else any(map(holds_value, (x for pair in different for x in pair)))
+
+    def _is_made_once(self, old: Any, new: Any) -> bool:
+        """True if an attribute or key that held nothing got an object, without values of the program that are new."""
+        if not (old is None or old is _ABSENT) or new is _ABSENT or is_python_number(new):
+            return False
+        known = {id(leaf) for contents in self.before.values() for leaf in _values_in(contents)}
+        made = Reachable({"": new}, {})
+        leaves = [leaf for contents in (new, *made.before.values()) for leaf in _values_in(contents)]
+        return all(id(leaf) in known for leaf in leaves)
 
     def claim(self, value: Any) -> None:
         """Mark an object, and the objects that it holds, as the function's own."""
@@ -112,6 +124,13 @@ class Reachable:
     def _drop(self, key: int) -> None:
         self.objects.pop(key, None)
         self.before.pop(key, None)
+
+
+def _values_in(contents: Any) -> list[Any]:
+    """The values of the program right in the contents of an object."""
+    items = contents.values() if isinstance(contents, dict) else contents if isinstance(contents, list) else [contents]
+    leaves = [leaf for item in items for leaf in flatten(item).leaves]
+    return [leaf for leaf in leaves if isinstance(leaf, ir.Value) or (is_leaf(leaf) and not is_python_number(leaf))]
 
 
 def _parts(contents: Any) -> dict[Any, Any]:
