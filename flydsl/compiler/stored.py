@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from typing import Any
 
 from mlir import ir
@@ -38,7 +38,7 @@ def to_record(artifact: CompiledArtifact) -> dict[str, Any]:
         "kernels": [_of_kernel(kernel) for kernel in traced.kernels],
         "extra_stream": traced.extra_stream,
         "operations": traced.operations,
-        "hints": list(astuple(traced.hints)),
+        "hints": asdict(traced.hints),
         "times_ms": [stage.time_ms for stage in pipeline],
     }
 
@@ -58,14 +58,14 @@ def _artifact(record: Mapping[str, Any], arguments: tuple[Argument, ...], signat
     code = CodeObject(arch, **{name: record["code"][name] for name in _CODE_FIELDS}, from_cache=True)
     with lock, context():
         module = ir.Module.parse(record["module"])
-    waves_per_eu, maxnreg, debug_info, options = record["hints"]
+    hints = record["hints"]
     traced = Traced(
         module,
         record["entry"],
         tuple(_to_kernel(kernel) for kernel in record["kernels"]),
         record["extra_stream"],
         record["operations"],
-        CompileHints(waves_per_eu, maxnreg, debug_info, tuple(options)),
+        CompileHints(**hints | {"llvm_options": tuple(hints["llvm_options"])}),
     )
     pipeline = Pipeline.that_has_run(
         record["name"],
