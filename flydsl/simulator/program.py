@@ -173,6 +173,8 @@ def decode(index: int, listed: ListedInstruction, register_indexing: str = "") -
     sources: tuple[Operand | None, ...] = ()
     if semantics:
         try:
+            if mnemonic != "s_waitcnt":  # whose words look like modifiers
+                admission.check_names(semantics, modifiers, suffix)
             _check_clamp(semantics, modifiers)
             results, sources = _assign(semantics, operands)
             if semantics.sources != ("...",):
