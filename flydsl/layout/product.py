@@ -114,8 +114,19 @@ def _block_and_repeats(a: Layout, tiler: Layout | Tile | None) -> Pair:
 def _product(a: Layout, tiler: Layout) -> Pair:
     """The block, with stride 0 in its modes of size 1, and the layout of its repetitions."""
     block = unwrapped(a)
-    room = complement_of(block, size_of(block) * cosize_of(tiler))
-    return resting(block), composed(room, tiler)[0]
+    return resting(block), composed(_room(block, cosize_of(tiler)), tiler)[0]
+
+
+def _room(block: Layout, count: Leaf) -> Layout:
+    """What a block leaves out, for `count` repetitions.
+
+    Where its strides are no multiples of each other, the indices below size * count have less room than that. They end
+    in a gap inside of the block then, which must not be taken for the repetitions behind it.
+    """
+    room = complement_of(block, size_of(block) * count)
+    size = size_of(room)
+    is_short = isinstance(size, int) and isinstance(count, int) and size < count
+    return complement_of(block, cosize_of(block) * count) if is_short else room
 
 
 def padded_operands(a: Layout, b: Layout) -> Pair:

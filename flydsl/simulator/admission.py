@@ -25,7 +25,7 @@ from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
 
 _SHIFTS = frozenset(("row_shl", "row_shr", "row_ror", "wave_shl", "wave_shr", "wave_rol", "wave_ror"))
 DPP_CONTROLS = _SHIFTS | {"quad_perm", "row_mirror", "row_half_mirror", "row_newbcast", "row_bcast"}
-SDWA_SELECTORS = frozenset(("dst_sel", "src0_sel", "src1_sel"))
+SDWA_SELECTORS = frozenset(("dst_sel", "dst_unused", "src0_sel", "src1_sel"))
 
 _TO_SCALAR = ("v_readlane_b32", "v_readfirstlane_b32")
 _MATRIX = ("v_mfma_", "v_smfmac_")
@@ -79,6 +79,29 @@ _SWIZZLES = (
     rf"swizzle\(ROTATE,\s*[01],\s*{_LANE_OF_32}\)",
 )
 
+_OF_FLAT = frozenset(("offset", "sc0", "sc1", "nt"))
+_MODIFIERS = {
+    "s_load_": frozenset(("offset", "glc")),
+    "s_buffer_load_": frozenset(("offset", "glc")),
+    "s_": frozenset[str](),
+    "ds_read2": frozenset(("offset0", "offset1")),
+    "ds_write2": frozenset(("offset0", "offset1")),
+    "ds_wrxchg2": frozenset(("offset0", "offset1")),
+    "ds_": frozenset(("offset",)),
+    "buffer_": _OF_FLAT | {"offen", "idxen"},
+    "v_mfma_f64_": frozenset(("cbsz", "abid", "neg")),
+    "v_mfma_": frozenset(("cbsz", "abid", "blgp")),
+    "v_smfmac_": frozenset(("cbsz", "abid")),
+    "global_": _OF_FLAT,
+    "scratch_": _OF_FLAT,
+    "flat_": _OF_FLAT,
+}
+"""The modifiers that instructions have, by the beginning of the mnemonic; `_of_vectors` has those of the others."""
+
+_OF_DPP = DPP_CONTROLS | {"row_mask", "bank_mask", "bound_ctrl"}
+_TO_BYTES = ("v_cvt_pk_fp8_", "v_cvt_pk_bf8_", "v_cvt_sr_")
+_FLAGS = frozenset(("clamp", "sc0", "sc1", "nt", "glc", "offen", "idxen", "lds", "row_mirror", "row_half_mirror"))
+
 _LISTS = {"op_sel": 1, "op_sel_hi": 1, "neg_lo": 1, "neg_hi": 1, "neg": 1, "quad_perm": 3}
 """Modifiers that are lists of up to four numbers, from 0 to this one."""
 
@@ -98,7 +121,7 @@ def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifier
         _check_encoding(semantics)
     if "dpp" in encoding:
         _check_lanes(modifiers)
-        if not _is_vgpr(operands[results]):
+        if not any(map(_is_vgpr, operands[results : results + 1])):
             raise ValueError("DPP of what is no vector register")
     _check_address(semantics.mnemonic, operands, words, results, modifiers)
 
@@ -277,6 +300,45 @@ def _width(operand: Operand) -> int:
 # --- modifiers
 
 
+def check_names(semantics: Semantics, modifiers: Modifiers, encoding: str) -> None:
+    """Raise ValueError for a modifier that the instruction does not have: it would mean nothing here."""
+    if modifiers.values:
+        known = _known_modifiers(semantics, encoding)
+        unknown = [name for name in modifiers.values if name not in known]
+        if unknown:
+            raise ValueError(f"{unknown[0]} is no modifier of it")
+
+
+def _known_modifiers(semantics: Semantics, encoding: str) -> frozenset[str]:
+    mnemonic = semantics.mnemonic
+    named, _, variant = mnemonic.partition("/")
+    known = next((names for beginning, names in _MODIFIERS.items() if named.startswith(beginning)), None)
+    if known is None:
+        return _of_vectors(semantics, encoding)
+    return known | {"lds"} if variant == "lds" else known
+
+
+def _of_vectors(semantics: Semantics, encoding: str) -> frozenset[str]:
+    """The modifiers that an instruction of the vector ALU has, of those that both backends know."""
+    words = (*semantics.results, *semantics.sources)
+    is_float = any(word.startswith(_FLOATS) for word in words)
+    is_mix, is_packed = "mix" in words, semantics.packed or semantics.mnemonic == "v_pk_mov_b32"
+    known = set[str]()
+    if is_float or semantics.packed or "modifiers" in words:
+        known.add("clamp")
+    if is_float and not is_packed and not semantics.mnemonic.startswith("v_cmp"):
+        known |= {"mul", "div"}
+    if is_packed or semantics.mnemonic.startswith(_TO_BYTES) or any(w.startswith(("f16", "i16", "mix")) for w in words):
+        known.add("op_sel")
+    if is_packed or is_mix:
+        known.add("op_sel_hi")
+    if semantics.packed or semantics.mnemonic.startswith("v_dot"):
+        known |= {"neg_lo", "neg_hi"}
+    if "dpp" in encoding:
+        known |= _OF_DPP
+    return frozenset(known | SDWA_SELECTORS if encoding == "sdwa" else known)
+
+
 def _check_modifier(name: str, modifiers: Modifiers, mnemonic: str) -> None:
     value = modifiers.values[name]
     if name in _LISTS:
@@ -293,7 +355,7 @@ def _check_modifier(name: str, modifiers: Modifiers, mnemonic: str) -> None:
         _check_swizzle(value)
     elif name == "offset":
         _check_range(name, value, *_OFFSETS.get(mnemonic.partition("_")[0], (0, 0)))
-    elif not isinstance(value, (int, str)):
+    elif value != 1 if name in _FLAGS else not isinstance(value, int):
         raise ValueError(f"{name}:{value}")
 
 

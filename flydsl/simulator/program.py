@@ -178,6 +178,8 @@ def decode(index: int, listed: ListedInstruction, arch: Arch = GFX942, register_
     sources: tuple[Operand | None, ...] = ()
     if semantics:
         try:
+            if mnemonic != "s_waitcnt":  # whose words look like modifiers
+                admission.check_names(semantics, modifiers, suffix)
             _check_clamp(semantics, modifiers)
             results, sources = _assign(semantics, operands)
             if semantics.sources != ("...",):

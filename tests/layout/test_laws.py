@@ -366,6 +366,16 @@ def test_a_tile_of_one_mode_is_a_tile(operation: Any, operands: Any, result: str
     assert str(operation(*operands)) == result
 
 
+def test_a_product_does_not_take_a_gap_of_the_block_for_what_is_behind_it() -> None:
+    """Below size * repetitions, 12 * 4, there is only the gap of 3 elements."""
+    block = Layout((3, 4), (23, 3))
+    assert str(zipped_product(block, 3)) == "((3,4),3):((23,3),1)"
+    with pytest.raises(LayoutError, match="4 is not a multiple of the 3 elements"):
+        zipped_product(block, 4)
+    assert str(zipped_product(block, 6)) == "((3,4),(3,2)):((23,3),(1,69))"
+    assert str(zipped_product(Layout((8, 4), (1, 10)), 16)) == "((8,4),16):((1,10),40)"
+
+
 def test_a_divide_rounds_up_at_a_broadcast_mode_and_a_composition_refuses() -> None:
     broadcast = Layout((3, 8), (0, 16))
     assert str(logical_divide(broadcast, Layout(12, 2))) == "((2,6),2):((0,16),0)"

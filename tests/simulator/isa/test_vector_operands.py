@@ -272,3 +272,37 @@ def test_a_wide_multiply_add_saturates(run: Run, name: str, x: int, y: int, z: i
     operands = {2: np.uint32(x), 3: np.uint32(y), 4: np.uint64(z)}
     after = run(f"v_mad_{name} v[0:1], vcc, v2, v3, v[4:5] clamp", v=operands)
     assert (int(after.v(1)[0]) << 32 | int(after.v(0)[0])) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("v_add_f32 v1, v2, v3 foo", "foo"),
+        ("v_add_f32 v1, v2, v3 x:y", "x"),
+        ("v_add_f32 v1, v2, v3 offset:4", "offset"),
+        ("v_add_f32_e32 v1, v2, v3 quad_perm:[0,1,2,3]", "quad_perm"),
+        ("v_add_f32_dpp v1, v2, v3 quad_perm:[0,1,2,3] dst_sel:BYTE_1", "dst_sel"),
+        ("v_add_u32 v1, v2, v3 mul:2", "mul"),
+        ("v_alignbit_b32 v1, v2, v3, v4 op_sel:[1,0,0]", "op_sel"),
+        ("v_pk_add_f16 v1, v2, v3 mul:2", "mul"),
+        ("v_add_f32 v1, v2, v3 neg_lo:[1,0]", "neg_lo"),
+        ("v_mfma_f32_32x32x8_f16 v[0:15], v[16:17], v[18:19], v[0:15] neg:[1,0,0]", "neg"),
+        ("v_mfma_f64_4x4x4_4b_f64 v[0:1], v[2:3], v[4:5], v[6:7] blgp:1", "blgp"),
+        ("ds_read_b32 v1, v2 offset0:4", "offset0"),
+        ("ds_read2_b32 v[2:3], v1 offset:4", "offset"),
+        ("ds_read_b32 v1, v2 gds", "gds"),
+        ("buffer_load_dwordx2 v[2:3], v1, s[0:3], 0 offen lds", "lds"),
+        ("buffer_load_dword v2, v1, s[0:3], 0 offen glc", "glc"),
+        ("global_load_dword v1, v[2:3], off tfe", "tfe"),
+        ("s_mov_b32 s1, s2 glc", "glc"),
+        ("s_nop 0 clamp", "clamp"),
+    ],
+)
+def test_a_modifier_that_an_instruction_does_not_have_is_refused(run: Run, text: str, name: str) -> None:
+    with pytest.raises(UnknownInstruction, match=f"{name} is no modifier"):
+        run(text)
+
+
+def test_dpp_of_an_instruction_without_a_source_is_refused(run: Run) -> None:
+    with pytest.raises(UnknownInstruction, match="DPP"):
+        run("v_swap_b32 v1, v2 row_mirror")
