@@ -7,7 +7,8 @@ import pytest
 from tests.fuzz.__main__ import fuzzers
 
 FUZZERS = fuzzers()
-TRIALS = {"control_flow": 20, "programs": 30}  # of those that compile a program in each; 100 of the others
+# Of those that compile a program, or start a process, in each; 100 of the others.
+TRIALS = {"control_flow": 10, "programs": 15, "mlir_builders": 50, "fly_opt": 50}
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import llvmlite.binding as llvm
+import pytest
 
 from flydsl.hsaco.assembler import assemble
 from flydsl.hsaco.listing import read_listing
@@ -82,6 +83,7 @@ def line(entry: str, semantics: Semantics) -> str:
 WITHOUT_NATIVE_HANDLER: set[str] = set()
 
 
+@pytest.mark.slow
 def test_every_entry_has_a_native_handler() -> None:
     lines = []
     for entry, semantics in TABLE.items():
