@@ -6,14 +6,20 @@
 PY := $(or $(PYTHON),.venv/bin/python)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# One process per core; a file's tests stay in one, for what they set up together. The slowest are named at the end.
-PARALLEL := --numprocesses auto --dist loadfile --durations=15 --durations-min=1
+# One process per core; a file's tests stay in one, for what they set up together.
+PARALLEL := --numprocesses auto --dist loadfile
+# The slowest are named at the end. Loading nbval takes a second, which only the notebooks need.
+TESTS := $(PARALLEL) -p no:nbval --durations=15 --durations-min=1
+
+# Python keeps its bytecode, whatever the shell says: the tests start many processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The notebooks that the README lists: what else lies in the folder is the user's.
 NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' README.md | sort -u)
 
-# A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it.
-BROWSER := -rs -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest tests/browser
+# A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it. Half of
+# the time is waiting for kernels to start, so two JupyterLabs take less than one.
+BROWSER := -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest tests/browser
 
 .PHONY: help setup browser lab test fast lint types bench sweep table fuzz clean
 
@@ -31,12 +37,12 @@ lab: setup ## Open JupyterLab on the tour
 	$(PY) -m jupyterlab $(AS_ROOT) notebooks/00_tour.ipynb
 
 test: setup lint types ## Everything that must hold: lint, types, all tests, all notebooks, the browser
-	$(PY) -m pytest $(PARALLEL) --ignore=tests/browser
-	$(PY) -m pytest --nbval $(NOTEBOOKS)
+	$(PY) -m pytest $(TESTS) --ignore=tests/browser
+	$(PY) -m pytest $(PARALLEL) --nbval $(NOTEBOOKS)
 	@$(MAKE) --no-print-directory browser
 
 fast: setup ## The tests that take no time, without notebooks: under a minute
-	$(PY) -m pytest $(PARALLEL) -m "not slow" tests flydsl
+	$(PY) -m pytest $(TESTS) -m "not slow" tests flydsl
 
 lint: setup ## Check style and format with ruff
 	$(PY) -m ruff check .

@@ -11,25 +11,40 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-# Tests that compile and run many whole kernels, start a browser or for each test an IPython shell, or try very many
-# layouts.
+# Sweeps over many kernels, targets, formats, layouts or programs, and tests that start a browser or a shell each.
 SLOW = [
-    HERE / "browser",
-    HERE / "kernels",
-    HERE / "workbench",
-    HERE / "compiler" / "test_layout_readings.py",
-    HERE / "compiler" / "test_random_programs.py",
-    HERE / "layout" / "test_admission.py",
-    HERE / "layout" / "test_laws.py",
-    HERE / "passes" / "test_math_functions.py",
-    HERE / "passes" / "test_narrow_floats.py",
+    HERE / place
+    for place in (
+        "browser",
+        "kernels",
+        "workbench",
+        "atoms/test_mfma.py",
+        "codegen/test_code_object.py",
+        "codegen/test_llvm_bugs.py",
+        "codegen/test_occupancy_is_llvms.py",
+        "compiler/test_layout_readings.py",
+        "compiler/test_random_programs.py",
+        "layout/test_admission.py",
+        "layout/test_laws.py",
+        "passes/to_rocdl",
+        "simulator/isa/test_matrix.py",
+        "simulator/lockstep/checked/test_races.py",
+        "simulator/native/test_run_ahead.py",
+        "simulator/test_compiled_kernels.py",
+    )
 ]
+assert all(place.exists() for place in SLOW)
 
 
 def pytest_configure() -> None:
     """Take Ctrl-C, which a shell has its background jobs ignore: several tests send one."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whether `make fast` need not even import a file."""
+    return True if config.option.markexpr == "not slow" and collection_path in SLOW else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -187,11 +187,12 @@ def test_ctrl_c_ends_the_command(source: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @cache
 def dumps() -> dict[str, str]:
-    """Every stage of a tiled copy and of a product of tiles."""
+    """The text of every stage of a tiled copy and of a product of tiles."""
     tiles = torch.zeros(64, 8), torch.zeros(64, 8), torch.zeros(64, 64)
     launches = examples.tiledCopy.lower(*torch.zeros(2, 24, 120)), examples.tiledMma.lower(*tiles)
     pipelines = [launch.artifact.pipeline for launch in launches]
-    return {f"{p.name} {stage.name}": stage.after for p in pipelines for stage in p}
+    names = {stage.after: f"{p.name} {stage.name}" for p in pipelines for stage in p}  # each text once
+    return {name: text for text, name in names.items()}
 
 
 @pytest.mark.slow

@@ -250,6 +250,7 @@ def test_in_notebook_cells(shell: Any, capsys: pytest.CaptureFixture[str]) -> No
     assert len(text.splitlines()) < 60
 
 
+@pytest.mark.slow
 def test_in_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import torch" + SOURCE + "\nrow_sum(torch.zeros(64), torch.zeros(64, dtype=torch.int32), 3)\n")

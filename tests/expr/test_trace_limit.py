@@ -86,6 +86,7 @@ def test_there_is_a_warning_before(monkeypatch: pytest.MonkeyPatch) -> None:
         launch(body)
 
 
+@pytest.mark.slow
 def test_the_count_begins_anew_with_each_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYDSL_COMPILE_MAX_TRACED_OPS", "40")
     for value in range(8):

@@ -7,7 +7,8 @@ import pytest
 from tests.fuzz.__main__ import fuzzers
 
 FUZZERS = fuzzers()
-TRIALS = {"control_flow": 20, "programs": 64}  # of those that compile a program in each; 100 of the others
+# Of those that compile programs (several in a module), or start a process in each; 100 of the others.
+TRIALS = {"control_flow": 20, "programs": 32, "mlir_builders": 50, "fly_opt": 50}
 
 
 @pytest.mark.slow

@@ -62,6 +62,7 @@ def test_passes_without_anything_to_do_change_nothing(traced: str, name: str) ->
     assert run(traced, [name]) == run(traced, [])
 
 
+@pytest.mark.slow
 def test_passes_in_any_order_do_no_worse_than_a_compile_error(traced: str) -> None:
     for first, second in itertools.permutations(PASSES, 2):
         with contextlib.suppress(CompileError):

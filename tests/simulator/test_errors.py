@@ -165,6 +165,7 @@ def test_unknown_forms_of_known_instructions_are_reported(run: Run, text: str) -
         run(text)
 
 
+@pytest.mark.slow
 def test_loop_that_never_ends(run: Run) -> None:
     with pytest.raises(InstructionLimit, match="1000000 instructions"):
         run("again:\ns_nop 0\ns_branch again")

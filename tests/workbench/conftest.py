@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -58,7 +59,8 @@ class Notebook:
 @pytest.fixture
 def notebook(shell: InteractiveShell) -> Notebook:
     """A notebook in which the kernel above and its tensors are defined."""
-    shell.reset()
+    with patch("gc.collect"):  # a reset ends with it, and in a process of this size that takes longer than most tests
+        shell.reset()
     notebook = Notebook(shell)
     for cell in ("%reload_ext workbench", KERNEL, TENSORS):
         outcome = notebook.run(cell)

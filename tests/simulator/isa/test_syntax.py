@@ -96,6 +96,7 @@ SOME_FORMATS = ("/fp8_fp8", "/fp8_fp4", "/bf6_fp6")
 WITHOUT_NATIVE_HANDLER: set[str] = set()
 
 
+@pytest.mark.slow
 def test_every_entry_has_a_native_handler() -> None:
     lines = [f"s_set_gpr_idx_on s3, {mode}\nv_mov_b32 v0, v1" for mode in ("gpr_idx(SRC0)", "gpr_idx(DST)")]
     programs = [program_of(lines, GFX942)]

@@ -133,6 +133,8 @@ def test_the_backends_agree_under_every_tier(tier: str) -> None:
         "-x",
         "-p",
         "no:cacheprovider",
+        "-p",
+        "no:nbval",
         "tests/simulator/native/test_agreement.py",
     ]
     environment = {**os.environ, "FLYDSL_SIMULATOR_HOST": tier, "PYTHONPATH": str(ROOT)}
