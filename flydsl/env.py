@@ -81,6 +81,14 @@ def code_settings() -> tuple[Any, ...]:
     return tuple(map(_environment.get, _CODE_KEYS))
 
 
+_COMPILE_ONLY = os.environ.encodekey("COMPILE_ONLY")
+
+
+def compile_only() -> bool:
+    """`COMPILE_ONLY`: compile, launch nothing."""
+    return _COMPILE_ONLY in _environment and flag("COMPILE_ONLY")
+
+
 def variables() -> dict[Any, Any]:
     """The whole environment as it stands; to compare, not to change."""
     return _environment

@@ -20,7 +20,7 @@ from flydsl.expr.numeric import Integer, Numeric, numeric_class
 from flydsl.expr.tree import parts as parts_of
 from flydsl.expr.tree import with_parts
 from flydsl.expr.typing import Pointer, Stream, Tensor
-from flydsl.runtime.interface import Device, NamedTensor
+from flydsl.runtime.interface import Device
 
 # struct codes of scalar payloads by MLIR name.
 _CODES = {
@@ -113,9 +113,11 @@ class TensorArgument(Argument):
     def flat(self, name: str, payload: Any, device: Device, session: Any) -> list[int]:
         """The address, then the sizes and strides of the dynamic leaves."""
         sizes, strides = self._dynamic_modes
-        values = [device.address(NamedTensor(name, payload), session), *[payload.shape[i] for i in sizes]]
+        shape = payload.shape
+        values = [device.address(name, payload, session), *[shape[i] for i in sizes]]
         if strides:
-            values += [payload.stride(i) for i in strides]
+            steps = payload.stride()
+            values += [steps[i] for i in strides]
         return values
 
     def describe(self) -> str:
@@ -144,7 +146,7 @@ class PointerArgument(Argument):
         return ["q"]
 
     def flat(self, name: str, payload: Any, device: Device, session: Any) -> list[int]:
-        return [device.address(NamedTensor(name, payload), session)]
+        return [device.address(name, payload, session)]
 
     def describe(self) -> str:
         return _describe_tensor(self.device, self.type)

@@ -72,18 +72,19 @@ class Dependencies:
 
     def unchanged(self) -> bool:
         """True if nothing has changed."""
-        for namespace, name, known in self._names:
-            if not known.is_now(namespace.get(name, ABSENT)):
+        for namespace, name, known in self._names:  # at every launch: loops are quicker than `all`
+            now = namespace.get(name, ABSENT)
+            if now is not known.constant and not known.is_now(now):
                 return False
         for cell, known in self._cells:
             if not known.is_now(cell_contents(cell)):
                 return False
-        if self._environment is not None and self._environment != env.variables():
-            return False
-        return all(
-            function.__code__ is code and function.__defaults__ is defaults and function.__kwdefaults__ is keywords
-            for function, code, defaults, keywords in self._functions
-        )
+        for function, code, defaults, keywords in self._functions:
+            if function.__code__ is not code or function.__defaults__ is not defaults:
+                return False
+            if function.__kwdefaults__ is not keywords:
+                return False
+        return self._environment is None or self._environment == env.variables()
 
     def _follow(self, value: Any) -> None:
         """Inspect a value: a function, a container, or an object with attributes."""
@@ -135,13 +136,17 @@ class Dependencies:
 
 
 class _Known:
-    """A value as it was. Every launch asks whether it has changed, so objects are compared first and keys only then."""
+    """A value as it was. Every launch asks whether it has changed, so objects are compared first and keys only then.
 
-    __slots__ = ("_items", "_key", "_mutable", "_value")
+    constant: the value, if the same object always traces the same code.
+    """
+
+    __slots__ = ("_items", "_key", "_mutable", "_value", "constant")
 
     def __init__(self, value: Any) -> None:
         self._value, self._key = value, value_key(value)
         self._mutable = isinstance(value, _CONTAINERS) or is_mutable_data(value)
+        self.constant = _NO_CONSTANT if self._mutable else value
         items = _items(value)
         nested = any(isinstance(item, _CONTAINERS) or is_mutable_data(item) for item in items)
         self._items = items if isinstance(value, tuple | list | dict) and not nested else None
@@ -157,6 +162,7 @@ class _Known:
         return bool(value_key(now) == self._key)
 
 
+_NO_CONSTANT = object()
 _CONTAINERS = (tuple, list, dict, set)
 # Of a container with more items only changes of the items themselves are seen.
 _LARGEST = 1024

@@ -126,7 +126,10 @@ def adapt(parameter: Parameter, value: Any) -> Adapted:
     """The static part and the payload of a value. Raises ArgumentError if the parameter does not accept it."""
     kind = parameter.kind
     if kind is Tensor or kind is None:
-        return _adapt_value(parameter, value)
+        adaptor = _ADAPTORS.get(type(value))
+        return _adapt_torch(parameter, value) if adaptor is _adapt_torch else _adapt_value(parameter, value)
+    if kind is Int32 and type(value) is int and -(1 << 31) <= value < (1 << 31):
+        return _INT32, value
     if kind is Pointer:
         return _adapt_pointer(parameter, value)
     if kind is Stream:
@@ -137,6 +140,9 @@ def adapt(parameter: Parameter, value: Any) -> Adapted:
         return _adapt_struct(parameter, kind, value)
     parameter.check_constexpr(value)
     return _constant(parameter, value), value
+
+
+_INT32 = scalar_argument(Int32)
 
 
 def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> Adapted:
@@ -270,8 +276,6 @@ def _check_tensor(name: str, tensor: Any) -> None:
 
 def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
     """A number as a parameter of type `kind` passes it."""
-    if kind is Int32 and type(value) is int and -(1 << 31) <= value < (1 << 31):
-        return value
     if isinstance(value, Numeric) and value.dtype is not kind:
         raise ArgumentError(
             f"{parameter.name} is {kind.__name__}, got {value!r}", at=user_location(), hint=f"fx.{kind.__name__}(...)"

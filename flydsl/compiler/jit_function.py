@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flydsl import env
@@ -15,7 +14,7 @@ from flydsl.compiler.artifact_cache import place_of
 from flydsl.compiler.capture import Launch, current_capture
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
-from flydsl.compiler.hints import compile_hints, hints_for
+from flydsl.compiler.hints import NO_HINTS, compile_hints, hints_for
 from flydsl.compiler.jit_argument import adapt, tensor_place
 from flydsl.compiler.mlir_compiler import MlirCompiler
 from flydsl.compiler.observation import observed
@@ -77,10 +76,12 @@ class JitFunction(DecoratedFunction):
             capture.launches.append(Launch(self, tuple(values), self._pipeline(arguments, values)))
             return None
         artifact = self._find(arguments, values)
-        seen = nullcontext() if capture is None else capture.add(Launch(self, tuple(values), artifact.pipeline))
-        if not env.flag("COMPILE_ONLY"):
-            with seen:
-                artifact.launch(payloads)
+        if capture is not None:
+            with capture.add(Launch(self, tuple(values), artifact.pipeline)):
+                if not env.compile_only():
+                    artifact.launch(payloads)
+        elif not env.compile_only():
+            artifact.launch(payloads)
         return None
 
     def compile(self, *args: Any, arch: str | None = None, **kwargs: Any) -> CompiledArtifact:
@@ -113,18 +114,15 @@ class JitFunction(DecoratedFunction):
 
     def _adapt(self, values: list[Any]) -> tuple[tuple[Argument, ...], list[Any]]:
         """The static parts and the payloads of all arguments."""
-        arguments, payloads = [], []
-        for parameter, value in zip(self.signature.parameters, values, strict=True):
-            argument, payload = adapt(parameter, value)
-            arguments.append(argument)
-            payloads.append(payload)
-        return tuple(arguments), payloads
+        adapted = list(map(adapt, self.signature.parameters, values))
+        return tuple([argument for argument, _ in adapted]), [payload for _, payload in adapted]
 
     def _find(
         self, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None = None
     ) -> CompiledArtifact:
         """The artifact for a call, from the cache or compiled now."""
-        key = (arguments, env.code_settings(), hints_for(self.compile_hints), arch_name)
+        hints = hints_for(self.compile_hints)  # whose hash takes a while
+        key = (arguments, env.code_settings(), None if hints is NO_HINTS else hints, arch_name)
         found = self._cached(key)
         if found is not None:
             self._hits += 1

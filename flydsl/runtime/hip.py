@@ -14,7 +14,7 @@ from flydsl import env
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError, DeviceError
-from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream
+from flydsl.runtime.interface import Device, LoadedCode, PrintBuffer, raw_stream
 from flydsl.runtime.rocm import get_rocm_arch
 
 _LIBRARY = "libamdhip64.so"
@@ -27,8 +27,8 @@ class HipDevice(Device):
         self.name = f"hip:{index}"
         self.index = index
 
-    def address(self, argument: NamedTensor, session: Any) -> int:
-        return int(argument.tensor.data_ptr())
+    def address(self, name: str, tensor: Any, session: Any) -> int:
+        return int(tensor.data_ptr())
 
     def stream_handle(self, stream: Any) -> int:
         handle = raw_stream(stream)

@@ -27,7 +27,6 @@ _POINTER, _INTPTR = ctypes.c_void_p, ctypes.c_ssize_t
 _SIGNATURES = {
     "mgpuModuleLoad": ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_size_t),
     "mgpuModuleUnload": ctypes.CFUNCTYPE(None, _POINTER),
-    "mgpuModuleGetFunction": ctypes.CFUNCTYPE(_POINTER, _POINTER, ctypes.c_char_p),
     "mgpuLaunchKernel": ctypes.CFUNCTYPE(
         None, _POINTER, *[_INTPTR] * 6, ctypes.c_int32, _POINTER, ctypes.POINTER(_POINTER), _POINTER, ctypes.c_size_t
     ),
@@ -37,6 +36,10 @@ _SIGNATURES = {
     HOST_PRINTF: ctypes.CFUNCTYPE(None, ctypes.c_int32, _POINTER),
 }
 _MODULE_HANDLE = 1
+_NOTHING = nullcontext()
+_GET_FUNCTION = """
+llvm.func @mgpuModuleGetFunction(%module: !llvm.ptr, %name: !llvm.ptr) -> !llvm.ptr { llvm.return %name : !llvm.ptr }
+"""
 _SLOT_BYTES = 8
 
 
@@ -64,10 +67,11 @@ class HostProgram:
         self._arch = code.arch
         self._static_lds_bytes = {kernel.name: kernel.resources.lds_bytes for kernel in code.kernels}
         self._launch_sites = launch_sites
-        self._kernels = list(launch_sites)
-        self._handles = {name.encode(): i + 1 for i, name in enumerate(self._kernels)}
+        self._kernels: dict[int, str] = {}  # by handle
+        self._checked: tuple[Any, ...] = ()
         self._session: Any = None
         self._error: BaseException | None = None
+        self._hook: Callable[[Any], Any] = sys.unraisablehook
         self._prepare_arguments([*codes, "q"] if self._formats else codes)
         self._compile(module, entry)
 
@@ -88,18 +92,18 @@ class HostProgram:
     def _compile(self, module: ir.Module, entry: str) -> None:
         # The engine keeps what it calls, in C++, where no garbage collector looks: nothing of it may keep the launcher.
         # It calls once more when it is gone itself (`mgpuModuleUnload`), so the callbacks are the engine's to keep.
-        handles, launch = self._handles, weakref.WeakMethod(self._launch_kernel)
+        launch = weakref.WeakMethod(self._launch_kernel)
         implementations: dict[str, Callable[..., Any]] = {
             "mgpuModuleLoad": lambda data, size: _MODULE_HANDLE,
             "mgpuModuleUnload": lambda module: None,
-            "mgpuModuleGetFunction": lambda module, name: handles[name],
             "mgpuLaunchKernel": lambda *arguments: _alive(launch)(*arguments),
             "mgpuStreamCreate": lambda: 0,
             "mgpuStreamSynchronize": lambda stream: None,
             "mgpuStreamDestroy": lambda stream: None,
             HOST_PRINTF: partial(_print, self._formats),
         }
-        self._engine = ExecutionEngine(module, opt_level=0)
+        with _names_as_handles(module):
+            self._engine = ExecutionEngine(module, opt_level=0)
         for name, function in implementations.items():
             self._engine.raw_register_runtime(name, ctypes.cast(_SIGNATURES[name](function), _POINTER))
         self._engine.initialize()
@@ -130,19 +134,17 @@ class HostProgram:
         if threading.get_ident() != threading.main_thread().ident:
             self._entry(self._pointers)
             return
-        hook = sys.unraisablehook
-
-        def keep(unraisable: Any) -> None:
-            if isinstance(unraisable.exc_value, KeyboardInterrupt):
-                self._error = unraisable.exc_value
-            else:
-                hook(unraisable)
-
-        sys.unraisablehook = keep
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._keep_interrupt
         try:
             self._entry(self._pointers)
         finally:
-            sys.unraisablehook = hook
+            sys.unraisablehook = self._hook
+
+    def _keep_interrupt(self, unraisable: Any) -> None:
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            self._error = unraisable.exc_value
+        else:
+            self._hook(unraisable)
 
     def _launch_kernel(
         self, handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, lds: int, stream: int, params: Any,
@@ -151,15 +153,24 @@ class HostProgram:
         """Serve `mgpuLaunchKernel`. An exception cannot cross compiled code: it waits until the launcher returns."""
         if self._error is not None:
             return
-        kernel = self._kernels[handle - 1]
+        kernel = self._kernels.get(handle) or self._kernel(handle)
+        grid, block = (gx, gy, gz), (bx, by, bz)
         try:
-            self._check(kernel, (gx, gy, gz), (bx, by, bz), lds)
-            with self._printing(self._printer, stream or 0) if self._printer is not None else nullcontext():
-                self._loaded.launch(kernel, (gx, gy, gz), (bx, by, bz), lds, stream or 0, params, self._session)
+            asked = kernel, grid, block, lds
+            if asked != self._checked:
+                self._check(*asked)
+                self._checked = asked
+            with self._printing(self._printer, stream or 0) if self._printer is not None else _NOTHING:
+                self._loaded.launch(kernel, grid, block, lds, stream or 0, params, self._session)
         except FlyError as error:
             self._error = error.located(self._launch_sites[kernel])
         except BaseException as error:  # noqa: BLE001 - raised again in run()
             self._error = error
+
+    def _kernel(self, handle: int) -> str:
+        """The kernel of a handle, which is the address of its name."""
+        self._kernels[handle] = ctypes.string_at(handle).decode()
+        return self._kernels[handle]
 
     @contextmanager
     def _printing(self, printer: Printer, stream: int) -> Iterator[None]:
@@ -180,6 +191,23 @@ class HostProgram:
         launch_limits.check_block(self._arch, block)
         launch_limits.check_grid(grid, block)
         launch_limits.check_lds(self._arch, self._static_lds_bytes[kernel], lds_bytes)
+
+
+@contextmanager
+def _names_as_handles(module: ir.Module) -> Iterator[None]:
+    """A module with a `mgpuModuleGetFunction` of its own: every launch calls it, and Python would take its time.
+
+    A kernel's handle is then the address of its name.
+    """
+    with module.context, ir.Location.unknown():
+        parsed = ir.Module.parse(_GET_FUNCTION)
+        function = parsed.body.operations[0].operation
+        function.detach_from_parent()
+        module.body.append(function)
+    try:
+        yield
+    finally:
+        function.erase()
 
 
 def _formats(module: ir.Module) -> list[Format]:

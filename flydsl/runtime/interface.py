@@ -73,8 +73,8 @@ class Device(ABC):
         return None
 
     @abstractmethod
-    def address(self, argument: NamedTensor, session: Any) -> int:
-        """The address at which kernels find a tensor."""
+    def address(self, name: str, tensor: Any, session: Any) -> int:
+        """The address at which kernels find a tensor. name: of the launcher's parameter."""
 
     @abstractmethod
     def stream_handle(self, stream: Any) -> int:

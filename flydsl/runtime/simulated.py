@@ -27,12 +27,12 @@ class SimulatedDevice(Device):
         """The address space of one call, which contains nothing but its tensors."""
         return Memory()
 
-    def address(self, argument: NamedTensor, session: Memory) -> int:
-        tensor = argument.tensor
+    def address(self, name: str, tensor: Any, session: Memory) -> int:
+        argument = NamedTensor(name, tensor)
         return session.map(
             tensor.data_ptr(),
             argument.size_bytes,
-            name=argument.name,
+            name=name,
             element_bytes=tensor.element_size(),
             label=argument.label,
             rows=rows_of(tensor.shape, tensor.stride(), tensor.element_size()),

@@ -145,7 +145,7 @@ def warm_call() -> list[Row]:
 
     from flydsl.codegen import CodeObject
     from flydsl.runtime.device import use_device
-    from flydsl.runtime.interface import Device, LoadedCode, NamedTensor
+    from flydsl.runtime.interface import Device, LoadedCode
 
     class Nothing(LoadedCode):
         def launch(self, *_: Any) -> None:
@@ -154,8 +154,8 @@ def warm_call() -> list[Row]:
     class Null(Device):
         name = "null"
 
-        def address(self, argument: NamedTensor, session: Any) -> int:
-            return int(argument.tensor.data_ptr())
+        def address(self, name: str, tensor: Any, session: Any) -> int:
+            return int(tensor.data_ptr())
 
         def stream_handle(self, stream: Any) -> int:
             return 0

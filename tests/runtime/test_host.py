@@ -15,7 +15,7 @@ import flydsl.expr as fx
 from flydsl.codegen import CodeObject
 from flydsl.runtime import host
 from flydsl.runtime.device import use_device
-from flydsl.runtime.interface import Device, LoadedCode, NamedTensor
+from flydsl.runtime.interface import Device, LoadedCode
 
 
 class Recorder(Device, LoadedCode):
@@ -28,8 +28,8 @@ class Recorder(Device, LoadedCode):
         self.loads = 0
         self.fails: BaseException | None = None
 
-    def address(self, argument: NamedTensor, session: Any) -> int:
-        return int(argument.tensor.data_ptr())
+    def address(self, name: str, tensor: Any, session: Any) -> int:
+        return int(tensor.data_ptr())
 
     def stream_handle(self, stream: Any) -> int:
         return 0 if stream is None else int(stream)
