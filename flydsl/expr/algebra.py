@@ -17,8 +17,8 @@ from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType, is_static
 from flydsl.errors import ArgumentError
-from flydsl.expr.emit import emit_fly
-from flydsl.expr.numeric import Index, Numeric, wrap_scalar
+from flydsl.expr.emit import emit_fly, is_traced
+from flydsl.expr.numeric import Index, Int32, Numeric, wrap_scalar
 from flydsl.expr.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand
 from flydsl.layout import Tile
 from flydsl.layout.layout import functions
@@ -340,13 +340,24 @@ def make_coord(*modes: Any) -> Any:
 def make_layout(shape: Any, stride: Any = None) -> Any:
     """A layout from shape and stride (by default compact, leftmost mode fastest).
 
+    In a kernel an extent may be None: unknown, and larger than every coordinate. It prints as `?`.
+
     >>> make_layout((4, 8), (8, 1))
     (4,8):(8,1)
     """
+    if has_none(shape) and is_traced():
+        shape = _with_unknown_extents(shape)
     given = (shape,) if stride is None else (shape, stride)
     if not is_runtime(given):
         return located(algebra.make_layout, *map(static_operand, given))
     return LayoutValue(emit_fly("make_layout", [as_operand(part) for part in given]).result)
+
+
+def _with_unknown_extents(shape: Any) -> Any:
+    """A shape with a runtime value, the largest of its type, for None."""
+    if isinstance(shape, tuple | list):
+        return tuple(map(_with_unknown_extents, shape))
+    return Int32.of(Int32(Int32.limits()[1]).ir_value()) if shape is None else shape
 
 
 def make_tile(*modes: Any) -> Tile:

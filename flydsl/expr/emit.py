@@ -15,13 +15,17 @@ from flydsl.expr.fastmath_flags import flags_of_block
 from flydsl.expr.trace_limit import count_operation
 
 
+def is_traced() -> bool:
+    """True while a kernel or launcher is being traced, so that operations have a place."""
+    try:
+        return ir.InsertionPoint.current is not None
+    except ValueError:
+        return False
+
+
 def require_trace(what: str) -> None:
     """Raise TraceError unless a kernel or launcher is being traced."""
-    try:
-        tracing = ir.InsertionPoint.current is not None
-    except ValueError:
-        tracing = False
-    if not tracing:
+    if not is_traced():
         raise TraceError(
             f"{what} outside a kernel",
             at=user_location(),

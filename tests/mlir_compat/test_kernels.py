@@ -15,7 +15,7 @@ from flydsl._mlir.dialects import arith as raw_arith
 from flydsl._mlir.dialects import math as raw_math
 from flydsl._mlir.dialects import rocdl as raw_rocdl
 from flydsl.compiler.kernel_function import CompilationContext
-from flydsl.errors import TraceError
+from flydsl.errors import LayoutError, TraceError
 from flydsl.expr import arith, buffer_ops, gpu, range_constexpr, rocdl
 from flydsl.expr.typing import T
 from flydsl.expr.typing import Vector as Vec
@@ -422,3 +422,25 @@ def test_helpers_may_not_keep_what_a_loop_computes() -> None:
 
     with pytest.raises(TraceError, match="tile"):
         launch(torch.zeros(5, 64), torch.zeros(64), 5)
+
+
+def test_an_extent_may_be_unknown() -> None:
+    """`None` in the shape of a layout that only says where things are."""
+
+    @flyc.kernel
+    def kernel(C: fx.Tensor, token: fx.Int32):
+        places = fx.make_layout((None, 2, 4), (64, 32, 8))
+        assert "(?,2,4):(64,32,8)" in str(places.type)
+        head, vector_number = gpu.thread_id("x") // 4, gpu.thread_id("x") % 4
+        place = fx.get_scalar(fx.crd2idx((token, head, vector_number), places))
+        C[fx.thread_idx.x] = fx.Int32(place)
+
+    @flyc.jit
+    def launch(C: fx.Tensor, token: fx.Int32):
+        kernel(C, token).launch(grid=1, block=8)
+
+    c = torch.zeros(8, dtype=torch.int32)
+    launch(c, 1000)
+    assert c.tolist() == [64_000 + head * 32 + number * 8 for head in range(2) for number in range(4)]
+    with pytest.raises(LayoutError):
+        fx.make_layout((None, 4))
