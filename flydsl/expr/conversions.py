@@ -14,7 +14,7 @@ from flydsl.dialect.elements import ARITHMETIC_FLOATS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.elementwise import arith_result, ir_value_of, shape_of
-from flydsl.expr.fastmath import fastmath_attribute
+from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.numeric import Float32, Index, Numeric, bare_like, cast_elements, element_of, numeric_class
 
 # Cast -> (from a float, to a float, how the width changes: 1 wider, -1 narrower, None either way).
