@@ -156,17 +156,26 @@ class TileType(FlyType):
         return cls(_parse(body, algebra.Tile, "a tile"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class PointerType(FlyType):
     """A pointer to elements in an address space; offsets count elements.
 
-    alignment: of the address in bytes, where more is known than that it is an element's.
+    alignment: of the address in bytes, where more is known than that it is an element's. `PointerType(kind)` of a
+    pointer's type is the same type, as FlyDSL's programs convert it.
     """
 
     mnemonic = "ptr"
     element: str
     space: str
     alignment: int | None = None
+
+    def __init__(self, element: str | PointerType, space: str | None = None, alignment: int | None = None) -> None:
+        given = (element.element, element.space, element.alignment) if isinstance(element, PointerType) else (
+            element, space, alignment)  # fmt: skip
+        if given[1] is None:
+            raise CompileError(f"a pointer to {element} has an address space", hint=f"{', '.join(ADDRESS_SPACES)}")
+        for name, value in zip(("element", "space", "alignment"), given, strict=True):
+            object.__setattr__(self, name, value)
 
     @property
     def body(self) -> str:
@@ -185,10 +194,10 @@ class PointerType(FlyType):
         return cls(_checked_element(element), _checked_space(space), alignment)
 
     @classmethod
-    def get(cls, element: Any, space: Any, alignment: int | None = None) -> PointerType:
+    def get(cls, elem_ty: Any, address_space: Any, alignment: int | None = None) -> PointerType:
         """The type of pointers to elements of an MLIR type (or its name), in an address space (or its number)."""
-        name = getattr(element, "memory_name", None) or str(element)
-        space = _space_name(space)
+        name = getattr(elem_ty, "memory_name", None) or str(elem_ty)
+        space = _space_name(address_space)
         text = f"{name}, {space}" if alignment is None else f"{name}, {space}, align<{alignment}>"
         return cls.parse_body(text)
 
