@@ -26,7 +26,6 @@ from flydsl.passes import fly_convert_atom_call_to_ssa_form, fly_layout_lowering
 from flydsl.passes.rewriting import (
     constant,
     create,
-    defining_op,
     enclosing_function,
     entry_block,
     fly_name,
@@ -34,6 +33,7 @@ from flydsl.passes.rewriting import (
     operand_of,
     operations,
     update_function_type,
+    values_of,
 )
 from flydsl.passes.to_rocdl import (
     atomics,
@@ -234,6 +234,15 @@ def _recast_iter(op: ir.Operation) -> None:
         _replace(op, op.operands[0])
 
 
+def _inttoptr(op: ir.Operation) -> None:
+    kind = pointer_type(fly_type(op.result.type))
+    _replace(op, create("llvm.inttoptr", [op.operands[0]], [kind], op.location).result)
+
+
+def _ptrtoint(op: ir.Operation) -> None:
+    _replace(op, create("llvm.ptrtoint", [op.operands[0]], [op.result.type], op.location).result)
+
+
 def _get_dyn_shared(op: ir.Operation) -> None:
     """The address of an array of unknown size, which the launch places behind all static shared memory."""
     module = enclosing_function(op).parent
@@ -325,16 +334,7 @@ _COPIES: dict[Lowering, Callable[..., None]] = {
 
 def _mma_atom_call_ssa(op: ir.Operation) -> None:
     atom, *operands = op.operands
-    _replace(op, matrix.multiply(fly_type(atom.type).op, operands, _values_of(atom), op.location))
-
-
-def _values_of(atom: ir.Value) -> dict[str, ir.Value]:
-    """The values that were set on an atom, the last one of each name."""
-    values: dict[str, ir.Value] = {}
-    while (op := defining_op(atom)) is not None and fly_name(op) == "atom.set_value":
-        atom, value = op.operands
-        values.setdefault(str(ir.StringAttr(op.attributes["field"]).value), value)
-    return values
+    _replace(op, matrix.multiply(fly_type(atom.type).op, operands, values_of(atom), op.location))
 
 
 def _replace(op: ir.Operation, value: ir.Value) -> None:
@@ -400,6 +400,8 @@ _CONVERSIONS: dict[str, Callable[[ir.Operation], None]] = {
     "ptr.load": _ptr_load,
     "ptr.store": _ptr_store,
     "recast_iter": _recast_iter,
+    "inttoptr": _inttoptr,
+    "ptrtoint": _ptrtoint,
     "get_dyn_shared": _get_dyn_shared,
     "copy_atom_call_ssa": _copy_atom_call_ssa,
     "mma_atom_call_ssa": _mma_atom_call_ssa,

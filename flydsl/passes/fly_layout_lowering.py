@@ -12,6 +12,7 @@ left over are pointers, and views with static layouts at the copies:
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -212,6 +213,51 @@ class _Lowering:
         width = leaf.width if isinstance(leaf, SsaLeaf) else 32
         op.result.replace_all_uses_with(materialize(leaf, width, op.location))
         op.erase()
+
+    def get_leaves(self, op: ir.Operation) -> None:
+        """Lower get_leaves with a result for each leaf, or for each that is not known when compiling."""
+        only_dynamic = len(op.results) < len(algebra.flatten((fly_type(op.operands[0].type).value,)))
+        leaves = algebra.flatten((self.of(op.operands[0]),))
+        given = [leaf for leaf in leaves if isinstance(leaf, SsaLeaf) or not only_dynamic]
+        for result, leaf in zip(op.results, given, strict=True):
+            width = leaf.width if isinstance(leaf, SsaLeaf) else 32
+            result.replace_all_uses_with(materialize(leaf, width, op.location))
+        op.erase()
+
+    def assume(self, op: ir.Operation) -> None:
+        """The value of the second operand, with what the first type says about it."""
+        leaves = [leaf for leaf in algebra.flatten((self.of(op.operands[1]),)) if isinstance(leaf, SsaLeaf)]
+        kind = fly_type(op.result.type)
+        promised = [
+            SsaLeaf(leaf.value, symbol.width, symbol.divisibility, op.location)
+            for leaf, symbol in zip(leaves, dynamic_leaves(kind.value), strict=True)
+        ]
+        self.meaning[op.result] = with_leaves(kind.value, promised)
+        self._give_back(op)
+
+    def print(self, op: ir.Operation) -> None:
+        """Create a gpu.printf, with the numbers of int tuples in place of the tuples."""
+        text, operands = attributes_of(op)["format"].split("{}"), list[ir.Value]()
+        format_ = text[0]
+        for value, rest in zip(op.operands, text[1:], strict=True):
+            shown, values = self._printed(value)
+            format_ += shown + rest
+            operands += values
+        create("gpu.printf", operands, [], op.location, {"format": ir.StringAttr.get(f"{format_}\n")})
+        op.erase()
+
+    def _printed(self, value: ir.Value) -> tuple[str, list[ir.Value]]:
+        """The placeholders for a value in C's printf, and the values that they take."""
+        kind = fly_type(value.type)
+        if kind is None:
+            float_ = isinstance(value.type, ir.FloatType)
+            wide = not float_ and value.type in (element_type("i64"), element_type("index"))
+            return "%f" if float_ else "%ld" if wide else "%d", [value]
+        if not isinstance(kind, IntTupleType):
+            raise CompileError(f"unsupported: print of {kind}", at=source_location(ir.Location.current))
+        leaves = [leaf for leaf in algebra.flatten((self.of(value),)) if isinstance(leaf, SsaLeaf)]
+        shown = re.sub(r"\?(\{[^}]*\})?", "%d", algebra.to_text(erase_values(self.of(value))))
+        return shown, [materialize(leaf, leaf.width, ir.Location.current) for leaf in leaves]
 
     def compare(self, op: ir.Operation) -> None:
         """Lower elem_less and equal: known leaves are compared here, the others by arith.cmpi."""
@@ -427,6 +473,9 @@ _LOWERINGS: dict[str, Callable[[_Lowering, ir.Operation], None]] = {
     "get_layout": _Lowering.get_layout,
     "get_iter": _Lowering.get_iter,
     "get_scalar": _Lowering.get_scalar,
+    "get_leaves.scalars": _Lowering.get_leaves,
+    "assume": _Lowering.assume,
+    "print": _Lowering.print,
     "elem_less": _Lowering.compare,
     "equal": _Lowering.compare,
     "decomposition": _Lowering.decomposition,

@@ -151,3 +151,12 @@ def erase_dead(root: ir.Operation) -> None:
     for op in reversed(operations(root)):
         if is_removable(op) and all(not any(True for _ in result.uses) for result in op.results):
             op.erase()
+
+
+def values_of(atom: ir.Value) -> dict[str, ir.Value]:
+    """The values that were set on an atom, the last one of each name."""
+    values: dict[str, ir.Value] = {}
+    while (op := defining_op(atom)) is not None and fly_name(op) == "atom.set_value":
+        atom, value = op.operands
+        values.setdefault(str(ir.StringAttr(op.attributes["field"]).value), value)
+    return values
