@@ -273,9 +273,19 @@ def register_elements(memref: MemRefType) -> int:
 
 
 @cache
-def _fills_memory(layout: AnyLayout, size: int) -> bool:
-    """True if a static layout reaches every index from 0 to its size once, so that a vector can represent it."""
-    return {layout(i) for i in range(size)} == set(range(size))
+def vector_pieces(layout: AnyLayout) -> tuple[int, tuple[int, ...]]:
+    """How a static layout lies in memory: in contiguous pieces of so many elements, and the index of each piece.
+
+    Pieces are in the order of the coordinates, the leftmost mode fastest.
+
+    >>> vector_pieces(algebra.Layout((3, 2), (1, 16))), vector_pieces(algebra.Layout((4, 2), (1, 4)))
+    ((3, (0, 16)), (8, (0,)))
+    """
+    size, width = algebra.size(layout), 1
+    if isinstance(layout, algebra.Layout):
+        extents, strides = layout.flat_modes()
+        width = extents[0] if strides and strides[0] == 1 else 1
+    return width, tuple(layout(i) for i in range(0, size, width))
 
 
 def stored_element(name: str) -> ir.Type:
@@ -326,19 +336,18 @@ def infer_store(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 
 def infer_load_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """A vector of all elements of a register tensor, in the order of its memory."""
+    """A vector of all elements of a register tensor, in the order of its coordinates."""
     memref = types[0]
     _require_addresses(memref)
-    size = register_elements(memref)
-    if not _fills_memory(memref.layout, size):
-        raise LayoutError(f"{memref} as a vector: its {size} elements do not lie one by one in memory without gaps")
-    return [ir.VectorType.get([size], stored_element(memref.element))]
+    return [ir.VectorType.get([register_elements(memref)], stored_element(memref.element))]
 
 
 def infer_store_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """No result; the vector must be what load_vec gives."""
+    """No result; the vector must be what load_vec gives. No two elements may be at one place."""
     value, memref = types
     require_same("memref.store_vec", value, infer_load_vec((memref,), attributes)[0])
+    if algebra.size(memref.layout) > len({memref.layout(i) for i in range(algebra.size(memref.layout))}):
+        raise LayoutError(f"a store of a vector to {memref}: several of its elements are at one place")
     return []
 
 

@@ -150,11 +150,17 @@ def _convert_body(function: ir.Operation) -> None:
             elif op.name in ("gpu.block_dim", "gpu.grid_dim"):
                 op.result.replace_all_uses_with(_dimension(op, function))
                 dead.append(op)
-            elif op.name == "builtin.unrealized_conversion_cast" and fly_type(op.results[0].type) is not None:
-                op.results[0].replace_all_uses_with(op.operands[0])  # an LLVM pointer seen as one of the DSL
+            elif op.name == "builtin.unrealized_conversion_cast" and _is_pointer_cast(op):
+                op.results[0].replace_all_uses_with(op.operands[0])
                 dead.append(op)
     for op in reversed(dead):
         _erase(op)
+
+
+def _is_pointer_cast(op: ir.Operation) -> bool:
+    """True for an LLVM pointer seen as one of the DSL, and for one of the DSL, converted now, seen as LLVM's."""
+    kind = op.results[0].type
+    return fly_type(kind) is not None or [value.type for value in op.operands] == [kind]
 
 
 def _erase(op: ir.Operation) -> None:

@@ -39,6 +39,7 @@ from flydsl.dialect.inference import (
     mode_arguments,
     register_elements,
     single_leaf,
+    vector_pieces,
 )
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, attributes_of
@@ -60,7 +61,7 @@ from flydsl.dialect.types import (
     with_leaves,
 )
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions, operations
+from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions, operations, zeros
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
 from flydsl.passes.to_rocdl import divisions
 
@@ -152,8 +153,8 @@ class _Lowering:
     # --- values for others --------------------------------------------------------------------------------------------
 
     def _give_back(self, op: ir.Operation) -> None:
-        """Build the result again if an operation of another dialect, such as a function's return, uses it."""
-        users = [use for use in op.result.uses if not fly_name(use.owner.operation)]
+        """Build the result again if an operation that stays uses it, such as a function's return."""
+        users = [use for use in op.result.uses if not _is_lowered(fly_name(use.owner.operation))]
         if users:
             value = self._built(self.meaning[op.result], fly_type(op.result.type))
             for use in users:
@@ -306,14 +307,32 @@ class _Lowering:
         op.erase()
 
     def memref_load_vec(self, op: ir.Operation) -> None:
-        address = self._vector_address(op.operands[0])
-        value = create_fly("ptr.load", [address], op.location, results=[op.result.type]).result
-        op.result.replace_all_uses_with(value)
+        """Load each contiguous piece, and put the pieces together."""
+        parts, kind = self._registers(op.operands[0]), op.result.type
+        width, places = vector_pieces(parts.layout)
+        pieces = [self._load_piece(parts, place, width, kind) for place in places]
+        whole = pieces[0] if len(pieces) == 1 else zeros(kind, op.location)
+        for number, piece in enumerate(pieces if len(pieces) > 1 else []):
+            at = {"offsets": _numbers(number * width), "strides": _numbers(1)}
+            whole = create("vector.insert_strided_slice", [piece, whole], [kind], op.location, at).result
+        op.result.replace_all_uses_with(whole)
         op.erase()
+
+    def _load_piece(self, parts: _Tensor, place: int, width: int, kind: ir.VectorType) -> ir.Value:
+        piece = ir.VectorType.get([width], kind.element_type)
+        return create_fly("ptr.load", [self._address(parts, place)], ir.Location.current, results=[piece]).result
 
     def memref_store_vec(self, op: ir.Operation) -> None:
         value, tensor = op.operands
-        create_fly("ptr.store", [value, self._vector_address(tensor)], op.location)
+        parts = self._registers(tensor)
+        width, places = vector_pieces(parts.layout)
+        kind = ir.VectorType.get([width], value.type.element_type)
+        for number, place in enumerate(places):
+            piece = value
+            if len(places) > 1:
+                at = {"offsets": _numbers(number * width), "sizes": _numbers(width), "strides": _numbers(1)}
+                piece = create("vector.extract_strided_slice", [value], [kind], op.location, at).result
+            create_fly("ptr.store", [piece, self._address(parts, place)], op.location)
         op.erase()
 
     def partition(self, op: ir.Operation) -> None:
@@ -409,10 +428,11 @@ class _Lowering:
         parts = self.of(tensor)
         return self._address(parts, algebra.crd2idx(self.of(coordinate), parts.layout))
 
-    def _vector_address(self, tensor: ir.Value) -> ir.Value:
+    def _registers(self, tensor: ir.Value) -> _Tensor:
+        """The parts of a tensor whose layout is known when compiling."""
         parts = self.of(tensor)
         register_elements(parts.kind.with_layout(erase_values(parts.layout)))
-        return self._address(parts, 0)
+        return parts
 
     def _address(self, tensor: _Tensor, index: Any) -> ir.Value:
         """The pointer to an element: `fly.add_offset` on the tensor's pointer, or the pointer itself for offset 0."""
@@ -432,7 +452,16 @@ class _Lowering:
         return create_fly("make_view", [self._address(tensor, first), static], at).result
 
 
+def _numbers(*numbers: int) -> ir.ArrayAttr:
+    return ir.ArrayAttr.get([ir.IntegerAttr.get(element_type("i64"), number) for number in numbers])
+
+
 _EQUAL, _SIGNED_LESS = 0, 2  # predicates of arith.cmpi
+
+
+def _is_lowered(operation: str) -> bool:
+    """True if this pass replaces a fly operation of this name; false for other dialects' operations, of no name."""
+    return operation in _LOWERINGS or (operation in OPS and OPS[operation].algebra is not None)
 
 
 def _both(left: ir.Value, right: ir.Value) -> ir.Value:

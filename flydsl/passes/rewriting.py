@@ -160,3 +160,11 @@ def values_of(atom: ir.Value) -> dict[str, ir.Value]:
         atom, value = op.operands
         values.setdefault(str(ir.StringAttr(op.attributes["field"]).value), value)
     return values
+
+
+def zeros(kind: ir.VectorType, at: ir.Location) -> ir.Value:
+    """A vector of zeros."""
+    element = kind.element_type
+    is_whole = isinstance(element, ir.IntegerType | ir.IndexType)
+    zero = ir.IntegerAttr.get(element, 0) if is_whole else ir.FloatAttr.get(element, 0.0)
+    return create("arith.constant", [], [kind], at, {"value": ir.DenseElementsAttr.get_splat(kind, zero)}).result
