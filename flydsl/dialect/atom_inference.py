@@ -156,7 +156,7 @@ def infer_mma_partition_shape(types: Sequence[Any], attributes: Attributes) -> l
     if not is_static(shape.value):
         raise LayoutError(f"partition_shape of {shape}: it is known when compiling")
     _, *rest = mma.mma.partition(attributes.get("operand", ""), algebra.make_layout(shape.value))
-    return [IntTupleType(tuple(mode.shape for mode in rest))]
+    return [IntTupleType(algebra.make_int_tuple(tuple(mode.shape for mode in rest)))]
 
 
 def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:

@@ -282,9 +282,11 @@ def vector_pieces(layout: AnyLayout) -> tuple[int, tuple[int, ...]]:
     ((3, (0, 16)), (8, (0,)))
     """
     size, width = algebra.size(layout), 1
+    assert isinstance(size, int), "the layout is static"
     if isinstance(layout, algebra.Layout):
         extents, strides = layout.flat_modes()
-        width = extents[0] if strides and strides[0] == 1 else 1
+        if strides and strides[0] == 1 and isinstance(extents[0], int):
+            width = extents[0]
     return width, tuple(layout(i) for i in range(0, size, width))
 
 
@@ -346,7 +348,8 @@ def infer_store_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """No result; the vector must be what load_vec gives. No two elements may be at one place."""
     value, memref = types
     require_same("memref.store_vec", value, infer_load_vec((memref,), attributes)[0])
-    if algebra.size(memref.layout) > len({memref.layout(i) for i in range(algebra.size(memref.layout))}):
+    size = register_elements(memref)
+    if size > len({memref.layout(i) for i in range(size)}):
         raise LayoutError(f"a store of a vector to {memref}: several of its elements are at one place")
     return []
 

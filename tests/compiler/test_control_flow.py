@@ -527,8 +527,8 @@ def test_a_loop_with_init_in_other_loops() -> None:
             for i, state in fx.range(0, 4, 1, init=[total]):
                 last = yield [state[0] + i]
             total = last + j
-        for j, outer in range(0, n, 1, init=[total]):
-            for i, inner in range(0, 2, 1, init=[outer[0], fx.Int32(1)]):
+        for _, outer in range(0, n, 1, init=[total]):
+            for _, inner in range(0, 2, 1, init=[outer[0], fx.Int32(1)]):
                 both = yield [inner[0] + inner[1], inner[1] * 2]
             whole = yield [both[0]]
         Out[fx.thread_idx.x] = whole

@@ -32,8 +32,8 @@ PRINTED = f"""
     %12 = fly.assume(%d, %c) : (!fly.int_tuple<?{{div=4}}>, !fly.int_tuple<?>) -> !fly.int_tuple<?{{div=4}}>
 """
 ARGUMENTS = (
-    "%i: i32, %j: i64, %l: !fly.layout<4:1>, %c: !fly.int_tuple<?>, %d: !fly.int_tuple<?{div=4}>, %n: !fly.int_tuple<8>, "
-    f"%s: !fly.int_tuple<(32,8)>, %m: {TILED}"
+    "%i: i32, %j: i64, %l: !fly.layout<4:1>, %c: !fly.int_tuple<?>, %d: !fly.int_tuple<?{div=4}>, "
+    f"%n: !fly.int_tuple<8>, %s: !fly.int_tuple<(32,8)>, %m: {TILED}"
 )
 
 
