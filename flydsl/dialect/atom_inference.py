@@ -16,6 +16,7 @@ from flydsl.dialect.inference import Attributes, infer_alloca, infer_get_scalar,
 from flydsl.dialect.types import (
     AnyLayout,
     CopyAtomType,
+    IntTupleType,
     LayoutType,
     MemRefType,
     MmaAtomType,
@@ -135,8 +136,11 @@ def infer_partition(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 def infer_make_fragment_like(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A register tensor of the same shape, compact: mode 0 first, the others in the order of the tensor's strides."""
-    memref = types[0]
-    return _fragment("make_fragment_like", memref.layout, attributes.get("element", memref.element))
+    source = types[0]
+    element = attributes.get("element", getattr(source, "element", ""))
+    if not element:
+        raise LayoutError(f"make_fragment_like of {source}: the type of the elements is missing")
+    return _fragment("make_fragment_like", source.layout, element)
 
 
 def _fragment(operation: str, layout: AnyLayout, element: str) -> list[Any]:
@@ -144,6 +148,15 @@ def _fragment(operation: str, layout: AnyLayout, element: str) -> list[Any]:
     if not is_static(plain.shape):
         raise LayoutError(f"{operation} of {layout}: registers need a shape known when compiling")
     return infer_alloca([LayoutType(algebra.make_fragment_layout_like(plain))], {"element": element})
+
+
+def infer_mma_partition_shape(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The shape of a thread's part of an operand of a static shape, (values of a call, calls along its modes)."""
+    mma, shape = types
+    if not is_static(shape.value):
+        raise LayoutError(f"partition_shape of {shape}: it is known when compiling")
+    _, *rest = mma.mma.partition(attributes.get("operand", ""), algebra.make_layout(shape.value))
+    return [IntTupleType(algebra.make_int_tuple(tuple(mode.shape for mode in rest)))]
 
 
 def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:

@@ -138,6 +138,69 @@ def infer_get_scalar(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     return [leaf_type(leaf)]
 
 
+def infer_leaves(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The integer type of each leaf, or with `dynamicOnly` of each that is known at run time only."""
+    leaves = algebra.flatten((types[0].value,))
+    only = str(attributes.get("dynamicOnly", "false")) in ("true", "True", "-1", "1")
+    if any(leaf is None or isinstance(leaf, algebra.Basis) for leaf in leaves):
+        raise LayoutError(f"get_leaves of {types[0]}: only integers are scalars")
+    return [leaf_type(leaf) for leaf in leaves if isinstance(leaf, algebra.Dynamic) or not only]
+
+
+def infer_make_tile(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The tile of modes that are known when compiling: layouts, and int tuples of one integer or `*`."""
+    modes = [single_leaf(kind.value) if isinstance(kind, IntTupleType) else _mode_of(kind) for kind in types]
+    if not all(map(is_static, modes)):
+        raise LayoutError(f"make_tile of {', '.join(map(str, types))}: a tile is known when compiling")
+    return [TileType(algebra.make_tile(*modes))]
+
+
+def _mode_of(kind: Any) -> algebra.Layout:
+    if not isinstance(kind, LayoutType):
+        raise LayoutError(f"make_tile of {kind}, where a layout or int tuple belongs")
+    return kind.layout
+
+
+def infer_assume(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """The first type, which says more about the value of the second operand than its own."""
+    promised, given = types
+    _check_promise(promised.value, given.value, f"assume of {given} as {promised}")
+    return [promised]
+
+
+def _check_promise(promised: Any, given: Any, what: str) -> None:
+    if isinstance(promised, tuple) and isinstance(given, tuple) and len(promised) == len(given):
+        for parts in zip(promised, given, strict=True):
+            _check_promise(*parts, what)
+    elif isinstance(promised, algebra.Dynamic) and isinstance(given, algebra.Dynamic):
+        if promised.width != given.width:
+            raise LayoutError(f"{what}: integers of {given.width} and {promised.width} bits")
+    elif promised != given:
+        raise LayoutError(f"{what}: they differ in more than what divides their numbers")
+
+
+def infer_print(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """No result. The text has a placeholder `{}` for each operand."""
+    text = attributes.get("format")
+    if not isinstance(text, str) or text.count("{}") != len(types):
+        raise LayoutError(f"print of {len(types)} values with the text {text!r}: it has a {{}} for each")
+    return []
+
+
+def check_inttoptr(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
+    """`inttoptr` takes an address as `ptrtoint` gives it."""
+    (pointer,) = results
+    require_same(f"inttoptr to {pointer}", types[0], infer_ptrtoint((pointer,), attributes)[0])
+
+
+def infer_ptrtoint(types: Sequence[Any], attributes: Attributes) -> list[Any]:
+    """An address in bytes: 32 bits in shared memory and registers, else 64."""
+    (pointer,) = types
+    if pointer.space == BUFFER:
+        raise LayoutError(f"{pointer} has no address in bytes")
+    return [element_type("i32" if pointer.space in ("shared", "register") else "i64")]
+
+
 def infer_add_offset(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A pointer moved by a number of elements; what is known about the number limits the alignment."""
     pointer, offset = types
@@ -210,9 +273,21 @@ def register_elements(memref: MemRefType) -> int:
 
 
 @cache
-def _fills_memory(layout: AnyLayout, size: int) -> bool:
-    """True if a static layout reaches every index from 0 to its size once, so that a vector can represent it."""
-    return {layout(i) for i in range(size)} == set(range(size))
+def vector_pieces(layout: AnyLayout) -> tuple[int, tuple[int, ...]]:
+    """How a static layout lies in memory: in contiguous pieces of so many elements, and the index of each piece.
+
+    Pieces are in the order of the coordinates, the leftmost mode fastest.
+
+    >>> vector_pieces(algebra.Layout((3, 2), (1, 16))), vector_pieces(algebra.Layout((4, 2), (1, 4)))
+    ((3, (0, 16)), (8, (0,)))
+    """
+    size, width = algebra.size(layout), 1
+    assert isinstance(size, int), "the layout is static"
+    if isinstance(layout, algebra.Layout):
+        extents, strides = layout.flat_modes()
+        if strides and strides[0] == 1 and isinstance(extents[0], int):
+            width = extents[0]
+    return width, tuple(layout(i) for i in range(0, size, width))
 
 
 def stored_element(name: str) -> ir.Type:
@@ -263,19 +338,19 @@ def infer_store(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 
 
 def infer_load_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """A vector of all elements of a register tensor, in the order of its memory."""
+    """A vector of all elements of a register tensor, in the order of its coordinates."""
     memref = types[0]
     _require_addresses(memref)
-    size = register_elements(memref)
-    if not _fills_memory(memref.layout, size):
-        raise LayoutError(f"{memref} as a vector: its {size} elements do not lie one by one in memory without gaps")
-    return [ir.VectorType.get([size], stored_element(memref.element))]
+    return [ir.VectorType.get([register_elements(memref)], stored_element(memref.element))]
 
 
 def infer_store_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """No result; the vector must be what load_vec gives."""
+    """No result; the vector must be what load_vec gives. No two elements may be at one place."""
     value, memref = types
     require_same("memref.store_vec", value, infer_load_vec((memref,), attributes)[0])
+    size = register_elements(memref)
+    if size > len({memref.layout(i) for i in range(size)}):
+        raise LayoutError(f"a store of a vector to {memref}: several of its elements are at one place")
     return []
 
 

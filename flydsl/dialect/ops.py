@@ -61,6 +61,7 @@ class OpSpec:
     gives: the kinds of stated results, and check: what else must hold of them.
     arities: the numbers of operands, where that is not just the number of `takes`.
     algebra: for an operation of the layout algebra, the function that gives its meaning.
+    results: the numbers of results, where those are of several types; they are part of its name in MLIR.
     effect: what it does to memory. on_host: whether a launcher may do it although it has an effect.
     """
 
@@ -71,6 +72,7 @@ class OpSpec:
     check: Check | None = None
     arities: tuple[int, ...] = ()
     algebra: Callable[..., Any] | None = None
+    results: tuple[int, ...] = ()
     effect: Effect = Effect.NONE
     on_host: bool = False
 
@@ -78,11 +80,15 @@ class OpSpec:
         if not self.arities:
             object.__setattr__(self, "arities", (len(self.takes),))
 
-    def mlir_name(self, arity: int) -> str:
-        """The name inside MLIR. IRDL does not allow dots, or variadic operands of different types.
+    def mlir_name(self, arity: int, results: int = 1) -> str:
+        """The name inside MLIR. IRDL does not allow dots, or variadic operands or results of different types.
 
         `memref.load_vec` is `memref_load_vec`; `make_int_tuple` on two operands is `make_int_tuple_2`.
         """
+        if self.results:
+            if results not in self.results:
+                raise LayoutError(f"fly.{self.name} has up to {max(self.results)} results, not {results}")
+            return f"{self.name.replace('.', '_')}_{results}"
         if arity not in self.arities:
             raise LayoutError(f"fly.{self.name} takes {' or '.join(map(str, self.arities))} operands, not {arity}")
         name = self.name.replace(".", "_")
@@ -140,6 +146,9 @@ _STRUCTURE = [
     OpSpec("get_iter", (_TENSOR,), _one_of(lambda memref: memref.pointer)),
     OpSpec("get_layout", (_TENSOR,), _one_of(lambda memref: inference.algebra_type(memref.layout))),
     OpSpec("get_scalar", (_TUPLE,), inference.infer_get_scalar),
+    OpSpec("get_leaves.scalars", (_TUPLE,), inference.infer_leaves, results=tuple(range(_MAX_LEAVES + 1))),
+    OpSpec("make_tile", (), inference.infer_make_tile, arities=tuple(range(_MAX_LEAVES + 1))),
+    OpSpec("assume", (_TUPLE, _TUPLE), inference.infer_assume),
     OpSpec("elem_less", (_TUPLE, _TUPLE), inference.infer_elem_less),
     OpSpec("equal", (_TUPLE, _TUPLE), inference.infer_comparison),
     OpSpec("decomposition", (_TENSOR,), inference.infer_decomposition),
@@ -157,6 +166,8 @@ _MEMORY = [
     ),
     OpSpec("add_offset", (_POINTER, _TUPLE), inference.infer_add_offset),
     OpSpec("recast_iter", (_POINTER,), gives=(_POINTER,), check=inference.check_recast_iter),
+    OpSpec("inttoptr", (None,), gives=(_POINTER,), check=inference.check_inttoptr),
+    OpSpec("ptrtoint", (_POINTER,), inference.infer_ptrtoint),
     OpSpec("get_dyn_shared", (), lambda types, attributes: [inference.DYNAMIC_SHARED]),
     OpSpec("memref.alloca", (_LAYOUT,), gives=(_TENSOR,), check=inference.check_alloca, effect=Effect.ALLOCATE),
     OpSpec("memref.load", (_TENSOR, _TUPLE), inference.infer_load, effect=Effect.READ),
@@ -165,6 +176,7 @@ _MEMORY = [
     OpSpec("memref.store_vec", (None, _TENSOR), inference.infer_store_vec, effect=Effect.WRITE),
     OpSpec("ptr.load", (_POINTER,), gives=(None,), check=inference.check_ptr_load, effect=Effect.READ),
     OpSpec("ptr.store", (None, _POINTER), inference.infer_ptr_store, effect=Effect.WRITE),
+    OpSpec("print", (), inference.infer_print, arities=tuple(range(_MAX_LEAVES + 1)), effect=Effect.WRITE),
 ]
 
 _ATOMS = [
@@ -180,12 +192,18 @@ _ATOMS = [
     OpSpec("make_tiled_copy", (_ATOM, _LAYOUT, TileType), atom_inference.infer_make_tiled_copy),
     OpSpec("tiled_copy.partition_src", (TiledCopyType, _TENSOR, _TUPLE), atom_inference.infer_partition),
     OpSpec("tiled_copy.partition_dst", (TiledCopyType, _TENSOR, _TUPLE), atom_inference.infer_partition),
-    OpSpec("make_fragment_like", (_TENSOR,), atom_inference.infer_make_fragment_like, effect=Effect.ALLOCATE),
+    OpSpec(
+        "make_fragment_like",
+        ((MemRefType, LayoutType),),
+        atom_inference.infer_make_fragment_like,
+        effect=Effect.ALLOCATE,
+    ),
     OpSpec("copy", (_ATOM, _TENSOR, _TENSOR, _TENSOR), atom_inference.infer_copy, arities=(3, 4), effect=Effect.WRITE),
     OpSpec("copy_atom_call_ssa", check=atom_inference.check_copy_atom_call_ssa, arities=(2, 3), effect=Effect.WRITE),
     OpSpec("tiled_copy.retile", (TiledCopyType, _TENSOR), atom_inference.infer_retile),
     OpSpec("make_mma_atom", gives=(_MMA,), check=atom_inference.check_make_mma_atom),
     OpSpec("make_tiled_mma", (_MMA, _LAYOUT, TileType), atom_inference.infer_make_tiled_mma, arities=(2, 3)),
+    OpSpec("tiled_mma.partition_shape", (TiledMmaType, _TUPLE), atom_inference.infer_mma_partition_shape),
     OpSpec("tiled_mma.partition", (TiledMmaType, _TENSOR, _TUPLE), atom_inference.infer_mma_partition),
     OpSpec(
         "mma.make_fragment", (TiledMmaType, _TENSOR), atom_inference.infer_mma_make_fragment, effect=Effect.ALLOCATE
@@ -197,7 +215,10 @@ _ATOMS = [
 
 OPS: dict[str, OpSpec] = {spec.name: spec for spec in (*_STRUCTURE, *_ALGEBRA, *_MEMORY, *_ATOMS)}
 OPS_BY_MLIR_NAME: dict[str, OpSpec] = {
-    f"fly.{spec.mlir_name(arity)}": spec for spec in OPS.values() for arity in spec.arities
+    f"fly.{spec.mlir_name(arity, count)}": spec
+    for spec in OPS.values()
+    for arity in spec.arities
+    for count in spec.results or (1,)
 }
 
 # Operations that are not fly's and need a thread or the device's memory: compiled for the host, they end the process.
@@ -235,7 +256,8 @@ def _infer(name: str, given: tuple[ir.Type, ...], attributes: tuple[tuple[str, A
     if spec.infer is None:
         raise FlyError(f"fly.{name} states its result type; it cannot be inferred")
     types = [fly_type(kind) or kind for kind in given]
-    spec.mlir_name(len(types))
+    if len(types) not in spec.arities:
+        spec.mlir_name(len(types))  # which raises the error
     _check_kinds(name, "operand", types, spec.takes)
     return spec.infer(types, dict(attributes))
 
@@ -283,7 +305,7 @@ def create(
     except FlyError as error:
         raise error.located(place if isinstance(place, SourceLocation) else None) from None
     return ir.Operation.create(
-        f"fly.{OPS[name].mlir_name(len(operands))}",
+        f"fly.{OPS[name].mlir_name(len(operands), len(types))}",
         results=[t.ir if isinstance(t, FlyType) else t for t in types],
         operands=list(operands),
         attributes={key: _attribute(value) for key, value in (attributes or {}).items()},

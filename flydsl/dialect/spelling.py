@@ -6,6 +6,10 @@
 | `fly.atom.set_value(%a, "soffset", %v)` | `(%a, %v) {field = "soffset"}` |
 | `fly.recast_layout(32, 16, %l)`: new bits, old bits | `(%l) {args = array<i32: 16, 32>}` |
 | `fly.make_shape(%m)`, `make_stride`, `make_coord` | `fly.make_int_tuple(%m) {role = "shape"}` |
+| `fly.append<3>(%a, %b)`, `fly.prepend<3>(%a, %b)` | `(%a, %b) {args = array<i32: 3>}` |
+| `fly.make_fragment_like(%t, f32)` | `(%t) {element = "f32"}` |
+| `fly.print("{} {}", %a, %b)` | `(%a, %b) {format = "{} {}"}` |
+| `%0:2 = fly.get_leaves(%t) : (T) -> (i32, i64)` | `fly.get_leaves.scalars(%t)` |
 
 These are printed as they are written. Others are read only:
 
@@ -14,6 +18,7 @@ These are printed as they are written. Others are read only:
 | `fly.mma_atom_call(%m, %d, [%a], [%b], %c)` | the same without brackets |
 | `fly.mma_atom.make_fragment` | `fly.mma.make_fragment` |
 | `fly.static : () -> T`, `fly.get_dyn_shared() : T` | `fly.static : T`, `fly.get_dyn_shared() : () -> T` |
+| `fly.extract_aligned_pointer_as_index %m : T -> !llvm.ptr<1>` | its `fly.get_iter`, cast |
 | `!fly.layout<(4, 8) : (1, 4)>`, `!fly.ptr<f32, buffer_desc>` | `!fly.layout<(4,8):(1,4)>`, `!fly.ptr<f32, #fly_rocdl.buffer_desc>` |
 | `rocdl.mfma.f32.16x16x4f32 %a, %b, %c, 0, 0, 0`, of a later LLVM | the immediates as constants, defined in front of it |
 """  # noqa: E501
@@ -30,15 +35,19 @@ from flydsl.errors import FlyError
 
 _ROLES = {"make_shape": "shape", "make_stride": "stride", "make_coord": "coord"}
 _RENAMED = {"mma_atom.make_fragment": "mma.make_fragment"}
-_IN_FRONT = ("mma.make_fragment", "tiled_mma.partition")
+_IN_FRONT = ("mma.make_fragment", "tiled_mma.partition", "tiled_mma.partition_shape")
 
 _KEYWORD = re.compile(r"\(\s*([a-z])\s*,\s*")
 _FIELD = re.compile(r',\s*("\w*")\s*')
+_ELEMENT = re.compile(r",\s*([\w]+)\s*\)$")
+_TEXT = re.compile(r'\(\s*("(?:[^"\\\n]|\\.)*")\s*,?\s*')
 _WIDTHS = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*,\s*")
 
 
-def read_operation(name: str, operands: str) -> tuple[str, str, str]:
+def read_operation(name: str, operands: str, number: str = "", rest: str = "") -> tuple[str, str, str]:
     """An operation's name, its operands in parentheses, and the attributes written among them.
+
+    number: in angle brackets behind the name. rest: of the line, behind the operands.
 
     >>> read_operation("atom.set_value", '(%a, "soffset", %v)')
     ('atom.set_value', '(%a, %v)', 'field = "soffset"')
@@ -50,9 +59,21 @@ def read_operation(name: str, operands: str) -> tuple[str, str, str]:
         return name, f"({operands[match.end() :]}", f'operand = "{match[1]}"'
     if name == "atom.set_value" and (match := _FIELD.search(operands)):
         return name, operands[: match.start()] + operands[match.end() :], f"field = {match[1]}"
+    if name in ("append", "prepend") and number:
+        return name, operands, f"args = array<i32: {number[1:-1]}>"
+    if name == "make_fragment_like" and (match := _ELEMENT.search(operands)):
+        return name, f"{operands[: match.start()]})", f'element = "{match[1]}"'
+    if name == "print" and (match := _TEXT.match(operands)):
+        return name, f"({operands[match.end() :]}", f"format = {match[1]}"
+    if name == "get_leaves" and not rest.rpartition("->")[2].strip().startswith("!fly."):
+        return "get_leaves.scalars", operands, ""
     if name == "recast_layout" and (match := _WIDTHS.match(operands)):
         return name, f"({operands[match.end() :]}", f"args = array<i32: {match[2]}, {match[1]}>"
     return name, operands.replace("[", "").replace("]", ""), ""
+
+
+def _print(match: re.Match[str]) -> str:
+    return f"fly.print({match[2]}{', ' if match[1] else ''}{match[1]}) :"
 
 
 # The form to print: what `written_form` gives otherwise, and what replaces it.
@@ -62,13 +83,22 @@ _PRINTED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = [
         r"fly.make_\2\1 :",
     ),
     (
-        re.compile(r'fly\.(mma\.make_fragment|tiled_mma\.partition)\(([^()\n]*)\) \{operand = "([abc])"(?:, )?(\}?)'),
+        re.compile(
+            r'fly\.(mma\.make_fragment|tiled_mma\.partition(?:_shape)?)\(([^()\n]*)\) \{operand = "([abc])"(?:, )?(\}?)'
+        ),
         lambda m: f"fly.{m[1]}({m[3]}, {m[2]})" + ("" if m[4] else " {"),
     ),
     (
         re.compile(r'fly\.atom\.set_value\((%[^ ,()\n]+), (%[^ ,()\n]+)\) \{field = ("\w*")\} :'),
         r"fly.atom.set_value(\1, \3, \2) :",
     ),
+    (re.compile(r"fly\.(append|prepend)\(([^()\n]*)\) \{args = array<i32: (\d+)>\} :"), r"fly.\1<\3>(\2) :"),
+    (
+        re.compile(r'fly\.make_fragment_like\((%[^ ,()\n]+)\) \{element = "(\w+)"\} :'),
+        r"fly.make_fragment_like(\1, \2) :",
+    ),
+    (re.compile(r'fly\.print\(([^()\n]*)\) \{format = ("(?:[^"\\\n]|\\.)*")\} :'), _print),
+    (re.compile(r"fly\.get_leaves\.scalars\("), "fly.get_leaves("),
     (
         re.compile(r"fly\.recast_layout\((%[^ ,()\n]+)\) \{args = array<i32: (\d+), (\d+)>\} :"),
         r"fly.recast_layout(\3, \2, \1) :",
@@ -130,3 +160,32 @@ def with_immediates_as_values(text: str) -> str:
         return f"{constants}{match['result']}{match['start']}, {used} : ({match['types']}, i32, i32, i32)"
 
     return _MATRIX.sub(rewrite, text)
+
+
+_START = r"fly\.extract_aligned_pointer_as_index *\(? *(?P<operand>%[\w$.#-]+) *\)?"
+_POINTER_OF = re.compile(
+    rf"{_STRING_OR_COMMENT}|(?P<result>%[\w$.-]+) = {_START}"
+    r" *: *\(?(?P<type>!fly\.[^\n]*?)\)? *-> *(?P<pointer>!llvm\.ptr(?:<\d+>)?)"
+)
+
+
+def with_pointers_cast(text: str) -> str:
+    """`fly.extract_aligned_pointer_as_index` as a cast of the tensor's pointer, on the same line.
+
+    >>> with_pointers_cast("%1 = fly.extract_aligned_pointer_as_index %0 : !fly.ptr<f32, global> -> !llvm.ptr<1>")
+    '%1 = builtin.unrealized_conversion_cast %0 : !fly.ptr<f32, global> to !llvm.ptr<1>'
+    """
+
+    def rewrite(match: re.Match[str]) -> str:
+        if match["result"] is None:
+            return match[0]
+        kind, start, before = match["type"], match["operand"], ""
+        if kind.startswith("!fly.memref<"):
+            element, space, *_ = (part.strip() for part in kind.removeprefix("!fly.memref<").split(",", 2))
+            pointer = f"!fly.ptr<{element}, {space}>"
+            start = f"%start_{match['result'][1:]}"
+            before = f"{start} = fly.get_iter({match['operand']}) : ({kind}) -> {pointer} "
+            kind = pointer
+        return f"{before}{match['result']} = builtin.unrealized_conversion_cast {start} : {kind} to {match['pointer']}"
+
+    return _POINTER_OF.sub(rewrite, text)

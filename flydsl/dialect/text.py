@@ -19,9 +19,15 @@ from mlir import ir
 from flydsl.dialect.context import context
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, OPS_BY_MLIR_NAME, check
-from flydsl.dialect.spelling import canonical_body, print_operations, read_operation, with_immediates_as_values
+from flydsl.dialect.spelling import (
+    canonical_body,
+    print_operations,
+    read_operation,
+    with_immediates_as_values,
+    with_pointers_cast,
+)
 from flydsl.dialect.stated import admits
-from flydsl.dialect.types import FlyType
+from flydsl.dialect.types import FlyType, split_top_level
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError, FlyError, LayoutError, SourceLocation
 
@@ -38,7 +44,9 @@ _GENERIC_RESULT_ONLY = re.compile(rf'"fly\.({"|".join(_RESULT_ONLY)})"\(\)((?: \
 _QUOTED_TYPE = re.compile(r'(!fly\.\w+)<"([^"]*)">')
 
 # Strings and comments are matched first, and left as they are.
-_WRITTEN_OP = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|(?<![\w!#@$./])fly\.([a-z_0-9.]+)(?:(\([^)\n]*\))( \{\s*)?)?')
+_WRITTEN_OP = re.compile(
+    r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|(?<![\w!#@$./])fly\.([a-z_0-9.]+)(<\d+>)?(?:(\([^)\n]*\))( \{\s*)?)?'
+)
 _WRITTEN_RESULT_ONLY = re.compile(rf'("fly\.(?:{"|".join(_RESULT_ONLY)})")((?: \{{[^\n]*?\}})?) : (?:\(\) -> |(?!\())')
 _WRITTEN_WITHOUT_ARROW = re.compile(r'("fly\.get_dyn_shared"\(\)) : (?!\()')
 _TYPE_START = re.compile(r"!fly\.(\w+)<")
@@ -67,7 +75,7 @@ def generic_form(written: str) -> str:
     >>> generic_form("%0 = fly.static : !fly.layout<64:1>")
     '%0 = "fly.static"() : () -> !fly.layout<"64:1">'
     """
-    text = _WRITTEN_OP.sub(_quote_op, with_immediates_as_values(written))
+    text = _WRITTEN_OP.sub(_quote_op, with_pointers_cast(with_immediates_as_values(written)))
     text = _WRITTEN_RESULT_ONLY.sub(r"\1()\2 : () -> ", text)
     text = _WRITTEN_WITHOUT_ARROW.sub(r"\1 : () -> ", text)
     try:
@@ -80,7 +88,8 @@ def generic_form(written: str) -> str:
 def _quote_op(match: re.Match[str]) -> str:
     if match[1] is None:
         return match[0]
-    name, operands, attributes = read_operation(match[1], match[2] or "")
+    rest = match.string[match.end() :].partition("\n")[0]
+    name, operands, attributes = read_operation(match[1], match[3] or "", match[2] or "", rest)
     if name not in OPS:
         raise CompileError(
             f"fly.{name} is not an operation of the fly dialect",
@@ -88,14 +97,21 @@ def _quote_op(match: re.Match[str]) -> str:
             hint=f"known: {', '.join(sorted(OPS))}",
         )
     try:
-        quoted = f'"fly.{OPS[name].mlir_name(operands.count("%"))}"{operands}'
+        results = len(list(split_top_level(_result_types(rest)))) if OPS[name].results else 1
+        quoted = f'"fly.{OPS[name].mlir_name(operands.count("%"), results)}"{operands}'
     except LayoutError as error:
         raise CompileError(f"{error.message}: {match[0]}", at=_place(match.string, match.start())) from None
-    opened = match[3] or ""
+    opened = match[4] or ""
     if not attributes:
         return quoted + opened
     more = opened and not match.string.startswith("}", match.end())
     return f"{quoted} {{{attributes}{(', ' if more else '') if opened else '}'}"
+
+
+def _result_types(rest: str) -> str:
+    """The types behind the arrow in the rest of an operation's line, without parentheses."""
+    types = rest.rpartition("->")[2].strip()
+    return types.removeprefix("(").removesuffix(")")
 
 
 def _quote_types(text: str) -> str:

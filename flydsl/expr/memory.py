@@ -383,7 +383,7 @@ def _as_element(value: Any, tensor: Tensor) -> ir.Value:
 
 
 def memref_load_vec(tensor: Any) -> Vector:
-    """All elements of a register tensor, in the order of its memory, as a vector."""
+    """All elements of a register tensor, in the order of its coordinates (leftmost mode fastest), as a vector."""
     value = emit_fly("memref.load_vec", [require_tensor("memref_load_vec", tensor).value]).result
     return Vector(value, dtype=tensor.dtype)
 

@@ -94,29 +94,36 @@ def group(value: Any, begin: int, end: int) -> Any:
     return _whole([*parts[:first], inner, *parts[stop:]], value)
 
 
-def _joined(value: Any, mode: Any, front: bool) -> Any:
+def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
     if isinstance(value, Layout) != isinstance(mode, Layout):
         raise Inadmissible("a layout takes a layout for a mode, an int tuple an int tuple")
     parts = _parts(value)
-    added = mode if isinstance(mode, Layout) else normal(mode)
-    return _whole([added, *parts] if front else [*parts, added], value)
+    count = 1 if n is None else n - len(parts)
+    if count < 0:
+        raise Inadmissible(f"it has {len(parts)} modes already, more than {n}")
+    added = [mode if isinstance(mode, Layout) else normal(mode)] * count
+    if not added:
+        return value if isinstance(value, Layout) else present(normal(value))
+    return _whole([*added, *parts] if front else [*parts, *added], value)
 
 
 @layout_operation
-def append(value: Any, mode: Any) -> Any:
-    """The layout or int tuple with one more mode at the end.
+def append(value: Any, mode: Any, n: int | None = None) -> Any:
+    """The layout or int tuple with one more mode at the end, or with as many as make n modes.
 
     >>> append((4, 1), (3, 2)), append(Layout(4, 1), Layout(2, 8))
     ((4,1,(3,2)), (4,2):(1,8))
+    >>> append(Layout(4, 1), Layout(1, 0), 3)
+    (4,1,1):(1,0,0)
     """
-    return _joined(value, mode, front=False)
+    return _joined(value, mode, n, front=False)
 
 
 @layout_operation
-def prepend(value: Any, mode: Any) -> Any:
-    """The layout or int tuple with one more mode at the front.
+def prepend(value: Any, mode: Any, n: int | None = None) -> Any:
+    """The layout or int tuple with one more mode at the front, or with as many as make n modes.
 
     >>> prepend((4, 1), (3, 2)), prepend(Layout(4, 1), Layout(2, 8))
     (((3,2),4,1), (2,4):(8,1))
     """
-    return _joined(value, mode, front=True)
+    return _joined(value, mode, n, front=True)

@@ -27,13 +27,13 @@ from flydsl.passes import fly_convert_atom_call_to_ssa_form, fly_layout_lowering
 from flydsl.passes.rewriting import (
     constant,
     create,
-    defining_op,
     enclosing_function,
     entry_block,
     fly_name,
     functions,
     operand_of,
     update_function_type,
+    values_of,
 )
 from flydsl.passes.to_rocdl import (
     atomics,
@@ -150,11 +150,17 @@ def _convert_body(function: ir.Operation) -> None:
             elif op.name in ("gpu.block_dim", "gpu.grid_dim"):
                 op.result.replace_all_uses_with(_dimension(op, function))
                 dead.append(op)
-            elif op.name == "builtin.unrealized_conversion_cast" and fly_type(op.results[0].type) is not None:
-                op.results[0].replace_all_uses_with(op.operands[0])  # an LLVM pointer seen as one of the DSL
+            elif op.name == "builtin.unrealized_conversion_cast" and _is_pointer_cast(op):
+                op.results[0].replace_all_uses_with(op.operands[0])
                 dead.append(op)
     for op in reversed(dead):
         _erase(op)
+
+
+def _is_pointer_cast(op: ir.Operation) -> bool:
+    """True for an LLVM pointer seen as one of the DSL, and for one of the DSL, converted now, seen as LLVM's."""
+    kind = op.results[0].type
+    return fly_type(kind) is not None or [value.type for value in op.operands] == [kind]
 
 
 def _erase(op: ir.Operation) -> None:
@@ -232,6 +238,15 @@ def _add_offset(op: ir.Operation) -> None:
 def _recast_iter(op: ir.Operation) -> None:
     if fly_type(op.result.type).space != BUFFER:
         _replace(op, op.operands[0])
+
+
+def _inttoptr(op: ir.Operation) -> None:
+    kind = pointer_type(fly_type(op.result.type))
+    _replace(op, create("llvm.inttoptr", [op.operands[0]], [kind], op.location).result)
+
+
+def _ptrtoint(op: ir.Operation) -> None:
+    _replace(op, create("llvm.ptrtoint", [op.operands[0]], [op.result.type], op.location).result)
 
 
 def _get_dyn_shared(op: ir.Operation) -> None:
@@ -325,16 +340,7 @@ _COPIES: dict[Lowering, Callable[..., None]] = {
 
 def _mma_atom_call_ssa(op: ir.Operation) -> None:
     atom, *operands = op.operands
-    _replace(op, matrix.multiply(fly_type(atom.type).op, operands, _values_of(atom), op.location))
-
-
-def _values_of(atom: ir.Value) -> dict[str, ir.Value]:
-    """The values that were set on an atom, the last one of each name."""
-    values: dict[str, ir.Value] = {}
-    while (op := defining_op(atom)) is not None and fly_name(op) == "atom.set_value":
-        atom, value = op.operands
-        values.setdefault(str(ir.StringAttr(op.attributes["field"]).value), value)
-    return values
+    _replace(op, matrix.multiply(fly_type(atom.type).op, operands, values_of(atom), op.location))
 
 
 def _replace(op: ir.Operation, value: ir.Value) -> None:
@@ -400,6 +406,8 @@ _CONVERSIONS: dict[str, Callable[[ir.Operation], None]] = {
     "ptr.load": _ptr_load,
     "ptr.store": _ptr_store,
     "recast_iter": _recast_iter,
+    "inttoptr": _inttoptr,
+    "ptrtoint": _ptrtoint,
     "get_dyn_shared": _get_dyn_shared,
     "copy_atom_call_ssa": _copy_atom_call_ssa,
     "mma_atom_call_ssa": _mma_atom_call_ssa,

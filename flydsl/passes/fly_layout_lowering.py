@@ -12,6 +12,7 @@ left over are pointers, and views with static layouts at the copies:
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from flydsl.dialect.inference import (
     mode_arguments,
     register_elements,
     single_leaf,
+    vector_pieces,
 )
 from flydsl.dialect.location import source_location
 from flydsl.dialect.ops import OPS, attributes_of
@@ -60,7 +62,7 @@ from flydsl.dialect.types import (
 )
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions
+from flydsl.passes.rewriting import constant, create, create_fly, erase_dead, fly_name, functions, zeros
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
 from flydsl.passes.to_rocdl import divisions
 
@@ -152,8 +154,8 @@ class _Lowering:
     # --- values for others --------------------------------------------------------------------------------------------
 
     def _give_back(self, op: ir.Operation) -> None:
-        """Build the result again if an operation of another dialect, such as a function's return, uses it."""
-        users = [use for use in op.result.uses if not fly_name(use.owner.operation)]
+        """Build the result again if an operation that stays uses it, such as a function's return."""
+        users = [use for use in op.result.uses if not _is_lowered(fly_name(use.owner.operation))]
         if users:
             value = self._built(self.meaning[op.result], fly_type(op.result.type))
             for use in users:
@@ -214,6 +216,51 @@ class _Lowering:
         op.result.replace_all_uses_with(materialize(leaf, width, op.location))
         op.erase()
 
+    def get_leaves(self, op: ir.Operation) -> None:
+        """Lower get_leaves with a result for each leaf, or for each that is not known when compiling."""
+        only_dynamic = len(op.results) < len(algebra.flatten((fly_type(op.operands[0].type).value,)))
+        leaves = algebra.flatten((self.of(op.operands[0]),))
+        given = [leaf for leaf in leaves if isinstance(leaf, SsaLeaf) or not only_dynamic]
+        for result, leaf in zip(op.results, given, strict=True):
+            width = leaf.width if isinstance(leaf, SsaLeaf) else 32
+            result.replace_all_uses_with(materialize(leaf, width, op.location))
+        op.erase()
+
+    def assume(self, op: ir.Operation) -> None:
+        """The value of the second operand, with what the first type says about it."""
+        leaves = [leaf for leaf in algebra.flatten((self.of(op.operands[1]),)) if isinstance(leaf, SsaLeaf)]
+        kind = fly_type(op.result.type)
+        promised = [
+            SsaLeaf(leaf.value, symbol.width, symbol.divisibility, op.location)
+            for leaf, symbol in zip(leaves, dynamic_leaves(kind.value), strict=True)
+        ]
+        self.meaning[op.result] = with_leaves(kind.value, promised)
+        self._give_back(op)
+
+    def print(self, op: ir.Operation) -> None:
+        """Create a gpu.printf, with the numbers of int tuples in place of the tuples."""
+        text, operands = attributes_of(op)["format"].split("{}"), list[ir.Value]()
+        format_ = text[0]
+        for value, rest in zip(op.operands, text[1:], strict=True):
+            shown, values = self._printed(value)
+            format_ += shown + rest
+            operands += values
+        create("gpu.printf", operands, [], op.location, {"format": ir.StringAttr.get(f"{format_}\n")})
+        op.erase()
+
+    def _printed(self, value: ir.Value) -> tuple[str, list[ir.Value]]:
+        """The placeholders for a value in C's printf, and the values that they take."""
+        kind = fly_type(value.type)
+        if kind is None:
+            float_ = isinstance(value.type, ir.FloatType)
+            wide = not float_ and value.type in (element_type("i64"), element_type("index"))
+            return "%f" if float_ else "%ld" if wide else "%d", [value]
+        if not isinstance(kind, IntTupleType):
+            raise CompileError(f"unsupported: print of {kind}", at=source_location(ir.Location.current))
+        leaves = [leaf for leaf in algebra.flatten((self.of(value),)) if isinstance(leaf, SsaLeaf)]
+        shown = re.sub(r"\?(\{[^}]*\})?", "%d", algebra.to_text(erase_values(self.of(value))))
+        return shown, [materialize(leaf, leaf.width, ir.Location.current) for leaf in leaves]
+
     def compare(self, op: ir.Operation) -> None:
         """Lower elem_less and equal: known leaves are compared here, the others by arith.cmpi."""
         is_less = fly_name(op) == "elem_less"
@@ -261,14 +308,32 @@ class _Lowering:
         op.erase()
 
     def memref_load_vec(self, op: ir.Operation) -> None:
-        address = self._vector_address(op.operands[0])
-        value = create_fly("ptr.load", [address], op.location, results=[op.result.type]).result
-        op.result.replace_all_uses_with(value)
+        """Load each contiguous piece, and put the pieces together."""
+        parts, kind = self._registers(op.operands[0]), op.result.type
+        width, places = vector_pieces(parts.layout)
+        pieces = [self._load_piece(parts, place, width, kind) for place in places]
+        whole = pieces[0] if len(pieces) == 1 else zeros(kind, op.location)
+        for number, piece in enumerate(pieces if len(pieces) > 1 else []):
+            at = {"offsets": _numbers(number * width), "strides": _numbers(1)}
+            whole = create("vector.insert_strided_slice", [piece, whole], [kind], op.location, at).result
+        op.result.replace_all_uses_with(whole)
         op.erase()
+
+    def _load_piece(self, parts: _Tensor, place: int, width: int, kind: ir.VectorType) -> ir.Value:
+        piece = ir.VectorType.get([width], kind.element_type)
+        return create_fly("ptr.load", [self._address(parts, place)], ir.Location.current, results=[piece]).result
 
     def memref_store_vec(self, op: ir.Operation) -> None:
         value, tensor = op.operands
-        create_fly("ptr.store", [value, self._vector_address(tensor)], op.location)
+        parts = self._registers(tensor)
+        width, places = vector_pieces(parts.layout)
+        kind = ir.VectorType.get([width], value.type.element_type)
+        for number, place in enumerate(places):
+            piece = value
+            if len(places) > 1:
+                at = {"offsets": _numbers(number * width), "sizes": _numbers(width), "strides": _numbers(1)}
+                piece = create("vector.extract_strided_slice", [value], [kind], op.location, at).result
+            create_fly("ptr.store", [piece, self._address(parts, place)], op.location)
         op.erase()
 
     def partition(self, op: ir.Operation) -> None:
@@ -364,10 +429,11 @@ class _Lowering:
         parts = self.of(tensor)
         return self._address(parts, algebra.crd2idx(self.of(coordinate), parts.layout))
 
-    def _vector_address(self, tensor: ir.Value) -> ir.Value:
+    def _registers(self, tensor: ir.Value) -> _Tensor:
+        """The parts of a tensor whose layout is known when compiling."""
         parts = self.of(tensor)
         register_elements(parts.kind.with_layout(erase_values(parts.layout)))
-        return self._address(parts, 0)
+        return parts
 
     def _address(self, tensor: _Tensor, index: Any) -> ir.Value:
         """The pointer to an element: `fly.add_offset` on the tensor's pointer, or the pointer itself for offset 0."""
@@ -387,7 +453,16 @@ class _Lowering:
         return create_fly("make_view", [self._address(tensor, first), static], at).result
 
 
+def _numbers(*numbers: int) -> ir.ArrayAttr:
+    return ir.ArrayAttr.get([ir.IntegerAttr.get(element_type("i64"), number) for number in numbers])
+
+
 _EQUAL, _SIGNED_LESS = 0, 2  # predicates of arith.cmpi
+
+
+def _is_lowered(operation: str) -> bool:
+    """True if this pass replaces a fly operation of this name; false for other dialects' operations, of no name."""
+    return operation in _LOWERINGS or (operation in OPS and OPS[operation].algebra is not None)
 
 
 def _both(left: ir.Value, right: ir.Value) -> ir.Value:
@@ -428,6 +503,9 @@ _LOWERINGS: dict[str, Callable[[_Lowering, ir.Operation], None]] = {
     "get_layout": _Lowering.get_layout,
     "get_iter": _Lowering.get_iter,
     "get_scalar": _Lowering.get_scalar,
+    "get_leaves.scalars": _Lowering.get_leaves,
+    "assume": _Lowering.assume,
+    "print": _Lowering.print,
     "elem_less": _Lowering.compare,
     "equal": _Lowering.compare,
     "decomposition": _Lowering.decomposition,

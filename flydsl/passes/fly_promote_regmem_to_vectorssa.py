@@ -30,7 +30,7 @@ from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import fly_type
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, entry_block, erase_dead, fly_name, functions
+from flydsl.passes.rewriting import create, entry_block, erase_dead, fly_name, functions, zeros
 
 name = "fly-promote-regmem-to-vectorssa"
 
@@ -319,18 +319,7 @@ def _now(piece: _Piece, state: _State, at: ir.Location, before: ir.Operation | N
     if piece in state:
         return state[piece]
     with ir.InsertionPoint(before) if before is not None else ir.InsertionPoint.current:
-        return _zeros(piece.type, at)
-
-
-def _zeros(kind: ir.VectorType, at: ir.Location) -> ir.Value:
-    element = kind.element_type
-    zero = ir.IntegerAttr.get(element, 0) if _is_whole(element) else ir.FloatAttr.get(element, 0.0)
-    value = ir.DenseElementsAttr.get_splat(kind, zero)
-    return create("arith.constant", [], [kind], at, {"value": value}).result
-
-
-def _is_whole(element: ir.Type) -> bool:
-    return isinstance(element, ir.IntegerType | ir.IndexType)
+        return zeros(piece.type, at)
 
 
 def _part(value: ir.Value, offset: int, piece: _Piece, at: ir.Location) -> ir.Value:
@@ -352,7 +341,7 @@ def _joined(values: list[ir.Value], kind: ir.Type, at: ir.Location) -> ir.Value:
         return create("vector.extract", [values[0]], [kind], at, attributes).result
     # Not poison, which would be the better word: of LLVM's poison, into which a later pass turns it, upstream's
     # canonicalizer takes the elements, and ends the process. Every element is written.
-    whole, offset = _zeros(kind, at), 0
+    whole, offset = zeros(kind, at), 0
     for value in values:
         attributes = {"offsets": _i64_array([offset]), "strides": _i64_array([1])}
         whole = create("vector.insert_strided_slice", [value, whole], [kind], at, attributes).result

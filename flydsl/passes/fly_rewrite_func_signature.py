@@ -6,7 +6,8 @@ A tensor parameter becomes its pointer and, where its layout has dynamic leaves,
     gpu.func @k(%a: !fly.ptr<f32, global>, %l: !llvm.struct<packed (struct<packed (i32, i32)>, struct<packed (i64)>)>)
 
 The body rebuilds the tensor from them, and every launch passes them. The same goes for what `scf` operations take in
-and give back. What its type says in full, such as a tile or a matrix instruction, is not passed at all.
+and give back. What its type says in full, such as a tile or a matrix instruction, is not passed at all; of an atom with
+values, such as scales, these are, in a struct.
 """
 
 from __future__ import annotations
@@ -38,7 +39,15 @@ from flydsl.dialect.types import (
 )
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, create_fly, entry_block, functions, update_function_type
+from flydsl.passes.rewriting import (
+    constant,
+    create,
+    create_fly,
+    entry_block,
+    functions,
+    update_function_type,
+    values_of,
+)
 
 name = "fly-rewrite-func-signature"
 
@@ -62,8 +71,10 @@ def packed_type(kind: FlyType) -> ir.Type | None:
 
 
 def _packed_text(kind: FlyType) -> str:
-    if isinstance(kind, (*_SAID_IN_FULL, CopyAtomType)):
+    if isinstance(kind, _SAID_IN_FULL):
         return ""
+    if isinstance(kind, CopyAtomType | MmaAtomType):
+        return f"struct<({', '.join(['i32'] * len(kind.op.value_names))})>" if kind.op.value_names else ""
     if isinstance(kind, IntTupleType):
         return _leaves_text(kind.value)
     layout = _layout(kind)
@@ -88,12 +99,11 @@ def _parse_type(text: str) -> ir.Type:
 def _split_type(mlir_type: ir.Type) -> FlyType | None:
     """The fly type of a value that is passed in parts; pointers and all other types pass as they are."""
     kind = fly_type(mlir_type)
-    if isinstance(kind, CopyAtomType | MmaAtomType):  # one that may hold a value is more than its type says
-        return None if kind.op.value_names else kind
-    return kind if isinstance(kind, (MemRefType, LayoutType, IntTupleType, *_SAID_IN_FULL)) else None
+    return kind if isinstance(kind, (MemRefType, LayoutType, IntTupleType, *_ATOMS, *_SAID_IN_FULL)) else None
 
 
 _SAID_IN_FULL = (TileType, SwizzleType, TiledMmaType)
+_ATOMS = (CopyAtomType, MmaAtomType)
 
 
 def _layout(kind: FlyType) -> algebra.Layout:
@@ -134,8 +144,10 @@ def _plain_types(kind: FlyType | None, mlir_type: ir.Type) -> list[ir.Type]:
 def _rebuild(kind: FlyType, values: list[ir.Value], at: ir.Location) -> ir.Value:
     """The tensor, layout or int tuple from its plain values."""
     packed = values[-1] if packed_type(kind) else None
-    if isinstance(kind, (*_SAID_IN_FULL, CopyAtomType)):
+    if isinstance(kind, _SAID_IN_FULL):
         return _from_type(kind, at)
+    if isinstance(kind, CopyAtomType | MmaAtomType):
+        return _rebuild_atom(kind, packed, at)
     if isinstance(kind, IntTupleType):
         return _rebuild_tuple(kind, packed, [], at)
     layout = _rebuild_layout(_layout(kind), packed, at)
@@ -155,6 +167,16 @@ def _from_type(kind: FlyType, at: ir.Location) -> ir.Value:
     if kind.mma.permutation is not None:
         parts.append(TileType(kind.mma.permutation))
     return create_fly("make_tiled_mma", [_from_type(part, at) for part in parts], at).result
+
+
+def _rebuild_atom(kind: CopyAtomType | MmaAtomType, packed: ir.Value | None, at: ir.Location) -> ir.Value:
+    """The atom, with the values that its calls take besides tensors."""
+    atom = _from_type(kind, at)
+    for i, field in enumerate(kind.op.value_names):
+        attribute = {"position": ir.DenseI64ArrayAttr.get([i])}
+        value = create("llvm.extractvalue", [packed], [_parse_type("i32")], at, attribute).result
+        atom = create_fly("atom.set_value", [atom, value], at, attributes={"field": field}).result
+    return atom
 
 
 def _rebuild_layout(layout: algebra.Layout, packed: ir.Value | None, at: ir.Location) -> ir.Value:
@@ -284,6 +306,10 @@ def _take_apart(value: ir.Value, kind: FlyType, at: ir.Location) -> list[ir.Valu
     packed = packed_type(kind)
     if packed is None:
         return pointer
+    if isinstance(kind, CopyAtomType | MmaAtomType):
+        given = values_of(value)
+        values = [given.get(field) or constant(0, 32, at) for field in kind.op.value_names]
+        return [_pack([([i], number) for i, number in enumerate(values)], packed, at)]
     if isinstance(kind, IntTupleType):
         return [_pack([([i], leaf) for i, leaf in enumerate(_leaf_values(value, at))], packed, at)]
     layout = create_fly("get_layout", [value], at).result if isinstance(kind, MemRefType) else value

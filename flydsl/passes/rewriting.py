@@ -140,3 +140,20 @@ def erase_dead(root: ir.Operation) -> None:
     for op in reversed(operations(root)):
         if is_removable(op) and all(not any(True for _ in result.uses) for result in op.results):
             op.erase()
+
+
+def values_of(atom: ir.Value) -> dict[str, ir.Value]:
+    """The values that were set on an atom, the last one of each name."""
+    values: dict[str, ir.Value] = {}
+    while (op := defining_op(atom)) is not None and fly_name(op) == "atom.set_value":
+        atom, value = op.operands
+        values.setdefault(str(ir.StringAttr(op.attributes["field"]).value), value)
+    return values
+
+
+def zeros(kind: ir.VectorType, at: ir.Location) -> ir.Value:
+    """A vector of zeros."""
+    element = kind.element_type
+    is_whole = isinstance(element, ir.IntegerType | ir.IndexType)
+    zero = ir.IntegerAttr.get(element, 0) if is_whole else ir.FloatAttr.get(element, 0.0)
+    return create("arith.constant", [], [kind], at, {"value": ir.DenseElementsAttr.get_splat(kind, zero)}).result

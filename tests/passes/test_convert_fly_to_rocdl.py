@@ -96,7 +96,14 @@ def test_what_no_pass_lowered_is_an_error(check: Callable[..., str]) -> None:
             PASS,
         )
     with pytest.raises(CompileError, match="is left over in"):
-        check("func.func @f(%s: !fly.copy_atom<!fly_rocdl.cdna3.buffer_copy<32>, 32>) { return }", PASS)
+        check(
+            """
+            func.func @f(%c: i1, %p: !fly.ptr<f32, global>) {
+              %0 = ub.poison : !fly.swizzle<S<3,3,3>>
+              return
+            }""",
+            PASS,
+        )
 
 
 def test_earlier_passes_run_where_they_have_something_left_to_do(check: Callable[..., str]) -> None:

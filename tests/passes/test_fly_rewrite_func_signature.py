@@ -153,12 +153,28 @@ def test_what_its_type_says_in_full_is_not_passed(check: Callable[..., str]) -> 
     )
 
 
-def test_an_atom_that_may_hold_a_value_is_not_taken_for_its_type(check: Callable[..., str]) -> None:
+def test_an_atom_with_values_is_passed_as_these(check: Callable[..., str]) -> None:
+    atom = "!fly.copy_atom<!fly_rocdl.cdna3.buffer_copy<32>, 32>"
     check(
-        """
-        // CHECK: @f(%arg0: !fly.copy_atom<!fly_rocdl.cdna3.buffer_copy<32>, 32>)
-        func.func @f(%c: !fly.copy_atom<!fly_rocdl.cdna3.buffer_copy<32>, 32>) {
+        f"""
+        module attributes {{gpu.container_module}} {{
+        gpu.module @m {{
+          // CHECK: gpu.func @k(%arg0: !llvm.struct<(i32)>)
+          // CHECK: %0 = fly.make_copy_atom
+          // CHECK: %1 = llvm.extractvalue %arg0[0]
+          // CHECK: fly.atom.set_value(%0, "soffset", %1)
+          gpu.func @k(%c: {atom}) kernel {{ gpu.return }}
+        }}
+        // CHECK: llvm.insertvalue %arg0, %2[0] : !llvm.struct<(i32)>
+        // CHECK: arith.constant 0 : i32
+        func.func @f(%n: i32) {{
+          %c1 = arith.constant 1 : index
+          %0 = fly.make_copy_atom {{valBits = 32 : i32}} : {atom}
+          %1 = fly.atom.set_value(%0, "soffset", %n) : ({atom}, i32) -> {atom}
+          gpu.launch_func @m::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%1 : {atom})
+          gpu.launch_func @m::@k blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1) args(%0 : {atom})
           return
-        }""",
+        }}
+        }}""",
         PASS,
     )
