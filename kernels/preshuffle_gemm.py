@@ -1,11 +1,18 @@
-"""C = A B^T with B shuffled beforehand, so that it goes from global memory straight into the registers of the MFMA.
+"""C = A B^T with B shuffled beforehand, for every element type that the matrix instructions have.
 
-A block of four waves computes a tile of 128 x 128. Each wave holds 128 x 32 of it; all four need the same rows of A, so
-A goes through shared memory, in two stages: while the matrix instructions work on one, the next tile is on its way.
-Shared memory is swizzled so that its 128-bit accesses meet no bank conflict. B is different for every wave, so nothing
-would be gained by sharing it; `shuffle` puts the 16 bytes that a lane needs side by side.
+    launch = compile_preshuffle_gemm_a8(K=8192, tile_m=64, tile_n=256, tile_k=128, in_dtype="fp8", out_dtype="bf16")
+    launch(C, A, shuffle_weight(B), scale_a, scale_b, bias, M, N)
 
-Both variants move 128 bytes of K a stage: 64 values of f16, or 128 of fp8.
+| in_dtype | A | B | C |
+|---|---|---|---|
+| fp8, int8 | fp8 or i8 | the same | (A B^T) * scale_a[m] * scale_b[n] |
+| int4 | i8 | 4 bits, `pack_int4` | the same |
+| fp16, bf16 | 16 bits | the same | A B^T |
+| fp4, fp6 | fp4, or fp6 in 8 bits | fp4 | A B^T, 32 values along K share a scale: E8M0, `shuffle_scale` |
+
+A workgroup of four waves computes tile_m x tile_n. Its rows of A are in shared memory, swizzled, in one buffer or two;
+each wave loads its own columns of B into registers. While a tile of K is multiplied, the next one is on its way, and
+the scheduler is told to put memory accesses between matrix instructions. `mfma_preshuffle_pipeline` has the parts.
 """
 
 from __future__ import annotations
@@ -17,272 +24,191 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
-from flydsl.expr import const_expr, range_constexpr
+from flydsl.expr.emit import target_name
 
-BLOCK_M, BLOCK_N = 128, 128
-BLOCK_K_BYTES = 128
-THREADS = 256
-STAGES = 2
-SMEM_BYTES = STAGES * BLOCK_M * BLOCK_K_BYTES
-# What a lane reads of one row at a time.
-PACK_BYTES = 16
+from .layout_utils import swizzled_blocks
+from .mfma_epilogues import ACTIVATIONS, TileC, activated
+from .mfma_preshuffle_pipeline import THREADS, WAVES, Product, TileA, TileB, Tiling, main_loop, multiply_groups
+from .mfma_preshuffle_pipeline import MxScales, require_types
 
-# (M, N, K): a tile, several, and last tiles that are partial in M, in N, in K, and in all of them.
-SHAPES = ((128, 128, 64), (256, 256, 256), (100, 128, 128), (128, 72, 192), (128, 128, 72), (130, 200, 328))
-DTYPES = ("float16", "float8_e4m3fnuz")
-
-
-def reference(A: Any, B: Any) -> Any:
-    """The result of torch, rounded once."""
-    return (A.float() @ B.float().T).half()
-
-
-def shuffle(B: Any) -> Any:
-    """B (N, K) in the order in which lanes read it: (N/16, K/4P, 4, 16, P), where P values are 16 bytes.
-
-    N is filled up to a multiple of BLOCK_N and K to one of 8P, with zeros.
-    """
-    import torch
-
-    bytes_ = B.contiguous().view(torch.uint8)
-    rows, columns = bytes_.shape
-    padded = torch.zeros(
-        _round_up(rows, BLOCK_N), _round_up(columns, BLOCK_K_BYTES), dtype=torch.uint8, device=B.device
-    )
-    padded[:rows, :columns] = bytes_
-    blocks = padded.view(padded.shape[0] // 16, 16, -1, 4, PACK_BYTES).permute(0, 2, 3, 1, 4)
-    return blocks.contiguous().view(-1).view(B.dtype)
-
-
-def _round_up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
+OUT_TYPES = {"fp16": fx.Float16, "bf16": fx.BFloat16}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The facts about a product that are known when compiling.
+    """What a kernel is compiled for. See `compile_preshuffle_gemm_a8`."""
 
-    n, k: extents of B; dtype: the element type of A and B.
-    """
-
+    tiling: Tiling
     n: int
-    k: int
-    dtype: Any
+    out_dtype: str
+    cshuffle: bool
+    asynchronous: bool
+    ahead: tuple[int, int]
+    epilogue: str
+    xcd_swizzle: int
 
     @property
-    def pack(self) -> int:
-        """Values in 16 bytes."""
-        return PACK_BYTES * 8 // int(self.dtype.width)
+    def row_scales(self) -> bool:
+        """True if C is multiplied by scales of rows and columns."""
+        return self.tiling.dtype in ("fp8", "int8", "int4")
 
     @property
-    def block_k(self) -> int:
-        """Values of K a stage."""
-        return 8 * self.pack
-
-    @property
-    def tiles_k(self) -> int:
-        """Stages that K takes; the last one may be partial."""
-        return -(-self.k // self.block_k)
-
-    def tiled_mma(self) -> fx.TiledMma:
-        """Four waves side by side along N. A lane's values of two instructions lie side by side in memory."""
-        half = self.pack // 2
-        atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4 * half, self.dtype))
-        two_calls = fx.make_layout((half, 4, 2), (1, self.pack, half))
-        return fx.make_tiled_mma(atom, fx.make_layout((1, 4, 1), (0, 1, 0)), fx.make_tile(None, None, two_calls))
-
-    def copy_of_a(self) -> fx.TiledCopy:
-        """Eight threads side by side copy a row of A's tile, 16 bytes each, all threads 32 rows."""
-        atom = fx.make_copy_atom(fx.UniversalCopy128b(), self.dtype)
-        across = self.block_k // self.pack
-        threads = fx.make_layout((THREADS // across, across), (across, 1))
-        return fx.make_tiled_copy_tv(atom, threads, fx.make_layout((1, self.pack), (self.pack, 1)))
-
-    def layout_of_shared_a(self) -> Any:
-        """(M, K, stage), rows of 128 bytes whose 16-byte packs are swizzled."""
-        swizzle = fx.Swizzle(3, self.pack.bit_length() - 1, 3)
-        return fx.make_composed_layout(swizzle, fx.make_ordered_layout((BLOCK_M, self.block_k, STAGES), (1, 0, 2)))
-
-    def layout_of_b(self) -> fx.Layout:
-        """(N, K) -> index, of B as `shuffle` leaves it."""
-        rows, columns = _round_up(self.n, BLOCK_N), self.tiles_k * self.block_k
-        return fx.make_layout(
-            ((16, rows // 16), (self.pack, 4, columns // (4 * self.pack))),
-            ((self.pack, 16 * columns), (1, 16 * self.pack, 64 * self.pack)),
-        )
+    def micro_scales(self) -> bool:
+        """True if 32 values along K share a scale."""
+        return self.tiling.dtype in ("fp4", "fp6")
 
 
 @flyc.kernel
-def gemm_kernel(
+def preshuffle_gemm_kernel(
+    C: fx.Tensor,
     A: fx.Tensor,
     B: fx.Tensor,
-    C: fx.Tensor,
+    scale_a: fx.Tensor,
+    scale_b: fx.Tensor,
+    bias: fx.Tensor,
+    M: fx.Int32,
+    N: fx.Constexpr[int],
     plan: fx.Constexpr[Plan],
-    tiled_mma: fx.TiledMma,
-    copy_of_a: fx.TiledCopy,
 ) -> None:
-    """One tile of C. A: (M, K), B: (N, K) shuffled, C: (M, N)."""
-    thread = fx.thread_idx.x
-    block_m, block_n, _ = fx.block_idx
-    block_k = const_expr(plan.block_k)
+    """One tile of C."""
+    tiling = plan.tiling
+    require_types(tiling.dtype, A, B)
+    out_type = OUT_TYPES[plan.out_dtype]
+    product = Product.of(tiling.dtype)
+    place = tile_place(plan, N)
+    a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
+    c = TileC(C, out_type, M, N, (tiling.tile_m, tiling.tile_n), place, tiling.tile_n // WAVES)
+    micro = MxScales(tiling, scale_a, scale_b, M, N, place) if plan.micro_scales else None
 
-    # Bounded by the hardware: rows behind the end read 0, and are not written.
-    A, B, C = (fx.rocdl.make_buffer_tensor(tensor, max_size=False) for tensor in (A, B, C))
-    tile_a = fx.flat_divide(A, (BLOCK_M, block_k))[None, None, block_m, None]  # (M, K, k)
-    tile_b = fx.flat_divide(B, (BLOCK_N, block_k))[None, None, block_n, None]  # (N, K, k)
-    tile_c = fx.flat_divide(C, (BLOCK_M, BLOCK_N))[None, None, block_m, block_n]  # (M, N)
-    shared_a = fx.make_view(fx.get_dyn_shared(plan.dtype), plan.layout_of_shared_a())  # (M, K, stage)
+    def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
+        chosen = None if micro is None else micro.chooser(now_scales, stage)
+        return multiply_groups(b, sums, now_b, fragment, chosen)
 
-    load = fx.make_copy_atom(fx.rocdl.BufferCopy128b(), plan.dtype)
-    move = fx.make_copy_atom(fx.UniversalCopy128b(), plan.dtype)
-    store = fx.make_copy_atom(fx.rocdl.BufferCopy16b(), fx.Float16)
-
-    thr_mma = tiled_mma.get_slice(thread)
-    to_shared = copy_of_a.get_slice(thread)
-    from_shared = fx.make_tiled_copy_A(move, tiled_mma).get_slice(thread)
-    from_b = fx.make_tiled_copy_B(load, tiled_mma).get_slice(thread)
-    to_c = fx.make_tiled_copy_C(store, tiled_mma).get_slice(thread)
-
-    global_a = to_shared.partition_S(tile_a)  # (values, M, K, k)
-    written_a = to_shared.partition_D(shared_a)  # (values, M, K, stage)
-    read_a = from_shared.partition_S(shared_a)
-    global_b = from_b.partition_S(tile_b)
-
-    next_a = fx.make_fragment_like(written_a[None, None, None, 0])
-    frag_a = thr_mma.make_fragment_A(shared_a[None, None, 0])
-    frag_b = thr_mma.make_fragment_B(tile_b[None, None, 0], stages=STAGES)
-    frag_c = thr_mma.make_fragment_C(tile_c)
-    frag_a_retiled = from_shared.retile(frag_a)
-    frag_b_retiled = from_b.retile(frag_b)
-
-    in_row = columns_in_row(to_shared, plan)
-
-    def load_tiles(k: Any, stage: int, last: bool = False) -> None:
-        partial = const_expr(last and plan.k % block_k != 0)
-        if partial:
-            next_a.fill(0)
-        # The step from tile to tile is the same for all lanes: a scalar register holds it.
-        step_a, step_b = (fx.Int32(k) * fx.Int32(fx.get_scalar(tile.stride[2])) for tile in (tile_a, tile_b))
-        pred = in_row if partial else None
-        fx.copy(load, global_a[None, None, None, 0], next_a, soffset=step_a, pred=pred)
-        fx.copy(load, global_b[None, None, None, 0], frag_b_retiled[None, None, None, stage], soffset=step_b)
-
-    def multiply(stage: int) -> None:
-        for half in range_constexpr(2):
-            fx.copy(move, read_a[None, None, half, stage], frag_a_retiled[None, None, half])
-            fx.gemm(
-                tiled_mma,
-                frag_c,
-                frag_a[None, None, (None, half)],
-                frag_b[None, None, (None, half), stage],
-                frag_c,
-                traversal_order=fx.GemmTraversalOrder.MNK,
-            )
-
-    def step(stage: int, k: Any, last: bool = False) -> None:
-        """Multiply one stage while tile k is loaded into the other."""
-        load_tiles(fx.Int32(k), stage ^ 1, last)
-        multiply(stage)
-        fx.copy(move, next_a, written_a[None, None, None, stage ^ 1])
-        fx.gpu.barrier()
-        interleave()
-
-    tiles = const_expr(plan.tiles_k)
-    pairs = const_expr((tiles - 2) // 2 if tiles > 1 else 0)
-    load_tiles(0, 0, last=tiles == 1)
-    fx.copy(move, next_a, written_a[None, None, None, 0])
-    frag_c.fill(0)
-    fx.gpu.barrier()
-    for k in range(1, 2 * pairs + 1, 2):
-        step(0, k)
-        step(1, k + 1)
-    # One step or two, of which the last one loads the last tile, which may be partial.
-    for k in range_constexpr(2 * pairs + 1, tiles):
-        step((k - 1) % 2, k, last=k == tiles - 1)
-    multiply((tiles - 1) % 2)
-    interleave()
-
-    result = fx.make_fragment_like(frag_c, fx.Float16)
-    result.store(frag_c.load().to(fx.Float16))
-    inside = columns_inside(to_c, plan.n - block_n * BLOCK_N) if plan.n % BLOCK_N else None
-    fx.copy(store, to_c.retile(result), to_c.partition_D(tile_c), pred=inside)
+    sums = main_loop(
+        a, b, product.tile_of_zeros(tiling), multiply,
+        **({} if micro is None else {"scales": micro.load}),
+        asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
+    )  # fmt: skip
+    result = with_scales(plan, c, sums, scale_a, scale_b, bias, M)
+    c.store(result, tiling.num_acc_n, a.buffer if plan.cshuffle else None)
 
 
-def interleave() -> None:
-    """Put one memory access between each pair of matrix instructions."""
-    fx.rocdl.sched_dsrd(2)
-    fx.rocdl.sched_mfma(2)
-    fx.rocdl.sched_dsrd(1)
-    fx.rocdl.sched_mfma(1)
-    fx.rocdl.sched_dsrd(1)
-    fx.rocdl.sched_mfma(2)
-    for group in range_constexpr(16):
-        if group < 8:
-            fx.rocdl.sched_vmem(1)
-        fx.rocdl.sched_mfma(2)
-        fx.rocdl.sched_dsrd(1)
-        fx.rocdl.sched_mfma(2)
-        if group > 8:
-            fx.rocdl.sched_dswr(1)
-    fx.rocdl.sched_barrier(0)
+def tile_place(plan: Plan, N: int) -> tuple[Any, Any]:
+    """The tile's numbers along M and N."""
+    if not plan.xcd_swizzle:
+        return fx.block_idx.x, fx.block_idx.y
+    block = fx.block_idx.x + fx.block_idx.y * fx.grid_dim.x
+    columns = N // plan.tiling.tile_n
+    return swizzled_blocks(fx.Int32(block), fx.Int32(fx.grid_dim.x) * columns, columns, plan.xcd_swizzle)
 
 
-def columns_in_row(to_shared: fx.ThrCopy, plan: Plan) -> fx.Tensor | None:
-    """For each load of A's last tile: true if its columns are A's. Columns beyond them belong to the next row."""
-    limit = plan.k % plan.block_k
-    if not limit:
-        return None
-    coordinates = to_shared.partition_S(fx.make_identity_tensor((BLOCK_M, plan.block_k)))
-    _, rows, _ = coordinates.shape
-    inside = fx.make_rmem_tensor((1, rows, 1), fx.Boolean)
-    for row in range_constexpr(rows):
-        inside[0, row, 0] = coordinates[0, row, 0][1] < limit
-    return inside
+def with_scales(plan: Plan, c: TileC, sums: Any, scale_a: Any, scale_b: Any, bias: Any, M: Any) -> Any:
+    """(mi, ni, ii) -> the element of C before it is rounded."""
+    columns = plan.tiling.num_acc_n
+    if plan.row_scales:
+        # unpack_int4 gives 16 times the weights.
+        factor = 1 / 16 if plan.tiling.dtype == "int4" else 1.0
+        of_columns = [scale * factor for scale in c.of_columns(scale_b, fx.Float32, columns)]
+        of_rows = c.of_rows(scale_a, M)
+    biases = c.of_columns(bias, OUT_TYPES[plan.out_dtype], columns) if plan.epilogue != "none" else []
 
+    def result(mi: int, ni: int, ii: int) -> Any:
+        value = sums[mi][ni][ii]
+        if plan.row_scales:
+            value = value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni]
+        return activated(value + biases[ni].to(fx.Float32), plan.epilogue) if biases else value
 
-def columns_inside(to_c: fx.ThrCopy, limit: Any) -> fx.Tensor:
-    """For each group of stores: true if its column is one of C's."""
-    coordinates = to_c.partition_D(fx.make_identity_tensor((BLOCK_M, BLOCK_N)))
-    _, rows, columns = coordinates.shape
-    inside = fx.make_rmem_tensor((rows, columns), fx.Boolean)
-    for row in range_constexpr(rows):
-        for column in range_constexpr(columns):
-            inside[row, column] = coordinates[0, row, column][1] < limit
-    return inside
-
-
-@flyc.jit
-def launch(
-    A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, plan: fx.Constexpr[Plan], stream: fx.Stream = fx.Stream(None)
-) -> None:
-    """C = A B^T. B: what `shuffle` gives, as one mode."""
-    shuffled = fx.make_view(fx.get_iter(B), plan.layout_of_b())
-    rows = fx.get_scalar(C.shape[0])
-    grid = ((rows + BLOCK_M - 1) // BLOCK_M, _round_up(plan.n, BLOCK_N) // BLOCK_N)
-    gemm_kernel(A, shuffled, C, plan, plan.tiled_mma(), plan.copy_of_a()).launch(
-        grid=grid, block=THREADS, smem=SMEM_BYTES, stream=stream
-    )
+    return result
 
 
 @cache
-def _plan(n: int, k: int, dtype: str) -> Plan:
-    return Plan(n, k, {"float16": fx.Float16, "float8_e4m3fnuz": fx.Float8E4M3FNUZ}[dtype])
+def compile_preshuffle_gemm_a8(
+    *,
+    M: int = 0,
+    N: int = 0,
+    K: int,
+    tile_m: int,
+    tile_n: int,
+    tile_k: int,
+    in_dtype: str = "fp8",
+    out_dtype: str = "fp16",
+    lds_stage: int = 2,
+    use_cshuffle_epilog: bool = False,
+    waves_per_eu: int | None = None,
+    use_async_copy: bool = False,
+    dsrd_preload: int = -1,
+    dvmem_preload: int = -1,
+    epilogue: str = "none",
+    xcd_swizzle: int = 0,
+) -> Any:
+    """A launcher of (C, A, B, scale_a, scale_b, bias, M, N, stream), every tensor flattened to one dimension.
 
-
-def preshuffle_gemm(A: Any, B: Any, C: Any, stream: Any = None) -> None:
-    """C = A B^T.
-
-    A: (M, K), rows of 16-byte aligned length; B: what `shuffle` gives for (N, K), of A's type, float16 or
-    float8_e4m3fnuz; C: (M, N) in float16. Raises ArgumentError where they do not fit.
+    M, N: 0 if the launcher's are any; a launcher's N is known when compiling, and a multiple of tile_n. K is a multiple
+    of tile_k. lds_stage: buffers of A in shared memory. use_cshuffle_epilog: C goes through shared memory, so that a
+    thread stores several columns at a time. use_async_copy: A goes past the registers. waves_per_eu: waves per SIMD
+    that registers are allocated for. dsrd_preload, dvmem_preload: reads of shared and of global memory before the first
+    matrix instruction of a tile; -1 for a good choice. epilogue: bias, bias_relu, bias_silu or bias_gelu, where bias
+    has C's type. xcd_swizzle: tiles along M that the workgroups of one die take for each tile along N; 0 for no order.
+    Raises ArgumentError where sizes do not fit.
     """
-    (m, k), (rows, n) = A.shape, C.shape
-    dtype = str(A.dtype).removeprefix("torch.")
-    if dtype not in DTYPES or B.dtype != A.dtype:
-        raise ArgumentError(f"a preshuffled GEMM of {A.dtype} and {B.dtype}", hint=f"types: {', '.join(DTYPES)}")
-    plan = _plan(n, k, dtype)
-    if rows != m or B.numel() != fx.size(plan.layout_of_b()) or k % plan.pack:
-        raise ArgumentError(
-            f"a preshuffled GEMM of A {tuple(A.shape)}, B of {B.numel()} values and C {tuple(C.shape)}",
-            hint=f"B is shuffle(B) of (N, K) = ({n}, {k}), and K is a multiple of {plan.pack}",
-        )
-    launch(A, B, C, plan, fx.Stream(stream))
+    tiling = Tiling(in_dtype, K, tile_m, tile_n, tile_k, lds_stage)
+    _require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+    _require(epilogue in ACTIVATIONS, f"epilogue={epilogue!r}", f"one of {', '.join(ACTIVATIONS)}")
+    _require(epilogue == "none" or not use_cshuffle_epilog, f"epilogue={epilogue!r} with use_cshuffle_epilog",
+             "one of both")  # fmt: skip
+    room = tiling.stages * tiling.a_bytes
+    _require(not use_cshuffle_epilog or 2 * tile_m * tile_n <= room, f"use_cshuffle_epilog with {room} bytes of A",
+             f"C takes {2 * tile_m * tile_n}")  # fmt: skip
+    _require(not use_async_copy or lds_stage == 2, "use_async_copy with lds_stage=1", "2 buffers")
+    ahead = (2 if dsrd_preload < 0 else dsrd_preload, max(0, dvmem_preload))
+    plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, ahead, epilogue, xcd_swizzle)
+    return _launcher(plan, waves_per_eu)
+
+
+def _launcher(plan: Plan, waves_per_eu: int | None) -> Any:
+    tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
+
+    @flyc.jit
+    def launch_preshuffle_gemm(
+        C: fx.Tensor,
+        A: fx.Tensor,
+        B: fx.Tensor,
+        scale_a: fx.Tensor,
+        scale_b: fx.Tensor,
+        bias: fx.Tensor,
+        M: fx.Int32,
+        N: fx.Constexpr[int],
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        _require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
+        _require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
+        preshuffle_gemm_kernel(
+            C, A, B, scale_a, scale_b, bias, M, N, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu}
+        ).launch(grid=((M + tile_m - 1) // tile_m, N // tile_n), block=THREADS, stream=stream)
+
+    return launch_preshuffle_gemm
+
+
+def _require(holds: bool, what: str, wanted: str) -> None:
+    if not holds:
+        raise ArgumentError(what, hint=wanted)
+
+
+def compile_preshuffle_gemm_w4(*, a_dtype: str = "fp4", dsrd_preload: int = 2, dvmem_preload: int = 2, **sizes: Any) -> Any:
+    """The launcher of a product of fp4 weights. sizes: as of `compile_preshuffle_gemm_a8`. a_dtype: fp4.
+
+    Raises NotImplementedError for a_dtype="fp8".
+    """
+    if a_dtype == "fp8":
+        raise NotImplementedError("unsupported: fp8 times fp4; supported: a_dtype='fp4'")
+    _require(a_dtype == "fp4", f"a_dtype={a_dtype!r}", "fp4")
+    return compile_preshuffle_gemm_a8(
+        in_dtype="fp4", dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes
+    )
+
+
+def compile_preshuffle_gemm_a6w4(*, dsrd_preload: int = 2, dvmem_preload: int = 2, **sizes: Any) -> Any:
+    """The launcher of a product of fp6 and fp4 weights. See `compile_preshuffle_gemm_w4`."""
+    return compile_preshuffle_gemm_a8(
+        in_dtype="fp6", dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes
+    )

@@ -78,9 +78,12 @@ def _clamped_size(num_records_bytes: Any) -> Any:
     size = as_numeric(num_records_bytes)
     if size.is_float:
         raise ArgumentError(f"num_records_bytes={num_records_bytes!r}: an integer, in bytes", at=user_location())
-    size = Int64(size)
     if size.is_static:
         return Int64(min(max(int(size), 0), MAX_BYTES))
+    if isinstance(size, Int32):
+        # It is never larger than the field: one instruction does it.
+        return (size < 0).select(Int32(0), size)
+    size = Int64(size)
     return (size < 0).select(Int64(0), (size > MAX_BYTES).select(Int64(MAX_BYTES), size))
 
 

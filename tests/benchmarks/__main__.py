@@ -193,7 +193,7 @@ def _preshuffle_gemm(n: int) -> Row:
     """An f16 GEMM that the project compiles; whole numbers, so that its result is exact."""
     import torch
 
-    from kernels.preshuffle_gemm import preshuffle_gemm, shuffle
+    from kernels.preshuffle_gemm_v2 import preshuffle_gemm, shuffle
 
     A, B = (torch.randint(-3, 4, (n, n)).half() for _ in range(2))
     shuffled, C, expected = shuffle(B), torch.empty(n, n, dtype=torch.float16), (A.float() @ B.float().T).half()

@@ -42,7 +42,7 @@ launcher, arguments = examples.tiledMma, (torch.randn(64, 8), torch.randn(64, 8)
         "example 04, M = N = K = 4096, not launched",
         """
 import torch, flydsl.expr as fx
-from kernels import preshuffle_gemm as gemm
+from kernels import preshuffle_gemm_v2 as gemm
 n = 4096
 A, B, C = (torch.empty(shape, dtype=torch.float16) for shape in ((n, n), (n * n,), (n, n)))
 launcher, arguments = gemm.launch, (A, B, C, gemm.Plan(n, n, fx.Float16))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from flydsl.simulator import checking
-from kernels import preshuffle_gemm, vector_add
+from kernels import preshuffle_gemm_v2, vector_add
 from tests.kernels import examples
 
 
@@ -33,14 +33,14 @@ def test_vector_add(n: int, dtype: str) -> None:
     assert torch.equal(out, a + b)
 
 
-@pytest.mark.parametrize("dtype", preshuffle_gemm.DTYPES)
+@pytest.mark.parametrize("dtype", preshuffle_gemm_v2.DTYPES)
 @pytest.mark.parametrize(("m", "n", "k"), [(128, 128, 64), (100, 128, 256), (130, 200, 336)])
 def test_preshuffle_gemm(m: int, n: int, k: int, dtype: str) -> None:
     a, b = numbers(m, k, dtype=dtype), numbers(n, k, dtype=dtype)
     out = torch.zeros(m, n, dtype=torch.float16)
     with checking():
-        preshuffle_gemm.preshuffle_gemm(a, preshuffle_gemm.shuffle(b), out)
-    assert torch.equal(out, preshuffle_gemm.reference(a, b))
+        preshuffle_gemm_v2.preshuffle_gemm(a, preshuffle_gemm_v2.shuffle(b), out)
+    assert torch.equal(out, preshuffle_gemm_v2.reference(a, b))
 
 
 @pytest.mark.parametrize("launcher", ["vectorAdd", "vec_add", "tiledCopy"])

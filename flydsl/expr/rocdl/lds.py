@@ -26,15 +26,31 @@ from flydsl.expr.rocdl.intrinsic import (
     operand,
     require_target,
     result_type_first,
+    value_of,
 )
 
 __all__ = [
     "ds_read_b128", "ds_read_tr4_b64", "ds_read_tr6_b96", "ds_read_tr8_b64", "ds_read_tr16_b64", "ds_write_b128",
-    "global_load_lds", "load_to_lds",
+    "global_load_lds", "lds_load", "lds_store", "load_to_lds",
 ]  # fmt: skip
 
 _GLOBAL_SPACE, _LDS_SPACE = 1, 3
-_B128_ALIGNMENT_BYTES = 16
+
+
+@result_type_first
+def lds_load(res: Any, lds_ptr: Any, offset: Any = 0) -> Any:
+    """Read a scalar or vector of type `res`, by default i32, at an address that is a multiple of its size.
+
+    lds_ptr: a tensor or pointer in LDS, or a `SmemPtr`. offset: bytes.
+    """
+    kind = Int32.ir_type if res is None else ir_type("lds_load", res)
+    return intrinsic_result(emit("llvm.load", [_address("lds_load", lds_ptr, offset)], [kind], _alignment(kind)).result)
+
+
+def lds_store(lds_ptr: Any, offset: Any, data: Any) -> None:
+    """Write a scalar or vector. See `lds_load`."""
+    value = value_of("the data of lds_store", data)
+    emit("llvm.store", [value, _address("lds_store", lds_ptr, offset)], attributes=_alignment(value.type))
 
 
 def ds_read_b128(lds_ptr: Any, offset: Any = 0) -> Any:
@@ -42,17 +58,16 @@ def ds_read_b128(lds_ptr: Any, offset: Any = 0) -> Any:
 
     lds_ptr: a tensor or pointer in LDS, or a `SmemPtr`. offset: bytes. Their sum is a multiple of 16.
     """
-    alignment = {"alignment": ir.IntegerAttr.get(element_type("i64"), _B128_ALIGNMENT_BYTES)}
-    return intrinsic_result(
-        emit("llvm.load", [_address("ds_read_b128", lds_ptr, offset)], [_four_words()], alignment).result
-    )
+    return lds_load(_four_words(), lds_ptr, offset)
 
 
 def ds_write_b128(lds_ptr: Any, offset: Any, data: Any) -> None:
     """Write 16 bytes: a vector of 128 bits, of any element type. See `ds_read_b128`."""
-    alignment = {"alignment": ir.IntegerAttr.get(element_type("i64"), _B128_ALIGNMENT_BYTES)}
-    value = as_type("the data of ds_write_b128", data, _four_words())
-    emit("llvm.store", [value, _address("ds_write_b128", lds_ptr, offset)], attributes=alignment)
+    lds_store(lds_ptr, offset, as_type("the data of ds_write_b128", data, _four_words()))
+
+
+def _alignment(kind: ir.Type) -> dict[str, ir.Attribute]:
+    return {"alignment": ir.IntegerAttr.get(element_type("i64"), bits_of(kind) // 8)}
 
 
 def _four_words() -> ir.Type:

@@ -17,7 +17,7 @@ import workbench
 from flydsl.arch import get_arch
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.simulator import checking, counting
-from kernels.preshuffle_gemm import preshuffle_gemm, shuffle
+from kernels.preshuffle_gemm_v2 import preshuffle_gemm, shuffle
 from tests.workbench.test_page import Reader
 from tests.workbench.widgets import control, text
 from workbench.display import VIEWS

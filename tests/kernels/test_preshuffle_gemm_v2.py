@@ -1,4 +1,4 @@
-"""Example 04 of the documents, in the form in which it is there to be used: kernels.preshuffle_gemm."""
+"""Example 04 of the documents, in the form in which it is there to be used: kernels.preshuffle_gemm_v2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 import flydsl.expr as fx
 from flydsl.compiler import jit_function
 from flydsl.errors import ArgumentError
-from kernels import preshuffle_gemm as kernel
+from kernels import preshuffle_gemm_v2 as kernel
 
 F16, FP8 = (getattr(torch, name) for name in kernel.DTYPES)
 REFERENCE_SIZE = 4096

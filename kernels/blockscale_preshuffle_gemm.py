@@ -1,0 +1,174 @@
+"""C = A B^T of fp8 whose scales belong to blocks: 1 x 128 of A, and 128 x 128 of B, which is shuffled beforehand.
+
+    C[m, n] = sum over kb of (A[m, kb] . B[n, kb]) * (scale_a[kb, m] * scale_b[n // 128, kb])
+
+where kb is a block of 128 along K. The matrix instructions sum up a block; then it is scaled and added to the total, in
+f32. Everything else is as in `preshuffle_gemm`; scales are loaded one tile ahead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+
+from .mfma_epilogues import TileC
+from .mfma_preshuffle_pipeline import THREADS, WAVES, is_cdna4, Product, TileA, TileB, Tiling, main_loop, multiply_groups, require_types
+from .preshuffle_gemm import OUT_TYPES
+from .tensor_shim import GTensor
+
+BLOCK = 128
+
+# (M, N, K), and the tile that the documents take for it.
+SHAPES = ((1, 128, 256), (33, 192, 256), (64, 256, 512))
+
+
+def reference(A: Any, B: Any, scale_a: Any, scale_b: Any) -> Any:
+    """The result of torch in f32. A (M, K), B (N, K), scale_a (K/128, M), scale_b (N/128, K/128)."""
+    (_, k), n = A.shape, B.shape[0]
+    of_a = scale_a.T.repeat_interleave(BLOCK, 1)
+    of_b = scale_b.repeat_interleave(BLOCK, 0)[:n].repeat_interleave(BLOCK, 1)
+    return (A.float() * of_a[:, :k]) @ (B.float() * of_b[:, :k]).T
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a kernel is compiled for. See `compile_blockscale_preshuffle_gemm`."""
+
+    tiling: Tiling
+    n: int
+    out_dtype: str
+    cshuffle: bool
+    asynchronous: bool
+    unroll: bool
+
+    @property
+    def blocks(self) -> int:
+        """Blocks along K of a tile."""
+        return self.tiling.tile_k // BLOCK
+
+
+class BlockScales:
+    """The factors of the rows and the columns of a wave's tile of C."""
+
+    def __init__(self, plan: Plan, c: TileC, scale_a: Any, scale_b: Any, rows: Any) -> None:
+        self.plan, self.rows = plan, rows
+        blocks_k, blocks_n = plan.tiling.k // BLOCK, -(-plan.n // BLOCK)
+        self.a = GTensor(scale_a, fx.Float32, num_records_bytes=rows * (blocks_k * 4))
+        self.b = GTensor(scale_b, fx.Float32, num_records_bytes=blocks_n * blocks_k * 4)
+        self.first_a = c.first_row + (c.lane >> 4) * 4
+        column = c.first_column + (c.thread >> 6) * (plan.tiling.tile_n // WAVES)
+        self.first_b = (column // BLOCK) * blocks_k
+
+    def load(self, k: Any, stage: int, before: Any) -> Any:
+        """([block][mi]: four rows of A, [block]: of B) of tile k."""
+        blocks = self.plan.blocks
+        first = k * blocks
+        of_a = [
+            [fx.Vector(self.a.vec_load(self.first_a + mi * 16, 4, soffset_bytes=(first + block) * self.rows * 4))
+             for mi in range(self.plan.tiling.m_repeat)]
+            for block in range(blocks)
+        ]  # fmt: skip
+        of_b = self.b.vec_load(self.first_b + first, blocks)
+        return of_a, [of_b] if blocks == 1 else [fx.Vector(of_b)[block] for block in range(blocks)]
+
+
+def multiply_blocks(plan: Plan, b: TileB, sums: Any, now_b: Any, scales: Any, fragment: Any) -> Any:
+    """[mi][ni]: the totals after a tile."""
+    groups = b.groups // plan.blocks
+    for block, (of_a, of_b) in enumerate(zip(*scales, strict=True)):
+        zeros = b.product.tile_of_zeros(plan.tiling)
+        parts = multiply_groups(b, zeros, now_b, fragment, groups=range(block * groups, (block + 1) * groups))
+        sums = [
+            [fx.math.fma(part, rows * of_b, total) for part, total in zip(*row, strict=True)]
+            for row, rows in zip(zip(parts, sums, strict=True), of_a, strict=True)
+        ]
+    return sums
+
+
+@flyc.kernel
+def blockscale_preshuffle_gemm_kernel(
+    C: fx.Tensor,
+    A: fx.Tensor,
+    B: fx.Tensor,
+    scale_a: fx.Tensor,
+    scale_b: fx.Tensor,
+    M: fx.Int32,
+    plan: fx.Constexpr[Plan],
+) -> None:
+    """One tile of C."""
+    tiling = plan.tiling
+    require_types("fp8", A, B)
+    product = Product.of("fp8")
+    place = (fx.block_idx.x, fx.block_idx.y)
+    a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
+    c = TileC(C, OUT_TYPES[plan.out_dtype], M, plan.n, (tiling.tile_m, tiling.tile_n), place, tiling.tile_n // WAVES)
+    scales = BlockScales(plan, c, scale_a, scale_b, M)
+
+    def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
+        return multiply_blocks(plan, b, sums, now_b, now_scales, fragment)
+
+    sums = main_loop(
+        a, b, product.tile_of_zeros(tiling), multiply,
+        scales=scales.load, extra_loads=tiling.m_repeat * plan.blocks + 1, asynchronous=plan.asynchronous,
+        unroll=plan.unroll, ahead=(2 if is_cdna4() else 1, 0),
+    )  # fmt: skip
+    c.store(lambda mi, ni, ii: sums[mi][ni][ii], tiling.num_acc_n, a.buffer if plan.cshuffle else None)
+
+
+@cache
+def compile_blockscale_preshuffle_gemm(
+    *,
+    M: int = 0,
+    N: int,
+    K: int,
+    tile_m: int,
+    tile_n: int,
+    tile_k: int,
+    scale_block_k: int = BLOCK,
+    out_dtype: str = "bf16",
+    use_cshuffle_epilog: bool = False,
+    waves_per_eu: int | None = None,
+    use_async_copy: bool = False,
+    unroll: bool = False,
+) -> Any:
+    """A launcher of (C, A, B, scale_a, scale_b, M, N, stream), every tensor flattened to one dimension.
+
+    The arguments are those of `compile_preshuffle_gemm_a8`. scale_block_k: 128. unroll: no loop over K on the device.
+    """
+    tiling = Tiling("fp8", K, tile_m, tile_n, tile_k)
+    _require(scale_block_k == BLOCK, f"scale_block_k={scale_block_k}", str(BLOCK))
+    _require(tile_k % BLOCK == 0, f"tile_k={tile_k}", f"a multiple of {BLOCK}")
+    _require(BLOCK % (tile_n // WAVES) == 0, f"tile_n={tile_n}", "64, 128, 256 or 512")
+    _require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
+    _require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+    _require(not use_cshuffle_epilog or tile_m * tile_n <= tiling.a_bytes, f"use_cshuffle_epilog with tile_k={tile_k}",
+             f"at least tile_n={tile_n}")  # fmt: skip
+    plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, unroll)
+
+    @flyc.jit
+    def launch_blockscale_preshuffle_gemm(
+        C: fx.Tensor,
+        A: fx.Tensor,
+        B: fx.Tensor,
+        scale_a: fx.Tensor,
+        scale_b: fx.Tensor,
+        M: fx.Int32,
+        N: fx.Constexpr[int],
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        _require(plan.n == N, f"N={N}", f"this launcher was compiled for N={plan.n}")
+        blockscale_preshuffle_gemm_kernel(
+            C, A, B, scale_a, scale_b, M, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu}
+        ).launch(grid=((M + tile_m - 1) // tile_m, N // tile_n), block=THREADS, stream=stream)
+
+    return launch_blockscale_preshuffle_gemm
+
+
+def _require(holds: bool, what: str, wanted: str) -> None:
+    if not holds:
+        raise ArgumentError(what, hint=wanted)

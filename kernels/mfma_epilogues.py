@@ -1,0 +1,166 @@
+"""What happens to a tile's sums: factors, bias and activation, and stores, straight or through shared memory.
+
+A lane holds four consecutive rows of one column of each tile of 16 x 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+
+from .layout_utils import idx2crd
+from .tensor_shim import GTensor, STensor
+
+WAVE = 64
+ACTIVATIONS = ("none", "bias", "bias_relu", "bias_silu", "bias_gelu")
+_LOG2_E = 1.4426950408889634
+_GELU = 0.7978845608028654  # sqrt(2 / pi)
+_GELU_CUBE = 0.044715
+
+
+def default_epilog(*, m_repeat: int, lane_div_16: Any, bx_m: Any, body_row: Callable[..., Any]) -> None:
+    """Call body_row(mi, ii, row_in_tile, row) for each row of the sums that a lane holds.
+
+    m_repeat: tiles of 16 rows. lane_div_16: the lane's number // 16. bx_m: the first row of the tile.
+    mi, ii: the tile of 16 rows, and the register in it.
+    """
+    for mi in range(m_repeat):
+        for ii in range(4):
+            row_in_tile = lane_div_16 * 4 + (mi * 16 + ii)
+            body_row(mi, ii, row_in_tile, bx_m + row_in_tile)
+
+
+def c_shuffle_epilog(
+    *,
+    tile_m: int,
+    tile_n: int,
+    e_vec: int = 2,
+    cshuffle_nlane: int = 32,
+    block_size: int = 256,
+    m_repeat: int,
+    tid: Any,
+    lane_div_16: Any,
+    bx_m: Any,
+    by_n: Any,
+    lds_out: STensor,
+    write_row_to_lds: Callable[..., Any],
+    store_pair: Callable[..., Any],
+    precompute_row: Callable[..., Any] | None = None,
+) -> None:
+    """Let lanes exchange columns through shared memory, so that each stores `e_vec` of them at a time.
+
+    lds_out: (tile_m, tile_n), row-major, of the type that is stored. write_row_to_lds(mi, ii, row_in_tile, row) writes
+    a lane's row there. Then thread t has row t // cshuffle_nlane of each pass over the rows and
+    columns (t % cshuffle_nlane) * e_vec of each pass over the columns, and store_pair(row, column, values) is called.
+    precompute_row(row) gives (context, predicate); then it is store_pair(row, column, values, context, predicate).
+    """
+    rows = block_size // cshuffle_nlane
+    if block_size % cshuffle_nlane or tile_m % rows or tile_n % (cshuffle_nlane * e_vec):
+        raise ArgumentError(
+            f"a tile of {tile_m} x {tile_n}, stored by {rows} x {cshuffle_nlane} threads, {e_vec} columns each",
+            hint="the tile is a multiple of what all threads store",
+        )
+    fx.gpu.barrier()
+    default_epilog(m_repeat=m_repeat, lane_div_16=lane_div_16, bx_m=bx_m, body_row=write_row_to_lds)
+    fx.gpu.barrier()
+    row, lane = idx2crd(tid, (rows, cshuffle_nlane))
+    for first_row in range(0, tile_m, rows):
+        row_in_tile = row + first_row
+        extra = () if precompute_row is None else precompute_row(bx_m + row_in_tile)
+        for first in range(0, tile_n, cshuffle_nlane * e_vec):
+            column = lane * e_vec + first
+            values = lds_out.vec_load((row_in_tile, column), e_vec)
+            store_pair(bx_m + row_in_tile, by_n + column, values, *extra)
+
+
+def mfma_epilog(*, use_cshuffle: bool, **arguments: Any) -> None:
+    """`c_shuffle_epilog` or `default_epilog`, with its arguments. Raises ArgumentError where a callback is missing."""
+    needed = ("write_row_to_lds", "store_pair", "lds_out") if use_cshuffle else ("body_row",)
+    missing = [name for name in needed if arguments.get(name) is None]
+    if missing:
+        raise ArgumentError(f"mfma_epilog(use_cshuffle={use_cshuffle}) without {', '.join(missing)}")
+    (c_shuffle_epilog if use_cshuffle else default_epilog)(**arguments)
+
+
+def activated(value: Any, epilogue: str) -> Any:
+    """A sum with its bias after the activation that an epilogue names. gelu is the form with tanh."""
+    if epilogue.endswith("relu"):
+        return fx.arith.maximumf(value, fx.Float32(0.0))
+    if epilogue.endswith("silu"):
+        return value * _sigmoid(value)
+    if epilogue.endswith("gelu"):
+        # (1 + tanh(x)) / 2 is the sigmoid of 2x.
+        return value * _sigmoid(value * (2 * _GELU) * (value * value * _GELU_CUBE + 1.0))
+    return value
+
+
+def _sigmoid(value: Any) -> Any:
+    return fx.Float32(fx.rocdl.rcp(fx.T.f32, fx.Float32(fx.rocdl.exp2(fx.T.f32, value * -_LOG2_E)) + 1.0))
+
+
+class TileC:
+    """A workgroup's tile of C (rows, columns), computed by waves side by side along N.
+
+    rows: how many C has; those behind them are not written. columns: of C, a multiple of tile_n.
+    place: the tile's numbers along M and N.
+    """
+
+    def __init__(
+        self, C: Any, dtype: Any, rows: Any, columns: int, tile: tuple[int, int], place: tuple[Any, Any],
+        wave_columns: int,
+    ) -> None:  # fmt: skip
+        self.dtype, self.tile = dtype, tile
+        self.first_row, self.first_column = place[0] * tile[0], place[1] * tile[1]
+        self.thread = fx.Int32(fx.thread_idx.x)
+        self.lane = self.thread & (WAVE - 1)
+        self.column = (self.thread >> 6) * wave_columns + (self.lane & 15)  # of the tile
+        size = dtype.width // 8
+        here = (rows - self.first_row < tile[0]).select(rows - self.first_row, fx.Int32(tile[0]))
+        self.memory = GTensor(
+            C, dtype, (-1, columns), base_byte_offset=fx.Int64(place[0]) * (tile[0] * columns * size),
+            num_records_bytes=here * (columns * size),
+        )  # fmt: skip
+
+    @property
+    def m_repeat(self) -> int:
+        """Tiles of 16 rows."""
+        return self.tile[0] // 16
+
+    def of_rows(self, tensor: Any, rows: Any) -> list[Any]:
+        """[mi]: the f32 of each of the lane's rows, of a tensor with one for each row of C."""
+        memory = GTensor(tensor, fx.Float32, num_records_bytes=rows * 4)
+        first = self.first_row + (self.lane >> 4) * 4
+        return [fx.Vector(memory.vec_load(first + mi * 16, 4)) for mi in range(self.m_repeat)]
+
+    def of_columns(self, tensor: Any, dtype: Any, count: int) -> list[Any]:
+        """[ni]: the value of each of the lane's columns, of a tensor with one for each column of C."""
+        memory = GTensor(tensor, dtype)
+        return [memory.load(self.first_column + self.column + ni * 16) for ni in range(count)]
+
+    def store(self, value: Callable[[int, int, int], Any], num_acc_n: int, through: Any = None) -> None:
+        """Write value(mi, ni, ii), an f32, of every tile of 16 x 16. through: shared memory to exchange columns in."""
+
+        def write(memory: Any, first_column: Any) -> Callable[..., None]:
+            """Write the sums of rows that are counted from the lane's first one: distances known when compiling."""
+            first = memory.linear_offset(((self.lane >> 4) * 4, first_column + self.column))
+
+            def write_row(mi: int, ii: int, row: int, _: int) -> None:
+                for ni in range(num_acc_n):
+                    place = first + memory.linear_offset((row, ni * 16))
+                    memory.store(place, value(mi, ni, ii).to(self.dtype))
+
+            return write_row
+
+        lanes: dict[str, Any] = {"m_repeat": self.m_repeat, "lane_div_16": 0, "bx_m": 0}
+        if through is None:
+            default_epilog(**lanes, body_row=write(self.memory, self.first_column))
+            return
+        shared = STensor(through, self.dtype, self.tile)
+        c_shuffle_epilog(
+            **lanes, tile_m=self.tile[0], tile_n=self.tile[1], e_vec=4 if self.tile[1] % 128 == 0 else 2,
+            tid=self.thread, by_n=self.first_column, lds_out=shared, write_row_to_lds=write(shared, 0),
+            store_pair=lambda row, column, values: self.memory.vec_store((row, column), values),
+        )  # fmt: skip

@@ -1,0 +1,478 @@
+"""The main loop of a GEMM whose B is shuffled beforehand: operands, matrix instructions, tiles in flight.
+
+A workgroup of four waves computes a tile of C. Its waves stand side by side along N. All need the same rows of A, so A
+goes through shared memory; B is different for every wave and goes from global memory straight into its registers.
+
+What a lane holds for one group of K: the bytes of A's row `lane % 16`, and of B's row `lane % 16`, at the place
+`lane // 16` of the group's four. Since A and B agree, the order of K inside of a group does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import flydsl.expr as fx
+from flydsl.atoms.instruction_sets import CDNA4
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.emit import target_name
+
+from .layout_utils import idx2crd
+from .pipeline_utils import interleave, one_stage, two_stages, vmcnt
+from .tensor_shim import GTensor, STensor
+
+WAVE = 64
+WAVES = 4
+THREADS = WAVE * WAVES
+CHUNK_BYTES = 16  # what a lane moves at a time
+# A row of 128 bytes meets every bank of LDS once.
+SWIZZLE_CHUNKS = 8
+UNIT_SCALE = 0x7F7F7F7F  # 2 ** 0, four times
+
+# Bits of an element of A and of B in memory. fp6 is filled up: 32 elements take 24 bytes and 8 of zeros.
+BITS = {
+    "fp8": (8, 8), "int8": (8, 8), "int4": (8, 4), "fp16": (16, 16), "bf16": (16, 16), "fp4": (4, 4), "fp6": (8, 4),
+}  # fmt: skip
+_PLAIN = {
+    "fp8": ("mfma_f32_16x16x32_fp8_fp8", 32),
+    "int8": ("mfma_i32_16x16x32_i8", 32),
+    "int4": ("mfma_i32_16x16x32_i8", 32),
+    "fp16": ("mfma_f32_16x16x16f16", 16),
+    "bf16": ("mfma_f32_16x16x16bf16_1k", 16),
+}
+_CDNA4 = {"fp16": ("mfma_f32_16x16x32_f16", 32), "bf16": ("mfma_f32_16x16x32_bf16", 32)}
+# Formats of A and B that the scaled instruction is told: 0 fp8, 2 fp6 (E2M3), 4 fp4.
+_SCALED_FORMATS = {"fp8": (0, 0), "fp4": (4, 4), "fp6": (2, 4)}
+_SCALED = ("mfma_scale_f32_16x16x128_f8f6f4", 128)
+
+
+def is_cdna4() -> bool:
+    """True if the kernel that is being traced is for CDNA 4."""
+    return target_name() in CDNA4
+
+
+@dataclass(frozen=True)
+class Product:
+    """How 16 rows of A and 16 of B are multiplied along one group of K.
+
+    dtype: a key of BITS. name, k: the matrix instruction, and how much of K it takes. formats: of the scaled one.
+    """
+
+    dtype: str
+    name: str
+    k: int
+    formats: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, dtype: str, scaled: bool = True) -> Product:
+        """The product of the target. scaled: take the scaled instruction where there is a choice."""
+        needs_scaled = dtype in ("fp4", "fp6")
+        if needs_scaled and not is_cdna4():
+            raise ArgumentError(f"a product of {dtype} on {target_name()}", hint="it needs the instructions of CDNA 4")
+        if needs_scaled or (scaled and dtype in _SCALED_FORMATS and is_cdna4()):
+            return cls(dtype, *_SCALED, _SCALED_FORMATS[dtype])
+        return cls(dtype, *(_CDNA4.get(dtype, _PLAIN[dtype]) if is_cdna4() else _PLAIN[dtype]))
+
+    @property
+    def group(self) -> int:
+        """Elements of K in a group: 64 bytes of A, or what the instruction takes."""
+        return max(self.k, 512 // BITS[self.dtype][0])
+
+    @property
+    def calls(self) -> int:
+        """Matrix instructions per group."""
+        return self.group // self.k
+
+    @property
+    def lane_bytes(self) -> tuple[int, int]:
+        """Bytes of A and of B in memory that a lane holds of a group."""
+        a, b = BITS[self.dtype]
+        return self.group * a // 32, self.group * b // 32
+
+    @property
+    def accumulator(self) -> Any:
+        """The type of the sums."""
+        return fx.Int32 if self.dtype in ("int8", "int4") else fx.Float32
+
+    def zeros(self) -> Any:
+        """A lane's part of a tile of 16 x 16: four rows of a column."""
+        return fx.Vector.filled(4, 0, self.accumulator)
+
+    def tile_of_zeros(self, tiling: Tiling) -> Any:
+        """[mi][ni]: a lane's part of the tile of a wave."""
+        return [[self.zeros() for _ in range(tiling.num_acc_n)] for _ in range(tiling.m_repeat)]
+
+    def __call__(self, a: Any, b: Any, sums: Any, call: int, scales: tuple[Any, ...] = (0, UNIT_SCALE) * 2) -> Any:
+        """The sums after one of the group's matrix instructions. scales: of A and B, each (byte of the word, word)."""
+        instruction = getattr(fx.rocdl, self.name)
+        kind = fx.T.vec(4, self.accumulator.ir_type)
+        operands = [_part(a, call, self.calls), _part(b, call, self.calls), sums]
+        if self.formats is None:
+            return fx.Vector(instruction(kind, [*operands, 0, 0, 0]))
+        return fx.Vector(instruction(kind, [*operands, *self.formats, *scales]))
+
+
+def _part(vector: Any, number: int, parts: int) -> Any:
+    """One of the equal parts of a vector."""
+    count = vector.numel // parts
+    return vector if parts == 1 else vector.shuffle(vector, range(number * count, (number + 1) * count))
+
+
+def concat(vectors: list[Any]) -> Any:
+    """The elements of up to two vectors of one length."""
+    if len(vectors) == 1:
+        return vectors[0]
+    first, second = vectors
+    return first.shuffle(second, range(2 * first.numel))
+
+
+def unpack_int4(words: Any) -> Any:
+    """Twice as many words of int8: 16 times each signed nibble, first the low ones of a word, then the high ones.
+
+    A product of these is 16 times too large. That costs an exact factor at the end, and extending the sign nothing.
+    """
+    high = 0xF0F0F0F0 - (1 << 32)
+    low_nibbles, high_nibbles = (words << 4) & high, words & high
+    return low_nibbles.shuffle(high_nibbles, [i + j * words.numel for i in range(words.numel) for j in range(2)])
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """A workgroup's tile of a product with K columns. Raises ArgumentError where sizes do not fit.
+
+    dtype: a key of BITS. k, tile_k: in elements. stages: buffers of A in shared memory, 1 or 2.
+    """
+
+    dtype: str
+    k: int
+    tile_m: int
+    tile_n: int
+    tile_k: int
+    stages: int = 2
+
+    def __post_init__(self) -> None:
+        self._require(self.dtype in BITS, f"in_dtype={self.dtype!r}", f"one of {', '.join(BITS)}")
+        self._require(self.stages in (1, 2), f"lds_stage={self.stages}", "1 or 2")
+        self._require(self.tile_m > 0 and self.tile_m % 16 == 0, f"tile_m={self.tile_m}", "a multiple of 16")
+        self._require(self.tile_n > 0 and self.tile_n % 64 == 0, f"tile_n={self.tile_n}", "a multiple of 64")
+        self._require(self.row_bytes % 64 == 0, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of 64")
+        self._require(self.k > 0 and self.k % self.tile_k == 0, f"K={self.k}", f"a multiple of tile_k={self.tile_k}")
+        chunks = self.tile_m * self.row_bytes // CHUNK_BYTES
+        wanted = f"whole chunks of {CHUNK_BYTES} bytes for each of {THREADS} threads"
+        self._require(chunks % THREADS == 0, f"a tile of A of {self.tile_m} x {self.row_bytes} bytes", wanted)
+
+    @staticmethod
+    def _require(holds: bool, what: str, wanted: str) -> None:
+        if not holds:
+            raise ArgumentError(what, hint=wanted)
+
+    @property
+    def row_bytes(self) -> int:
+        """A row of A's tile."""
+        return self.tile_k * BITS[self.dtype][0] // 8
+
+    @property
+    def a_bytes(self) -> int:
+        """One buffer of A in shared memory."""
+        return self.tile_m * self.row_bytes
+
+    @property
+    def a_loads(self) -> int:
+        """Loads of a thread for a tile of A."""
+        return self.a_bytes // CHUNK_BYTES // THREADS
+
+    @property
+    def tiles_k(self) -> int:
+        """Tiles along K."""
+        return self.k // self.tile_k
+
+    @property
+    def m_repeat(self) -> int:
+        """Tiles of 16 rows."""
+        return self.tile_m // 16
+
+    @property
+    def num_acc_n(self) -> int:
+        """Tiles of 16 columns of each wave."""
+        return self.tile_n // WAVES // 16
+
+
+def swizzle_xor16(row: Any, chunk: Any, chunks_per_row: int) -> Any:
+    """The place in shared memory of a row's chunk of 16 bytes, such that eight rows meet different banks.
+
+    It is its own inverse.
+    """
+    rows = min(SWIZZLE_CHUNKS, chunks_per_row & -chunks_per_row)
+    # Two rows of 64 bytes lie in one row of the banks.
+    row = row if rows == SWIZZLE_CHUNKS else row >> 1
+    return chunk ^ (row & (rows - 1))
+
+
+class TileA:
+    """A workgroup's rows of A: global memory -> registers -> shared memory -> fragments.
+
+    rows: how many A has; what lies behind them reads 0. block: the number of the tile along M.
+    """
+
+    def __init__(self, tiling: Tiling, product: Product, A: Any, rows: Any, block: Any) -> None:
+        self.tiling, self.product = tiling, product
+        k_bytes = tiling.k * BITS[tiling.dtype][0] // 8
+        first = block * tiling.tile_m
+        here = (rows - first < tiling.tile_m).select(rows - first, fx.Int32(tiling.tile_m))
+        self.memory = GTensor(
+            A, fx.Int32, (-1, k_bytes // 4),
+            base_byte_offset=fx.Int64(first) * k_bytes, num_records_bytes=here * k_bytes,
+        )  # fmt: skip
+        self.buffer = fx.SharedAllocator().allocate(tiling.stages * tiling.a_bytes, 128).peek().ptr
+        self.shared = [STensor(self.buffer, fx.Int32, first=i * tiling.a_bytes) for i in range(tiling.stages)]
+        self.thread = fx.Int32(fx.thread_idx.x)
+        self.lane = self.thread & (WAVE - 1)
+        self._places = [self._place(i) for i in range(tiling.a_loads)]
+
+    def _place(self, load: int) -> tuple[Any, Any]:
+        """(row, chunk) of a thread's load."""
+        chunks = self.tiling.row_bytes // CHUNK_BYTES
+        if THREADS % chunks:
+            return idx2crd(self.thread + load * THREADS, (-1, chunks))
+        row, chunk = idx2crd(self.thread, (-1, chunks))
+        return row + load * (THREADS // chunks), chunk
+
+    def load(self, k: Any) -> list[Any]:
+        """This thread's part of tile k."""
+        step = k * self.tiling.row_bytes
+        return [
+            self.memory.vec_load((row, chunk * 4), 4, soffset_bytes=step) for row, chunk in self._places
+        ]
+
+    def copy(self, k: Any, stage: int) -> None:
+        """Copy tile k to a buffer, past the registers; `loaded` waits for it. The swizzle is in the global address."""
+        bytes_ = CHUNK_BYTES if is_cdna4() else 4
+        wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, self.thread >> 6))
+        first = self.buffer + (wave * (WAVE * bytes_) + stage * self.tiling.a_bytes)
+        for i in range(self.tiling.a_bytes // (THREADS * bytes_)):
+            place = self._global_bytes(i * THREADS * bytes_, bytes_)
+            target = first + i * THREADS * bytes_
+            fx.rocdl.raw_ptr_buffer_load_lds(self.memory.rsrc, target, bytes_, place, k * self.tiling.row_bytes)
+
+    def _global_bytes(self, first: int, bytes_: int) -> Any:
+        """Where in A that lies which this thread copies to its place behind byte `first` of a buffer."""
+        chunks = self.tiling.row_bytes // CHUNK_BYTES
+        row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
+        return row * (self.memory.shape[1] * 4) + swizzle_xor16(row, chunk, chunks) * CHUNK_BYTES + byte
+
+    def store(self, values: list[Any], stage: int) -> None:
+        """Put what was loaded into a buffer."""
+        for (row, chunk), value in zip(self._places, values, strict=True):
+            self.shared[stage].vec_store(self._word(row, chunk), fx.Vector(value))
+
+    def _word(self, row: Any, chunk: Any) -> Any:
+        place = swizzle_xor16(row, chunk, self.tiling.row_bytes // CHUNK_BYTES)
+        return row * (self.tiling.row_bytes // 4) + place * 4
+
+    def fragment(self, mi: int, group: int, stage: int) -> Any:
+        """A lane's bytes of 16 rows and one group of K, as words."""
+        place = self.lane >> 4
+        if self.tiling.dtype == "fp6":
+            # Two chunks side by side, of which the last 8 bytes are unused.
+            first, second = self._read(mi, place * 2, group * 8, stage), self._read(mi, place * 2 + 1, group * 8, stage, 2)
+            return first.shuffle(concat([second, second]), range(6))
+        # The 32 bytes of a lane are two chunks 64 bytes apart, as B's are.
+        parts = self.product.lane_bytes[0] // CHUNK_BYTES
+        return concat([self._read(mi, place + part * 4, group * 4 * parts, stage) for part in range(parts)])
+
+    def _read(self, mi: int, chunk: Any, first_chunk: int, stage: int, words: int = 4) -> Any:
+        # The swizzle changes the lowest three bits of the chunk's number: the rest is a constant.
+        chunks = self.tiling.row_bytes // CHUNK_BYTES
+        rows = min(SWIZZLE_CHUNKS, chunks & -chunks)
+        row = self.lane & 15
+        place = swizzle_xor16(row, chunk + first_chunk % rows, chunks)
+        word = row * (self.tiling.row_bytes // 4) + place * 4
+        constant = mi * 16 * self.tiling.row_bytes // 4 + first_chunk // rows * rows * 4
+        return fx.Vector(self.shared[stage].vec_load(word + constant, words))
+
+
+class TileB:
+    """A wave's rows of the shuffled B: global memory -> registers. block: the number of the tile along N."""
+
+    def __init__(self, tiling: Tiling, product: Product, B: Any, block: Any) -> None:
+        self.tiling, self.product = tiling, product
+        bits = BITS[tiling.dtype][1]
+        self.k_bytes = tiling.k * bits // 8
+        self.bytes = product.lane_bytes[1]
+        # What a lane loads at a time; the loads of a group are 64 lanes apart.
+        self.load_bytes = min(self.bytes, CHUNK_BYTES)
+        self.memory = GTensor(
+            B, fx.Int32, base_byte_offset=fx.Int64(block) * (tiling.tile_n * self.k_bytes),
+            num_records_bytes=tiling.tile_n * self.k_bytes,
+        )  # fmt: skip
+        thread = fx.Int32(fx.thread_idx.x)
+        wave, lane = thread >> 6, thread & (WAVE - 1)
+        self._first = wave * (tiling.num_acc_n * 4 * self.k_bytes) + lane * (self.load_bytes // 4)
+
+    @property
+    def groups(self) -> int:
+        """Groups of K in a tile."""
+        return self.tiling.tile_k // self.product.group
+
+    @property
+    def loads(self) -> int:
+        """Loads of a lane for a tile."""
+        return self.groups * self.tiling.num_acc_n * (self.bytes // self.load_bytes)
+
+    def load(self, k: Any) -> list[list[Any]]:
+        """[group][ni]: this lane's part of tile k, as it is in memory."""
+        first = self._first + k * (self.tiling.tile_k * BITS[self.tiling.dtype][1] // 8 * 4)
+        columns = range(self.tiling.num_acc_n)
+        return [[self._group(first, ni, group) for ni in columns] for group in range(self.groups)]
+
+    def _group(self, first: Any, ni: int, group: int) -> Any:
+        parts = range(self.bytes // self.load_bytes)
+        offsets = [(group * len(parts) + part) * WAVE * self.load_bytes for part in parts]
+        return concat([self._part(first, ni * 16 * self.k_bytes, offset) for offset in offsets])
+
+    def _part(self, first: Any, row: int, offset: int) -> Any:
+        # The instruction holds 12 bits of the offset; the rest is constant, so that a scalar register has it.
+        near = offset % 4096
+        soffset = row + offset - near
+        return fx.Vector(self.memory.vec_load(first + near // 4, self.load_bytes // 4, soffset_bytes=soffset))
+
+    def unpacked(self, value: Any) -> Any:
+        """A group as the matrix instruction takes it."""
+        return unpack_int4(value) if self.tiling.dtype == "int4" else value
+
+
+def require_types(dtype: str, A: Any, B: Any) -> None:
+    """Raise ArgumentError where tensors are not of the type that in_dtype names, nor bytes of it."""
+    fp8 = "Float8E4M3FN" if is_cdna4() else "Float8E4M3FNUZ"
+    names = {"fp8": fp8, "int8": "Int8", "int4": "Int8", "fp16": "Float16", "bf16": "BFloat16"}
+    wanted = {names.get(dtype, "Uint8"), "Int8", "Uint8"} if BITS[dtype][0] <= 8 else {names[dtype]}
+    for name, tensor in (("A", A), ("B", B)):
+        if tensor.dtype.__name__ not in wanted:
+            raise ArgumentError(f"{name} of {tensor.dtype.__name__} where in_dtype is {dtype} on {target_name()}",
+                                at=user_location(), hint=f"it is one of {', '.join(sorted(wanted))}")  # fmt: skip
+
+
+class MxScales:
+    """The scales of A and B, shuffled as `shuffle_scale` does: a word has those of 2 x 16 rows and 2 groups of K."""
+
+    def __init__(self, tiling: Tiling, scale_a: Any, scale_b: Any, rows: Any, columns: int, place: Any) -> None:
+        if tiling.tile_m % 32 or tiling.tile_n % 128:
+            raise ArgumentError(f"scales of a tile of {tiling.tile_m} x {tiling.tile_n}", at=user_location(),
+                                hint="tile_m is a multiple of 32, and tile_n of 128")  # fmt: skip
+        self.tiling = tiling
+        self.of_32_rows = tiling.k // 32 * 8  # words
+        thread = fx.Int32(fx.thread_idx.x)
+        lane = thread & (WAVE - 1)
+        # Scales are padded to 32 rows; what lies behind them reads 0, for rows that do not exist.
+        padded = (rows + 31) // 32 * (self.of_32_rows * 4)
+        self.a = GTensor(scale_a, fx.Int32, num_records_bytes=padded)
+        self.b = GTensor(scale_b, fx.Int32, num_records_bytes=columns // 32 * self.of_32_rows * 4)
+        self.first_a = place[0] * (tiling.m_repeat // 2 * self.of_32_rows) + lane
+        wave = place[1] * WAVES + (thread >> 6)
+        self.first_b = wave * (tiling.num_acc_n // 2 * self.of_32_rows) + lane
+
+    def load(self, k: Any, stage: int, before: Any) -> Any:
+        """(of A, of B): [32 rows][256 of K], the words of tile k. An odd tile of 128 has the words of the one before."""
+        if self.tiling.tile_k == 128 and stage == 1:
+            return before
+        step = k * (self.tiling.tile_k // 128) // 2 * WAVE
+        words = range(max(1, self.tiling.tile_k // 256))
+        return tuple(
+            [[memory.load(first + (rows * self.of_32_rows + word * WAVE) + step) for word in words]
+             for rows in range(count // 2)]
+            for memory, first, count in (
+                (self.a, self.first_a, self.tiling.m_repeat), (self.b, self.first_b, self.tiling.num_acc_n)
+            )
+        )  # fmt: skip
+
+    def chooser(self, words: Any, stage: int) -> Callable[[int, int, int], tuple[Any, ...]]:
+        """(mi, ni, group) -> what the matrix instruction takes. A tile of 128 is half of a word: which, says `stage`."""
+        of_a, of_b = words
+
+        def chosen(mi: int, ni: int, group: int) -> tuple[Any, ...]:
+            half = stage if self.tiling.tile_k == 128 else group % 2
+            a, b = of_a[mi // 2][group // 2], of_b[ni // 2][group // 2]
+            return half * 2 + mi % 2, a, half * 2 + ni % 2, b
+
+        return chosen
+
+
+def multiply_groups(b: TileB, sums: Any, now_b: Any, fragment: Any, scales: Any = None, groups: Any = None) -> Any:
+    """[mi][ni]: the sums after some groups of K of a tile, by default all. scales(mi, ni, group): of MxScales."""
+    result = [list(row) for row in sums]
+    for group in range(b.groups) if groups is None else groups:
+        packs = [b.unpacked(pack) for pack in now_b[group]]
+        for mi, row in enumerate(result):
+            pack_a = fragment(mi, group)
+            for call in range(b.product.calls):
+                for ni, pack_b in enumerate(packs):
+                    extra = () if scales is None else (scales(mi, ni, group),)
+                    row[ni] = b.product(pack_a, pack_b, row[ni], call, *extra)
+    return result
+
+
+def main_loop(
+    a: TileA,
+    b: TileB,
+    sums: Any,
+    multiply: Callable[..., Any],
+    *,
+    scales: Callable[..., Any] = lambda k, stage, before: (),
+    extra_loads: int = 0,
+    asynchronous: bool = False,
+    unroll: bool = False,
+    hints: bool = True,
+    ahead: tuple[int, int] = (2, 0),
+) -> Any:
+    """The sums after all tiles of K.
+
+    multiply(sums, now_b, now_scales, fragment, stage): the sums after one tile, where fragment(mi, group) is A's.
+    scales(k, stage, before): what else is loaded for tile k, by default nothing. extra_loads: how many. asynchronous: A goes past the registers.
+    unroll: no loop on the device. hints: tell the scheduler where accesses go. ahead: reads of LDS and loads before a tile's first matrix instruction.
+    """
+    tiling, product = a.tiling, b.product
+    mfma = b.groups * product.calls * tiling.m_repeat * tiling.num_acc_n
+    reads = (b.groups * tiling.m_repeat - 1) * (product.lane_bytes[0] // CHUNK_BYTES)
+    writes = 0 if asynchronous else tiling.a_loads
+    other_buffer = tiling.stages - 1
+
+    def tile(state: Any, stage: int) -> Any:
+        now, now_b, now_scales, first = state
+
+        def fragment(mi: int, group: int) -> Any:
+            return first if mi == group == 0 else a.fragment(mi, group, stage)
+
+        return multiply(now, now_b, now_scales, fragment, stage)
+
+    def load(k: Any, stage: int, before: Any = None) -> tuple[Any, ...]:
+        if asynchronous:
+            a.copy(k, stage)
+            fx.rocdl.sched_barrier(0)
+        return None if asynchronous else a.load(k), b.load(k), scales(k, stage, before)
+
+    def put(next_a: Any, stage: int) -> Any:
+        """The first fragment of a tile, when all of it is in shared memory."""
+        if not asynchronous:
+            a.store(next_a, stage)
+        if tiling.stages == 2 and hints:
+            interleave(mfma, reads, writes + b.loads + extra_loads, writes, *ahead)
+        if asynchronous:
+            fx.rocdl.s_waitcnt(vmcnt(b.loads + extra_loads))
+        fx.gpu.barrier()
+        return a.fragment(0, 0, stage)
+
+    def step(state: Any, k: Any, stage: int) -> Any:
+        next_a, next_b, next_scales = load(k, stage ^ other_buffer, state[2])
+        now = tile(state, stage)
+        if tiling.stages == 1:
+            fx.gpu.barrier()
+        return now, next_b, next_scales, put(next_a, stage ^ other_buffer)
+
+    first_a, first_b, first_scales = load(0, 0)
+    state = sums, first_b, first_scales, put(first_a, 0)
+    state = (two_stages if tiling.stages == 2 else one_stage)(step, state, tiling.tiles_k, unroll)
+    result = tile(state, (tiling.tiles_k - 1) % tiling.stages)
+    fx.rocdl.sched_barrier(0)
+    return result

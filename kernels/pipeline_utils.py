@@ -1,0 +1,72 @@
+"""The order of a software pipeline: which tile is computed while which one is loaded, and where memory accesses go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.expr import range_constexpr
+
+
+@flyc.jit
+def two_stages(step: Callable[..., Any], state: Any, tiles: int, unroll: bool = False) -> Any:
+    """Walk the tiles of K with two buffers. Gives the state in which the last tile is still to be computed.
+
+    step(state, k, stage): compute the tile in buffer `stage` while tile k is loaded into the other one; gives the
+    next state. tiles: how many there are; tile 0 is in buffer 0. unroll: no loop on the device.
+    """
+    pairs = 0 if unroll else (tiles - 1) // 2
+    for pair in range(pairs):
+        state = step(state, 2 * fx.Int32(pair) + 1, 0)
+        state = step(state, 2 * fx.Int32(pair) + 2, 1)
+    for k in range_constexpr(2 * pairs + 1, tiles):
+        state = step(state, k, (k - 1) % 2)
+    return state
+
+
+@flyc.jit
+def one_stage(step: Callable[..., Any], state: Any, tiles: int, unroll: bool = False) -> Any:
+    """Walk the tiles of K with one buffer; see `two_stages`."""
+    loops = 0 if unroll else tiles - 1
+    for k in range(loops):
+        state = step(state, fx.Int32(k) + 1, 0)
+    for k in range_constexpr(loops + 1, tiles):
+        state = step(state, k, 0)
+    return state
+
+
+def vmcnt(count: int) -> int:
+    """What `rocdl.s_waitcnt` takes on CDNA to wait until at most `count` accesses of global memory are under way."""
+    count = min(count, 63)
+    return 0x0F70 | count & 15 | (count >> 4) << 14
+
+
+def interleave(mfma: int, reads: int = 0, loads: int = 0, writes: int = 0, ahead: int = 2, loads_ahead: int = 0) -> None:
+    """Ask the scheduler to spread a tile's memory accesses evenly among its matrix instructions.
+
+    mfma: matrix instructions; reads, writes: of LDS; loads: of global memory. ahead, loads_ahead: reads and loads before
+    the first matrix instruction. Writes are in the last third, as they wait for loads.
+    """
+    done, loaded, written = min(ahead, reads), min(loads_ahead, loads), 0
+    _until(fx.rocdl.sched_vmem, 0, loaded)
+    _until(fx.rocdl.sched_dsrd, 0, done)
+    slots = max(1, min(mfma, reads + loads + writes))
+    for slot in range(slots):
+        fx.rocdl.sched_mfma(mfma * (slot + 1) // slots - mfma * slot // slots)
+        loaded = _until(fx.rocdl.sched_vmem, loaded, loads_ahead + _share(loads - loads_ahead, slot, 0, slots))
+        done = _until(fx.rocdl.sched_dsrd, done, ahead + _share(reads - ahead, slot, 0, slots * 7 // 8))
+        written = _until(fx.rocdl.sched_dswr, written, _share(writes, slot, slots * 2 // 3, slots))
+    fx.rocdl.sched_barrier(0)
+
+
+def _share(count: int, slot: int, first: int, last: int) -> int:
+    """How many of `count` things are done after a slot, if they are spread evenly over slots first to last."""
+    return count if slot >= last - 1 else max(0, -(-count * (slot + 1 - first) // max(1, last - first)))
+
+
+def _until(hint: Callable[[int], None], done: int, wanted: int) -> int:
+    if wanted > done:
+        hint(wanted - done)
+    return max(done, wanted)

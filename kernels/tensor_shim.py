@@ -1,0 +1,103 @@
+"""Typed views of memory that load and store vectors: `GTensor` of global memory, `STensor` of shared memory.
+
+    A = GTensor(tensor, fx.Float16, (rows, columns), num_records_bytes=rows * columns * 2)
+    values = A.vec_load((row, column), 8)
+    tile = STensor(pointer, fx.Int32, (64, 32))
+
+Global memory goes through a buffer resource: what lies beyond its size reads 0 and is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import flydsl.expr as fx
+from flydsl.expr import buffer_ops
+
+from .layout_utils import crd2idx
+
+
+def _row_major(shape: Sequence[Any]) -> tuple[Any, ...]:
+    strides: list[Any] = [1]
+    for extent in reversed(shape[1:]):
+        strides.insert(0, strides[0] * extent)
+    return tuple(strides)
+
+
+class GTensor:
+    """A row-major view of a tensor in global memory.
+
+    dtype: of the view's elements, of at least 8 bits, whatever the tensor's are. shape: extents, of which the first is
+    not used. base_byte_offset: 64 bits, where the view begins, the same in all lanes. num_records_bytes: its size; by
+    default it is open.
+    """
+
+    def __init__(
+        self,
+        tensor: Any,
+        dtype: Any,
+        shape: Sequence[Any] = (-1,),
+        *,
+        base_byte_offset: Any = None,
+        num_records_bytes: Any = None,
+    ) -> None:
+        self.dtype, self.shape = dtype, tuple(shape)
+        self.bytes = dtype.width // 8
+        self.stride = _row_major(self.shape)
+        self.rsrc = buffer_ops.create_buffer_resource(
+            tensor, base_byte_offset=base_byte_offset, num_records_bytes=num_records_bytes
+        )
+
+    def linear_offset(self, coordinates: Any) -> Any:
+        """The number of the element at these coordinates; an integer counts from the first element."""
+        if not isinstance(coordinates, tuple | list):
+            return coordinates
+        return crd2idx(coordinates, self.stride)
+
+    def vec_load(self, coordinates: Any, count: int, *, soffset_bytes: Any = None, cache_modifier: int = 0) -> Any:
+        """`count` consecutive elements; a scalar for 1. soffset_bytes: added, the same in all lanes."""
+        return buffer_ops.buffer_load(
+            self.rsrc, self.linear_offset(coordinates), count, self.dtype,
+            soffset_bytes=soffset_bytes, cache_modifier=cache_modifier,
+        )  # fmt: skip
+
+    def load(self, coordinates: Any) -> Any:
+        """One element."""
+        return self.vec_load(coordinates, 1)
+
+    def vec_store(self, coordinates: Any, value: Any, *, soffset_bytes: Any = None, cache_modifier: int = 0) -> None:
+        """Store a vector or scalar of this element type."""
+        buffer_ops.buffer_store(
+            value, self.rsrc, self.linear_offset(coordinates), soffset_bytes=soffset_bytes,
+            cache_modifier=cache_modifier,
+        )  # fmt: skip
+
+    store = vec_store
+
+
+class STensor:
+    """A row-major view of shared memory. pointer: to its first element; its alignment is that of the vectors moved."""
+
+    def __init__(self, pointer: Any, dtype: Any, shape: Sequence[int] = (-1,), first: int = 0) -> None:
+        self.first = first
+        self.pointer, self.dtype, self.shape = pointer, dtype, tuple(shape)
+        self.bytes = dtype.width // 8
+        self.stride = _row_major(self.shape)
+
+    linear_offset = GTensor.linear_offset
+
+    def vec_load(self, coordinates: Any, count: int) -> Any:
+        """`count` consecutive elements; a scalar for 1."""
+        kind = self.dtype if count == 1 else fx.T.vec(count, self.dtype.ir_type)
+        return fx.rocdl.lds_load(kind, self.pointer, self.linear_offset(coordinates) * self.bytes + self.first)
+
+    def load(self, coordinates: Any) -> Any:
+        """One element."""
+        return self.vec_load(coordinates, 1)
+
+    def vec_store(self, coordinates: Any, value: Any) -> None:
+        """Store a vector or scalar of this element type."""
+        fx.rocdl.lds_store(self.pointer, self.linear_offset(coordinates) * self.bytes + self.first, value)
+
+    store = vec_store
