@@ -2,9 +2,9 @@
 
     %load_ext workbench
 
-makes pipelines, stages, artifacts, kernels and layouts show themselves, gives them `.explore()`, and adds the magics
-`%%flykernel` and `%flydiff`. The same as calls: `explore`, `compare`, `find`, `listing`, `export` and the
-figures. Everything here uses only what any user of `flydsl` can use.
+gives pipelines, stages, artifacts, kernels and layouts a rich display and `.explore()`, and adds the magics
+`%%flykernel` and `%flydiff`. The same is available as functions: `explore`, `compare`, `find`, `listing`, `export` and
+the figures. Everything here uses only the public interface of `flydsl`.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def export(value: Any, path: str | Path) -> Path:
 def listing(
     value: Any, kernel: str | None = None, *, first: int = 1, count: int = 300, registers: str = ""
 ) -> IsaListing:
-    """The machine code of a pipeline or artifact, any part of it: the other views end after 300 lines of a kernel.
+    """Any part of the machine code of a pipeline or artifact. The other views end after 300 lines of a kernel.
 
-    kernel: the name of one; by default all. first, count: which lines to show. registers: such as "v[4:7], s2"; the
-    instructions that read or write any of them are marked.
+    kernel: the name of one; by default all. first, count: the lines to show. registers: such as "v[4:7], s2"; marks the
+    instructions that read or write any of them.
 
-    Raises ArgumentError for what has no machine code, kernels that are not there, and lines that are no numbers.
+    Raises ArgumentError for objects without machine code, unknown kernels, and invalid line numbers.
     """
     from workbench.machine_code.listing import part_of
 
@@ -82,9 +82,10 @@ def occupancy_figure(kernel: Kernel) -> Figure:
 
 
 def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
-    """Launch, count what the simulator executes, and give the launch: it shows itself, and `.counters` has the numbers.
+    """Launch, count what the simulator executes, and return the launch. It displays itself; `.counters` has the
+    numbers.
 
-    Raises what the call raises.
+    Raises the errors of the call.
     """
     from workbench.run.view import profile
 

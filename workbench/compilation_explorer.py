@@ -31,8 +31,8 @@ class StaticView(Protocol):
 class Explorer(LiveView):
     """A compilation with controls.
 
-    sections: which parts to show, of "layout", "pipeline", "isa", "occupancy" and, with a launch, "run".
-    heading: one line above the tabs. static: what to show where there are no widgets, by default the pipeline.
+    sections: the parts to show, among "layout", "pipeline", "isa", "occupancy" and, with a launch, "run".
+    heading: one line above the tabs. static: the content without widgets, by default the pipeline.
     """
 
     def __init__(

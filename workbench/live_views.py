@@ -1,7 +1,7 @@
 """Live views: `workbench.explore(x)`, and `x.explore()` once the extension is loaded.
 
-flydsl knows nothing of the workbench. The method is given to its classes from here, when a notebook asks for it with
-`%load_ext workbench`. Widgets are imported when one is asked for.
+flydsl does not depend on the workbench: the extension adds the method to its classes when a notebook runs
+`%load_ext workbench`. Widgets are imported when the first one is made.
 """
 
 from __future__ import annotations

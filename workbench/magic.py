@@ -135,7 +135,7 @@ def register_magics(shell: Any) -> None:
 def flydiff(shell: Any, line: str) -> None:
     """Show the comparison of two expressions.
 
-    Raises ArgumentError for bad options, things of no such kind, and --live of what has no live view.
+    Raises ArgumentError for bad options, objects of other kinds, and --live for objects without a live view.
     """
     options = _flydiff_parser().parse_args(_words("%flydiff", line))
     if options.help:
@@ -286,7 +286,7 @@ def _words(magic: str, line: str) -> list[str]:
 class CellFailed(Exception):
     """An exception raised by a cell, with its text as IPython formats it.
 
-    It is that text that shows: rendered where the magic ends, it would have the magic's frames in it.
+    The text is shown as it is; formatted where the magic ends, it would contain the magic's frames.
     """
 
     traceback_lines: list[str]

@@ -1,7 +1,7 @@
 """A whole compilation as one HTML page that opens from disk: it fetches nothing, and needs no server and no kernel.
 
-What is long, the levels and the diffs, is in the page deflated, each part on its own; `page.js` inflates a part when it
-is first looked at. A page of tens of thousands of lines stays below a megabyte and opens at once.
+The long parts, levels and diffs, are compressed separately; `page.js` inflates each when it is first shown. A page of
+tens of thousands of lines stays below a megabyte and opens at once.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ the machine code. The script is in the page; nothing is fetched.</p>
 def export(value: Any, path: str | Path) -> Path:
     """Write the page of a pipeline, an artifact or a launch, or of several.
 
-    A pipeline is shown as far as it has run; of a launch the page also has what was counted.
-    Raises ArgumentError for anything else, and where there is nothing to write or no folder to write it to.
+    A pipeline is shown as far as it has run; the page of a launch includes its counters.
+    Raises ArgumentError for other objects, and if there is nothing to write or the folder does not exist.
     """
     values = value if isinstance(value, list | tuple) else [value]
     if not values:

@@ -33,9 +33,9 @@ class Shown:
 class Report:
     """One compilation: its stages, its kernels' resources, its machine code.
 
-    launch: the first call that used it. calls: how many there were. arch: a target to compile it for instead of the
-    one that the cell launched it for; trace_only: only trace it for that one. error: why that failed; the pipeline then
-    shows how far it came, unless there was nothing to compile (None).
+    launch: the first call that used it. calls: the number of calls. arch: a target to compile it for, instead of the
+    one of the launch; trace_only: only trace it for that target. error: the reason if that failed; the pipeline then
+    shows the stages up to there, or is None if there was nothing to compile.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The static part of each launcher argument. The launcher is compiled for it, and it is the key of the cache.
 
 What changes from call to call is the argument's *payload*: a tensor, a number, a stream. `jit_argument.adapt` makes
-both of a Python value. Equal arguments are the same object (`tensor_argument`, `scalar_argument`, ...), because every
-launch looks for its compiled code by them; constants are tuples for the same reason.
+both from a Python value. Equal arguments are the same object (`tensor_argument`, `scalar_argument`, ...), because every
+launch looks up its compiled code by them; constants are tuples for the same reason.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ ANYWHERE = ""
 class Argument:
     """The static part of an argument.
 
-    is_constant: whether the whole argument is compiled in. device: where its memory is, as torch writes it: `cpu`, or
-    `cuda:0` for the first HIP device; None for what has no memory; ANYWHERE for memory of any device.
+    is_constant: whether the whole argument is compiled in. device: the device of its memory, in torch's notation:
+    `cpu`, or `cuda:0` for the first HIP device; None if it has no memory; ANYWHERE for memory of any device.
     """
 
     __slots__ = ()

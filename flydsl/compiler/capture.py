@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Launch:
     """A call of a launcher that `capture_launches` saw.
 
-    arguments: in parameter order, defaults filled in. pipeline: how it was compiled, up to the stage that failed.
-    counters: of each kernel that it ran, where the simulator counted this launch.
+    arguments: in parameter order, with defaults. pipeline: its compilation, up to the stage that failed, if any.
+    counters: one for each kernel that it ran, if the simulator counted this launch.
     """
 
     function: JitFunction
@@ -62,11 +62,11 @@ def capture_launches(*, trace_only: bool = False, counted: bool = False) -> Iter
     """Yield a list that receives every launch made inside the `with` block, also one whose compilation or run fails.
 
     trace_only: stop each launch before the first stage of its pipeline; nothing is compiled or run.
-    counted: of each compilation the first launch is counted (see `flydsl.simulator.counting`), if it is on the
-    simulator and not under checks, which cannot be counted.
+    counted: the first launch of each compilation is counted (see `flydsl.simulator.counting`), if it runs on the
+    simulator and without checks.
 
-    Inside of another such block that one receives the launches, too, when this one ends; and nothing runs if nothing
-    is to run there.
+    In nested blocks, the outer one receives the launches, too, when the inner one ends. If the outer one is trace_only,
+    so is the inner one.
     """
     around = _capture.get()
     capture = Capture(trace_only or (around is not None and around.trace_only), counted)

@@ -16,8 +16,8 @@ class Compilation:
     """The state that the stages work on.
 
     module: the builtin.module, rewritten in place. code: the machine code, once phase C has made it.
-    is_large: whether MLIR's passes may take long on it; they are interrupted by ending the process that they run in.
-    llvm_options: of LLVM's command line. meanwhile: is called while LLVM compiles in another process.
+    is_large: whether MLIR's passes may take long on it; then they run in another process, which can be ended.
+    llvm_options: options of LLVM's command line. meanwhile: called while LLVM compiles in another process.
     """
 
     module: ir.Operation

@@ -1,7 +1,7 @@
 """The surroundings that a traced function read: globals, closure cells, attributes of the user's objects.
 
-A compiled launcher holds as long as these are what they were. In a notebook they change all the time: a kernel is
-redefined, a block size is set anew. Seen are
+A compiled launcher is valid as long as these do not change. In a notebook they change all the time: a kernel is
+redefined, a block size is set to another value. Changes of these are detected:
 
 - numbers, text, layouts, and containers of them, compared by value; arrays, byte arrays and deques too
 - attributes of the user's modules, classes and objects, in a `__dict__` or in slots, through properties and methods
@@ -9,7 +9,7 @@ redefined, a block size is set anew. Seen are
 - names given as text, as in `globals()["BLOCK"]` and `getattr(config, "block")`, where the text stands in the function
 - the environment, if a traced function names `environ` or `getenv`
 
-Not seen is a name that is put together while tracing, what a library's function reads, and files.
+Not detected: changes of a name that is computed while tracing, of what a library's function reads, and of files.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
     fly-opt --fly-canonicalize --fly-layout-lowering input.mlir
     fly-opt --canonicalize --pass-pipeline='gpu.module(cse)' - -o out.mlir < input.mlir
 
-Passes run in the order given. Every upstream pass can be named too. Reading and passes run in a forked process: where
-MLIR ends it, over a text that breaks an assertion in it, that is an error like any other; so is a pass that takes
-longer than `--time-limit`. Ctrl-C ends both processes.
+Passes run in the order given. Upstream passes can be named, too. Parsing and passes run in a forked process, so a
+failed assertion of MLIR is an error like any other; so is a pass that takes longer than `--time-limit`. Ctrl-C ends
+both processes.
 
-Text that FlyDSL has written is read, at every stage of its pipeline, and printed in the same form but for this:
+Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in the same form with these exceptions:
 
 | FlyDSL prints | fly-opt prints | reason |
 |---|---|---|
@@ -21,8 +21,8 @@ Text that FlyDSL has written is read, at every stage of its pipeline, and printe
 | `llvm.load` without, ours with alignment | `{alignment = 4 : i64}` | LLVM would assume a vector's own |
 | `rocdl.mfma ..., 0, 0, 0` (a later LLVM) | with constants `%c0_i32` | LLVM 22's form |
 
-`convert-fly-to-rocdl` on text that has calls on tensors, or tensors as arguments, lowers those first. Where FlyDSL's
-text states a type of which less is known than inference finds, such as `(?,?)` for `(1,0)`, it stays as it is written.
+`convert-fly-to-rocdl` on text that has calls on tensors, or tensors as arguments, lowers those first. If FlyDSL's
+text states a less precise type than inference finds, such as `(?,?)` for `(1,0)`, the stated type is kept.
 Unsupported: `fly.get_leaves` with one result for each leaf, swizzles other than `S<...>`, coordinate tensors.
 """  # noqa: E501
 
@@ -93,9 +93,9 @@ def run(
 ) -> str:
     """The module in `text` after the passes, as text. Raises CompileError, with the place in the text.
 
-    steps: names of passes, or pipelines in MLIR's syntax. They run in a forked process, so that a pass of yours
-    leaves nothing behind in this one. name: what errors call the text. time_limit_s: after which reading and passes are
-    ended, with an error that names the step.
+    steps: names of passes, or pipelines in MLIR's syntax. They run in a forked process, so your own passes cannot
+    change the state of this one. name: the text's name in errors. time_limit_s: seconds after which parsing and passes
+    are stopped, with an error that names the step.
 
     >>> print(run("func.func @f() { %0 = fly.static : !fly.layout<4:1> return }", ["fly-canonicalize"]))
     module {

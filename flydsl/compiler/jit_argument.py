@@ -1,8 +1,8 @@
 """Arguments of a launcher: how the compiler reads a Python value, and what the launcher passes at run time.
 
-Of each value there is an `Argument`, the static part that a compiled launcher depends on, and a *payload*, which
-changes from call to call. Of a tensor the static part is its element type, its rank, which mode has stride 1, and its
-device; the rest is in the payload, the tensor itself.
+Each value is split into an `Argument`, the static part that a compiled launcher depends on, and a *payload*, which
+changes from call to call. The static part of a tensor is its element type, its rank, the mode of stride 1, and its
+device; the payload is the tensor itself.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class CacheInfo(NamedTuple):
 class JitFunction(DecoratedFunction):
     """A launcher: a function that runs on the host and launches kernels.
 
-    compile_hints: what the compiler is told for each compilation: see `flydsl.compiler.hints`.
+    compile_hints: hints for each compilation, see `flydsl.compiler.hints`.
     """
 
     decorator = "@flyc.jit"
@@ -105,8 +105,8 @@ class JitFunction(DecoratedFunction):
     def simulate(self, *args: Any, workgroup: Dim3 = (0, 0, 0), **kwargs: Any) -> Simulation:
         """Compile for these arguments and simulate the call, instruction by instruction: see `Simulation`.
 
-        It stands before the first instruction of `workgroup` in the first kernel that has it. Raises what a call
-        raises, and ArgumentError for tensors that are not on the CPU.
+        It stops before the first instruction of `workgroup` in the first kernel that has it. Raises the errors of a
+        call, and ArgumentError for tensors that are not on the CPU.
         """
         values = self.signature.bind(args, kwargs)
         arguments, payloads = self._adapt(values)
@@ -184,7 +184,7 @@ class JitFunction(DecoratedFunction):
     def lower(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Pipeline:
         """Trace for these arguments and return the pipeline, before its first stage.
 
-        arch: the target, by default that of a launch with the same arguments. Compiles anew at every call.
+        arch: the target, by default that of a launch with the same arguments. Every call compiles again.
         """
         values = self.signature.bind(args, kwargs)
         arguments, _ = self._adapt(values)
@@ -255,7 +255,7 @@ compile = CompileCallable({})
 def jit(function: Callable[..., Any]) -> JitFunction:
     """Decorate a launcher: a host function that computes launch configurations and launches kernels.
 
-    It is compiled for the types of its arguments; tensors may change size, `fx.Int32` values may change, and each value
-    of an `fx.Constexpr` compiles anew.
+    It is compiled for the types of its arguments. Sizes of tensors and `fx.Int32` values may change; each new value of
+    an `fx.Constexpr` is another compilation.
     """
     return JitFunction(function)

@@ -25,8 +25,8 @@ _DISCARDABLE = re.compile(r"[a-z_]\w*(\.\w+)+")
 def kernel_attribute(name: str, value: Any) -> ir.Attribute:
     """The attribute `name` of a kernel.
 
-    value: an int, bool, str, a list of ints, or an MLIR attribute. Of "passthrough", LLVM's attributes of functions:
-    a list of names and of [name, value]. Raises ArgumentError for what cannot be one.
+    value: an int, bool, str, a list of ints, or an MLIR attribute. "passthrough" takes LLVM's function attributes: a
+    list of names and of [name, value]. Raises ArgumentError for other values.
     """
     if name == "passthrough":
         return _passthrough(value)

@@ -49,7 +49,7 @@ class KernelFunction(DecoratedFunction):
         """Trace the kernel's body for these arguments; `.launch(...)` on the result runs it.
 
         value_attrs: attributes of the kernel: {"rocdl.waves_per_eu": 2, "passthrough": [["amdgpu-num-vgpr", "128"]]}.
-        An entry that is None counts as none.
+        Entries that are None are ignored.
         """
         at = user_location()
         name = self.function.__name__
@@ -284,7 +284,7 @@ def kernel(
 
     Its body is traced at each call inside a `@flyc.jit` function. Parameters: `fx.Tensor`, scalars such as `fx.Int32`,
     `fx.Constexpr[T]` for values known when compiling; without annotation the argument decides.
-    known_block_size: the threads that every launch must have. name: what the program calls it, and a number.
+    known_block_size: the block size of every launch. name: the kernel's name in the program, followed by a number.
     """
     if function is None:
         return lambda decorated: KernelFunction(decorated, known_block_size, name)

@@ -5,9 +5,9 @@
     p["fly-layout-lowering"].diff
     p.artifact
 
-A pipeline that was asked for keeps a copy of the module after each stage (under a millisecond for thousands of
-operations); text is made when someone looks. One behind a launch that nobody watches keeps the module as traced only:
-what a stage made of it comes from running the stages again on that copy.
+A pipeline made by `lower` keeps a copy of the module after each stage (under a millisecond for thousands of operations)
+and makes text on demand. The pipeline of an ordinary launch keeps only the traced module; it runs stages again on a
+copy if you ask for their results.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Stage:
 class Pipeline:
     """The stages of one compilation. Index it by number or name; iterate it for the stages.
 
-    observers: what is told of its progress; at first what the environment asks for.
+    observers: objects that are told of its progress; initially those that the environment asks for.
     """
 
     def __init__(
@@ -322,7 +322,7 @@ class Pipeline:
         return index
 
     def _module_after(self, index: int) -> ir.Operation:
-        """The module after a stage, by running it again. It is kept, so that each stage runs again at most once.
+        """The module after a stage, by running the stage again. It is kept, so each stage runs again at most once.
 
         The caller holds `lock`.
         """

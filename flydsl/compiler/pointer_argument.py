@@ -1,8 +1,8 @@
 """Arguments of `fx.Pointer` parameters: memory that the kernel receives as an address only.
 
-A tensor is one, and `from_c_void_p(fx.Uint8, tensor.data_ptr())` is the memory at an address. An address alone says
-nothing of how far the memory goes, so the tensor is looked for in which it lies, among those that Python has; accesses
-are checked against its end.
+They are tensors, or memory at an address: `from_c_void_p(fx.Uint8, tensor.data_ptr())`. An address does not tell the
+size of the memory, so the tensor that contains it is searched among those that Python has. Accesses are checked against
+its end.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def from_c_void_p(
 ) -> MemoryAt:
     """The memory at an address, as an argument of an `fx.Pointer` parameter.
 
-    address: an int, or a `ctypes.c_void_p`; 0 or None for no memory. assumed_align: in bytes, the author's promise.
-    Raises ArgumentError where no tensor of this process has memory there.
+    address: an int, or a `ctypes.c_void_p`; 0 or None for no memory. assumed_align: in bytes, promised by the author.
+    Raises ArgumentError if no tensor of this process has memory there.
     """
     import torch
 

@@ -21,8 +21,8 @@ _BYTES = re.compile(r"<(\d+) ?x ?i8\b")
 def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -> None:
     """Raise TraceError for storage that was never made, LaunchError for a launch that needs more than a workgroup has.
 
-    module_body: of the GPU module. launcher: the host function's entry block. Dynamic memory whose size is a runtime
-    value is checked when it is launched.
+    module_body: of the GPU module. launcher: the host function's entry block. Dynamic memory of runtime size is
+    checked at the launch.
     """
     storages = {_name(op): _size_bytes(op) for op in module_body.operations if op.operation.name in _STORAGES}
     functions = {_name(op): op.operation for op in module_body.operations if op.operation.name == "gpu.func"}

@@ -1,7 +1,7 @@
 """MLIR's LLVM dialect to LLVM IR text.
 
-MLIR's own Python function for it ends the process where the translation fails, as for an intrinsic that is called with
-other types than LLVM knows. The C function below it says so.
+MLIR's own Python function ends the process if the translation fails, for example for an intrinsic with types that LLVM
+does not accept. The C function below it reports the failure.
 """
 
 from __future__ import annotations

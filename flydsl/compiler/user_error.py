@@ -38,7 +38,7 @@ def user_facing(function: Callable[P, R]) -> Callable[P, R]:
 def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardInterrupt:
     """The error that leaves the package instead of this one: with the user's frames, and a FlyError with a place.
 
-    What Python raises of itself at a line of the user's becomes a TraceError that is an error of that kind, too.
+    An error that Python itself raises at a user's line becomes a TraceError that is also an error of that kind.
     """
     fault_of_package = _is_fault_of_package(error)
     at = _place(error)
@@ -53,8 +53,8 @@ def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardI
 def user_frames(error: BaseException) -> TracebackType | None:
     """The traceback of an error without the frames of this package and of MLIR's bindings.
 
-    An error that is neither a FlyError nor raised by the user's code is a fault of this package, and keeps them all.
-    Ctrl-C is nobody's fault.
+    An error that is neither a FlyError nor raised by the user's code is a bug in this package and keeps all frames.
+    KeyboardInterrupt does not count as one.
     """
     if _is_fault_of_package(error):
         return error.__traceback__

@@ -1,7 +1,7 @@
 """A fork by the user's program: it waits until no other thread compiles.
 
-A copy of the process has only the thread that forked. Without this, MLIR and LLVM would stay locked in it, and half way
-through what the other threads were doing. Our own forks (`codegen.isolate`) hold the locks that they need.
+The child has only the thread that forked. Without the wait, MLIR and LLVM would stay locked in it, half way through the
+work of the other threads. Our own forks (`codegen.isolate`) hold the locks that they need.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keys of Python values: equal if the values are the same to the compiler.
 
-Python's `==` is too wide for that: 1 == True == 1.0 and 0.0 == -0.0, and each of them traces other code.
+Python's `==` is not strict enough: 1 == True == 1.0 and 0.0 == -0.0, although each of them traces different code.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Itself:
 def value_key(value: Any, other: Callable[[Any], Any] = Itself) -> Any:
     """A hashable copy of a value: values that trace the same code have equal keys.
 
-    Numbers, text, layouts, arrays and containers of them count by value and exact type; `other` gives the key of the
-    rest.
+    Numbers, text, layouts, arrays and containers of them are compared by value and exact type; `other` gives the key of
+    other objects.
 
     >>> value_key([1, 2]) == value_key([1, 2]), value_key((1,)) == value_key((True,)), value_key(0.0) == value_key(-0.0)
     (True, False, False)

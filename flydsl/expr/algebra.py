@@ -254,7 +254,7 @@ def make_composed_layout(inner: Any, offset: Any, outer: Any = None) -> Any:
 def elem_less(lhs: Any, rhs: Any) -> Any:
     """True if each part of a coordinate is less than the same part of another, such as the extents of a tensor.
 
-    Known at once where all parts are; else a runtime Boolean.
+    Computed at once if all parts are known when compiling; otherwise a runtime Boolean.
 
     >>> elem_less((3, 7), (4, 8)), elem_less((3, 8), (4, 8))
     (True, False)

@@ -1,6 +1,6 @@
 """The interface of scalars and vectors: Python's operators, and a few methods that FlyDSL gives its values.
 
-The functions behind them take and return these classes, so their modules enter them here.
+The functions behind the operators take and return these classes, so their modules register them here.
 """
 
 from __future__ import annotations

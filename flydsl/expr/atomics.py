@@ -1,8 +1,8 @@
 """Atomic updates of memory.
 
-At a pointer, returning what memory held: tickets, counters, flags (`fx.atomic_add`, ...). For tensors, as copy atoms:
-`fx.copy(fx.make_copy_atom(fx.UniversalAtomicAdd(fx.Float32), ...), r, g)`. The registers' elements update the memory's,
-one by one; what the memory held is not returned.
+Functions such as `fx.atomic_add` update one element at a pointer and return its previous value: tickets, counters,
+flags. Copy atoms update whole tensors, element by element, and do not return the previous values:
+`fx.copy(fx.make_copy_atom(fx.UniversalAtomicAdd(fx.Float32), ...), r, g)`.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def UniversalAtomic(op: AtomicOp, val_type: Any) -> CopyOp:
     """An atomic update of an element in global or shared memory.
 
     val_type: fx.Int32, Uint32, Int64, Uint64, Float32, Float64; for Add also Float16 and BFloat16. Unsigned integers
-    compare without a sign. Floats that the hardware cannot update are, by a loop.
+    compare without a sign. A float update that the hardware does not have becomes a compare-and-swap loop.
     """
     return atomic_of(atoms.UniversalAtomic, op, val_type)
 

@@ -4,8 +4,8 @@
     data = buffer_ops.buffer_load(rsrc, row * columns + column, vec_width=4, dtype=fx.Float16, mask=row < rows)
     buffer_ops.buffer_store(data, rsrc, offset)
 
-Offsets count elements of what is loaded or stored, not bytes; `offset_is_bytes=True` says otherwise, and
-`soffset_bytes` is in bytes always. Beyond the resource's size loads give 0 and stores do nothing.
+Offsets count elements of the type that is loaded or stored; with `offset_is_bytes=True` they count bytes, as
+`soffset_bytes` always does. Beyond the end of the resource, loads return 0 and stores do nothing.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def create_buffer_resource(
     """A buffer resource, `!llvm.ptr<8>`, that begins at a tensor's first element.
 
     tensor: in global memory. stride: 0; structured buffers are unsupported.
-    max_size: leave the size open, at 4 GiB - 16 bytes. False: the tensor's own, from its first to its last element.
-    num_records_bytes: the size in bytes, instead; an integer or a runtime value.
-    base_byte_offset: move the beginning by so many bytes, the same in all lanes.
+    max_size: use the largest size, 4 GiB - 16 bytes. False: the tensor's own, from its first to its last element.
+    num_records_bytes: the size in bytes instead, an integer or a runtime value.
+    base_byte_offset: number of bytes by which to move the start, the same in all lanes.
     """
     if not isinstance(tensor, Tensor) or tensor.type.space != "global":
         shown = tensor.type if isinstance(tensor, Tensor) else repr(tensor)
@@ -100,7 +100,7 @@ def buffer_load(
 ) -> Any:
     """Load `vec_width` elements of type `dtype` (by default f32): a scalar for 1, else a vector.
 
-    offset: of the first element, in elements. mask: a Boolean; lanes where it does not hold get 0 and access nothing.
+    offset: of the first element, in elements. mask: a Boolean; lanes where it is false get 0 and access nothing.
     cache_modifier: the instruction's cache policy, a constant. soffset_bytes: added to the offset, the same in all
     lanes, and at most the resource's size: see `flydsl.expr.rocdl.raw_buffer`.
     """

@@ -96,8 +96,8 @@ hooks = Hooks()
 class MlirBuilder(Face):
     """An operation class of MLIR, or a function that makes operations.
 
-    Values of the DSL are operands, the operation has the user's line, and is verified where it is complete: one with
-    regions, or one that ends a block, is when the whole module is.
+    It takes values of the DSL as operands, and its operation carries the user's line. The operation is verified at
+    once; one with regions, or one that ends a block, is verified with the whole module.
     """
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:

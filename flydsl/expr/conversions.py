@@ -1,6 +1,6 @@
 """The casts of MLIR's arith dialect by name; `.to(...)` chooses one of them (`flydsl.expr.numeric.convert`).
 
-A cast to the type that a value has is the value.
+A cast to a value's own type returns the value itself.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class CoordTensor:
     """A tensor whose elements are coordinates of another tensor. It occupies no memory.
 
     origin: the coordinate of the first element, a tuple of ints and runtime integers.
-    layout: a static layout with basis strides, as of `make_identity_layout`.
+    layout: a static layout with basis strides, as `make_identity_layout` returns it.
 
     Partition it like the tensor that it describes, and compare its elements with the extents:
 

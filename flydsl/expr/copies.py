@@ -34,7 +34,7 @@ __all__ = [
 class CopyAtom(StaticFlyValue):
     """A copy instruction for elements of a given width: `fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)`.
 
-    values: what its calls use besides their tensors: `soffset` of a buffer copy.
+    values: further operands of its calls, such as `soffset` of a buffer copy.
     """
 
     type: CopyAtomType
@@ -192,18 +192,18 @@ def make_copy_atom(op: CopyOp, element: Any) -> CopyAtom:
 def copy_atom_call(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None) -> None:
     """Execute a copy instruction once for the calling thread.
 
-    source, target: tensors of exactly the atom's bits, side by side in memory. pred: a Boolean, or a tensor of one;
-    where it is false nothing is read or written. Raises LayoutError where the tensors do not fit.
+    source, target: tensors of exactly the atom's bits, contiguous in memory. pred: a Boolean, or a tensor of one
+    element; if it is false nothing is read or written. Raises LayoutError if the tensors do not fit.
     """
     _emit_copy("copy_atom_call", atom, source, target, pred)
 
 
 def copy(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None, **values: Any) -> None:
-    """Copy a thread's part of a tensor, with as many executions of the instruction as necessary.
+    """Copy a thread's part of a tensor, executing the instruction as often as necessary.
 
-    source, target: tensors of one shape, each call's values side by side.
-    pred: Booleans in registers, one for each call, or for all calls of mode 0; where one is false nothing is read or
-    written, and the target keeps its value.
+    source, target: tensors of the same shape; the values of each call are contiguous.
+    pred: Booleans in registers, one for each call, or one for all calls along mode 0. If one is false, nothing is read
+    or written, and the target keeps its value.
     values: `soffset=`, for a buffer copy: elements to add to the address of the buffer, best the same in all threads.
     Raises LayoutError where the tensors do not fit.
     """

@@ -1,10 +1,10 @@
 """FlyDSL's copies between tensors of different types or shapes: the instruction moves bits.
 
 - Elements of one width may differ in type: i8 to fp8, i32 to f32.
-- Where the registers are exactly one instruction's, the memory may be given by its first element: `4:1` of i32 and
-  `1:0` of bf16 with an instruction of 128 bits.
+- If the registers fill exactly one instruction, the memory may be given by its first element: `4:1` of i32 and `1:0`
+  of bf16 with an instruction of 128 bits.
 
-The memory is then seen as elements of the registers' type. Other differences stay errors.
+The memory is then viewed as elements of the registers' type. Other differences are errors.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Mathematical functions of scalars and vectors.
 
 Each emits one operation of MLIR's `math` dialect, which the compiler turns into arithmetic and instructions without a
-device library (`flydsl.passes.to_rocdl.math_functions`). Results of f32 are within 4 ulp for every argument, those of
-f16 and bf16 are f32's, rounded. Python numbers are taken as Float32, or as the type of the other operand.
+device library (`flydsl.passes.to_rocdl.math_functions`). Results of f32 are within 4 ulp for every argument; those of
+f16 and bf16 are the rounded results of f32. Python numbers become Float32, or the type of the other operand.
 
 fastmath: flags such as "afn" or "fast". With one of these two, exp, exp2, log, log2, log10, sqrt, rsqrt, sin, cos, tan
 and powf of f32 become the bare instructions: a few ulp, without denormals, and sin and cos less exact the larger the
 argument is.
 
-f64 is there for: absf, ceil, clampf, copysign, floor, fma, fpowi by a known exponent from -4 to 4, isfinite, isinf,
-isnan, isnormal, round, roundeven, rsqrt, sqrt, trunc. For the other functions the compiler says that it is not.
+f64 is supported by absf, ceil, clampf, copysign, floor, fma, fpowi by a known exponent from -4 to 4, isfinite, isinf,
+isnan, isnormal, round, roundeven, rsqrt, sqrt, trunc. The other functions raise a compile error for f64.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def sincos(x: Any, *, fastmath: Any = None) -> tuple[Any, Any]:
 def fpowi(base: Any, exponent: Any, *, fastmath: Any = None) -> Any:
     """Raise a float to the power of a signed integer, 1 ulp. base, exponent: scalars, or vectors of one shape.
 
-    f64 is there for a Python number from -4 to 4 as the exponent.
+    f64 is supported if the exponent is a Python number from -4 to 4.
     """
     (x,) = _operands("fpowi", (base,), True)
     n = ir_value_of(number_like(exponent, arith_result(x).to(Int32) if is_python_number(exponent) else None))

@@ -118,8 +118,9 @@ class Pointer(FlyValue, shows=(PointerType,)):
 class Tensor(FlyValue, shows=(MemRefType,)):
     """A tensor: memory viewed with a layout.
 
-    `t[coord]` with integers reads an element and `t[coord] = v` writes one; with None in a mode (`t[None, bid]`) it
-    is the tensor that remains when the other modes are fixed, and `t[None, bid] = v` writes a vector to it.
+    `t[coord]` with integers reads an element and `t[coord] = v` writes one. With None in a mode (`t[None, bid]`) the
+    result is the tensor that remains when the other modes are fixed, and `t[None, bid] = v`
+    writes a vector to it.
     """
 
     type: MemRefType
@@ -259,8 +260,8 @@ def add_offset(pointer: Any, offset: Any) -> Pointer:
 def recast_iter(result_type: Any, pointer: Any) -> Pointer:
     """The same address as a pointer to elements of another type.
 
-    result_type: an element type, which keeps what is known about the alignment, or a `PointerType`, whose alignment
-    is the author's promise: `fx.PointerType.get(fx.Float16, fx.AddressSpace.Shared, 16)`.
+    result_type: an element type, which keeps the known alignment, or a `PointerType`, whose alignment the author
+    promises: `fx.PointerType.get(fx.Float16, fx.AddressSpace.Shared, 16)`.
     """
     source = _require_pointer("recast_iter", pointer)
     kind = fly_type(source.type)

@@ -232,8 +232,8 @@ def make_tiled_mma(atom: MmaAtom, atom_layout: Any = None, permutation: Any = No
 
     atom_layout: (M, N, K) position of an instruction in the tile -> number of the wave that executes it; by default
     one wave. A layout of fewer modes has one instruction along the others.
-    permutation: a tile (M, N, K): how the elements of each mode are numbered before they are dealt out, None for a
-    mode that stays as it is.
+    permutation: a tile (M, N, K) that renumbers the elements of each mode before they are distributed; None leaves a
+    mode unchanged.
     """
     if not isinstance(atom, MmaAtom):
         raise ArgumentError(f"make_tiled_mma takes an MMA atom first, not {atom!r}", at=user_location())
@@ -279,7 +279,7 @@ def tiled_mma_partition_shape(operand: Any, tiled_mma: TiledMma, shape: Any) -> 
 def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages: int | None = None) -> Tensor:
     """Registers for a thread's part of an operand, of the instruction's element type.
 
-    tensor: the tile that the block multiplies, not partitioned yet. stages: how many of them, in a last mode.
+    tensor: the tile that the block multiplies, not yet partitioned. stages: the number of tiles, as a last mode.
     """
     operands = [
         as_operand(_require_tiled("make_fragment", tiled_mma)),
@@ -296,7 +296,7 @@ def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages:
 def gemm(
     mma: MmaAtom | TiledMma, d: Any, a: Any, b: Any, c: Any, *, traversal_order: Any = None, **values: Any
 ) -> None:
-    """D = A B^T + C on fragments, with as many executions of the instruction as necessary.
+    """D = A B^T + C on fragments, executing the instruction as often as necessary.
 
     d, c: (values, M, N); a: (values, M, K); b: (values, N, K), in registers; modes M, N, K may be missing.
     traversal_order: of the calls, outermost loop first, `fx.GemmTraversalOrder.KNM` for example; by default KMN.

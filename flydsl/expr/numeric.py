@@ -1,8 +1,8 @@
 """Scalar types and values: `fx.Int32`, `fx.Float16`, ...
 
-A class is both the type (`n: fx.Int32`, `fx.make_rmem_tensor(1, fx.Float32)`) and the constructor of its values: from
-a Python number a constant, from another value a conversion. A value holds a Python number until an operation needs it
-in the program, so `fx.Int32(7)` also works where nothing is traced.
+A class is both the type (`n: fx.Int32`, `fx.make_rmem_tensor(1, fx.Float32)`) and the constructor of its values. It
+makes a constant of a Python number, and converts another value. A value holds a Python number until an operation needs
+it in the program, so `fx.Int32(7)` also works outside of a kernel.
 """
 
 from __future__ import annotations
@@ -532,8 +532,8 @@ def has_arithmetic(dtype: type[Numeric]) -> bool:
 def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
     """Convert a runtime scalar or vector to another scalar type, rounding to nearest even.
 
-    To Boolean is a comparison with zero; float to integer truncates toward zero, and has no defined result outside of
-    the integer's range. Floats below 16 bits: see `flydsl.passes.to_rocdl.narrow_floats`.
+    Converting to Boolean compares with zero. Float to integer truncates toward zero; outside of the integer's range the
+    result is undefined. Floats below 16 bits: see `flydsl.passes.to_rocdl.narrow_floats`.
     """
     source, operand = value.dtype, value.ir_value()
     if source.ir_type == target.ir_type:

@@ -208,7 +208,7 @@ def as_dsl_value(value: Any) -> Any:
 def call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     """Apply an operation of the layout algebra to operands that are partly traced.
 
-    What its types say completely is a plain Python value; else one operation is emitted.
+    If the types determine the result completely, it is a plain Python value; otherwise one operation is emitted.
     """
     values = [as_operand(operand) for operand in operands]
     (result,) = located(infer, name, values, attributes)

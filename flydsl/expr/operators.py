@@ -1,14 +1,14 @@
 """Python's operators on scalars and vectors, and the operations that they emit.
 
-Operands may differ in type; `flydsl.expr.promotion` says in which they meet. `/` is a float division and `//` rounds
-down; `%` has the sign of the dividend, as C's and the machine's remainder: `-7 % 3` is -1, and of floats `fmod`.
-(Python's own numbers, which `range_constexpr` counts with, follow Python, where `-7 % 3` is 2.) Division of an Index is
+Operands may differ in type; `flydsl.expr.promotion` has the rules for their common type. `/` is a float division and
+`//` rounds down. `%` has the sign of the dividend, as in C and on the machine: `-7 % 3` is -1; on floats it is `fmod`.
+(Python's own numbers, such as those of `range_constexpr`, follow Python: `-7 % 3` is 2.) Division of an Index is
 unsigned. `**` of floats is `math.powf` or, by an integer, `math.fpowi`; of integers `math.ipowi`.
 
-A shift by the width or more is one by the amount's low bits, as the hardware does it: `x << 33` of 32 bits is `x << 1`.
+A shift uses only the low bits of the amount, as the hardware does: `x << 33` of 32 bits is `x << 1`.
 
 Integer division by zero has a result where the divisor is a runtime value: `x // 0` is `x` and `x % 0` is 0. The
-smallest number `// -1` is itself, and `% -1` 0. By a zero that is known when compiling it is an error.
+smallest number `// -1` is itself, and `% -1` is 0. Division by a zero that is known when compiling is an error.
 
 A runtime index past a register tensor or vector, or a negative one, is that of the last element; where LLVM knows that
 the index is inside, this costs nothing. An index that is known when compiling and outside is an error. A read of

@@ -26,10 +26,10 @@ def printf(*args: Any) -> None:
     """Print from a kernel: `fx.printf("thread {}: {:.3f}", i, x)`, with the placeholders of Python's `str.format`.
 
     Values are numbers, vectors, integer tuples, layouts, lists and tuples of them, and anything that is known when
-    compiling. Every thread that comes here prints a line. The lines appear on sys.stdout after the launch, in the order
-    of workgroup, thread, and time; a launcher prints when it runs. Where they are more than fit into the buffer of
-    FLYDSL_PRINTF_BUFFER_BYTES, a last line says how many are missing. Without a text first, the values are printed with
-    spaces between them.
+    compiling. Every thread that reaches the call prints a line. The lines appear on sys.stdout after the launch, in the
+    order of workgroup, thread, and time; a launcher prints when it runs. If the buffer of FLYDSL_PRINTF_BUFFER_BYTES
+    overflows, a last line says how many lines are missing. Without a format string, the values are printed with spaces
+    between them.
     """
     text, values = (args[0], args[1:]) if args and isinstance(args[0], str) else (" ".join("{}" for _ in args), args)
     leaves: list[ir.Value] = []

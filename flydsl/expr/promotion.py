@@ -3,7 +3,8 @@
 The rules are FlyDSL's. Of scalars:
 
 - a Python `int` is Int32, or Int64 where it does not fit; a `float` is Float32; a `bool` Boolean
-- integers of fewer than 32 bits count as Int32, so `fx.Int8(100) + 100` is 200; Booleans do in sums, products, shifts
+- integers of fewer than 32 bits count as Int32, so `fx.Int8(100) + 100` is 200; so do Booleans in sums, products,
+  shifts
 - a float wins over an integer: `h * 2` of a Float16 is Float16
 - the wider wins: `h * 0.1` is Float32. Float16 beside BFloat16 is Float16; other floats of one width meet in Float32
 - of integers of one width the unsigned wins, as in C, and Index over all others
@@ -17,8 +18,8 @@ far as their operands are. Values of the DSL (`fx.Int32(x)`, `tensor[i]`, `vec[i
 operand decides.
 
 A vector keeps its element type beside numbers and scalars: `v * 0.1` of Float16 stays Float16, of Int8 stays Int8.
-Beside a float an integer vector becomes one of floats, beside a wider integer scalar one of these. Two vectors meet as
-scalars do, though small integers stay what they are.
+Beside a float, an integer vector becomes a vector of floats; beside a wider integer scalar, one of that type. Two
+vectors follow the rules of scalars, except that small integers keep their type.
 
 `~x`, `-x` and `abs(x)` keep the type. `fx.arith.select`, `fx.max` and their like take two values of one type; there
 a Python number takes the other's.

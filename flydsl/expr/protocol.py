@@ -1,6 +1,6 @@
 """Split values of the DSL, and of a program's own classes, into MLIR's values, and rebuild them.
 
-A class takes part with two methods: `__extract_to_ir_values__(self)`, the list of its `ir.Value`s, and the class method
+A class needs two methods: `__extract_to_ir_values__(self)`, the list of its `ir.Value`s, and the class method
 `__construct_from_ir_values__(cls, values)`. Lists, tuples, dicts and namespaces are taken apart into their parts.
 """
 
@@ -70,7 +70,7 @@ def get_ir_types(obj: Any) -> list[ir.Type]:
 def construct_from_ir_values(dsl_type: Any, args: Any, values: Sequence[ir.Value]) -> Any:
     """A value like `args`, made of other `ir.Value`s.
 
-    dsl_type: its class; of a list or tuple, the classes of its parts. Raises ArgumentError where it takes another
+    dsl_type: its class; of a list or tuple, the classes of its parts. Raises ArgumentError if it takes another
     number of values.
     """
     left = iter(values)

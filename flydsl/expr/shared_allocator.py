@@ -4,7 +4,7 @@
     a = tiles.a.view(fx.make_layout((64, 64), (64, 1)))     # a tensor
     pointer = tiles.a.ptr
 
-Every allocation is a storage of its own in the program; the launch adds up those that a kernel uses.
+Every allocation is a separate storage in the program; a launch needs the sum of those that its kernel uses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read values of any type from other lanes of a wave: the code behind `shuffle_xor` and its kin.
 
-A value is cut into 32-bit words, which move one by one. Where the distance is known when compiling, the cheapest
-instruction that does it is taken: DPP (in the VALU, no LDS unit) or ds_swizzle (no address register); else ds_bpermute.
+A value is split into 32-bit words, which move one by one. If the distance is known when compiling, the cheapest
+suitable instruction is used: DPP (in the VALU, no LDS unit) or ds_swizzle (no address register); otherwise ds_bpermute.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def shuffle(value: Any, offset: Any, width: Any, mode: str = "xor") -> Any:
     value: a scalar or one-dimensional vector. width: lanes of a group, a power of two, known when compiling; lanes
     exchange within their group only.
     mode: "xor": of lane ^ offset; "up": of lane - offset; "down": of lane + offset; "idx": of lane `offset` of the
-    group. Where that is outside of the group, the lane's own value. What an inactive lane holds is not defined.
+    group. If that lane is outside of the group, the result is the lane's own value. The value of an inactive lane is
+    undefined.
     """
     if mode not in MODES:
         raise ArgumentError(f"shuffle mode {mode!r}", at=user_location(), hint=f"modes: {', '.join(MODES)}")

@@ -109,8 +109,8 @@ def check_smem_capacity(allocated_bytes: int, arch: str | None = None) -> None:
 class SmemPtr:
     """A typed part of the LDS.
 
-    base: the storage, from `SmemAllocator.get_base()`. byte_offset: where it begins. shape: its extents, row-major;
-    None for a single element.
+    base: the storage, from `SmemAllocator.get_base()`. byte_offset: offset of its first byte. shape: its extents,
+    row-major; None for a single element.
     """
 
     def __init__(self, base: ir.Value, byte_offset: int, element_type: Any, shape: Sequence[int] | None = None) -> None:
@@ -235,7 +235,7 @@ class SmemAllocator:
     def allocate_array(self, dtype: Any, num_elems: int, alignment: int | None = None) -> Callable[[ir.Value], SmemPtr]:
         """Allocate `num_elems` contiguous elements, by default aligned to their size.
 
-        Ask for an alignment of 16 bytes where vectors are to be loaded in one instruction.
+        Use an alignment of 16 bytes to load vectors in one instruction.
         """
         kind = _ir_type(dtype)
         if not isinstance(num_elems, int) or num_elems < 1:

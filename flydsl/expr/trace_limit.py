@@ -1,7 +1,7 @@
 """A limit for endless traces: `while True:`, or a forgotten `k += 1`, on values that are known while tracing.
 
-Every operation that is traced counts, and every iteration of a `while` that Python decides. Past the limit the trace is
-refused, with the loop's line; on the way there is a warning, because passes take seconds on so many operations.
+Every traced operation counts, and every iteration of a `while` that Python decides. Beyond the limit the trace is
+refused, with the loop's line. A warning comes earlier, since passes take seconds on so many operations.
 """
 
 from __future__ import annotations

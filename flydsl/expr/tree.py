@@ -21,8 +21,8 @@ class Tree:
     """A value split into leaves.
 
     leaves: Python numbers, scalars, vectors and fly values, each one SSA value in the program.
-    structure: what two values must have in common to be alike, apart from the leaves' types.
-    rebuild: the value again, from other leaves.
+    structure: equal for two values that differ in their leaves only.
+    rebuild: a function that makes the value of other leaves.
     """
 
     leaves: list[Any]

@@ -148,8 +148,8 @@ def insert(
 ) -> Vector:
     """`insertelement` with MLIR's order of operands. position: an integer, or a list of one.
 
-    static_position, dynamic_position: the same as MLIR's builder takes it; where the static one is MLIR's mark of a
-    dynamic size, the dynamic one holds.
+    static_position, dynamic_position: the position as MLIR's builder takes it; if the static one is MLIR's mark of a
+    dynamic size, the dynamic one counts.
     """
     if position is None:
         position = _one_position(static_position, dynamic_position)

@@ -184,9 +184,9 @@ class Vector(ArithValue):
     def reduce(self, op: ReductionOp | str, init_val: Any = None, *, fastmath: Any = None) -> Any:
         """Combine all elements to one scalar.
 
-        op: a ReductionOp, or its name. Maximum and minimum of floats leave NaNs out, as FlyDSL's do.
+        op: a ReductionOp, or its name. Maximum and minimum of floats ignore NaNs, as in FlyDSL.
         init_val: a scalar that is combined with the result.
-        fastmath: with "reassoc" floats may be combined in any order, which is faster; else it is from the first on.
+        fastmath: with "reassoc" floats may be combined in any order, which is faster; otherwise from first to last.
         """
         attributes = {"kind": ir.Attribute.parse(f"#vector.kind<{_combining_kind(op, self.dtype)}>")}
         operands = [self.value] if init_val is None else [self.value, self.dtype(init_val).ir_value()]

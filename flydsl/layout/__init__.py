@@ -1,8 +1,8 @@
 """The layout algebra, in plain Python: no MLIR, no decorator, no GPU.
 
-A layout maps coordinates to indices, `shape:stride`. Every operation is written once, generic over the leaves of shapes
-and strides: ints make layouts of numbers, `Dynamic` leaves the types of traced values, and the compiler's subclass of
-`Dynamic` the arithmetic that computes them. Inadmissible operands raise `flydsl.errors.LayoutError`.
+A layout maps coordinates to indices, `shape:stride`. Every operation is written once and is generic over the leaves of
+shapes and strides: ints give layouts of numbers, `Dynamic` leaves give the types of traced values, and the compiler's
+subclass of `Dynamic` emits the arithmetic that computes them. Inadmissible operands raise `flydsl.errors.LayoutError`.
 
 >>> A = make_layout((4, 8), (8, 1))
 >>> zipped_divide(A, make_tile(2, 4))

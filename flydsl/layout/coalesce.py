@@ -45,7 +45,7 @@ def _coalesced_by(layout: Layout, profile: AnyTuple) -> Layout:
 def coalesce(layout: AnyLayout, profile: object = None) -> Any:
     """The same function of an int, in as few modes as possible: `coalesce(L)(i) == L(i)`.
 
-    profile: a tuple coalesces mode by mode, in its nesting, and leaves the modes beyond it alone.
+    profile: with a tuple, each mode is coalesced separately, following its nesting; modes beyond it are unchanged.
 
     >>> coalesce(Layout((2, (1, 6)), (1, (7, 2))))
     12:1

@@ -17,9 +17,9 @@ from flydsl.layout.text import Inadmissible, operation
 def complement(layout: Layout, cosize_hi: object = None) -> Layout:
     """The layout of the indices below `cosize_hi` that `layout` leaves out, in increasing order.
 
-    Beside 0 it reaches nothing that `layout` reaches, and together they reach every index below cosize_hi where the
-    strides of `layout` fit one another evenly. cosize_hi: an int, or a shape for its product; by default the cosize of
-    the layout. Raises LayoutError where the layout overlaps itself, or a stride is not known before run time.
+    Its image and that of `layout` share only index 0. Together they reach every index below cosize_hi if the strides of
+    `layout` divide one another. cosize_hi: an int, or a shape for its product; by default the cosize of
+    the layout. Raises LayoutError if the layout overlaps itself, or a stride is only known at run time.
 
     >>> complement(Layout(4, 2), 24)
     (2,3):(1,8)

@@ -17,11 +17,11 @@ def composition(a: AnyLayout | Swizzle, b: object) -> Any:
     """The layout of c -> A(B(c)), congruent to B or finer: `composition(A, B)(i) == A(B(i))`.
 
     a: a Layout, a ComposedLayout (its outer layout is composed), or a Swizzle (which gives a ComposedLayout).
-    b: a Layout, or a Tile that composes each mode of A with its own (None and the modes beyond the tile stay, with
-    stride 0 where they have one element).
+    b: a Layout, or a Tile that composes each mode of A with its own (None and the modes beyond the tile are unchanged,
+    with stride 0 if they have one element).
 
-    Raises LayoutError where a stride or extent of B does not fit the modes of A evenly, or where that is not known
-    before run time: no layout describes the function then.
+    Raises LayoutError if a stride or extent of B does not divide the modes of A evenly, or if that is only known at run
+    time: then no layout describes the function.
 
     >>> composition(Layout((6, 2), (8, 2)), Layout((4, 3), (3, 1)))
     ((2,2),3):((24,2),8)
@@ -73,7 +73,7 @@ def composed(a: Layout, *parts: Layout, rounding: bool = False) -> list[Layout]:
 class _Passage:
     """The composition of the coalesced modes of A with the leaves of a layout B.
 
-    taken: how far the leaves of B reach in each mode of A, added up. Where that passes the extent, B(c) carries into
+    taken: how far the leaves of B reach in each mode of A, added up. If that exceeds the extent, B(c) carries into
     the next mode of A, and no sum over the leaves of B is A(B(c)).
     """
 

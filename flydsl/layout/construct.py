@@ -34,7 +34,7 @@ def make_identity_layout(shape: object) -> Layout:
 def make_ordered_layout(shape: object, order: object) -> Layout:
     """The contiguous layout whose modes vary in the given order. The mode of smallest order is the fastest.
 
-    order: ints, congruent to the shape or coarser; below one order, and in ties, the leftmost leaf is the fastest.
+    order: ints, congruent to the shape or coarser. Among leaves of equal order, the leftmost is the fastest.
 
     >>> make_ordered_layout((4, 8, 3), (1, 0, 2))
     (4,8,3):(8,1,32)

@@ -77,8 +77,8 @@ def dice(value: Any, coord: object) -> Any:
 def slice_and_offset(coord: object, layout: AnyLayout) -> tuple[Any, Any]:
     """The sublayout that the wildcards leave open, and the index (or coordinate) at which it begins.
 
-    `layout(coord with c for the wildcards) == offset + sublayout(c)`. A composed layout keeps the offset to itself, as
-    what it is composed with is not linear: the offset given is 0.
+    `layout(coord with c for the wildcards) == offset + sublayout(c)`. A composed layout is not linear, so it keeps the
+    offset inside and the returned offset is 0.
 
     >>> slice_and_offset((None, 3), Layout((64, 8), (1, 64)))
     (64:1, 192)

@@ -38,10 +38,9 @@ def logical_divide(a: AnyLayout, b: object) -> Any:
 
     a: Layout or ComposedLayout. b: a Layout, an extent n (for n:1), or a Tile of them (None leaves a mode alone, and so
     does a tile of fewer modes than A).
-    Where the strides of B fit one another evenly, and those of the broadcast modes of A, the result reaches what A
-    reaches.
+    If the strides of B divide one another, and those of the broadcast modes of A, the result has the image of A.
 
-    Raises LayoutError where the size of B does not divide that of A, or their composition is not a layout.
+    Raises LayoutError if the size of B does not divide that of A, or their composition is not a layout.
 
     >>> logical_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))
     ((2,2),(4,2)):((8,16),(1,4))
@@ -55,7 +54,7 @@ def logical_divide(a: AnyLayout, b: object) -> Any:
 def zipped_divide(a: AnyLayout, b: object) -> Any:
     """A split into (tiles, rests): `((TM,TN,...),(RM,RN,...,L,...))`; for one mode `(TM,RM)`.
 
-    None in the tile takes a mode of two modes for a tile and its rest, any other mode for a rest alone.
+    None in the tile treats a mode of two modes as a tile and its rest, and any other mode as a rest.
 
     >>> zipped_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))
     ((2,4),(2,2)):((8,1),(16,4))

@@ -1,6 +1,6 @@
 """The steps of an operation as data: intermediate layouts with names, from which a text or a picture can be built.
 
-Every step is computed by the operations themselves, so that what is shown is what happens.
+Every step is computed by the operations themselves, so the steps are those that really happen.
 """
 
 from __future__ import annotations
@@ -184,8 +184,8 @@ def _outer(layout: object) -> Layout:
 def explain(op: str | Callable[..., Any], *operands: Any) -> Explanation:
     """The steps of an operation on layouts, as data.
 
-    op: the operation or its name. operands: what it takes. Of a composed layout the outer layout's steps are shown.
-    Raises LayoutError for an operation that has no steps to show, and where the operation itself does.
+    op: the operation or its name. operands: its operands. For a composed layout, the outer layout's steps are shown.
+    Raises LayoutError for an operation that has no steps to show, and if the operation itself does.
 
     >>> explain("logical_divide", Layout(24, 2), Layout(4, 3))
     logical_divide(24:2, 4:3)

@@ -31,7 +31,7 @@ def merge_modes(shape: AnyTuple, stride: AnyTuple, extents: list[Leaf], strides:
 def index_of(coord: Any, shape: AnyTuple, stride: AnyTuple) -> Any:
     """The index at a coordinate: an int or Dynamic, or a coordinate where the strides are basis vectors.
 
-    An int stands for the coordinate that it counts up to, leftmost mode fastest; the last mode takes all that is left.
+    An int is the position of a coordinate in the order with the leftmost mode fastest; the last mode takes the rest.
     """
     return index_or_coordinate(_sum_at(coord, shape, stride), stride)
 

@@ -16,7 +16,7 @@ from flydsl.layout.text import Inadmissible, operation
 def right_inverse(layout: Layout) -> Layout:
     """The largest layout R with `layout(R(i)) == i`, from the modes of `layout` that are contiguous from index 0 on.
 
-    Modes of stride 0 and modes only known at run time are passed over. The size is 1 where nothing has stride 1.
+    Modes of stride 0 and modes only known at run time are skipped. The size is 1 if no mode has stride 1.
 
     >>> right_inverse(Layout((2, 4), (4, 1)))
     (4,2):(2,1)

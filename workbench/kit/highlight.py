@@ -1,8 +1,8 @@
 """Colours for Python, MLIR, LLVM IR and AMD assembly: one expression per language.
 
-No colour has a contrast of 4.5 (WCAG 2, level AA) both with white and with the dark theme's near-black. Halfway between
-a vivid colour and that of the page's own text, each has: dark on light pages, light on dark ones. A page that does not
-know `color-mix` leaves the text as it is; the colours are an aid, and nothing is said by colour alone.
+No fixed colour has a contrast of 4.5 (WCAG 2, level AA) both with white and with the dark theme's near-black. So each
+colour is mixed half and half with the page's own text colour: dark on light pages, light on dark ones. Browsers without
+`color-mix` show plain text; the colours are an aid, and carry no information of their own.
 """
 
 from __future__ import annotations

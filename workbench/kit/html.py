@@ -1,8 +1,8 @@
 """The little HTML that the views are made of: static, escaped, styled inline.
 
-Notebooks are reopened untrusted, where JupyterLab lets only plain elements and inline styles through. Colours are
-translucent or those of the page, so they suit light and dark themes, and they never say anything that the text does
-not say too. Whatever a user wrote (names, source, messages) goes through `escape`.
+Reopened notebooks are not trusted: JupyterLab then allows only plain elements and inline styles. Colours are
+translucent or those of the page, so they suit light and dark themes, and they never carry information that is not in
+the text. All text by the user (names, source, messages) goes through `escape`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 class LiveView(widgets.VBox):
     """Controls and what they show.
 
-    What a notebook saves of it is, besides the reference to the widget, `static_html` and `static_text`.
+    A notebook saves `static_html` and `static_text` beside the reference to the widget.
     """
 
     def static_html(self) -> str:

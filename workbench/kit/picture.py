@@ -10,8 +10,8 @@ from plotly import graph_objects as go
 class Picture(go.Figure):
     """A plotly figure like any other, with the same picture as HTML that needs no script.
 
-    static_html, static_text: what it shows then. They are of the figure as made: what is changed in it later is in
-    plotly's form alone.
+    static_html, static_text: its content without plotly. They show the figure as first made; later changes appear in
+    plotly only.
     """
 
     _ipython_display_ = None  # plotly's own way of showing itself comes before any other and saves its form alone

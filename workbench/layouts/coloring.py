@@ -1,9 +1,8 @@
 """Colours that say something about a cell: its offset, its thread, its value or its LDS bank.
 
-Numbers that have an order run through cividis, which people with any kind of colour vision see as one ramp from dark
-to light. Threads and values only have to differ from their neighbours: they take turns in eight colours, those of
-Okabe and Ito with grey for black ("Color Universal Design", 2008). All are light enough for black text: of cividis a
-tint, and of the blue.
+Ordered numbers use cividis, which people with any kind of colour vision see as one ramp from dark to light. Threads and
+values only have to differ from their neighbours: they cycle through eight colours, those of Okabe and Ito with grey for
+black ("Color Universal Design", 2008). All are light enough for black text; cividis and the blue are tinted for that.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ _DISTINCT = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#2e8bc6", "#d55e00", "
 class Coloring:
     """The colours of a panel's cells.
 
-    numbers: one per cell, NaN for no colour (where there are steps only). colors: as "#rrggbb". low, high: the numbers
-    of the first and the last colour. is_ramp: whether there are colours in between; else number n is color n.
-    note: what they say.
+    numbers: one per cell; without a ramp, NaN means no colour. colors: as "#rrggbb". low, high: the numbers of the
+    first and the last colour. is_ramp: whether colours between them are interpolated; otherwise number n is color n.
+    note: the meaning of the colours.
     """
 
     numbers: Numbers
@@ -86,7 +85,7 @@ class Coloring:
 def coloring(panel: Panel, color_by: str, arch: Arch) -> Coloring:
     """The colours of a panel. color_by: one of COLOR_BY.
 
-    Raises ArgumentError for what a panel has not got, ArchError where the banks of `arch` are not known.
+    Raises ArgumentError for a property that the panel does not have, ArchError if the banks of `arch` are not known.
     """
     if color_by == "offset":
         offsets = panel.grid.offsets

@@ -22,9 +22,9 @@ from workbench.layouts.view import View, named, view_of
 
 @dataclass(frozen=True)
 class CoordinatePanel(Panel):
-    """A layout with basis strides. origin: what is added to each coordinate; () for nothing.
+    """A layout with basis strides. origin: added to each coordinate; () for nothing.
 
-    Cells are told apart, and coloured, by the numbers that count to their coordinates, the first mode fastest.
+    Cells are identified and coloured by the positions of their coordinates, counted with the first mode fastest.
     """
 
     origin: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
 """Layouts as plotly figures: cells with their offsets or holders, lines at tile borders, everything else on hover.
 
-Every panel is four traces, in this order: its cells, the borders of inner tiles, those of outermost tiles, and what is
-lit. The live views replace their data and keep the traces.
+Every panel consists of four traces, in this order: its cells, the borders of inner tiles, those of outermost tiles, and
+the highlighted cells. The live views replace the data and keep the traces.
 """
 
 from __future__ import annotations

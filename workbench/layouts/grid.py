@@ -30,8 +30,7 @@ _OFFSET_END = 2**44  # addresses in bits stay below 2**53, up to which a page co
 class Grid:
     """The offsets of a layout over two axes.
 
-    shape: that of the layout. offsets: int64, height x width. The coordinate that counts to n is in row n % height,
-    column n // height.
+    shape: the layout's. offsets: int64, height x width. The n-th coordinate is in row n % height, column n // height.
     """
 
     shape: Any
@@ -40,7 +39,7 @@ class Grid:
     @staticmethod
     @lru_cache(maxsize=16)  # a view asks for the grid of one layout several times over
     def of(layout: AnyLayout) -> Grid:
-        """Spread a layout out. Raises LayoutError where it is too large or is no function of numbers.
+        """Spread a layout out. Raises LayoutError if it is too large or not a function of numbers.
 
         >>> Grid.of(make_layout((2, 3), (3, 1))).offsets.tolist()
         [[0, 1, 2], [3, 4, 5]]

@@ -1,7 +1,7 @@
 """A tile in LDS: how many times the lanes of a wave take turns at its banks.
 
-A wave accesses a tile in vectors along the mode that lies side by side in memory. Lane 0 has the first vector; the
-lanes go on either ACROSS the vectors (the next row of a row-major tile, as matrix instructions want their operands) or
+A wave accesses a tile in vectors along the mode that is contiguous in memory. Lane 0 has the first vector. The next
+lanes continue either ACROSS the vectors (in the next row of a row-major tile, as matrix instructions read operands) or
 ALONG them (as a copy writes rows).
 """
 
@@ -30,8 +30,8 @@ Cell = tuple[int, int]
 class Tally:
     """The cost of an access on one architecture.
 
-    ways: turns of the slowest phase; 1 without a conflict. turns: of all phases. phases: how many there are, which is
-    the fewest turns. unknown: why there is nothing to say; empty where there is.
+    ways: turns of the slowest phase; 1 without a conflict. turns: the sum over all phases. phases: their number, which
+    is the minimum of turns. unknown: the reason if the cost is not known, otherwise empty.
     """
 
     arch: Arch
@@ -58,8 +58,8 @@ class LdsAccess:
     tile: coordinate -> offset in elements of `element_bits` bits. op: as in `flydsl.arch.conflict_ways`, "read_b128"
     for example. order: ACROSS or ALONG.
 
-    Raises ArgumentError for an access that is none, and LayoutError where a lane's elements do not lie side by side, or
-    do not begin at a multiple of their size.
+    Raises ArgumentError for an unknown access, and LayoutError if a lane's elements are not contiguous, or not aligned
+    to their size.
 
     >>> from flydsl.layout import make_layout
     >>> LdsAccess(make_layout((16, 64), (64, 1)), "read_b128", 16)

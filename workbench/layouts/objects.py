@@ -32,12 +32,12 @@ def thread_view(
 ) -> View:
     """An atom, a tiled copy, a tiled MMA or a thread's part of one as a picture.
 
-    tensors: of a tiled copy the layouts of source and destination, of a tiled MMA those of A, B and C; None for one
-    that is not to be drawn. Without them the tile is drawn. color_by: "thread", "value", "offset" or "bank". thread:
-    the one to light. arch: whose LDS banks are meant.
+    tensors: the layouts of source and destination for a tiled copy, of A, B and C for a tiled MMA; None leaves one out.
+    By default the tile is drawn. color_by: "thread", "value", "offset" or "bank". thread: the one to highlight. arch:
+    the architecture whose LDS banks are shown.
 
-    Raises ArgumentError for what is not drawn, LayoutError where the tile does not divide a tensor, and what a `View`
-    raises.
+    Raises ArgumentError for objects that cannot be drawn, LayoutError if the tile does not divide a tensor, and the
+    errors of `View`.
     """
     view = view_of(value, *tensors)
     return replace(view, color_by=color_by, thread=view.thread if thread is None else thread, arch=arch)

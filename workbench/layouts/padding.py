@@ -12,7 +12,7 @@ from workbench.layouts.grid import AnyLayout
 def padded(layout: Layout, elements: int) -> Layout:
     """A tile whose rows are this many elements further apart; of a column-major tile, its columns.
 
-    Raises LayoutError where the layout has no rows of one length.
+    Raises LayoutError if the layout does not have rows of one length.
 
     >>> padded(Layout((16, 64), (64, 1)), 8), padded(Layout((64, 16), (1, 64)), 8)
     ((16,64):(72,1), (64,16):(1,72))

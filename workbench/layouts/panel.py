@@ -25,10 +25,9 @@ _MAX_NAMED_HOLDERS = 4
 class Panel:
     """A layout, with or without the threads that hold its elements.
 
-    name: what it is, "A" or "source", say; empty where it is alone.
+    name: such as "A" or "source"; empty for a single panel.
     layout: coordinate -> offset in elements of `element_bits` bits.
-    layout_tv: (thread, value) -> coordinate of `layout`, as the int that counts to it. Modes after the first are all
-    values.
+    layout_tv: (thread, value) -> coordinate of `layout`, as an int. All modes after the first are values.
     """
 
     layout: AnyLayout

@@ -25,10 +25,11 @@ _MAX_TEXT_CELLS = 16 * 16
 class View:
     """Panels side by side, on the last line of a cell.
 
-    color_by: one of COLOR_BY. thread: the one to light, None for all. arch: whose LDS banks are meant.
+    color_by: one of COLOR_BY. thread: the one to highlight, None for all. arch: the architecture whose LDS banks are
+    shown.
 
-    Raises LayoutError for what cannot be drawn, ArgumentError for colours and threads there are none of, ArchError
-    where the banks of `arch` are not known and asked for.
+    Raises LayoutError for layouts that cannot be drawn, ArgumentError for unknown colours and threads, ArchError if
+    banks are requested and those of `arch` are not known.
     """
 
     title: str
@@ -92,7 +93,7 @@ def layout_view(
 
     color_by: "offset", "bank", and, with a `layout_tv`, "thread" or "value".
     layout_tv: (thread, value) -> coordinate as an int, to show who holds which element.
-    element_bits: for byte addresses and banks. arch: whose LDS banks are meant. Raises what a `View` raises.
+    element_bits: for byte addresses and banks. arch: the architecture whose LDS banks are shown. Raises as `View` does.
     """
     panel = Panel(layout, layout_tv, element_bits=element_bits)
     return View(str(layout) if title is None else title, (panel,), color_by, arch=arch)

@@ -51,14 +51,14 @@ class _Drawing:
 
 
 class LayoutVisualizer(LiveView):
-    """A layout with everything that can be done to it, live.
+    """A layout with controls for everything that can be done to it.
 
-    layout: where to begin; of one that is composed, the inner function must be a swizzle.
+    layout: the initial layout; the inner function of a composed one must be a swizzle.
 
     The controls are attributes: fields `shape`, `stride`, `operand` (their `.text.value` is what is in them); choices
     `operation`, `color_by`, `arch`, `element_bits`, `access`, `order`; sliders `swizzle_bits`, `swizzle_base`,
-    `swizzle_shift`, `padding`; the checkbox `lights_phase`. Input that leads nowhere is explained under its control,
-    and the picture stays.
+    `swizzle_shift`, `padding`; the checkbox `lights_phase`. Invalid input is explained under its control and leaves
+    the picture unchanged.
 
     Raises LayoutError for a layout that cannot be drawn.
     """

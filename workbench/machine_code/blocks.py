@@ -12,8 +12,8 @@ from workbench.machine_code.instructions import MachineInstruction
 class Block:
     """Instructions start to end - 1, which run one after the other.
 
-    label: "" where it is fallen into only. successors, predecessors: blocks by number. loops: the numbers of the blocks
-    that head the loops it is in, outermost first.
+    label: "" if no branch leads to it. successors, predecessors: blocks by number. loops: the numbers of the header
+    blocks of the loops that contain it, outermost first.
     """
 
     label: str

@@ -1,11 +1,11 @@
 """The number of live registers at each instruction.
 
-A register is live where a path leads from there to an instruction that reads it, with none on the way that writes it.
-Lanes count as one: as in LLVM, an instruction that writes a register under a mask ends the life of the value before.
-But where the compiler masks a few instructions without a branch around them, the lanes that are off go around them all
-the same: what they hold is live from where the mask narrows.
+A register is live at a point if a path leads from there to an instruction that reads it, without a write on the way.
+Lanes are not distinguished: as in LLVM, a write under a mask ends the life of the previous value. But if the compiler
+masks a few instructions without a branch around them, the inactive lanes skip them all the same: their values are live
+from the point where the mask narrows.
 
-What a function that is called reads, writes and needs for itself is not counted.
+Registers that a called function reads, writes and needs are not counted.
 """
 
 from __future__ import annotations

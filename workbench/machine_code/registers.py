@@ -1,7 +1,7 @@
 """The registers that an instruction reads and writes, from its text, for every architecture that LLVM prints.
 
-Assembly names registers in the operands, results first. What the text does not say is said here: which instructions
-have no result, or two, and which read what they write (they accumulate, or write a part of a register).
+Assembly names registers in the operands, results first. This module adds what the text does not say: which instructions
+have no result, or two, and which also read what they write (they accumulate, or write a part of a register).
 
 Source: the operand tables of the CDNA 3, RDNA 4 ISA documents; compared with the simulator's table in the tests.
 """

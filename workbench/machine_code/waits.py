@@ -1,7 +1,7 @@
 """The memory instruction that each wait waits for.
 
-Memory instructions count up a counter when they are issued and down when they are done; a wait stops the wave until a
-counter is at most n. In straight-line code that is until the instruction is done that was the (n+1)-th before it.
+Memory instructions increment a counter when they are issued and decrement it when they complete; a wait stops the wave
+until a counter is at most n. In straight-line code, that is until the (n+1)-th instruction before it has completed.
 """
 
 from __future__ import annotations

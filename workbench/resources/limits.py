@@ -47,7 +47,7 @@ def _amounts(usage: Usage, resource: str) -> Iterator[int]:
 def next_steps(usage: Usage) -> list[ResourceChange]:
     """The changes that allow one more wave per SIMD: one step for each limiting resource. Empty at the maximum.
 
-    Of registers and LDS the most that would do, of workgroups the size nearest to the present one.
+    For registers and LDS it is the largest sufficient amount, for workgroups the size nearest to the present one.
     """
     now = usage.occupancy
     if now.limiter is None:

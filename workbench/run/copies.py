@@ -11,9 +11,9 @@ from flydsl.simulator import Simulation
 
 
 def simulate_copies(launch: Launch, workgroup: tuple[int, int, int] = (0, 0, 0)) -> Simulation:
-    """Simulate a launch on copies of its tensors as they are now; it has run, so results are in them already.
+    """Simulate a launch on copies of its tensors in their present state, which includes the results of the launch.
 
-    Raises what `JitFunction.simulate` raises.
+    Raises as `JitFunction.simulate` does.
     """
     return launch.function.simulate(*on_cpu(launch.arguments), workgroup=workgroup)
 

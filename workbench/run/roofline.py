@@ -1,7 +1,8 @@
 """The roofline picture: what the memory and the arithmetic of a GPU allow, and where a launch is by the estimate.
 
 Williams, Waterman, Patterson, "Roofline: an insightful visual performance model", CACM 52(4), 2009. Both axes are
-logarithmic. Floating-point operations are those of matrix instructions, or where a launch has none, of vector ones.
+logarithmic. Floating-point operations are those of matrix instructions, or of vector instructions if a launch has no
+matrix ones.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Roof:
 class RooflinePicture:
     """The content of the picture.
 
-    point: operations per byte, operations per second; None where there is none, and `note` says why.
+    point: operations per byte, operations per second; None if there is none; `note` then gives the reason.
     """
 
     title: str

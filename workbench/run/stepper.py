@@ -18,8 +18,9 @@ _GENERAL = re.compile(r"([sva])(\d+)")
 class State:
     """Display options for a workgroup.
 
-    wave: whose registers. registers: CHANGED, or a file of `machine_state.FILES`. first_lane: of vector registers.
-    form: of values, one of `machine_state.FORMS`. lds_start: the byte of LDS from which on. is_open: LDS unfolded.
+    wave: the wave whose registers are shown. registers: CHANGED, or a file of `machine_state.FILES`. first_lane: the
+    first lane shown of vector registers. form: the number format, one of `machine_state.FORMS`. lds_start: the first
+    byte of LDS shown. is_open: whether LDS is unfolded.
     """
 
     wave: int = 0

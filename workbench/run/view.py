@@ -18,7 +18,7 @@ _MAX_ELEMENTS = 8
 def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
     """Launch and count; the launch shows itself as the run view. On a GPU it also runs, but is not counted.
 
-    Raises what the call raises, and ArgumentError for what is no launcher.
+    Raises the errors of the call, and ArgumentError for an object that is not a launcher.
     """
     if not isinstance(launcher, JitFunction):
         raise ArgumentError(f"a {type(launcher).__name__} cannot be launched", hint="give a @flyc.jit function")

@@ -2,10 +2,10 @@
 
 Compilers number values anew at every step, so a line is compared by what it says and by where its values come from:
 
-- Two lines are *aligned* where they read the same without names, and stand in the same order. Of the many lines that
-  read the same in an unrolled kernel, a hash over everything that a line depends on tells which is which.
-- Aligned lines are *equal* where renaming the one text's names, consistently over the whole function, gives the other.
-  A name means the same in both where it is first seen on aligned lines; a constant's name means the constant.
+- Two lines are *aligned* if they are the same without names, and in the same order. An unrolled kernel has many such
+  lines; a hash over everything that a line depends on distinguishes them.
+- Aligned lines are *equal* if consistently renaming one text's names over the whole function gives the other. Two names
+  mean the same if they first occur on aligned lines; a constant's name means the constant.
 
 So a diff never hides a change, and one changed operation does not make everything that depends on it look changed.
 """
@@ -32,9 +32,9 @@ _CONSTANTS = -1  # stands for the function of a name that is a constant's text
 class ParsedLine(NamedTuple):
     """A line taken apart.
 
-    shape: the text without names. words: the shape with white space made one. names: each with the function that it is
-    in; a constant's is the constant's text. identity: equal for lines that say the same of values that were made the
-    same way.
+    shape: the text without names. words: the shape with white space normalised. names: each with its function; for a
+    constant, the constant's text. identity: equal for lines that do the same with values that were computed in the same
+    way.
     """
 
     text: str

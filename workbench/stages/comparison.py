@@ -21,7 +21,7 @@ _LIVE_HINT = title(faint(f"One stage at a time, whole: {code('%flydiff --live')}
 def compare(before: Any, after: Any, stage: str | int | None = None) -> Comparison | TextComparison:
     """Compare two pipelines or artifacts, or two stages or texts.
 
-    stage: of two pipelines, only that one. Pipelines are compared as far as both have run.
+    stage: compare only this stage of two pipelines. Pipelines are compared as far as both have run.
     Raises ArgumentError for things that cannot be compared.
     """
     before, after = (p.pipeline if isinstance(p, CompiledArtifact) else p for p in (before, after))

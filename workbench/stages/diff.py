@@ -33,8 +33,8 @@ _WORD = re.compile(r"[\w.%$-]+|\s+|.")
 class Change(NamedTuple):
     """One line of a diff.
 
-    sign: "+" added, "-" removed, "~" white space alone changed, " " the same but for names. text: as it reads after
-    the change, where there is an after. other: the line that replaced it or that it replaced, where there is one.
+    sign: "+" added, "-" removed, "~" only white space changed, " " equal except for names. text: the line after the
+    change, or before it if it was removed. other: the line that replaced it or that it replaced, if any.
     """
 
     sign: str
@@ -75,7 +75,7 @@ class Diff:
 
     @property
     def summary(self) -> str:
-        """Lines added and removed, and apart from these, lines of which only the white space changed.
+        """Numbers of lines added and removed, and of lines in which only white space changed, if any.
 
         >>> Diff.between("a", "b").summary, Diff.between("a", " a").summary
         ('+1 -1', '+0 -0, ~1 in white space')

@@ -2,7 +2,7 @@
 
     source → traced → stage after stage → LLVM IR → optimized LLVM IR → ISA
 
-What has the same origin (file and line of the user's source) belongs together in all of them.
+Lines with the same origin (file and line of the user's source) are linked across all levels.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LLVM_OPERATION = re.compile(r"\s+(?:%[\w.$-]+ = )?(?:(?:tail )?call [^@]*@(llvm
 class Level:
     """One form. language: as `workbench.highlight` names it. places: per line the user's line that it comes from.
 
-    margins: HTML before each line; none where there is nothing to say.
+    margins: HTML before each line, or empty.
     """
 
     name: str
@@ -112,7 +112,7 @@ def mlir_level(name: str, pipeline: Pipeline, index: int) -> Level:
 def mlir_places(located: str, plain: Sequence[str]) -> Places:
     """The places in a module's text with locations, for each line of its text without.
 
-    An operation with regions ends with its location, so the line that it begins with takes it from there.
+    The location of an operation with regions is at its end; it is assigned to the operation's first line.
     """
     aliases = {match[1]: match[2] for line in located.splitlines() if (match := _MLIR_ALIAS.match(line))}
     lines = [line for line in located.splitlines() if not line.startswith("#loc")]

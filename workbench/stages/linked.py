@@ -1,7 +1,7 @@
 """Linked levels: choosing a line of the source or of any level lights what has the same origin in all of them.
 
-The same script (`linked.js`) runs in the widget, which asks Python for each level when it is first shown, and in an
-exported page, which has them all in it.
+The same script (`linked.js`) runs in the widget, which requests each level from Python when it is first shown, and in
+an exported page, which contains all levels.
 """
 
 from __future__ import annotations

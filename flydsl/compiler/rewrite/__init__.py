@@ -27,7 +27,7 @@ from flydsl.expr.control_flow import RUNTIME
 def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` with its runtime control flow rewritten; the function itself if it has none.
 
-    Raises TraceError, with the place, for statements that cannot be traced, and where the source is not to be had.
+    Raises TraceError, with the place, for statements that cannot be traced, and if the source is not available.
     """
     code = function.__code__
     if _is_rewritten(code):
@@ -79,7 +79,7 @@ def _nested(code: types.CodeType) -> list[types.CodeType]:
 def _parse(code: types.CodeType) -> ast.FunctionDef | None:
     """A function's definition, with positions as in its file and without decorators.
 
-    None where there is none to be had and the function has no loops: its branches may all be known when compiling, and
+    None if the source is not available and the function has no loops: its branches may all be known when compiling, and
     one that is not is an error when it runs.
     """
     at = SourceLocation(code.co_filename, code.co_firstlineno)

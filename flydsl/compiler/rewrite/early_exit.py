@@ -6,8 +6,8 @@
                                 A[i] = 0
                             return __fly_returned
 
-That is the same program, and one that can be traced where the condition is a runtime value. Where both branches may
-go on, a flag says whether one has left. An exit inside `try`, `with` or, for `return`, a loop stays as it is.
+The result is the same program, and it can be traced if the condition is a runtime value. If both branches may continue,
+a flag says whether one has left. An exit inside `try`, `with` or, for `return`, a loop is not changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def without_continue(body: list[ast.stmt]) -> list[ast.stmt]:
 def without_break(loop: Loop) -> tuple[str | None, list[ast.expr]]:
     """Make a loop's body set a flag where it would break. Returns the flag's name, or None if nothing changes.
 
-    Also the conditions on which it is set.
+    Also returns the conditions under which it is set.
     """
     if not any(isinstance(node, ast.If) and _leaves(node, ast.Break) for node in loop.body):
         return None, []

@@ -1,6 +1,6 @@
 """The walk over a function: every statement and expression that may depend on a runtime value is rewritten.
 
-Whether it does shows when the function runs. With values that are known when compiling, what takes its place does what
+Whether it does is known when the function runs. With values that are known when compiling, the rewritten code does what
 Python would do.
 """
 

@@ -1,7 +1,7 @@
 """`and`, `or`, `not` and chained comparisons. Each operand is evaluated at most once, and only when needed.
 
-Python decides by itself about values that are known when compiling. A runtime `a and b` is `b if a else a`; where a
-and b are of different types it is their truth, a Boolean.
+Values known when compiling follow Python's rules. A runtime `a and b` is `b if a else a`; if a and b have different
+types, the result is a Boolean.
 """
 
 from __future__ import annotations

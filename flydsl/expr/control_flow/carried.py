@@ -84,7 +84,7 @@ class Entered:
     def _is_read(self, i: int) -> bool:
         """True if an iteration may read the value that a slot had before.
 
-        A view of memory may be a new one each time, and the name of a Python number that of something else.
+        A name may hold a new view of memory each time; a name of a Python number may later hold something else.
         """
         slot, arguments = self.slots[i], self.arguments[i]
         replaceable = bool(arguments) and (

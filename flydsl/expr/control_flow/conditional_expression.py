@@ -1,6 +1,6 @@
 """`a if condition else b`: only one side is evaluated, on the device too.
 
-Where both sides are a little arithmetic they are computed and one is selected: no branch is needed to protect that.
+If both sides are cheap arithmetic, both are computed and one is selected, without a branch.
 """
 
 from __future__ import annotations

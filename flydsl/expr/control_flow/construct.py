@@ -17,8 +17,8 @@ Thunks = Sequence[Callable[[], Any]]
 class Construct:
     """A branch or loop of the user's source.
 
-    names, thunks: the names that it assigns, and how to read each one's value. runtime: whether it is traced as an
-    operation; else it is the Python that it looks like.
+    names, thunks: the names that it assigns, and a function for each that reads its value. runtime: whether it is
+    traced as an operation; otherwise Python executes it while tracing.
     """
 
     word = "construct"

@@ -1,11 +1,12 @@
 """Lists, dicts, objects and variables that code in a branch or loop may change, directly or through other references.
 
-A body is traced once, whatever number of times the device runs it, so a change that it makes to a Python object is not
-what the program does, unless the change becomes a value of the branch or loop. For the names that it assigns the source
-says so. An object can be changed through any reference to it, and a variable by a function inside of its own; so all
-that a function can reach are compared. Objects from outside of the function are the host's, which may count and note
-what is traced: of those only changes that put values of the program into them, or take them out, matter. What is made
-when it is first needed and kept in an attribute is no change either, if it holds no values of the branch or loop.
+A body is traced once, however often the device runs it. So a change that it makes to a Python object happens in the
+program only if the change becomes a value of the branch or loop. The source names the variables that a body assigns,
+but an object can be changed through any reference to it, and a variable by a nested function. Therefore all objects
+that a function can reach are compared before and after. Objects from outside of the function belong to the host, which
+may count and record what is traced: among their changes, only those that add or remove values of the program matter.
+An attribute that caches a value when it is first needed is no change either, if it holds no values of the branch or
+loop.
 """
 
 from __future__ import annotations

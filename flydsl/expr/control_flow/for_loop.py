@@ -36,8 +36,8 @@ from flydsl.expr.tree import leaf_like, leaf_type, leaf_value
 class ForLoop(Loop):
     """A loop over `iterable(*arguments, **options)`: a runtime loop if `iterable` is Python's range.
 
-    stop: the one of the names whose truth ends the loop.
-    With `init=[...]` an item is the index and the values that the last iteration has yielded.
+    stop: the name, if any, whose truth ends the loop.
+    With `init=[...]` an item is the index and the values that the previous iteration yielded.
     """
 
     def __init__(
@@ -176,7 +176,8 @@ def _initial_state(options: Mapping[str, Any]) -> list[Any] | None:
 def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
     """Lower bound, upper bound and step of a range, in one integer type.
 
-    A runtime loop counts upward. A static step that does not is refused; with a runtime one the loop runs zero times.
+    A runtime loop counts upward. A static step below 1 is an error; with a runtime step below 1 the loop runs zero
+    times.
     """
     if not 1 <= len(arguments) <= 3:
         raise TraceError(f"range expects 1 to 3 arguments, got {len(arguments)}", at=user_location())

@@ -27,7 +27,7 @@ _HINT = (
 def require_not_hosts(value: Any, path: str, what: str, *constructs: Any) -> Any:
     """Return an object that is about to be changed. Raise TraceError for a host's in a runtime branch or loop.
 
-    path: the object as the source has it. what: an attribute's name, or "element" for what stands in a container.
+    path: the object as written in the source. what: an attribute's name, or "element" for an element of a container.
     """
     runtime = [construct for construct in constructs if construct.runtime]
     if runtime and _changes_host(value, what):
@@ -47,7 +47,7 @@ def _changes_host(value: Any, what: str) -> bool:
 class HostObjects:
     """Objects reachable from global names whose attributes or elements a branch or loop sets.
 
-    names, thunks: these names, and how to read each one's value; those of local variables count for nothing here.
+    names, thunks: these names, and a function for each that reads its value. Local variables are ignored.
     """
 
     def __init__(self, names: Sequence[str], thunks: Sequence[Callable[[], Any]]) -> None:

@@ -1,6 +1,6 @@
 """Join the two values of a name after a branch or loop: check that their types match, and find where they differ.
 
-A Python number takes the other value's type, as it does next to an operator; everything else keeps its own.
+A Python number takes the other value's type, as it does next to an operator. All other values keep theirs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from flydsl.expr.tree import Container, Tree, describe, flatten, is_leaf, is_sam
 class Mismatch(Exception):
     """Raised for two values that cannot be joined.
 
-    a, b: their types in words. matters: whether a number, a vector or a container is among them; what Python alone
-    knows, and views of memory, may differ where nobody looks at them afterwards.
+    a, b: their types in words. matters: whether a number, a vector or a container is among them. Other Python values,
+    and views of memory, may differ as long as they are not used afterwards.
     """
 
     def __init__(self, a: Any, b: Any) -> None:

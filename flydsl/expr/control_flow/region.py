@@ -1,8 +1,8 @@
 """Tracing into a region before its operation exists.
 
-What a branch or loop gives back is known when its body has been traced, so the body is traced into the region of a
-scratch operation and moved. What it takes in stands there as placeholders, which become block arguments or, where the
-body leaves a value as it is, the value itself.
+The results of a branch or loop are known only once its body has been traced. So the body is traced into the region of a
+scratch operation and then moved. Placeholders stand for its inputs. They become block arguments or, if the body leaves
+a value unchanged, the value itself.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ def _require_innermost(region: TracedRegion | None) -> None:
 
 
 def remove_stand_ins(root: ir.Operation) -> None:
-    """Remove stand-ins at the end of tracing. Until then a Python object may still refer to one.
+    """Remove placeholders at the end of tracing. Until then a Python object may still refer to one.
 
-    Raises TraceError where such an object has brought one out of its loop.
+    Raises TraceError if such an object was used outside of its loop.
     """
     for region in root.regions:
         for block in region.blocks:

@@ -37,9 +37,9 @@ _MAX_BYTES = 0xFFFFFFFF
 def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_bytes: Any = None) -> Tensor:
     """Convert a tensor in global memory to one that buffer instructions read and write.
 
-    max_size: leave the size open. False: the tensor's own size, so that hardware reads 0 beyond its end and drops
-    writes there. Offsets have 32 bits, so a tensor of more than 4 GiB cannot be reached to its end.
-    num_records_bytes: the size where it is another one, an integer that may be a runtime value.
+    max_size: use the largest size. False: the tensor's own size, so that the hardware reads 0 beyond its end and drops
+    writes there. Offsets have 32 bits, so only the first 4 GiB of a tensor can be reached.
+    num_records_bytes: another size, an integer or a runtime value.
     """
     if not isinstance(tensor, Tensor):
         raise ArgumentError(f"make_buffer_tensor takes a tensor, not {tensor!r}", at=user_location())
@@ -99,8 +99,8 @@ BufferCopy128b = _width(128)
 def BufferCopyLDS(bits: int) -> CopyOp:
     """A copy of `bits` contiguous bits per lane from a buffer tensor straight into LDS: 8, 16, 32, on CDNA 4 96, 128.
 
-    The wave writes side by side: lane i's bits go to the first lane's place in LDS plus i * bits, whatever the place of
-    lane i. A barrier alone does not wait for it: `rocdl.s_waitcnt` does.
+    The wave writes contiguously: the bits of lane i go to the first lane's address in LDS plus i * bits, whatever
+    address lane i has. A barrier alone does not wait for it: `rocdl.s_waitcnt` does.
     """
     return located(atoms.BufferCopyLDS, bits)
 

@@ -1,6 +1,6 @@
 """One-instruction approximations of the transcendental unit: `rocdl.exp2(T.f32, x)`, `rocdl.rcp(T.f32, x)`.
 
-About 1 ulp, and denormal numbers of f32 are flushed; the functions of `fx.math` are the careful ones.
+Accurate to about 1 ulp; denormal numbers of f32 are flushed. `fx.math` has the accurate functions.
 """
 
 from __future__ import annotations

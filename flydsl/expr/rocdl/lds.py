@@ -56,7 +56,7 @@ def lds_store(lds_ptr: Any, offset: Any, data: Any) -> None:
 def ds_read_b128(lds_ptr: Any, offset: Any = 0) -> Any:
     """Read 16 bytes as a vector of 4 i32.
 
-    lds_ptr: a tensor or pointer in LDS, or a `SmemPtr`. offset: bytes. Their sum is a multiple of 16.
+    lds_ptr: a tensor or pointer in LDS, or a `SmemPtr`. offset: bytes. Their sum must be a multiple of 16.
     """
     return lds_load(_four_words(), lds_ptr, offset)
 
