@@ -41,10 +41,6 @@ class FloatMode:
         return (self.bits >> 2) & 3
 
     @property
-    def rounds_to_nearest(self) -> bool:
-        return self.bits & 0xF == 0
-
-    @property
     def denormals_f32(self) -> int:
         """Two bits: denormals are kept on input (1), and on output (2)."""
         return (self.bits >> 4) & 3
@@ -52,15 +48,6 @@ class FloatMode:
     @property
     def denormals_f16_f64(self) -> int:
         return (self.bits >> 6) & 3
-
-    @property
-    def flushes_f32(self) -> bool:
-        """True if denormals are flushed on input, on output, or both."""
-        return self.denormals_f32 != 3
-
-    @property
-    def flushes_f16_f64(self) -> bool:
-        return self.denormals_f16_f64 != 3
 
     @property
     def dx10_clamp(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,8 +89,3 @@ def open_notebook(lab_page: LabPage, wire: Wire) -> Iterator[Callable[[str], Not
     yield lab_page.open
     lab_page.close_all()
     wire.check()
-
-
-@pytest.fixture(scope="session")
-def repository() -> Path:
-    return Path(__file__).parents[2]

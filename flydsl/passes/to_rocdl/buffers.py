@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type, memory_bits
 from flydsl.dialect.types import fly_type
 from flydsl.errors import CompileError
@@ -23,12 +22,6 @@ _BUFFER_SPACE = 8
 UNBOUNDED_BYTES = 0xFFFFFFFF
 # What the offset field of an instruction holds.
 _LARGEST_OFFSET_BYTES = 4095
-
-
-def is_buffer(pointer: ir.Value) -> bool:
-    """True if a fly pointer is a buffer resource."""
-    kind = fly_type(pointer.type)
-    return kind is not None and kind.space == BUFFER
 
 
 def make_resource(op: ir.Operation) -> ir.Value:

@@ -27,7 +27,7 @@ _EXPONENT_ONLY = "f8E8M0FNU"
 
 
 @dataclass(frozen=True)
-class NarrowFloat:
+class FloatEncoding:
     """A format with a sign bit, an exponent and mantissa_bits. bias: of the stored exponent."""
 
     name: str
@@ -63,7 +63,7 @@ class NarrowFloat:
 
 
 _FORMATS = {
-    name: NarrowFloat(name, mantissa_bits, bias)
+    name: FloatEncoding(name, mantissa_bits, bias)
     for name, mantissa_bits, bias in [
         ("f8E4M3", 3, 7), ("f8E4M3FN", 3, 7), ("f8E4M3FNUZ", 3, 8), ("f8E4M3B11FNUZ", 3, 11), ("f8E5M2", 2, 15),
         ("f8E5M2FNUZ", 2, 16), ("f6E2M3FN", 3, 1), ("f6E3M2FN", 2, 3), ("f4E2M1FN", 1, 1),
@@ -130,7 +130,7 @@ def _widen(x: Value, source: str, arch: Arch) -> Value:
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def encode(x: Value, to: NarrowFloat) -> Value:
+def encode(x: Value, to: FloatEncoding) -> Value:
     """The codes of f32 numbers, as i32."""
     a = x.abs()
     bits, dropped = a.bits(), to.dropped_bits
@@ -151,7 +151,7 @@ def encode(x: Value, to: NarrowFloat) -> Value:
     return code | sign
 
 
-def decode(code: Value, of: NarrowFloat) -> Value:
+def decode(code: Value, of: FloatEncoding) -> Value:
     """The f32 numbers of codes, which are i32."""
     sign_bit = 1 << (of.bits - 1)
     magnitude = code & (sign_bit - 1)
