@@ -38,7 +38,7 @@ from flydsl.dialect.types import (
 )
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, create_fly, entry_block, functions, update_function_type
+from flydsl.passes.rewriting import create, create_fly, entry_block, functions, terminator, update_function_type
 
 name = "fly-rewrite-func-signature"
 
@@ -215,7 +215,7 @@ def _rewrite_block(block: ir.Block, parts: dict[ir.Value, list[ir.Value]]) -> No
             argument.replace_all_uses_with(_joined(argument, new, parts, argument.location))
     for _ in old:
         block.erase_argument(0)
-    end = block.operations[len(block.operations) - 1].operation
+    end = terminator(block)
     with ir.InsertionPoint(end):
         operands = [part for value in end.operands for part in _plain_values(value, parts, end.location)]
         create(end.name, operands, [], end.location)

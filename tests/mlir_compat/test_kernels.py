@@ -15,6 +15,7 @@ from flydsl._mlir.dialects import arith as raw_arith
 from flydsl._mlir.dialects import math as raw_math
 from flydsl._mlir.dialects import rocdl as raw_rocdl
 from flydsl.compiler.kernel_function import CompilationContext
+from flydsl.errors import CompileError
 from flydsl.expr import arith, buffer_ops, gpu, range_constexpr, rocdl
 from flydsl.expr.typing import T
 from flydsl.expr.typing import Vector as Vec
@@ -365,3 +366,22 @@ def test_atoms_on_values() -> None:
 
     product = matrix(a) @ matrix(b).T + 1  # lane 16 q + n holds rows 4 q on of column n
     torch.testing.assert_close(c, product.view(4, 4, 16).permute(0, 2, 1).reshape(-1) * 2, atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("has_addition", [False, True])
+def test_a_branch_without_its_end_is_an_error_at_its_line(has_addition: bool) -> None:
+    @flyc.kernel
+    def kernel(X: fx.Tensor):
+        branch = scf.IfOp(fx.thread_idx.x < 3, results_=[X.value.type], has_else=True)
+        if has_addition:
+            with ir.InsertionPoint(branch.then_block):
+                raw_arith.AddIOp(fx.Int32(1), fx.Int32(2))
+        X[fx.thread_idx.x] = 1.0
+
+    @flyc.jit
+    def launch(X: fx.Tensor):
+        kernel(X).launch(grid=1, block=64)
+
+    with pytest.raises(CompileError, match=r"scf\.if does not end with an scf\.yield") as caught:
+        launch(torch.zeros(64))
+    assert "scf.IfOp(fx.thread_idx.x < 3" in str(caught.value)

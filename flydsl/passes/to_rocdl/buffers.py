@@ -12,7 +12,6 @@ from mlir import ir
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type, memory_bits
 from flydsl.dialect.types import fly_type
-from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, defining_op, fly_name, operand_of
 from flydsl.passes.to_rocdl import atomics
