@@ -269,3 +269,17 @@ def test_rewriting_is_shown(
     diff = capsys.readouterr().out
     assert "-    for i in range(n):" in diff
     assert "__fly_for__" in diff
+
+
+def test_an_error_about_a_definition_shows_its_name_and_not_the_decorator() -> None:
+    def define() -> None:
+        @flyc.jit
+        def launch_it(A: fx.Tensor, x: Unknown):  # noqa: F821
+            pass
+
+    with pytest.raises(TraceError, match="Unknown") as caught:
+        define()
+    at = caught.value.at
+    assert at is not None
+    assert at.excerpt()[0].strip().startswith("def launch_it(")
+    assert at.excerpt()[1].strip() == "^" * len("launch_it")
