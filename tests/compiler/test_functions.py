@@ -272,14 +272,15 @@ def test_rewriting_is_shown(
 
 
 def test_an_error_about_a_definition_shows_its_name_and_not_the_decorator() -> None:
-    def define() -> None:
-        @flyc.jit
-        def launch_it(A: fx.Tensor, x: Unknown):  # noqa: F821
-            pass
+    @flyc.jit
+    def launch_it(A: fx.Tensor, x: Unknown):  # noqa: F821
+        pass
 
     with pytest.raises(TraceError, match="Unknown") as caught:
-        define()
+        launch_it(torch.zeros(4), 1)
     at = caught.value.at
     assert at is not None
-    assert at.excerpt()[0].strip().startswith("def launch_it(")
-    assert at.excerpt()[1].strip() == "^" * len("launch_it")
+    source, carets = at.excerpt()
+    assert source.strip().startswith("def launch_it(")
+    assert carets.strip() == "^" * len("launch_it")
+    assert source.index("launch_it") == carets.index("^")
