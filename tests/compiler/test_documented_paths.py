@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -83,8 +84,10 @@ def test_a_function_rewritten_by_hand() -> None:
         return x
 
     class WithoutWhile(ASTRewriter):
-        transformers = [t for t in ASTRewriter.transformers if t.__name__ != "CanonicalizeWhile"]
-        rewrite_globals = {name: value for name, value in ASTRewriter.rewrite_globals.items() if "while" not in name}
+        transformers: ClassVar[Any] = [t for t in ASTRewriter.transformers if t.__name__ != "CanonicalizeWhile"]
+        rewrite_globals: ClassVar[Any] = {
+            name: value for name, value in ASTRewriter.rewrite_globals.items() if "while" not in name
+        }
 
     assert len(WithoutWhile.transformers) == len(ASTRewriter.transformers) - 1
     traced = WithoutWhile.transform(clamp)

@@ -58,7 +58,7 @@ def _async_load(suffix: str) -> Callable[..., None]:
     load.__name__ = load.__qualname__ = name
     load.__doc__ = (
         f"Start copying {suffix[1:]} bits per lane from global memory to LDS, each lane to its own `lds_ptr`. "
-        "offset: bytes added to both; aux: cache policy; constants. gfx1250."
+        f"offset: bytes added to both; aux: cache policy; constants. {GFX1250[0]}."
     )
     return load
 
@@ -78,7 +78,7 @@ def _cluster_load(suffix: str) -> Callable[..., None]:
     load.__name__ = load.__qualname__ = name
     load.__doc__ = (
         f"Start copying {suffix[1:]} bits per lane from global memory to the LDS of several workgroups of a cluster. "
-        "mask: one bit per workgroup, the same in all lanes. offset, cpol: constants. gfx1250."
+        f"mask: one bit per workgroup, the same in all lanes. offset, cpol: constants. {GFX1250[0]}."
     )
     return load
 
@@ -160,7 +160,7 @@ def _prefetch(name: str, space: int) -> Callable[..., None]:
 
     prefetch.__name__ = prefetch.__qualname__ = name
     prefetch.__doc__ = (
-        "Bring the memory at an address into a cache. scope: 0 this CU's, 8 the shader engine's. gfx1250."
+        f"Bring the memory at an address into a cache. scope: 0 this CU's, 8 the shader engine's. {GFX1250[0]}."
     )
     return prefetch
 

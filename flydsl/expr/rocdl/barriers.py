@@ -85,7 +85,7 @@ def _on_named(name: str, meaning: str, members: bool) -> Callable[..., None]:
         call(operation, [llvm_pointer(f"the barrier of {name}", ptr, _LDS)], attributes=attributes)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{meaning} gfx1250. ptr: the barrier, a pointer to LDS."
+    function.__doc__ = f"{meaning} {GFX1250[0]}. ptr: the barrier, a pointer to LDS."
     return function
 
 

@@ -43,7 +43,7 @@ def _of_cluster(name: str, meaning: str) -> Callable[..., Any]:
         return Int32.of(call_intrinsic(f"llvm.amdgcn.{name.replace('_', '.')}", [], Int32.ir_type))
 
     read.__name__ = read.__qualname__ = name
-    read.__doc__ = f"The {meaning} along {name[-1]}, Int32. gfx1250."
+    read.__doc__ = f"The {meaning} along {name[-1]}, Int32. {GFX1250[0]}."
     return read
 
 

@@ -145,7 +145,7 @@ def _scaled(name: str, scale_bits: int) -> Callable[..., Any]:
         scales = [_scale(name, side, value, scale_bits) for side, value in (("A", scale_a), ("B", scale_b))]
         return call(name.replace("_", "."), [*values, *scales], ir.Type.parse(result), _attributes(numbers))
 
-    return _described(instruction, name, f"Scaled, of {'4-bit' if is_fp4 else '8, 6 or 4-bit'} floats. gfx1250.")
+    return _described(instruction, name, f"Scaled, of {'4-bit' if is_fp4 else '8, 6 or 4-bit'} floats. {GFX1250[0]}.")
 
 
 # 32-bit words in which a lane holds 64 numbers of each format: fp8, bf8, fp6, bf6, fp4.
