@@ -94,9 +94,15 @@ def group(value: Any, begin: int, end: int) -> Any:
     return _whole([*parts[:first], inner, *parts[stop:]], value)
 
 
+# More is a mistake, and would take the memory of the machine.
+_MOST_MODES = 1024
+
+
 def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
     if isinstance(value, Layout) != isinstance(mode, Layout):
         raise Inadmissible("a layout takes a layout for a mode, an int tuple an int tuple")
+    if n is not None and (type(n) is not int or n > _MOST_MODES):
+        raise Inadmissible(f"{shown(n)} as a number of modes: an int, at most {_MOST_MODES}")
     parts = _parts(value)
     count = 1 if n is None else n - len(parts)
     if count < 0:

@@ -376,6 +376,12 @@ def test_a_product_does_not_take_a_gap_of_the_block_for_what_is_behind_it() -> N
     assert str(zipped_product(Layout((8, 4), (1, 10)), 16)) == "((8,4),16):((1,10),40)"
 
 
+@pytest.mark.parametrize("count", [Layout(2), (), "x", True, 10**9])
+def test_modes_are_added_up_to_a_number_of_them(count: Any) -> None:
+    with pytest.raises(LayoutError, match="as a number of modes"):
+        append(Layout((4, 2)), Layout(3), count)
+
+
 def test_a_divide_rounds_up_at_a_broadcast_mode_and_a_composition_refuses() -> None:
     broadcast = Layout((3, 8), (0, 16))
     assert str(logical_divide(broadcast, Layout(12, 2))) == "((2,6),2):((0,16),0)"
