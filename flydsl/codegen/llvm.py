@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from flydsl.arch import Arch
-from flydsl.codegen import barriers, half_vectors, indexed_writes, inline_assembly
+from flydsl.codegen import barriers, half_products, half_vectors, indexed_writes, inline_assembly
 from flydsl.codegen.isolate import Isolated, ProcessEndedError, start_isolated
 from flydsl.errors import CompileError, SourceLocation
 
@@ -153,7 +153,8 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] 
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=opt_level))
     builder.getModulePassManager().run(module, builder)
     if "half" in llvm_ir:
-        module = binding.parse_assembly(half_vectors.with_opaque_zeros(str(module)), binding.create_context())
+        text = half_products.with_signed_zeros(half_vectors.with_opaque_zeros(str(module)))
+        module = binding.parse_assembly(text, binding.create_context())
     if indexed_writes.may_be_lost(llvm_ir):
         binding.set_option("", indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER)  # for this process: it ends with the module
     bitcode = module.as_bitcode()

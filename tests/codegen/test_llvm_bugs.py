@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from flydsl.arch import ARCHS, Arch, get_arch
-from flydsl.codegen import compile_llvm_ir, llvm
+from flydsl.codegen import compile_llvm_ir, half_products, llvm
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
 from flydsl.simulator import load
@@ -105,4 +105,59 @@ def test_negative_zero_is_there_on_every_arch(arch: Arch, way: str) -> None:
 def test_llvm_still_loses_the_sign_of_zero() -> None:
     assert halves(*of_llvm_alone(kernel_of_half(NEGATIVE_ZEROS["insert it"]))) != [0x3E00, 0x8000], (
         "this LLVM keeps -0.0 in an f16 vector: flydsl/codegen/half_vectors.py is not needed any more"
+    )
+
+
+PRODUCTS = {
+    "one": """
+  %m = fmul float %a, %b
+  %h = fptrunc float %m to half
+  store half %h, ptr addrspace(1) %out""",
+    "used twice, of a constant": """
+  %m = fmul contract float %a, 2.000000e+00
+  %h = fptrunc float %m to half
+  store half %h, ptr addrspace(1) %out
+  %p = getelementptr float, ptr addrspace(1) %out, i32 1
+  store float %m, ptr addrspace(1) %p""",
+    "vector": """
+  %v = insertelement <2 x float> splat (float 1.000000e+00), float %a, i32 0
+  %m = fmul <2 x float> %v, <float 1.000000e+00, float 0.000000e+00>
+  %h = fptrunc <2 x float> %m to <2 x half>
+  %e = extractelement <2 x half> %h, i32 0
+  store half %e, ptr addrspace(1) %out""",
+    "element of a vector": """
+  %v = insertelement <2 x float> splat (float 1.000000e+00), float %a, i32 0
+  %m = fmul <2 x float> %v, splat (float 3.000000e+00)
+  %e = extractelement <2 x float> %m, i64 0
+  %h = fptrunc float %e to half
+  store half %h, ptr addrspace(1) %out""",
+}
+
+
+def kernel_of_floats(body: str) -> str:
+    return (
+        f"define amdgpu_kernel void @k(ptr addrspace(1) %out, float %a, float %b) #0 {{{body}\n  ret void\n}}\n"
+        'attributes #0 = { "amdgpu-flat-work-group-size"="64,64" "amdgpu-waves-per-eu"="1" }\n'
+    )
+
+
+def product(hsaco: bytes, listing: str) -> int:
+    return int(run(hsaco, listing, np.zeros(4, np.uint16), np.float32(-0.0), np.float32(5.0))[0])
+
+
+@pytest.mark.parametrize("opt_level", range(4))
+@pytest.mark.parametrize("way", PRODUCTS)
+def test_a_product_that_is_negative_zero_becomes_f16(way: str, opt_level: int) -> None:
+    code = compile_llvm_ir(kernel_of_floats(PRODUCTS[way]), GFX942, opt_level=opt_level)
+    assert product(code.hsaco, code.listing) == 0x8000
+
+
+def test_a_product_whose_sign_of_zero_does_not_count_stays_one() -> None:
+    text = kernel_of_floats(PRODUCTS["one"].replace("fmul", "fmul nsz"))
+    assert half_products.with_signed_zeros(text) == text
+
+
+def test_llvm_still_loses_the_sign_of_a_product() -> None:
+    assert product(*of_llvm_alone(kernel_of_floats(PRODUCTS["one"]))) != 0x8000, (
+        "this LLVM keeps the sign of a product: flydsl/codegen/half_products.py is not needed any more"
     )
