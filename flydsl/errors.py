@@ -39,7 +39,12 @@ class SourceLocation:
     @property
     def file_label(self) -> str:
         """The file as a user knows it: `cell` for a notebook cell, whatever temporary file it was compiled from."""
-        return "cell" if _NOTEBOOK_CELL.search(self.file) else self.file
+        return "cell" if self.is_in_cell else self.file
+
+    @property
+    def is_in_cell(self) -> bool:
+        """True for a notebook's cell, whose file is named after the process."""
+        return _NOTEBOOK_CELL.search(self.file) is not None
 
     def __str__(self) -> str:
         return f"{self.file_label}:{self.line}"

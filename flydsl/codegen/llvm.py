@@ -20,6 +20,9 @@ TRIPLE = "amdgcn-amd-amdhsa"
 # With it an object says in a section which instructions it holds: see `agreement`. It changes no machine code.
 _FEATURES = "+dumpcode"
 
+# Up to so many bytes a second process takes longer than LLVM's back end.
+_SMALL_BITCODE_BYTES = 8192
+
 _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
 _PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")
 
@@ -135,9 +138,9 @@ def _binding() -> ModuleType:
 def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> _Result:
     """Compile LLVM IR text, isolated. Return the result, or the message of the parser or verifier.
 
-    The backend runs twice, once for the object and once for the text: in two processes, as each takes as long. Both
-    start from the same bitcode, in copies of the same memory: LLVM lets an order of uses or of addresses decide here
-    and there, and so these are the same too, as a rule.
+    The backend runs twice from the same bitcode, once for the object and once for the text, as each takes as long: for
+    a large module in two processes. These are copies of the same memory: LLVM lets an order of uses or of addresses
+    decide here and there, and so these are the same too, as a rule.
     """
     binding = _binding()
     for option in options:  # of this process, which is a copy
@@ -160,9 +163,15 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] 
     bitcode = module.as_bitcode()
     emitter = _target_machine(arch, opt_level)
     emitter.set_asm_verbosity(True)
-    listing = start_isolated(lambda: str(emitter.emit_assembly(_parse_bitcode(bitcode))), lock=_lock())
+
+    def emit_listing() -> str:
+        return str(emitter.emit_assembly(_parse_bitcode(bitcode)))
+
+    is_large = len(bitcode) > _SMALL_BITCODE_BYTES
+    other = start_isolated(emit_listing, lock=_lock()) if is_large else None
     obj = None if inline_assembly.occurs_in(llvm_ir) else emitter.emit_object(_parse_bitcode(bitcode))
-    return bitcode, obj, barriers.without_guards(listing.result()[0])
+    listing = emit_listing() if other is None else other.result()[0]
+    return bitcode, obj, barriers.without_guards(listing)
 
 
 def _prepared(llvm_ir: str) -> str:

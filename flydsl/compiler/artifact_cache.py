@@ -29,7 +29,7 @@ from flydsl.compiler.observers import observers_from_environment
 from flydsl.compiler.signature import Signature, annotations_of
 from flydsl.compiler.stored import from_record, to_record
 from flydsl.disk_cache import RecordFolder
-from flydsl.errors import FlyError
+from flydsl.errors import FlyError, SourceLocation
 from flydsl.utils.logger import log
 
 _MAX_BYTES = 256 << 20
@@ -66,10 +66,13 @@ def place_of(
 ) -> Place | None:
     """The place of a launcher's artifact; None if it is not to be kept.
 
-    That is so if the cache is off, if the stages are to be printed or dumped, or if an object that the launcher refers
-    to cannot be compared with that of another process: the log says which one, at level INFO.
+    That is so if the cache is off, if the stages are to be printed or dumped, in a notebook's cell, of which no other
+    process has the file, or if an object that the launcher refers to cannot be compared with that of another process:
+    the log says which one, at level INFO.
     """
     if not env.cache_enabled() or observers_from_environment() or env.flag("FLYDSL_DEBUG_AST_DIFF"):
+        return None
+    if SourceLocation(function.__code__.co_filename, 1).is_in_cell:
         return None
     found = Fingerprint(dependencies.attributes)
     try:

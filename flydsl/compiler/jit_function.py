@@ -199,6 +199,7 @@ class JitFunction(DecoratedFunction):
         keep_snapshots: bool = True,
     ) -> Pipeline:
         arch = self._arch(arguments, arch_name)
+        is_elsewhere = any(argument.device not in (None, "cpu") for argument in arguments)
         traced = trace(self.function, self.signature, arguments, values, arch, hints_for(self.compile_hints))
         return Pipeline(
             self.function.__name__,
@@ -207,7 +208,7 @@ class JitFunction(DecoratedFunction):
             arguments,
             self.signature,
             keep_snapshots=keep_snapshots,
-            meanwhile=devices.preload,
+            meanwhile=_nothing if env.compile_only() or is_elsewhere else devices.preload,
         )
 
     def _arch(self, arguments: tuple[Argument, ...], name: str | None = None) -> Arch:
@@ -221,6 +222,10 @@ class JitFunction(DecoratedFunction):
 def _compile_time(arguments: tuple[Argument, ...], values: list[Any]) -> list[Any]:
     """The arguments whose values are known when compiling."""
     return [value for key, value in zip(arguments, values, strict=True) if isinstance(key, tuple)]
+
+
+def _nothing() -> None:
+    """For what will not run on the simulator."""
 
 
 class CompileCallable:

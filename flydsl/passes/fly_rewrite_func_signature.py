@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from mlir import ir
-from mlir.dialects import gpu
+from mlir.dialects import builtin, func, gpu, llvm  # noqa: F401 - the bindings would import them inside of a pass
 
 from flydsl import layout as algebra
 from flydsl.arch import Arch

@@ -327,6 +327,13 @@ def test_the_folder_is_bounded(compiled: list[str], folder: Path, monkeypatch: p
     assert len(compiled) == 5
 
 
+def test_a_notebooks_cells_are_not_kept(compiled: list[str], folder: Path) -> None:
+    names: dict[str, Any] = {"__name__": "program"}
+    exec(compile(PROGRAM, "/tmp/ipykernel_123/456.py", "exec", dont_inherit=True), names)
+    assert filled(names) == 3
+    assert not folder.exists()
+
+
 def test_the_cache_can_be_turned_off(compiled: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYDSL_RUNTIME_ENABLE_CACHE", "0")
     filled(process())
