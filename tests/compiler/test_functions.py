@@ -204,7 +204,7 @@ def test_methods_know_their_object() -> None:
     A, twice, thrice = torch.zeros(64), Scale(2.0), Scale(3.0)
     for scale, n, expected in ((twice, 5, 10), (thrice, 5, 15), (twice, 6, 12)):
         scale.launch(A, n)
-        assert (A == expected).all()
+        assert (expected == A).all()
     twice.factor = 4.0
     twice.launch(A, 1)
     assert (A == 4).all()
