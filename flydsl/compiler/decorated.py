@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 from flydsl.compiler.signature import Signature
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, TraceError
+from flydsl.errors import ArgumentError
 
 _Self = TypeVar("_Self", bound="DecoratedFunction")
 
@@ -53,12 +53,30 @@ class DecoratedFunction:
             hint="call a kernel in a @flyc.jit function, as kernel(...).launch(grid=..., block=...), and that function",
         )
 
-    def __get__(self: _Self, instance: object, owner: type | None = None) -> _Self:
-        """Return the function itself if found through its class. Raises TraceError if found through an object."""
-        if instance is None:
-            return self
-        raise TraceError(
-            f"{self.function.__qualname__} is called as a method",
-            at=user_location(),
-            hint=f"write @staticmethod above {self.decorator}, and pass what it needs as arguments",
-        )
+    def __get__(self: _Self, instance: object, owner: type | None = None) -> Any:
+        """The function itself if found through its class, and a `BoundFunction` if found through an object."""
+        return self if instance is None else BoundFunction(self, instance)
+
+
+class BoundFunction:
+    """A launcher or kernel as a method. The object is known when compiling: code is compiled for each one.
+
+    A launcher keeps the objects that it was compiled for.
+    """
+
+    def __init__(self, function: DecoratedFunction, instance: object) -> None:
+        self.bound, self.instance = function, instance
+        functools.update_wrapper(self, function)  # type: ignore[arg-type] # for its name and docstring
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it with the object as first argument."""
+        __tracebackhide__ = True
+        return self.bound(self.instance, *args, **kwargs)  # type: ignore[operator]
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.bound, name)
+        takes_arguments = name in ("compile", "lower", "simulate")
+        return functools.partial(found, self.instance) if takes_arguments else found
+
+    def __repr__(self) -> str:
+        return f"<{self.bound!r} of {self.instance!r}>"

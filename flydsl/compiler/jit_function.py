@@ -247,7 +247,7 @@ class CompileCallable:
         tensor, `fx.Int32` for a number, `fx.Stream` for a stream. Then nothing is launched, nor if `arch` names an
         architecture to compile for, and the artifact takes tensors of any device that runs it.
         """
-        if not isinstance(function, JitFunction):
+        if not isinstance(getattr(function, "bound", function), JitFunction):
             raise ArgumentError(f"compile takes a @flyc.jit function, not {function!r}", at=user_location())
         __tracebackhide__ = True
         with compile_hints(self._hints):

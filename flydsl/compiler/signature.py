@@ -135,6 +135,8 @@ class Signature:
                 hint="give each argument a parameter",
             )
         name, default = parameter.name, parameter.default
+        if name == "self" and annotation is _MISSING:  # the object of a method
+            return Parameter(name, Constexpr, default=default)
         if annotation is _MISSING or annotation in _PYTHON_TYPES:
             return Parameter(name, None, default=default)
         if annotation is Constexpr or get_origin(annotation) is Constexpr:

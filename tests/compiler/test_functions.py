@@ -182,9 +182,35 @@ def test_methods() -> None:
     A = torch.zeros(64)
     Holder().static(A)
     assert (A == 3).all()
-    with pytest.raises(TraceError, match=r"Holder\.method is called as a method") as caught:
-        Holder().method(A)
-    assert "@staticmethod" in str(caught.value)
+    A.zero_()
+    Holder().method(A)
+    assert (A == 3).all()
+
+
+class Scale:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @flyc.kernel
+    def kernel(self, A: fx.Tensor, n: fx.Int32):
+        A[fx.thread_idx.x] = n * self.factor
+
+    @flyc.jit
+    def launch(self, A: fx.Tensor, n: fx.Int32):
+        self.kernel(A, n).launch(grid=1, block=64)
+
+
+def test_methods_know_their_object() -> None:
+    A, twice, thrice = torch.zeros(64), Scale(2.0), Scale(3.0)
+    for scale, n, expected in ((twice, 5, 10), (thrice, 5, 15), (twice, 6, 12)):
+        scale.launch(A, n)
+        assert (expected == A).all()
+    twice.factor = 4.0
+    twice.launch(A, 1)
+    assert (A == 4).all()
+    assert "scf" not in thrice.launch.lower(A, 1).origin
+    flyc.compile(thrice.launch, A, 2)
+    assert (A == 6).all()
 
 
 @pytest.mark.parametrize("thing", [print, 3, functools.partial(check), fill_kernel, Holder])
@@ -196,7 +222,7 @@ def test_what_is_no_function(thing: Any) -> None:
 @pytest.mark.parametrize(
     ("annotation", "says"),
     [
-        ("list", "no type of the DSL"),
+        ("bytes", "no type of the DSL"),
         ("fx.Nothing", "Nothing"),
         ("undefined", "undefined"),
         ("'fx.'", "no type of the DSL"),

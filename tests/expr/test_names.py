@@ -35,8 +35,8 @@ def test_a_misspelt_name_gets_a_suggestion() -> None:
         fx.make_layot  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'zzz'$"):
         fx.zzz  # noqa: B018
-    with pytest.raises(AttributeError, match=r"rocdl\.WMMA is part of FlyDSL's API, but unsupported"):
-        rocdl.WMMA  # noqa: B018
+    with pytest.raises(AttributeError, match=r"rocdl\.global_load_async_lds is part of FlyDSL's API, but unsupported"):
+        rocdl.global_load_async_lds  # noqa: B018
 
 
 def test_public_names_exist() -> None:

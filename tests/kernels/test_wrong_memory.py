@@ -215,7 +215,7 @@ def shuffle_m(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = A[0, 0].shuffle_xor(1, 65)  # here
 
 
-@programs.kernel("flydsl.expr.rocdl.cvt_scalef32_pk_f32_fp4 is part of FlyDSL's API, but")
+@programs.kernel("cvt_scalef32_pk_f32_fp4")
 def arch(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.rocdl.cvt_scalef32_pk_f32_fp4(n, A[0, 0], 0)  # here
 

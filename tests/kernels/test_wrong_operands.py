@@ -66,9 +66,9 @@ def to_torch(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = A[0, 0].to(torch.int32)  # here
 
 
-@programs.kernel("module 'flydsl.expr' has no attribute 'lane_id'")
+@programs.kernel("module 'flydsl.expr' has no attribute 'laneid'")
 def lane_id(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    I[0] = fx.lane_id()  # here
+    I[0] = fx.laneid()  # here
 
 
 @programs.kernel("module 'flydsl.expr' has no attribute 'warp_idx'")
@@ -111,9 +111,9 @@ def shared(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     s = fx.shared_array(fx.Float32, 64)  # here
 
 
-@programs.kernel("flydsl.expr.Arena is part of FlyDSL's API, but unsupported")
-def arena(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    fx.Arena(n)  # here
+@programs.kernel("flydsl.expr.CachePolicy is part of FlyDSL's API, but unsupported")
+def cache_policy(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    fx.CachePolicy(n)  # here
 
 
 @programs.kernel("exp(): argument 'input' (position 1) must be Tensor, not Float32")
