@@ -10,6 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.errors import ArgumentError, CompileError, LayoutError
 from flydsl.expr import rocdl
 
@@ -119,3 +120,50 @@ def test_cache_modifiers_are_in_the_instructions() -> None:
     load, store = (next(line for line in lines if f"buffer_{name}_dwordx4" in line) for name in ("load", "store"))
     assert load.split(";")[0].rstrip().endswith(" nt")
     assert store.split(";")[0].rstrip().endswith(" sc0")
+
+
+@pytest.mark.parametrize(
+    ("arch", "load"), [("gfx1100", "b128"), ("gfx1201", "b128"), ("gfx1250", "b128"), ("gfx950", "dwordx4")]
+)
+def test_buffer_tensors_of_every_architecture(arch: str, load: str) -> None:
+    """The resource has the flags of its architecture, and the copies are its buffer instructions."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        copy = fx.make_copy_atom(fx.rocdl.BufferCopy128b(), fx.Float32)
+        registers = fx.make_rmem_tensor(4, fx.Float32)
+        source, target = (fx.logical_divide(fx.rocdl.make_buffer_tensor(t, max_size=False), 4) for t in (A, Out))
+        fx.copy(copy, source[None, fx.thread_idx.x], registers)
+        fx.copy(copy, registers, target[None, fx.thread_idx.x])
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=1, block=32)
+
+    artifact = launch.lower(torch.zeros(128), torch.zeros(128), arch=arch).artifact
+    assert f"buffer_load_{load}" in artifact.isa
+    assert f"buffer_store_{load}" in artifact.isa
+    assert f"i32 {resource_flags(arch)}" in artifact.code.llvm_ir
+
+
+def test_transposing_reads_from_lds() -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor):
+        lds = fx.SharedAllocator().allocate(fx.Array[fx.Float16, 1024, 16]).peek().view(fx.make_layout((4, 256)))
+        registers = fx.make_rmem_tensor(4, fx.Float16)
+        fx.copy(
+            fx.make_copy_atom(fx.rocdl.cdna4.LDSReadTrans16_64b(), fx.Float16), lds[None, fx.thread_idx.x], registers
+        )
+        place = fx.logical_divide(Out, 4)[None, fx.thread_idx.x]
+        fx.copy(fx.make_copy_atom(fx.UniversalCopy64b(), fx.Float16), registers, place)
+
+    @flyc.jit
+    def launch(Out: fx.Tensor):
+        kernel(Out).launch(grid=1, block=64)
+
+    out = torch.zeros(256, dtype=torch.float16)
+    assert "ds_read_b64_tr_b16" in launch.lower(out, arch="gfx950").artifact.isa
+    with pytest.raises(CompileError, match=r"gfx942 has no .*lds_read_trans.*; it is on gfx950"):
+        _ = launch.lower(out).artifact
+    with pytest.raises(ArgumentError, match="no transposing read of 16-bit elements in 96 bits"):
+        fx.rocdl.cdna4.LDSReadTrans(16, 96)

@@ -444,3 +444,49 @@ def test_an_extent_may_be_unknown() -> None:
     assert c.tolist() == [64_000 + head * 32 + number * 8 for head in range(2) for number in range(4)]
     with pytest.raises(LayoutError):
         fx.make_layout((None, 4))
+
+
+def test_a_value_of_another_width_than_the_tensors_elements() -> None:
+    """The instruction's bits as the program's type, from the place of one element; a pointer's type from another's."""
+
+    @flyc.kernel
+    def kernel(X: fx.Tensor, Y: fx.Tensor):
+        move = fx.make_copy_atom(fx.rocdl.BufferCopy128b(), fx.Int32)
+        place = fx.Int32(fx.thread_idx.x * 8)
+        source, target = (fx.logical_divide(fx.rocdl.make_buffer_tensor(t), fx.make_layout(1, 1)) for t in (X, Y))
+        words = fly.copy_atom_call_ssa([T.vec(4, T.i32)], move, fx.slice(source, (None, place)))
+        kind = fx.PointerType(fx.get_iter(source).type)
+        assert fx.PointerType.get(elem_ty=T.f16, address_space=kind.space, alignment=2).element == kind.element
+        fly.copy_atom_call_ssa([], move, words, fx.slice(target, (None, place)))
+
+    @flyc.jit
+    def launch(X: fx.Tensor, Y: fx.Tensor):
+        kernel(X, Y).launch(grid=1, block=64)
+
+    x, y = torch.randn(512).half(), torch.zeros(512, dtype=torch.float16)
+    launch(x, y)
+    assert torch.equal(x, y)
+
+
+def test_a_resource_as_four_words() -> None:
+    @flyc.kernel
+    def kernel(X: fx.Tensor, Y: fx.Tensor):
+        address = fx.Int64(
+            llvm.PtrToIntOp(T.i64, fly.extract_aligned_pointer_as_index(ir.Type.parse("!llvm.ptr"), X)).result
+        )
+        words = [address.trunci(T.i32), address.shrui(fx.Int64(32)).trunci(T.i32), 256, buffer_ops._get_buffer_flags()]
+        rsrc = Vec.from_elements([fx.Int32(word) for word in words], fx.Int32).ir_value()
+        place = fx.thread_idx.x * 4
+        rocdl.raw_buffer_atomic_fadd(fx.Float32(1.0), rsrc, place, 0, 0)
+        value = rocdl.raw_buffer_load(T.f32, rsrc, place, 0, 0)
+        rocdl.raw_buffer_store(value * 2.0, rsrc, place, 0, 0)
+        Y[fx.thread_idx.x] = value
+
+    @flyc.jit
+    def launch(X: fx.Tensor, Y: fx.Tensor):
+        kernel(X, Y).launch(grid=1, block=64)
+
+    x, y = torch.arange(64).float(), torch.zeros(64)
+    launch(x, y)
+    assert torch.equal(y, torch.arange(64) + 1.0)
+    assert torch.equal(x, 2 * y)

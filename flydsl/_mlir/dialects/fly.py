@@ -76,14 +76,20 @@ def copy_atom_call_ssa(results: Sequence[Any], atom: CopyAtom, *operands: Any) -
             hint="([type], atom, tensor) loads, ([], atom, value, tensor) stores",
         )  # fmt: skip
     tensor = operands[-1] if isinstance(operands[-1], Tensor) else Tensor(to_mlir(operands[-1]))
-    registers = memref_alloca(algebra.make_layout(atom.type.op.bits // atom.type.value_bits, 1), tensor.dtype)
+    dtype = _moved_dtype(atom, tensor)
+    registers = memref_alloca(algebra.make_layout(atom.type.op.bits // atom.type.value_bits, 1), dtype)
     if results:
         _copy_atom_call(atom, tensor, registers)
         return _as_type("the result of copy_atom_call_ssa", registers.load().ir_value(), results[0])
-    stored = ir.VectorType.get([registers.type.layout.shape], tensor.dtype.ir_type)
-    registers.store(Vector(_as_type("the value of copy_atom_call_ssa", as_ir_value(operands[0]), stored),
-                           dtype=tensor.dtype))  # fmt: skip
+    stored = ir.VectorType.get([registers.type.layout.shape], dtype.ir_type)
+    registers.store(Vector(_as_type("the value of copy_atom_call_ssa", as_ir_value(operands[0]), stored), dtype=dtype))
     return _copy_atom_call(atom, registers, tensor)
+
+
+def _moved_dtype(atom: CopyAtom, tensor: Tensor) -> Any:
+    """The elements of the registers: the tensor's, or integers where the atom's values have another width."""
+    bits = atom.type.value_bits
+    return tensor.dtype if tensor.type.element_bits == bits else numeric_class(ir.IntegerType.get_signless(bits))
 
 
 @MlirBuilder

@@ -30,8 +30,9 @@ from flydsl.expr.rocdl.intrinsic import (
 )
 
 __all__ = [
-    "ds_read_b128", "ds_read_tr4_b64", "ds_read_tr6_b96", "ds_read_tr8_b64", "ds_read_tr16_b64", "ds_write_b128",
-    "global_load_lds", "lds_load", "lds_store", "load_to_lds",
+    "ds_read_b128", "ds_read_tr4_b64", "ds_read_tr4_b64_", "ds_read_tr6_b96", "ds_read_tr6_b96_", "ds_read_tr8_b64",
+    "ds_read_tr8_b64_", "ds_read_tr16_b64", "ds_read_tr16_b64_", "ds_write_b128", "global_load_lds", "lds_load",
+    "lds_store", "load_to_lds",
 ]  # fmt: skip
 
 _GLOBAL_SPACE, _LDS_SPACE = 1, 3
@@ -109,10 +110,11 @@ def _transposing(element_bits: int, bits: int) -> Callable[..., Any]:
     return read
 
 
-ds_read_tr16_b64 = _transposing(16, 64)
-ds_read_tr8_b64 = _transposing(8, 64)
-ds_read_tr6_b96 = _transposing(6, 96)
-ds_read_tr4_b64 = _transposing(4, 64)
+# Under FlyDSL's other names, which end in an underscore, too.
+ds_read_tr16_b64 = ds_read_tr16_b64_ = _transposing(16, 64)
+ds_read_tr8_b64 = ds_read_tr8_b64_ = _transposing(8, 64)
+ds_read_tr6_b96 = ds_read_tr6_b96_ = _transposing(6, 96)
+ds_read_tr4_b64 = ds_read_tr4_b64_ = _transposing(4, 64)
 
 
 # --- global memory to LDS --------------------------------------------------------------------------------------------

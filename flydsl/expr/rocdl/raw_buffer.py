@@ -1,6 +1,7 @@
 """Loads, stores and atomics through a buffer resource, as in the hardware: offsets are in bytes.
 
-rsrc: a resource (`make_buffer_rsrc`, `buffer_ops.create_buffer_resource`). offset: bytes, per lane. soffset: bytes,
+rsrc: a resource (`make_buffer_rsrc`, `buffer_ops.create_buffer_resource`), or its four words as a vector of i32; the
+functions have a name with and one without `ptr`, and take both. offset: bytes, per lane. soffset: bytes,
 the same in all lanes. aux: cache policy, part of the instruction (bit 0 sc0, bit 1 nt, bit 4 sc1 on CDNA 3).
 
 Beyond the resource's size loads give 0, and stores and atomics do nothing. The hardware compares `offset` with the size
@@ -38,7 +39,9 @@ from flydsl.expr.rocdl.intrinsic import (
 )
 
 __all__ = [
-    "buffer_load_to_lds", "make_buffer_rsrc", "raw_buffer_atomic_fadd", "raw_ptr_buffer_atomic_cmpswap",
+    "buffer_load_to_lds", "make_buffer_rsrc", "raw_buffer_atomic_cmpswap", "raw_buffer_atomic_fadd",
+    "raw_buffer_atomic_fmax", "raw_buffer_atomic_smax", "raw_buffer_atomic_umin", "raw_buffer_load", "raw_buffer_store",
+    "raw_ptr_buffer_atomic_cmpswap",
     "raw_ptr_buffer_atomic_fadd", "raw_ptr_buffer_atomic_fmax", "raw_ptr_buffer_atomic_smax",
     "raw_ptr_buffer_atomic_umin", "raw_ptr_buffer_load", "raw_ptr_buffer_load_lds", "raw_ptr_buffer_store",
 ]  # fmt: skip
@@ -77,11 +80,21 @@ def _size(num_records: Any) -> ir.Value:
 
 def _place(name: str, rsrc: Any, offset: Any, soffset: Any, aux: Any) -> list[ir.Value]:
     return [
-        llvm_pointer(f"the resource of {name}", rsrc, _BUFFER),
+        rsrc if _is_words(rsrc) else llvm_pointer(f"the resource of {name}", rsrc, _BUFFER),
         operand(f"the offset of {name}", offset, Int32),
         operand(f"the soffset of {name}", soffset, Int32),
         Int32(immediate(f"aux of {name}", aux, 0, _AUX_MAX)).ir_value(),
     ]
+
+
+def _is_words(rsrc: Any) -> bool:
+    """True for a resource given as its four words."""
+    return isinstance(rsrc, ir.Value) and str(rsrc.type) == "vector<4xi32>"
+
+
+def _operation(operation: str, place: list[ir.Value]) -> str:
+    """The ROCDL operation for the form of the resource."""
+    return f"raw.{'' if _is_words(place[0]) else 'ptr.'}buffer.{operation}"
 
 
 def transfer_type(name: str, kind: ir.Type) -> ir.Type:
@@ -99,7 +112,8 @@ def raw_ptr_buffer_load(res: Any, rsrc: Any, offset: Any, soffset: Any = 0, aux:
     name = "raw_ptr_buffer_load"
     kind = Int32.ir_type if res is None else ir_type(name, res)
     moved = transfer_type(name, kind)
-    op = emit("rocdl.raw.ptr.buffer.load", _place(name, rsrc, offset, soffset, aux), [moved])
+    place = _place(name, rsrc, offset, soffset, aux)
+    op = emit(f"rocdl.{_operation('load', place)}", place, [moved])
     return intrinsic_result(bitcast(op.result, kind))
 
 
@@ -108,7 +122,8 @@ def raw_ptr_buffer_store(vdata: Any, rsrc: Any, offset: Any, soffset: Any = 0, a
     name = "raw_ptr_buffer_store"
     value = value_of(f"the data of {name}", vdata)
     moved = bitcast(value, transfer_type(name, value.type))
-    call("raw.ptr.buffer.store", [moved, *_place(name, rsrc, offset, soffset, aux)])
+    place = _place(name, rsrc, offset, soffset, aux)
+    call(_operation("store", place), [moved, *place])
 
 
 def raw_ptr_buffer_load_lds(
@@ -150,7 +165,8 @@ def _atomic(operation: str, meaning: str, types: tuple[str, ...], archs: tuple[s
         value = value_of(f"the data of {name}", vdata)
         if str(value.type) not in types:
             raise ArgumentError(f"{name} takes {', '.join(types)}, not {value.type}", at=user_location())
-        call(f"raw.ptr.buffer.atomic.{operation}", [value, *_place(name, rsrc, offset, soffset, aux)])
+        place = _place(name, rsrc, offset, soffset, aux)
+        call(_operation(f"atomic.{operation}", place), [value, *place])
 
     atomic.__name__ = atomic.__qualname__ = name
     atomic.__doc__ = f"{meaning}, atomically. vdata: {', '.join(types)}. Nothing is returned."
@@ -173,5 +189,10 @@ def raw_ptr_buffer_atomic_cmpswap(
     value = value_of(name, src)
     if str(value.type) not in ("i32", "i64") or (res is not None and ir_type(name, res) != value.type):
         raise ArgumentError(f"{name} takes and gives i32 or i64, not {value.type}", at=user_location())
-    operands = [value, operand(name, cmp, value.type), *_place(name, rsrc, offset, soffset, aux)]
-    return call("raw.ptr.buffer.atomic.cmpswap", operands, value.type)
+    place = _place(name, rsrc, offset, soffset, aux)
+    return call(_operation("atomic.cmpswap", place), [value, operand(name, cmp, value.type), *place], value.type)
+
+
+raw_buffer_load, raw_buffer_store = raw_ptr_buffer_load, raw_ptr_buffer_store
+raw_buffer_atomic_cmpswap, raw_buffer_atomic_umin = raw_ptr_buffer_atomic_cmpswap, raw_ptr_buffer_atomic_umin
+raw_buffer_atomic_fmax, raw_buffer_atomic_smax = raw_ptr_buffer_atomic_fmax, raw_ptr_buffer_atomic_smax
