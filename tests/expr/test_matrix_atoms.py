@@ -51,7 +51,7 @@ def product(arch: str, op: Callable[[], Any], element: Any, acc: Any = fx.Float3
         torch.zeros(16, k, dtype=TORCH[element]),
         torch.zeros(m, 16, dtype=TORCH[acc]),
     )
-    return launch.lower(*tensors, arch=arch).artifact.isa
+    return launch.lower(*map(flyc.from_dlpack, tensors), arch=arch).artifact.isa
 
 
 WMMA, MFMA = fx.rocdl.WMMA, fx.rocdl.MFMA
