@@ -15,11 +15,21 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
-
-from .mfma_epilogues import TileC
-from .mfma_preshuffle_pipeline import THREADS, WAVES, is_cdna4, Product, TileA, TileB, Tiling, main_loop, multiply_groups, require_types
-from .preshuffle_gemm import OUT_TYPES
-from .tensor_shim import GTensor
+from kernels.mfma_epilogues import TileC
+from kernels.mfma_preshuffle_pipeline import (
+    THREADS,
+    WAVES,
+    Product,
+    TileA,
+    TileB,
+    Tiling,
+    is_cdna4,
+    main_loop,
+    multiply_groups,
+    require_types,
+)
+from kernels.preshuffle_gemm import OUT_TYPES
+from kernels.tensor_shim import GTensor
 
 BLOCK = 128
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any
 
+import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import target_name
 
+GFX942 = "gfx942"
 LOG2_E = 1.4426950408889634
 
 ELEMENT_TYPES: dict[str, Any] = {
@@ -31,7 +35,43 @@ def dtype_str(tensor: Any) -> str:
 
 def fp8_type() -> Any:
     """The 8-bit float of the target's instructions: E4M3FNUZ on gfx942 (at most 240), E4M3FN after it (448)."""
-    return fx.Float8E4M3FNUZ if target_name() == "gfx942" else fx.Float8E4M3FN
+    return fx.Float8E4M3FNUZ if target_name() == GFX942 else fx.Float8E4M3FN
+
+
+def bf16(v: Any) -> Any:
+    """A vector of f32 rounded to bf16, to the nearest, ties to even, for numbers that come from bf16.
+
+    gfx942 has no instruction for it, and what the compiler makes of `to` must keep every NaN one. A NaN that comes from
+    a bf16 has zeros in the bits that are cut off, so that rounding up cannot carry out of it: half the instructions.
+    """
+    if target_name() != GFX942:
+        return v.to(fx.BFloat16)
+    words = v.bitcast(fx.Uint32)
+    words = words + (words >> 16 & 1) + 0x7FFF
+    return words.bitcast(fx.BFloat16)[1::2]
+
+
+def rounded(v: Any, dtype: Any) -> Any:
+    """A vector of f32 in another type, rounded to the nearest, ties to even; to bf16 as `bf16` does it."""
+    return bf16(v) if dtype is fx.BFloat16 else v.to(dtype)
+
+
+def launcher(name: str, tensors: Sequence[str], launch: Callable[[dict[str, Any], Any, Any], None]) -> Any:
+    """A @flyc.jit function (tensors ..., m_in, stream) with tensors of these names, for kernels with several variants.
+
+    launch: launches a kernel for (tensors by name, m_in, stream).
+    """
+
+    def launch_variant(*arguments: Any) -> None:
+        *given, m, stream = arguments
+        launch(dict(zip(tensors, given, strict=True)), m, stream)
+
+    kinds = {**dict.fromkeys(tensors, fx.Tensor), "m_in": fx.Int32, "stream": fx.Stream}
+    parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in kinds.items()]
+    parameters[-1] = parameters[-1].replace(default=fx.Stream(None))
+    launch_variant.__name__, launch_variant.__annotations__ = name, kinds
+    launch_variant.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return flyc.jit(launch_variant)
 
 
 def ceil_div(number: int, divisor: int) -> int:

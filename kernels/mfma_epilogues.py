@@ -10,9 +10,8 @@ from typing import Any
 
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
-
-from .layout_utils import idx2crd
-from .tensor_shim import GTensor, STensor
+from kernels.layout_utils import idx2crd
+from kernels.tensor_shim import GTensor, STensor
 
 WAVE = 64
 ACTIVATIONS = ("none", "bias", "bias_relu", "bias_silu", "bias_gelu")

@@ -18,10 +18,9 @@ from flydsl.atoms.instruction_sets import CDNA4
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import target_name
-
-from .layout_utils import idx2crd
-from .pipeline_utils import interleave, one_stage, two_stages, vmcnt
-from .tensor_shim import GTensor, STensor
+from kernels.layout_utils import idx2crd
+from kernels.pipeline_utils import interleave, one_stage, two_stages, vmcnt
+from kernels.tensor_shim import GTensor, STensor
 
 WAVE = 64
 WAVES = 4
@@ -242,9 +241,7 @@ class TileA:
     def load(self, k: Any) -> list[Any]:
         """This thread's part of tile k."""
         step = k * self.tiling.row_bytes
-        return [
-            self.memory.vec_load((row, chunk * 4), 4, soffset_bytes=step) for row, chunk in self._places
-        ]
+        return [self.memory.vec_load((row, chunk * 4), 4, soffset_bytes=step) for row, chunk in self._places]
 
     def copy(self, k: Any, stage: int) -> None:
         """Copy tile k to a buffer, past the registers; `loaded` waits for it. The swizzle is in the global address."""
@@ -276,7 +273,10 @@ class TileA:
         place = self.lane >> 4
         if self.tiling.dtype == "fp6":
             # Two chunks side by side, of which the last 8 bytes are unused.
-            first, second = self._read(mi, place * 2, group * 8, stage), self._read(mi, place * 2 + 1, group * 8, stage, 2)
+            first, second = (
+                self._read(mi, place * 2, group * 8, stage),
+                self._read(mi, place * 2 + 1, group * 8, stage, 2),
+            )
             return first.shuffle(concat([second, second]), range(6))
         # The 32 bytes of a lane are two chunks 64 bytes apart, as B's are.
         parts = self.product.lane_bytes[0] // CHUNK_BYTES
@@ -374,7 +374,7 @@ class MxScales:
         self.first_b = wave * (tiling.num_acc_n // 2 * self.of_32_rows) + lane
 
     def load(self, k: Any, stage: int, before: Any) -> Any:
-        """(of A, of B): [32 rows][256 of K], the words of tile k. An odd tile of 128 has the words of the one before."""
+        """(of A, of B): [32 rows][256 of K], words of tile k. An odd tile of 128 has those of the one before."""
         if self.tiling.tile_k == 128 and stage == 1:
             return before
         step = k * (self.tiling.tile_k // 128) // 2 * WAVE
@@ -388,7 +388,7 @@ class MxScales:
         )  # fmt: skip
 
     def chooser(self, words: Any, stage: int) -> Callable[[int, int, int], tuple[Any, ...]]:
-        """(mi, ni, group) -> what the matrix instruction takes. A tile of 128 is half of a word: which, says `stage`."""
+        """(mi, ni, group) -> what the matrix instruction takes. A tile of 128 is the half `stage` of a word."""
         of_a, of_b = words
 
         def chosen(mi: int, ni: int, group: int) -> tuple[Any, ...]:
@@ -429,8 +429,9 @@ def main_loop(
     """The sums after all tiles of K.
 
     multiply(sums, now_b, now_scales, fragment, stage): the sums after one tile, where fragment(mi, group) is A's.
-    scales(k, stage, before): what else is loaded for tile k, by default nothing. extra_loads: how many. asynchronous: A goes past the registers.
-    unroll: no loop on the device. hints: tell the scheduler where accesses go. ahead: reads of LDS and loads before a tile's first matrix instruction.
+    scales(k, stage, before): what else is loaded for tile k, by default nothing. extra_loads: how many that are.
+    asynchronous: A goes past the registers. unroll: no loop on the device. hints: tell the scheduler where accesses
+    go. ahead: reads of LDS and loads before a tile's first matrix instruction.
     """
     tiling, product = a.tiling, b.product
     mfma = b.groups * product.calls * tiling.m_repeat * tiling.num_acc_n

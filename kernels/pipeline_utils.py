@@ -43,11 +43,13 @@ def vmcnt(count: int) -> int:
     return 0x0F70 | count & 15 | (count >> 4) << 14
 
 
-def interleave(mfma: int, reads: int = 0, loads: int = 0, writes: int = 0, ahead: int = 2, loads_ahead: int = 0) -> None:
+def interleave(
+    mfma: int, reads: int = 0, loads: int = 0, writes: int = 0, ahead: int = 2, loads_ahead: int = 0
+) -> None:
     """Ask the scheduler to spread a tile's memory accesses evenly among its matrix instructions.
 
-    mfma: matrix instructions; reads, writes: of LDS; loads: of global memory. ahead, loads_ahead: reads and loads before
-    the first matrix instruction. Writes are in the last third, as they wait for loads.
+    mfma: matrix instructions; reads, writes: of LDS; loads: of global memory. ahead, loads_ahead: reads and loads
+    before the first matrix instruction. Writes are in the last third, as they wait for loads.
     """
     done, loaded, written = min(ahead, reads), min(loads_ahead, loads), 0
     _until(fx.rocdl.sched_vmem, 0, loaded)

@@ -8,11 +8,14 @@
 | fp8, int8 | fp8 or i8 | the same | (A B^T) * scale_a[m] * scale_b[n] |
 | int4 | i8 | 4 bits, `pack_int4` | the same |
 | fp16, bf16 | 16 bits | the same | A B^T |
-| fp4, fp6 | fp4, or fp6 in 8 bits | fp4 | A B^T, 32 values along K share a scale: E8M0, `shuffle_scale` |
+| fp4, fp6 | fp4, or fp6 in 8 bits | fp4 | A B^T, 32 values along K share a scale: E8M0, `shuffle_scale`; CDNA 4 |
 
 A workgroup of four waves computes tile_m x tile_n. Its rows of A are in shared memory, swizzled, in one buffer or two;
 each wave loads its own columns of B into registers. While a tile of K is multiplied, the next one is on its way, and
-the scheduler is told to put memory accesses between matrix instructions. `mfma_preshuffle_pipeline` has the parts.
+the scheduler is told to put memory accesses between matrix instructions. `mfma_preshuffle_pipeline` has the parts,
+`shuffles` what puts B and scales in order.
+
+128 x 128 x 128 of fp8: 140 VGPRs, of which 64 hold sums and 32 two tiles of B; two workgroups share a compute unit.
 """
 
 from __future__ import annotations
@@ -21,17 +24,46 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
-from flydsl.expr.emit import target_name
-
-from .layout_utils import swizzled_blocks
-from .mfma_epilogues import ACTIVATIONS, TileC, activated
-from .mfma_preshuffle_pipeline import THREADS, WAVES, Product, TileA, TileB, Tiling, main_loop, multiply_groups
-from .mfma_preshuffle_pipeline import MxScales, require_types
+from kernels.layout_utils import swizzled_blocks
+from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
+from kernels.mfma_preshuffle_pipeline import (
+    BITS,
+    THREADS,
+    WAVES,
+    MxScales,
+    Product,
+    TileA,
+    TileB,
+    Tiling,
+    main_loop,
+    multiply_groups,
+    require_types,
+)
 
 OUT_TYPES = {"fp16": fx.Float16, "bf16": fx.BFloat16}
+# (M, N, K): one row, a partial tile, several tiles, an odd number of tiles along K.
+SHAPES = ((1, 128, 512), (33, 128, 768), (130, 256, 1024))
+
+
+def reference(
+    A: Any, B: Any, scale_a: Any = None, scale_b: Any = None, *, bias: Any = None, epilogue: str = "none"
+) -> Any:
+    """The result of torch in f32. A (M, K) and B (N, K) as numbers; scales of A's rows and of B's; bias: (N)."""
+    import torch
+
+    result = A.float() @ B.float().T
+    if scale_a is not None:
+        result = result * scale_a[:, None] * scale_b
+    activations = {
+        "bias_relu": torch.relu,
+        "bias_silu": torch.nn.functional.silu,
+        "bias_gelu": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+    }
+    return result if epilogue == "none" else activations.get(epilogue, lambda x: x)(result + bias.float())
 
 
 @dataclass(frozen=True)
@@ -166,8 +198,6 @@ def compile_preshuffle_gemm_a8(
 
 
 def _launcher(plan: Plan, waves_per_eu: int | None) -> Any:
-    tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
-
     @flyc.jit
     def launch_preshuffle_gemm(
         C: fx.Tensor,
@@ -180,13 +210,23 @@ def _launcher(plan: Plan, waves_per_eu: int | None) -> Any:
         N: fx.Constexpr[int],
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
-        _require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
-        _require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
-        preshuffle_gemm_kernel(
-            C, A, B, scale_a, scale_b, bias, M, N, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu}
-        ).launch(grid=((M + tile_m - 1) // tile_m, N // tile_n), block=THREADS, stream=stream)
+        launch_tiles(plan, C, A, B, scale_a, scale_b, bias, M, N, stream, waves_per_eu)
 
     return launch_preshuffle_gemm
+
+
+def launch_tiles(
+    plan: Plan, C: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, bias: Any, M: Any, N: int, stream: Any,
+    waves_per_eu: int | None = None,
+) -> None:  # fmt: skip
+    """Launch a workgroup for each tile of C."""
+    tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
+    _require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
+    _require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
+    attributes = {"rocdl.waves_per_eu": waves_per_eu}
+    preshuffle_gemm_kernel(C, A, B, scale_a, scale_b, bias, M, N, plan, value_attrs=attributes).launch(
+        grid=((M + tile_m - 1) // tile_m, N // tile_n), block=THREADS, stream=stream
+    )
 
 
 def _require(holds: bool, what: str, wanted: str) -> None:
@@ -194,7 +234,9 @@ def _require(holds: bool, what: str, wanted: str) -> None:
         raise ArgumentError(what, hint=wanted)
 
 
-def compile_preshuffle_gemm_w4(*, a_dtype: str = "fp4", dsrd_preload: int = 2, dvmem_preload: int = 2, **sizes: Any) -> Any:
+def compile_preshuffle_gemm_w4(
+    *, a_dtype: str = "fp4", dsrd_preload: int = 2, dvmem_preload: int = 2, **sizes: Any
+) -> Any:
     """The launcher of a product of fp4 weights. sizes: as of `compile_preshuffle_gemm_a8`. a_dtype: fp4.
 
     Raises NotImplementedError for a_dtype="fp8".
@@ -202,13 +244,39 @@ def compile_preshuffle_gemm_w4(*, a_dtype: str = "fp4", dsrd_preload: int = 2, d
     if a_dtype == "fp8":
         raise NotImplementedError("unsupported: fp8 times fp4; supported: a_dtype='fp4'")
     _require(a_dtype == "fp4", f"a_dtype={a_dtype!r}", "fp4")
-    return compile_preshuffle_gemm_a8(
-        in_dtype="fp4", dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes
-    )
+    return compile_preshuffle_gemm_a8(in_dtype="fp4", dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes)
 
 
 def compile_preshuffle_gemm_a6w4(*, dsrd_preload: int = 2, dvmem_preload: int = 2, **sizes: Any) -> Any:
     """The launcher of a product of fp6 and fp4 weights. See `compile_preshuffle_gemm_w4`."""
-    return compile_preshuffle_gemm_a8(
-        in_dtype="fp6", dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes
-    )
+    return compile_preshuffle_gemm_a8(in_dtype="fp6", dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes)
+
+
+_TILES = ((16, 64, 512), (32, 64, 256), (32, 128, 128), (64, 64, 256), (64, 128, 128), (128, 128, 128))
+
+
+@flydsl.autotune(
+    configs=[flydsl.Config(tile_m=m, tile_n=n, tile_k_bytes=k) for m, n, k in _TILES], key=["M", "N", "K", "in_dtype"]
+)
+@flyc.jit
+def preshuffle_gemm(
+    C: fx.Tensor,
+    A: fx.Tensor,
+    B: fx.Tensor,
+    scale_a: fx.Tensor,
+    scale_b: fx.Tensor,
+    bias: fx.Tensor,
+    M: fx.Int32,
+    N: fx.Constexpr[int],
+    K: fx.Constexpr[int],
+    in_dtype: fx.Constexpr[str],
+    out_dtype: fx.Constexpr[str],
+    tile_m: fx.Constexpr[int],
+    tile_n: fx.Constexpr[int],
+    tile_k_bytes: fx.Constexpr[int],
+    stream: fx.Stream = fx.Stream(None),
+) -> None:
+    """The product with a tile that is chosen by measurement. tile_k_bytes: of A. See `compile_preshuffle_gemm_a8`."""
+    tile_k = tile_k_bytes * 8 // BITS[in_dtype][0]
+    plan = Plan(Tiling(in_dtype, K, tile_m, tile_n, tile_k), N, out_dtype, False, False, (2, 0), "none", 0)
+    launch_tiles(plan, C, A, B, scale_a, scale_b, bias, M, N, stream)

@@ -23,7 +23,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import buffer_ops
 from flydsl.expr.coop import combination
-from kernels.kernels_common import ceil_div, power_of_two
+from kernels.kernels_common import ceil_div, power_of_two, rounded
 from kernels.reduce import block_reduce, vector_reduce
 
 WAVE = 64
@@ -31,9 +31,9 @@ BLOCK_THREADS = 256
 MAX_THREADS = 1024
 THREADS = (64, 128, 256, 512, 1024)
 VECTOR_BYTES = 16
-# Numbers of a row that one thread should have: first more waves, up to BLOCK_THREADS, then more loads in flight, as far
-# as the registers of eight waves go.
-FEW_PER_THREAD, MANY_PER_THREAD = 8, 32
+# Numbers of a row that a thread should have: few, as that leaves registers for eight waves per SIMD, and more waves
+# have as many loads under way. A row of one wave needs no barrier, so a wave may have more.
+FEW_PER_THREAD, MANY_PER_THREAD, WAVE_COLUMNS, FEW_THREADS = 4, 16, 512, 512
 MAX_HELD = 65_536
 MAX_COLUMNS = 131_072
 
@@ -62,10 +62,11 @@ class Tiling:
             raise ArgumentError(f"rows of {columns} elements", hint=f"supported: 1 to {MAX_COLUMNS}")
         if threads is None:
             few, many = (power_of_two(ceil_div(columns, each)) for each in (FEW_PER_THREAD, MANY_PER_THREAD))
-            threads = min(max(min(few, BLOCK_THREADS), many, WAVE), MAX_THREADS)
+            threads = min(max(min(few, FEW_THREADS), many, WAVE), MAX_THREADS) if columns > WAVE_COLUMNS else WAVE
         if threads not in THREADS:
             raise ArgumentError(f"{threads} threads for a row", hint="a power of two from 64 to 1024")
-        return cls(columns, VECTOR_BYTES * 8 // int(dtype.width), threads)
+        per_thread = power_of_two(ceil_div(columns, threads))
+        return cls(columns, min(VECTOR_BYTES * 8 // int(dtype.width), per_thread), threads)
 
     @property
     def rows(self) -> int:
@@ -134,20 +135,29 @@ def _loop(tiling: Any, visit: Any, carried: Any) -> Any:
     return carried
 
 
-class RowMemory:
-    """A row of a matrix, or a vector that all rows share, in global memory."""
+def row_resource(tensor: fx.Tensor, row: Any, size_bytes: Any = None) -> Any:
+    """The buffer resource of a row of a matrix, which all lanes of a wave share; of the whole tensor without a row."""
+    element_bytes = tensor.dtype.width // 8
+    start = None if row is None else fx.Int64(row) * (fx.Int64(fx.get_scalar(tensor.stride[0])) * element_bytes)
+    return buffer_ops.create_buffer_resource(tensor, num_records_bytes=size_bytes, base_byte_offset=start)
 
-    def __init__(self, tensor: fx.Tensor, tiling: Tiling, row: Any = None) -> None:
+
+class RowMemory:
+    """A row of a matrix, or a vector that all rows share, in global memory.
+
+    row: None for a vector. packed: numbers of the row in an element of the matrix, two where each has 4 bits.
+    """
+
+    def __init__(self, tensor: fx.Tensor, tiling: Tiling, row: Any = None, packed: int = 1) -> None:
         layout: Any = tensor.type.layout
         if layout.stride[-1] != 1 and tiling.columns > 1:
             raise ArgumentError(f"rows of {tensor.type}: elements of a row must lie side by side")
         self.tiling, self.dtype = tiling, tensor.dtype
         self.bytes = self.dtype.width // 8
-        start = None if row is None else fx.Int64(row) * (fx.Int64(fx.get_scalar(tensor.stride[0])) * self.bytes)
+        self.packed = packed
 
-        def resource(elements: int) -> Any:
-            size = elements * self.bytes
-            return buffer_ops.create_buffer_resource(tensor, num_records_bytes=size, base_byte_offset=start)
+        def resource(numbers: int) -> Any:
+            return row_resource(tensor, row, numbers // packed * self.bytes)
 
         self.vectors = resource(tiling.vectors * tiling.width)
         self.elements = resource(tiling.columns) if tiling.columns % tiling.width else None
@@ -156,10 +166,11 @@ class RowMemory:
         """(first element, elements, resource, offset, soffset) of each instruction; offsets are in bytes."""
         resource = self.vectors if tile.width == self.tiling.width else self.elements
         _, thread = self.tiling.place()
-        width = min(tile.width, VECTOR_BYTES // self.bytes)
-        for start in range(0, tile.width, width):
-            offset = thread * (tile.width * self.bytes) + start * self.bytes
-            yield start, width, resource, offset, tile.first * self.bytes
+        elements = tile.width // self.packed
+        width = min(elements, VECTOR_BYTES // self.bytes)
+        for start in range(0, elements, width):
+            offset = thread * (elements * self.bytes) + start * self.bytes
+            yield start, width, resource, offset, tile.first * self.bytes // self.packed
 
     def load(self, tile: Tile) -> Any:
         """A lane's elements of a tile, a vector; 0 beyond the row."""
@@ -180,6 +191,10 @@ class RowMemory:
     def row(self) -> Row:
         """Its numbers in f32."""
         return Row(self.tiling, lambda tile: self.load(tile).to(fx.Float32))
+
+    def rounded(self, numbers: Any) -> Any:
+        """f32 numbers in the memory's type."""
+        return rounded(numbers, self.dtype)
 
 
 class Row:
@@ -237,11 +252,15 @@ class Row:
         return block_reduce(total, op, self.tiling.threads)
 
     def store(self, memory: RowMemory) -> Row:
-        """Write the row, each tile when the next one is known, so that its loads are on their way. Returns the row."""
+        """Write the row, each tile when the next one is known, so that its loads are on their way.
+
+        Returns the row that was written: the registers, or what to read again, as it may have been written in place.
+        """
         pending: list[tuple[Tile, Any]] = []
 
         def visit(tile: Tile, carried: Any) -> Any:
-            numbers = self.at(tile).to(memory.dtype)
+            numbers = self.at(tile)
+            numbers = memory.rounded(numbers) if numbers.dtype is fx.Float32 else numbers
             if self.tiling.held:
                 pending.append((tile, numbers))
                 if len(pending) == 1:
@@ -253,4 +272,4 @@ class Row:
         self.tiling.walk(visit, fx.Int32(0))
         for tile, numbers in pending:
             memory.store(tile, numbers)
-        return self
+        return self if self.tiling.held else memory.row()

@@ -7,8 +7,8 @@ of its two reductions takes one barrier, in rows of a wave none. exp(x) is 2^(x 
 transcendental unit; subtraction and products are packed, two elements at a time. The subtraction comes first: a maximum
 of any size leaves a difference that is exact enough.
 
-N = 8192: 256 threads of 32 elements each, eight waves per SIMD; in bf16 on gfx942 a third of the instructions round.
-The time is that of memory, 2 M N elements.
+N = 8192: 512 threads of 16 elements each, about 200 instructions, eight waves per SIMD. The time is that of memory,
+2 M N elements.
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ from typing import Any
 
 import flydsl.expr as fx
 from flydsl.expr import buffer_ops
-
-from .layout_utils import crd2idx
+from kernels.layout_utils import crd2idx
 
 
 def _row_major(shape: Sequence[Any]) -> tuple[Any, ...]:

@@ -16,12 +16,17 @@ Dim3 = tuple[int, int, int]
 # The grid's size in the dispatch packet is a 32-bit number of work-items (HSA Runtime Specification 1.2, section 2.6).
 MAX_GRID_THREADS = (1 << 32) - 1
 
+_AT_LEAST_ONE = {
+    "grid": "round up, as in (n + 255) // 256, and do not launch for n = 0",
+    "block": "whole waves are best, such as block=256",
+}
+
 
 def check_extents(what: str, sizes: Sequence[int | None]) -> None:
     """Raise for a dimension of the grid or the block that is below 1; None stands for one that is not known yet."""
     for size in sizes:  # at every launch: a loop is quicker than `any`
         if size is not None and size < 1:
-            raise LaunchError(f"{what}={_shown(sizes)}: every dimension is at least 1")
+            raise LaunchError(f"{what}={_shown(sizes)}: every dimension is at least 1", hint=_AT_LEAST_ONE.get(what))
 
 
 def check_grid(grid: Sequence[int], block: Sequence[int]) -> None:
@@ -29,7 +34,8 @@ def check_grid(grid: Sequence[int], block: Sequence[int]) -> None:
     for blocks, threads in zip(grid, block, strict=True):
         if blocks * threads > MAX_GRID_THREADS:
             raise LaunchError(
-                f"grid={_shown(grid)} of blocks {_shown(block)}: a dimension has at most {MAX_GRID_THREADS} threads"
+                f"grid={_shown(grid)} of blocks {_shown(block)}: a dimension has at most {MAX_GRID_THREADS} threads",
+                hint="use a second dimension of the grid, or a loop over several tiles in each workgroup",
             )
 
 

@@ -4,7 +4,7 @@ import flydsl.compiler as flyc
 """
 
 from flydsl.compiler.artifact import CompiledArtifact
-from flydsl.compiler.backends import BaseBackend, GPUTarget, compile_backend_name, get_backend
+from flydsl.compiler.backends import BaseBackend, GPUTarget, compile_backend_name, get_backend, register_backend
 from flydsl.compiler.capture import Launch, capture_launches
 from flydsl.compiler.custom_argument import JitArgumentRegistry
 from flydsl.compiler.custom_op import custom_op
@@ -50,5 +50,6 @@ __all__ = [
     "jit",
     "kernel",
     "load",
+    "register_backend",
     "save",
 ]

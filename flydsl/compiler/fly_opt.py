@@ -23,7 +23,9 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 
 `convert-fly-to-rocdl` on text that has calls on tensors, or tensors as arguments, lowers those first. If FlyDSL's
 text states a less precise type than inference finds, such as `(?,?)` for `(1,0)`, the stated type is kept.
-Unsupported: `fly.get_leaves` with one result for each leaf, swizzles other than `S<...>`, coordinate tensors.
+Unsupported: pointers with a swizzle (`!fly.ptr<f16, shared, S<3,3,3>>`), to which FlyDSL's decomposition leads;
+swizzles other than `S<...>`; coordinate tensors. `--split-input-file` treats the parts between lines `// -----` one by
+one.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ from flydsl.dialect.types import split_top_level
 from flydsl.errors import CompileError, FlyError, SourceLocation
 from flydsl.passes import PASSES
 
-_OPTIONS = ("help", "arch", "mlir-print-debuginfo", "time-limit")
+_OPTIONS = ("help", "arch", "mlir-print-debuginfo", "split-input-file", "time-limit")
+_SPLIT = re.compile(r"^// -----[^\n]*$", re.MULTILINE)
 _INTERRUPTED = 130  # a shell's exit status for a process that Ctrl-C has ended
 
 _STDERR = 2
@@ -69,7 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = sys.stdin.read() if options.input == "-" else Path(options.input).read_text(encoding="utf-8")
         name = "<stdin>" if options.input == "-" else options.input
         arch, limit_s = get_arch(options.arch), options.time_limit
-        result = run(text, steps, arch, locations=options.mlir_print_debuginfo, name=name, time_limit_s=limit_s)
+        parts = _parts(text) if options.split_input_file else [text]
+        locations = options.mlir_print_debuginfo
+        results = [run(part, steps, arch, locations=locations, name=name, time_limit_s=limit_s) for part in parts]
+        result = "\n\n// -----\n".join(results)
         if options.output == "-":
             print(result)
         else:
@@ -80,6 +86,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     return 0
+
+
+def _parts(text: str) -> list[str]:
+    """The parts of a text between the lines that split it, each at its own lines.
+
+    >>> _parts("a\\n// -----\\nb")
+    ['a\\n', '\\n\\nb']
+    """
+    starts = [0, *(match.end() for match in _SPLIT.finditer(text))]
+    ends = [*(match.start() for match in _SPLIT.finditer(text)), len(text)]
+    return ["\n" * text.count("\n", 0, start) + text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def run(
@@ -248,6 +265,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--arch", default=DEFAULT_ARCH.name, help=f"target architecture (default: {DEFAULT_ARCH.name})")
     parser.add_argument(
         "--time-limit", type=_seconds, metavar="SECONDS", help="end reading and passes after this time (default: none)"
+    )
+    parser.add_argument(
+        "--split-input-file", action="store_true", help="treat the parts between lines `// -----` one by one"
     )
     parser.add_argument("--mlir-print-debuginfo", action="store_true", help="print the location of every operation")
     return parser

@@ -27,7 +27,11 @@ def dimensions(what: str, value: Any) -> list[Any]:
     """1 to 3 launch dimensions as three scalars. Raises LaunchError for anything else, and for one below 1."""
     given = list(value) if isinstance(value, tuple | list) else [value]
     if not 1 <= len(given) <= 3:
-        raise LaunchError(f"{what}={value!r}: 1 to 3 dimensions, not {len(given)}", at=user_location())
+        raise LaunchError(
+            f"{what}={value!r}: 1 to 3 dimensions, not {len(given)}",
+            at=user_location(),
+            hint="make one of several, and take it apart in the kernel with // and %",
+        )
     numbers = [_dimension(what, value, item) for item in given]
     located(launch_limits.check_extents, what, [int(number) if number.is_static else None for number in numbers])
     return numbers + [Int32(1)] * (3 - len(numbers))
@@ -36,7 +40,7 @@ def dimensions(what: str, value: Any) -> list[Any]:
 def _dimension(what: str, value: Any, item: Any) -> Any:
     number = _integer(item)
     if number is None:
-        raise LaunchError(f"{what}={value!r}: {item!r} is not an integer", at=user_location())
+        raise LaunchError(f"{what}={value!r}: {item!r} is not an integer", at=user_location(), hint=_whole(item))
     return number
 
 
@@ -44,10 +48,17 @@ def smem_bytes(smem: Any, arch: Arch) -> Int32:
     """The dynamic shared memory of a launch. Raises LaunchError if it is not an integer, or is too large."""
     number = _integer(smem)
     if number is None:
-        raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location())
+        raise LaunchError(f"smem={smem!r}: an integer, in bytes", at=user_location(), hint=_whole(smem))
     if number.is_static:
         located(launch_limits.check_lds, arch, 0, int(number))
     return Int32(number)
+
+
+def _whole(given: Any) -> str:
+    """What to do about a number that is no integer, or about something that is no number."""
+    if isinstance(given, float) or getattr(given, "is_float", False):
+        return "divide with //, which gives an integer; / gives a float"
+    return "a Python integer, or a runtime one such as an fx.Int32 parameter of the launcher"
 
 
 def _integer(value: Any) -> Any:

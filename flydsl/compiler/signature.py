@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, get_args, get_origin
 
-from flydsl.dialect.location import location_of, user_location
+from flydsl.dialect.location import definition_location, location_of, user_location
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.struct_value import StructValue
@@ -195,6 +195,6 @@ def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
     except (NameError, AttributeError, SyntaxError) as error:
         raise TraceError(
             f"{function.__name__}: an annotation cannot be read: {error}",
-            at=SourceLocation(function.__code__.co_filename, function.__code__.co_firstlineno),
+            at=definition_location(function.__code__),
             hint="fx.Tensor, fx.Pointer, a scalar such as fx.Int32, fx.Constexpr[int], fx.Stream, or no annotation",
         ) from None

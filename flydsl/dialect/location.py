@@ -7,6 +7,7 @@ function that the kernel calls. Python 3.11 and later also give columns, which e
 from __future__ import annotations
 
 import os
+import re
 import sys
 from types import CodeType, FrameType
 
@@ -74,6 +75,19 @@ def location_of(code: CodeType, instruction: int, line: int | None) -> SourceLoc
     if found is None:
         found = places.locations[instruction] = places.locate(instruction, line)
     return found
+
+
+def definition_location(code: CodeType) -> SourceLocation:
+    """The name behind a function's `def`, below its decorators; the function's first line if its source is unknown."""
+    first = SourceLocation(code.co_filename, code.co_firstlineno)
+    named = re.compile(rf"\s*(?:async\s+)?def\s+({re.escape(code.co_name)})\b")
+    at = first
+    while (text := at.source_line) is not None:
+        if found := named.match(text):
+            start, end = (len(text[:place].encode()) for place in found.span(1))
+            return SourceLocation(at.file, at.line, start, end)
+        at = SourceLocation(at.file, at.line + 1)
+    return first
 
 
 def mlir_location(at: SourceLocation | None) -> ir.Location:

@@ -1,6 +1,7 @@
 """The casts of MLIR's arith dialect by name; `.to(...)` chooses one of them (`flydsl.expr.numeric.convert`).
 
-A cast to a value's own type returns the value itself.
+A cast to the type that a value has is the value. A float becomes an integer by dropping its fraction; of one that the
+integer type cannot hold, or a NaN, the integer is not defined (the hardware's conversion to 32 bits takes the nearest).
 """
 
 from __future__ import annotations

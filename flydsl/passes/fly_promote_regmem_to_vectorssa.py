@@ -30,7 +30,7 @@ from flydsl.dialect.ops import attributes_of
 from flydsl.dialect.types import fly_type
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
-from flydsl.passes.rewriting import create, entry_block, erase_dead, fly_name, functions, zeros
+from flydsl.passes.rewriting import create, entry_block, erase_dead, fly_name, functions, terminator, zeros
 
 name = "fly-promote-regmem-to-vectorssa"
 
@@ -265,7 +265,7 @@ def _promote_inside(step: _Step, inside: tuple[list[_Step], ...], state: _State)
         else:  # of a while loop, first the condition and then the body
             inner.update(zip(carried, _last_of(block.arguments, len(carried)), strict=True))
         _promote(plan, inner)
-        _pass_on(block, [_now(piece, inner, op.location, before=_last(block)) for piece in carried])
+        _pass_on(block, [_now(piece, inner, op.location, before=terminator(block)) for piece in carried])
     state.update(zip(carried, _last_of(op.results, len(carried)), strict=True))
 
 
@@ -298,16 +298,11 @@ def _last_of(values: Iterable[ir.Value], count: int) -> list[ir.Value]:
     return found[len(found) - count :]
 
 
-def _last(block: ir.Block) -> ir.Operation:
-    """The terminator of a block."""
-    return list(block.operations)[-1].operation
-
-
 def _pass_on(block: ir.Block, values: list[ir.Value]) -> None:
     """Add further values to the operands of the block's terminator."""
     if not values:
         return
-    old = _last(block)
+    old = terminator(block)
     attributes = {key: old.attributes[key] for key in old.attributes}
     with ir.InsertionPoint(old):
         ir.Operation.create(old.name, [], [*old.operands, *values], attributes, loc=old.location)

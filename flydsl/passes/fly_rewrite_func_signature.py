@@ -45,6 +45,7 @@ from flydsl.passes.rewriting import (
     create_fly,
     entry_block,
     functions,
+    terminator,
     update_function_type,
     values_of,
 )
@@ -237,7 +238,7 @@ def _rewrite_block(block: ir.Block, parts: dict[ir.Value, list[ir.Value]]) -> No
             argument.replace_all_uses_with(_joined(argument, new, parts, argument.location))
     for _ in old:
         block.erase_argument(0)
-    end = block.operations[len(block.operations) - 1].operation
+    end = terminator(block)
     with ir.InsertionPoint(end):
         operands = [part for value in end.operands for part in _plain_values(value, parts, end.location)]
         create(end.name, operands, [], end.location)

@@ -83,6 +83,19 @@ def entry_block(function: ir.Operation) -> ir.Block:
     return function.regions[0].blocks[0]
 
 
+def terminator(block: ir.Block) -> ir.Operation:
+    """The `scf.yield` or `scf.condition` at the end of a block. Raises CompileError if there is none."""
+    count = len(block.operations)
+    last = block.operations[count - 1].operation if count else None
+    if last is None or last.name not in ("scf.yield", "scf.condition"):
+        raise CompileError(
+            f"a block of {block.owner.operation.name} does not end with an scf.yield",
+            at=source_location(block.owner.operation.location),
+            hint="scf.YieldOp([...]) comes last in it, and scf.ConditionOp in the condition of a while loop",
+        )
+    return last
+
+
 def update_function_type(function: ir.Operation) -> None:
     """Set a function's type to that of its entry block's arguments."""
     inputs = [argument.type for argument in entry_block(function).arguments]

@@ -59,6 +59,21 @@ def test_the_backend_lists_the_stages_that_a_launch_runs() -> None:
         flyc.get_backend("cuda")
 
 
+def test_a_backend_of_a_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Short(flyc.BaseBackend):
+        def pipeline_fragments(self) -> list[str]:
+            return super().pipeline_fragments()[:3]
+
+    monkeypatch.setattr("flydsl.compiler.backends._BACKENDS", {"rocm": flyc.BaseBackend})
+    flyc.register_backend("short", Short)
+    assert len(flyc.get_backend("short", arch="gfx942").pipeline_fragments()) == 3
+    assert flyc.compile_backend_name() == "rocm"
+    with pytest.raises(ArgumentError, match="there is a backend 'short' already"):
+        flyc.register_backend("short", Short)
+    with pytest.raises(ArgumentError, match="a subclass of BaseBackend"):
+        flyc.register_backend("other", int)
+
+
 def test_a_function_rewritten_by_hand() -> None:
     from flydsl.compiler.ast_rewriter import ASTRewriter
 
@@ -67,7 +82,12 @@ def test_a_function_rewritten_by_hand() -> None:
             x = x * 0 + 10
         return x
 
-    traced = ASTRewriter.transform(clamp)
+    class WithoutWhile(ASTRewriter):
+        transformers = [t for t in ASTRewriter.transformers if t.__name__ != "CanonicalizeWhile"]
+        rewrite_globals = {name: value for name, value in ASTRewriter.rewrite_globals.items() if "while" not in name}
+
+    assert len(WithoutWhile.transformers) == len(ASTRewriter.transformers) - 1
+    traced = WithoutWhile.transform(clamp)
 
     @flyc.kernel
     def kernel(A: fx.Tensor):

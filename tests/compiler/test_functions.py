@@ -270,3 +270,18 @@ def test_rewriting_is_shown(
     diff = capsys.readouterr().out
     assert "-    for i in range(n):" in diff
     assert "__fly_for__" in diff
+
+
+def test_an_error_about_a_definition_shows_its_name_and_not_the_decorator() -> None:
+    @flyc.jit
+    def launch_it(A: fx.Tensor, x: Unknown):  # noqa: F821
+        pass
+
+    with pytest.raises(TraceError, match="Unknown") as caught:
+        launch_it(torch.zeros(4), 1)
+    at = caught.value.at
+    assert at is not None
+    source, carets = at.excerpt()
+    assert source.strip().startswith("def launch_it(")
+    assert carets.strip() == "^" * len("launch_it")
+    assert source.index("launch_it") == carets.index("^")

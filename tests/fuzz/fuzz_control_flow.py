@@ -50,8 +50,8 @@ class Writer:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.count = 0
-        # A register tensor stays memory where a position in it is a runtime value.
-        self.register = "R[1]" if seed % 2 else "R[a & 1]"
+        # A register tensor stays memory where a position in it is a runtime value, which may lie outside.
+        self.register = ("R[1]", "R[a & 1]", "R[a]", "R[b - 2]")[seed % 4]
 
     def program(self) -> str:
         helper = self.block(["p", "q"], 2, 2, "return {} & 63")
@@ -115,6 +115,19 @@ class Writer:
         return [f"{name} = a & 3", f"while {name} > 0 and {self.truth(names, 1)}:", f"    {name} -= 1", *inner(out)]
 
 
+class Registers(list[int]):
+    """A list that a position outside of takes the last element of, also a negative one: as register tensors do."""
+
+    def __getitem__(self, position: Any) -> Any:
+        return super().__getitem__(self._inside(position))
+
+    def __setitem__(self, position: Any, value: Any) -> None:
+        super().__setitem__(self._inside(position), value)
+
+    def _inside(self, position: int) -> int:
+        return position if 0 <= position < len(self) else len(self) - 1
+
+
 def compiled(source: str, seed: int) -> Callable[..., None]:
     """The program, with its source where a traceback and the compiler find it."""
     file = f"<program {seed}>"
@@ -157,7 +170,7 @@ def check(*seeds: int) -> None:
             raise AssertionError(f"check{seeds} of a={a}, b={b}:\n{error}") from error
         for seed, source, row in zip(seeds, sources, B.tolist(), strict=True):
             expected = [0] * 8
-            compiled(source, seed)(A.tolist(), expected, [3, 7], a, b)
+            compiled(source, seed)(A.tolist(), expected, Registers([3, 7]), a, b)
             assert row == expected, f"program {seed} of a={a}, b={b}: {row}, not {expected}\n{source}"
 
 

@@ -15,7 +15,7 @@ from flydsl._mlir.dialects import arith as raw_arith
 from flydsl._mlir.dialects import math as raw_math
 from flydsl._mlir.dialects import rocdl as raw_rocdl
 from flydsl.compiler.kernel_function import CompilationContext
-from flydsl.errors import LayoutError, TraceError
+from flydsl.errors import CompileError, LayoutError, TraceError
 from flydsl.expr import arith, buffer_ops, gpu, range_constexpr, rocdl
 from flydsl.expr.typing import T
 from flydsl.expr.typing import Vector as Vec
@@ -444,6 +444,25 @@ def test_an_extent_may_be_unknown() -> None:
     assert c.tolist() == [64_000 + head * 32 + number * 8 for head in range(2) for number in range(4)]
     with pytest.raises(LayoutError):
         fx.make_layout((None, 4))
+
+
+@pytest.mark.parametrize("has_addition", [False, True])
+def test_a_branch_without_its_end_is_an_error_at_its_line(has_addition: bool) -> None:
+    @flyc.kernel
+    def kernel(X: fx.Tensor):
+        branch = scf.IfOp(fx.thread_idx.x < 3, results_=[X.value.type], has_else=True)
+        if has_addition:
+            with ir.InsertionPoint(branch.then_block):
+                raw_arith.AddIOp(fx.Int32(1), fx.Int32(2))
+        X[fx.thread_idx.x] = 1.0
+
+    @flyc.jit
+    def launch(X: fx.Tensor):
+        kernel(X).launch(grid=1, block=64)
+
+    with pytest.raises(CompileError, match=r"scf\.if does not end with an scf\.yield") as caught:
+        launch(torch.zeros(64))
+    assert "scf.IfOp(fx.thread_idx.x < 3" in str(caught.value)
 
 
 def test_a_value_of_another_width_than_the_tensors_elements() -> None:

@@ -8,7 +8,14 @@ from flydsl.compiler.backends.rocm import RocmBackend
 from flydsl.errors import ArgumentError
 from flydsl.runtime.device import target_arch
 
-__all__ = ["BaseBackend", "GPUTarget", "RocmBackend", "compile_backend_name", "get_backend"]
+__all__ = [
+    "BaseBackend",
+    "GPUTarget",
+    "RocmBackend",
+    "compile_backend_name",
+    "get_backend",
+    "register_backend",
+]
 
 BaseBackend = RocmBackend
 
@@ -23,12 +30,28 @@ class GPUTarget:
 
 
 def compile_backend_name() -> str:
-    """The name of the only backend: rocm."""
+    """The name of the backend that launches are compiled by: rocm."""
     return RocmBackend.name
 
 
 def get_backend(name: str | None = None, *, arch: str = "") -> RocmBackend:
     """The backend of a name, for an architecture; by default for the one that CPU tensors are compiled for."""
-    if name not in (None, RocmBackend.name):
-        raise ArgumentError(f"there is no backend {name!r}", hint="the one there is: rocm")
-    return RocmBackend(arch or target_arch("cpu"))
+    found = _BACKENDS.get(name or RocmBackend.name)
+    if found is None:
+        raise ArgumentError(f"there is no backend {name!r}", hint=f"there is {', '.join(_BACKENDS)}")
+    return found(arch or target_arch("cpu"))
+
+
+def register_backend(name: str, backend: type[RocmBackend], *, force: bool = False) -> None:
+    """Register a backend under a name, for `get_backend`: a class that says which stages it has.
+
+    Launches are compiled by rocm's stages whatever is registered. force: replace the one of that name.
+    """
+    if not (isinstance(backend, type) and issubclass(backend, RocmBackend)):
+        raise ArgumentError(f"register_backend({name!r}, {backend!r}): a subclass of BaseBackend")
+    if name in _BACKENDS and not force:
+        raise ArgumentError(f"there is a backend {name!r} already", hint="force=True replaces it")
+    _BACKENDS[name] = backend
+
+
+_BACKENDS: dict[str, type[RocmBackend]] = {RocmBackend.name: RocmBackend}

@@ -20,7 +20,8 @@ from typing import Any
 
 from flydsl import env
 from flydsl.compiler.rewrite.rewriter import Rewriter
-from flydsl.errors import SourceLocation, TraceError
+from flydsl.dialect.location import definition_location
+from flydsl.errors import TraceError
 from flydsl.expr.control_flow import RUNTIME
 
 
@@ -82,7 +83,6 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
     None if the source is not available and the function has no loops: its branches may all be known when compiling, and
     one that is not is an error when it runs.
     """
-    at = SourceLocation(code.co_filename, code.co_firstlineno)
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError):
@@ -90,7 +90,7 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
             return None
         raise TraceError(
             f"the source of {code.co_name} is not to be had, and its loops must be rewritten",
-            at=at,
+            at=definition_location(code),
             hint="define it in a file or a notebook cell",
         ) from None
     try:
@@ -105,12 +105,12 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
     if not isinstance(definition, ast.FunctionDef):
         if not _may_loop(code):
             return None
-        raise TraceError(f"{code.co_name} has a loop, so it must be written with def", at=at)
+        raise TraceError(f"{code.co_name} has a loop, so it must be written with def", at=definition_location(code))
     definition.decorator_list = []
     if not _is_source_of(code, definition):
         raise TraceError(
             f"the source of {code.co_name} has changed since it was loaded",
-            at=at,
+            at=definition_location(code),
             hint="reload its module, or restart the kernel of the notebook",
         )
     return definition

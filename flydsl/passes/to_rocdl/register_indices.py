@@ -26,7 +26,7 @@ from flydsl.dialect.types import IntTupleType, PointerType, erase_values, fly_ty
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.layout import Dynamic
-from flydsl.passes.rewriting import constant, create, create_fly, defining_op, fly_name, operand_of
+from flydsl.passes.rewriting import constant, create, create_fly, defining_op, fly_name, operand_of, terminator
 from flydsl.passes.ssa_leaf import SsaLeaf, materialize
 from flydsl.passes.to_rocdl.storage import storage_type
 
@@ -187,9 +187,9 @@ def _passed_to(op: ir.Operation, block: ir.Block, number: int) -> Iterator[ir.Va
         before, after = (region.blocks[0] for region in op.regions)
         if block == before:
             yield op.operands[number]
-            yield _last(after).operands[number]
+            yield terminator(after).operands[number]
         else:
-            yield _last(before).operands[1 + number]  # the first operand is the condition
+            yield terminator(before).operands[1 + number]  # the first operand is the condition
 
 
 def _chosen_by(op: ir.Operation, number: int) -> Iterator[ir.Value]:
@@ -197,14 +197,9 @@ def _chosen_by(op: ir.Operation, number: int) -> Iterator[ir.Value]:
     if op.name == "arith.select":
         yield from op.operands[1:]
     elif op.name == "scf.if":
-        yield from (_last(region.blocks[0]).operands[number] for region in op.regions)
+        yield from (terminator(region.blocks[0]).operands[number] for region in op.regions)
     elif op.name == "scf.for":
         yield op.operands[3 + number]  # behind the bounds and the step
-        yield _last(op.regions[0].blocks[0]).operands[number]
+        yield terminator(op.regions[0].blocks[0]).operands[number]
     elif op.name == "scf.while":
-        yield _last(op.regions[0].blocks[0]).operands[1 + number]
-
-
-def _last(block: ir.Block) -> ir.Operation:
-    """The terminator of a block."""
-    return block.operations[len(block.operations) - 1].operation
+        yield terminator(op.regions[0].blocks[0]).operands[1 + number]

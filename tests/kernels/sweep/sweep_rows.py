@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from kernels import softmax_kernel
+from kernels.norms import Norm, build
+from tests.kernels.norms import VARIANTS, check, operands
 from tests.kernels.rows import assert_close, matrix
 
 COLUMNS = (1, 63, 64, 65, 511, 2049, 8192, 16_385, 65_536, 65_537, 131_072)
@@ -14,8 +16,20 @@ COLUMNS = (1, 63, 64, 65, 511, 2049, 8192, 16_385, 65_536, 65_537, 131_072)
 @pytest.mark.parametrize("dtype", softmax_kernel.DTYPES)
 @pytest.mark.parametrize("n", COLUMNS)
 def test_softmax(n: int, dtype: str) -> None:
-    for m in (1, 65):
+    for m in (1, 5):
         a = matrix(m, n, dtype, scale=2)
         c = torch.full_like(a, torch.nan)
         softmax_kernel.build_softmax_module(m, n, dtype)(a, c, m)
         assert_close(c, softmax_kernel.reference(a), dtype)
+
+
+@pytest.mark.parametrize("dtype", softmax_kernel.DTYPES)
+@pytest.mark.parametrize("mean", [False, True], ids=["rmsnorm", "layernorm"])
+@pytest.mark.parametrize("n", COLUMNS)
+def test_norms(n: int, mean: bool, dtype: str) -> None:
+    for variant in VARIANTS:
+        norm = Norm(n, dtype, mean, *variant)
+        given = operands(norm, 1)
+        x = given["Input"].clone()
+        build(norm)(*given.values(), 1)
+        check(norm, given, x)

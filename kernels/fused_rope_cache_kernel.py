@@ -1,0 +1,204 @@
+"""Rotary embedding of Q and K, and K and V written to a paged cache, in one launch.
+
+    launch = build_fused_rope_cache_module(head_dim=128, num_q_heads=8, num_kv_heads=1)
+    launch(Q, K, V, Positions, Cos, Sin, SlotMapping, KeyCache, ValueCache, Q_out, K_out, tokens, KScale, VScale)
+
+Q: (T, QH, D), K, V: (T, KH, D), Cos, Sin: (positions, D/2), or (positions, D) without reuse_freqs_front_part. With
+c and s of the token's position and of column d or, in the first case, d mod D/2:
+
+    out[d] = x[d] c[d] - x[d + D/2] s[d]
+    out[d + D/2] = x[d + D/2] c[d + D/2] + x[d] s[d + D/2]
+
+Products and their sum are rounded to the tensors' type, as torch's are. Slot s of a token is place s mod block_size of
+block s / block_size; a negative one writes no cache. Caches, flash_layout: (blocks, block_size, KH, D) both; else keys
+(blocks, KH, D/16, block_size, 16) and values (blocks, KH, D, block_size). apply_scale: caches are the target's fp8,
+x / KScale[0] and x / VScale[0].
+
+A wave has one head of one token, D/64 columns a lane; the other half of the head is 32 lanes away. Heads below KH have
+K and V in addition. The launch is as large as Q and K: its time is that of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
+from kernels.kernels_common import bf16, element_type
+from kernels.quant import fp8_codes
+from kernels.rows import WAVE
+
+DTYPES = ("bf16", "f16")
+KEY_PACK = 16
+POSITIONS = {"i32": fx.Int32, "i64": fx.Int64}
+# (T, QH, KH, D)
+SHAPES = ((5, 4, 2, 64), (1, 8, 1, 128), (3, 2, 2, 256))
+
+
+@dataclass(frozen=True)
+class Rope:
+    """What is known when compiling: the builder's parameters."""
+
+    dim: int
+    q_heads: int
+    kv_heads: int
+    block_size: int
+    flash: bool
+    dtype: str
+    scaled: bool
+    half_freqs: bool
+
+    @property
+    def width(self) -> int:
+        """Columns of a lane."""
+        return self.dim // WAVE
+
+    def key_offset(self, place: Any, head: Any, column: Any) -> Any:
+        """Where column `column` of a head's key lies in the cache."""
+        if self.flash:
+            return (place * self.kv_heads + head) * self.dim + column
+        block, within = place // self.block_size, place % self.block_size
+        packs = (block * self.kv_heads + head) * (self.dim // KEY_PACK) + column // KEY_PACK
+        return (packs * self.block_size + within) * KEY_PACK + column % KEY_PACK
+
+    def value_offset(self, place: Any, head: Any, column: Any) -> Any:
+        """Where column `column` of a head's value lies in the cache."""
+        if self.flash:
+            return self.key_offset(place, head, column)
+        block, within = place // self.block_size, place % self.block_size
+        return ((block * self.kv_heads + head) * self.dim + column) * self.block_size + within
+
+
+@flyc.kernel
+def fused_rope_cache_kernel(tensors: Any, rope: fx.Constexpr[Rope]) -> None:
+    """One head of one token. tensors: by the names of the launcher's parameters."""
+    head, token, _ = fx.block_idx
+    width = rope.width
+    column = fx.thread_idx.x * width
+    position = fx.rocdl.readfirstlane(fx.Int32(tensors["Positions"][token]))
+    slot = fx.rocdl.readfirstlane(fx.Int32(tensors["SlotMapping"][token]))
+    dtype = element_type(rope.dtype)
+    angle = column % (rope.dim // 2) if rope.half_freqs else column
+    place = position * (rope.dim // 2 if rope.half_freqs else rope.dim) + angle
+    cos, sin = (read(tensors[name], place, width, dtype) for name in ("Cos", "Sin"))
+
+    def rotated(name: str, heads: int) -> Any:
+        at = (token * heads + head) * rope.dim + column
+        result = rotate(read(tensors[name], at, width, dtype), cos, sin)
+        buffer_store(result, create_buffer_resource(tensors[f"{name}_out"]), at)
+        return result
+
+    if rope.q_heads >= rope.kv_heads or head < rope.q_heads:
+        rotated("Q", rope.q_heads)
+    if rope.kv_heads >= rope.q_heads or head < rope.kv_heads:
+        key = rotated("K", rope.kv_heads)
+        if slot >= 0:
+            value = read(tensors["V"], (token * rope.kv_heads + head) * rope.dim + column, width, dtype)
+            cached(tensors, "Key", key, rope.key_offset(slot, head, column), 1, rope)
+            step = 1 if rope.flash else rope.block_size
+            cached(tensors, "Value", value, rope.value_offset(slot, head, column), step, rope)
+
+
+def read(tensor: fx.Tensor, place: Any, width: int, dtype: Any) -> Any:
+    """A lane's columns, a vector."""
+    loaded = buffer_load(create_buffer_resource(tensor), place, width, dtype)
+    return loaded if width > 1 else fx.Vector.from_elements([loaded], dtype)
+
+
+def rotate(x: Any, cos: Any, sin: Any) -> Any:
+    """A lane's columns after the rotation; products and sum are rounded to their type."""
+    other = fx.gpu.shuffle_xor(x, WAVE // 2, WAVE)
+    upper = fx.thread_idx.x >= WAVE // 2
+    if x.dtype is fx.Float16:
+        turned = other * sin
+        return x * cos + upper.select(turned, -turned)
+    x, other, cos, sin = (v.to(fx.Float32) for v in (x, other, cos, sin))
+    turned = bf16(other * sin).to(fx.Float32)
+    return bf16(bf16(x * cos).to(fx.Float32) + upper.select(turned, -turned))
+
+
+def cached(tensors: Any, which: str, values: Any, place: Any, step: int, rope: Rope) -> None:
+    """Write columns to a cache; neighbours lie `step` elements apart."""
+    memory = create_buffer_resource(tensors[f"{which}Cache"])
+    if rope.scaled:
+        scale = fx.rocdl.readfirstlane(tensors[f"{which[0]}Scale"][0])
+        values = fp8_codes(values.to(fx.Float32) * fx.rocdl.rcp(scale))
+    if step == 1:
+        buffer_store(values, memory, place)
+        return
+    for number, value in enumerate(values):
+        buffer_store(value, memory, place + number * step)
+
+
+@cache
+def build_fused_rope_cache_module(
+    head_dim: int = 64,
+    rotary_dim: int = -1,
+    num_q_heads: int = 8,
+    num_kv_heads: int = 1,
+    block_size: int = 16,
+    is_neox: bool = True,
+    flash_layout: bool = True,
+    dtype_str: str = "bf16",
+    apply_scale: bool = False,
+    reuse_freqs_front_part: bool = True,
+    pos_dtype: str = "i32",
+) -> Any:
+    """The launcher (Q, K, V, Positions, Cos, Sin, SlotMapping, KeyCache, ValueCache, Q_out, K_out, num_tokens, KScale,
+    VScale, stream).
+
+    head_dim: 64, 128, 256 or 512, all of which is rotated. Positions and SlotMapping are of pos_dtype, i32 or i64.
+    Raises ArgumentError for rotary_dim below head_dim and is_neox=False, which are unsupported.
+    """
+    if head_dim not in (64, 128, 256, 512) or rotary_dim not in (-1, head_dim) or not is_neox:
+        raise ArgumentError(
+            f"head_dim {head_dim}, rotary_dim {rotary_dim}, is_neox {is_neox}",
+            hint="supported: head_dim 64, 128, 256 or 512, rotated as a whole, in halves (is_neox)",
+        )
+    if dtype_str not in DTYPES or pos_dtype not in POSITIONS:
+        raise ArgumentError(f"tensors of {dtype_str!r}, positions of {pos_dtype!r}", hint="bf16 or f16; i32 or i64")
+    rope = Rope(
+        head_dim, num_q_heads, num_kv_heads, block_size, flash_layout, dtype_str, apply_scale, reuse_freqs_front_part
+    )
+
+    @flyc.jit
+    def launch_fused_rope_cache(
+        Q: fx.Tensor,
+        K: fx.Tensor,
+        V: fx.Tensor,
+        Positions: fx.Tensor,
+        Cos: fx.Tensor,
+        Sin: fx.Tensor,
+        SlotMapping: fx.Tensor,
+        KeyCache: fx.Tensor,
+        ValueCache: fx.Tensor,
+        Q_out: fx.Tensor,
+        K_out: fx.Tensor,
+        num_tokens: fx.Int32,
+        KScale: fx.Tensor,
+        VScale: fx.Tensor,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        tensors = {
+            "Q": Q, "K": K, "V": V, "Positions": Positions, "Cos": Cos, "Sin": Sin, "SlotMapping": SlotMapping,
+            "KeyCache": KeyCache, "ValueCache": ValueCache, "Q_out": Q_out, "K_out": K_out, "KScale": KScale,
+            "VScale": VScale,
+        }  # fmt: skip
+        grid = (max(num_q_heads, num_kv_heads), num_tokens)
+        fused_rope_cache_kernel(tensors, rope).launch(grid=grid, block=WAVE, stream=stream)
+
+    return launch_fused_rope_cache
+
+
+def reference(x: Any, cos: Any, sin: Any) -> Any:
+    """x (T, heads, D) rotated by cos and sin (T, D/2) or (T, D), in x's type."""
+    if cos.shape[-1] < x.shape[-1]:
+        cos, sin = (half.repeat(1, 2) for half in (cos, sin))
+    low, high = x.chunk(2, -1)
+    import torch
+
+    return x * cos[:, None] + torch.cat([-high, low], -1) * sin[:, None]

@@ -1,0 +1,127 @@
+"""What layernorm and rmsnorm share: one kernel for both, with what may go before (an addition) and after (8 bits).
+
+    a = x + residual, rounded, which is stored too          fused add
+    y = (a - mean(a)) / sqrt(var(a) + 1e-5) * gamma + beta  layernorm
+    y = a / sqrt(mean(a^2) + 1e-5) * gamma                  rmsnorm
+    q = y [* x_scale] / s, s = max |y| / largest            quantised, one s per row
+
+A row is in registers from the addition to the quantisation (`kernels.rows`), so each variant reads its operands once,
+and takes a barrier for each of mean, variance and maximum. The variance is that of the differences to the mean: no
+digits are lost where the mean is large. All numbers are f32 between a rounded `a` and the result. gamma, beta and
+x_scale are read when the row is known, from the cache, a tile ahead of the stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from kernels.kernels_common import element_type, launcher
+from kernels.quant import quantised, store_scale
+from kernels.rows import Row, RowMemory, Tiling
+
+EPSILON = 1e-5
+QUANTS = (None, "i8", "fp8")
+MATRICES = ("Input", "ResidualIn", "Output", "ResidualOut")
+
+
+@dataclass(frozen=True)
+class Norm:
+    """A variant.
+
+    dtype: of the matrices, a type or its short name. mean: layernorm. residual: with the fused addition. smooth: with
+    x_scale. quant: None, "i8" or "fp8". threads: of a row, by default as `Tiling.of` chooses them.
+    """
+
+    columns: int
+    dtype: Any
+    mean: bool
+    residual: bool = False
+    smooth: bool = False
+    quant: str | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.quant not in QUANTS:
+            raise ArgumentError(f"quantisation to {self.quant!r}", hint='quant_dtype_str is "i8" or "fp8"')
+
+    @property
+    def tiling(self) -> Tiling:
+        dtype = element_type(self.dtype) if isinstance(self.dtype, str) else self.dtype
+        return Tiling.of(self.columns, dtype, self.threads)
+
+    @property
+    def name(self) -> str:
+        """Of the kernel: fused_add_rmsnorm_smoothquant, ..."""
+        quant = f"_{'smooth' if self.smooth else 'dynamic'}quant" if self.quant else ""
+        return f"{'fused_add_' * self.residual}{'layer' if self.mean else 'rms'}norm{quant}"
+
+    def tensors(self) -> Iterator[str]:
+        """The launcher's tensors in their order."""
+        yield "Input"
+        yield from ("ResidualIn",) * self.residual
+        yield "Gamma"
+        yield from ("Beta",) * self.mean
+        yield from ("XScale",) * self.smooth
+        yield "Output"
+        yield from ("ResidualOut",) * self.residual
+        yield from ("YScale",) * bool(self.quant)
+
+
+@flyc.kernel
+def norm_kernel(tensors: Any, m: fx.Int32, norm: fx.Constexpr[Norm]) -> None:
+    """The rows below m. tensors: by the names of `Norm.tensors`."""
+    tiling = norm.tiling
+    row, _ = tiling.place()
+    if tiling.rows == 1 or row < m:
+        memory = {name: RowMemory(t, tiling, row if name in MATRICES else None) for name, t in tensors.items()}
+        x = memory["Input"].row()
+        if norm.residual:
+            total = x.map(lambda a, b: memory["ResidualOut"].rounded(a + b), memory["ResidualIn"].row())
+            x = total.store(memory["ResidualOut"]).map(lambda v: v.to(fx.Float32))
+        y = normalised(x, memory, norm)
+        if norm.quant:
+            y, scale = quantised(y, norm.quant)
+            store_scale(tensors["YScale"], row, scale, tiling)
+        y.store(memory["Output"])
+
+
+def normalised(x: Row, memory: dict[str, RowMemory], norm: Norm) -> Row:
+    """The normalised row in f32, with gamma, beta and x_scale."""
+    if norm.mean:
+        mean = x.fold("add") * (1 / norm.columns)
+        x = x.map(lambda v: v - mean).filled(0.0)
+    squares = x.fold("add", lambda total, v: fx.fma(v, v, total))
+    factor = fx.rocdl.rsq(squares * (1 / norm.columns) + EPSILON)
+    if norm.mean:
+        y = x.map(lambda v, g, b: fx.fma(v * factor, g, b), memory["Gamma"].row(), memory["Beta"].row())
+    else:
+        y = x.map(lambda v, gamma: v * factor * gamma, memory["Gamma"].row())
+    return y.map(lambda v, scale: v * scale, memory["XScale"].row()) if norm.smooth else y
+
+
+@cache
+def build(norm: Norm) -> Any:
+    """The launcher of a variant: its tensors in the order of `Norm.tensors`, m_in, stream."""
+
+    tiling = norm.tiling
+
+    def launch(tensors: dict[str, Any], m: Any, stream: Any) -> None:
+        norm_kernel(tensors, m, norm).launch(grid=tiling.grid(m), block=tiling.block, stream=stream)
+
+    return launcher(f"launch_{norm.name}", tuple(norm.tensors()), launch)
+
+
+def reference(norm: Norm, x: Any, gamma: Any, beta: Any = None, residual: Any = None, x_scale: Any = None) -> Any:
+    """(y in f32, a): what torch's operations give before the result is rounded or quantised."""
+    a = x if residual is None else (x.float() + residual.float()).to(x.dtype)
+    v = a.double() - (a.double().mean(-1, keepdim=True) if norm.mean else 0)
+    y = v * (v.square().mean(-1, keepdim=True) + EPSILON).rsqrt() * gamma.double()
+    if beta is not None:
+        y = y + beta.double()
+    return (y if x_scale is None else y * x_scale.double()).float(), a

@@ -1,0 +1,185 @@
+"""RMS norm, rotary embedding of the last columns, and quantisation of the heads of Q and of one K/V head.
+
+    q_out, kv_out = flydsl_qk_norm_rope_quant(q, kv, weight, cos, sin, positions, num_q_heads=16, head_dim=512,
+                                              rope_head_dim=64)
+
+q: (T, H D), kv: (T, D) of bf16 or f16, with any row stride, D = 512; weights: (D); cos, sin: (positions, RD / 2) of the
+same type; positions: (T) in i64. For each head x, with c and s of pair i of its last RD columns:
+
+    y = x / sqrt(mean(x^2) + 1e-6) [* weight]
+    (y[2i], y[2i + 1]) = (y[2i] c - y[2i + 1] s, y[2i] s + y[2i + 1] c)
+
+quant: both results are the target's fp8, with a scale for each group of columns, by default the head. A rotation makes
+a number at most sqrt(2) times as large, so the scale is sqrt(2) max |y| / largest with y as it is before it: it is
+known as early as the norm is. In f32, or as a power of two in E8M0, which leaves one binary digit of room.
+
+A wave has one head of one token, 8 columns a lane: what is summed goes by DPP, and there is no barrier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import sqrt
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from flydsl.expr.buffer_ops import buffer_load, buffer_store
+from kernels.kernels_common import launcher, rounded
+from kernels.quant import e8m0, fp8_codes, group_max, scale_and_factor
+from kernels.reduce import vector_reduce, warp_reduce
+from kernels.rows import WAVE, row_resource
+
+HEAD_DIM = 512
+WIDTH = HEAD_DIM // WAVE
+EPSILON = 1e-6
+E8M0_HEADROOM = 7
+SCALE_TYPES = ("fp32", "e8m0")
+# (T, H, RD)
+SHAPES = ((3, 2, 64), (1, 4, 512), (5, 1, 8))
+
+
+@dataclass(frozen=True)
+class Heads:
+    """What is known when compiling. group: columns of a scale, None for results in the operands' type."""
+
+    q_heads: int
+    rope_dim: int
+    weighted_q: bool
+    group: int | None
+    scale_dtype: str
+
+
+@flyc.kernel
+def qk_norm_rope_quant_kernel(tensors: Any, heads: fx.Constexpr[Heads]) -> None:
+    """One head of one token; the heads of Q come first. tensors: by name; those that are not used are left out."""
+    token, head, _ = fx.block_idx
+    if head < heads.q_heads:
+        finished(tensors, "q", token, head, heads)
+    else:
+        finished(tensors, "kv", token, 0, heads)
+
+
+def finished(tensors: Any, name: str, token: Any, head: Any, heads: Heads) -> None:
+    """Everything that is done to a head."""
+    column = fx.thread_idx.x * WIDTH
+    place = head * HEAD_DIM + column
+    source = tensors[name]
+    x = buffer_load(row_resource(source, token), place, WIDTH, source.dtype).to(fx.Float32)
+    factor = fx.rocdl.rsq(warp_reduce(vector_reduce(x * x, "add"), "add") * (1 / HEAD_DIM) + EPSILON)
+    if f"{name}_weight" in tensors:
+        weight = tensors[f"{name}_weight"]
+        x = x * buffer_load(row_resource(weight, None), column, WIDTH, weight.dtype).to(fx.Float32)
+    y = turned(x * factor, tensors, token, column, heads)
+    target = row_resource(tensors[f"{name}_out"], token)
+    if heads.group is None:
+        buffer_store(rounded(y, source.dtype), target, place)
+        return
+    lanes = heads.group // WIDTH
+    largest = group_max(x, lanes) * factor * sqrt(2)
+    if heads.scale_dtype == "e8m0":
+        scale, factor = e8m0(largest, E8M0_HEADROOM)
+        scale = scale.to(fx.Uint8)
+    else:
+        scale, factor = scale_and_factor(largest, "fp8")
+    buffer_store(fp8_codes(y * factor), target, place)
+    scales = row_resource(tensors[f"{name}_scale"], token)
+    buffer_store(scale, scales, place // heads.group, mask=fx.thread_idx.x % lanes == 0)
+
+
+def turned(y: Any, tensors: Any, token: Any, column: Any, heads: Heads) -> Any:
+    """A lane's columns, rotated if they are of the last ones."""
+    position = fx.rocdl.readfirstlane(fx.Int32(tensors["positions"][token]))
+    first = HEAD_DIM - heads.rope_dim
+    inside = column >= first
+    cos, sin = (
+        buffer_load(row_resource(t, position), (column - first) // 2, WIDTH // 2, t.dtype, mask=inside).to(fx.Float32)
+        for t in (tensors["cos"], tensors["sin"])
+    )
+    even, odd = y[0::2], y[1::2]
+    pairs = zip(even * cos - odd * sin, even * sin + odd * cos, strict=True)
+    return inside.select(fx.Vector.from_elements([n for pair in pairs for n in pair]), y)
+
+
+@cache
+def build(names: tuple[str, ...], heads: Heads) -> Any:
+    """The launcher of a variant: its tensors, the number of tokens, stream."""
+
+    def launch(tensors: dict[str, Any], tokens: Any, stream: Any) -> None:
+        kernel = qk_norm_rope_quant_kernel(tensors, heads)
+        kernel.launch(grid=(tokens, heads.q_heads + 1), block=WAVE, stream=stream)
+
+    return launcher("launch_qk_norm_rope_quant", names, launch)
+
+
+def flydsl_qk_norm_rope_quant(
+    q: Any,
+    kv: Any,
+    kv_weight: Any,
+    cos: Any,
+    sin: Any,
+    positions: Any,
+    *,
+    num_q_heads: int,
+    head_dim: int,
+    rope_head_dim: int,
+    q_weight: Any = None,
+    quant: bool = False,
+    quant_group_size: int | None = None,
+    scale_dtype: str = "fp32",
+    stream: Any = None,
+) -> tuple[Any, ...]:
+    """(q_out, kv_out), and if quant (q_out, kv_out, q_scale, kv_scale), in new tensors.
+
+    Outputs are (T, H D) and (T, D), scales (T, H D / group) and (T, D / group). quant_group_size: 8 to 512, a power of
+    two, by default 512. Raises ArgumentError where head_dim is not 512 or the operands do not fit.
+    """
+    import torch
+
+    group = (quant_group_size or HEAD_DIM) if quant else None
+    fits = q.shape[1] == num_q_heads * HEAD_DIM and kv.shape == (len(q), HEAD_DIM) and len(positions) == len(q)
+    if head_dim != HEAD_DIM or not fits or rope_head_dim % WIDTH or not 0 < rope_head_dim <= HEAD_DIM:
+        raise ArgumentError(
+            f"{num_q_heads} heads of {head_dim}, of which {rope_head_dim} turn, in q {tuple(q.shape)}, kv "
+            f"{tuple(kv.shape)}, positions {tuple(positions.shape)}",
+            hint="q (T, heads * 512), kv (T, 512), positions (T); rope_head_dim: a multiple of 8",
+        )
+    if group is not None and (group not in (8, 16, 32, 64, 128, 256, 512) or scale_dtype not in SCALE_TYPES):
+        raise ArgumentError(f"groups of {group}, scales of {scale_dtype!r}", hint="8 to 512; fp32 or e8m0")
+    tensors = {"q": q, "kv": kv, "kv_weight": kv_weight, "cos": cos, "sin": sin, "positions": positions}
+    tensors |= {} if q_weight is None else {"q_weight": q_weight}
+    out_type = q.dtype if group is None else _fp8(q)
+    results = {
+        f"{name}_out": torch.empty(t.shape, dtype=out_type, device=q.device) for name, t in (("q", q), ("kv", kv))
+    }
+    if group is not None:
+        kind = torch.uint8 if scale_dtype == "e8m0" else torch.float32
+        for name, t in (("q", q), ("kv", kv)):
+            results[f"{name}_scale"] = torch.empty(len(t), t.shape[1] // group, dtype=kind, device=q.device)
+    heads = Heads(num_q_heads, rope_head_dim, q_weight is not None, group, scale_dtype)
+    given = {**tensors, **results}
+    build(tuple(given), heads)(*given.values(), len(q), fx.Stream(stream))
+    return tuple(results.values())
+
+
+def reference(x: Any, weight: Any, cos: Any, sin: Any) -> tuple[Any, Any]:
+    """(y, y before the rotation) in f32, of heads (T, H, D); cos, sin: of each token."""
+    import torch
+
+    v = x.float()
+    y = v * (v.square().mean(-1, keepdim=True) + EPSILON).rsqrt() * (1 if weight is None else weight.float())
+    tail = y[..., HEAD_DIM - 2 * cos.shape[-1] :]
+    even, odd, c, s = tail[..., 0::2], tail[..., 1::2], cos.float()[:, None], sin.float()[:, None]
+    rotated = torch.stack([even * c - odd * s, even * s + odd * c], -1).flatten(-2)
+    return torch.cat([y[..., : HEAD_DIM - tail.shape[-1]], rotated], -1), y
+
+
+def _fp8(tensor: Any) -> Any:
+    """torch's type of the fp8 of the device that a tensor is on."""
+    import torch
+
+    from flydsl.runtime.device import target_arch
+
+    return torch.float8_e4m3fnuz if target_arch(str(tensor.device)) == "gfx942" else torch.float8_e4m3fn

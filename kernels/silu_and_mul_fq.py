@@ -1,0 +1,216 @@
+"""y = silu(gate) * up for the rows that a mixture of experts has sorted, in bf16 or quantised to MXFP4 or MXFP8.
+
+    launch = build_silu_and_mul_fq_module(inter_dim, topk, "fp4")
+    launch(x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias, token_num, num_sorted_rows)
+
+x: bf16 (tokens * topk, 2 * inter_dim), gate columns and then up columns, or with gui_layout 16 of each in turn. Sorted
+row r belongs to id = sorted_ids[r]: token id & 0xFFFFFF, slot id >> 24, and so to row token * topk + slot of x and of
+out. It counts if r < num_valid_ids[0] and token < token_num; other rows write nothing but scales of 0.
+
+    silu:   gate / (1 + exp(-gate)) * up
+    swiglu: g / (1 + exp(-1.702 g)) * (u + 1) with g = min(gate, limit), u = up within +-limit, by default 7
+
+bias: f32 (experts, 2 * inter_dim) in x's layout, of expert topk_ids[row]. Quantised, each 32 columns share a scale in
+E8M0 (`kernels.quant`; fp8 has a headroom of 7 binary digits on gfx942, whose largest number is 240, of 8 after it). Its
+byte for (sorted row, group) is where `scale_offset` says: the order in which scaled matrix instructions read.
+
+A block of 256 threads has a row; the threads of a group find its maximum by DPP. What a row that does not count reads
+is 0, as its resources are empty: there is no branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
+from kernels.kernels_common import LOG2_E, bf16, ceil_div
+from kernels.quant import codes, e8m0, group_max, headroom
+
+THREADS = 256
+GROUP = 32
+BLOCK_COLUMNS = 16
+QUANT_MODES = ("fp4", "fp8", "none")
+ACTIVATIONS = ("silu", "swiglu")
+SWIGLU_LIMIT, SWIGLU_SLOPE = 7.0, 1.702
+TOKEN_MASK, SLOT_SHIFT = 0xFFFFFF, 24
+# (tokens, topk, inter_dim)
+SHAPES = ((3, 2, 256), (2, 1, 512), (5, 3, 1024))
+
+
+@dataclass(frozen=True)
+class Activation:
+    """What is known when compiling: the builder's parameters."""
+
+    inter_dim: int
+    topk: int
+    quant: str
+    gui: bool
+    act: str
+    bias: bool
+    limit: float
+
+    @property
+    def width(self) -> int:
+        """Columns of a thread."""
+        each = max(ceil_div(self.inter_dim, THREADS), 2)
+        return each + each % 2
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a row of the result."""
+        return {"fp4": self.inter_dim // 2, "fp8": self.inter_dim, "none": 2 * self.inter_dim}[self.quant]
+
+    def column(self, column: Any, up: bool) -> Any:
+        """The place in a row of x of a column of gate or up."""
+        if not self.gui:
+            return column + up * self.inter_dim
+        return column // BLOCK_COLUMNS * (2 * BLOCK_COLUMNS) + column % BLOCK_COLUMNS + up * BLOCK_COLUMNS
+
+
+def scale_offset(row: Any, group: Any, groups: int) -> Any:
+    """The place of the scale of (row, group), in bytes. groups: of a row, a multiple of 8."""
+    in_pair = (group // 4 % 2) * 2 + row // 16 % 2
+    return row // 32 * (32 * groups) + group // 8 * 256 + group % 4 * 64 + row % 16 * 4 + in_pair
+
+
+@flyc.kernel
+def silu_and_mul_fq_kernel(
+    x: fx.Tensor,
+    out: fx.Tensor,
+    scales: fx.Tensor,
+    sorted_ids: fx.Tensor,
+    num_valid_ids: fx.Tensor,
+    topk_ids: fx.Tensor,
+    bias: fx.Tensor,
+    token_num: fx.Int32,
+    spec: fx.Constexpr[Activation],
+) -> None:
+    """One sorted row."""
+    row, thread = fx.block_idx.x, fx.thread_idx.x
+    width, inter = spec.width, spec.inter_dim
+    number = fx.rocdl.readfirstlane(sorted_ids[row])
+    token, slot = number & TOKEN_MASK, fx.arith.shrui(number, fx.Int32(SLOT_SHIFT))
+    counts = (row < fx.rocdl.readfirstlane(num_valid_ids[0])) & (token < token_num)
+    source = token * spec.topk + slot
+    column = thread * width
+    inside = None if width * THREADS == inter else column < inter
+
+    def resource(tensor: fx.Tensor, index: Any, row_bytes: int) -> Any:
+        size = counts.select(fx.Int64(row_bytes), fx.Int64(0))
+        return create_buffer_resource(tensor, num_records_bytes=size, base_byte_offset=fx.Int64(index) * row_bytes)
+
+    def half(memory: Any, dtype: Any, up: bool) -> Any:
+        step = min(width, 128 // dtype.width)
+        parts = [
+            buffer_load(memory, spec.column(column + start, up), step, dtype, mask=inside)
+            for start in range(0, width, step)
+        ]
+        return fx.Vector.from_elements([n for part in parts for n in part], dtype).to(fx.Float32)
+
+    memory = resource(x, source, 4 * inter)
+    gate, up = half(memory, fx.BFloat16, False), half(memory, fx.BFloat16, True)
+    if spec.bias:
+        expert = fx.rocdl.readfirstlane(buffer_load(create_buffer_resource(topk_ids), source, 1, fx.Int32, mask=counts))
+        biases = resource(bias, expert, 8 * inter)
+        gate, up = gate + half(biases, fx.Float32, False), up + half(biases, fx.Float32, True)
+    y = activated(gate, up, spec)
+    results = resource(out, source, spec.row_bytes)
+    if spec.quant == "none":
+        store(bf16(y), results, column * 2, inside)
+    else:
+        lanes = GROUP // width
+        quant = f"mx{spec.quant}"
+        scale, factor = e8m0(group_max(y, lanes), headroom(quant))
+        store(codes(y, factor, quant), results, column * spec.row_bytes // inter, inside)
+        first = thread % lanes == 0
+        first = first if inside is None else first & inside
+        groups = ceil_div(inter // GROUP, 8) * 8
+        place = scale_offset(row, thread // lanes, groups)
+        buffer_store(scale.to(fx.Uint8), create_buffer_resource(scales), place, mask=first)
+
+
+def activated(gate: Any, up: Any, spec: Activation) -> Any:
+    """silu or swiglu of vectors of f32."""
+    if spec.act == "silu":
+        return gate * sigmoid(gate) * up
+    gate = fx.arith.minnumf(gate, fx.full_like(gate, spec.limit))
+    up = fx.clampf(up, -spec.limit, spec.limit)
+    return gate * sigmoid(gate * SWIGLU_SLOPE) * (up + 1.0)
+
+
+def sigmoid(v: Any) -> Any:
+    """1 / (1 + exp(-v)) of a vector."""
+    powers = fx.exp2(v * -LOG2_E, fastmath="afn") + 1.0
+    return fx.Vector.from_elements([fx.rocdl.rcp(power) for power in powers])
+
+
+def store(values: Any, memory: Any, offset: Any, mask: Any) -> None:
+    """Write a vector at an offset in bytes, 16 bytes at a time."""
+    step = min(values.numel, 128 // values.dtype.width)
+    for start in range(0, values.numel, step):
+        place = offset + start * (values.dtype.width // 8)
+        buffer_store(values[start : start + step], memory, place, mask=mask, offset_is_bytes=True)
+
+
+@cache
+def build_silu_and_mul_fq_module(
+    inter_dim: int,
+    topk: int,
+    quant_mode: str = "fp4",
+    gui_layout: bool = False,
+    act: str = "silu",
+    enable_bias: bool = False,
+    swiglu_limit: float = 0.0,
+) -> Any:
+    """The launcher (x, out_buf, out_scale_sorted, sorted_ids, num_valid_ids, topk_ids, bias, token_num, rows, stream).
+
+    inter_dim: such that the columns of a thread divide 32, a multiple of 32. swiglu_limit: 0 for 7.
+    """
+    spec = Activation(inter_dim, topk, quant_mode, gui_layout, act, enable_bias, swiglu_limit or SWIGLU_LIMIT)
+    if quant_mode not in QUANT_MODES or act not in ACTIVATIONS:
+        raise ArgumentError(
+            f"quant_mode {quant_mode!r}, act {act!r}", hint=f"{', '.join(QUANT_MODES)}; {', '.join(ACTIVATIONS)}"
+        )
+    if inter_dim < GROUP or inter_dim % GROUP or GROUP % spec.width:
+        raise ArgumentError(
+            f"inter_dim {inter_dim}, of which a thread has {spec.width} columns",
+            hint="a multiple of 32, at most 1024, or 1537 to 2048, 3585 to 4096, 7681 to 8192",
+        )
+
+    @flyc.jit
+    def launch_silu_and_mul_fq(
+        x: fx.Tensor,
+        out_buf: fx.Tensor,
+        out_scale_sorted: fx.Tensor,
+        sorted_ids: fx.Tensor,
+        num_valid_ids: fx.Tensor,
+        topk_ids: fx.Tensor,
+        bias: fx.Tensor,
+        token_num: fx.Int32,
+        num_sorted_rows: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        kernel = silu_and_mul_fq_kernel(
+            x, out_buf, out_scale_sorted, sorted_ids, num_valid_ids, topk_ids, bias, token_num, spec
+        )
+        kernel.launch(grid=num_sorted_rows, block=THREADS, stream=stream)
+
+    return launch_silu_and_mul_fq
+
+
+def reference(x: Any, bias: Any = None, act: str = "silu", gui: bool = False, limit: float = SWIGLU_LIMIT) -> Any:
+    """The result in f32 before it is rounded. x: (rows, 2 * inter_dim); bias: of each row, in the same layout."""
+    v = x.float() if bias is None else x.float() + bias
+    rows, columns = v.shape
+    if gui:
+        v = v.view(rows, -1, 2, BLOCK_COLUMNS).transpose(1, 2).reshape(rows, columns)
+    gate, up = v.chunk(2, -1)
+    if act == "silu":
+        return gate * gate.sigmoid() * up
+    gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+    return gate * (SWIGLU_SLOPE * gate).sigmoid() * (up + 1)

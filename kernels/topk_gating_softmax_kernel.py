@@ -1,0 +1,191 @@
+"""The top k of softmax(gating) for each token: what routes tokens to experts.
+
+    build_topk_gating_softmax_module(128, 8, "bf16")(gating, weights, indices, token_expert_idx, tokens)
+
+gating: (T, E), E a power of two up to 1024; weights: (T, k) in f32, the probabilities, with renormalize divided by
+their sum; indices: (T, k) in i32, the experts, the most probable first and of equals the lowest number first;
+token_expert_idx[t, j] = j T + t in i32.
+
+A thread has up to 16 neighbouring experts of a token, E / 16 lanes a token, and a wave several tokens. Each of the k
+rounds finds the largest number of a lane by v_max3 and of the token's lanes by DPP; the lowest expert that has it is
+found in the same way, and leaves the search. There is neither shared memory nor a barrier; a token's first lane writes
+the results, four at a time. A row with a NaN has no order of experts; each index is a valid one all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import flydsl
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from flydsl.expr import range_constexpr
+from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
+from kernels.kernels_common import LOG2_E, element_type
+from kernels.reduce import vector_reduce
+from kernels.rows import VECTOR_BYTES, WAVE
+
+DTYPES = ("f32", "f16", "bf16")
+MOST_EXPERTS_OF_A_LANE = 16
+WAVES = (1, 2, 4, 8)
+SMALLEST_SUM = 1e-20
+# (T, E, k): several tokens in a wave, one lane for a token, a whole wave for one, an odd number of tokens.
+SHAPES = ((33, 128, 6), (9, 8, 2), (3, 1024, 4), (70, 64, 1), (1, 2, 2), (5, 16, 3))
+
+
+@dataclass(frozen=True)
+class Gating:
+    """What is known when compiling. waves: of a block."""
+
+    experts: int
+    topk: int
+    renormalize: bool
+    waves: int = 4
+
+    @property
+    def each(self) -> int:
+        """Experts of a lane: as many as leave a power of two of lanes to a token. Raises ArgumentError if none does."""
+        for each in (16, 8, 4, 2, 1):
+            lanes, rest = divmod(self.experts, each)
+            if not rest and 0 < lanes <= WAVE and lanes & (lanes - 1) == 0:
+                return each
+        raise ArgumentError(f"gating of {self.experts} experts", hint="a power of two up to 1024")
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a token."""
+        return self.experts // self.each
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a block."""
+        return self.waves * (WAVE // self.lanes)
+
+
+@flyc.kernel
+def topk_gating_softmax_kernel(
+    gating: fx.Tensor,
+    weights: fx.Tensor,
+    indices: fx.Tensor,
+    token_expert_idx: fx.Tensor,
+    tokens: fx.Int32,
+    spec: fx.Constexpr[Gating],
+) -> None:
+    """The tokens of a block."""
+    thread = fx.thread_idx.x
+    token, lane = fx.block_idx.x * spec.tokens + thread // spec.lanes, thread % spec.lanes
+    exists = token < tokens
+    numbers = experts_of(gating, token, lane, exists, spec)
+    largest = group(vector_reduce(numbers, "max"), "max", spec)
+    powers = fx.exp2((numbers - largest) * LOG2_E, fastmath="afn")
+    factor = fx.rocdl.rcp(group(vector_reduce(powers, "add"), "add", spec))
+    first = lane * spec.each
+    # A NaN counts as 0, so that each round finds an expert.
+    left = [(power == power).select(power, 0.0) for power in powers]
+    chosen, experts = [], []
+    for _ in range_constexpr(spec.topk):
+        best = group(vector_reduce(fx.Vector.from_elements(left), "max"), "max", spec)
+        expert = fx.Int32(spec.experts)
+        for number in reversed(range(spec.each)):
+            expert = (left[number] == best).select(first + number, expert)
+        expert = group(expert, "min", spec)
+        left = [(expert == first + number).select(-1.0, power) for number, power in enumerate(left)]
+        chosen.append(best)
+        experts.append(expert)
+    if spec.renormalize:
+        factor = fx.rocdl.rcp(fx.arith.maxnumf(sum(chosen[1:], chosen[0]) * factor, SMALLEST_SUM)) * factor
+    results = {
+        weights: [power * factor for power in chosen],
+        indices: experts,
+        token_expert_idx: [tokens * round_ + token for round_ in range_constexpr(spec.topk)],
+    }
+    for tensor, values in results.items():
+        write(tensor, values, token, exists & (lane == 0), spec.topk)
+
+
+def group(value: Any, op: str, spec: Gating) -> Any:
+    """A reduction by the lanes of a token."""
+    return fx.coop.warp_reduce(value, op, width=spec.lanes)
+
+
+def experts_of(gating: fx.Tensor, token: Any, lane: Any, exists: Any, spec: Gating) -> Any:
+    """A lane's gating numbers in f32."""
+    dtype = gating.dtype
+    step = min(spec.each, VECTOR_BYTES * 8 // dtype.width)
+    memory = create_buffer_resource(gating)
+    place = token * fx.Int32(fx.get_scalar(gating.stride[0])) + lane * spec.each
+    parts = [buffer_load(memory, place + start, step, dtype, mask=exists) for start in range(0, spec.each, step)]
+    elements = [n for part in parts for n in ([part] if step == 1 else part)]
+    return fx.Vector.from_elements(elements, dtype).to(fx.Float32)
+
+
+def write(tensor: fx.Tensor, values: list[Any], token: Any, mask: Any, topk: int) -> None:
+    """Write k numbers of a token, four, two or one at a time."""
+    memory, start = create_buffer_resource(tensor), 0
+    for step in (4, 2, 1):
+        while start + step <= topk:
+            part = fx.Vector.from_elements(values[start : start + step])
+            buffer_store(part, memory, token * topk + start, mask=mask)
+            start += step
+
+
+def launch(gating: Any, weights: Any, indices: Any, ids: Any, tokens: Any, spec: Gating, stream: Any) -> None:
+    """The launch, inside of a launcher."""
+    kernel = topk_gating_softmax_kernel(gating, weights, indices, ids, tokens, spec)
+    blocks = (tokens + spec.tokens - 1) // spec.tokens
+    kernel.launch(grid=blocks, block=spec.waves * WAVE, stream=stream)
+
+
+@cache
+def build_topk_gating_softmax_module(
+    num_experts: int, topk: int, dtype_str: str = "bf16", renormalize: bool = True
+) -> Any:
+    """The launcher (gating, weights, indices, token_expert_idx, num_tokens, stream).
+
+    num_experts: a power of two up to 1024; topk: at most as many.
+    """
+    spec = Gating(num_experts, topk, renormalize)
+    element_type(dtype_str)
+    if not 1 <= topk <= num_experts or not spec.each:
+        raise ArgumentError(f"the top {topk} of {num_experts} experts", hint="topk is 1 to the number of experts")
+
+    @flyc.jit
+    def launch_topk_gating_softmax(
+        gating: fx.Tensor,
+        weights: fx.Tensor,
+        indices: fx.Tensor,
+        token_expert_idx: fx.Tensor,
+        num_tokens: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        launch(gating, weights, indices, token_expert_idx, num_tokens, spec, stream)
+
+    return launch_topk_gating_softmax
+
+
+@flydsl.autotune(configs=[flydsl.Config(waves=waves) for waves in WAVES], key=["experts", "topk", "tokens"])
+@flyc.jit
+def topk_gating_softmax(
+    gating: fx.Tensor,
+    weights: fx.Tensor,
+    indices: fx.Tensor,
+    token_expert_idx: fx.Tensor,
+    tokens: fx.Int32,
+    experts: fx.Constexpr[int],
+    topk: fx.Constexpr[int],
+    waves: fx.Constexpr[int],
+    stream: fx.Stream = fx.Stream(None),
+) -> None:
+    """The renormalized top k, with the number of waves of a block chosen by measurement."""
+    launch(gating, weights, indices, token_expert_idx, tokens, Gating(experts, topk, True, waves), stream)
+
+
+def reference(gating: Any, topk: int, renormalize: bool = True) -> tuple[Any, Any]:
+    """(weights in f32, experts) by torch, which does not say which of equals comes first."""
+    weights, experts = gating.float().softmax(-1).topk(topk)
+    if renormalize:
+        weights = weights / weights.sum(-1, keepdim=True).clamp(min=SMALLEST_SUM)
+    return weights, experts.int()

@@ -1,0 +1,110 @@
+"""Products. Sizes along M and N are those of a few tiles; K is the original's, since its loop is in the machine code.
+
+The original's figures of tiles of 64 or 128 x 256 x 128 have three tiles of code, so they are those of an odd number.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from kernels.blockscale_preshuffle_gemm import compile_blockscale_preshuffle_gemm
+from kernels.mfma_preshuffle_pipeline import BITS
+from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
+from tests.kernels.cases import Case
+from tests.kernels.gemm import TYPES
+
+EVEN, ODD = 8192, 8320
+MICRO = ("fp4", "fp6")
+
+
+def empty(dtype: str, elements: int, bits: int) -> torch.Tensor:
+    """Operands are bytes where the type is the architecture's, or narrower than a byte."""
+    kind = TYPES.get(dtype, torch.uint8)
+    return torch.zeros(elements * bits // 8 // kind.itemsize, dtype=kind)
+
+
+def preshuffle(dtype: str, tile: tuple[int, int, int], k: int, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    m, n = 2 * tile[0], 2 * tile[1]
+    a_bits, b_bits = BITS[dtype]
+    scales = [torch.zeros(x * k // 32, dtype=torch.uint8) if dtype in MICRO else torch.ones(x) for x in (m, n)]
+    c, bias = (torch.zeros(x, dtype=torch.bfloat16) for x in (m * n, n))
+    launch = compile_preshuffle_gemm_a8(
+        K=k, tile_m=tile[0], tile_n=tile[1], tile_k=tile[2], in_dtype=dtype, out_dtype="bf16", **options
+    )
+    return launch, (c, empty(dtype, m * k, a_bits), empty(dtype, n * k, b_bits), *scales, bias, m, n)
+
+
+def gemm(name: str, dtype: str, *tile: int, k: int = EVEN, **options: Any) -> dict[str, Case]:
+    archs = {"archs": ("gfx950",)} if dtype in MICRO else {}
+    if dtype in MICRO:
+        options = {"dsrd_preload": 2, "dvmem_preload": 2, **options}
+    return {name: Case("preshuffle_gemm", dtype, partial(preshuffle, dtype, tile, k, options), **archs)}
+
+
+def blockscale(tile: tuple[int, int, int], n: int, k: int, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    m = tile[0]
+    launch = compile_blockscale_preshuffle_gemm(
+        N=n, K=k, tile_m=m, tile_n=tile[1], tile_k=tile[2], **({"unroll": True} | options)
+    )
+    a, b = (torch.zeros(rows * k, dtype=torch.uint8) for rows in (m, n))
+    scales = torch.ones(m * k // 128), torch.ones(-(-n // 128) * k // 128)
+    return launch, (torch.zeros(m * n, dtype=torch.bfloat16), a, b, *scales, m, n)
+
+
+def block(name: str, n: int, k: int, *tile: int, **options: Any) -> dict[str, Case]:
+    return {name: Case("blockscale_preshuffle_gemm", "fp8", partial(blockscale, tile, n, k, options))}
+
+
+def epilogues() -> dict[str, Case]:
+    names = ("bias", "bias_relu", "bias_silu", "bias_gelu")
+    cases = [gemm(f"gemm_bf16_16x64x512_{name}", "bf16", 16, 64, 512, epilogue=name) for name in names]
+    return {name: case for found in cases for name, case in found.items()}
+
+
+def micro() -> dict[str, Case]:
+    tiles = ((64, 128, 128), (32, 128, 256), (64, 128, 256), (64, 256, 256), (128, 256, 256), (128, 256, 128))
+    cases = [
+        gemm(f"gemm_{name}_{m}x{n}x{k}", dtype, m, n, k)
+        for m, n, k in tiles
+        for name, dtype in (("w4_fp4", "fp4"), ("a6w4", "fp6"))
+    ]
+    return {name: case for found in cases for name, case in found.items()}
+
+
+CASES: dict[str, Case] = {
+    **gemm("gemm_fp8", "fp8", 128, 128, 128),
+    **gemm("gemm_int8", "int8", 128, 128, 128),
+    **gemm("gemm_int4", "int4", 128, 128, 128),
+    **gemm("gemm_bf16", "bf16", 128, 128, 64),
+    **gemm("gemm_fp16", "fp16", 128, 128, 64),
+    **gemm("gemm_fp8_16x64x512", "fp8", 16, 64, 512),
+    **gemm("gemm_int8_16x64x512", "int8", 16, 64, 512),
+    **gemm("gemm_int4_16x64x512", "int4", 16, 64, 512),
+    **gemm("gemm_bf16_16x64x512", "bf16", 16, 64, 512),
+    **epilogues(),
+    **gemm("gemm_fp8_16x128x256", "fp8", 16, 128, 256),
+    **gemm("gemm_fp8_32x64x512", "fp8", 32, 64, 512),
+    **gemm("gemm_fp8_64x64x256", "fp8", 64, 64, 256),
+    **gemm("gemm_fp8_64x64x256_async", "fp8", 64, 64, 256, use_async_copy=True),
+    **gemm("gemm_fp8_64x256x128", "fp8", 64, 256, 128, k=ODD),
+    **gemm("gemm_int8_64x256x128", "int8", 64, 256, 128, k=ODD),
+    **gemm("gemm_int4_64x256x128", "int4", 64, 256, 128, k=ODD),
+    **gemm("gemm_bf16_64x256x128", "bf16", 64, 256, 128, k=ODD),
+    **gemm("gemm_fp16_64x256x128", "fp16", 64, 256, 128, k=ODD),
+    **gemm("gemm_fp8_128x128x128_csh", "fp8", 128, 128, 128, use_cshuffle_epilog=True),
+    **gemm("gemm_fp8_128x128x128_lds1", "fp8", 128, 128, 128, lds_stage=1),
+    **gemm("gemm_fp8_128x256x128", "fp8", 128, 256, 128, k=ODD),
+    **gemm("gemm_fp8_128x256x128_async_wpe2", "fp8", 128, 256, 128, use_async_copy=True, waves_per_eu=2),
+    **micro(),
+    **gemm("gemm_w4_fp4_128x256x256_async_wpe2", "fp4", 128, 256, 256, use_async_copy=True, waves_per_eu=2),
+    **block("blockscale_16x64x256", 2112, 7168, 16, 64, 256),
+    **block("blockscale_64x128x128", 1536, 7168, 64, 128, 128),
+    **block("blockscale_64x128x128_async", 1536, 7168, 64, 128, 128, use_async_copy=True),
+    **block("blockscale_64x128x128_csh", 1536, 7168, 64, 128, 128, use_cshuffle_epilog=True),
+    **block("blockscale_64x256x128", 7168, 2304, 64, 256, 128),
+    **block("blockscale_64x128x128_loop", 1536, 7168, 64, 128, 128, unroll=False),
+}
+MISSES: dict[tuple[str, str], str] = {}

@@ -1,0 +1,109 @@
+"""Quantisation of rows and of groups of elements against torch, and against recorded codes of other programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from flydsl.errors import ArgumentError
+from flydsl.simulator import checking
+from kernels import quant as kernel
+from tests.kernels.norms import CODES, LARGEST
+from tests.kernels.rows import matrix, strided
+
+VECTORS = json.loads((Path(__file__).parent / "quant_vectors.json").read_text())
+FP8 = torch.float8_e4m3fnuz
+
+
+def decoded(codes: torch.Tensor, quant: str) -> torch.Tensor:
+    """The numbers that codes stand for."""
+    if quant != "mxfp4":
+        return codes.float()
+    table = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+    pairs = torch.stack([codes & 15, codes >> 4], -1)
+    return table[pairs.long()].flatten(-2)
+
+
+@pytest.mark.parametrize("dtype", kernel.DTYPES)
+@pytest.mark.parametrize("quant", kernel.QUANTS)
+def test_rows(quant: str, dtype: str) -> None:
+    for m, n in kernel.SHAPES:
+        x = strided(matrix(m, n, dtype), 3)
+        out, scales = torch.zeros(m, n, dtype=CODES[quant]), torch.full((m,), torch.nan)
+        launch, _ = kernel.build_quant_module(n, dtype, quant)
+        with checking():
+            launch(x, out, scales, m)
+        expected, expected_scales = kernel.reference(x, largest=LARGEST[quant])
+        torch.testing.assert_close(scales, expected_scales, rtol=1e-6, atol=0)
+        step = 0.5 if quant == "i8" else expected.abs() / 16 + 2.0**-11
+        assert ((out.float() - expected).abs() <= step * 1.001 + 1e-4).all()
+
+
+@pytest.mark.parametrize("quant", kernel.GROUPS)
+@pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.BLOCK_SHAPES)], ids=str)
+def test_groups(number: int, shape: tuple[int, int, int], quant: str) -> None:
+    m, n, group = shape
+    dtype, mx = kernel.DTYPES[number % 3], quant.startswith("mx")
+    x = matrix(m, n, dtype)
+    x[0, :group] = 0
+    out = torch.zeros(m, n // 2 if quant == "mxfp4" else n, dtype=CODES.get(quant, torch.uint8))
+    out = out.view(FP8) if quant == "mxfp8" else out
+    scales = torch.full((m, n // group), 7).to(torch.uint8 if mx else torch.float32)
+    with checking():
+        kernel.build_block_quant_module(n, dtype, quant, group)(x, out, scales, m)
+    largest = x.float().view(m, -1, group).abs().amax(-1)
+    if mx:
+        limit = 6 if quant == "mxfp4" else LARGEST["fp8"]
+        factors = torch.exp2(scales.float() - 127)
+        nonzero = largest > 0
+        assert (scales[~nonzero] == 0).all()
+        # Rounding to the nearest power of two: up to half of one beyond the format's largest power of two.
+        assert (largest <= factors * limit * 1.5)[nonzero].all()
+        assert (largest * 4 > factors * limit)[nonzero].all()
+    else:
+        factors = largest / LARGEST[quant]
+        factors[factors == 0] = 1
+        torch.testing.assert_close(scales, factors, rtol=1e-6, atol=0)
+        limit = LARGEST[quant]
+    wanted = (x.float().view(m, -1, group) / factors[..., None]).clamp(-limit, limit)
+    got = decoded(out, quant).view(wanted.shape)
+    step = {"i8": 0.5, "mxfp4": wanted.abs() / 4 + 0.25}.get(quant, wanted.abs() / 16 + 2.0**-11)
+    assert ((got - wanted).abs() <= step * 1.001 + 1e-4).all()
+
+
+def test_recorded_mxfp4_codes() -> None:
+    """Eight rows of 64, and every case of rounding to E2M1."""
+    x = torch.tensor(VECTORS["x"])
+    out, scales = torch.zeros(len(x), 32, dtype=torch.uint8), torch.zeros(len(x), 2, dtype=torch.uint8)
+    kernel.build_block_quant_module(64, "f32", "mxfp4")(x, out, scales, len(x))
+    assert scales.tolist() == VECTORS["mxfp4_e8m0"]
+    assert out.tolist() == VECTORS["mxfp4_bytes"]
+    # A number of 4 in each group makes its scale 1, so that the others are rounded as they are.
+    numbers = torch.tensor(VECTORS["fp4_in"])
+    numbers = torch.cat([numbers, torch.zeros(-len(numbers) % 30)]).view(-1, 30)
+    rows = torch.cat([numbers.clamp(-5.9, 5.9), torch.full((len(numbers), 2), 4.0)], 1)
+    out, scales = torch.zeros(len(rows), 16, dtype=torch.uint8), torch.zeros(len(rows), 1, dtype=torch.uint8)
+    kernel.build_block_quant_module(32, "f32", "mxfp4")(rows, out, scales, len(rows))
+    recorded = decoded(torch.tensor([VECTORS["fp4_bytes"]], dtype=torch.uint8), "mxfp4").flatten()
+    scaled = decoded(out, "mxfp4") * torch.exp2(scales.float() - 127)
+    rounded = scaled[:, :30].flatten()[: len(recorded)]
+    same = (scales == 127).expand(-1, 30).flatten()[: len(recorded)]
+    assert same.float().mean() > 0.5
+    assert torch.equal(rounded[same], recorded[same])
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: kernel.build_quant_module(64, "f32", "i4"), "'i4'"),
+        (lambda: kernel.build_block_quant_module(64, "f32", "fp6"), "'fp6'"),
+        (lambda: kernel.build_block_quant_module(100, "f32", "mxfp4"), "groups of 32 in rows of 100"),
+    ],
+)
+def test_wrong_arguments(call: Any, said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        call()
