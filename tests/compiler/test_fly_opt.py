@@ -205,11 +205,15 @@ def test_dumps_are_read_and_written_back() -> None:
 
 def test_a_file_in_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "parts.mlir"
-    file.write_text("func.func @f() { return }\n// -----\nfunc.func @f() {\n  %0 = fly.static : !fly.layout<4:1> return }\n")
+    file.write_text(
+        "func.func @f() { return }\n// -----\nfunc.func @f() {\n  %0 = fly.static : !fly.layout<4:1> return }\n"
+    )
     assert main(["--fly-canonicalize", "--split-input-file", str(file)]) == 0
     printed = capsys.readouterr().out
     assert printed.count("func.func @f()") == 2
     assert "\n// -----\n" in printed
-    file.write_text("func.func @f() { return }\n// -----\nfunc.func @f() {\n  %0 = fly.statics : !fly.layout<4:1> return }\n")
+    file.write_text(
+        "func.func @f() { return }\n// -----\nfunc.func @f() {\n  %0 = fly.statics : !fly.layout<4:1> return }\n"
+    )
     assert main(["--split-input-file", str(file)]) == 1
     assert "parts.mlir:4" in capsys.readouterr().err
