@@ -56,6 +56,10 @@ class ArithValue:
         """The value in the program that is being traced."""
         raise NotImplementedError(f"{type(self).__name__} has no IR value")
 
+    def __extract_to_ir_values__(self) -> list[ir.Value]:
+        """The one value that it consists of."""
+        return [self.ir_value()]
+
     def to(self, dtype: Any) -> Any:
         """The value converted to another scalar type."""
         raise NotImplementedError(f"{type(self).__name__} has no conversions")

@@ -60,6 +60,10 @@ class FlyValue:
         """The value as an operand of fly operations."""
         return self.value
 
+    def __extract_to_ir_values__(self) -> list[ir.Value]:
+        """The one value that it consists of."""
+        return [self.value]
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.type})"
 

@@ -44,11 +44,7 @@ def extract_to_ir_values(obj: Any) -> list[ir.Value]:
     """The `ir.Value`s that a value consists of. Raises ArgumentError if it is not a value of the program."""
     if isinstance(obj, ir.Value):
         return [obj]
-    if isinstance(obj, ArithValue):
-        return [obj.ir_value()]
-    if isinstance(obj, FlyValue):
-        return [obj.value]
-    if isinstance(obj, DslType):
+    if isinstance(obj, ArithValue | FlyValue | DslType):
         return list(obj.__extract_to_ir_values__())
     if isinstance(obj, Container):
         return [value for part in parts(obj)[1] for value in extract_to_ir_values(part)]

@@ -153,6 +153,8 @@ def test_values_are_taken_apart_and_put_together() -> None:
         whole = {"line": DslLine(fx.Float32(i), fx.Int32(4)), "pair": (i, fx.Vector.filled(2, 1.5, fx.Float32))}
         values = extract_to_ir_values(whole)
         assert get_ir_types(whole) == [value.type for value in values] == [T.f32, T.i32, i.type, T.f32x2]
+        assert i.__extract_to_ir_values__() == [i.ir_value()]
+        assert Out.__extract_to_ir_values__() == [Out.value]
         again = construct_from_ir_values(dict, whole, values)
         assert isinstance(again["line"], DslLine)
         Out[i] = again["line"].slope + again["line"].start.to(fx.Float32) + again["pair"][1][0]
