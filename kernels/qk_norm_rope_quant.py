@@ -27,7 +27,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_load, buffer_store
-from kernels.kernels_common import launcher, rounded
+from kernels.kernels_common import GFX942, launcher, rounded
 from kernels.quant import e8m0, fp8_codes, group_max, scale_and_factor
 from kernels.reduce import vector_reduce, warp_reduce
 from kernels.rows import WAVE, row_resource
@@ -36,6 +36,7 @@ HEAD_DIM = 512
 WIDTH = HEAD_DIM // WAVE
 EPSILON = 1e-6
 E8M0_HEADROOM = 7
+GROUPS = (8, 16, 32, 64, 128, 256, 512)
 SCALE_TYPES = ("fp32", "e8m0")
 # (T, H, RD)
 SHAPES = ((3, 2, 64), (1, 4, 512), (5, 1, 8))
@@ -47,7 +48,6 @@ class Heads:
 
     q_heads: int
     rope_dim: int
-    weighted_q: bool
     group: int | None
     scale_dtype: str
 
@@ -136,8 +136,6 @@ def flydsl_qk_norm_rope_quant(
     Outputs are (T, H D) and (T, D), scales (T, H D / group) and (T, D / group). quant_group_size: 8 to 512, a power of
     two, by default 512. Raises ArgumentError where head_dim is not 512 or the operands do not fit.
     """
-    import torch
-
     group = (quant_group_size or HEAD_DIM) if quant else None
     fits = q.shape[1] == num_q_heads * HEAD_DIM and kv.shape == (len(q), HEAD_DIM) and len(positions) == len(q)
     if head_dim != HEAD_DIM or not fits or rope_head_dim % WIDTH or not 0 < rope_head_dim <= HEAD_DIM:
@@ -146,22 +144,31 @@ def flydsl_qk_norm_rope_quant(
             f"{tuple(kv.shape)}, positions {tuple(positions.shape)}",
             hint="q (T, heads * 512), kv (T, 512), positions (T); rope_head_dim: a multiple of 8",
         )
-    if group is not None and (group not in (8, 16, 32, 64, 128, 256, 512) or scale_dtype not in SCALE_TYPES):
+    if group is not None and (group not in GROUPS or scale_dtype not in SCALE_TYPES):
         raise ArgumentError(f"groups of {group}, scales of {scale_dtype!r}", hint="8 to 512; fp32 or e8m0")
+    heads = Heads(num_q_heads, rope_head_dim, group, scale_dtype)
     tensors = {"q": q, "kv": kv, "kv_weight": kv_weight, "cos": cos, "sin": sin, "positions": positions}
-    tensors |= {} if q_weight is None else {"q_weight": q_weight}
-    out_type = q.dtype if group is None else _fp8(q)
-    results = {
-        f"{name}_out": torch.empty(t.shape, dtype=out_type, device=q.device) for name, t in (("q", q), ("kv", kv))
-    }
-    if group is not None:
-        kind = torch.uint8 if scale_dtype == "e8m0" else torch.float32
-        for name, t in (("q", q), ("kv", kv)):
-            results[f"{name}_scale"] = torch.empty(len(t), t.shape[1] // group, dtype=kind, device=q.device)
-    heads = Heads(num_q_heads, rope_head_dim, q_weight is not None, group, scale_dtype)
-    given = {**tensors, **results}
+    if q_weight is not None:
+        tensors["q_weight"] = q_weight
+    made = results(q, kv, heads)
+    given = {**tensors, **made}
     build(tuple(given), heads)(*given.values(), len(q), fx.Stream(stream))
-    return tuple(results.values())
+    return tuple(made.values())
+
+
+def results(q: Any, kv: Any, heads: Heads) -> dict[str, Any]:
+    """New tensors for the results, by name."""
+    import torch
+
+    from flydsl.runtime.device import target_arch
+
+    fp8 = torch.float8_e4m3fnuz if target_arch(str(q.device)) == GFX942 else torch.float8_e4m3fn
+    code, scale = fp8 if heads.group else q.dtype, torch.uint8 if heads.scale_dtype == "e8m0" else torch.float32
+    made = {f"{n}_out": torch.empty(t.shape, dtype=code, device=t.device) for n, t in (("q", q), ("kv", kv))}
+    if heads.group:
+        for name, t in (("q", q), ("kv", kv)):
+            made[f"{name}_scale"] = torch.empty(len(t), t.shape[1] // heads.group, dtype=scale, device=t.device)
+    return made
 
 
 def reference(x: Any, weight: Any, cos: Any, sin: Any) -> tuple[Any, Any]:
@@ -174,12 +181,3 @@ def reference(x: Any, weight: Any, cos: Any, sin: Any) -> tuple[Any, Any]:
     even, odd, c, s = tail[..., 0::2], tail[..., 1::2], cos.float()[:, None], sin.float()[:, None]
     rotated = torch.stack([even * c - odd * s, even * s + odd * c], -1).flatten(-2)
     return torch.cat([y[..., : HEAD_DIM - tail.shape[-1]], rotated], -1), y
-
-
-def _fp8(tensor: Any) -> Any:
-    """torch's type of the fp8 of the device that a tensor is on."""
-    import torch
-
-    from flydsl.runtime.device import target_arch
-
-    return torch.float8_e4m3fnuz if target_arch(str(tensor.device)) == "gfx942" else torch.float8_e4m3fn

@@ -6,13 +6,14 @@ from typing import Any
 
 import torch
 
+from kernels import qk_norm_rope_quant
 from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
 from kernels.norms import Norm, build
 from kernels.quant import build_block_quant_module, build_quant_module
 from kernels.silu_and_mul_fq import build_silu_and_mul_fq_module
 from kernels.softmax_kernel import build_softmax_module
 from kernels.topk_gating_softmax_kernel import build_topk_gating_softmax_module
-from tests.kernels import test_fused_rope_cache_kernel, test_silu_and_mul_fq
+from tests.kernels import test_fused_rope_cache_kernel, test_qk_norm_rope_quant, test_silu_and_mul_fq
 from tests.kernels.cases import ARCHS, Case
 from tests.kernels.norms import CODES, operands
 
@@ -89,6 +90,14 @@ def ropes() -> dict[str, Case]:
     return made
 
 
+def qk(group: int | None) -> tuple[Any, tuple[Any, ...]]:
+    q, kv, weight, cos, sin, positions = test_qk_norm_rope_quant.operands(32, 16, 64)
+    heads = qk_norm_rope_quant.Heads(16, 64, group, "fp32")
+    tensors = {"q": q, "kv": kv, "kv_weight": weight, "cos": cos, "sin": sin, "positions": positions}
+    tensors |= qk_norm_rope_quant.results(q, kv, heads)
+    return qk_norm_rope_quant.build(tuple(tensors), heads), (*tensors.values(), 32)
+
+
 QUANT_CASES = {
     "quant_pertoken_f16_n8192": Case("quant", "f16, i8", lambda: quant(8192, "f16", "i8")),
     "quant_pertoken_bf16_fp8": Case("quant", "bf16, fp8", lambda: quant(8192, "bf16", "fp8")),
@@ -119,6 +128,8 @@ CASES: dict[str, Case] = {
     "topk_gating_e64k6_bf16": Case("topk_gating_softmax_kernel", "bf16", lambda: gating(64, 6, "bf16")),
     "topk_gating_e8k2_bf16": Case("topk_gating_softmax_kernel", "bf16", lambda: gating(8, 2, "bf16")),
     **ropes(),
+    "qk_norm_rope_bf16": Case("qk_norm_rope_quant", "bf16", lambda: qk(None)),
+    "qk_norm_rope_fp8_g128": Case("qk_norm_rope_quant", "bf16, fp8", lambda: qk(128)),
 }
 _FEW = "up to three VGPRs more, of the 64 that eight waves leave to each"
 _ROPES = {
