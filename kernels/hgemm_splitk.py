@@ -23,7 +23,6 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
-
 from kernels.layout_utils import idx2crd
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, Product, TileA, is_cdna4
@@ -157,7 +156,12 @@ def fill_kernel(C: fx.Tensor, bias: fx.Tensor, m: fx.Int32, plan: fx.Constexpr[P
 
 @flyc.kernel
 def hgemm_kernel(
-    C: fx.Tensor, A: fx.Tensor, B: fx.Tensor, bias: fx.Tensor, m: fx.Int32, tiles_k: fx.Int32,
+    C: fx.Tensor,
+    A: fx.Tensor,
+    B: fx.Tensor,
+    bias: fx.Tensor,
+    m: fx.Int32,
+    tiles_k: fx.Int32,
     plan: fx.Constexpr[Plan],
 ) -> None:
     """One tile of C, or a part of its sums. tiles_k: the plan's; as an argument it keeps a short loop a loop."""
@@ -170,14 +174,16 @@ def hgemm_kernel(
     shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
     a = TileA(plan.slab(tile_m), product, A, m, place[0], wave_m * rows, shared)
     if fx.const_expr(plan.b_to_lds):
-        b = TileA(plan.slab(tile_n), product, B, plan.n, place[1], wave_n * columns, shared + plan.ring_bytes(tile_m))
+        b: Any = TileA(
+            plan.slab(tile_n), product, B, plan.n, place[1], wave_n * columns, shared + plan.ring_bytes(tile_m)
+        )
     else:
         b = DirectB(plan, product, B, place[1], wave_n * columns)
     c = TileC(C, ELEMENTS[plan.dtype], m, plan.n, (tile_m, tile_n), place, plan.wave_tile)
     first_k = fx.Int32(fx.block_idx.y) * plan.tiles_k if plan.split > 1 else 0
 
-    sums = ring(plan, product, a, b, first_k, tiles_k if plan.stages == 2 else plan.tiles_k)
-    biases = []
+    sums: Any = ring(plan, product, a, b, first_k, tiles_k if plan.stages == 2 else plan.tiles_k)
+    biases: list[Any] = []
     if fx.const_expr(plan.has_bias and plan.split == 1):
         biases = [value.to(fx.Float32) for value in c.of_columns(bias, ELEMENTS[plan.dtype])]
 
@@ -225,10 +231,10 @@ def ring(plan: Plan, product: Product, a: TileA, b: Any, first_k: Any, tiles_k: 
 
     def tile(state: Any, stage: Any, now_b: Any, loads: int) -> Any:
         result = multiply(plan, product, a, b, state, stage, now_b)
-        if plan.b_to_lds:
+        if plan.b_to_lds and stages == 2:
             groups = plan.tile[2] // product.group
             reads = groups * (rows + columns) // 16
-            interleave(groups * product.calls * rows * columns // 256, reads, loads, ahead=1 + columns // 16)
+            interleave(groups * product.calls * rows * columns // 256, reads, loads, ahead=1)
         return result
 
     held = ()
@@ -306,7 +312,9 @@ def compile_hgemm_kernel(
             columns = -(-n // (2 * FILL_THREADS))
             fill_kernel(C, bias, m, plan).launch(grid=(columns, m), block=FILL_THREADS, stream=stream)
         tiles = (m + TILE_M - 1) // TILE_M * (n // TILE_N)
-        hgemm_kernel(C, A, B, bias, m, plan.tiles_k, plan).launch(grid=(tiles, SPLIT_K), block=plan.threads, stream=stream)
+        hgemm_kernel(C, A, B, bias, m, plan.tiles_k, plan).launch(
+            grid=(tiles, SPLIT_K), block=plan.threads, stream=stream
+        )
 
     return launch_hgemm
 
@@ -318,12 +326,14 @@ def _check(plan: Plan) -> None:
     _require(tile_n % (16 * waves_n) == 0, f"TILE_N={tile_n}", f"a multiple of {16 * waves_n}")
     _require(tile_k % 32 == 0, f"TILE_K={tile_k}", "a multiple of 32")
     _require(plan.n % tile_n == 0, f"n={plan.n}", f"a multiple of TILE_N={tile_n}")
-    _require(plan.k % (plan.split * tile_k) == 0, f"k={plan.k}", f"a multiple of SPLIT_K * TILE_K={plan.split * tile_k}")
+    _require(
+        plan.k % (plan.split * tile_k) == 0, f"k={plan.k}", f"a multiple of SPLIT_K * TILE_K={plan.split * tile_k}"
+    )
     _require(plan.stages >= 2 and (plan.b_to_lds or plan.stages == 2), f"STAGES={plan.stages}",
              "2, or with B_TO_LDS more")  # fmt: skip
     _require(plan.tiles_k >= plan.stages, f"{plan.tiles_k} tiles along K", f"at least STAGES={plan.stages}")
     for name, rows in (("TILE_M", tile_m), ("TILE_N", tile_n)):
-        _require(name == "TILE_N" and not plan.b_to_lds or rows * tile_k * 2 % (plan.threads * CHUNK_BYTES) == 0,
+        _require((name == "TILE_N" and not plan.b_to_lds) or rows * tile_k * 2 % (plan.threads * CHUNK_BYTES) == 0,
                  f"{name}={rows} with TILE_K={tile_k}", f"16 bytes for each of {plan.threads} threads")  # fmt: skip
     rows_at_a_time = plan.threads * 8 // tile_n
     _require(tile_n % 8 == 0 and plan.threads * 8 % tile_n == 0 and tile_m % max(1, rows_at_a_time) == 0,
@@ -335,9 +345,12 @@ def hgemm_splitk_(
 ) -> Any:
     """c = a b^T (+ bias), with the tile that `hgemm_kwargs` gives or one that fits. c (m, n), a (m, k), b (n, k)."""
     (m, k), n = a.shape, b.shape[0]
-    dtype = str(a.dtype).removeprefix("torch.").replace("float16", "f16").replace("bff16", "bf16").replace("bf16", "bf16")
+    dtype = {"torch.bfloat16": "bf16", "torch.float16": "f16"}.get(str(a.dtype), str(a.dtype))
+    _require(b.dtype == c.dtype == a.dtype and b.shape[1] == k and c.shape == (m, n),
+             f"a product of A {tuple(a.shape)} of {a.dtype}, B {tuple(b.shape)} of {b.dtype} and C {tuple(c.shape)} "
+             f"of {c.dtype}", "A (m, k), B (n, k) and C (m, n) of one type")  # fmt: skip
     chosen = dict(hgemm_kwargs or default_tile(m, n, k))
-    launch = compile_hgemm_kernel({"bfloat16": "bf16", "float16": "f16"}.get(dtype, dtype), n, k, **chosen, HAS_BIAS=bias is not None)
+    launch = compile_hgemm_kernel(dtype, n, k, **chosen, HAS_BIAS=bias is not None)
     unused = c.view(-1)[:1]
     launch(c.view(-1), a.view(-1), b.view(-1), unused if bias is None else bias, m, unused, unused, stream)
     return c
@@ -346,7 +359,7 @@ def hgemm_splitk_(
 def default_tile(m: int, n: int, k: int) -> dict[str, Any]:
     """A tile for these sizes: small along M where m is, and then K is split."""
     if m <= 32 and n % 64 == 0 and k % 128 == 0:
-        split = next(s for s in (16, 14, 8, 7, 4, 3, 2, 1) if k % (128 * s) == 0 and k // (128 * s) >= 2 or s == 1)
+        split = next(s for s in (16, 14, 8, 7, 4, 3, 2, 1) if (k % (128 * s) == 0 and k // (128 * s) >= 2) or s == 1)
         return {"TILE_M": 16 if m <= 16 else 32, "TILE_N": 64, "TILE_K": 128, "SPLIT_K": split, "BLOCK_M_WARPS": 1,
                 "BLOCK_N_WARPS": 2, "B_TO_LDS": True}  # fmt: skip
     return {"TILE_M": 128, "TILE_N": 128 if n % 128 == 0 else 64, "TILE_K": 64, "B_TO_LDS": True}

@@ -241,7 +241,6 @@ class TileA:
         if buffer is None:
             buffer = fx.SharedAllocator().allocate(tiling.stages * tiling.a_bytes, 128).peek().ptr
         self.buffer = buffer
-        self.shared = STensor(self.buffer, fx.Int32)
         self.first_row = first_row
         self.thread = fx.Int32(fx.thread_idx.x)
         self.lane = self.thread & (WAVE - 1)
@@ -261,7 +260,7 @@ class TileA:
         return [self.memory.vec_load((row, chunk * 4), 4, soffset_bytes=step) for row, chunk in self._places]
 
     def copy(self, k: Any, stage: Any) -> None:
-        """Copy tile k to a buffer, past the registers; `s_waitcnt` waits for it. The swizzle is in the global address."""
+        """Copy tile k to a buffer, past the registers; `s_waitcnt` waits. The swizzle is in the global address."""
         bytes_ = CHUNK_BYTES if is_cdna4() else 4
         at_a_time = self.tiling.threads * bytes_
         wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, self.thread >> 6))
@@ -275,7 +274,7 @@ class TileA:
         rows, rest = divmod(first, self.tiling.row_bytes)
         if rows % SWIZZLE_CHUNKS or rest or not rows:
             return self._global_bytes(first, bytes_), step
-        # The swizzle is that of the first copy, so only a scalar differs. A soffset beyond the end would count as inside.
+        # The swizzle is that of the first copy: only a scalar differs. A soffset beyond the end would count as inside.
         distance = fx.Int32(rows * self.k_bytes)
         return self._global_bytes(0, bytes_) + step, (distance < self.size).select(distance, self.size)
 
@@ -288,10 +287,10 @@ class TileA:
     def store(self, values: list[Any], stage: Any) -> None:
         """Put what was loaded into a buffer."""
         for (row, chunk), value in zip(self._places, values, strict=True):
-            self.shared.vec_store(self._word(row, chunk) + self._first_word(stage), fx.Vector(value))
+            self._shared(stage).vec_store(self._word(row, chunk), fx.Vector(value))
 
-    def _first_word(self, stage: Any) -> Any:
-        return stage * (self.tiling.a_bytes // 4)
+    def _shared(self, stage: Any) -> STensor:
+        return STensor(self.buffer, fx.Int32, first=stage * self.tiling.a_bytes)
 
     def _word(self, row: Any, chunk: Any) -> Any:
         place = swizzle_xor16(row, chunk, self.tiling.row_bytes // CHUNK_BYTES)
@@ -319,7 +318,7 @@ class TileA:
         place = swizzle_xor16(row, chunk + first_chunk % rows, chunks)
         word = (row + self.first_row) * (self.tiling.row_bytes // 4) + place * 4
         constant = mi * 16 * self.tiling.row_bytes // 4 + first_chunk // rows * rows * 4
-        return fx.Vector(self.shared.vec_load(word + (self._first_word(stage) + constant), words))
+        return fx.Vector(self._shared(stage).vec_load(word + constant, words))
 
 
 class TileB:
@@ -442,13 +441,18 @@ def multiply_groups(b: TileB, sums: Any, now_b: Any, fragment: Any, scales: Any 
     return result
 
 
+def no_scales(k: Any, stage: int, before: Any) -> tuple[()]:
+    """What `main_loop` loads for tile k besides A and B: nothing."""
+    return ()
+
+
 def main_loop(
     a: TileA,
     b: TileB,
     sums: Any,
     multiply: Callable[..., Any],
     *,
-    scales: Callable[..., Any] = lambda k, stage, before: (),
+    scales: Callable[..., Any] = no_scales,
     extra_loads: int = 0,
     asynchronous: bool = False,
     unroll: bool = False,
@@ -501,8 +505,8 @@ def main_loop(
         return now, next_b, next_scales, put(next_a, stage ^ other_buffer)
 
     first_a, first_b, first_scales = load(0, 0)
-    state = sums, first_b, first_scales, put(first_a, 0)
-    state = (two_stages if tiling.stages == 2 else one_stage)(step, state, tiling.tiles_k, unroll)
+    walk: Any = two_stages if tiling.stages == 2 else one_stage
+    state = walk(step, (sums, first_b, first_scales, put(first_a, 0)), tiling.tiles_k, unroll)
     result = tile(state, (tiling.tiles_k - 1) % tiling.stages)
     fx.rocdl.sched_barrier(0)
     return result

@@ -33,7 +33,6 @@ from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import (
     BITS,
     THREADS,
-    WAVES,
     MxScales,
     Product,
     TileA,
@@ -41,6 +40,7 @@ from kernels.mfma_preshuffle_pipeline import (
     Tiling,
     main_loop,
     multiply_groups,
+    no_scales,
     require_types,
 )
 
@@ -118,8 +118,7 @@ def preshuffle_gemm_kernel(
 
     sums = main_loop(
         a, b, product.tile_of_zeros(tiling), multiply,
-        **({} if micro is None else {"scales": micro.load}),
-        asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
+        scales=no_scales if micro is None else micro.load, asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
     )  # fmt: skip
     result = with_scales(plan, c, sums, scale_a, scale_b, bias, M)
     finish = partial(c.store_through, a.buffer) if plan.cshuffle else c.store
