@@ -24,7 +24,22 @@ def _row_major(shape: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(strides)
 
 
-class GTensor:
+class _View:
+    """What both views have: a row-major shape."""
+
+    def __init__(self, dtype: Any, shape: Sequence[Any]) -> None:
+        self.dtype, self.shape = dtype, tuple(shape)
+        self.bytes = dtype.width // 8
+        self.stride = _row_major(self.shape)
+
+    def linear_offset(self, coordinates: Any) -> Any:
+        """The number of the element at these coordinates; an integer counts from the first element."""
+        if not isinstance(coordinates, tuple | list):
+            return coordinates
+        return crd2idx(coordinates, self.stride)
+
+
+class GTensor(_View):
     """A row-major view of a tensor in global memory.
 
     dtype: of the view's elements, of at least 8 bits, whatever the tensor's are. shape: extents, of which the first is
@@ -41,18 +56,10 @@ class GTensor:
         base_byte_offset: Any = None,
         num_records_bytes: Any = None,
     ) -> None:
-        self.dtype, self.shape = dtype, tuple(shape)
-        self.bytes = dtype.width // 8
-        self.stride = _row_major(self.shape)
+        super().__init__(dtype, shape)
         self.rsrc = buffer_ops.create_buffer_resource(
             tensor, base_byte_offset=base_byte_offset, num_records_bytes=num_records_bytes
         )
-
-    def linear_offset(self, coordinates: Any) -> Any:
-        """The number of the element at these coordinates; an integer counts from the first element."""
-        if not isinstance(coordinates, tuple | list):
-            return coordinates
-        return crd2idx(coordinates, self.stride)
 
     def vec_load(self, coordinates: Any, count: int, *, soffset_bytes: Any = None, cache_modifier: int = 0) -> Any:
         """`count` consecutive elements; a scalar for 1. soffset_bytes: added, the same in all lanes."""
@@ -75,16 +82,12 @@ class GTensor:
     store = vec_store
 
 
-class STensor:
-    """A row-major view of shared memory. pointer: to its first element; its alignment is that of the vectors moved."""
+class STensor(_View):
+    """A row-major view of shared memory, from byte `first` behind a pointer on, aligned as the vectors moved."""
 
-    def __init__(self, pointer: Any, dtype: Any, shape: Sequence[int] = (-1,), first: int = 0) -> None:
-        self.first = first
-        self.pointer, self.dtype, self.shape = pointer, dtype, tuple(shape)
-        self.bytes = dtype.width // 8
-        self.stride = _row_major(self.shape)
-
-    linear_offset = GTensor.linear_offset
+    def __init__(self, pointer: Any, dtype: Any, shape: Sequence[int] = (-1,), first: Any = 0) -> None:
+        super().__init__(dtype, shape)
+        self.pointer, self.first = pointer, first
 
     def vec_load(self, coordinates: Any, count: int) -> Any:
         """`count` consecutive elements; a scalar for 1."""

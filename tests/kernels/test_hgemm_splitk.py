@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from flydsl.errors import ArgumentError
+from flydsl.simulator import checking
+from kernels import hgemm_splitk as kernel
+from tests.kernels.gemm import TYPES, whole_numbers
+
+RING: dict[str, Any] = {"B_TO_LDS": True}
+SMALL: dict[str, Any] = {"TILE_M": 16, "TILE_N": 64, "TILE_K": 128, "BLOCK_M_WARPS": 1}
+
+
+def product(dtype: str, m: int, n: int, k: int, bias: bool = False, **options: Any) -> None:
+    """Compare C with torch's, with every check on. Sums of small whole numbers need no rounding in f16."""
+    kind = TYPES[kernel.DTYPES[dtype]]
+    a, b, of_columns = (whole_numbers(*shape).to(kind) for shape in ((m, k), (n, k), (n,)))
+    c = torch.full((m, n), torch.nan, dtype=kind)
+    launch = kernel.compile_hgemm_kernel(dtype, n, k, HAS_BIAS=bias, **options)
+    words = torch.zeros(256, dtype=torch.int32)
+    with checking():
+        launch(c.view(-1), a.view(-1), b.view(-1), of_columns, m, words, words)
+    expected = kernel.reference(a, b, of_columns if bias else None)
+    tolerance = 0 if dtype == "f16" else 2**-8 * options.get("SPLIT_K", 1)
+    torch.testing.assert_close(c.float(), expected, rtol=tolerance, atol=256 * tolerance)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "m", "n", "k", "options"),
+    [
+        ("f16", 130, 128, 256, RING),
+        ("f16", 33, 128, 192, {}),
+        ("bf16", 33, 64, 320, RING | {"TILE_M": 32, "TILE_N": 64, "STAGES": 3, "bias": True}),
+        ("bf16", 5, 64, 512, RING | SMALL | {"SPLIT_K": 2, "bias": True}),
+        ("f16", 1, 64, 512, SMALL | {"SPLIT_K": 2}),
+    ],
+    ids=str,
+)
+def test_equals_torch(dtype: str, m: int, n: int, k: int, options: dict[str, Any]) -> None:
+    product(dtype, m, n, k, **options)
+
+
+@pytest.mark.parametrize("options", [RING | {"SPLIT_K": 2}, {}], ids=str)
+def test_on_cdna4(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+    product("bf16", 33, 128, 256, TILE_M=64, **options)
+
+
+def test_what_lies_behind_c_is_left_alone() -> None:
+    memory = torch.full((1000,), torch.nan, dtype=torch.float16)
+    a, b = whole_numbers(5, 512).half(), whole_numbers(64, 512).half()
+    kernel.hgemm_splitk_(memory[:320].view(5, 64), a, b)
+    assert torch.equal(memory[:320].view(5, 64).float(), kernel.reference(a, b))
+    assert memory[320:].isnan().all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
+def test_sizes_without_a_tile(shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    a, b, bias = (whole_numbers(*size).to(torch.bfloat16) for size in ((m, k), (n, k), (n,)))
+    c = kernel.hgemm_splitk_(torch.full((m, n), torch.nan, dtype=torch.bfloat16), a, b, bias)
+    torch.testing.assert_close(c.float(), kernel.reference(a, b, bias), rtol=2**-6, atol=4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"n": 100}, "n=100"),
+        ({"k": 100}, "k=100"),
+        ({"SPLIT_K": 3}, "k=256"),
+        ({"STAGES": 1}, "STAGES=1"),
+        ({"STAGES": 3}, "STAGES=3"),
+        ({"B_TO_LDS": True, "STAGES": 5}, "4 tiles along K"),
+        ({"TILE_M": 24}, "TILE_M=24"),
+        ({"BLOCK_N_WARPS": 16}, "2 x 16 waves"),
+        ({"BLOCK_K_WARPS": 2}, "BLOCK_K_WARPS=2"),
+        ({"dtype": "f32"}, "dtype='f32'"),
+    ],
+)
+def test_sizes_that_do_not_fit(changed: dict[str, Any], said: str) -> None:
+    sizes: dict[str, Any] = {"dtype": "f16", "n": 128, "k": 256}
+    with pytest.raises(ArgumentError, match=said):
+        kernel.compile_hgemm_kernel(**(sizes | changed))
+
+
+def test_operands_that_do_not_fit() -> None:
+    a, b, c = torch.zeros(4, 256).half(), torch.zeros(64, 256).half(), torch.zeros(4, 64).half()
+    with pytest.raises(ArgumentError, match=r"of torch\.float32"):
+        kernel.hgemm_splitk_(c, a, b.float())
+    with pytest.raises(ArgumentError, match=r"C \(3, 64\)"):
+        kernel.hgemm_splitk_(c[:3], a, b)
