@@ -9,7 +9,7 @@ f32. Everything else is as in `preshuffle_gemm`; scales are loaded one tile ahea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -116,7 +116,7 @@ def blockscale_preshuffle_gemm_kernel(
     product = Product.of("fp8")
     place = (fx.block_idx.x, fx.block_idx.y)
     a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
-    c = TileC(C, OUT_TYPES[plan.out_dtype], M, plan.n, (tiling.tile_m, tiling.tile_n), place, tiling.tile_n // WAVES)
+    c = TileC(C, OUT_TYPES[plan.out_dtype], M, plan.n, (tiling.tile_m, tiling.tile_n), place, tiling.wave_tile)
     scales = BlockScales(plan, c, scale_a, scale_b, M)
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
@@ -127,7 +127,8 @@ def blockscale_preshuffle_gemm_kernel(
         scales=scales.load, extra_loads=tiling.m_repeat * plan.blocks + 1, asynchronous=plan.asynchronous,
         unroll=plan.unroll, ahead=(2 if is_cdna4() else 1, 0),
     )  # fmt: skip
-    c.store(lambda mi, ni, ii: sums[mi][ni][ii], tiling.num_acc_n, a.buffer if plan.cshuffle else None)
+    finish = partial(c.store_through, a.buffer) if plan.cshuffle else c.store
+    finish(lambda mi, ni, ii: sums[mi][ni][ii])
 
 
 @cache

@@ -101,21 +101,27 @@ def _sigmoid(value: Any) -> Any:
 
 
 class TileC:
-    """A workgroup's tile of C (rows, columns), computed by waves side by side along N.
+    """A workgroup's tile of C (rows, columns), which its waves compute in parts of one size.
 
-    rows: how many C has; those behind them are not written. columns: of C, a multiple of tile_n.
-    place: the tile's numbers along M and N.
+    rows: how many C has; those behind them are not written. columns: of C, a multiple of the tile's.
+    place: the tile's numbers along M and N. wave_tile: rows and columns of a wave's part; waves are numbered along N
+    first.
     """
 
     def __init__(
         self, C: Any, dtype: Any, rows: Any, columns: int, tile: tuple[int, int], place: tuple[Any, Any],
-        wave_columns: int,
+        wave_tile: tuple[int, int],
     ) -> None:  # fmt: skip
         self.dtype, self.tile = dtype, tile
         self.first_row, self.first_column = place[0] * tile[0], place[1] * tile[1]
+        self.m_repeat, self.num_acc_n = wave_tile[0] // 16, wave_tile[1] // 16
         self.thread = fx.Int32(fx.thread_idx.x)
         self.lane = self.thread & (WAVE - 1)
-        self.column = (self.thread >> 6) * wave_columns + (self.lane & 15)  # of the tile
+        wave_m, wave_n = idx2crd(self.thread >> 6, (-1, tile[1] // wave_tile[1]))
+        one_row = tile[0] == wave_tile[0]
+        # Of the tile:
+        self.row = (self.lane >> 4) * 4 + (0 if one_row else wave_m * wave_tile[0])
+        self.column = (self.thread >> 6 if one_row else wave_n) * wave_tile[1] + (self.lane & 15)
         size = dtype.width // 8
         here = (rows - self.first_row < tile[0]).select(rows - self.first_row, fx.Int32(tile[0]))
         self.memory = GTensor(
@@ -123,43 +129,52 @@ class TileC:
             num_records_bytes=here * (columns * size),
         )  # fmt: skip
 
-    @property
-    def m_repeat(self) -> int:
-        """Tiles of 16 rows."""
-        return self.tile[0] // 16
-
     def of_rows(self, tensor: Any, rows: Any) -> list[Any]:
         """[mi]: the f32 of each of the lane's rows, of a tensor with one for each row of C."""
         memory = GTensor(tensor, fx.Float32, num_records_bytes=rows * 4)
-        first = self.first_row + (self.lane >> 4) * 4
+        first = self.first_row + self.row
         return [fx.Vector(memory.vec_load(first + mi * 16, 4)) for mi in range(self.m_repeat)]
 
-    def of_columns(self, tensor: Any, dtype: Any, count: int) -> list[Any]:
+    def of_columns(self, tensor: Any, dtype: Any) -> list[Any]:
         """[ni]: the value of each of the lane's columns, of a tensor with one for each column of C."""
         memory = GTensor(tensor, dtype)
-        return [memory.load(self.first_column + self.column + ni * 16) for ni in range(count)]
+        return [memory.load(self.first_column + self.column + ni * 16) for ni in range(self.num_acc_n)]
 
-    def store(self, value: Callable[[int, int, int], Any], num_acc_n: int, through: Any = None) -> None:
-        """Write value(mi, ni, ii), an f32, of every tile of 16 x 16. through: shared memory to exchange columns in."""
+    def store(self, value: Callable[[int, int, int], Any]) -> None:
+        """Write value(mi, ni, ii), an f32, of every tile of 16 x 16."""
+        default_epilog(**self._lanes, body_row=self._write_row(self.memory, self.first_column, value))
 
-        def write(memory: Any, first_column: Any) -> Callable[..., None]:
-            """Write the sums of rows that are counted from the lane's first one: distances known when compiling."""
-            first = memory.linear_offset(((self.lane >> 4) * 4, first_column + self.column))
+    def store_through(
+        self, shared: Any, value: Callable[[int, int, int], Any], *, threads: int = 256, e_vec: int | None = None,
+        put: Callable[..., None] | None = None,
+    ) -> None:  # fmt: skip
+        """The same, but lanes exchange columns through shared memory, and each has e_vec of them.
 
-            def write_row(mi: int, ii: int, row: int, _: int) -> None:
-                for ni in range(num_acc_n):
-                    place = first + memory.linear_offset((row, ni * 16))
-                    memory.store(place, value(mi, ni, ii).to(self.dtype))
-
-            return write_row
-
-        lanes: dict[str, Any] = {"m_repeat": self.m_repeat, "lane_div_16": 0, "bx_m": 0}
-        if through is None:
-            default_epilog(**lanes, body_row=write(self.memory, self.first_column))
-            return
-        shared = STensor(through, self.dtype, self.tile)
+        threads: of the workgroup. put(row, column, values): what to do with them, by default store them.
+        """
+        if e_vec is None:
+            e_vec = 4 if self.tile[1] % 128 == 0 else 2
+            lanes = 32
+        else:
+            lanes = self.tile[1] // e_vec
+        view = STensor(shared, self.dtype, self.tile)
         c_shuffle_epilog(
-            **lanes, tile_m=self.tile[0], tile_n=self.tile[1], e_vec=4 if self.tile[1] % 128 == 0 else 2,
-            tid=self.thread, by_n=self.first_column, lds_out=shared, write_row_to_lds=write(shared, 0),
-            store_pair=lambda row, column, values: self.memory.vec_store((row, column), values),
+            **self._lanes, tile_m=self.tile[0], tile_n=self.tile[1], e_vec=e_vec, cshuffle_nlane=lanes,
+            block_size=threads, tid=self.thread, by_n=self.first_column, lds_out=view,
+            write_row_to_lds=self._write_row(view, 0, value),
+            store_pair=put or (lambda row, column, values: self.memory.vec_store((row, column), values)),
         )  # fmt: skip
+
+    @property
+    def _lanes(self) -> dict[str, Any]:
+        return {"m_repeat": self.m_repeat, "lane_div_16": 0, "bx_m": 0}
+
+    def _write_row(self, memory: Any, first_column: Any, value: Callable[..., Any]) -> Callable[..., None]:
+        """Write a row of sums that is counted from the lane's first one: distances are known when compiling."""
+        first = memory.linear_offset((self.row, first_column + self.column))
+
+        def write_row(mi: int, ii: int, row: int, _: int) -> None:
+            for ni in range(self.num_acc_n):
+                memory.store(first + memory.linear_offset((row, ni * 16)), value(mi, ni, ii).to(self.dtype))
+
+        return write_row

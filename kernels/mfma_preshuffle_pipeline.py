@@ -168,6 +168,11 @@ class Tiling:
             raise ArgumentError(what, hint=wanted)
 
     @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return THREADS
+
+    @property
     def row_bytes(self) -> int:
         """A row of A's tile."""
         return self.tile_k * BITS[self.dtype][0] // 8
@@ -186,6 +191,11 @@ class Tiling:
     def tiles_k(self) -> int:
         """Tiles along K."""
         return self.k // self.tile_k
+
+    @property
+    def wave_tile(self) -> tuple[int, int]:
+        """Rows and columns of C of a wave."""
+        return self.tile_m, self.tile_n // WAVES
 
     @property
     def m_repeat(self) -> int:
@@ -212,20 +222,27 @@ def swizzle_xor16(row: Any, chunk: Any, chunks_per_row: int) -> Any:
 class TileA:
     """A workgroup's rows of A: global memory -> registers -> shared memory -> fragments.
 
-    rows: how many A has; what lies behind them reads 0. block: the number of the tile along M.
+    rows: how many A has; what lies behind them reads 0. block: the number of the tile along M. first_row: of the tile,
+    where the wave's fragments begin, a multiple of 16. buffer: shared memory for all stages; by default its own.
     """
 
-    def __init__(self, tiling: Tiling, product: Product, A: Any, rows: Any, block: Any) -> None:
+    def __init__(
+        self, tiling: Any, product: Product, A: Any, rows: Any, block: Any, first_row: Any = 0, buffer: Any = None
+    ) -> None:
         self.tiling, self.product = tiling, product
         k_bytes = tiling.k * BITS[tiling.dtype][0] // 8
         first = block * tiling.tile_m
         here = (rows - first < tiling.tile_m).select(rows - first, fx.Int32(tiling.tile_m))
+        self.k_bytes, self.size = k_bytes, here * k_bytes
         self.memory = GTensor(
             A, fx.Int32, (-1, k_bytes // 4),
-            base_byte_offset=fx.Int64(first) * k_bytes, num_records_bytes=here * k_bytes,
+            base_byte_offset=fx.Int64(first) * k_bytes, num_records_bytes=self.size,
         )  # fmt: skip
-        self.buffer = fx.SharedAllocator().allocate(tiling.stages * tiling.a_bytes, 128).peek().ptr
-        self.shared = [STensor(self.buffer, fx.Int32, first=i * tiling.a_bytes) for i in range(tiling.stages)]
+        if buffer is None:
+            buffer = fx.SharedAllocator().allocate(tiling.stages * tiling.a_bytes, 128).peek().ptr
+        self.buffer = buffer
+        self.shared = STensor(self.buffer, fx.Int32)
+        self.first_row = first_row
         self.thread = fx.Int32(fx.thread_idx.x)
         self.lane = self.thread & (WAVE - 1)
         self._places = [self._place(i) for i in range(tiling.a_loads)]
@@ -233,25 +250,34 @@ class TileA:
     def _place(self, load: int) -> tuple[Any, Any]:
         """(row, chunk) of a thread's load."""
         chunks = self.tiling.row_bytes // CHUNK_BYTES
-        if THREADS % chunks:
-            return idx2crd(self.thread + load * THREADS, (-1, chunks))
+        if self.tiling.threads % chunks:
+            return idx2crd(self.thread + load * self.tiling.threads, (-1, chunks))
         row, chunk = idx2crd(self.thread, (-1, chunks))
-        return row + load * (THREADS // chunks), chunk
+        return row + load * (self.tiling.threads // chunks), chunk
 
     def load(self, k: Any) -> list[Any]:
         """This thread's part of tile k."""
         step = k * self.tiling.row_bytes
         return [self.memory.vec_load((row, chunk * 4), 4, soffset_bytes=step) for row, chunk in self._places]
 
-    def copy(self, k: Any, stage: int) -> None:
-        """Copy tile k to a buffer, past the registers; `loaded` waits for it. The swizzle is in the global address."""
+    def copy(self, k: Any, stage: Any) -> None:
+        """Copy tile k to a buffer, past the registers; `s_waitcnt` waits for it. The swizzle is in the global address."""
         bytes_ = CHUNK_BYTES if is_cdna4() else 4
+        at_a_time = self.tiling.threads * bytes_
         wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, self.thread >> 6))
         first = self.buffer + (wave * (WAVE * bytes_) + stage * self.tiling.a_bytes)
-        for i in range(self.tiling.a_bytes // (THREADS * bytes_)):
-            place = self._global_bytes(i * THREADS * bytes_, bytes_)
-            target = first + i * THREADS * bytes_
-            fx.rocdl.raw_ptr_buffer_load_lds(self.memory.rsrc, target, bytes_, place, k * self.tiling.row_bytes)
+        for i in range(self.tiling.a_bytes // at_a_time):
+            place, soffset = self._copied(i * at_a_time, bytes_, k * self.tiling.row_bytes)
+            fx.rocdl.raw_ptr_buffer_load_lds(self.memory.rsrc, first + i * at_a_time, bytes_, place, soffset)
+
+    def _copied(self, first: int, bytes_: int, step: Any) -> tuple[Any, Any]:
+        """(offset, soffset) in A of what this thread copies to its place behind byte `first` of a buffer."""
+        rows, rest = divmod(first, self.tiling.row_bytes)
+        if rows % SWIZZLE_CHUNKS or rest or not rows:
+            return self._global_bytes(first, bytes_), step
+        # The swizzle is that of the first copy, so only a scalar differs. A soffset beyond the end would count as inside.
+        distance = fx.Int32(rows * self.k_bytes)
+        return self._global_bytes(0, bytes_) + step, (distance < self.size).select(distance, self.size)
 
     def _global_bytes(self, first: int, bytes_: int) -> Any:
         """Where in A that lies which this thread copies to its place behind byte `first` of a buffer."""
@@ -259,16 +285,19 @@ class TileA:
         row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
         return row * (self.memory.shape[1] * 4) + swizzle_xor16(row, chunk, chunks) * CHUNK_BYTES + byte
 
-    def store(self, values: list[Any], stage: int) -> None:
+    def store(self, values: list[Any], stage: Any) -> None:
         """Put what was loaded into a buffer."""
         for (row, chunk), value in zip(self._places, values, strict=True):
-            self.shared[stage].vec_store(self._word(row, chunk), fx.Vector(value))
+            self.shared.vec_store(self._word(row, chunk) + self._first_word(stage), fx.Vector(value))
+
+    def _first_word(self, stage: Any) -> Any:
+        return stage * (self.tiling.a_bytes // 4)
 
     def _word(self, row: Any, chunk: Any) -> Any:
         place = swizzle_xor16(row, chunk, self.tiling.row_bytes // CHUNK_BYTES)
         return row * (self.tiling.row_bytes // 4) + place * 4
 
-    def fragment(self, mi: int, group: int, stage: int) -> Any:
+    def fragment(self, mi: int, group: int, stage: Any) -> Any:
         """A lane's bytes of 16 rows and one group of K, as words."""
         place = self.lane >> 4
         if self.tiling.dtype == "fp6":
@@ -282,15 +311,15 @@ class TileA:
         parts = self.product.lane_bytes[0] // CHUNK_BYTES
         return concat([self._read(mi, place + part * 4, group * 4 * parts, stage) for part in range(parts)])
 
-    def _read(self, mi: int, chunk: Any, first_chunk: int, stage: int, words: int = 4) -> Any:
+    def _read(self, mi: int, chunk: Any, first_chunk: int, stage: Any, words: int = 4) -> Any:
         # The swizzle changes the lowest three bits of the chunk's number: the rest is a constant.
         chunks = self.tiling.row_bytes // CHUNK_BYTES
         rows = min(SWIZZLE_CHUNKS, chunks & -chunks)
         row = self.lane & 15
         place = swizzle_xor16(row, chunk + first_chunk % rows, chunks)
-        word = row * (self.tiling.row_bytes // 4) + place * 4
+        word = (row + self.first_row) * (self.tiling.row_bytes // 4) + place * 4
         constant = mi * 16 * self.tiling.row_bytes // 4 + first_chunk // rows * rows * 4
-        return fx.Vector(self.shared[stage].vec_load(word + constant, words))
+        return fx.Vector(self.shared.vec_load(word + (self._first_word(stage) + constant), words))
 
 
 class TileB:

@@ -21,7 +21,7 @@ the scheduler is told to put memory accesses between matrix instructions. `mfma_
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import flydsl
@@ -109,7 +109,7 @@ def preshuffle_gemm_kernel(
     product = Product.of(tiling.dtype)
     place = tile_place(plan, N)
     a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
-    c = TileC(C, out_type, M, N, (tiling.tile_m, tiling.tile_n), place, tiling.tile_n // WAVES)
+    c = TileC(C, out_type, M, N, (tiling.tile_m, tiling.tile_n), place, tiling.wave_tile)
     micro = MxScales(tiling, scale_a, scale_b, M, N, place) if plan.micro_scales else None
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
@@ -122,7 +122,8 @@ def preshuffle_gemm_kernel(
         asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
     )  # fmt: skip
     result = with_scales(plan, c, sums, scale_a, scale_b, bias, M)
-    c.store(result, tiling.num_acc_n, a.buffer if plan.cshuffle else None)
+    finish = partial(c.store_through, a.buffer) if plan.cshuffle else c.store
+    finish(result)
 
 
 def tile_place(plan: Plan, N: int) -> tuple[Any, Any]:
@@ -136,13 +137,12 @@ def tile_place(plan: Plan, N: int) -> tuple[Any, Any]:
 
 def with_scales(plan: Plan, c: TileC, sums: Any, scale_a: Any, scale_b: Any, bias: Any, M: Any) -> Any:
     """(mi, ni, ii) -> the element of C before it is rounded."""
-    columns = plan.tiling.num_acc_n
     if plan.row_scales:
         # unpack_int4 gives 16 times the weights.
         factor = 1 / 16 if plan.tiling.dtype == "int4" else 1.0
-        of_columns = [scale * factor for scale in c.of_columns(scale_b, fx.Float32, columns)]
+        of_columns = [scale * factor for scale in c.of_columns(scale_b, fx.Float32)]
         of_rows = c.of_rows(scale_a, M)
-    biases = c.of_columns(bias, OUT_TYPES[plan.out_dtype], columns) if plan.epilogue != "none" else []
+    biases = c.of_columns(bias, OUT_TYPES[plan.out_dtype]) if plan.epilogue != "none" else []
 
     def result(mi: int, ni: int, ii: int) -> Any:
         value = sums[mi][ni][ii]

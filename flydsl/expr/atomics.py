@@ -21,8 +21,9 @@ from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit
 from flydsl.expr.memory import Pointer
-from flydsl.expr.numeric import Numeric, numeric_class, require_numeric
+from flydsl.expr.numeric import BFloat16, Float16, Numeric, numeric_class, require_numeric
 from flydsl.expr.operands import located
+from flydsl.expr.vector_value import Vector
 
 __all__ = [
     "AtomicOp", "UniversalAtomic", "UniversalAtomicAdd", "UniversalAtomicAnd", "UniversalAtomicDec",
@@ -45,6 +46,9 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
                 f"{name} takes a pointer to global or shared memory, not {pointer!r}", at=user_location()
             )
         dtype = numeric_class(kind.element)
+        if isinstance(value, Vector):
+            _check_pair(name, value, dtype)
+            return Vector(_emit(kind, pointer.value, value.ir_value(), floats or 0, _scope(syncscope)), dtype=dtype)
         if isinstance(value, Numeric) and value.dtype.ir_type == dtype.ir_type:
             dtype = value.dtype  # which knows the sign
         number = floats if dtype.is_float else signed if dtype.signed else unsigned
@@ -58,6 +62,16 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
         "`system`, `workgroup` or `wavefront`."
     )
     return function
+
+
+def _check_pair(name: str, value: Vector, dtype: Any) -> None:
+    """Raise ArgumentError unless the vector is one that an instruction takes: two 16-bit floats, for `atomic_add`."""
+    if name != "atomic_add" or value.shape != (2,) or value.dtype is not dtype or dtype not in (Float16, BFloat16):
+        raise ArgumentError(
+            f"there is no {name} of {value!r} to {dtype.__name__}",
+            at=user_location(),
+            hint="atomic_add takes a pair of Float16 or BFloat16, at an address that is a multiple of 4",
+        )
 
 
 def _scope(syncscope: Any) -> str:

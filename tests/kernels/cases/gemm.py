@@ -11,13 +11,15 @@ from typing import Any
 import torch
 
 from kernels.blockscale_preshuffle_gemm import compile_blockscale_preshuffle_gemm
+from kernels.hgemm_splitk import DTYPES, compile_hgemm_kernel
 from kernels.mfma_preshuffle_pipeline import BITS
 from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
-from tests.kernels.cases import Case
+from tests.kernels.cases import ARCHS, Case
 from tests.kernels.gemm import TYPES
 
 EVEN, ODD = 8192, 8320
 MICRO = ("fp4", "fp6")
+CDNA3, CDNA4 = ARCHS[:1], ARCHS[1:]
 
 
 def empty(dtype: str, elements: int, bits: int) -> torch.Tensor:
@@ -52,6 +54,25 @@ def blockscale(tile: tuple[int, int, int], n: int, k: int, options: dict[str, An
     a, b = (torch.zeros(rows * k, dtype=torch.uint8) for rows in (m, n))
     scales = torch.ones(m * k // 128), torch.ones(-(-n // 128) * k // 128)
     return launch, (torch.zeros(m * n, dtype=torch.bfloat16), a, b, *scales, m, n)
+
+
+def hgemm(dtype: str, n: int, k: int, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    m = 2 * options["TILE_M"]
+    launch = compile_hgemm_kernel(dtype, n, k, **options)
+    c, a, b, bias = (torch.zeros(count, dtype=TYPES[DTYPES[dtype]]) for count in (m * n, m * k, n * k, n))
+    unused = torch.zeros(256, dtype=torch.int32)
+    return launch, (c, a, b, bias, m, unused, unused)
+
+
+def half(
+    name: str, dtype: str, n: int, k: int, tile: tuple[int, int, int], stages: int, waves: tuple[int, int],
+    split: int = 1, b_to_lds: bool = True, archs: tuple[str, ...] = ARCHS,
+) -> dict[str, Case]:  # fmt: skip
+    options = {
+        "TILE_M": tile[0], "TILE_N": tile[1], "TILE_K": tile[2], "STAGES": stages, "SPLIT_K": split,
+        "BLOCK_M_WARPS": waves[0], "BLOCK_N_WARPS": waves[1], "B_TO_LDS": b_to_lds,
+    }  # fmt: skip
+    return {name: Case("hgemm_splitk", dtype, partial(hgemm, dtype, n, k, options), archs)}
 
 
 def block(name: str, n: int, k: int, *tile: int, **options: Any) -> dict[str, Case]:
@@ -106,5 +127,13 @@ CASES: dict[str, Case] = {
     **block("blockscale_64x128x128_csh", 1536, 7168, 64, 128, 128, use_cshuffle_epilog=True),
     **block("blockscale_64x256x128", 7168, 2304, 64, 256, 128),
     **block("blockscale_64x128x128_loop", 1536, 7168, 64, 128, 128, unroll=False),
+    **half("hgemm_f16_128x128x64_s2", "f16", 256, 4096, (128, 128, 64), 2, (2, 2)),
+    **half("hgemm_bf16_128x128x64_s2_breg", "bf16", 256, 4096, (128, 128, 64), 2, (2, 2), b_to_lds=False),
+    **half("hgemm_bf16_16x64x128_s2_sk14", "bf16", 384, 7168, (16, 64, 128), 2, (1, 2), 14, archs=CDNA3),
+    **half("hgemm_f16_128x128x64_s4_w4x4", "f16", 256, 2048, (128, 128, 64), 4, (4, 4), archs=CDNA4),
+    **half("hgemm_bf16_32x64x64_s5_sk16", "bf16", 384, 7168, (32, 64, 64), 5, (2, 2), 16, archs=CDNA4),
+    **half("hgemm_bf16_256x256x64_s2_w2x4", "bf16", 512, 4096, (256, 256, 64), 2, (2, 4), archs=CDNA4),
+    **half("splitk_hgemm_bf16_128x128x64", "bf16", 256, 4096, (128, 128, 64), 2, (1, 4), b_to_lds=False),
+    **half("splitk_hgemm_bf16_32x64x64_sk8", "bf16", 384, 7168, (32, 64, 128), 2, (1, 4), 8, b_to_lds=False),
 }
 MISSES: dict[tuple[str, str], str] = {}
