@@ -1,0 +1,435 @@
+"""Tokens grouped by expert and padded to whole blocks: the routing tables that the MoE GEMMs read.
+
+    moe_sorting_flydsl(topk_ids, topk_weights, sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf, E)
+
+topk_ids (T, k) i32: the experts of each token, all different; topk_weights (T, k) f32. The results:
+
+| tensor | content |
+|---|---|
+| sorted_ids i32 | slot << 24 \\| token: experts in order, tokens in order within an expert; each expert fills blocks of `unit_size` rows, the rest is the sentinel k << 24 \\| T |
+| sorted_weights f32 | the weight of each row, 0 where there is none |
+| sorted_expert_ids i32 | the expert of each block, -1 where there is none; with a mask its number among the experts kept |
+| num_valid_ids i32[2] | rows that belong to blocks of experts, and T |
+| moe_buf | zeros: what the second GEMM adds to |
+
+An id that is no expert's, or whose expert the mask leaves out, is in no row. `sorted_size` says how long the tables are.
+
+Few ids (T k <= MOST_AT_ONCE): one kernel. Its first workgroup has the ids in shared memory and a thread for each
+expert, which reads them all twice, four at a time: to count, and, knowing where its expert begins from a scan of the
+padded counts, to give each of its ids a place. Then each id goes to its place. The other workgroups clear moe_buf.
+
+More: two kernels, with a wave for each expert, which looks at 256 ids per step. The first one counts, while other
+workgroups fill all tables; the second one sums up the counts of the experts before and places ids by their rank in the
+lanes' votes. There is no barrier, no atomic, and no memory but a count for each expert. Every wave reads all ids, E T k
+words from the cache, so the time grows with E T k.
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from flydsl.expr import range_constexpr
+
+from .kernels_common import ceil_div, power_of_two
+from .rows import WAVE
+from .tensor_shim import GTensor, STensor
+
+UNIT = 32
+MOST_EXPERTS = 1024
+MOST_AT_ONCE = 512  # ids
+SLOT_SHIFT = 24
+WAVES = 4
+THREADS = WAVE * WAVES
+EACH = 4  # ids that a lane reads at a time
+MOST_CLEARING = 304  # workgroups
+# (T, E, k, unit): one token, an odd number of experts, experts without tokens, more than one block of an expert, two
+# kernels.
+SHAPES = ((1, 8, 2, 16), (7, 32, 5, 32), (40, 257, 9, 32), (61, 4, 2, 16), (130, 5, 5, 32), (300, 70, 3, 16))
+
+
+def sorted_size(tokens: int, experts: int, topk: int, unit: int = UNIT) -> int:
+    """Rows that the tables have room for."""
+    return tokens * topk + experts * unit - topk
+
+
+def reference(
+    topk_ids: Any, topk_weights: Any, experts: int, unit: int = UNIT, expert_mask: Any = None
+) -> tuple[Any, Any, Any, Any]:
+    """(sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids) in torch."""
+    import torch
+
+    tokens, topk = topk_ids.shape
+    size = sorted_size(tokens, experts, topk, unit)
+    ids = torch.full((size,), topk << SLOT_SHIFT | tokens, dtype=torch.int32)
+    weights, expert_ids = torch.zeros(size), torch.full((-(-size // unit),), -1, dtype=torch.int32)
+    start = local = 0
+    for expert in range(experts):
+        if expert_mask is not None and not expert_mask[expert]:
+            continue
+        token, slot = torch.nonzero(topk_ids == expert, as_tuple=True)
+        ids[start : start + len(token)] = (slot << SLOT_SHIFT | token).int()
+        weights[start : start + len(token)] = topk_weights[token, slot].float()
+        end = start + -(-len(token) // unit) * unit
+        expert_ids[start // unit : end // unit] = local
+        start, local = end, local + 1
+    return ids, weights, expert_ids, torch.tensor([start, tokens], dtype=torch.int32)
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """What is known when compiling. masked: there is an expert_mask; counted: there is num_local_tokens."""
+
+    experts: int
+    topk: int
+    unit: int
+    masked: bool
+    counted: bool
+
+    @property
+    def threads(self) -> int:
+        """Of the workgroup that sorts few ids: one for each expert."""
+        return max(THREADS, power_of_two(self.experts))
+
+    @property
+    def expert_blocks(self) -> int:
+        """Workgroups that have a wave for each expert."""
+        return ceil_div(self.experts, WAVES)
+
+    def padded(self, rows: Any) -> Any:
+        """Rows of whole blocks."""
+        return (rows + (self.unit - 1)) // self.unit * self.unit
+
+
+class Tables:
+    """The operands of the kernels."""
+
+    def __init__(self, spec: Sorting, inputs: Any, results: Any, tokens: Any) -> None:
+        ids, weights, mask, local_tokens = inputs
+        self.spec, self.moe_buf = spec, results[-1]
+        if spec.counted:
+            tokens = fx.Int32(fx.rocdl.readfirstlane(GTensor(local_tokens, fx.Int32).load(0)))
+        self.tokens, self.items = tokens, tokens * spec.topk
+        size = self.items * 4
+        self.ids = GTensor(ids, fx.Int32, num_records_bytes=size)
+        self.weights = GTensor(weights, fx.Float32, num_records_bytes=size)
+        self.mask = GTensor(mask, fx.Int32, num_records_bytes=spec.experts * 4)
+        self.tensors = results
+        self.sorted_ids, self.sorted_weights, self.expert_ids, self.valid = (
+            GTensor(tensor, kind, num_records_bytes=tensor.shape[0] * 4)
+            for tensor, kind in zip(results, (fx.Int32, fx.Float32, fx.Int32, fx.Int32), strict=False)
+        )
+
+    def fill(self, thread: Any, threads: Any) -> None:
+        """Write what tables have where there is nothing."""
+        sentinel = self.tokens | (self.spec.topk << SLOT_SHIFT)
+        for tensor, word in zip(self.tensors, (sentinel, fx.Int32(0), fx.Int32(-1)), strict=False):
+            fill(tensor, word, thread, threads)
+
+    def put(self, item: Any, place: Any) -> None:
+        """Write the row of an id, unless its place is negative."""
+        token = item // self.spec.topk
+        self.sorted_ids.store(place, token | (item - token * self.spec.topk) << SLOT_SHIFT)
+        self.sorted_weights.store(place, self.weights.load(item))
+
+
+@flyc.jit
+def fill(tensor: Any, word: Any, thread: Any, threads: Any) -> None:
+    """Write a word to every place of a tensor of one dimension, 16 bytes at a time."""
+    elements = tensor.shape[0]
+    size = elements * (tensor.dtype.width // 8)
+    whole = size // 16 * 16
+    memory = GTensor(tensor, fx.Int32, num_records_bytes=whole)
+    words = fx.Vector.filled(4, word, fx.Int32)
+    for chunk in range(thread, whole // 16, threads):
+        memory.vec_store(chunk * 4, words)
+    if whole + thread * 4 < size:
+        rest = GTensor(tensor, fx.Int32, num_records_bytes=size)
+        rest.store(whole // 4 + thread, word)
+
+
+@flyc.jit
+def count_at_once(ids: Any, items: Any, expert: Any) -> Any:
+    """How often an expert is among the ids in shared memory."""
+    count = fx.Int32(0)
+    for first in range(0, items, EACH):
+        for found in fx.Vector(ids.vec_load(first, EACH)):
+            count = count + (found == expert).to(fx.Int32)
+    return count
+
+
+@flyc.jit
+def place_at_once(ids: Any, places: Any, items: Any, expert: Any, place: Any) -> None:
+    """Give each of an expert's ids in shared memory a place, from `place` on."""
+    for first in range(0, items, EACH):
+        for number, found in enumerate(fx.Vector(ids.vec_load(first, EACH))):
+            if found == expert:
+                places.store(first + number, place)
+                place = place + 1
+
+
+@flyc.jit
+def blocks_of(tables: Tables, start: Any, rows: Any, local: Any, thread: Any, threads: int) -> None:
+    """Write the expert of its blocks."""
+    unit = tables.spec.unit
+    for block in range(thread, rows // unit, threads):
+        tables.expert_ids.store(start // unit + block, local)
+
+
+@flyc.jit
+def sort_at_once(tables: Tables) -> None:
+    """Sort by one workgroup."""
+    spec, thread = tables.spec, fx.Int32(fx.thread_idx.x)
+    allocator = fx.SharedAllocator()
+    ids, places = (STensor(allocator.allocate(MOST_AT_ONCE * 4, 16).peek().ptr, fx.Int32) for _ in range(2))
+    for item in range(thread, (tables.items + EACH - 1) // EACH * EACH, spec.threads):
+        ids.store(item, (item < tables.items).select(tables.ids.load(item), -1))
+        places.store(item, fx.Int32(-1))
+    tables.fill(thread, spec.threads)
+    fx.gpu.barrier()
+    exists = thread < spec.experts
+    expert = exists.select(thread, fx.Int32(-2))
+    scan: Any = fx.coop.BlockScan.__class_getitem__((fx.Int32, spec.threads))
+    local = thread
+    if spec.masked:
+        kept = exists & (tables.mask.load(thread) != 0)
+        expert = kept.select(expert, fx.Int32(-2))
+        local = scan.exclusive(kept.to(fx.Int32), "add", allocator.allocate(scan.SharedStorage).peek())
+    rows = spec.padded(count_at_once(ids, tables.items, expert))
+    start = scan.exclusive(rows, "add", allocator.allocate(scan.SharedStorage).peek())
+    blocks_of(tables, start, rows, local, 0, 1)
+    place_at_once(ids, places, tables.items, expert, start)
+    if thread == spec.threads - 1:
+        tables.valid.store(0, start + rows)
+        tables.valid.store(1, tables.tokens)
+    fx.gpu.barrier()
+    for item in range(thread, tables.items, spec.threads):
+        place = places.load(item)
+        if place >= 0:
+            tables.put(item, place)
+
+
+@flyc.kernel
+def sort_at_once_kernel(inputs: Any, results: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
+    """The tables, by the first workgroup, and zeros in moe_buf, by the others."""
+    tables = Tables(spec, inputs, results, tokens)
+    if fx.block_idx.x == 0:
+        sort_at_once(tables)
+    else:
+        thread = (fx.Int32(fx.block_idx.x) - 1) * spec.threads + fx.Int32(fx.thread_idx.x)
+        fill(tables.moe_buf, fx.Int32(0), thread, (fx.Int32(fx.grid_dim.x) - 1) * spec.threads)
+
+
+def votes(tables: Tables, first: Any, expert: Any) -> tuple[Any, Any]:
+    """(is mine, votes of the wave): for each of the 4 ids of a lane, from `first` on, whether it is the expert's."""
+    place = first + fx.Int32(fx.thread_idx.x) % WAVE * EACH
+    found = fx.Vector(tables.ids.vec_load(place, EACH))
+    mine = [(found[i] == expert) & (place + i < tables.items) for i in range(EACH)]
+    return mine, [fx.Int64(fx.rocdl.ballot(each)) for each in mine]
+
+
+def total(masks: Any) -> Any:
+    """Lanes in several votes."""
+    return sum((fx.Int32(fx.math.ctpop(mask)) for mask in masks), start=fx.Int32(0))
+
+
+def lanes_before(masks: Any) -> Any:
+    """Votes of the lanes below this one."""
+    rank = fx.Int32(0)
+    for mask in masks:
+        low, high = fx.Int32(mask & 0xFFFFFFFF), fx.Int32(mask >> 32)
+        rank = fx.Int32(fx.rocdl.mbcnt_hi(high, fx.rocdl.mbcnt_lo(low, rank)))
+    return rank
+
+
+def expert_of_wave() -> Any:
+    """The number of the expert that this wave has."""
+    return fx.Int32(fx.block_idx.x) * WAVES + fx.rocdl.readfirstlane(fx.Int32(fx.thread_idx.x) // WAVE)
+
+
+@flyc.jit
+def count_by_wave(tables: Tables, counts: Any, expert: Any) -> None:
+    """Write how many ids are the expert's."""
+    count = fx.Int32(0)
+    kept = expert < tables.spec.experts
+    if tables.spec.masked:
+        kept = kept & (tables.mask.load(expert) != 0)
+    if kept:
+        for first in range(0, tables.items, WAVE * EACH):
+            count = count + total(votes(tables, first, expert)[1])
+    counts.store(expert, count)
+
+
+@flyc.kernel
+def count_kernel(inputs: Any, results: Any, counts: fx.Tensor, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
+    """The ids of each expert, by the first workgroups, and empty tables, by the others."""
+    tables = Tables(spec, inputs, results, tokens)
+    if fx.block_idx.x < spec.expert_blocks:
+        count_by_wave(tables, GTensor(counts, fx.Int32, num_records_bytes=spec.experts * 4), expert_of_wave())
+    else:
+        thread = (fx.Int32(fx.block_idx.x) - spec.expert_blocks) * THREADS + fx.Int32(fx.thread_idx.x)
+        threads = (fx.Int32(fx.grid_dim.x) - spec.expert_blocks) * THREADS
+        tables.fill(thread, threads)
+        fill(tables.moe_buf, fx.Int32(0), thread, threads)
+
+
+@flyc.jit
+def experts_before(tables: Tables, counts: Any, expert: Any) -> tuple[Any, Any]:
+    """(rows, kept experts) before an expert."""
+    spec, lane = tables.spec, fx.Int32(fx.thread_idx.x) % WAVE
+    rows, kept = fx.Int32(0), fx.Int32(0)
+    for first in range(0, expert, WAVE):
+        other = first + lane
+        before = other < expert
+        rows = rows + before.select(spec.padded(counts.load(other)), fx.Int32(0))
+        if spec.masked:
+            kept = kept + (before & (tables.mask.load(other) != 0)).to(fx.Int32)
+    rows = fx.coop.warp_reduce(rows, "add")
+    return rows, fx.coop.warp_reduce(kept, "add") if spec.masked else expert
+
+
+@flyc.jit
+def place_by_wave(tables: Tables, expert: Any, place: Any) -> None:
+    """Write the rows of an expert, from `place` on."""
+    lane = fx.Int32(fx.thread_idx.x) % WAVE
+    for first in range(0, tables.items, WAVE * EACH):
+        mine, masks = votes(tables, first, expert)
+        found = total(masks)
+        if found > 0:
+            own = place + lanes_before(masks)
+            for number in range_constexpr(EACH):
+                if mine[number]:
+                    tables.put(first + lane * EACH + number, own)
+                    own = own + 1
+            place = place + found
+
+
+@flyc.kernel
+def place_kernel(inputs: Any, results: Any, counts: fx.Tensor, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
+    """The rows of each expert, by a wave."""
+    tables = Tables(spec, inputs, results, tokens)
+    known, expert = GTensor(counts, fx.Int32, num_records_bytes=spec.experts * 4), expert_of_wave()
+    if expert < spec.experts:
+        lane = fx.Int32(fx.thread_idx.x) % WAVE
+        start, local = experts_before(tables, known, expert)
+        count = fx.Int32(fx.rocdl.readfirstlane(known.load(expert)))
+        rows = spec.padded(count)
+        blocks_of(tables, start, rows, local, lane, WAVE)
+        if count > 0:
+            place_by_wave(tables, expert, start)
+        if (expert == spec.experts - 1) & (lane == 0):
+            tables.valid.store(0, start + rows)
+            tables.valid.store(1, tables.tokens)
+
+
+def clearing_blocks(moe_buf: Any, threads: int) -> Any:
+    """Workgroups that clear moe_buf."""
+    wanted = (moe_buf.shape[0] + (threads * EACH - 1)) // (threads * EACH)
+    return (wanted < MOST_CLEARING).select(wanted, fx.Int32(MOST_CLEARING))
+
+
+@cache
+def build_moe_sorting_module(
+    num_experts: int, topk: int, unit_size: int = UNIT, masked: bool = False, counted: bool = False,
+    at_once: bool = False,
+) -> Any:  # fmt: skip
+    """The launcher (topk_ids, topk_weights, sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf,
+    expert_mask, num_local_tokens, workspace, tokens, stream), every tensor flattened to one dimension.
+
+    masked, counted: expert_mask and num_local_tokens are used. at_once: by one kernel, for up to MOST_AT_ONCE ids;
+    else workspace has an i32 for each expert. moe_buf's bytes are a multiple of 4.
+    """
+    if not 1 <= topk <= num_experts <= MOST_EXPERTS:
+        raise ArgumentError(f"the top {topk} of {num_experts} experts", hint=f"supported: up to {MOST_EXPERTS} experts")
+    if unit_size < 1:
+        raise ArgumentError(f"unit_size={unit_size}", hint="rows of a block, at least 1")
+    spec = Sorting(num_experts, topk, unit_size, masked, counted)
+
+    @flyc.jit
+    def launch_moe_sorting(
+        topk_ids: fx.Tensor,
+        topk_weights: fx.Tensor,
+        sorted_ids: fx.Tensor,
+        sorted_weights: fx.Tensor,
+        sorted_expert_ids: fx.Tensor,
+        num_valid_ids: fx.Tensor,
+        moe_buf: fx.Tensor,
+        expert_mask: fx.Tensor,
+        num_local_tokens: fx.Tensor,
+        workspace: fx.Tensor,
+        tokens: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        inputs = (topk_ids, topk_weights, expert_mask, num_local_tokens)
+        results = (sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
+        if at_once:
+            sort = sort_at_once_kernel(inputs, results, tokens, spec)
+            sort.launch(grid=1 + clearing_blocks(moe_buf, spec.threads), block=spec.threads, stream=stream)
+        else:
+            count = count_kernel(inputs, results, workspace, tokens, spec)
+            count.launch(grid=spec.expert_blocks + 1 + clearing_blocks(moe_buf, THREADS), block=THREADS, stream=stream)
+            place = place_kernel(inputs, results, workspace, tokens, spec)
+            place.launch(grid=spec.expert_blocks, block=THREADS, stream=stream)
+
+    return launch_moe_sorting
+
+
+def moe_sorting_get_workspace_size(M: int, num_experts: int, topk: int, unit_size: int = UNIT) -> int:
+    """The i32 that `moe_sorting_flydsl` needs as workspace for M tokens."""
+    return 0 if M * topk <= MOST_AT_ONCE else num_experts
+
+
+def moe_sorting_flydsl(
+    topk_ids: Any,
+    topk_weights: Any,
+    sorted_ids: Any,
+    sorted_weights: Any,
+    sorted_expert_ids: Any,
+    num_valid_ids: Any,
+    moe_buf: Any,
+    num_experts: int,
+    unit_size: int = UNIT,
+    expert_mask: Any = None,
+    num_local_tokens: Any = None,
+    workspace: Any = None,
+) -> None:
+    """Fill the tables and clear moe_buf.
+
+    expert_mask: i32 (E,), 0 for experts to leave out. num_local_tokens: i32 (1,), how many tokens count, at most T.
+    workspace: i32, `moe_sorting_get_workspace_size` of them; by default it is allocated.
+    Raises ArgumentError for tensors of other types or sizes.
+    """
+    import torch
+
+    tokens, topk = topk_ids.shape
+    needed = moe_sorting_get_workspace_size(tokens, num_experts, topk, unit_size)
+    if workspace is None:
+        workspace = torch.empty(max(1, needed), dtype=torch.int32, device=topk_ids.device)
+    mask, local_tokens = (num_valid_ids if t is None else t for t in (expert_mask, num_local_tokens))
+    rows = sorted_size(tokens, num_experts, topk, unit_size)
+    given = (
+        ("topk_ids", topk_ids, torch.int32, 0), ("topk_weights", topk_weights, torch.float32, tokens * topk),
+        ("sorted_ids", sorted_ids, torch.int32, rows), ("sorted_weights", sorted_weights, torch.float32, rows),
+        ("sorted_expert_ids", sorted_expert_ids, torch.int32, -(-rows // unit_size)),
+        ("num_valid_ids", num_valid_ids, torch.int32, 2), ("moe_buf", moe_buf, moe_buf.dtype, 0),
+        ("expert_mask", mask, torch.int32, 0 if expert_mask is None else num_experts),
+        ("num_local_tokens", local_tokens, torch.int32, 1), ("workspace", workspace, torch.int32, needed),
+    )  # fmt: skip
+    for name, tensor, dtype, least in given:
+        _require(name, tensor, dtype, least)
+    launch = build_moe_sorting_module(
+        num_experts, topk, unit_size, expert_mask is not None, num_local_tokens is not None,
+        tokens * topk <= MOST_AT_ONCE,
+    )  # fmt: skip
+    launch(*(tensor.view(-1) for _, tensor, _, _ in given[:7]), mask, local_tokens, workspace, tokens)
+
+
+def _require(name: str, tensor: Any, dtype: Any, least: int) -> None:
+    size = tensor.numel() * tensor.element_size()
+    if tensor.dtype != dtype or not tensor.is_contiguous() or tensor.numel() < least or size % 4 or size >= 1 << 31:
+        wanted = f"contiguous, of {dtype}, at least {least} elements, less than 2 GiB in whole words of 4 bytes"
+        raise ArgumentError(f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", hint=wanted)
