@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flydsl.arch import GFX942, get_arch
 from flydsl.hsaco.listing import read_listing
 from flydsl.hsaco.operands import EXEC, VCC
 from flydsl.simulator import Memory, Program
@@ -17,6 +18,8 @@ from tests.simulator.reference import ieee
 from tests.simulator.reference.case import M16, Case
 from tests.simulator.reference.ieee import Mode
 
+NOT_ON_GFX942 = {"v_cvt_pk_bf16_f32": get_arch("gfx950")}
+"""A GPU that has what gfx942 does not have."""
 WAVES = 12
 DATA = LANES * WAVES
 """The number of operand tuples that a vector instruction is tried on at once."""
@@ -114,7 +117,8 @@ def run(
     waves: int = WAVES,
 ) -> Waves:
     """Run instructions on registers of u32: vectors (waves, 64), scalars (waves). exec_bits None: it is in scalars."""
-    program = Program.from_listing({}, read_listing(f"k:\n{text}\ns_endpgm\n"))
+    arch = NOT_ON_GFX942.get(text.split(None, 1)[0], GFX942)
+    program = Program.from_listing({}, read_listing(f"k:\n{text}\ns_endpgm\n"), arch)
     state = Waves(
         [(0, 0, 0)],
         (LANES * waves, 1, 1),
