@@ -123,6 +123,10 @@ class Program:
         return page_aligned(self.variables.content)
 
     @cached_property
+    def has_global_atomics(self) -> bool:
+        return any("_atomic" in instruction.mnemonic for instruction in self.instructions)
+
+    @cached_property
     def _registers_needed(self) -> np.ndarray[Any, Any]:
         """(instructions, 2): the VGPRs and AGPRs that a wave must have for each instruction."""
         needed = np.zeros((len(self.instructions), 2), np.int64)

@@ -126,12 +126,12 @@ def test_a_target_that_the_launch_does_not_fit(notebook, monkeypatch):
 
 
 def test_a_target_that_this_machine_cannot_run_is_shown_all_the_same(notebook, monkeypatch):
-    monkeypatch.setenv("ARCH", "gfx950")
+    monkeypatch.setenv("ARCH", "gfx1201")
     outcome = notebook.run(f"%%flykernel\n{RUN}\nafter = True")
     (shown,) = outcome.shown
-    assert "Pipeline launch for gfx950: 19 of 19" in shown["text/plain"]
+    assert "Pipeline launch for gfx1201: 19 of 19" in shown["text/plain"]
     assert type(outcome.error).__name__ == "ArchError"
-    assert "compiled for gfx950" in outcome.text
+    assert "compiled for gfx1201" in outcome.text
     assert "after" not in notebook.shell.user_ns
 
 

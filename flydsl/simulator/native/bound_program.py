@@ -74,5 +74,4 @@ def _bind(program: Program, mode: FloatMode) -> BoundProgram:
     addresses = handlers.addresses(shapes.values())
     for index, shape in shapes.items():
         records[index, 0] = addresses[shape]
-    has_global_atomics = any("_atomic" in instruction.mnemonic for instruction in program.instructions)
-    return BoundProgram(records, tuple(symbols), has_global_atomics)
+    return BoundProgram(records, tuple(symbols), program.has_global_atomics)

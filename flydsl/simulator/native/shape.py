@@ -99,6 +99,8 @@ def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundIn
     if semantics is None:
         raise NotImplementedError(instruction.problem)
     entry = semantics.entry
+    if entry == "s_waitcnt" and program.has_global_atomics:
+        entry = "s_nop"  # waves in turns would reach atomics, which return what came before, in another order
     if semantics.sources == ("...",):
         return BoundInstruction(Shape(entry, "", (), (), (), mode.bits))
     binder = _Binder(instruction, program)
