@@ -1,0 +1,465 @@
+"""The two products of a mixture of experts, over rows that are sorted by expert: gate and up with silu, then down.
+
+    gemm1 = compile_moe_gemm1(model_dim=D, inter_dim=I, experts=E, topk=k, tile_m=64, tile_n=128, tile_k=128,
+                              doweight_stage1=False, in_dtype="bf16")
+    gemm1(h, x, w1, scale_x, scale_w1, sorted_ids, expert_ids, sorted_weights, num_valid_ids, T, I, D, blocks)
+    gemm2 = compile_moe_gemm2(..., tile_n=256, doweight_stage2=True, in_dtype="bf16")
+    gemm2(y, h, w2, scale_h, scale_w2, sorted_ids, expert_ids, sorted_weights, num_valid_ids, T, D, I, blocks)
+
+    h[t, s] = silu(x[t] . gate_e) * (x[t] . up_e)          for the expert e of slot s of token t
+    y[t]    = sum over s of weight[t, s] * (h[t, s] . down_e)
+
+| operand | stage 1 | stage 2 |
+|---|---|---|
+| activations | x (T, D) | h (T k, I), row t k + s |
+| weights, shuffled | (E 2I, D), of each expert first the gate's rows | (E D, I) |
+| scales, f32, unless 16 bits | of x (T,), of rows of w1 (E 2I,) | of h (T k,), of rows of w2 (E D,) |
+| result | (T, k, I) | (T, D), added to; or (T k, D) |
+
+in_dtype: fp8, int8, int4 (the weights), fp16, bf16. The routing tables are those of `moe_sorting_kernel`, in blocks of
+tile_m rows: a workgroup computes a tile of a block, with the weights of its expert, and returns at once if the block
+has none. It is the product of `preshuffle_gemm`, except that each thread decodes the ids of the rows that it loads, and
+that a wave of stage 1 has columns of the gate and the same columns of up, which share the fragments of A.
+
+Stage 1 stores each number straight from its register, or through shared memory (use_cshuffle_epilog). Stage 2 gathers
+the columns of a row in shared memory: pairs for packed atomics, which round to 16 bits at each addition, or 16 bytes
+where each slot has a row of its own, and `moe_common` sums them up. Sums in f32 are added as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from flydsl.expr import range_constexpr
+from flydsl.expr.buffer_ops import buffer_store
+
+from .mfma_epilogues import activated, c_shuffle_epilog, default_epilog
+from .mfma_preshuffle_pipeline import (
+    BITS,
+    THREADS,
+    WAVE,
+    WAVES,
+    Product,
+    TileA,
+    TileB,
+    Tiling,
+    is_cdna4,
+    main_loop,
+    multiply_groups,
+    require_types,
+)
+from .moe_common import compile_moe_reduction
+from .moe_sorting_kernel import SLOT_SHIFT
+from .tensor_shim import GTensor, STensor
+
+__all__ = ["compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_reduction", "reference1", "reference2"]
+
+OUT_TYPES = {"f16": fx.Float16, "bf16": fx.BFloat16, "f32": fx.Float32}
+IN_TYPES = ("fp8", "int8", "int4", "fp16", "bf16")
+SCALED = ("fp8", "int8", "int4")
+OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
+# (T, D, I, E, k, tile_m).
+SHAPES = ((1, 256, 128, 4, 2, 16), (33, 256, 128, 3, 2, 16), (40, 256, 128, 8, 3, 32))
+
+
+def reference1(x: Any, w1: Any, topk_ids: Any, weights: Any = None) -> Any:
+    """h (T, k, I) in f32 of numbers x (T, D) and w1 (E, 2I, D); weights (T, k) multiply it."""
+    import torch
+
+    both = torch.einsum("td,tknd->tkn", x.float(), w1.float()[topk_ids.long()])
+    gate, up = both.chunk(2, -1)
+    h = torch.nn.functional.silu(gate) * up
+    return h if weights is None else h * weights[..., None]
+
+
+def reference2(h: Any, w2: Any, topk_ids: Any, weights: Any = None) -> Any:
+    """The products (T, k, D) in f32 of numbers h (T, k, I) and w2 (E, D, I), before they are summed up over k."""
+    import torch
+
+    rows = torch.einsum("tki,tkdi->tkd", h.float(), w2.float()[topk_ids.long()])
+    return rows if weights is None else rows * weights[..., None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a kernel is compiled for. tiling: of all of a wave's columns; columns: of the result.
+
+    gated: stage 1, whose tile_n has the columns of gate and up. accumulate: rows of a token are added to one.
+    """
+
+    tiling: Tiling
+    tile_n: int
+    columns: int
+    experts: int
+    topk: int
+    out_dtype: str
+    gated: bool
+    weighted: bool
+    cshuffle: bool
+    accumulate: bool
+
+    @property
+    def num_acc_n(self) -> int:
+        """Tiles of 16 columns of the result of each wave."""
+        return self.tile_n // WAVES // 16
+
+    @property
+    def out_type(self) -> Any:
+        """The type of the result's elements."""
+        return OUT_TYPES[self.out_dtype]
+
+    @property
+    def lds_bytes(self) -> int:
+        """Shared memory: of A's buffers, and afterwards of the tile of the result."""
+        through = self.tiling.tile_m * self.tile_n * self.out_type.width // 8 if self.cshuffle else 0
+        return max(self.tiling.stages * self.tiling.a_bytes, through)
+
+    @property
+    def rows_of_experts(self) -> int:
+        """Rows of the weights of an expert."""
+        return self.columns * (2 if self.gated else 1)
+
+
+class Routes:
+    """The rows of a workgroup's block: which token and slot each is, and what it is multiplied by."""
+
+    def __init__(self, plan: Plan, tables: Any, tokens: Any) -> None:
+        sorted_ids, expert_ids, sorted_weights, num_valid = tables
+        self.plan, self.tokens = plan, tokens
+        self.block = fx.Int32(fx.block_idx.y)
+        self.first = self.block * plan.tiling.tile_m
+        self.ids = GTensor(sorted_ids, fx.Int32, num_records_bytes=sorted_ids.shape[0] * 4)
+        self.weights = GTensor(sorted_weights, fx.Float32, num_records_bytes=sorted_weights.shape[0] * 4)
+        valid = GTensor(num_valid, fx.Int32, num_records_bytes=4).load(0)
+        self.valid = fx.Int32(fx.rocdl.readfirstlane(valid))
+        experts = GTensor(expert_ids, fx.Int32, num_records_bytes=expert_ids.shape[0] * 4)
+        self.expert = fx.Int32(fx.rocdl.readfirstlane(experts.load(self.block)))
+
+    @property
+    def exist(self) -> Any:
+        """True if the block has rows of an expert of the weights."""
+        return (self.first < self.valid) & (self.expert >= 0) & (self.expert < self.plan.experts)
+
+    def decoded(self, row_id: Any) -> tuple[Any, Any, Any]:
+        """(is a row, token, row of token and slot) of an entry of sorted_ids."""
+        token, slot = row_id & ((1 << SLOT_SHIFT) - 1), row_id >> SLOT_SHIFT
+        return (token < self.tokens) & (slot < self.plan.topk), token, token * self.plan.topk + slot
+
+    def source(self, row_id: Any) -> Any:
+        """The row of the activations; 0 for one that does not exist."""
+        exists, token, both = self.decoded(row_id)
+        return exists.select(token if self.plan.gated else both, fx.Int32(0))
+
+    def target(self, row_id: Any) -> tuple[Any, Any]:
+        """(is a row, row of the result)."""
+        exists, token, both = self.decoded(row_id)
+        return exists, token if self.plan.accumulate else both
+
+
+class GatheredA(TileA):
+    """Rows of the activations, wherever they are. rows: how many there are."""
+
+    def __init__(self, plan: Plan, product: Product, A: Any, rows: Any, routes: Routes) -> None:
+        buffer = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
+        super().__init__(plan.tiling, product, A, rows, 0, buffer=buffer)
+        self.memory = GTensor(A, fx.Int32, (-1, self.k_bytes // 4), num_records_bytes=fx.Int64(rows) * self.k_bytes)
+        self._sources = [
+            (routes.source(routes.ids.load(routes.first + row)), chunk) for row, chunk in self._places
+        ]  # fmt: skip
+
+    def load(self, k: Any) -> list[Any]:
+        """This thread's part of tile k."""
+        step = k * self.tiling.row_bytes
+        return [self.memory.vec_load((row, chunk * 4), 4, soffset_bytes=step) for row, chunk in self._sources]
+
+
+class GateAndUp(TileB):
+    """A wave's rows of the gate, and behind them the same ones of up."""
+
+    def __init__(self, plan: Plan, product: Product, W: Any, expert: Any, block: Any) -> None:
+        super().__init__(plan.tiling, product, W, 0)
+        first = fx.Int64(expert) * (2 * plan.columns) + block * plan.tile_n
+        self.memory = GTensor(
+            W, fx.Int32, base_byte_offset=first * self.k_bytes,
+            num_records_bytes=(plan.columns + plan.tile_n) * self.k_bytes,
+        )  # fmt: skip
+        self.plan = plan
+        thread = fx.Int32(fx.thread_idx.x)
+        self._first = (thread >> 6) * (plan.num_acc_n * 4 * self.k_bytes) + (thread & (WAVE - 1)) * (
+            self.load_bytes // 4
+        )
+
+    def _part(self, first: Any, row: int, offset: int) -> Any:
+        half = self.plan.num_acc_n * 16 * self.k_bytes
+        up = row >= half
+        return super()._part(first, row + (self.plan.columns * self.k_bytes - half if up else 0), offset)
+
+
+class Result:
+    """What becomes of the sums of a workgroup."""
+
+    def __init__(self, plan: Plan, routes: Routes, out: Any, scales: Any, place: Any) -> None:
+        self.plan, self.routes, self.out, self.scales = plan, routes, out, scales
+        self.first_column = place * plan.tile_n
+        self.thread = fx.Int32(fx.thread_idx.x)
+        self.lane = self.thread & (WAVE - 1)
+        self.column = (self.thread >> 6) * (plan.tile_n // WAVES) + (self.lane & 15)  # of the tile
+        rows = routes.tokens if plan.accumulate else routes.tokens * plan.topk
+        self.memory = GTensor(
+            out, plan.out_type, (-1, plan.columns),
+            num_records_bytes=fx.Int64(rows) * (plan.columns * plan.out_type.width // 8),
+        )  # fmt: skip
+
+    def of_columns(self) -> list[Any]:
+        """[ni]: the scales of a lane's columns, of stage 1 those of up behind those of the gate."""
+        plan = self.plan
+        # unpack_int4 gives 16 times the weights.
+        factor = 1 / 16 if plan.tiling.dtype == "int4" else 1.0
+        memory = GTensor(self.scales[1], fx.Float32, num_records_bytes=plan.experts * plan.rows_of_experts * 4)
+        first = self.routes.expert * plan.rows_of_experts + self.first_column + self.column
+        halves = (0, plan.columns) if plan.gated else (0,)
+        return [memory.load(first + half + ni * 16) * factor for half in halves for ni in range(plan.num_acc_n)]
+
+    def of_rows(self, tensor: Any, ids: Any) -> Any:
+        """The f32 of four rows of the activations."""
+        rows = self.routes.tokens if self.plan.gated else self.routes.tokens * self.plan.topk
+        memory = GTensor(tensor, fx.Float32, num_records_bytes=rows * 4)
+        return [memory.load(self.routes.source(row_id)) for row_id in ids]
+
+    def numbers(self, sums: Any) -> Any:
+        """((mi, ni, ii) -> the number that is stored or added, in f32; [mi]: the ids of four rows)."""
+        plan, routes = self.plan, self.routes
+        scaled = plan.tiling.dtype in SCALED
+        first = routes.first + (self.lane >> 4) * 4
+        ids = [fx.Vector(routes.ids.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
+        weights = [fx.Vector(routes.weights.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
+        of_rows = [self.of_rows(self.scales[0], four) for four in ids] if scaled else []
+        of_columns = self.of_columns() if scaled else []
+
+        def product(mi: int, ni: int, ii: int) -> Any:
+            value = sums[mi][ni][ii]
+            return value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni] if scaled else value
+
+        def number(mi: int, ni: int, ii: int) -> Any:
+            value = product(mi, ni, ii)
+            if plan.gated:
+                value = activated(value, "bias_silu") * product(mi, ni + plan.num_acc_n, ii)
+            return value * weights[mi][ii] if plan.weighted else value
+
+        return number, ids
+
+    def put(self, sums: Any, shared: Any) -> None:
+        """Write or add the tile."""
+        number, ids = self.numbers(sums)
+        if self.plan.cshuffle:
+            self._put_through(number, shared)
+        else:
+            self._put_straight(number, ids)
+
+    def _put_straight(self, number: Any, ids: Any) -> None:
+        def row(mi: int, ii: int, _: int, __: int) -> None:
+            exists, target = self.routes.target(ids[mi][ii])
+            first = target * self.plan.columns + self.first_column + self.column
+            for ni in range(self.plan.num_acc_n):
+                self._put_number(number(mi, ni, ii), first + ni * 16, exists)
+
+        default_epilog(m_repeat=self.plan.tiling.m_repeat, lane_div_16=0, bx_m=0, body_row=row)
+
+    def _put_number(self, value: Any, place: Any, exists: Any) -> None:
+        if self.plan.accumulate:
+            offset = exists.select(place * 4, fx.Int32(OUT_OF_RANGE))
+            fx.rocdl.raw_ptr_buffer_atomic_fadd(value, self.memory.rsrc, offset)
+        else:
+            buffer_store(value.to(self.plan.out_type), self.memory.rsrc, place, mask=exists)
+
+    def _put_through(self, number: Any, shared: Any) -> None:
+        plan, tile = self.plan, (self.plan.tiling.tile_m, self.plan.tile_n)
+        view = STensor(shared, plan.out_type, tile)
+        first = view.linear_offset(((self.lane >> 4) * 4, self.column))
+
+        def write(mi: int, ii: int, row: int, _: int) -> None:
+            for ni in range(plan.num_acc_n):
+                value = number(mi, ni, ii).to(plan.out_type)
+                view.store(first + view.linear_offset((row, ni * 16)), value)
+
+        def target(row: Any) -> tuple[Any, Any]:
+            exists, row = self.routes.target(self.routes.ids.load(row))
+            return row, exists
+
+        def put(_: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
+            if plan.accumulate:
+                add_pair(self.out, self.memory.rsrc, row * plan.columns + column, fx.Vector(values), exists)
+            else:
+                buffer_store(values, self.memory.rsrc, row * plan.columns + column, mask=exists)
+
+        e_vec = 2 if plan.accumulate else min(8, plan.tile_n // 32)
+        c_shuffle_epilog(
+            tile_m=tile[0], tile_n=tile[1], e_vec=e_vec, m_repeat=plan.tiling.m_repeat, tid=self.thread,
+            lane_div_16=0, bx_m=self.routes.first, by_n=self.first_column, lds_out=view,
+            write_row_to_lds=lambda mi, ii, row, _: write(mi, ii, row, 0), store_pair=put, precompute_row=target,
+        )  # fmt: skip
+
+
+@flyc.jit
+def add_pair(out: Any, rsrc: Any, place: Any, values: Any, exists: Any) -> None:
+    """Add two elements, side by side, atomically. Buffers have no such instruction for bf16 before CDNA 4."""
+    if fx.const_expr(values.dtype is fx.Float16 or is_cdna4()):
+        fx.rocdl.raw_ptr_buffer_atomic_fadd(values, rsrc, exists.select(place * 2, fx.Int32(OUT_OF_RANGE)))
+    elif exists:
+        fx.atomic_add(fx.get_iter(out) + fx.Int64(place), values)
+
+
+@flyc.kernel
+def moe_gemm_kernel(
+    out: fx.Tensor,
+    activations: fx.Tensor,
+    weights: fx.Tensor,
+    scales: Any,
+    tables: Any,
+    tokens: fx.Int32,
+    plan: fx.Constexpr[Plan],
+) -> None:
+    """One tile of the result, if its block has rows."""
+    require_types(plan.tiling.dtype, activations, weights)
+    routes = Routes(plan, tables, tokens)
+    if routes.exist:
+        tile(plan, routes, out, activations, weights, scales)
+
+
+def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any) -> None:
+    """One tile of the result."""
+    product, place = Product.of(plan.tiling.dtype), fx.Int32(fx.block_idx.x)
+    rows = routes.tokens if plan.gated else routes.tokens * plan.topk
+    a = GatheredA(plan, product, activations, rows, routes)
+    if plan.gated:
+        b: TileB = GateAndUp(plan, product, weights, routes.expert, place)
+    else:
+        b = TileB(plan.tiling, product, weights, routes.expert * (plan.columns // plan.tile_n) + place)
+
+    def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
+        return multiply_groups(b, sums, now_b, fragment)
+
+    sums = main_loop(a, b, product.tile_of_zeros(plan.tiling), multiply)
+    Result(plan, routes, out, scales, place).put(sums, a.buffer)
+
+
+def _launcher(plan: Plan) -> Any:
+    @flyc.jit
+    def launch_moe_gemm(
+        out: fx.Tensor,
+        activations: fx.Tensor,
+        weights: fx.Tensor,
+        scale_activations: fx.Tensor,
+        scale_weights: fx.Tensor,
+        sorted_ids: fx.Tensor,
+        expert_ids: fx.Tensor,
+        sorted_weights: fx.Tensor,
+        num_valid_ids: fx.Tensor,
+        tokens: fx.Int32,
+        columns: fx.Constexpr[int],
+        k: fx.Constexpr[int],
+        blocks: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        known = (plan.columns, plan.tiling.k)
+        _require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
+        scales, tables = (scale_activations, scale_weights), (sorted_ids, expert_ids, sorted_weights, num_valid_ids)
+        kernel = moe_gemm_kernel(out, activations, weights, scales, tables, tokens, plan)
+        kernel.launch(grid=(plan.columns // plan.tile_n, blocks), block=THREADS, stream=stream)
+
+    return launch_moe_gemm
+
+
+@cache
+def compile_moe_gemm1(
+    *,
+    model_dim: int,
+    inter_dim: int,
+    experts: int,
+    topk: int,
+    tile_m: int,
+    tile_n: int,
+    tile_k: int,
+    doweight_stage1: bool,
+    in_dtype: str = "fp8",
+    group_size: int = -1,
+    out_dtype: str = "f16",
+    use_cshuffle_epilog: bool | None = None,
+    scale_is_bf16: bool = False,
+    k_batch: int = 1,
+) -> Any:
+    """The launcher of stage 1: (out, x, w, scale_x, scale_w, sorted_token_ids, expert_ids, sorted_weights,
+    num_valid_ids, tokens, inter_dim, model_dim, blocks, stream), every tensor flattened to one dimension.
+
+    model_dim: a multiple of tile_k; inter_dim: of tile_n. blocks: entries of expert_ids. out_dtype: f16 or bf16.
+    doweight_stage1: multiply by the routing weight. use_cshuffle_epilog: store through shared memory; by default not.
+    Raises ArgumentError where sizes do not fit, NotImplementedError for group_size, scale_is_bf16 and k_batch.
+    """
+    _supported(group_size, scale_is_bf16, k_batch)
+    _require(out_dtype in ("f16", "bf16"), f"out_dtype={out_dtype!r} of stage 1", "f16 or bf16")
+    return _compiled(
+        in_dtype, model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
+        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=bool(use_cshuffle_epilog), accumulate=False,
+    )  # fmt: skip
+
+
+@cache
+def compile_moe_gemm2(
+    *,
+    model_dim: int,
+    inter_dim: int,
+    experts: int,
+    topk: int,
+    tile_m: int,
+    tile_n: int,
+    tile_k: int,
+    doweight_stage2: bool,
+    in_dtype: str = "fp8",
+    group_size: int = -1,
+    out_dtype: str = "f16",
+    use_cshuffle_epilog: bool | None = None,
+    accumulate: bool = True,
+    scale_is_bf16: bool = False,
+) -> Any:
+    """The launcher of stage 2: (out, h, w, scale_h, scale_w, sorted_token_ids, expert_ids, sorted_weights,
+    num_valid_ids, tokens, model_dim, inter_dim, blocks, stream), every tensor flattened to one dimension.
+
+    inter_dim: a multiple of tile_k; model_dim: of tile_n. out_dtype: f16, bf16, f32. accumulate: add the rows of a
+    token to out (T, D), which the caller clears; otherwise write each to (T k, D). use_cshuffle_epilog: through shared
+    memory, which 16-bit results that are added need, and which is their default. Raises as `compile_moe_gemm1`.
+    """
+    _supported(group_size, scale_is_bf16)
+    _require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+    narrow = out_dtype != "f32"
+    cshuffle = narrow if use_cshuffle_epilog is None else use_cshuffle_epilog
+    _require(cshuffle or not (narrow and accumulate), f"{out_dtype} added without use_cshuffle_epilog", "a pair each")
+    _require(narrow or not cshuffle, "use_cshuffle_epilog of f32", "f16 or bf16")
+    return _compiled(
+        in_dtype, inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
+        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, cshuffle=cshuffle, accumulate=accumulate,
+    )  # fmt: skip
+
+
+def _compiled(in_dtype: str, k: int, tile: tuple[int, int, int], **known: Any) -> Any:
+    tile_m, tile_n, tile_k = tile
+    _require(in_dtype in IN_TYPES, f"in_dtype={in_dtype!r}", f"one of {', '.join(IN_TYPES)}")
+    _require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
+    _require(not known["cshuffle"] or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
+    _require(1 <= known["topk"] <= known["experts"], f"the top {known['topk']} of {known['experts']} experts", "topk first")
+    tiling = Tiling(in_dtype, k, tile_m, tile_n * (2 if known["gated"] else 1), tile_k)
+    return _launcher(Plan(tiling=tiling, tile_n=tile_n, **known))
+
+
+def _supported(group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:
+    if group_size != -1 or scale_is_bf16 or k_batch != 1:
+        raise NotImplementedError("unsupported: group_size, scale_is_bf16 and k_batch; scales are those of rows, in f32")
+
+
+def _require(holds: bool, what: str, wanted: str) -> None:
+    if not holds:
+        raise ArgumentError(what, hint=wanted)
