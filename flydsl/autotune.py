@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from flydsl.compiler.hints import compile_hints
 from flydsl.errors import ArgumentError, FlyError
 
 __all__ = ["Autotuner", "Config", "autotune", "do_bench"]
@@ -181,6 +180,8 @@ class Autotuner:
         every = {**arguments, **config.kwargs}
         if config.pre_hook is not None:
             config.pre_hook(every)
+        from flydsl.compiler.hints import compile_hints  # brings MLIR, which who loads `flydsl` may do without
+
         with compile_hints(config.compiler_opts):
             return self.fn(**every)
 

@@ -90,8 +90,16 @@ _MODIFIERS = {
     "ds_": frozenset(("offset",)),
     "buffer_": _OF_FLAT | {"offen", "idxen"},
     "v_mfma_f64_": frozenset(("cbsz", "abid", "neg")),
+    "v_mfma_scale_": frozenset(("cbsz", "blgp", "op_sel", "op_sel_hi")),
     "v_mfma_": frozenset(("cbsz", "abid", "blgp")),
     "v_smfmac_": frozenset(("cbsz", "abid")),
+    "v_cvt_scalef32_pk32_": frozenset[str](),
+    "v_cvt_scalef32_2xpk16_": frozenset[str](),
+    "v_cvt_scalef32_": frozenset(("op_sel",)),
+    "v_ashr_pk_": frozenset(("op_sel",)),
+    "v_bitop3_b16": frozenset(("bitop3", "op_sel")),
+    "v_bitop3_": frozenset(("bitop3",)),
+    "v_permlane": frozenset(("fi", "bound_ctrl")),
     "global_": _OF_FLAT,
     "scratch_": _OF_FLAT,
     "flat_": _OF_FLAT,
@@ -328,7 +336,11 @@ def _of_vectors(semantics: Semantics, encoding: str) -> frozenset[str]:
         known.add("clamp")
     if is_float and not is_packed and not semantics.mnemonic.startswith("v_cmp"):
         known |= {"mul", "div"}
-    if is_packed or semantics.mnemonic.startswith(_TO_BYTES) or any(w.startswith(("f16", "i16", "mix")) for w in words):
+    if (
+        is_packed
+        or semantics.mnemonic.startswith(_TO_BYTES)
+        or any(w.startswith(("f16", "i16", "bf16", "mix")) for w in words)
+    ):
         known.add("op_sel")
     if is_packed or is_mix:
         known.add("op_sel_hi")
