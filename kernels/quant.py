@@ -4,10 +4,10 @@
     build_block_quant_module(N, "bf16", "mxfp4")(x, q, s, m)    # s a power of two for each 32 elements
 
 Integers are rounded to the nearest, ties to even. fp8 is the target's own: at most 240 on gfx942, 448 after it. The
-micro-scaled formats have scales in E8M0, 2^(b - 127), chosen so that the largest element of a group is below the
-format's largest number: b is the exponent of max |x| / 4 for E2M1 and of max |x| / largest for fp8, rounded to the
-nearest power of two; E2M1 has two codes a byte, the even element in the low half. A group is held by neighbouring
-lanes, which find its maximum by DPP: no memory, no barrier.
+micro-scaled formats have scales in E8M0, 2^(b - 127): b is the exponent of max |x| / 4 for E2M1, of max |x| / 2^8 for
+fp8 (2^7 where it ends at 240), rounded to the nearest power of two, so that nothing saturates. E2M1 has two codes a
+byte, the even element in the low half. A group is held by neighbouring lanes, which find its maximum by DPP: no memory,
+no barrier.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ python -m tools.kernel_table
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 
 from flydsl.simulator import counting
@@ -61,12 +62,20 @@ def _section(kernel: str, cases: dict[str, Case]) -> str:
     return "\n".join([f"## [`{kernel}`]({kernel}.py)\n", f"{first_line} Tests: {tests}.\n", head, *lines, ""])
 
 
+def _written() -> dict[str, str]:
+    """The sections of the page as it is: kernel -> text."""
+    _, *sections = TABLE.read_text().split("\n## [`") if TABLE.exists() else [""]
+    return {text.partition("`")[0]: f"## [`{text}".rstrip("\n") + "\n" for text in sections}
+
+
 def main() -> None:
-    """Write the page."""
+    """Write the sections of the kernels named on the command line, or all; the others stay as they are."""
     by_kernel: dict[str, dict[str, Case]] = {}
     for name, case in every_case().items():
         by_kernel.setdefault(case.kernel, {})[name] = case
-    TABLE.write_text("\n".join([_HEADER, *(_section(*entry) for entry in by_kernel.items())]))
+    wanted, sections = sys.argv[1:] or list(by_kernel), _written()
+    sections |= {kernel: _section(kernel, by_kernel[kernel]) for kernel in wanted}
+    TABLE.write_text("\n".join([_HEADER, *(sections[kernel] for kernel in by_kernel if kernel in sections)]))
 
 
 if __name__ == "__main__":

@@ -61,8 +61,7 @@ def test_groups(number: int, shape: tuple[int, int, int], quant: str) -> None:
         factors = torch.exp2(scales.float() - 127)
         nonzero = largest > 0
         assert (scales[~nonzero] == 0).all()
-        # Rounding to the nearest power of two: up to half of one beyond the format's largest power of two.
-        assert (largest <= factors * limit * 1.5)[nonzero].all()
+        assert (largest <= factors * limit)[nonzero].all()
         assert (largest * 4 > factors * limit)[nonzero].all()
     else:
         factors = largest / LARGEST[quant]

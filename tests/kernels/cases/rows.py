@@ -152,5 +152,6 @@ MISSES: dict[tuple[str, str], str] = {
         for name in ("fp4_i2048k8", "fp8_i2048k8", "fp4_i2048k8_gui")
         for arch in ARCHS
     },
+    ("rmsnorm_m16384_n512_f16", "gfx942"): _FEW,
     ("fused_add_layernorm_f16", "gfx942"): "four VGPRs more, as all loads are under way at once; eight waves as well",
 }
