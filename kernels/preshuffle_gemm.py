@@ -117,8 +117,8 @@ def preshuffle_gemm_kernel(
         return multiply_groups(b, sums, now_b, fragment, chosen)
 
     sums = main_loop(
-        a, b, product.tile_of_zeros(tiling), multiply,
-        scales=no_scales if micro is None else micro.load, asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
+        a, b, product.tile_of_zeros(tiling), multiply, scales=no_scales if micro is None else micro.load,
+        asynchronous=plan.asynchronous, hints=not plan.asynchronous, ahead=plan.ahead,
     )  # fmt: skip
     result = with_scales(plan, c, sums, scale_a, scale_b, bias, M)
     finish = partial(c.store_through, a.buffer) if plan.cshuffle else c.store

@@ -243,3 +243,37 @@ def test_an_atomic_that_the_target_lacks() -> None:
     with pytest.raises(CompileError, match=r"gfx942 has no .*bf16.*it is on gfx950"):
         launch(a)
     assert "buffer_atomic_pk_add_bf16" in launch.lower(a, arch="gfx950").artifact.isa
+
+
+@pytest.mark.parametrize(("kind", "torch_kind"), [(fx.Float16, torch.float16), (fx.BFloat16, torch.bfloat16)])
+def test_pairs_of_16_bits_at_a_pointer(kind: Any, torch_kind: torch.dtype) -> None:
+    @flyc.kernel
+    def kernel(Data: fx.Tensor, Slots: fx.Tensor):
+        t = fx.thread_idx.x
+        pair = fx.Vector.from_elements([Data[2 * t], Data[2 * t + 1]])
+        fx.atomic_add(fx.get_iter(Slots) + t % SLOTS * 2, pair)
+
+    @flyc.jit
+    def launch(Data: fx.Tensor, Slots: fx.Tensor):
+        kernel(Data, Slots).launch(grid=1, block=THREADS)
+
+    data = torch.arange(2 * THREADS).remainder(7).to(torch_kind)
+    slots = torch.ones(2 * SLOTS, dtype=torch_kind)
+    launch(data, slots)
+    assert torch.equal(slots, 1 + data.view(-1, 2 * SLOTS).float().sum(0).to(torch_kind))
+    assert "global_atomic_pk_add" in launch.lower(data, slots).artifact.isa
+
+
+def test_pairs_that_no_instruction_takes() -> None:
+    @flyc.kernel
+    def kernel(Slots: fx.Tensor, name: fx.Constexpr[str], count: fx.Constexpr[int]):
+        getattr(fx, name)(fx.get_iter(Slots), fx.Vector.filled(count, 1, fx.Float16))
+
+    @flyc.jit
+    def launch(Slots: fx.Tensor, name: fx.Constexpr[str], count: fx.Constexpr[int]):
+        kernel(Slots, name, count).launch(grid=1, block=64)
+
+    for name, count, kind in (("atomic_max", 2, torch.float16), ("atomic_add", 4, torch.float16),
+                              ("atomic_add", 2, torch.bfloat16)):  # fmt: skip
+        with pytest.raises(ArgumentError, match=f"there is no {name} of"):
+            launch(torch.zeros(8, dtype=kind), name, count)

@@ -119,6 +119,21 @@ def test_bytes_and_pointers() -> None:
     assert torch.equal(out, torch.stack([a.flip(0) + j + (a + j) * 100 for j in range(4)]))
 
 
+def test_scalars_and_vectors_at_an_address() -> None:
+    def body(A: Any, Out: Any, lane: Any) -> None:
+        place = fx.SharedAllocator().allocate(8 * LANES).peek().ptr
+        rocdl.lds_store(place, lane * 8, fx.Vector.from_elements([A[lane], A[lane] + 1.0]))
+        gpu.barrier()
+        rocdl.lds_store(place, lane * 8 + 4, A[lane] * 2.0)
+        gpu.barrier()
+        pair = fx.Vector(rocdl.lds_load(fx.T.vec(2, fx.T.f32), place, (63 - lane) * 8))
+        Out[0, lane], Out[1, lane] = pair[0], pair[1]
+        Out[2, lane] = rocdl.lds_load(fx.Float32, place, lane * 8)
+
+    a = torch.arange(LANES).float()
+    assert torch.equal(run(body, a, torch.zeros(3, LANES)), torch.stack([a.flip(0), a.flip(0) * 2, a]))
+
+
 def test_capacity() -> None:
     def body(A: Any, Out: Any, lane: Any) -> None:
         for _ in range(2):
