@@ -35,12 +35,10 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
-from flydsl.expr import range_constexpr
 from flydsl.expr.buffer_ops import buffer_store
 
 from .mfma_epilogues import activated, c_shuffle_epilog, default_epilog
 from .mfma_preshuffle_pipeline import (
-    BITS,
     THREADS,
     WAVE,
     WAVES,
@@ -279,7 +277,7 @@ class Result:
 
     def _put_through(self, number: Any, shared: Any) -> None:
         plan, tile = self.plan, (self.plan.tiling.tile_m, self.plan.tile_n)
-        view = STensor(shared, plan.out_type, tile)
+        view: Any = STensor(shared, plan.out_type, tile)
         first = view.linear_offset(((self.lane >> 4) * 4, self.column))
 
         def write(mi: int, ii: int, row: int, _: int) -> None:
@@ -344,7 +342,8 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         return multiply_groups(b, sums, now_b, fragment)
 
-    sums = main_loop(a, b, product.tile_of_zeros(plan.tiling), multiply)
+    # One fragment of A ahead of its use costs registers that decide how many waves there are.
+    sums = main_loop(a, b, product.tile_of_zeros(plan.tiling), multiply, ahead=(min(1, plan.tiling.m_repeat - 1), 0))
     Result(plan, routes, out, scales, place).put(sums, a.buffer)
 
 
@@ -450,14 +449,18 @@ def _compiled(in_dtype: str, k: int, tile: tuple[int, int, int], **known: Any) -
     _require(in_dtype in IN_TYPES, f"in_dtype={in_dtype!r}", f"one of {', '.join(IN_TYPES)}")
     _require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
     _require(not known["cshuffle"] or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
-    _require(1 <= known["topk"] <= known["experts"], f"the top {known['topk']} of {known['experts']} experts", "topk first")
+    _require(
+        1 <= known["topk"] <= known["experts"], f"the top {known['topk']} of {known['experts']} experts", "topk first"
+    )
     tiling = Tiling(in_dtype, k, tile_m, tile_n * (2 if known["gated"] else 1), tile_k)
     return _launcher(Plan(tiling=tiling, tile_n=tile_n, **known))
 
 
 def _supported(group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:
     if group_size != -1 or scale_is_bf16 or k_batch != 1:
-        raise NotImplementedError("unsupported: group_size, scale_is_bf16 and k_batch; scales are those of rows, in f32")
+        raise NotImplementedError(
+            "unsupported: group_size, scale_is_bf16 and k_batch; scales are those of rows, in f32"
+        )
 
 
 def _require(holds: bool, what: str, wanted: str) -> None:

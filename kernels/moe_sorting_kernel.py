@@ -315,7 +315,8 @@ def place_kernel(inputs: Any, results: Any, counts: fx.Tensor, tokens: fx.Int32,
     known, expert = GTensor(counts, fx.Int32, num_records_bytes=spec.experts * 4), expert_of_wave()
     if expert < spec.experts:
         lane = fx.Int32(fx.thread_idx.x) % WAVE
-        start, local = experts_before(tables, known, expert)
+        before: Any = experts_before(tables, known, expert)
+        start, local = before
         count = fx.Int32(fx.rocdl.readfirstlane(known.load(expert)))
         rows = spec.padded(count)
         blocks_of(tables, start, rows, local, lane, WAVE)

@@ -66,9 +66,7 @@ def stage1(layer: Layer, dtype: str, *, weighted: bool = False, tile_k: int = 12
     # Numbers that f16 can hold, so that an element that is not written is one.
     memory[2], x = memory[2] / 64, x / 64 if dtype in kernel.SCALED else x
     out = torch.full((layer.tokens * layer.topk * layer.i,), torch.nan, dtype=out_dtype)
-    launch = kernel.compile_moe_gemm1(
-        **layer.sizes(64, tile_k), doweight_stage1=weighted, in_dtype=dtype, **options
-    )
+    launch = kernel.compile_moe_gemm1(**layer.sizes(64, tile_k), doweight_stage1=weighted, in_dtype=dtype, **options)
     tables = layer.tables()
     with checking():
         launch(out, *memory, *tables, layer.tokens, layer.i, layer.d, len(tables[1]))
@@ -77,7 +75,9 @@ def stage1(layer: Layer, dtype: str, *, weighted: bool = False, tile_k: int = 12
     torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=tolerance, atol=tolerance)
 
 
-def stage2(layer: Layer, dtype: str, *, weighted: bool = True, tile_n: int = 64, tile_k: int = 128, **options: Any) -> None:
+def stage2(
+    layer: Layer, dtype: str, *, weighted: bool = True, tile_n: int = 64, tile_k: int = 128, **options: Any
+) -> None:
     """Run it checked and compare."""
     rows, out_dtype = layer.tokens * layer.topk, OUT[options.get("out_dtype", "f16")]
     h, w, *memory = operands(dtype, rows, layer.experts, layer.d, layer.i)
@@ -108,3 +108,111 @@ def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     stage2(Layer.of(shape), ("fp16", "bf16")[number % 2], out_dtype=("f16", "bf16", "f32")[number])
+
+
+@pytest.mark.parametrize(("number", "dtype"), [*enumerate(kernel.SCALED)])
+def test_scaled_types(number: int, dtype: str) -> None:
+    layer = Layer.of((33, 256, 256, 3, 2, 32))
+    stage1(layer, dtype, weighted=number == 0, use_cshuffle_epilog=number < 2)
+    stage2(layer, dtype, tile_n=128, out_dtype=("f32", "bf16", "f16")[number])
+
+
+@pytest.mark.parametrize("out_dtype", [*OUT])
+def test_a_row_for_each_slot(out_dtype: str) -> None:
+    """Rows of each slot, and their sum."""
+    stage2(Layer.of((9, 256, 128, 4, 3, 16)), "bf16", accumulate=False, out_dtype=out_dtype, weighted=False)
+
+
+def test_through_shared_memory_or_straight() -> None:
+    layer = Layer.of((20, 256, 128, 3, 2, 16))
+    stage1(layer, "fp16", use_cshuffle_epilog=True)
+    stage2(layer, "fp16", accumulate=False, use_cshuffle_epilog=False)
+
+
+def test_all_tokens_choose_one_expert() -> None:
+    layer = Layer.of((40, 256, 128, 5, 1, 16), torch.full((40, 1), 3, dtype=torch.int32))
+    stage1(layer, "bf16")
+    stage2(layer, "bf16", out_dtype="f32")
+
+
+def test_rows_of_masked_experts_are_not_written() -> None:
+    layer = Layer.of((12, 256, 128, 4, 2, 16))
+    x, w, *memory = operands("fp16", 12, 4, 2 * layer.i, layer.d)
+    mask = torch.tensor([1, 1, 0, 0])
+    tables, out = layer.tables(mask), torch.full((12 * 2 * layer.i,), 77.0, dtype=torch.float16)
+    launch = kernel.compile_moe_gemm1(**layer.sizes(64, 128), doweight_stage1=False, in_dtype="fp16")
+    with checking():
+        launch(out, *memory, *tables, 12, layer.i, layer.d, len(tables[1]))
+    kept = mask.bool()[layer.topk_ids.long()][..., None]
+    expected = kernel.reference1(x, w, layer.topk_ids).where(kept, 77.0)
+    torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=2e-3, atol=2e-3)
+
+
+def test_nan_and_inf_stay_in_their_rows() -> None:
+    """Row 0 is read in place of rows that do not exist, and scales may be 0, inf and NaN."""
+    layer = Layer.of((5, 256, 128, 3, 1, 16))
+    x, w, *memory = operands("int8", 5, 3, 2 * layer.i, layer.d)
+    scales = torch.tensor([torch.nan, torch.inf, 0.0, 1 / 64, 1 / 64])
+    out = torch.full((5 * layer.i,), 7.0, dtype=torch.float16)
+    launch = kernel.compile_moe_gemm1(**layer.sizes(64, 256), doweight_stage1=False, in_dtype="int8")
+    tables, numbers = layer.tables(), x / memory[2][:, None]
+    memory[2] = scales
+    with checking():
+        launch(out, *memory, *tables, 5, layer.i, layer.d, len(tables[1]))
+    expected = kernel.reference1(numbers[3:] / 64, w, layer.topk_ids[3:])
+    out = out.float().view(5, 1, -1)
+    assert out[0].isnan().all()
+    assert not out[1].isfinite().any()
+    assert not out[2].any()
+    torch.testing.assert_close(out[3:], expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_a_layer_from_routing_to_sum(accumulate: bool) -> None:
+    """Sorting, both stages and the reduction, one kernel's results being the next one's operands."""
+    layer = Layer.of((37, 256, 128, 6, 2, 16))
+    x, w1, *memory1 = operands("bf16", layer.tokens, layer.experts, 2 * layer.i, layer.d)
+    _, w2, _, shuffled2, *ones = operands("bf16", layer.tokens * 2, layer.experts, layer.d, layer.i)
+    rows = sorting.sorted_size(layer.tokens, layer.experts, 2, 16)
+    ids, experts, valid = (torch.full((n,), -7, dtype=torch.int32) for n in (rows, -(-rows // 16), 2))
+    weights, y = torch.zeros(rows), torch.full((layer.tokens, layer.d), torch.nan, dtype=torch.bfloat16)
+    h = torch.full((layer.tokens, 2, layer.i), torch.nan, dtype=torch.bfloat16)
+    types = {"in_dtype": "bf16", "out_dtype": "bf16"}
+    gemm1 = kernel.compile_moe_gemm1(**layer.sizes(64, 128), doweight_stage1=False, **types)
+    gemm2 = kernel.compile_moe_gemm2(**layer.sizes(128, 128), doweight_stage2=True, accumulate=accumulate, **types)
+    tables = (ids, experts, weights, valid)
+    with checking():
+        sorting.moe_sorting_flydsl(layer.topk_ids, layer.weights, ids, weights, experts, valid, y, layer.experts, 16)
+        gemm1(h.view(-1), *memory1, *tables, layer.tokens, layer.i, layer.d, len(experts))
+        of_slots = y if accumulate else torch.full((layer.tokens, 2, layer.d), torch.nan, dtype=torch.bfloat16)
+        gemm2(of_slots.view(-1), h.view(-1), shuffled2, *ones, *tables, layer.tokens, layer.d, layer.i, len(experts))
+        if not accumulate:
+            kernel.compile_moe_reduction(topk=2, model_dim=layer.d, dtype_str="bf16")(of_slots, y, valid, layer.tokens)
+    expected = kernel.reference1(x, w1, layer.topk_ids).bfloat16()
+    expected = kernel.reference2(expected, w2, layer.topk_ids, layer.weights).sum(1)
+    torch.testing.assert_close(y.float(), expected, rtol=2e-2, atol=2e-2 * expected.abs().max().item())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"in_dtype": "fp4"}, "in_dtype='fp4'"),
+        ({"tile_n": 96}, "128 columns"),
+        ({"model_dim": 300}, "K=300"),
+        ({"topk": 9}, "top 9 of 4"),
+        ({"out_dtype": "f32"}, "f16 or bf16"),
+    ],
+)
+def test_wrong_arguments(options: dict[str, Any], said: str) -> None:
+    sizes = Layer.of((4, 256, 128, 4, 2, 16)).sizes(64, 128)
+    with pytest.raises(ArgumentError, match=said):
+        kernel.compile_moe_gemm1(**{**sizes, "doweight_stage1": False, "in_dtype": "bf16", **options})
+
+
+def test_unsupported() -> None:
+    sizes = Layer.of((4, 256, 128, 4, 2, 16)).sizes(64, 128)
+    for options in ({"k_batch": 4}, {"group_size": 32}):
+        with pytest.raises(NotImplementedError, match="unsupported"):
+            kernel.compile_moe_gemm1(**sizes, doweight_stage1=False, **options)
+    with pytest.raises(ArgumentError, match="added without"):
+        kernel.compile_moe_gemm2(**sizes, doweight_stage2=True, in_dtype="bf16", use_cshuffle_epilog=False)

@@ -8,8 +8,11 @@ from typing import Any
 import torch
 
 from kernels import moe_sorting_kernel as sorting
+from kernels.mfma_preshuffle_pipeline import BITS
 from kernels.moe_common import compile_moe_reduction
+from kernels.moe_gemm_2stage import compile_moe_gemm1, compile_moe_gemm2
 from tests.kernels.cases import Case
+from tests.kernels.gemm import TYPES as GEMM_TYPES
 from tests.kernels.rows import TYPES
 
 
@@ -41,6 +44,56 @@ def reduction_case(name: str, dtype: str, masked: bool = False) -> dict[str, Cas
     return {name: Case("moe_common", dtype, partial(reduction, dtype, masked))}
 
 
+OUT = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+
+
+def memory(dtype: str, elements: int, bits: int) -> torch.Tensor:
+    """Operands are bytes where the type is the architecture's, or narrower than a byte."""
+    kind = GEMM_TYPES.get(dtype, torch.uint8)
+    return torch.zeros(elements * bits // 8 // kind.itemsize, dtype=kind)
+
+
+def gemm(
+    stage: int, dtype: str, tile: tuple[int, int, int], width: tuple[int, int], topk: int, options: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...]]:
+    """One block of rows, whose expert is the first of topk. width: D, I; as many columns as two tiles have."""
+    (tile_m, tile_n, tile_k), (d, i) = tile, width
+    tokens, out_dtype = tile_m // topk or 1, options.get("out_dtype", "f16")
+    n, k = 2 * tile_n, d if stage == 1 else i
+    sizes = {"tile_m": tile_m, "tile_n": tile_n, "tile_k": tile_k, "experts": topk, "topk": topk, "in_dtype": dtype}
+    if stage == 1:
+        launch = compile_moe_gemm1(model_dim=k, inter_dim=n, doweight_stage1=False, **sizes, **options)
+    else:
+        launch = compile_moe_gemm2(model_dim=n, inter_dim=k, doweight_stage2=True, **sizes, **options)
+    a_bits, b_bits = BITS[dtype]
+    rows, per_expert = tokens * (1 if stage == 1 else topk), n * (2 if stage == 1 else 1)
+    a, w = memory(dtype, rows * k, a_bits), memory(dtype, topk * per_expert * k, b_bits)
+    ids = (torch.arange(tile_m) % topk << 24 | torch.arange(tile_m) // topk).int()
+    tables = (ids, torch.zeros(1, dtype=torch.int32), torch.ones(tile_m), torch.tensor([tile_m, tokens]).int())
+    out = torch.zeros(tokens * topk * n, dtype=OUT[out_dtype])
+    return launch, (out, a, w, torch.ones(rows), torch.ones(topk * per_expert), *tables, tokens, n, k, 1)
+
+
+def gemm_cases(
+    name: str,
+    *types: str,
+    archs: tuple[str, ...] = ("gfx942", "gfx950"),
+    topk: int = 4,
+    width: tuple[int, int] = (8192, 8192),
+    **options: Any,
+) -> dict[str, Case]:
+    """Cases of element types. name: as moe1_{}_64x128x128."""
+    stage, (tile_m, tile_n, tile_k) = int(name[3]), (int(n) for n in name.split("_")[2].split("x"))
+
+    def make(dtype: str) -> Any:
+        # The original's figures of 64 rows of 16 bits are those of 128 bytes.
+        k = tile_k // 2 if dtype in ("bf16", "fp16") and tile_m == 64 else tile_k
+        return partial(gemm, stage, dtype, (tile_m, tile_n, k), width, topk, options)
+
+    return {name.format(t): Case("moe_gemm_2stage", t, make(t), archs=archs) for t in types}
+
+
+SMALL: dict[str, Any] = {"topk": 8, "width": (6144, 1024)}
 CASES: dict[str, Case] = {
     "moe_sort_oneshot_e256k8_t16": sorting_case(16, 256, 8),
     "moe_sort_oneshot_e513k9_t16": sorting_case(16, 513, 9),
@@ -49,7 +102,24 @@ CASES: dict[str, Case] = {
     **reduction_case("moe_reduce_k8_d7168_f16", "f16"),
     **reduction_case("moe_reduce_k8_d7168_bf16", "bf16"),
     **reduction_case("moe_reduce_k8_d7168_f16_mask", "f16", masked=True),
+    **gemm_cases("moe1_{}_64x128x128", "bf16", "fp16", "fp8", "int8", "int4"),
+    **gemm_cases("moe1_{}_64x128x128_csh", "fp8", use_cshuffle_epilog=True),
+    **gemm_cases("moe1_{}_16x64x256", "bf16", "fp16", "fp8", "int8", "int4", **SMALL),
+    **gemm_cases("moe2_{}_64x256x128", "bf16", "fp16", "fp8", "int8", "int4"),
+    **gemm_cases("moe2_{}_64x256x128_bf16", "fp8", out_dtype="bf16"),
+    **gemm_cases("moe2_{}_64x256x128_f32", "fp8", out_dtype="f32"),
+    **gemm_cases("moe2_{}_64x256x128_reduce", "fp8", accumulate=False),
+    **gemm_cases("moe2_{}_16x64x256", "bf16", "fp16", "fp8", "int8", "int4", **SMALL),
 }
+SCALED = "one scaled instruction multiplies what four do there; its operands are 8 registers"
+ROW = "a few registers more, for fewer instructions; occupancy is the same"
 MISSES: dict[tuple[str, str], str] = {
-    ("moe_sort_oneshot_e256k8_t16", "gfx942"): "the loops over ids are unrolled; occupancy is the same",
+    (
+        "moe_sort_oneshot_e256k8_t16",
+        "gfx942",
+    ): "more registers, less than half of the shared memory: occupancy is 8, not 3",
+    ("moe1_bf16_64x128x128", "gfx942"): ROW,
+    ("moe1_fp16_64x128x128", "gfx942"): ROW,
+    ("moe1_int8_64x128x128", "gfx950"): ROW,
+    **{(name, "gfx950"): SCALED for name in CASES if name.startswith(("moe1_fp8_", "moe2_fp8_"))},
 }
