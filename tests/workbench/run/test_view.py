@@ -224,9 +224,9 @@ def test_what_is_not_known_is_said(read):
     assert re.search(r"v_mul_lo_u32", page)
     (row,) = [line for line in page.splitlines() if "v_mul_lo_u32" in line and "isa:" in line][:1]
     assert "?" in row.split()
-    unknown_arch = replace(counters, program=replace(counters.program, arch=get_arch("gfx950")))
+    unknown_arch = replace(counters, program=replace(counters.program, arch=get_arch("gfx1250")))
     page = read(counters_html(unknown_arch)).text
-    assert "No estimate of the time and no roofline: the peak figures of gfx950 are not known" in page
+    assert "No estimate of the time and no roofline: the peak figures of gfx1250 are not known" in page
     assert limiting(unknown_arch) is INSTRUCTIONS
 
 
@@ -303,8 +303,8 @@ def test_a_launch_without_arithmetic_has_no_point(launch, read):
 
 
 def test_unknown_peaks_have_no_figure(gemm):
-    with pytest.raises(ArchError, match="the peak figures of gfx950 are not known"):
-        workbench.roofline_figure(replace(gemm, program=replace(gemm.program, arch=get_arch("gfx950"))))
+    with pytest.raises(ArchError, match="the peak figures of gfx1250 are not known"):
+        workbench.roofline_figure(replace(gemm, program=replace(gemm.program, arch=get_arch("gfx1250"))))
 
 
 # --- live ------------------------------------------------------------------------------------------------------------
