@@ -110,7 +110,7 @@ CASES: dict[str, Case] = {
     **gemm("gemm_fp8_16x128x256", "fp8", 16, 128, 256),
     **gemm("gemm_fp8_32x64x512", "fp8", 32, 64, 512),
     **gemm("gemm_fp8_64x64x256", "fp8", 64, 64, 256),
-    **gemm("gemm_fp8_64x64x256_async", "fp8", 64, 64, 256, use_async_copy=True),
+    **gemm("gemm_fp8_64x64x256_async", "fp8", 64, 64, 256, k=8192, use_async_copy=True),
     **gemm("gemm_fp8_64x256x128", "fp8", 64, 256, 128, k=ODD),
     **gemm("gemm_int8_64x256x128", "int8", 64, 256, 128, k=ODD),
     **gemm("gemm_int4_64x256x128", "int4", 64, 256, 128, k=ODD),
