@@ -110,6 +110,7 @@ def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:
     stage2(Layer.of(shape), ("fp16", "bf16")[number % 2], out_dtype=("f16", "bf16", "f32")[number])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "dtype"), [*enumerate(kernel.SCALED)])
 def test_scaled_types(number: int, dtype: str) -> None:
     layer = Layer.of((33, 256, 256, 3, 2, 32))
@@ -167,6 +168,7 @@ def test_nan_and_inf_stay_in_their_rows() -> None:
     torch.testing.assert_close(out[3:], expected, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate", [True, False])
 def test_a_layer_from_routing_to_sum(accumulate: bool) -> None:
     """Sorting, both stages and the reduction, one kernel's results being the next one's operands."""

@@ -120,6 +120,5 @@ MISSES: dict[tuple[str, str], str] = {
     ): "more registers, less than half of the shared memory: occupancy is 8, not 3",
     ("moe1_bf16_64x128x128", "gfx942"): ROW,
     ("moe1_fp16_64x128x128", "gfx942"): ROW,
-    ("moe1_int8_64x128x128", "gfx950"): ROW,
     **{(name, "gfx950"): SCALED for name in CASES if name.startswith(("moe1_fp8_", "moe2_fp8_"))},
 }
