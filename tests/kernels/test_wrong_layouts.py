@@ -46,9 +46,9 @@ def rtfloat(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout((4, A[0, 0]))  # here
 
 
-@programs.kernel("make_layout(*): * is no extent")
-def none(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    fx.make_layout(None)  # here
+@programs.kernel("make_layout({}): {} (dict) is no leaf of an int tuple")
+def a_dict(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
+    fx.make_layout({})  # here
 
 
 @programs.kernel("crd2idx((1,2,3), (4,4):(1,4)): the coordinate (1,2,3) does not fit (4,")

@@ -19,12 +19,12 @@ VARIABLES = ("ARCH", "FLYDSL_GPU_ARCH", "HSA_OVERRIDE_GFX_VERSION")
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(rocm, "_enumerated_arch", lambda: None)
+    monkeypatch.setattr(rocm, "_enumerated_arch", lambda *_: None)
 
 
 def test_order_of_detection(monkeypatch: pytest.MonkeyPatch) -> None:
     assert get_rocm_arch() == target_arch("cuda:0") == target_arch("cpu") == "gfx942"
-    monkeypatch.setattr(rocm, "_enumerated_arch", lambda: "gfx1201")
+    monkeypatch.setattr(rocm, "_enumerated_arch", lambda *_: "gfx1201")
     assert (get_rocm_arch(), target_arch("cuda:0"), target_arch("cpu")) == ("gfx1201", "gfx1201", "gfx942")
     monkeypatch.setenv("HSA_OVERRIDE_GFX_VERSION", "9.0.10")
     assert get_rocm_arch() == target_arch("cpu") == "gfx90a"
