@@ -16,10 +16,12 @@
 | scales, f32, unless 16 bits | of x (T,), of rows of w1 (E 2I,) | of h (T k,), of rows of w2 (E D,) |
 | result | (T, k, I) | (T, D), added to; or (T k, D) |
 
-in_dtype: fp8, int8, int4 (the weights), fp16, bf16. The routing tables are those of `moe_sorting_kernel`, in blocks of
-tile_m rows: a workgroup computes a tile of a block, with the weights of its expert, and returns at once if the block
-has none. It is the product of `preshuffle_gemm`, except that each thread decodes the ids of the rows that it loads, and
-that a wave of stage 1 has columns of the gate and the same columns of up, which share the fragments of A.
+in_dtype: fp8, int8, int4 (the weights), fp16, bf16, and int8smooth: int8 whose x is (k T, D) with a scale for each row
+s T + t, since it was divided by factors of the expert before it was rounded. The routing tables are those of
+`moe_sorting_kernel`, in blocks of tile_m rows: a workgroup computes a tile of a block, with the weights of its expert,
+and returns at once if the block has none. It is the product of `preshuffle_gemm`, except that each thread decodes the
+ids of the rows that it loads, and that a wave of stage 1 has columns of the gate and the same columns of up, which
+share the fragments of A.
 
 Stage 1 stores each number straight from its register, or through shared memory (use_cshuffle_epilog). Stage 2 gathers
 the columns of a row in shared memory: pairs for packed atomics, which round to 16 bits at each addition, or 16 bytes
@@ -58,7 +60,8 @@ from .tensor_shim import GTensor, STensor
 __all__ = ["compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_reduction", "reference1", "reference2"]
 
 OUT_TYPES = {"f16": fx.Float16, "bf16": fx.BFloat16, "f32": fx.Float32}
-IN_TYPES = ("fp8", "int8", "int4", "fp16", "bf16")
+SMOOTH = "int8smooth"
+IN_TYPES = ("fp8", "int8", "int4", "fp16", "bf16", SMOOTH)
 SCALED = ("fp8", "int8", "int4")
 OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
 # (T, D, I, E, k, tile_m).
@@ -87,7 +90,8 @@ def reference2(h: Any, w2: Any, topk_ids: Any, weights: Any = None) -> Any:
 class Plan:
     """What a kernel is compiled for. tiling: of all of a wave's columns; columns: of the result.
 
-    gated: stage 1, whose tile_n has the columns of gate and up. accumulate: rows of a token are added to one.
+    gated: stage 1, whose tiling has the columns of gate and up. accumulate: rows of a token are added to one.
+    smooth: the activations of stage 1 have a row for each slot and token.
     """
 
     tiling: Tiling
@@ -100,6 +104,7 @@ class Plan:
     weighted: bool
     cshuffle: bool
     accumulate: bool
+    smooth: bool
 
     @property
     def num_acc_n(self) -> int:
@@ -151,7 +156,15 @@ class Routes:
     def source(self, row_id: Any) -> Any:
         """The row of the activations; 0 for one that does not exist."""
         exists, token, both = self.decoded(row_id)
-        return exists.select(token if self.plan.gated else both, fx.Int32(0))
+        row = token if self.plan.gated else both
+        if self.plan.smooth:
+            row = (row_id >> SLOT_SHIFT) * self.tokens + token
+        return exists.select(row, fx.Int32(0))
+
+    @property
+    def sources(self) -> Any:
+        """Rows of the activations."""
+        return self.tokens if self.plan.gated and not self.plan.smooth else self.tokens * self.plan.topk
 
     def target(self, row_id: Any) -> tuple[Any, Any]:
         """(is a row, row of the result)."""
@@ -225,8 +238,7 @@ class Result:
 
     def of_rows(self, tensor: Any, ids: Any) -> Any:
         """The f32 of four rows of the activations."""
-        rows = self.routes.tokens if self.plan.gated else self.routes.tokens * self.plan.topk
-        memory = GTensor(tensor, fx.Float32, num_records_bytes=rows * 4)
+        memory = GTensor(tensor, fx.Float32, num_records_bytes=self.routes.sources * 4)
         return [memory.load(self.routes.source(row_id)) for row_id in ids]
 
     def numbers(self, sums: Any) -> Any:
@@ -332,8 +344,7 @@ def moe_gemm_kernel(
 def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any) -> None:
     """One tile of the result."""
     product, place = Product.of(plan.tiling.dtype), fx.Int32(fx.block_idx.x)
-    rows = routes.tokens if plan.gated else routes.tokens * plan.topk
-    a = GatheredA(plan, product, activations, rows, routes)
+    a = GatheredA(plan, product, activations, routes.sources, routes)
     if plan.gated:
         b: TileB = GateAndUp(plan, product, weights, routes.expert, place)
     else:
@@ -452,8 +463,9 @@ def _compiled(in_dtype: str, k: int, tile: tuple[int, int, int], **known: Any) -
     _require(
         1 <= known["topk"] <= known["experts"], f"the top {known['topk']} of {known['experts']} experts", "topk first"
     )
-    tiling = Tiling(in_dtype, k, tile_m, tile_n * (2 if known["gated"] else 1), tile_k)
-    return _launcher(Plan(tiling=tiling, tile_n=tile_n, **known))
+    smooth = in_dtype == SMOOTH
+    tiling = Tiling("int8" if smooth else in_dtype, k, tile_m, tile_n * (2 if known["gated"] else 1), tile_k)
+    return _launcher(Plan(tiling=tiling, tile_n=tile_n, smooth=smooth and known["gated"], **known))
 
 
 def _supported(group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:

@@ -124,6 +124,20 @@ def test_a_row_for_each_slot(out_dtype: str) -> None:
     stage2(Layer.of((9, 256, 128, 4, 3, 16)), "bf16", accumulate=False, out_dtype=out_dtype, weighted=False)
 
 
+def test_int8_activations_of_each_slot() -> None:
+    """Row s T + t of x is that of slot s."""
+    layer = Layer.of((19, 256, 128, 4, 2, 16))
+    x, w, *memory = operands("int8", 2 * 19, 4, 2 * layer.i, layer.d)
+    memory[2], tables = memory[2] / 64, layer.tables()
+    out = torch.full((19 * 2 * layer.i,), torch.nan, dtype=torch.float16)
+    launch = kernel.compile_moe_gemm1(**layer.sizes(64, 256), doweight_stage1=False, in_dtype="int8smooth")
+    with checking():
+        launch(out, *memory, *tables, 19, layer.i, layer.d, len(tables[1]))
+    of_slots = [kernel.reference1(x[s * 19 :][:19] / 64, w, layer.topk_ids[:, s : s + 1]) for s in range(2)]
+    expected = torch.cat(of_slots, 1)
+    torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=2e-3, atol=2e-3)
+
+
 def test_through_shared_memory_or_straight() -> None:
     layer = Layer.of((20, 256, 128, 3, 2, 16))
     stage1(layer, "fp16", use_cshuffle_epilog=True)

@@ -10,7 +10,7 @@ import torch
 from kernels import moe_sorting_kernel as sorting
 from kernels.mfma_preshuffle_pipeline import BITS
 from kernels.moe_common import compile_moe_reduction
-from kernels.moe_gemm_2stage import compile_moe_gemm1, compile_moe_gemm2
+from kernels.moe_gemm_2stage import SMOOTH, compile_moe_gemm1, compile_moe_gemm2
 from tests.kernels.cases import Case
 from tests.kernels.gemm import TYPES as GEMM_TYPES
 from tests.kernels.rows import TYPES
@@ -65,8 +65,10 @@ def gemm(
         launch = compile_moe_gemm1(model_dim=k, inter_dim=n, doweight_stage1=False, **sizes, **options)
     else:
         launch = compile_moe_gemm2(model_dim=n, inter_dim=k, doweight_stage2=True, **sizes, **options)
+    dtype = dtype.removesuffix("smooth")
     a_bits, b_bits = BITS[dtype]
-    rows, per_expert = tokens * (1 if stage == 1 else topk), n * (2 if stage == 1 else 1)
+    each_slot = stage == 2 or sizes["in_dtype"] == SMOOTH
+    rows, per_expert = tokens * (topk if each_slot else 1), n * (2 if stage == 1 else 1)
     a, w = memory(dtype, rows * k, a_bits), memory(dtype, topk * per_expert * k, b_bits)
     ids = (torch.arange(tile_m) % topk << 24 | torch.arange(tile_m) // topk).int()
     tables = (ids, torch.zeros(1, dtype=torch.int32), torch.ones(tile_m), torch.tensor([tile_m, tokens]).int())
@@ -102,7 +104,7 @@ CASES: dict[str, Case] = {
     **reduction_case("moe_reduce_k8_d7168_f16", "f16"),
     **reduction_case("moe_reduce_k8_d7168_bf16", "bf16"),
     **reduction_case("moe_reduce_k8_d7168_f16_mask", "f16", masked=True),
-    **gemm_cases("moe1_{}_64x128x128", "bf16", "fp16", "fp8", "int8", "int4"),
+    **gemm_cases("moe1_{}_64x128x128", "bf16", "fp16", "fp8", "int8", "int4", SMOOTH),
     **gemm_cases("moe1_{}_64x128x128_csh", "fp8", use_cshuffle_epilog=True),
     **gemm_cases("moe1_{}_16x64x256", "bf16", "fp16", "fp8", "int8", "int4", **SMALL),
     **gemm_cases("moe2_{}_64x256x128", "bf16", "fp16", "fp8", "int8", "int4"),
