@@ -197,6 +197,14 @@ def _of_value(value: Any) -> list[Any]:
     return ["plain", repr(value)] if _is_plain(value) else ["compiled in"]
 
 
+def _plain_value(text: str) -> Any:
+    """The value of a literal. ValueError for other text, and for one that is nested too deeply to be read."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        raise ValueError(f"no literal: {text[:40]!r}") from error
+
+
 def _to_value(data: list[Any]) -> Any:
     match data:
         case ["type", str(name)]:
@@ -204,7 +212,7 @@ def _to_value(data: list[Any]) -> Any:
         case ["number", str(digits)]:
             return float.fromhex(digits)
         case ["plain", str(text)]:
-            return ast.literal_eval(text)
+            return _plain_value(text)
         case ["stream"]:
             return Stream(None)
         case ["compiled in"]:

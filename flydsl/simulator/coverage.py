@@ -55,7 +55,8 @@ float environments are set while something runs (`float_environment`); workgroup
 on one thread and take turns after fixed numbers of instructions. Only a kernel with a race between workgroups, without
 atomics, may give other results with another number of threads. A race within a workgroup gives the same result every
 time, but another one in lock-step, where waves go on together, than natively, where each runs on to where it waits: at
-a barrier, or for memory (s_waitcnt).
+a barrier, or for memory (s_waitcnt), but in a program with atomics of global memory, whose results depend on the order
+of waves, at barriers alone.
 
 Numerics:
 

@@ -237,6 +237,19 @@ def test_records_that_make_no_sense_are_refused(field: str, value: Any, artifact
         saved.from_bytes(content[:start] + packed({**record, field: value}))
 
 
+@pytest.mark.parametrize(
+    "text", ["1 +", "[" * 5000, "-" * 200_000 + "1", "print()"], ids=["cut", "open", "deep", "call"]
+)
+def test_values_that_are_no_literals_are_refused(text: str, artifact: flyc.CompiledArtifact) -> None:
+    content = saved.to_bytes(artifact)
+    start = content.index(b"\n") + 1
+    record = unpacked(content[start:])
+    assert record is not None
+    parameters = [["n", "Int32", ["scalar", "Int32"], ["plain", text]]]
+    with pytest.raises(ArgumentError, match="no artifact"):
+        saved.from_bytes(content[:start] + packed({**record, "parameters": parameters, "positional": 1}))
+
+
 def test_a_file_that_cannot_be_written_leaves_nothing(artifact: flyc.CompiledArtifact, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     with pytest.raises(IsADirectoryError):
