@@ -87,16 +87,25 @@ class BlockScales:
         return of_a, [of_b] if blocks == 1 else [fx.Vector(of_b)[block] for block in range(blocks)]
 
 
-def multiply_blocks(plan: Plan, b: TileB, sums: Any, now_b: Any, scales: Any, fragment: Any) -> Any:
-    """[mi][ni]: the totals after a tile."""
-    groups = b.groups // plan.blocks
+def multiply_blocks(
+    b: TileB, sums: Any, now_b: Any, scales: Any, fragment: Any, *, rows_at_a_time: int | None = None
+) -> Any:
+    """[mi][ni]: the totals after a tile.
+
+    scales: ([block][mi] four rows of A, [block] of the columns); of the columns also [block][ni]. rows_at_a_time: tiles
+    of 16 rows whose sums of a block take registers at the same time, by default all.
+    """
+    groups, count = b.groups // len(scales[0]), rows_at_a_time or len(sums)
     for block, (of_a, of_b) in enumerate(zip(*scales, strict=True)):
-        zeros = b.product.tile_of_zeros(plan.tiling)
-        parts = multiply_groups(b, zeros, now_b, fragment, groups=range(block * groups, (block + 1) * groups))
-        sums = [
-            [fx.math.fma(part, rows * of_b, total) for part, total in zip(*row, strict=True)]
-            for row, rows in zip(zip(parts, sums, strict=True), of_a, strict=True)
-        ]
+        of_columns = of_b if isinstance(of_b, list) else [of_b] * b.tiling.num_acc_n
+        of_block, totals = range(block * groups, (block + 1) * groups), []
+        for first in range(0, len(sums), count):
+            zeros = b.product.tile_of_zeros(b.tiling)[first : first + count]
+            parts = multiply_groups(b, zeros, now_b, fragment, groups=of_block, first_row=first)
+            for part, rows, total in zip(parts, of_a[first:], sums[first:], strict=False):
+                factors = [rows * column for column in of_columns]
+                totals.append([fx.math.fma(*terms) for terms in zip(part, factors, total, strict=True)])
+        sums = totals
     return sums
 
 
@@ -120,7 +129,7 @@ def blockscale_preshuffle_gemm_kernel(
     scales = BlockScales(plan, c, scale_a, scale_b, M)
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
-        return multiply_blocks(plan, b, sums, now_b, now_scales, fragment)
+        return multiply_blocks(b, sums, now_b, now_scales, fragment)
 
     sums = main_loop(
         a, b, product.tile_of_zeros(tiling), multiply,

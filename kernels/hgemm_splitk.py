@@ -64,6 +64,11 @@ class Slab:
         return self.tile_m * self.row_bytes
 
     @property
+    def load_bytes(self) -> int:
+        """Bytes of a load through registers."""
+        return CHUNK_BYTES
+
+    @property
     def a_loads(self) -> int:
         """Loads of a thread past the registers, of a tile."""
         return self.a_bytes // (self.threads * (CHUNK_BYTES if is_cdna4() else 4))

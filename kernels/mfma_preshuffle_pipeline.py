@@ -158,9 +158,9 @@ class Tiling:
         self._require(self.tile_n > 0 and self.tile_n % 64 == 0, f"tile_n={self.tile_n}", "a multiple of 64")
         self._require(self.row_bytes % 64 == 0, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of 64")
         self._require(self.k > 0 and self.k % self.tile_k == 0, f"K={self.k}", f"a multiple of tile_k={self.tile_k}")
-        chunks = self.tile_m * self.row_bytes // CHUNK_BYTES
-        wanted = f"whole chunks of {CHUNK_BYTES} bytes for each of {THREADS} threads"
-        self._require(chunks % THREADS == 0, f"a tile of A of {self.tile_m} x {self.row_bytes} bytes", wanted)
+        wanted = f"a multiple of {CHUNK_BYTES} bytes, or 4 or 8, for each of {THREADS} threads"
+        fits = self.a_bytes % (THREADS * self.load_bytes) == 0
+        self._require(fits, f"a tile of A of {self.tile_m} x {self.row_bytes} bytes", wanted)
 
     @staticmethod
     def _require(holds: bool, what: str, wanted: str) -> None:
@@ -183,9 +183,15 @@ class Tiling:
         return self.tile_m * self.row_bytes
 
     @property
+    def load_bytes(self) -> int:
+        """Bytes of A that a thread loads at a time: those of a small tile are shared out evenly."""
+        share = self.a_bytes // THREADS
+        return share if share in (4, 8) else CHUNK_BYTES
+
+    @property
     def a_loads(self) -> int:
         """Loads of a thread for a tile of A."""
-        return self.a_bytes // CHUNK_BYTES // THREADS
+        return self.a_bytes // self.load_bytes // THREADS
 
     @property
     def tiles_k(self) -> int:
@@ -246,22 +252,27 @@ class TileA:
         self.lane = self.thread & (WAVE - 1)
         self._places = [self._place(i) for i in range(tiling.a_loads)]
 
+    @property
+    def words(self) -> int:
+        """Words of a thread's load."""
+        return int(self.tiling.load_bytes) // 4
+
     def _place(self, load: int) -> tuple[Any, Any]:
-        """(row, chunk) of a thread's load."""
-        chunks = self.tiling.row_bytes // CHUNK_BYTES
-        if self.tiling.threads % chunks:
-            return idx2crd(self.thread + load * self.tiling.threads, (-1, chunks))
-        row, chunk = idx2crd(self.thread, (-1, chunks))
-        return row + load * (self.tiling.threads // chunks), chunk
+        """(row, number of the part of it) of a thread's load."""
+        parts = self.tiling.row_bytes // self.tiling.load_bytes
+        if self.tiling.threads % parts:
+            return idx2crd(self.thread + load * self.tiling.threads, (-1, parts))
+        row, part = idx2crd(self.thread, (-1, parts))
+        return row + load * (self.tiling.threads // parts), part
 
     def load(self, k: Any) -> list[Any]:
         """This thread's part of tile k."""
-        step = k * self.tiling.row_bytes
-        return [self.memory.vec_load((row, chunk * 4), 4, soffset_bytes=step) for row, chunk in self._places]
+        step, words = k * self.tiling.row_bytes, self.words
+        return [self.memory.vec_load((row, part * words), words, soffset_bytes=step) for row, part in self._places]
 
     def copy(self, k: Any, stage: Any) -> None:
         """Copy tile k to a buffer, past the registers; `s_waitcnt` waits. The swizzle is in the global address."""
-        bytes_ = CHUNK_BYTES if is_cdna4() else 4
+        bytes_ = CHUNK_BYTES if is_cdna4() and self.tiling.a_bytes >= self.tiling.threads * CHUNK_BYTES else 4
         at_a_time = self.tiling.threads * bytes_
         wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, self.thread >> 6))
         first = self.buffer + (wave * (WAVE * bytes_) + stage * self.tiling.a_bytes)
@@ -286,8 +297,10 @@ class TileA:
 
     def store(self, values: list[Any], stage: Any) -> None:
         """Put what was loaded into a buffer."""
-        for (row, chunk), value in zip(self._places, values, strict=True):
-            self._shared(stage).vec_store(self._word(row, chunk), fx.Vector(value))
+        for (row, part), value in zip(self._places, values, strict=True):
+            chunk, rest = (part, 0) if self.words == 4 else idx2crd(part, (-1, 4 // self.words))
+            vector = value if self.words > 1 else fx.Vector.from_elements([value], fx.Int32)
+            self._shared(stage).vec_store(self._word(row, chunk) + rest * self.words, fx.Vector(vector))
 
     def _shared(self, stage: Any) -> STensor:
         return STensor(self.buffer, fx.Int32, first=stage * self.tiling.a_bytes)
@@ -427,12 +440,17 @@ class MxScales:
         return chosen
 
 
-def multiply_groups(b: TileB, sums: Any, now_b: Any, fragment: Any, scales: Any = None, groups: Any = None) -> Any:
-    """[mi][ni]: the sums after some groups of K of a tile, by default all. scales(mi, ni, group): of MxScales."""
+def multiply_groups(
+    b: TileB, sums: Any, now_b: Any, fragment: Any, scales: Any = None, groups: Any = None, first_row: int = 0
+) -> Any:
+    """[mi][ni]: the sums after some groups of K of a tile, by default all. scales(mi, ni, group): of MxScales.
+
+    first_row: the number mi of the first row of sums.
+    """
     result = [list(row) for row in sums]
     for group in range(b.groups) if groups is None else groups:
         packs = [b.unpacked(pack) for pack in now_b[group]]
-        for mi, row in enumerate(result):
+        for mi, row in enumerate(result, first_row):
             pack_a = fragment(mi, group)
             for call in range(b.product.calls):
                 for ni, pack_b in enumerate(packs):

@@ -91,7 +91,8 @@ class Plan:
     """What a kernel is compiled for. tiling: of all of a wave's columns; columns: of the result.
 
     gated: stage 1, whose tiling has the columns of gate and up. accumulate: rows of a token are added to one.
-    smooth: the activations of stage 1 have a row for each slot and token.
+    smooth: the activations of stage 1 have a row for each slot and token. scaled: sums are multiplied by the scales of
+    rows and columns.
     """
 
     tiling: Tiling
@@ -105,6 +106,7 @@ class Plan:
     cshuffle: bool
     accumulate: bool
     smooth: bool
+    scaled: bool
 
     @property
     def num_acc_n(self) -> int:
@@ -179,14 +181,12 @@ class GatheredA(TileA):
         buffer = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
         super().__init__(plan.tiling, product, A, rows, 0, buffer=buffer)
         self.memory = GTensor(A, fx.Int32, (-1, self.k_bytes // 4), num_records_bytes=fx.Int64(rows) * self.k_bytes)
-        self._sources = [
-            (routes.source(routes.ids.load(routes.first + row)), chunk) for row, chunk in self._places
-        ]  # fmt: skip
+        self._sources = [(routes.source(routes.ids.load(routes.first + row)), part) for row, part in self._places]
 
     def load(self, k: Any) -> list[Any]:
         """This thread's part of tile k."""
-        step = k * self.tiling.row_bytes
-        return [self.memory.vec_load((row, chunk * 4), 4, soffset_bytes=step) for row, chunk in self._sources]
+        step, words = k * self.tiling.row_bytes, self.words
+        return [self.memory.vec_load((row, part * words), words, soffset_bytes=step) for row, part in self._sources]
 
 
 class GateAndUp(TileB):
@@ -214,9 +214,9 @@ class GateAndUp(TileB):
 class Result:
     """What becomes of the sums of a workgroup."""
 
-    def __init__(self, plan: Plan, routes: Routes, out: Any, scales: Any, place: Any) -> None:
+    def __init__(self, plan: Plan, routes: Routes, out: Any, scales: Any) -> None:
         self.plan, self.routes, self.out, self.scales = plan, routes, out, scales
-        self.first_column = place * plan.tile_n
+        self.first_column = fx.Int32(fx.block_idx.x) * plan.tile_n
         self.thread = fx.Int32(fx.thread_idx.x)
         self.lane = self.thread & (WAVE - 1)
         self.column = (self.thread >> 6) * (plan.tile_n // WAVES) + (self.lane & 15)  # of the tile
@@ -244,16 +244,15 @@ class Result:
     def numbers(self, sums: Any) -> Any:
         """((mi, ni, ii) -> the number that is stored or added, in f32; [mi]: the ids of four rows)."""
         plan, routes = self.plan, self.routes
-        scaled = plan.tiling.dtype in SCALED
         first = routes.first + (self.lane >> 4) * 4
         ids = [fx.Vector(routes.ids.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
         weights = [fx.Vector(routes.weights.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
-        of_rows = [self.of_rows(self.scales[0], four) for four in ids] if scaled else []
-        of_columns = self.of_columns() if scaled else []
+        of_rows = [self.of_rows(self.scales[0], four) for four in ids] if plan.scaled else []
+        of_columns = self.of_columns() if plan.scaled else []
 
         def product(mi: int, ni: int, ii: int) -> Any:
             value = sums[mi][ni][ii]
-            return value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni] if scaled else value
+            return value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni] if plan.scaled else value
 
         def number(mi: int, ni: int, ii: int) -> Any:
             value = product(mi, ni, ii)
@@ -341,24 +340,30 @@ def moe_gemm_kernel(
         tile(plan, routes, out, activations, weights, scales)
 
 
-def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any) -> None:
-    """One tile of the result."""
+def tiles(plan: Plan, routes: Routes, activations: Any, weights: Any) -> tuple[GatheredA, TileB]:
+    """The tiles of both operands."""
     product, place = Product.of(plan.tiling.dtype), fx.Int32(fx.block_idx.x)
     a = GatheredA(plan, product, activations, routes.sources, routes)
     if plan.gated:
-        b: TileB = GateAndUp(plan, product, weights, routes.expert, place)
-    else:
-        b = TileB(plan.tiling, product, weights, routes.expert * (plan.columns // plan.tile_n) + place)
+        return a, GateAndUp(plan, product, weights, routes.expert, place)
+    return a, TileB(plan.tiling, product, weights, routes.expert * (plan.columns // plan.tile_n) + place)
+
+
+def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any) -> None:
+    """One tile of the result."""
+    a, b = tiles(plan, routes, activations, weights)
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
         return multiply_groups(b, sums, now_b, fragment)
 
     # One fragment of A ahead of its use costs registers that decide how many waves there are.
-    sums = main_loop(a, b, product.tile_of_zeros(plan.tiling), multiply, ahead=(min(1, plan.tiling.m_repeat - 1), 0))
-    Result(plan, routes, out, scales, place).put(sums, a.buffer)
+    sums = main_loop(a, b, b.product.tile_of_zeros(plan.tiling), multiply, ahead=(min(1, plan.tiling.m_repeat - 1), 0))
+    Result(plan, routes, out, scales).put(sums, a.buffer)
 
 
-def _launcher(plan: Plan) -> Any:
+def launcher(plan: Plan, gemm_kernel: Any, **attributes: Any) -> Any:
+    """The launcher of a stage. attributes: of the kernel's function, such as rocdl.waves_per_eu."""
+
     @flyc.jit
     def launch_moe_gemm(
         out: fx.Tensor,
@@ -377,9 +382,9 @@ def _launcher(plan: Plan) -> Any:
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
         known = (plan.columns, plan.tiling.k)
-        _require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
+        require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
         scales, tables = (scale_activations, scale_weights), (sorted_ids, expert_ids, sorted_weights, num_valid_ids)
-        kernel = moe_gemm_kernel(out, activations, weights, scales, tables, tokens, plan)
+        kernel = gemm_kernel(out, activations, weights, scales, tables, tokens, plan, value_attrs=attributes)
         kernel.launch(grid=(plan.columns // plan.tile_n, blocks), block=THREADS, stream=stream)
 
     return launch_moe_gemm
@@ -411,11 +416,12 @@ def compile_moe_gemm1(
     Raises ArgumentError where sizes do not fit, NotImplementedError for group_size, scale_is_bf16 and k_batch.
     """
     _supported(group_size, scale_is_bf16, k_batch)
-    _require(out_dtype in ("f16", "bf16"), f"out_dtype={out_dtype!r} of stage 1", "f16 or bf16")
-    return _compiled(
+    require(out_dtype in ("f16", "bf16"), f"out_dtype={out_dtype!r} of stage 1", "f16 or bf16")
+    plan = plan_of(
         in_dtype, model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=bool(use_cshuffle_epilog), accumulate=False,
     )  # fmt: skip
+    return launcher(plan, moe_gemm_kernel)
 
 
 @cache
@@ -444,28 +450,40 @@ def compile_moe_gemm2(
     memory, which 16-bit results that are added need, and which is their default. Raises as `compile_moe_gemm1`.
     """
     _supported(group_size, scale_is_bf16)
-    _require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
-    narrow = out_dtype != "f32"
-    cshuffle = narrow if use_cshuffle_epilog is None else use_cshuffle_epilog
-    _require(cshuffle or not (narrow and accumulate), f"{out_dtype} added without use_cshuffle_epilog", "a pair each")
-    _require(narrow or not cshuffle, "use_cshuffle_epilog of f32", "f16 or bf16")
-    return _compiled(
+    plan = plan_of(
         in_dtype, inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
-        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, cshuffle=cshuffle, accumulate=accumulate,
+        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate,
+        cshuffle=through_shared_memory(out_dtype, use_cshuffle_epilog, accumulate),
     )  # fmt: skip
+    return launcher(plan, moe_gemm_kernel)
 
 
-def _compiled(in_dtype: str, k: int, tile: tuple[int, int, int], **known: Any) -> Any:
+def through_shared_memory(out_dtype: str, wanted: bool | None, accumulate: bool) -> bool:
+    """Whether stage 2 stores through shared memory. wanted: as the caller said, or None."""
+    require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+    narrow = out_dtype != "f32"
+    cshuffle = narrow if wanted is None else wanted
+    require(cshuffle or not (narrow and accumulate), f"{out_dtype} added without use_cshuffle_epilog", "a pair each")
+    require(narrow or not cshuffle, "use_cshuffle_epilog of f32", "f16 or bf16")
+    return cshuffle
+
+
+def plan_of(in_dtype: str, k: int, tile: tuple[int, int, int], *, scaled: bool = True, **known: Any) -> Plan:
+    """The plan of a stage. tile: tile_m, tile_n, tile_k. scaled: whether rows and columns have scales, if numbers do.
+
+    Raises ArgumentError where sizes do not fit.
+    """
     tile_m, tile_n, tile_k = tile
-    _require(in_dtype in IN_TYPES, f"in_dtype={in_dtype!r}", f"one of {', '.join(IN_TYPES)}")
-    _require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
-    _require(not known["cshuffle"] or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
-    _require(
+    require(in_dtype in IN_TYPES, f"in_dtype={in_dtype!r}", f"one of {', '.join(IN_TYPES)}")
+    require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
+    require(not known["cshuffle"] or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
+    require(
         1 <= known["topk"] <= known["experts"], f"the top {known['topk']} of {known['experts']} experts", "topk first"
     )
     smooth = in_dtype == SMOOTH
     tiling = Tiling("int8" if smooth else in_dtype, k, tile_m, tile_n * (2 if known["gated"] else 1), tile_k)
-    return _launcher(Plan(tiling=tiling, tile_n=tile_n, smooth=smooth and known["gated"], **known))
+    scaled = scaled and tiling.dtype in SCALED
+    return Plan(tiling=tiling, tile_n=tile_n, smooth=smooth and known["gated"], scaled=scaled, **known)
 
 
 def _supported(group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:
@@ -475,6 +493,7 @@ def _supported(group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:
         )
 
 
-def _require(holds: bool, what: str, wanted: str) -> None:
+def require(holds: bool, what: str, wanted: str) -> None:
+    """Raise ArgumentError where something that must hold does not."""
     if not holds:
         raise ArgumentError(what, hint=wanted)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,42 +11,7 @@ from kernels import moe_gemm_2stage as kernel
 from kernels import moe_sorting_kernel as sorting
 from kernels.shuffles import pack_int4, shuffle_weight
 from tests.kernels.gemm import factors, torch_type, whole_numbers
-
-OUT = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-
-
-@dataclass
-class Layer:
-    """Sizes and routing. topk_ids (T, k)."""
-
-    tokens: int
-    d: int
-    i: int
-    experts: int
-    topk: int
-    tile_m: int
-    topk_ids: torch.Tensor
-
-    @classmethod
-    def of(cls, shape: tuple[int, ...], topk_ids: Any = None) -> Layer:
-        if topk_ids is None:
-            random = torch.Generator().manual_seed(sum(shape))
-            topk_ids = torch.rand(shape[0], shape[3], generator=random).topk(shape[4]).indices.int()
-        return cls(*shape, topk_ids)
-
-    @property
-    def weights(self) -> torch.Tensor:
-        return factors(self.tokens, self.topk)
-
-    def tables(self, mask: Any = None) -> tuple[Any, ...]:
-        ids, weights, experts, valid = sorting.reference(self.topk_ids, self.weights, self.experts, self.tile_m, mask)
-        return ids, experts, weights, valid
-
-    def sizes(self, tile_n: int, tile_k: int) -> dict[str, int]:
-        return {
-            "model_dim": self.d, "inter_dim": self.i, "experts": self.experts, "topk": self.topk,
-            "tile_m": self.tile_m, "tile_n": tile_n, "tile_k": tile_k,
-        }  # fmt: skip
+from tests.kernels.moe import OUT, TOLERANCES, Layer
 
 
 def operands(dtype: str, rows: int, experts: int, n: int, k: int) -> tuple[Any, ...]:
@@ -65,7 +29,7 @@ def stage1(layer: Layer, dtype: str, *, weighted: bool = False, tile_k: int = 12
     out_dtype = OUT[options.get("out_dtype", "f16")]
     # Numbers that f16 can hold, so that an element that is not written is one.
     memory[2], x = memory[2] / 64, x / 64 if dtype in kernel.SCALED else x
-    out = torch.full((layer.tokens * layer.topk * layer.i,), torch.nan, dtype=out_dtype)
+    out = layer.result(layer.i, out_dtype)
     launch = kernel.compile_moe_gemm1(**layer.sizes(64, tile_k), doweight_stage1=weighted, in_dtype=dtype, **options)
     tables = layer.tables()
     with checking():
@@ -82,8 +46,7 @@ def stage2(
     rows, out_dtype = layer.tokens * layer.topk, OUT[options.get("out_dtype", "f16")]
     h, w, *memory = operands(dtype, rows, layer.experts, layer.d, layer.i)
     accumulate = options.get("accumulate", True)
-    out = torch.zeros(layer.tokens * layer.d, dtype=out_dtype) if accumulate else torch.full(
-        (rows * layer.d,), torch.nan, dtype=out_dtype)  # fmt: skip
+    out = layer.result(layer.d, out_dtype, accumulate)
     launch = kernel.compile_moe_gemm2(
         **layer.sizes(tile_n, tile_k), doweight_stage2=weighted, in_dtype=dtype, **options
     )
@@ -94,7 +57,7 @@ def stage2(
         h.view(layer.tokens, layer.topk, -1), w, layer.topk_ids, layer.weights if weighted else None
     )
     expected = expected.sum(1) if accumulate else expected
-    tolerance = {torch.bfloat16: 2e-2, torch.float16: 2e-3, torch.float32: 1e-4}[out_dtype]
+    tolerance = TOLERANCES[out_dtype]
     got = out.float().view(expected.shape)
     torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())
 

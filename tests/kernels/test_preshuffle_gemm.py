@@ -52,6 +52,8 @@ def test_equals_torch(dtype: str, stages: int) -> None:
     ("m", "n", "k", "tile", "options"),
     [
         (1, 64, 128, (32, 64, 128), {}),
+        (9, 64, 256, (16, 64, 128), {}),
+        (20, 64, 192, (16, 64, 64), {"use_async_copy": True}),
         (33, 64, 256, (32, 64, 128), {}),
         (40, 256, 384, (32, 256, 128), {"xcd_swizzle": 2}),
         (33, 128, 512, (32, 128, 128), {"use_async_copy": True}),
@@ -124,7 +126,7 @@ def test_tiles_chosen_by_measurement() -> None:
         ({"tile_m": 24}, "tile_m=24"),
         ({"tile_n": 96}, "tile_n=96"),
         ({"tile_k": 32}, "tile_k=32"),
-        ({"tile_m": 16}, "a tile of A of 16 x 128 bytes"),
+        ({"tile_m": 48}, "a tile of A of 48 x 128 bytes"),
         ({"lds_stage": 3}, "lds_stage=3"),
         ({"out_dtype": "f64"}, "out_dtype='f64'"),
         ({"epilogue": "tanh"}, "epilogue='tanh'"),

@@ -7,12 +7,14 @@ from typing import Any
 
 import torch
 
+from kernels import moe_blockscale_2stage as blockscale
 from kernels import moe_sorting_kernel as sorting
 from kernels.mfma_preshuffle_pipeline import BITS
 from kernels.moe_common import compile_moe_reduction
 from kernels.moe_gemm_2stage import SMOOTH, compile_moe_gemm1, compile_moe_gemm2
 from tests.kernels.cases import Case
 from tests.kernels.gemm import TYPES as GEMM_TYPES
+from tests.kernels.moe import OUT
 from tests.kernels.rows import TYPES
 
 
@@ -44,9 +46,6 @@ def reduction_case(name: str, dtype: str, masked: bool = False) -> dict[str, Cas
     return {name: Case("moe_common", dtype, partial(reduction, dtype, masked))}
 
 
-OUT = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-
-
 def memory(dtype: str, elements: int, bits: int) -> torch.Tensor:
     """Operands are bytes where the type is the architecture's, or narrower than a byte."""
     kind = GEMM_TYPES.get(dtype, torch.uint8)
@@ -70,10 +69,45 @@ def gemm(
     each_slot = stage == 2 or sizes["in_dtype"] == SMOOTH
     rows, per_expert = tokens * (topk if each_slot else 1), n * (2 if stage == 1 else 1)
     a, w = memory(dtype, rows * k, a_bits), memory(dtype, topk * per_expert * k, b_bits)
-    ids = (torch.arange(tile_m) % topk << 24 | torch.arange(tile_m) // topk).int()
-    tables = (ids, torch.zeros(1, dtype=torch.int32), torch.ones(tile_m), torch.tensor([tile_m, tokens]).int())
     out = torch.zeros(tokens * topk * n, dtype=OUT[out_dtype])
-    return launch, (out, a, w, torch.ones(rows), torch.ones(topk * per_expert), *tables, tokens, n, k, 1)
+    scales = (torch.ones(rows), torch.ones(topk * per_expert))
+    return launch, (out, a, w, *scales, *one_block(tile_m, topk, tokens), tokens, n, k, 1)
+
+
+def one_block(tile_m: int, topk: int, tokens: int) -> tuple[torch.Tensor, ...]:
+    """The tables of a block whose rows are of the first expert."""
+    ids = (torch.arange(tile_m) % topk << 24 | torch.arange(tile_m) // topk).int()
+    return ids, torch.zeros(1, dtype=torch.int32), torch.ones(tile_m), torch.tensor([tile_m, tokens]).int()
+
+
+def blockscale_gemm(stage: int, tile: tuple[int, int, int], waves_per_eu: int | None) -> tuple[Any, tuple[Any, ...]]:
+    """One block of rows of D=7168, I=256, k=8; stage 2 with as many columns as two tiles have."""
+    (tile_m, tile_n, tile_k), topk, d, i = tile, 8, 7168, 256
+    tokens, sizes = (
+        tile_m // topk,
+        {"tile_m": tile_m, "tile_n": tile_n, "tile_k": tile_k, "experts": topk, "topk": topk},
+    )
+    n, k = (i, d) if stage == 1 else (2 * tile_n, i)
+    if stage == 1:
+        launch = blockscale.compile_moe_blockscale_gemm1(
+            model_dim=k, inter_dim=n, doweight_stage1=False, waves_per_eu=waves_per_eu, **sizes
+        )
+    else:
+        launch = blockscale.compile_moe_blockscale_gemm2(
+            model_dim=n, inter_dim=k, doweight_stage2=True, waves_per_eu=waves_per_eu, **sizes
+        )
+    rows, per_expert = tokens * (1 if stage == 1 else topk), n * (2 if stage == 1 else 1)
+    scales = (torch.ones(rows * k // 128), torch.ones(topk * per_expert // 128 * k // 128))
+    a, w = (torch.zeros(count, dtype=torch.uint8) for count in (rows * k, topk * per_expert * k))
+    out = torch.zeros(tokens * topk * n, dtype=torch.float16)
+    return launch, (out, a, w, *scales, *one_block(tile_m, topk, tokens), tokens, n, k, 1)
+
+
+def blockscale_cases(name: str, waves_per_eu: int | None = None) -> dict[str, Case]:
+    """A case. name: as bsmoe1_16x256x128_wpe2."""
+    tile_m, tile_n, tile_k = (int(n) for n in name.split("_")[1].split("x"))
+    make = partial(blockscale_gemm, int(name[5]), (tile_m, tile_n, tile_k), waves_per_eu)
+    return {name: Case("moe_blockscale_2stage", "fp8", make)}
 
 
 def gemm_cases(
@@ -112,6 +146,10 @@ CASES: dict[str, Case] = {
     **gemm_cases("moe2_{}_64x256x128_f32", "fp8", out_dtype="f32"),
     **gemm_cases("moe2_{}_64x256x128_reduce", "fp8", accumulate=False),
     **gemm_cases("moe2_{}_16x64x256", "bf16", "fp16", "fp8", "int8", "int4", **SMALL),
+    **blockscale_cases("bsmoe1_16x256x128_wpe2", 2),
+    **blockscale_cases("bsmoe1_64x128x128"),
+    **blockscale_cases("bsmoe2_16x256x128_wpe2", 2),
+    **blockscale_cases("bsmoe2_64x128x128"),
 }
 SCALED = "one scaled instruction multiplies what four do there; its operands are 8 registers"
 ROW = "a few registers more, for fewer instructions; occupancy is the same"
@@ -120,6 +158,8 @@ MISSES: dict[tuple[str, str], str] = {
         "moe_sort_oneshot_e256k8_t16",
         "gfx942",
     ): "more registers, less than half of the shared memory: occupancy is 8, not 3",
+    ("bsmoe1_16x256x128_wpe2", "gfx950"): ROW,
+    ("bsmoe2_16x256x128_wpe2", "gfx942"): ROW,
     ("moe1_bf16_64x128x128", "gfx942"): ROW,
     ("moe1_fp16_64x128x128", "gfx942"): ROW,
     **{(name, "gfx950"): SCALED for name in CASES if name.startswith(("moe1_fp8_", "moe2_fp8_"))},
