@@ -14,7 +14,7 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
+from kernels.kernels_common import require
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import (
     THREADS,
@@ -161,12 +161,12 @@ def compile_blockscale_preshuffle_gemm(
     The arguments are those of `compile_preshuffle_gemm_a8`. scale_block_k: 128. unroll: no loop over K on the device.
     """
     tiling = Tiling("fp8", K, tile_m, tile_n, tile_k)
-    _require(scale_block_k == BLOCK, f"scale_block_k={scale_block_k}", str(BLOCK))
-    _require(tile_k % BLOCK == 0, f"tile_k={tile_k}", f"a multiple of {BLOCK}")
-    _require(BLOCK % (tile_n // WAVES) == 0, f"tile_n={tile_n}", "64, 128, 256 or 512")
-    _require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
-    _require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
-    _require(not use_cshuffle_epilog or tile_m * tile_n <= tiling.a_bytes, f"use_cshuffle_epilog with tile_k={tile_k}",
+    require(scale_block_k == BLOCK, f"scale_block_k={scale_block_k}", str(BLOCK))
+    require(tile_k % BLOCK == 0, f"tile_k={tile_k}", f"a multiple of {BLOCK}")
+    require(BLOCK % (tile_n // WAVES) == 0, f"tile_n={tile_n}", "64, 128, 256 or 512")
+    require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
+    require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+    require(not use_cshuffle_epilog or tile_m * tile_n <= tiling.a_bytes, f"use_cshuffle_epilog with tile_k={tile_k}",
              f"at least tile_n={tile_n}")  # fmt: skip
     plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, unroll)
 
@@ -181,14 +181,9 @@ def compile_blockscale_preshuffle_gemm(
         N: fx.Constexpr[int],
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
-        _require(plan.n == N, f"N={N}", f"this launcher was compiled for N={plan.n}")
+        require(plan.n == N, f"N={N}", f"this launcher was compiled for N={plan.n}")
         blockscale_preshuffle_gemm_kernel(
             C, A, B, scale_a, scale_b, M, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu}
         ).launch(grid=((M + tile_m - 1) // tile_m, N // tile_n), block=THREADS, stream=stream)
 
     return launch_blockscale_preshuffle_gemm
-
-
-def _require(holds: bool, what: str, wanted: str) -> None:
-    if not holds:
-        raise ArgumentError(what, hint=wanted)

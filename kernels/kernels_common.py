@@ -74,6 +74,12 @@ def launcher(name: str, tensors: Sequence[str], launch: Callable[[dict[str, Any]
     return flyc.jit(launch_variant)
 
 
+def require(holds: bool, what: str, wanted: str) -> None:
+    """Raise ArgumentError about `what` unless it holds; the hint is what is wanted instead."""
+    if not holds:
+        raise ArgumentError(what, hint=wanted)
+
+
 def ceil_div(number: int, divisor: int) -> int:
     """The quotient, rounded up."""
     return -(-number // divisor)

@@ -105,23 +105,24 @@ class TileC:
 
     rows: how many C has; those behind them are not written. columns: of C, a multiple of the tile's.
     place: the tile's numbers along M and N. wave_tile: rows and columns of a wave's part; waves are numbered along N
-    first.
+    first. wave: the calling wave's number, by default that in the workgroup.
     """
 
     def __init__(
         self, C: Any, dtype: Any, rows: Any, columns: int, tile: tuple[int, int], place: tuple[Any, Any],
-        wave_tile: tuple[int, int],
+        wave_tile: tuple[int, int], wave: Any = None,
     ) -> None:  # fmt: skip
         self.dtype, self.tile = dtype, tile
         self.first_row, self.first_column = place[0] * tile[0], place[1] * tile[1]
         self.m_repeat, self.num_acc_n = wave_tile[0] // 16, wave_tile[1] // 16
         self.thread = fx.Int32(fx.thread_idx.x)
         self.lane = self.thread & (WAVE - 1)
-        wave_m, wave_n = idx2crd(self.thread >> 6, (-1, tile[1] // wave_tile[1]))
+        wave = self.thread >> 6 if wave is None else wave
+        wave_m, wave_n = idx2crd(wave, (-1, tile[1] // wave_tile[1]))
         one_row = tile[0] == wave_tile[0]
         # Of the tile:
         self.row = (self.lane >> 4) * 4 + (0 if one_row else wave_m * wave_tile[0])
-        self.column = (self.thread >> 6 if one_row else wave_n) * wave_tile[1] + (self.lane & 15)
+        self.column = (wave if one_row else wave_n) * wave_tile[1] + (self.lane & 15)
         size = dtype.width // 8
         here = (rows - self.first_row < tile[0]).select(rows - self.first_row, fx.Int32(tile[0]))
         self.memory = GTensor(

@@ -18,6 +18,7 @@ from flydsl.atoms.instruction_sets import CDNA4
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import target_name
+from kernels.kernels_common import require
 from kernels.layout_utils import idx2crd
 from kernels.pipeline_utils import interleave, one_stage, two_stages, vmcnt
 from kernels.tensor_shim import GTensor, STensor
@@ -152,20 +153,15 @@ class Tiling:
     stages: int = 2
 
     def __post_init__(self) -> None:
-        self._require(self.dtype in BITS, f"in_dtype={self.dtype!r}", f"one of {', '.join(BITS)}")
-        self._require(self.stages in (1, 2), f"lds_stage={self.stages}", "1 or 2")
-        self._require(self.tile_m > 0 and self.tile_m % 16 == 0, f"tile_m={self.tile_m}", "a multiple of 16")
-        self._require(self.tile_n > 0 and self.tile_n % 64 == 0, f"tile_n={self.tile_n}", "a multiple of 64")
-        self._require(self.row_bytes % 64 == 0, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of 64")
-        self._require(self.k > 0 and self.k % self.tile_k == 0, f"K={self.k}", f"a multiple of tile_k={self.tile_k}")
+        require(self.dtype in BITS, f"in_dtype={self.dtype!r}", f"one of {', '.join(BITS)}")
+        require(self.stages in (1, 2), f"lds_stage={self.stages}", "1 or 2")
+        require(self.tile_m > 0 and self.tile_m % 16 == 0, f"tile_m={self.tile_m}", "a multiple of 16")
+        require(self.tile_n > 0 and self.tile_n % 64 == 0, f"tile_n={self.tile_n}", "a multiple of 64")
+        require(self.row_bytes % 64 == 0, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of 64")
+        require(self.k > 0 and self.k % self.tile_k == 0, f"K={self.k}", f"a multiple of tile_k={self.tile_k}")
         wanted = f"a multiple of {CHUNK_BYTES} bytes, or 4 or 8, for each of {THREADS} threads"
         fits = self.a_bytes % (THREADS * self.load_bytes) == 0
-        self._require(fits, f"a tile of A of {self.tile_m} x {self.row_bytes} bytes", wanted)
-
-    @staticmethod
-    def _require(holds: bool, what: str, wanted: str) -> None:
-        if not holds:
-            raise ArgumentError(what, hint=wanted)
+        require(fits, f"a tile of A of {self.tile_m} x {self.row_bytes} bytes", wanted)
 
     @property
     def threads(self) -> int:
@@ -230,11 +226,13 @@ class TileA:
 
     rows: how many A has; what lies behind them reads 0. block: the number of the tile along M. first_row: of the tile,
     where the wave's fragments begin, a multiple of 16. buffer: shared memory for all stages; by default its own.
+    first_chunk: of a row's chunks of 16 bytes, where the wave's groups of K begin.
     """
 
     def __init__(
-        self, tiling: Any, product: Product, A: Any, rows: Any, block: Any, first_row: Any = 0, buffer: Any = None
-    ) -> None:
+        self, tiling: Any, product: Product, A: Any, rows: Any, block: Any, first_row: Any = 0, buffer: Any = None,
+        first_chunk: Any = 0,
+    ) -> None:  # fmt: skip
         self.tiling, self.product = tiling, product
         k_bytes = tiling.k * BITS[tiling.dtype][0] // 8
         first = block * tiling.tile_m
@@ -247,7 +245,7 @@ class TileA:
         if buffer is None:
             buffer = fx.SharedAllocator().allocate(tiling.stages * tiling.a_bytes, 128).peek().ptr
         self.buffer = buffer
-        self.first_row = first_row
+        self.first_row, self.first_chunk = first_row, first_chunk
         self.thread = fx.Int32(fx.thread_idx.x)
         self.lane = self.thread & (WAVE - 1)
         self._places = [self._place(i) for i in range(tiling.a_loads)]
@@ -311,7 +309,7 @@ class TileA:
 
     def fragment(self, mi: int, group: int, stage: Any) -> Any:
         """A lane's bytes of 16 rows and one group of K, as words."""
-        place = self.lane >> 4
+        place = (self.lane >> 4) + self.first_chunk
         if self.tiling.dtype == "fp6":
             # Two chunks side by side, of which the last 8 bytes are unused.
             first, second = (

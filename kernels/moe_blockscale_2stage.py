@@ -24,6 +24,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 
 from .blockscale_preshuffle_gemm import BLOCK, multiply_blocks
+from .kernels_common import require
 from .mfma_preshuffle_pipeline import WAVE, WAVES, is_cdna4, main_loop, require_types
 from .moe_common import compile_moe_reduction
 from .moe_gemm_2stage import (
@@ -32,7 +33,6 @@ from .moe_gemm_2stage import (
     Routes,
     launcher,
     plan_of,
-    require,
     through_shared_memory,
     tiles,
 )

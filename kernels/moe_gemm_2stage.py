@@ -36,9 +36,9 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_store
 
+from .kernels_common import require
 from .mfma_epilogues import activated, c_shuffle_epilog, default_epilog
 from .mfma_preshuffle_pipeline import (
     THREADS,
@@ -491,9 +491,3 @@ def _supported(group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:
         raise NotImplementedError(
             "unsupported: group_size, scale_is_bf16 and k_batch; scales are those of rows, in f32"
         )
-
-
-def require(holds: bool, what: str, wanted: str) -> None:
-    """Raise ArgumentError where something that must hold does not."""
-    if not holds:
-        raise ArgumentError(what, hint=wanted)

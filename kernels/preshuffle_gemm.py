@@ -27,7 +27,7 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
+from kernels.kernels_common import require
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import (
@@ -183,14 +183,14 @@ def compile_preshuffle_gemm_a8(
     Raises ArgumentError where sizes do not fit.
     """
     tiling = Tiling(in_dtype, K, tile_m, tile_n, tile_k, lds_stage)
-    _require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
-    _require(epilogue in ACTIVATIONS, f"epilogue={epilogue!r}", f"one of {', '.join(ACTIVATIONS)}")
-    _require(epilogue == "none" or not use_cshuffle_epilog, f"epilogue={epilogue!r} with use_cshuffle_epilog",
+    require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+    require(epilogue in ACTIVATIONS, f"epilogue={epilogue!r}", f"one of {', '.join(ACTIVATIONS)}")
+    require(epilogue == "none" or not use_cshuffle_epilog, f"epilogue={epilogue!r} with use_cshuffle_epilog",
              "one of both")  # fmt: skip
     room = tiling.stages * tiling.a_bytes
-    _require(not use_cshuffle_epilog or 2 * tile_m * tile_n <= room, f"use_cshuffle_epilog with {room} bytes of A",
+    require(not use_cshuffle_epilog or 2 * tile_m * tile_n <= room, f"use_cshuffle_epilog with {room} bytes of A",
              f"C takes {2 * tile_m * tile_n}")  # fmt: skip
-    _require(not use_async_copy or lds_stage == 2, "use_async_copy with lds_stage=1", "2 buffers")
+    require(not use_async_copy or lds_stage == 2, "use_async_copy with lds_stage=1", "2 buffers")
     ahead = (2 if dsrd_preload < 0 else dsrd_preload, max(0, dvmem_preload))
     plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, ahead, epilogue, xcd_swizzle)
     return _launcher(plan, waves_per_eu)
@@ -220,17 +220,12 @@ def launch_tiles(
 ) -> None:  # fmt: skip
     """Launch a workgroup for each tile of C."""
     tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
-    _require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
-    _require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
+    require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
+    require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
     attributes = {"rocdl.waves_per_eu": waves_per_eu}
     preshuffle_gemm_kernel(C, A, B, scale_a, scale_b, bias, M, N, plan, value_attrs=attributes).launch(
         grid=((M + tile_m - 1) // tile_m, N // tile_n), block=THREADS, stream=stream
     )
-
-
-def _require(holds: bool, what: str, wanted: str) -> None:
-    if not holds:
-        raise ArgumentError(what, hint=wanted)
 
 
 def compile_preshuffle_gemm_w4(
@@ -242,7 +237,7 @@ def compile_preshuffle_gemm_w4(
     """
     if a_dtype == "fp8":
         raise NotImplementedError("unsupported: fp8 times fp4; supported: a_dtype='fp4'")
-    _require(a_dtype == "fp4", f"a_dtype={a_dtype!r}", "fp4")
+    require(a_dtype == "fp4", f"a_dtype={a_dtype!r}", "fp4")
     return compile_preshuffle_gemm_a8(in_dtype="fp4", dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes)
 
 

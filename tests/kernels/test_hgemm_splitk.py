@@ -8,6 +8,7 @@ import torch
 from flydsl.errors import ArgumentError
 from flydsl.simulator import checking
 from kernels import hgemm_splitk as kernel
+from kernels import splitk_hgemm
 from tests.kernels.gemm import TYPES, whole_numbers
 
 RING: dict[str, Any] = {"B_TO_LDS": True}
@@ -36,6 +37,9 @@ def product(dtype: str, m: int, n: int, k: int, bias: bool = False, **options: A
         ("bf16", 33, 64, 320, RING | {"TILE_M": 32, "TILE_N": 64, "STAGES": 3, "bias": True}),
         ("bf16", 5, 64, 512, RING | SMALL | {"SPLIT_K": 2, "bias": True}),
         ("f16", 1, 64, 512, SMALL | {"SPLIT_K": 2}),
+        ("f16", 33, 64, 512, RING | SMALL | {"STAGES": 3, "BLOCK_N_WARPS": 1, "BLOCK_K_WARPS": 2, "bias": True}),
+        ("f16", 5, 128, 256, {"TILE_M": 64, "BLOCK_K_WARPS": 2}),
+        ("bf16", 5, 64, 512, RING | SMALL | {"SPLIT_K": 2, "BLOCK_N_WARPS": 1, "BLOCK_K_WARPS": 2}),
     ],
     ids=str,
 )
@@ -76,8 +80,10 @@ def test_sizes_without_a_tile(shape: tuple[int, int, int]) -> None:
         ({"STAGES": 3}, "STAGES=3"),
         ({"B_TO_LDS": True, "STAGES": 5}, "4 tiles along K"),
         ({"TILE_M": 24}, "TILE_M=24"),
-        ({"BLOCK_N_WARPS": 16}, "2 x 16 waves"),
-        ({"BLOCK_K_WARPS": 2}, "BLOCK_K_WARPS=2"),
+        ({"BLOCK_N_WARPS": 16, "TILE_N": 256}, "2 x 16 waves"),
+        ({"BLOCK_K_WARPS": 8}, "2 x 2 x 8 waves"),
+        ({"BLOCK_K_WARPS": 4, "TILE_K": 64}, "TILE_K=64"),
+        ({"BLOCK_K_WARPS": 0}, "2 x 2 waves|2 x 2 x 0 waves"),
         ({"dtype": "f32"}, "dtype='f32'"),
     ],
 )
@@ -85,6 +91,25 @@ def test_sizes_that_do_not_fit(changed: dict[str, Any], said: str) -> None:
     sizes: dict[str, Any] = {"dtype": "f16", "n": 128, "k": 256}
     with pytest.raises(ArgumentError, match=said):
         kernel.compile_hgemm_kernel(**(sizes | changed))
+
+
+def test_waves_side_by_side() -> None:
+    """What `splitk_hgemm` is besides: at most four waves."""
+    a, b = whole_numbers(33, 512).half(), whole_numbers(64, 512).half()
+    c = torch.full((33, 64), torch.nan, dtype=torch.float16)
+    words = torch.zeros(1, dtype=torch.int32)
+    launch = splitk_hgemm.compile_hgemm_kernel("f16", 64, 512, TILE_M=32, TILE_N=64, TILE_K=128, SPLIT_K=2)
+    launch(c.view(-1), a.view(-1), b.view(-1), a, 33, words, words)
+    assert torch.equal(c.float(), splitk_hgemm.reference(a, b))
+    with pytest.raises(ArgumentError, match="2 x 4 waves"):
+        splitk_hgemm.compile_hgemm_kernel("f16", 128, 256, BLOCK_M_WARPS=2)
+
+
+def test_tensors_of_another_type() -> None:
+    a, b, c = torch.zeros(4, 256), torch.zeros(128, 256).half(), torch.zeros(4, 128).half()
+    launch = kernel.compile_hgemm_kernel("f16", 128, 256)
+    with pytest.raises(ArgumentError, match="A of Float32 where C, A, B are of Float16"):
+        launch(c, a, b, c, 4, c, c)
 
 
 def test_operands_that_do_not_fit() -> None:

@@ -6,14 +6,17 @@ The original's figures of tiles of 64 or 128 x 256 x 128 have three tiles of cod
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import torch
 
+from kernels import splitk_hgemm
 from kernels.blockscale_preshuffle_gemm import compile_blockscale_preshuffle_gemm
 from kernels.hgemm_splitk import DTYPES, compile_hgemm_kernel
 from kernels.mfma_preshuffle_pipeline import BITS
 from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
+from kernels.small_m_hgemm import compile_small_m_hgemm_kernel
 from tests.kernels.cases import ARCHS, Case
 from tests.kernels.gemm import TYPES
 
@@ -57,23 +60,34 @@ def blockscale(tile: tuple[int, int, int], n: int, k: int, options: dict[str, An
     return launch, (torch.zeros(m * n, dtype=torch.bfloat16), a, b, *scales, m, n)
 
 
-def hgemm(dtype: str, n: int, k: int, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
-    m = options["TILE_M"]
-    launch = compile_hgemm_kernel(dtype, n, k, **options)
+def hgemm(compile_: Any, dtype: str, m: int, n: int, k: int, options: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    launch = compile_(dtype, n, k, **options)
     c, a, b, bias = (torch.zeros(count, dtype=TYPES[DTYPES[dtype]]) for count in (m * n, m * k, n * k, n))
     unused = torch.zeros(256, dtype=torch.int32)
     return launch, (c, a, b, bias, m, unused, unused)
 
 
 def half(
-    name: str, dtype: str, n: int, k: int, tile: tuple[int, int, int], stages: int, waves: tuple[int, int],
+    name: str, dtype: str, n: int, k: int, tile: tuple[int, int, int], stages: int, waves: tuple[int, ...],
     split: int = 1, b_to_lds: bool = True, archs: tuple[str, ...] = ARCHS,
 ) -> dict[str, Case]:  # fmt: skip
     options = {
         "TILE_M": tile[0], "TILE_N": tile[1], "TILE_K": tile[2], "STAGES": stages, "SPLIT_K": split,
-        "BLOCK_M_WARPS": waves[0], "BLOCK_N_WARPS": waves[1], "B_TO_LDS": b_to_lds,
+        "BLOCK_M_WARPS": waves[0], "BLOCK_N_WARPS": waves[1], "BLOCK_K_WARPS": prod(waves[2:]), "B_TO_LDS": b_to_lds,
     }  # fmt: skip
-    return {name: Case("hgemm_splitk", dtype, partial(hgemm, dtype, n, k, options), archs)}
+    make = partial(hgemm, compile_hgemm_kernel, dtype, tile[0], n, k, options)
+    return {name: Case("hgemm_splitk", dtype, make, archs)}
+
+
+def side_by_side(name: str, n: int, k: int, *tile: int, split: int = 1) -> dict[str, Case]:
+    options = {"TILE_M": tile[0], "TILE_N": tile[1], "TILE_K": tile[2], "SPLIT_K": split}
+    make = partial(hgemm, splitk_hgemm.compile_hgemm_kernel, "bf16", tile[0], n, k, options)
+    return {name: Case("splitk_hgemm", "bf16", make, test="test_hgemm_splitk.py")}
+
+
+def small_m(name: str, n: int, k: int, **options: Any) -> dict[str, Case]:
+    make = partial(hgemm, compile_small_m_hgemm_kernel, "bf16", 16, n, k, options)
+    return {name: Case("small_m_hgemm", "bf16", make)}
 
 
 def block(name: str, n: int, k: int, *tile: int, **options: Any) -> dict[str, Case]:
@@ -134,8 +148,10 @@ CASES: dict[str, Case] = {
     **half("hgemm_f16_128x128x64_s4_w4x4", "f16", 1024, 2048, (128, 128, 64), 4, (4, 4), archs=CDNA4),
     **half("hgemm_bf16_32x64x64_s5_sk16", "bf16", 384, 7168, (32, 64, 64), 5, (2, 2), 16, archs=CDNA4),
     **half("hgemm_bf16_256x256x64_s2_w2x4", "bf16", 1024, 4096, (256, 256, 64), 2, (2, 4), archs=CDNA4),
-    **half("splitk_hgemm_bf16_128x128x64", "bf16", 1024, 4096, (128, 128, 64), 2, (1, 4), b_to_lds=False),
-    **half("splitk_hgemm_bf16_32x64x64_sk8", "bf16", 384, 7168, (32, 64, 128), 2, (1, 4), 8, b_to_lds=False),
+    **half("hgemm_bf16_16x64x128_s4_wk2", "bf16", 7168, 2048, (16, 64, 128), 4, (1, 1, 2), archs=CDNA4),
+    **side_by_side("splitk_hgemm_bf16_128x128x64", 1024, 4096, 128, 128, 64),
+    **side_by_side("splitk_hgemm_bf16_32x64x64_sk8", 384, 7168, 32, 64, 128, split=8),
+    **small_m("small_m_hgemm_n128k64", 7168, 2048),
 }
 MISSES: dict[tuple[str, str], str] = {
     ("gemm_a6w4_128x256x256", "gfx950"): "17 registers more, of 512 that a wave has at this occupancy",

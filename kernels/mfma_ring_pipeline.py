@@ -1,0 +1,281 @@
+"""The main loop of a GEMM whose tiles go from global memory straight to shared memory, into a ring of buffers.
+
+A workgroup of waves_m x waves_n x waves_k waves computes a tile of C. Tiles of A, and with b_to_lds of B, are copied
+past the registers into `stages` buffers: while one is multiplied, stages - 1 are on their way, and a wave waits only
+for the oldest. Without b_to_lds the fragments of B go to registers, one tile ahead. Waves along K have a part of each
+tile's K; what they have summed meets in shared memory, in f32.
+
+The parts of `mfma_preshuffle_pipeline` serve here as well: an operand in shared memory is a `TileA`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.expr import range_constexpr
+from kernels.kernels_common import require
+from kernels.layout_utils import idx2crd
+from kernels.mfma_preshuffle_pipeline import BITS, CHUNK_BYTES, WAVE, Product, TileA, is_cdna4
+from kernels.pipeline_utils import interleave, vmcnt
+from kernels.tensor_shim import GTensor, STensor
+
+
+@dataclass(frozen=True)
+class Slab:
+    """Rows of an operand in shared memory; the parts of `Tiling` that `TileA` needs."""
+
+    dtype: str
+    k: int
+    tile_m: int
+    tile_k: int
+    stages: int
+    threads: int
+
+    @property
+    def row_bytes(self) -> int:
+        """A row of the tile."""
+        return self.tile_k * BITS[self.dtype][0] // 8
+
+    @property
+    def a_bytes(self) -> int:
+        """One buffer."""
+        return self.tile_m * self.row_bytes
+
+    @property
+    def load_bytes(self) -> int:
+        """Bytes of a load through registers."""
+        return CHUNK_BYTES
+
+    @property
+    def a_loads(self) -> int:
+        """Loads of a thread past the registers, of a tile."""
+        return self.a_bytes // (self.threads * (CHUNK_BYTES if is_cdna4() else 4))
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A workgroup's tile and how its operands move. `check` raises ArgumentError where sizes do not fit.
+
+    dtype: a key of BITS. k: of a row in memory. tile, waves: along M, N and K. split: workgroups that share a tile of
+    C, along K. unroll: tiles of K in the body of the loop on the device; 0 for no loop.
+    """
+
+    dtype: str
+    k: int
+    tile: tuple[int, int, int]
+    waves: tuple[int, int, int]
+    stages: int = 2
+    split: int = 1
+    b_to_lds: bool = True
+    unroll: int = 1
+
+    def check(self) -> None:
+        """Raise ArgumentError where sizes do not fit."""
+        (tile_m, tile_n, tile_k), (waves_m, waves_n, waves_k) = self.tile, self.waves
+        shown = " x ".join(map(str, self.waves if waves_k > 1 else self.waves[:2]))
+        require(1 <= prod(self.waves) <= 16 and min(self.waves) > 0, f"{shown} waves", "1 to 16")
+        require(tile_m > 0 and tile_m % (16 * waves_m) == 0, f"TILE_M={tile_m}", f"a multiple of {16 * waves_m}")
+        require(tile_n > 0 and tile_n % (16 * waves_n) == 0, f"TILE_N={tile_n}", f"a multiple of {16 * waves_n}")
+        group = 512 // BITS[self.dtype][0] * waves_k
+        require(tile_k > 0 and tile_k % group == 0, f"TILE_K={tile_k}", f"a multiple of {group}")
+        whole = self.split * tile_k
+        require(self.split > 0 and self.k > 0 and self.k % whole == 0, f"k={self.k}",
+                f"a multiple of SPLIT_K * TILE_K={whole}")  # fmt: skip
+        require(self.stages >= 2 and (self.b_to_lds or self.stages == 2), f"STAGES={self.stages}",
+                "2, or with B_TO_LDS more")  # fmt: skip
+        require(self.tiles_k >= self.stages, f"{self.tiles_k} tiles along K", f"at least STAGES={self.stages}")
+        for name, rows in (("TILE_M", tile_m), ("TILE_N", tile_n))[: 1 + self.b_to_lds]:
+            require(self.slab(rows).a_bytes % (self.threads * CHUNK_BYTES) == 0, f"{name}={rows} with TILE_K={tile_k}",
+                    f"16 bytes for each of {self.threads} threads")  # fmt: skip
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return prod(self.waves) * WAVE
+
+    @property
+    def wave_tile(self) -> tuple[int, int]:
+        """Rows and columns of C of a wave."""
+        return self.tile[0] // self.waves[0], self.tile[1] // self.waves[1]
+
+    @property
+    def tiles_k(self) -> int:
+        """Tiles along K of a workgroup."""
+        return self.k // self.split // self.tile[2]
+
+    @property
+    def rows_in_lds(self) -> int:
+        """Rows of the operands in a buffer."""
+        return self.tile[0] + (self.tile[1] if self.b_to_lds else 0)
+
+    @property
+    def lds_bytes(self) -> int:
+        """Shared memory: of the tiles, and then of the sums of waves along K."""
+        sums = self.waves[2] * self.tile[0] * self.tile[1] * 4 if self.waves[2] > 1 else 0
+        return max(self.stages * self.slab(self.rows_in_lds).a_bytes, sums)
+
+    @property
+    def ordered(self) -> bool:
+        """True if the code of a tile is kept in one order, in a loop: its reads then hold few registers."""
+        return self.stages == 2 or self.waves[2] > 1
+
+    def slab(self, rows: int) -> Slab:
+        """The tiles of A or B."""
+        return Slab(self.dtype, self.k, rows, self.tile[2], self.stages, self.threads)
+
+    def place_of_wave(self) -> tuple[Any, Any, Any]:
+        """(k, m, n) of the calling wave among the workgroup's, scalars; n is the fastest."""
+        wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, fx.Int32(fx.thread_idx.x) >> 6))
+        waves_m, waves_n, waves_k = self.waves
+        if waves_k == 1:
+            return (fx.Int32(0), *idx2crd(wave, (-1, waves_n)))
+        return idx2crd(wave, (-1, waves_m, waves_n))
+
+    def groups(self, product: Product) -> int:
+        """Groups of K that a wave multiplies of a tile."""
+        return self.tile[2] // product.group // self.waves[2]
+
+    def operands(self, A: Any, B: Any, rows: Any, columns: Any, place: tuple[Any, Any], shared: Any) -> Any:
+        """(product, A, B) of a workgroup. rows, columns: of C. place: the tile's numbers along M and N."""
+        product = Product.of(self.dtype)
+        wave_k, wave_m, wave_n = self.place_of_wave()
+        a_slab, b_slab = self.slab(self.tile[0]), self.slab(self.tile[1])
+        first_k = wave_k * (self.groups(product) * product.lane_bytes[0] // 4) if self.waves[2] > 1 else 0
+        a = TileA(a_slab, product, A, rows, place[0], wave_m * self.wave_tile[0], shared, first_k)
+        first_row = wave_n * self.wave_tile[1]
+        if self.b_to_lds:
+            behind_a = shared + self.stages * a_slab.a_bytes
+            return product, a, TileA(b_slab, product, B, columns, place[1], first_row, behind_a, first_k)
+        return product, a, DirectB(self, product, B, place[1], first_row, first_k)
+
+
+class DirectB:
+    """A wave's rows of B (N, K): global memory -> registers. first_chunk: of 16 bytes, where its part of K begins."""
+
+    def __init__(self, ring: Ring, product: Product, B: Any, block: Any, first_row: Any, first_chunk: Any) -> None:
+        self.ring = ring
+        self.groups = ring.groups(product)
+        k_bytes = ring.k * 2
+        first = fx.Int64(block) * (ring.tile[1] * k_bytes)
+        self.memory = GTensor(B, fx.Int32, base_byte_offset=first, num_records_bytes=ring.tile[1] * k_bytes)
+        lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
+        self.first = ((lane & 15) + first_row) * (k_bytes // 4) + ((lane >> 4) + first_chunk) * 4
+
+    def load(self, k: Any) -> Any:
+        """[group][ni]: this lane's part of tile k."""
+        first = self.first + k * (self.ring.tile[2] // 2)
+        columns = range(self.ring.wave_tile[1] // 16)
+        return [
+            [fx.Vector(self.memory.vec_load(first + group * 16, 4, soffset_bytes=ni * 32 * self.ring.k))
+             for ni in columns]
+            for group in range(self.groups)
+        ]  # fmt: skip
+
+    @property
+    def loads(self) -> int:
+        """Loads of a lane for a tile."""
+        return self.groups * self.ring.wave_tile[1] // 16
+
+
+@flyc.jit
+def ring_sums(ring: Ring, product: Product, a: TileA, b: Any, first_k: Any, tiles_k: Any) -> Any:
+    """[mi][ni]: a lane's sums after all tiles of a workgroup. tiles_k: the ring's, or the same of run time.
+
+    A wave waits for its own copies; the barrier behind that, for those of all waves, and it says that the buffer of the
+    last tile is free.
+    """
+    stages, tiles = ring.stages, ring.tiles_k
+    in_flight = a.tiling.a_loads + (b.tiling.a_loads if ring.b_to_lds else b.loads)
+    rows, columns = ring.wave_tile
+    sums = [[product.zeros() for _ in range_constexpr(columns // 16)] for _ in range_constexpr(rows // 16)]
+
+    def fetch(k: Any, stage: Any) -> Any:
+        a.copy(first_k + k, stage)
+        if ring.b_to_lds:
+            b.copy(first_k + k, stage)
+            return ()
+        fx.rocdl.sched_barrier(0)
+        return b.load(first_k + k)
+
+    def wait(copies: int) -> None:
+        fx.rocdl.s_waitcnt(vmcnt(copies))
+        fx.gpu.barrier()
+
+    def tile(state: Any, stage: Any, now_b: Any, loads: int) -> Any:
+        result = multiply(ring, product, a, b, state, stage, now_b)
+        if ring.b_to_lds and ring.ordered:
+            groups = ring.groups(product)
+            reads = groups * (rows + columns) // 16 * (product.lane_bytes[0] // CHUNK_BYTES)
+            interleave(groups * product.calls * rows * columns // 256, reads, loads, ahead=1)
+        return result
+
+    def step(state: Any, now_b: Any, k: Any, read: Any, write: Any) -> Any:
+        """The sums after the oldest tile, while tile k is fetched. The wait is for shared memory: what a lane loads to
+        its registers does not count."""
+        wait((stages - 2) * in_flight if ring.b_to_lds else b.loads)
+        ahead = fetch(k, write)
+        return tile(state, read, now_b, in_flight), ahead
+
+    held = ()
+    for k in range_constexpr(stages - 1):
+        held = fetch(k, k)
+    first = 0
+    if ring.unroll == 1:
+        read = fx.Int32(0)
+        for k in range(tiles_k - (stages - 1)):
+            write = (read == 0).select(fx.Int32(stages - 1), read - 1)
+            sums, held = step(sums, held, fx.Int32(k) + (stages - 1), read, write)
+            read = (read == stages - 1).select(fx.Int32(0), read + 1)
+        first = tiles - (stages - 1)
+    elif ring.unroll:
+        # Whole turns of the ring, so that the numbers of buffers are known.
+        turn = stages * -(-ring.unroll // stages)
+        for number in range((tiles - (stages - 1)) // turn):
+            for k in range_constexpr(turn):
+                write = (k + stages - 1) % stages
+                sums, held = step(sums, held, fx.Int32(number) * turn + (k + stages - 1), k % stages, write)
+        first = (tiles - (stages - 1)) // turn * turn
+    for k in range_constexpr(first, tiles - (stages - 1)):
+        sums, held = step(sums, held, k + stages - 1, k % stages, (k + stages - 1) % stages)
+    for left in range_constexpr(stages - 1):
+        wait((stages - 2 - left) * in_flight if ring.b_to_lds else b.loads)
+        sums = tile(sums, (tiles - (stages - 1) + left) % stages, held, 0)
+    return sums if ring.waves[2] == 1 else of_all_waves(ring, sums, a.buffer)
+
+
+def multiply(ring: Ring, product: Product, a: TileA, b: Any, sums: Any, stage: Any, now_b: Any) -> Any:
+    """[mi][ni]: the sums after a wave's part of a tile."""
+    result = [list(row) for row in sums]
+    for group in range(ring.groups(product)):
+        columns = range(len(result[0]))
+        packs = [b.fragment(ni, group, stage) for ni in columns] if ring.b_to_lds else now_b[group]
+        for mi, row in enumerate(result):
+            pack_a = a.fragment(mi, group, stage)
+            for call in range(product.calls):
+                for ni, pack_b in enumerate(packs):
+                    row[ni] = product(pack_a, pack_b, row[ni], call)
+    return result
+
+
+def of_all_waves(ring: Ring, sums: Any, shared: Any) -> Any:
+    """The sums of the waves along K together, in all of them and in the same order."""
+    waves_m, waves_n, waves_k = ring.waves
+    words = ring.tile[0] * ring.tile[1]
+    memory = STensor(shared, fx.Float32)
+    thread = fx.Int32(fx.thread_idx.x)
+    wave_k, place = idx2crd(thread, (-1, waves_m * waves_n * WAVE))
+    tiles, columns = [t for row in sums for t in row], len(sums[0])
+    step = waves_m * waves_n * WAVE * 4
+    fx.gpu.barrier()
+    for number, tile in enumerate(tiles):
+        memory.vec_store(wave_k * words + place * 4 + number * step, tile)
+    fx.gpu.barrier()
+    totals = []
+    for number in range(len(tiles)):
+        parts = [fx.Vector(memory.vec_load(place * 4 + (w * words + number * step), 4)) for w in range(waves_k)]
+        totals.append(sum(parts[1:], parts[0]))
+    return [totals[first : first + columns] for first in range(0, len(totals), columns)]
