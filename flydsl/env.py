@@ -107,6 +107,11 @@ def opt_level() -> int:
     return int(value)
 
 
+def debug_info() -> bool:
+    """`FLYDSL_DEBUG_ENABLE_DEBUG_INFO`: whether line tables stay in the HSACO."""
+    return flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO")
+
+
 def max_traced_ops() -> int:
     """`FLYDSL_COMPILE_MAX_TRACED_OPS`, at least 1."""
     value = text("FLYDSL_COMPILE_MAX_TRACED_OPS", "200000")

@@ -84,7 +84,7 @@ class CompiledArtifact:
             payloads.append(payload)
         return payloads, tensor_place(signature, arguments)
 
-    def launch(self, payloads: list[Any]) -> None:
+    def launch_payloads(self, payloads: list[Any]) -> None:
         """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
         self._run(payloads, devices.current_device(self._place))
 
@@ -97,7 +97,7 @@ class CompiledArtifact:
         """
         return self._simulation(*self._payloads(args, kwargs), workgroup)
 
-    def start_simulation(self, payloads: list[Any], workgroup: Dim3) -> Simulation:
+    def simulate_payloads(self, payloads: list[Any], workgroup: Dim3) -> Simulation:
         """`simulate` with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
         return self._simulation(payloads, self._place, workgroup)
 

@@ -79,9 +79,9 @@ class JitFunction(DecoratedFunction):
         if capture is not None:
             with capture.add(Launch(self, tuple(values), artifact.pipeline)):
                 if not env.compile_only():
-                    artifact.launch(payloads)
+                    artifact.launch_payloads(payloads)
         elif not env.compile_only():
-            artifact.launch(payloads)
+            artifact.launch_payloads(payloads)
         return None
 
     def compile(self, *args: Any, arch: str | None = None, **kwargs: Any) -> CompiledArtifact:
@@ -110,7 +110,7 @@ class JitFunction(DecoratedFunction):
         """
         values = self.signature.bind(args, kwargs)
         arguments, payloads = self._adapt(values)
-        return self._find(arguments, values).start_simulation(payloads, workgroup)
+        return self._find(arguments, values).simulate_payloads(payloads, workgroup)
 
     def _adapt(self, values: list[Any]) -> tuple[tuple[Argument, ...], list[Any]]:
         """The static parts and the payloads of all arguments."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mlir import ir
-from mlir.dialects import gpu
 
 from flydsl.arch import launch_limits
 from flydsl.compiler.decorated import DecoratedFunction
@@ -16,6 +15,7 @@ from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
 from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.upstream import upstream
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.control_flow.region import regions_closed
@@ -203,7 +203,7 @@ class KernelLauncher:
         self._set_block_size(threads)
         has_cluster = cluster is not None and self._set_cluster(dimensions("cluster", cluster), blocks)
         lds_bytes = smem_bytes(smem, self._state.arch)
-        gpu.LaunchFuncOp(
+        upstream("gpu").LaunchFuncOp(
             ["kernels", self.symbol],
             [Index(value).ir_value() for value in blocks],
             [Index(value).ir_value() for value in threads],

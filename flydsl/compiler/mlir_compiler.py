@@ -29,8 +29,7 @@ class MlirCompiler:
         with lock, context(), ir.Location.unknown():
             verify_types(module.operation)
             copy = ir.Module.parse(module.operation.get_asm(enable_debug_info=True))
-            debug_info = env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO")
-            compilation = Compilation(copy.operation, target, env.opt_level(), debug_info)
+            compilation = Compilation(copy.operation, target, env.opt_level(), env.debug_info())
             for spec in stages(target):
                 try:
                     spec.run(compilation)

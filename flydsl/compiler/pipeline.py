@@ -156,7 +156,7 @@ class Pipeline:
             traced.module.operation,
             arch,
             env.opt_level(),
-            traced.hints.debug_info or env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO"),
+            traced.hints.debug_info or env.debug_info(),
             is_large=traced.operations > LARGE_MODULE_OPS,
             llvm_options=traced.hints.llvm_options,
             meanwhile=meanwhile,

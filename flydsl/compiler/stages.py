@@ -164,7 +164,7 @@ def stages(arch: Arch) -> list[StageSpec]:
         _mlir("B", "convert-arith-to-llvm", "arithmetic to LLVM"),
         _mlir("B", "convert-func-to-llvm", "functions to LLVM"),
         _mlir("B", "reconcile-unrealized-casts", "remove leftover casts"),
-        *(debug if env.flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO") else []),
+        *(debug if env.debug_info() else []),
         StageSpec("gpu-module-to-binary{format=fatbin}", "C", "machine code", (gpu_module_to_binary,)),
     ]
 

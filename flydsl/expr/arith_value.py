@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from flydsl.expr.numeric import Numeric
 
 
-class Functions:
+class NumericFunctions:
     """The functions behind the operators and methods of values, registered by the modules that define them."""
 
     bare_value: Callable[[Any], Any]
@@ -26,7 +26,7 @@ class Functions:
     rounded: Callable[..., Any]
 
 
-functions = Functions()
+functions = NumericFunctions()
 
 
 class ArithValue:

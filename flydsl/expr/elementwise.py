@@ -145,7 +145,7 @@ def converted_like(value: Any, dtype: type[Numeric], other: Any) -> Any:
     if isinstance(value, Vector):
         return value.to(dtype)
     if isinstance(value, Integral) and issubclass(dtype, Integer) and dtype is not Boolean:
-        value = dtype.wrapped(int(value))
+        value = dtype.wrapped_to_width(int(value))
     scalar = value if isinstance(value, Numeric) and value.dtype is dtype else dtype(value)
     return Vector.filled(other.shape, scalar, dtype) if isinstance(other, Vector) else scalar
 

@@ -217,7 +217,7 @@ class Integer(Numeric):
         if not cls.fits(number) and not 0 <= number < (1 << cls.width):
             low, high = cls.limits()
             raise ArgumentError(f"{cls.__name__}({number}): outside {low} to {high}", at=user_location())
-        return cls.wrapped(number)
+        return cls.wrapped_to_width(number)
 
     @classmethod
     def _whole(cls, value: Any) -> int:
@@ -249,7 +249,7 @@ class Integer(Numeric):
         return low <= number <= high
 
     @classmethod
-    def wrapped(cls, number: int) -> int:
+    def wrapped_to_width(cls, number: int) -> int:
         """`number` modulo 2^width, in this type's range."""
         number &= (1 << cls.width) - 1
         return number - (1 << cls.width) if cls.signed and number >> (cls.width - 1) else number
@@ -513,7 +513,7 @@ def _static_integer(number: int | float, value: Numeric, target: type[Numeric]) 
     assert issubclass(target, Integer)
     if isinstance(number, float) and not (math.isfinite(number) and target.fits(int(number))):
         raise ArgumentError(f"{value!r} as {target.__name__}: outside of its range", at=user_location())
-    return target.wrapped(int(number))
+    return target.wrapped_to_width(int(number))
 
 
 # --- conversions -----------------------------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ def _power(left: Any, right: Any) -> Any:
     if dtype.is_float:
         return math.powf(left, right)
     if isinstance(left, Numeric) and left.is_static and number is not None:
-        return dtype(dtype.wrapped(pow(int(left.value), number, 1 << dtype.width)))  # type: ignore[attr-defined]
+        return dtype(dtype.wrapped_to_width(pow(int(left.value), number, 1 << dtype.width)))  # type: ignore[attr-defined]
     return math.ipowi(left, right)
 
 
@@ -248,7 +248,7 @@ def _fold(operation: str, dtype: type[Numeric], left: Any, right: Any) -> Any:
     result = _PYTHON[operation](left, right)
     if operation in _PREDICATES:
         return Boolean(result)
-    return dtype(result) if dtype is Boolean else dtype(dtype.wrapped(result))  # type: ignore[attr-defined]
+    return dtype(result) if dtype is Boolean else dtype(dtype.wrapped_to_width(result))  # type: ignore[attr-defined]
 
 
 def _compare(operation: str, dtype: type[Numeric], left: ArithValue, right: ArithValue) -> Any:
@@ -280,7 +280,7 @@ def negate(value: Any) -> Any:
     if value.dtype.is_float:
         return value.dtype(-value.value) if static else arith.negf(value)
     value = value.to(Int32) if value.dtype is Boolean else value
-    return value.dtype(value.dtype.wrapped(-value.value)) if static else arith.subi(0, value)
+    return value.dtype(value.dtype.wrapped_to_width(-value.value)) if static else arith.subi(0, value)
 
 
 def inverted(value: Any) -> Any:
@@ -288,7 +288,7 @@ def inverted(value: Any) -> Any:
     if isinstance(value, Numeric) and value.is_static and not value.dtype.is_float:
         if value.dtype is Boolean:
             return Boolean(not value.value)
-        return value.dtype(value.dtype.wrapped(~value.value))  # type: ignore[attr-defined]
+        return value.dtype(value.dtype.wrapped_to_width(~value.value))  # type: ignore[attr-defined]
     return arith.xori(value, True if value.dtype is Boolean else converted_like(-1, value.dtype, value))
 
 

@@ -13,9 +13,9 @@ from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 from mlir import ir
-from mlir.dialects import vector as _operations
 
 from flydsl.dialect.location import user_location
+from flydsl.dialect.upstream import upstream
 from flydsl.errors import ArgumentError
 from flydsl.expr import math, vector_memory
 from flydsl.expr.builder import MlirBuilder
@@ -209,7 +209,7 @@ load_op = load
 
 def __getattr__(name: str) -> Any:
     """MLIR's operation class or function of the name; it takes values of the DSL, and gives values with operators."""
-    found = None if name.startswith("_") else getattr(_operations, name, None)
+    found = None if name.startswith("_") else getattr(upstream("vector"), name, None)
     if isinstance(found, type) and issubclass(found, ir.OpView):
         return MlirBuilder(found)
     if isinstance(found, FunctionType) and found.__module__.startswith("mlir.dialects._vector"):

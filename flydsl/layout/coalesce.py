@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flydsl.layout.int_tuple import AnyTuple, normal
-from flydsl.layout.layout import AnyLayout, Layout, as_layout, layout_operation, modes_of, of_modes, trusted
+from flydsl.layout.int_tuple import AnyTuple, normal_form
+from flydsl.layout.layout import AnyLayout, Layout, as_layout, layout_operation, modes_of, of_modes, unchecked_layout
 from flydsl.layout.leaf import Leaf
 from flydsl.layout.text import Inadmissible, to_text
 
@@ -14,8 +14,8 @@ from flydsl.layout.text import Inadmissible, to_text
 def of_flat_modes(extents: Sequence[Leaf], strides: Sequence[Any]) -> Layout:
     """The layout of flat modes: 1:0 of none, a leaf of one."""
     if len(extents) > 1:
-        return trusted(tuple(extents), tuple(strides))
-    return trusted(extents[0], strides[0]) if extents else trusted(1, 0)
+        return unchecked_layout(tuple(extents), tuple(strides))
+    return unchecked_layout(extents[0], strides[0]) if extents else unchecked_layout(1, 0)
 
 
 def _is_single_leaf(shape: AnyTuple) -> bool:
@@ -52,4 +52,4 @@ def coalesce(layout: AnyLayout, profile: object = None) -> Any:
     >>> coalesce(Layout((2, (1, 6)), (1, (7, 2))), (1, 1))
     (2,6):(1,2)
     """
-    return _coalesced_by(as_layout(layout), normal(profile))
+    return _coalesced_by(as_layout(layout), normal_form(profile))

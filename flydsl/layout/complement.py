@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flydsl.layout.coalesce import of_flat_modes
-from flydsl.layout.int_tuple import check_numbers, normal, product_leaf
+from flydsl.layout.int_tuple import check_numbers, normal_form, product_leaf
 from flydsl.layout.layout import Layout, as_layout
 from flydsl.layout.leaf import Leaf, ceil_div_leaf
 from flydsl.layout.measure import cosize_of
@@ -27,7 +27,7 @@ def complement(layout: Layout, cosize_hi: object = None) -> Layout:
     of = as_layout(layout)
     if cosize_hi is None:
         return complement_of(of, cosize_of(of))
-    bound = normal(cosize_hi)
+    bound = normal_form(cosize_hi)
     check_numbers(bound)
     return complement_of(of, product_leaf(bound))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.layout.int_tuple import AnyTuple
-from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, of_modes, resting, trusted
+from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, of_modes, resting, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, to_text
@@ -67,7 +67,7 @@ def composed(a: Layout, *parts: Layout, rounding: bool = False) -> list[Layout]:
     """
     extents, strides = a.flat_modes()
     passage = _Passage(extents, strides, rounding)
-    return [trusted(*passage.through(part.shape, part.stride)) for part in parts]
+    return [unchecked_layout(*passage.through(part.shape, part.stride)) for part in parts]
 
 
 class _Passage:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from flydsl.layout.int_tuple import AnyTuple, leaves, normal
-from flydsl.layout.layout import Layout, as_layout, checked_shape, trusted
+from flydsl.layout.int_tuple import AnyTuple, leaves, normal_form
+from flydsl.layout.layout import Layout, as_layout, checked_shape, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf
 from flydsl.layout.text import Inadmissible, operation, to_text
 
@@ -27,7 +27,7 @@ def make_identity_layout(shape: object) -> Layout:
             return tuple([strides(x, (*path, i)) for i, x in enumerate(tree)])
         return Basis(1, path) if path else 1
 
-    return trusted(extents, strides(extents, ()))
+    return unchecked_layout(extents, strides(extents, ()))
 
 
 @operation
@@ -40,7 +40,7 @@ def make_ordered_layout(shape: object, order: object) -> Layout:
     (4,8,3):(8,1,32)
     """
     extents = checked_shape(shape)
-    return _contiguous(extents, _spread(normal(order), extents))
+    return _contiguous(extents, _spread(normal_form(order), extents))
 
 
 def _spread(order: AnyTuple, shape: AnyTuple) -> list[int]:
@@ -62,7 +62,7 @@ def _contiguous(shape: AnyTuple, order: list[Any]) -> Layout:
     for i in sorted((i for i, rank in enumerate(order) if rank is not None), key=order.__getitem__):
         strides[i] = stride
         stride = stride * extents[i]
-    return trusted(shape, _refill(shape, iter(strides)))
+    return unchecked_layout(shape, _refill(shape, iter(strides)))
 
 
 def _refill(shape: AnyTuple, values: Iterator[Any]) -> AnyTuple:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.layout.indexing import coordinate_of, index_of, number
-from flydsl.layout.int_tuple import AnyTuple, compact_strides, normal, present
+from flydsl.layout.int_tuple import AnyTuple, as_int_tuple, compact_strides, normal_form
 from flydsl.layout.layout import (
     AnyLayout,
     ComposedLayout,
@@ -31,7 +31,7 @@ def idx2crd(index: object, layout: Layout) -> AnyTuple:
     (5,4)
     """
     of = as_layout(layout)
-    return present(coordinate_of(number(index), of.shape, of.stride))
+    return as_int_tuple(coordinate_of(number(index), of.shape, of.stride))
 
 
 @operation
@@ -45,7 +45,7 @@ def get_flat_coord(index: object, layout: Layout) -> AnyTuple:
     coord = coordinate_of(number(index), of.shape, of.stride)
     if type(coord) is not tuple:
         return coord
-    return present(tuple([_count(c, s) for c, s in zip(coord, of.shape, strict=True)]))
+    return as_int_tuple(tuple([_count(c, s) for c, s in zip(coord, of.shape, strict=True)]))
 
 
 @operation
@@ -70,7 +70,7 @@ def dice(value: Any, coord: object) -> Any:
     >>> dice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, 0))
     (5,16):(8,40)
     """
-    return picked(value, normal(coord), False)
+    return picked(value, normal_form(coord), False)
 
 
 @operation
@@ -83,11 +83,11 @@ def slice_and_offset(coord: object, layout: AnyLayout) -> tuple[Any, Any]:
     >>> slice_and_offset((None, 3), Layout((64, 8), (1, 64)))
     (64:1, 192)
     """
-    crd = normal(coord)
+    crd = normal_form(coord)
     if isinstance(layout, ComposedLayout):
         return slice(layout, crd), 0
     part, offset = part_and_offset(crd, as_layout(layout))
-    return part, present(offset)
+    return part, as_int_tuple(offset)
 
 
 functions.idx2crd, functions.get_flat_coord, functions.get_1d_coord = idx2crd, get_flat_coord, get_1d_coord

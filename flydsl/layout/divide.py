@@ -23,7 +23,7 @@ from flydsl.layout.layout import (
     layout_operation,
     modes_of,
     of_modes,
-    trusted,
+    unchecked_layout,
 )
 from flydsl.layout.measure import size_of
 from flydsl.layout.text import Inadmissible
@@ -105,7 +105,7 @@ def _divided_before(a: Layout) -> Pair:
     if len(a) == 2:
         tile, rest = modes_of(a)
         return tile, rest
-    return trusted(1, 0), a
+    return unchecked_layout(1, 0), a
 
 
 def _divided_whole(a: Layout, b: Layout) -> Pair:

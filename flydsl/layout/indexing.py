@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flydsl.layout.int_tuple import AnyTuple, leaves, normal
+from flydsl.layout.int_tuple import AnyTuple, leaves, normal_form
 from flydsl.layout.leaf import Basis, BasisSum, Dynamic, Leaf, is_static
 from flydsl.layout.text import Inadmissible, to_text
 
@@ -75,7 +75,7 @@ def counted_sum(coord: Leaf, extents: Sequence[Leaf], strides: Sequence[Any]) ->
 
 def number(value: object) -> Leaf:
     """The coordinate or index as one number. Raises Inadmissible if it is not a number."""
-    leaf = normal(value)
+    leaf = normal_form(value)
     if type(leaf) is not int and not isinstance(leaf, Dynamic):
         raise Inadmissible(f"{to_text(leaf)} is no number")
     return leaf

@@ -63,7 +63,7 @@ AnyTuple = Any
 """An int tuple: a leaf, or a tuple of int tuples. (mypy has no finite recursive type that the operators fit.)"""
 
 
-def normal(value: object, depth: int = 0) -> AnyTuple:
+def normal_form(value: object, depth: int = 0) -> AnyTuple:
     """Check an int tuple and return its normal form: plain tuples with leaves of exact type int.
 
     Raises Inadmissible where a leaf is no integer (a bool is none) of 64 bits, or the nesting exceeds MAX_DEPTH.
@@ -77,16 +77,16 @@ def normal(value: object, depth: int = 0) -> AnyTuple:
     if isinstance(value, (tuple, list)):
         if depth == MAX_DEPTH:
             raise Inadmissible(f"an int tuple nested more than {MAX_DEPTH} deep")
-        return tuple([x if type(x) is int and -I64_END <= x < I64_END else normal(x, depth + 1) for x in value])
+        return tuple([x if type(x) is int and -I64_END <= x < I64_END else normal_form(x, depth + 1) for x in value])
     if not isinstance(value, bool):
         try:
-            return normal(operator.index(value), depth)  # type: ignore[arg-type]  # a numpy integer, say
+            return normal_form(operator.index(value), depth)  # type: ignore[arg-type]  # a numpy integer, say
         except TypeError:
             pass
     raise Inadmissible(f"{shown(value)} ({type(value).__name__}) is no leaf of an int tuple", hint="leaves are ints")
 
 
-def present(value: AnyTuple) -> AnyTuple:
+def as_int_tuple(value: AnyTuple) -> AnyTuple:
     """Convert a result for the user: a tuple that prints in the notation."""
     return IntTuple(value) if type(value) is tuple else value
 
@@ -158,7 +158,7 @@ def check_numbers(tree: AnyTuple) -> None:
 
 
 def _numbers(value: object) -> AnyTuple:
-    tree = normal(value)
+    tree = normal_form(value)
     check_numbers(tree)
     return tree
 
@@ -170,7 +170,7 @@ def make_int_tuple(value: object) -> AnyTuple:
     >>> make_int_tuple([4, (2, None)])
     (4,(2,*))
     """
-    return present(normal(value))
+    return as_int_tuple(normal_form(value))
 
 
 @operation
@@ -180,7 +180,7 @@ def make_shape(*extents: object) -> AnyTuple:
     >>> make_shape(4, (2, 8))
     (4,(2,8))
     """
-    return present(_numbers(extents))
+    return as_int_tuple(_numbers(extents))
 
 
 @operation
@@ -190,7 +190,7 @@ def make_stride(*strides: object) -> AnyTuple:
     >>> make_stride(1, (4, 8))
     (1,(4,8))
     """
-    return present(normal(strides))
+    return as_int_tuple(normal_form(strides))
 
 
 @operation
@@ -200,7 +200,7 @@ def make_coord(*coords: object) -> AnyTuple:
     >>> make_coord(None, 3)
     (*,3)
     """
-    return present(normal(coords))
+    return as_int_tuple(normal_form(coords))
 
 
 @operation
@@ -239,7 +239,7 @@ def product_like(value: object, guide: object) -> AnyTuple:
             raise Inadmissible(f"{to_text(tree)} has not the modes of {to_text(target)}")
         return tuple(map(like, tree, target))
 
-    return present(like(_numbers(value), normal(guide)))
+    return as_int_tuple(like(_numbers(value), normal_form(guide)))
 
 
 @operation
@@ -293,7 +293,7 @@ def int_tuple_mod(a: object, b: object) -> AnyTuple:
 
 
 def _leaf_wise(function: Callable[[Any, Any], Any], a: object, b: object) -> AnyTuple:
-    left, right = normal(a), normal(b)
+    left, right = normal_form(a), normal_form(b)
     if not congruent(left, right):
         raise Inadmissible("the operands are not congruent")
 
@@ -305,7 +305,7 @@ def _leaf_wise(function: Callable[[Any, Any], Any], a: object, b: object) -> Any
         except ZeroDivisionError:
             raise Inadmissible(f"{to_text(x)} divided by zero") from None
 
-    return present(map_leaves(combine, left, right))
+    return as_int_tuple(map_leaves(combine, left, right))
 
 
 @operation
@@ -315,7 +315,7 @@ def ceil_div(a: object, b: object) -> AnyTuple:
     >>> ceil_div((4, 5), (2, 3)), ceil_div((8, 4, (3, 16)), 16)
     ((2,2), (1,2,(3,16)))
     """
-    return present(_divide_shape(_numbers(a), _numbers(b), ceil_div_leaf))
+    return as_int_tuple(_divide_shape(_numbers(a), _numbers(b), ceil_div_leaf))
 
 
 @operation
@@ -327,7 +327,7 @@ def shape_div(a: object, b: object) -> AnyTuple:
     >>> shape_div((16, 2, 4), (1, 2, 2)), shape_div((8, 4, 5), 16)
     ((16,1,2), (1,2,5))
     """
-    return present(_divide_shape(_numbers(a), _numbers(b), shape_div_leaf))
+    return as_int_tuple(_divide_shape(_numbers(a), _numbers(b), shape_div_leaf))
 
 
 def shape_div_leaf(a: Leaf, b: Leaf) -> Leaf:
@@ -371,7 +371,7 @@ def flatten(value: object) -> AnyTuple:
     >>> flatten((4, (2, (8,))))
     (4,2,8)
     """
-    tree = normal(value)
+    tree = normal_form(value)
     return IntTuple(leaves(tree)) if type(tree) is tuple else tree
 
 
@@ -388,4 +388,4 @@ def has_none(value: object) -> bool:
     >>> has_none((1, (None, 2)))
     True
     """
-    return any(leaf is None for leaf in leaves(normal(value)))
+    return any(leaf is None for leaf in leaves(normal_form(value)))

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number, pick, split
-from flydsl.layout.int_tuple import AnyTuple, compact_strides, depth_of, leaves, normal, present
+from flydsl.layout.int_tuple import AnyTuple, as_int_tuple, compact_strides, depth_of, leaves, normal_form
 from flydsl.layout.leaf import Basis, Dynamic, Leaf, is_static
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
@@ -40,7 +40,7 @@ class Immutable:
         return str(self)
 
 
-class Functions:
+class LayoutFunctions:
     """The functions behind the methods of layouts.
 
     The modules that define them enter them here; `flydsl.expr` enters its own, which also take runtime values.
@@ -53,11 +53,11 @@ class Functions:
     get_1d_coord: Callable[..., Any]
 
 
-functions = Functions()
+functions = LayoutFunctions()
 
 
 class _OpenLayout:
-    """A layout under construction: `trusted` sets its fields and then makes it an immutable Layout."""
+    """A layout under construction: unchecked_layout sets its fields and then makes it an immutable Layout."""
 
     __slots__ = ("_flat", "shape", "stride")
 
@@ -171,7 +171,7 @@ class Layout(_OpenLayout, Immutable):
 _set_flat: Any = _OpenLayout.__dict__["_flat"].__set__
 
 
-def trusted(shape: AnyTuple, stride: AnyTuple) -> Layout:
+def unchecked_layout(shape: AnyTuple, stride: AnyTuple) -> Layout:
     """A Layout from a shape and a stride that must be normal and congruent."""
     layout: Any = _OpenLayout()
     layout.shape = shape
@@ -190,15 +190,15 @@ def make_layout(shape: object, stride: object = None) -> Layout:
     """
     extents = checked_shape(shape)
     if stride is None:
-        return trusted(extents, compact_strides(extents)[0])
-    strides = normal(stride)
+        return unchecked_layout(extents, compact_strides(extents)[0])
+    strides = normal_form(stride)
     check_strides(extents, strides)
-    return trusted(extents, strides)
+    return unchecked_layout(extents, strides)
 
 
 def checked_shape(shape: object) -> AnyTuple:
     """A shape in normal form. Raises Inadmissible if a leaf is not an extent."""
-    extents = normal(shape)
+    extents = normal_form(shape)
     _check_extents(extents)
     return extents
 
@@ -239,7 +239,7 @@ def crd2idx(coord: object, layout: AnyLayout) -> Any:
     """
     if type(layout) is ComposedLayout:
         return layout.inner(layout.offset + _index_at(coord, layout.outer))
-    return present(_index_at(coord, as_layout(layout)))
+    return as_int_tuple(_index_at(coord, as_layout(layout)))
 
 
 def _index_at(coord: Any, layout: Layout | Swizzle) -> Any:
@@ -347,8 +347,8 @@ def _composed(inner: Swizzle | AnyLayout, offset: Leaf, outer: Swizzle | AnyLayo
 def picked(value: Any, coord: AnyTuple, wanted: bool) -> Any:
     """The modes that the coordinate leaves open (`wanted`) or fixes; a single mode without parentheses."""
     if type(value) is Layout:
-        return trusted(_parts(value.shape, coord, wanted), _parts(value.stride, coord, wanted))
-    return present(_parts(normal(value), coord, wanted))
+        return unchecked_layout(_parts(value.shape, coord, wanted), _parts(value.stride, coord, wanted))
+    return as_int_tuple(_parts(normal_form(value), coord, wanted))
 
 
 def _parts(tree: AnyTuple, coord: AnyTuple, wanted: bool) -> AnyTuple:
@@ -375,7 +375,7 @@ def slice(value: Any, coord: object) -> Any:
     >>> slice(Layout((8, 2), (1, 8)), (3, (None, 0)))
     2:8
     """
-    crd = normal(coord)
+    crd = normal_form(coord)
     if isinstance(value, ComposedLayout):
         part, offset = part_and_offset(crd, value.outer)
         return ComposedLayout(value.inner, value.offset + offset, part)
@@ -387,7 +387,7 @@ def part_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
     shapes: list[AnyTuple] = []
     strides: list[AnyTuple] = []
     index = split(coord, layout.shape, layout.stride, shapes, strides)
-    return trusted(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.stride)
+    return unchecked_layout(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.stride)
 
 
 @operation
@@ -467,7 +467,7 @@ def as_layout(value: object) -> Layout:
     extent = checked_shape(value)
     if type(extent) is tuple:
         raise Inadmissible(f"{shown(value)} is no layout", hint="make one with make_layout(shape, stride)")
-    return trusted(extent, 1)
+    return unchecked_layout(extent, 1)
 
 
 def unwrapped(layout: Layout) -> Layout:
@@ -475,12 +475,12 @@ def unwrapped(layout: Layout) -> Layout:
     shape, stride = layout.shape, layout.stride
     while type(shape) is tuple and len(shape) == 1:
         shape, stride = shape[0], stride[0]
-    return layout if shape is layout.shape else trusted(shape, stride)
+    return layout if shape is layout.shape else unchecked_layout(shape, stride)
 
 
 def resting(layout: Layout) -> Layout:
     """The layout with stride 0 in the modes of size 1."""
-    return trusted(layout.shape, _moving(layout.shape, layout.stride))
+    return unchecked_layout(layout.shape, _moving(layout.shape, layout.stride))
 
 
 def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
@@ -494,12 +494,12 @@ def modes_of(layout: Layout) -> list[Layout]:
     """The modes as layouts; for a leaf the layout itself."""
     if type(layout.shape) is not tuple:
         return [layout]
-    return [trusted(s, d) for s, d in zip(layout.shape, layout.stride, strict=True)]
+    return [unchecked_layout(s, d) for s, d in zip(layout.shape, layout.stride, strict=True)]
 
 
 def of_modes(modes: list[Layout]) -> Layout:
     """The layout with the given modes."""
-    return trusted(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
+    return unchecked_layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
 
 
 functions.crd2idx, functions.slice = crd2idx, slice

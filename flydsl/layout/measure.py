@@ -7,12 +7,12 @@ from typing import Any
 
 from flydsl.layout.int_tuple import (
     AnyTuple,
+    as_int_tuple,
     check_numbers,
     depth_of,
     leaves,
     map_leaves,
-    normal,
-    present,
+    normal_form,
     product_leaf,
 )
 from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, crd2idx
@@ -28,7 +28,7 @@ def get_shape(layout: AnyLayout) -> AnyTuple:
     >>> get_shape(Layout((4, 8), (8, 1)))
     (4,8)
     """
-    return present(_outer(layout).shape)
+    return as_int_tuple(_outer(layout).shape)
 
 
 @operation
@@ -38,7 +38,7 @@ def get_stride(layout: AnyLayout) -> AnyTuple:
     >>> get_stride(Layout((4, 8), (8, 1)))
     (8,1)
     """
-    return present(_outer(layout).stride)
+    return as_int_tuple(_outer(layout).stride)
 
 
 def _outer(layout: AnyLayout) -> Layout:
@@ -48,7 +48,7 @@ def _outer(layout: AnyLayout) -> Layout:
 def _tree(value: object) -> AnyTuple:
     if isinstance(value, (Layout, ComposedLayout)):
         return value.shape
-    return value.modes if isinstance(value, Tile) else normal(value)
+    return value.modes if isinstance(value, Tile) else normal_form(value)
 
 
 @operation
@@ -82,7 +82,7 @@ def coshape(layout: AnyLayout) -> AnyTuple:
     >>> coshape(Layout((4, 8), (1, 16))), coshape(Layout((4, 8), (Basis(2, (0,)), Basis(1, (1,)))))
     (116, (7,8))
     """
-    return present(_plus_one(_last(layout)))
+    return as_int_tuple(_plus_one(_last(layout)))
 
 
 @operation
@@ -92,7 +92,7 @@ def coprofile(layout: AnyLayout) -> AnyTuple:
     >>> coprofile(Layout((4, 8), (1, 16))), coprofile(Layout((4, 8), (Basis(2, (0,)), Basis(1, (1,)))))
     (0, (0,0))
     """
-    return present(map_leaves(lambda last: 0, _last(layout)))
+    return as_int_tuple(map_leaves(lambda last: 0, _last(layout)))
 
 
 def _last(layout: AnyLayout) -> AnyTuple:
@@ -100,7 +100,7 @@ def _last(layout: AnyLayout) -> AnyTuple:
     outer = _outer(layout)
     if not any(isinstance(stride, Basis) for stride in leaves(outer.stride)):
         return cosize_of(outer) - 1
-    return normal(crd2idx(map_leaves(lambda extent: extent - 1, outer.shape), outer))
+    return normal_form(crd2idx(map_leaves(lambda extent: extent - 1, outer.shape), outer))
 
 
 def _plus_one(tree: AnyTuple) -> AnyTuple:
@@ -116,7 +116,7 @@ def size(value: object) -> Leaf:
     """
     if isinstance(value, (Layout, ComposedLayout)):
         return size_of(_outer(value))
-    tree = normal(value)
+    tree = normal_form(value)
     check_numbers(tree)
     return product_leaf(tree)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.layout.int_tuple import normal, present
+from flydsl.layout.int_tuple import as_int_tuple, normal_form
 from flydsl.layout.layout import Layout, layout_operation, modes_of, of_modes
 from flydsl.layout.text import Inadmissible, shown
 
@@ -13,17 +13,17 @@ def _parts(value: Any) -> list[Any]:
     """The modes of a layout (as layouts) or of an int tuple."""
     if isinstance(value, Layout):
         return modes_of(value)
-    tree = normal(value)
+    tree = normal_form(value)
     return list(tree) if type(tree) is tuple else [tree]
 
 
 def _whole(parts: list[Any], like: Any) -> Any:
-    return of_modes(parts) if isinstance(like, Layout) else present(tuple(parts))
+    return of_modes(parts) if isinstance(like, Layout) else as_int_tuple(tuple(parts))
 
 
 def _one_or_whole(parts: list[Any], like: Any) -> Any:
     if len(parts) == 1:
-        return parts[0] if isinstance(like, Layout) else present(parts[0])
+        return parts[0] if isinstance(like, Layout) else as_int_tuple(parts[0])
     return _whole(parts, like)
 
 
@@ -50,7 +50,7 @@ def get(value: Any, *modes: int) -> Any:
     for mode in modes:
         parts = _parts(value)
         value = parts[_mode(mode, len(parts))]
-    return value if isinstance(value, Layout) else present(normal(value))
+    return value if isinstance(value, Layout) else as_int_tuple(normal_form(value))
 
 
 get_ = get
@@ -64,7 +64,7 @@ def select(value: Any, modes: Any) -> Any:
     ((5,6), 4:6)
     """
     parts = _parts(value)
-    wanted = normal(modes)
+    wanted = normal_form(modes)
     chosen = wanted if type(wanted) is tuple else (wanted,)
     return _one_or_whole([parts[_mode(m, len(parts))] for m in chosen], value)
 
@@ -107,9 +107,9 @@ def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
     count = 1 if n is None else n - len(parts)
     if count < 0:
         raise Inadmissible(f"it has {len(parts)} modes already, more than {n}")
-    added = [mode if isinstance(mode, Layout) else normal(mode)] * count
+    added = [mode if isinstance(mode, Layout) else normal_form(mode)] * count
     if not added:
-        return value if isinstance(value, Layout) else present(normal(value))
+        return value if isinstance(value, Layout) else as_int_tuple(normal_form(value))
     return _whole([*added, *parts] if front else [*parts, *added], value)
 
 

@@ -16,7 +16,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from flydsl.layout.int_tuple import MAX_DEPTH, AnyTuple, normal, present
+from flydsl.layout.int_tuple import MAX_DEPTH, AnyTuple, as_int_tuple, normal_form
 from flydsl.layout.layout import ComposedLayout, Layout
 from flydsl.layout.leaf import Basis, Dynamic
 from flydsl.layout.swizzle import Swizzle
@@ -46,7 +46,7 @@ def _read(text: str) -> Any:
     reader = _Reader(text)
     value = reader.value()
     reader.end()
-    return value if isinstance(value, (Layout, ComposedLayout, Tile, Swizzle)) else present(normal(value))
+    return value if isinstance(value, (Layout, ComposedLayout, Tile, Swizzle)) else as_int_tuple(normal_form(value))
 
 
 class _Reader:

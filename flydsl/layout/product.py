@@ -17,7 +17,7 @@ from flydsl.layout.layout import (
     modes_of,
     of_modes,
     resting,
-    trusted,
+    unchecked_layout,
     unwrapped,
 )
 from flydsl.layout.leaf import Leaf, divides
@@ -108,7 +108,7 @@ def _block_and_repeats(a: Layout, tiler: Layout | Tile | None) -> Pair:
         if len(a) == len(pairs) == 1:
             return pairs[0]
         return of_modes([block for block, _ in pairs]), of_modes([repeats for _, repeats in pairs] + beyond)
-    return (a, trusted(1, 0)) if tiler is None else _product(a, tiler)
+    return (a, unchecked_layout(1, 0)) if tiler is None else _product(a, tiler)
 
 
 def _product(a: Layout, tiler: Layout) -> Pair:
@@ -138,7 +138,7 @@ def padded_operands(a: Layout, b: Layout) -> Pair:
 def padded(layout: Layout, rank: int) -> Layout:
     """The layout with modes 1:0 appended up to a rank."""
     missing = rank - len(layout)
-    return of_modes(modes_of(layout) + [trusted(1, 0)] * missing) if missing > 0 else layout
+    return of_modes(modes_of(layout) + [unchecked_layout(1, 0)] * missing) if missing > 0 else layout
 
 
 def _paired_product(block: Layout, tiler: Layout, raked: bool) -> Layout:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import Any
 
-from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, modes_of, of_modes, trusted
+from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, modes_of, of_modes, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle, recast_swizzle
 from flydsl.layout.text import Inadmissible, operation, shown
@@ -39,7 +39,7 @@ def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> Any:
 def _recast(layout: Layout, up: int, down: int) -> Layout:
     if type(layout.shape) is tuple:
         return of_modes([_recast(mode, up, down) for mode in modes_of(layout)])
-    return trusted(*_narrowed(*_widened(layout.shape, layout.stride, up), down))
+    return unchecked_layout(*_narrowed(*_widened(layout.shape, layout.stride, up), down))
 
 
 def _widened(extent: Leaf, stride: Any, factor: int) -> tuple[Leaf, Any]:

@@ -17,7 +17,6 @@ from functools import cache
 from typing import Any
 
 from mlir import ir
-from mlir.dialects import builtin, func, gpu, llvm  # noqa: F401 - the bindings would import them inside of a pass
 
 from flydsl import layout as algebra
 from flydsl.arch import Arch
@@ -279,7 +278,7 @@ def _rewrite_launch(op: ir.Operation, parts: dict[ir.Value, list[ir.Value]]) -> 
         return
     with ir.InsertionPoint(op):
         plain = [part for value in launch.kernelOperands for part in _plain_values(value, parts, op.location)]
-        new = gpu.LaunchFuncOp(
+        new = type(launch)(
             launch.kernel,
             (launch.gridSizeX, launch.gridSizeY, launch.gridSizeZ),
             (launch.blockSizeX, launch.blockSizeY, launch.blockSizeZ),

@@ -51,7 +51,7 @@ class Instruction:
     problem: str = ""
 
     @property
-    def form(self) -> str:
+    def table_name(self) -> str:
         """The mnemonic, and the form of the operands where modifiers tell it: the name in the table of semantics."""
         return self.semantics.mnemonic if self.semantics else self.mnemonic
 

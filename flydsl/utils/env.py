@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flydsl.env import *  # noqa: F403
-from flydsl.env import cache_dir, dump_dir, flag, opt_level, text
+from flydsl.env import cache_dir, debug_info, dump_dir, flag, opt_level, text
 
 
 class EnvManager:
@@ -45,7 +45,7 @@ debug = EnvManager({
     "log_to_console": lambda: flag("FLYDSL_DEBUG_LOG_TO_CONSOLE"),
     "print_origin_ir": lambda: flag("FLYDSL_DEBUG_PRINT_ORIGIN_IR"),
     "print_after_all": lambda: flag("FLYDSL_DEBUG_PRINT_AFTER_ALL"),
-    "enable_debug_info": lambda: flag("FLYDSL_DEBUG_ENABLE_DEBUG_INFO"),
+    "enable_debug_info": debug_info,
     "enable_verifier": lambda: flag("FLYDSL_DEBUG_ENABLE_VERIFIER", default=True),
 })  # fmt: skip
 runtime = EnvManager({

@@ -11,7 +11,7 @@ from flydsl.errors import SourceLocation
 from flydsl.simulator.counters import Counts, LaunchCounters
 from workbench.kit.highlight import highlight
 from workbench.kit.html import listing
-from workbench.run.measures import Measure, present
+from workbench.run.measures import Measure, nonzero_measures
 from workbench.stages.diff import clipped
 from workbench.stages.levels import Level, place_key
 
@@ -71,7 +71,7 @@ class Columns:
 
     def __init__(self, counters: LaunchCounters, heat: Measure) -> None:
         self.heat = heat
-        self._measures = present(counters)
+        self._measures = nonzero_measures(counters)
         self._total = heat.amount(counters.totals)
         amounts = [heat.amount(counts) for counts in (*counters.by_line.values(), *counters.by_source_line.values())]
         self._most = max(amounts, default=0)

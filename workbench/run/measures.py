@@ -37,7 +37,7 @@ MEASURES = (INSTRUCTIONS, LINES, BYTES, LDS_PASSES, LDS_CONFLICTS, MFMA_CYCLES, 
 _OF_RESOURCE = {"memory": LINES, "MFMA": MFMA_CYCLES, "VALU": VALU_CYCLES, "LDS": LDS_PASSES}
 
 
-def present(counters: LaunchCounters) -> list[Measure]:
+def nonzero_measures(counters: LaunchCounters) -> list[Measure]:
     """The measures that are not 0 in the whole launch."""
     return [m for m in MEASURES if m.text(counters.totals)]
 

@@ -16,7 +16,7 @@ from workbench.kit.live_view import HtmlPart, LiveView
 from workbench.run.copies import simulate_copies
 from workbench.run.counted_lines import linked_levels
 from workbench.run.counters import LEGEND, launches_html, totals_html
-from workbench.run.measures import limiting, present
+from workbench.run.measures import limiting, nonzero_measures
 from workbench.run.stepper_widget import Stepper
 from workbench.run.view import arguments_html, run_html, why_not_counted
 from workbench.stages.linked_widget import LinkedCode
@@ -46,7 +46,7 @@ class CountersExplorer(LiveView):
     def _show_launch(self) -> None:
         counters = self._launches[self._launch.value]
         self._totals.show(details("Totals, estimate, roofline", totals_html(counters), is_open=True))
-        self._measures = {measure.name: measure for measure in present(counters)}
+        self._measures = {measure.name: measure for measure in nonzero_measures(counters)}
         self._measure.unobserve_all("value")  # or each new option would show the lines once more
         self._measure.options = list(self._measures)
         self._measure.value = limiting(counters).name

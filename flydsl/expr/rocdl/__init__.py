@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from mlir import ir
-from mlir.dialects import rocdl as _operations
 
+from flydsl.dialect.upstream import upstream
 from flydsl.expr.builder import MlirBuilder
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Int16, Int32, Int64
@@ -73,8 +73,8 @@ def _to_ir(value: Any) -> ir.Value:
 
 def __getattr__(name: str) -> Any:
     """The MLIR operation class of the name; it takes values of the DSL."""
-    if name.endswith("Op") and hasattr(_operations, name):
-        return MlirBuilder(getattr(_operations, name))
+    if name.endswith("Op") and hasattr(operations := upstream("rocdl"), name):
+        return MlirBuilder(getattr(operations, name))
     return _unknown(name)
 
 

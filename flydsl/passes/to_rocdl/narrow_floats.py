@@ -21,7 +21,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create
-from flydsl.passes.to_rocdl.arith_builder import Value
+from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 
 _EXPONENT_ONLY = "f8E8M0FNU"
 
@@ -84,8 +84,8 @@ def expand(function: ir.Operation, arch: Arch) -> None:
     for op in operations(function):
         if op.name not in _CONVERSIONS:
             continue
-        x = Value(op.operands[0], op.location)
-        source, target = str(x.element), str(Value(op.result, op.location).element)
+        x = ElementwiseValue(op.operands[0], op.location)
+        source, target = str(x.element), str(ElementwiseValue(op.result, op.location).element)
         if not {source, target} & NARROW_FLOATS.keys():
             continue
         with ir.InsertionPoint(op):
@@ -95,7 +95,7 @@ def expand(function: ir.Operation, arch: Arch) -> None:
         op.erase()
 
 
-def _cast(name: str, x: Value, target: str) -> Value:
+def _cast(name: str, x: ElementwiseValue, target: str) -> ElementwiseValue:
     """Convert between a number that is not a narrow float and another type that can hold it. One of them is f32.
 
     name: the whole conversion's, which says whether integers have a sign.
@@ -108,7 +108,7 @@ def _cast(name: str, x: Value, target: str) -> Value:
     return x.op(name, kind=x.like(target))
 
 
-def _narrow(x: Value, target: str, arch: Arch) -> Value:
+def _narrow(x: ElementwiseValue, target: str, arch: Arch) -> ElementwiseValue:
     if target == _EXPONENT_ONLY:
         raise CompileError(f"conversion to {target} is unsupported", at=source_location(x.at))
     if target in arch.float8_conversions:
@@ -119,7 +119,7 @@ def _narrow(x: Value, target: str, arch: Arch) -> Value:
     return codes.op("arith.bitcast", kind=x.like(target))
 
 
-def _widen(x: Value, source: str, arch: Arch) -> Value:
+def _widen(x: ElementwiseValue, source: str, arch: Arch) -> ElementwiseValue:
     codes = x.op("arith.bitcast", kind=x.like(f"i{FLOAT_BITS[source]}"))
     if source in arch.float8_conversions:
         return _from_groups(codes, _INSTRUCTIONS[source])
@@ -130,7 +130,7 @@ def _widen(x: Value, source: str, arch: Arch) -> Value:
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def encode(x: Value, to: FloatEncoding) -> Value:
+def encode(x: ElementwiseValue, to: FloatEncoding) -> ElementwiseValue:
     """The codes of f32 numbers, as i32."""
     a = x.abs()
     bits, dropped = a.bits(), to.dropped_bits
@@ -151,7 +151,7 @@ def encode(x: Value, to: FloatEncoding) -> Value:
     return code | sign
 
 
-def decode(code: Value, of: FloatEncoding) -> Value:
+def decode(code: ElementwiseValue, of: FloatEncoding) -> ElementwiseValue:
     """The f32 numbers of codes, which are i32."""
     sign_bit = 1 << (of.bits - 1)
     magnitude = code & (sign_bit - 1)
@@ -170,7 +170,7 @@ def decode(code: Value, of: FloatEncoding) -> Value:
     return signed
 
 
-def _decode_exponent(code: Value) -> Value:
+def _decode_exponent(code: ElementwiseValue) -> ElementwiseValue:
     """2^(code - 127); 255 is NaN."""
     x = (code << 23).op("arith.bitcast", kind=code.like("f32"))
     x = code.equals(0).choose(2.0**-127, x)
@@ -182,12 +182,12 @@ def _decode_exponent(code: Value) -> Value:
 # They convert two numbers at a time, from or to one half of a register.
 
 
-def _by_groups(x: Value, name: str) -> Value:
+def _by_groups(x: ElementwiseValue, name: str) -> ElementwiseValue:
     """The codes of f32 numbers, as i8."""
     if not isinstance(x.value.type, ir.VectorType):
         return _pack(x, x, None, name).op("arith.trunci", kind=element_type("i8"))
     shape = x.value.type.shape
-    codes: list[Value] = []
+    codes: list[ElementwiseValue] = []
     elements = x.elements()
     for start in range(0, len(elements), 4):
         group = elements[start : start + 4]
@@ -195,33 +195,33 @@ def _by_groups(x: Value, name: str) -> Value:
         if len(group) > 2:
             word = _pack(group[2], group[-1], word, name)
         codes += [(word >> 8 * i).op("arith.trunci", kind=element_type("i8")) for i in range(len(group))]
-    return Value.from_elements(codes, shape)
+    return ElementwiseValue.from_elements(codes, shape)
 
 
-def _pack(low: Value, high: Value, word: Value | None, name: str) -> Value:
+def _pack(low: ElementwiseValue, high: ElementwiseValue, word: ElementwiseValue | None, name: str) -> ElementwiseValue:
     """The codes of two numbers in the upper half of a word, or where there is none in the lower half of a new one."""
     old = word or low.bits().constant(0)
-    half = Value(_flag(word is not None, low.at), low.at)
+    half = ElementwiseValue(_flag(word is not None, low.at), low.at)
     return low.llvm(f"amdgcn.cvt.pk.{name}.f32", high, old, half, kind=element_type("i32"))
 
 
-def _from_groups(codes: Value, name: str) -> Value:
+def _from_groups(codes: ElementwiseValue, name: str) -> ElementwiseValue:
     """The f32 numbers of codes, which are i8."""
     if not isinstance(codes.value.type, ir.VectorType):
         word = codes.op("arith.extui", kind=element_type("i32"))
         return word.llvm(f"amdgcn.cvt.f32.{name}", word.constant(0), kind=element_type("f32"))
     pair_type = ir.VectorType.get([2], element_type("f32"))
     elements = [code.op("arith.extui", kind=element_type("i32")) for code in codes.elements()]
-    numbers: list[Value] = []
+    numbers: list[ElementwiseValue] = []
     for start in range(0, len(elements), 4):
         group = elements[start : start + 4]
         word = group[0]
         for i, element in enumerate(group[1:], 1):
             word = word | (element << 8 * i)
         for half in range((len(group) + 1) // 2):
-            flag = Value(_flag(bool(half), codes.at), codes.at)
+            flag = ElementwiseValue(_flag(bool(half), codes.at), codes.at)
             numbers += word.llvm(f"amdgcn.cvt.pk.f32.{name}", flag, kind=pair_type).elements()
-    return Value.from_elements(numbers[: len(elements)], codes.value.type.shape)
+    return ElementwiseValue.from_elements(numbers[: len(elements)], codes.value.type.shape)
 
 
 def _flag(value: bool, at: ir.Location) -> ir.Value:

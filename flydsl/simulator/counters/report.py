@@ -116,9 +116,9 @@ def _line_counts(arch: Arch, instruction: Instruction, raw: dict[str, int]) -> L
         counts["vector_executions"] = executions
         counts["active_lanes"] = LANES * executions if ignores_exec else raw["active_lanes"]
     counts |= _lds_counts(arch, instruction, raw)
-    counts |= _cycles(arch, kind, instruction.form, executions)
+    counts |= _cycles(arch, kind, instruction.table_name, executions)
     if kind == "MFMA":
-        counts["mfma_operations"] = executions * mfma_operations(instruction.form)
+        counts["mfma_operations"] = executions * mfma_operations(instruction.table_name)
     elif kind == "VALU":
         counts["valu_operations"] = counts["active_lanes"] * valu_operations(instruction.mnemonic)
     listed = instruction.listed

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from flydsl.passes.to_rocdl.arith_builder import Value
+from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 from flydsl.passes.to_rocdl.math_functions import coefficients
 from flydsl.passes.to_rocdl.math_functions.exponential import exp_hardware, reduced_expm1
 
 
-def erf(x: Value) -> Value:
+def erf(x: ElementwiseValue) -> ElementwiseValue:
     """Within 2 ulp: a polynomial near 0, else 1 - 2^p of a polynomial p."""
     a = x.abs()
     small = _erf_small(a)
@@ -16,12 +16,12 @@ def erf(x: Value) -> Value:
     return x.differs(x).choose(x, result)
 
 
-def _erf_small(x: Value) -> Value:
+def _erf_small(x: ElementwiseValue) -> ElementwiseValue:
     """erf(x) for |x| <= 0.95."""
     return x.fma((x * x).polynomial(coefficients.ERF), x)
 
 
-def erfc(x: Value) -> Value:
+def erfc(x: ElementwiseValue) -> ElementwiseValue:
     """1 - erf(x), within 4 ulp, also where it is tiny: exp(-x^2) times a polynomial of (x - 4) / (x + 4)."""
     a = x.abs().clamp(0.0, 10.5)
     square = a * a

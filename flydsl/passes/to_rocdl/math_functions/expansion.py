@@ -11,7 +11,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import create
-from flydsl.passes.to_rocdl.arith_builder import Value, approximate
+from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, approximate
 from flydsl.passes.to_rocdl.math_functions import error_functions, exponential, powers, trigonometric
 
 # Exact, and selected by LLVM for f16, f32 and f64: operation -> intrinsic.
@@ -21,7 +21,7 @@ _EXACT = {
 }  # fmt: skip
 # Within 2 ulp in f32.
 _NATIVE = {"exp": "exp", "exp2": "exp2", "log": "log", "log2": "log2", "log10": "log10", "sqrt": "sqrt"}
-_FORMULAS: dict[str, Callable[..., Value]] = {
+_FORMULAS: dict[str, Callable[..., ElementwiseValue]] = {
     "acos": trigonometric.acos, "asin": trigonometric.asin, "atan": trigonometric.atan, "atan2": trigonometric.atan2,
     "cos": trigonometric.cos, "sin": trigonometric.sin, "tan": trigonometric.tan,
     "acosh": exponential.acosh, "asinh": exponential.asinh, "atanh": exponential.atanh, "cbrt": exponential.cbrt,
@@ -31,13 +31,13 @@ _FORMULAS: dict[str, Callable[..., Value]] = {
     "powf": powers.powf, "fpowi": powers.fpowi,
 }  # fmt: skip
 _SMALLEST_NORMAL = {"f64": 2.0**-1022, "f32": 2.0**-126, "f16": 2.0**-14, "bf16": 2.0**-126}
-_CLASSES: dict[str, Callable[[Value], Value]] = {
+_CLASSES: dict[str, Callable[[ElementwiseValue], ElementwiseValue]] = {
     "isnan": lambda x: x.differs(x),
     "isinf": lambda x: x.abs().equals(float("inf")),
     "isfinite": lambda x: x.abs() < float("inf"),
     "isnormal": lambda x: (x.abs() >= _SMALLEST_NORMAL[str(x.element)]) & (x.abs() < float("inf")),
 }
-_INTEGERS: dict[str, Callable[..., Value]] = {
+_INTEGERS: dict[str, Callable[..., ElementwiseValue]] = {
     "absi": lambda x: (x < 0).choose(-x, x),
     "ctpop": lambda x: x.llvm("ctpop"),
     "ctlz": lambda x: _count_zeros("ctlz", x),
@@ -62,7 +62,7 @@ def expand(function: ir.Operation) -> None:
 def _expand(op: ir.Operation) -> list[ir.Value]:
     """The values that replace an operation's results. Vectors are handled in one dimension."""
     kinds = [result.type for result in op.results]
-    operands = [Value(_flattened(operand, op.location), op.location) for operand in op.operands]
+    operands = [ElementwiseValue(_flattened(operand, op.location), op.location) for operand in op.operands]
     results = _compute(op, op.name.removeprefix("math."), operands)
     return [_shaped(value.value, kind, op.location) for value, kind in zip(results, kinds, strict=True)]
 
@@ -81,7 +81,7 @@ def _shaped(value: ir.Value, kind: ir.Type, at: ir.Location) -> ir.Value:
     return value if value.type == kind else create("vector.shape_cast", [value], [kind], at).result
 
 
-def _compute(op: ir.Operation, name: str, operands: Sequence[Value]) -> list[Value]:
+def _compute(op: ir.Operation, name: str, operands: Sequence[ElementwiseValue]) -> list[ElementwiseValue]:
     x = operands[0]
     if name in _INTEGERS:
         return [_INTEGERS[name](*operands)]
@@ -97,11 +97,11 @@ def _compute(op: ir.Operation, name: str, operands: Sequence[Value]) -> list[Val
     return [result.to_float(element) for result in results]
 
 
-def _has_f64(name: str, operands: Sequence[Value]) -> bool:
+def _has_f64(name: str, operands: Sequence[ElementwiseValue]) -> bool:
     return name in _F64 or (name == "fpowi" and powers.is_unrolled(operands[1]))
 
 
-def _compute_float(op: ir.Operation, name: str, operands: Sequence[Value]) -> list[Value]:
+def _compute_float(op: ir.Operation, name: str, operands: Sequence[ElementwiseValue]) -> list[ElementwiseValue]:
     flags = str(op.attributes["fastmath"]) if "fastmath" in op.attributes else ""
     approximately = "afn" in flags or "<fast>" in flags
     x = operands[0]
@@ -124,14 +124,14 @@ def _compute_float(op: ir.Operation, name: str, operands: Sequence[Value]) -> li
     return [_FORMULAS[name](*operands)]
 
 
-def _turns(name: str, x: Value) -> Value:
+def _turns(name: str, x: ElementwiseValue) -> ElementwiseValue:
     """Sine or cosine by the instruction, which takes turns."""
     turns = x * (0.5 / math.pi)
     return approximate(name, turns - turns.llvm("floor"))
 
 
 # With leave to approximate: one instruction, with a factor where its base or unit is another.
-_APPROXIMATIONS: dict[str, Callable[..., Value]] = {
+_APPROXIMATIONS: dict[str, Callable[..., ElementwiseValue]] = {
     "exp": lambda x: approximate("exp2", x * math.log2(math.e)),
     "exp2": lambda x: approximate("exp2", x),
     "log": lambda x: approximate("log", x) * math.log(2),
@@ -146,6 +146,6 @@ _APPROXIMATIONS: dict[str, Callable[..., Value]] = {
 }
 
 
-def _count_zeros(name: str, x: Value) -> Value:
+def _count_zeros(name: str, x: ElementwiseValue) -> ElementwiseValue:
     """The count for 0 is the width."""
     return x.op(f"llvm.intr.{name}", is_zero_poison=ir.BoolAttr.get(False))

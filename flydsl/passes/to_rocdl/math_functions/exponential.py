@@ -5,7 +5,7 @@ Bounds are in units in the last place (ulp) against the exact result; the tests 
 
 from __future__ import annotations
 
-from flydsl.passes.to_rocdl.arith_builder import Value, approximate
+from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, approximate
 from flydsl.passes.to_rocdl.math_functions import coefficients
 
 _LOG2_E = 1.4426950408889634
@@ -14,25 +14,25 @@ _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.428606765330187e-06
 _INFINITY = float("inf")
 
 
-def reduced_expm1(x: Value) -> tuple[Value, Value]:
+def reduced_expm1(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
     """(exp(r) - 1, n) with x = n ln(2) + r and |r| <= ln(2) / 2; n is an i32. x is within +-200."""
     n = (x * _LOG2_E).nearest()
     r = n.fma(-_LN2_LOW, n.fma(-_LN2_HIGH, x))
     return (r * r).fma(r.polynomial(coefficients.EXPM1), r), n.to_int()
 
 
-def half_exp(x: Value) -> Value:
+def half_exp(x: ElementwiseValue) -> ElementwiseValue:
     """exp(x) / 2 for x >= 0, which does not overflow before sinh and cosh do. 2 ulp."""
     p, n = reduced_expm1(x.clamp(0.0, 100.0))
     return (p + 1.0).ldexp(n - 1)
 
 
-def exp_hardware(x: Value) -> Value:
+def exp_hardware(x: ElementwiseValue) -> ElementwiseValue:
     """2^x by the instruction alone; results below 2^-126 are 0."""
     return approximate("exp2", x)
 
 
-def expm1(x: Value) -> Value:
+def expm1(x: ElementwiseValue) -> ElementwiseValue:
     """exp(x) - 1, within 2 ulp."""
     p, n = reduced_expm1(x.clamp(-20.0, 89.0))
     # Half of the result, which does not overflow before the result does.
@@ -41,7 +41,7 @@ def expm1(x: Value) -> Value:
     return _keep(x, half + half)
 
 
-def sinh(x: Value) -> Value:
+def sinh(x: ElementwiseValue) -> ElementwiseValue:
     """Within 3 ulp."""
     a, z = x.abs(), x * x
     half = half_exp(a)
@@ -49,13 +49,13 @@ def sinh(x: Value) -> Value:
     return _keep(x, (a < 1.0).choose(small, half - 0.25 / half).copysign(x))
 
 
-def cosh(x: Value) -> Value:
+def cosh(x: ElementwiseValue) -> ElementwiseValue:
     """Within 3 ulp."""
     half = half_exp(x.abs())
     return x.differs(x).choose(x, half + 0.25 / half)
 
 
-def tanh(x: Value) -> Value:
+def tanh(x: ElementwiseValue) -> ElementwiseValue:
     """Within 3 ulp."""
     a, z = x.abs(), x * x
     large = 1.0 - 2.0 * approximate("rcp", exp_hardware(a * (2 * _LOG2_E)) + 1.0)
@@ -63,7 +63,7 @@ def tanh(x: Value) -> Value:
     return (a < 0.6).choose(small, large).copysign(x)
 
 
-def log1p(x: Value) -> Value:
+def log1p(x: ElementwiseValue) -> ElementwiseValue:
     """log(1 + x), within 3 ulp: the logarithm of the rounded sum, with the rounding undone by a factor."""
     u = x + 1.0
     corrected = u.llvm("log") * (x / (u - 1.0))
@@ -71,7 +71,7 @@ def log1p(x: Value) -> Value:
     return u.equals(_INFINITY).choose(x, plain)
 
 
-def asinh(x: Value) -> Value:
+def asinh(x: ElementwiseValue) -> ElementwiseValue:
     """Within 4 ulp."""
     a = x.abs()
     z = a * a
@@ -80,7 +80,7 @@ def asinh(x: Value) -> Value:
     return (a > 4096.0).choose(large, small).copysign(x)
 
 
-def acosh(x: Value) -> Value:
+def acosh(x: ElementwiseValue) -> ElementwiseValue:
     """Within 4 ulp."""
     t = x - 1.0
     small = log1p(t + (t.fma(t, t + t)).llvm("sqrt"))
@@ -88,13 +88,13 @@ def acosh(x: Value) -> Value:
     return (x > 4096.0).choose(large, small)
 
 
-def atanh(x: Value) -> Value:
+def atanh(x: ElementwiseValue) -> ElementwiseValue:
     """Within 4 ulp."""
     a = x.abs()
     return (0.5 * log1p((a + a) / (1.0 - a))).copysign(x)
 
 
-def cbrt(x: Value) -> Value:
+def cbrt(x: ElementwiseValue) -> ElementwiseValue:
     """Within 1 ulp: an estimate by logarithm, and one step of Newton's method. Small arguments are scaled for it."""
     small = x.abs() < 2.0**-90
     a = small.choose(x * 2.0**60, x).abs()
@@ -106,7 +106,7 @@ def cbrt(x: Value) -> Value:
     return regular.choose(root.copysign(x), x)
 
 
-def rsqrt(x: Value) -> Value:
+def rsqrt(x: ElementwiseValue) -> ElementwiseValue:
     """1 / sqrt(x), within 2 ulp. The instruction takes no denormals, so those are scaled."""
     denormal = x < 2.0**-126
     scaled = denormal.choose(x * 2.0**24, x)
@@ -114,6 +114,6 @@ def rsqrt(x: Value) -> Value:
     return denormal.choose(root * 2.0**12, root)
 
 
-def _keep(x: Value, result: Value) -> Value:
+def _keep(x: ElementwiseValue, result: ElementwiseValue) -> ElementwiseValue:
     """`result`, but x itself where x is a zero, whose sign it keeps, or a NaN."""
     return (x.abs() > 0.0).choose(result, x)

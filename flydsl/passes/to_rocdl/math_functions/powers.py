@@ -6,7 +6,7 @@ from mlir import ir
 
 from flydsl.dialect.elements import element_type
 from flydsl.passes.rewriting import constant, create
-from flydsl.passes.to_rocdl.arith_builder import Value
+from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 from flydsl.passes.to_rocdl.math_functions import coefficients
 
 _INFINITY = float("inf")
@@ -14,7 +14,7 @@ _INFINITY = float("inf")
 _LARGEST_UNROLLED = 4
 
 
-def powf(x: Value, y: Value) -> Value:
+def powf(x: ElementwiseValue, y: ElementwiseValue) -> ElementwiseValue:
     """x to the power of y, within 1 ulp; special values as in C."""
     wide = y.to_float("f64")
     halved = wide * 0.5
@@ -23,7 +23,7 @@ def powf(x: Value, y: Value) -> Value:
     return _power(x, wide, whole, whole & (even ^ even.constant(1)))
 
 
-def fpowi(x: Value, n: Value) -> Value:
+def fpowi(x: ElementwiseValue, n: ElementwiseValue) -> ElementwiseValue:
     """x to the power of a signed integer, within 1 ulp."""
     known = known_exponent(n)
     if known is not None and is_unrolled(n):
@@ -34,13 +34,13 @@ def fpowi(x: Value, n: Value) -> Value:
     return _power(x, wide, always, (n & 1).differs(0))
 
 
-def is_unrolled(n: Value) -> bool:
+def is_unrolled(n: ElementwiseValue) -> bool:
     """True if an exponent is known and so small that the power is a few products."""
     known = known_exponent(n)
     return known is not None and abs(known) <= _LARGEST_UNROLLED
 
 
-def known_exponent(n: Value) -> int | None:
+def known_exponent(n: ElementwiseValue) -> int | None:
     """The value of an integer constant, or of a vector of equal ones; None for anything else."""
     maker = n.value.owner
     if isinstance(maker, ir.Block) or maker.operation.name != "arith.constant":
@@ -53,7 +53,7 @@ def known_exponent(n: Value) -> int | None:
     return int(ir.IntegerAttr(attribute).value)
 
 
-def _product(x: Value, n: int) -> Value:
+def _product(x: ElementwiseValue, n: int) -> ElementwiseValue:
     if n == 0:
         return x.constant(1)
     half = _product(x, n // 2) if n > 1 else None
@@ -62,7 +62,9 @@ def _product(x: Value, n: int) -> Value:
     return half * half * x if n % 2 else half * half
 
 
-def _power(x: Value, y: Value, whole: Value, odd: Value) -> Value:
+def _power(
+    x: ElementwiseValue, y: ElementwiseValue, whole: ElementwiseValue, odd: ElementwiseValue
+) -> ElementwiseValue:
     """x to the power of y, which is f64; whole, odd: whether y is an integer, and an odd one."""
     a = x.abs()
     exponent = (y * _log2(a.to_float("f64"))).clamp(-300.0, 300.0)
@@ -77,7 +79,7 @@ def _power(x: Value, y: Value, whole: Value, odd: Value) -> Value:
     return one.choose(1.0, result)
 
 
-def _log2(x: Value) -> Value:
+def _log2(x: ElementwiseValue) -> ElementwiseValue:
     """log2 of a normal f64 to 2^-35 of itself, of 0 and infinity."""
     bits = x.bits()
     # The exponent that leaves a mantissa between sqrt(1/2), whose bits these are, and sqrt(2).
@@ -90,13 +92,13 @@ def _log2(x: Value) -> Value:
     return x.equals(0.0).choose(-_INFINITY, result)
 
 
-def _exp2(x: Value) -> Value:
+def _exp2(x: ElementwiseValue) -> ElementwiseValue:
     """2^x of an f64 to 2^-29 of itself."""
     n = x.nearest()
     return (x - n).polynomial(coefficients.EXP2).ldexp(n.to_int())
 
 
-def ipowi(x: Value, n: Value) -> Value:
+def ipowi(x: ElementwiseValue, n: ElementwiseValue) -> ElementwiseValue:
     """An integer to the power of a signed integer, modulo 2^width; a negative power is rounded toward zero."""
     known = known_exponent(n)
     if known is not None and 0 <= known <= _LARGEST_UNROLLED:
@@ -105,14 +107,14 @@ def ipowi(x: Value, n: Value) -> Value:
     return (n < 0).choose(inverse, _by_squaring(x, n))
 
 
-def _by_squaring(x: Value, n: Value) -> Value:
+def _by_squaring(x: ElementwiseValue, n: ElementwiseValue) -> ElementwiseValue:
     """One loop iteration per bit of the exponent."""
     bounds = [constant(bound, 32, x.at) for bound in (0, x.width, 1)]
     start = [x.constant(1).value, x.value, n.value]
     loop = ir.Operation.create("scf.for", [value.type for value in start], [*bounds, *start], regions=1, loc=x.at)
     block = loop.regions[0].blocks.append(element_type("i32"), *(v.type for v in start), arg_locs=[x.at] * 4)
     with ir.InsertionPoint(block):
-        power, base, left = (Value(argument, x.at) for argument in list(block.arguments)[1:])
+        power, base, left = (ElementwiseValue(argument, x.at) for argument in list(block.arguments)[1:])
         power = (left & 1).differs(0).choose(power * base, power)
         create("scf.yield", [power.value, (base * base).value, (left >> 1).value], [], x.at)
-    return Value(loop.results[0], x.at)
+    return ElementwiseValue(loop.results[0], x.at)

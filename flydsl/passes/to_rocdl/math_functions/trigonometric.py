@@ -10,7 +10,7 @@ from mlir import ir
 
 from flydsl.dialect.elements import element_type
 from flydsl.passes.rewriting import create
-from flydsl.passes.to_rocdl.arith_builder import Value, approximate
+from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue, approximate
 from flydsl.passes.to_rocdl.math_functions import coefficients
 
 _PI = 3.141592653589793
@@ -20,7 +20,7 @@ _HALF_PI_HIGH, _HALF_PI_LOW = 1.5707963705062866, -4.3711390001862426e-08
 _LARGE = 2.0**30
 
 
-def sincos(x: Value) -> tuple[Value, Value]:
+def sincos(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
     """(sin(x), cos(x)), each within 2 ulp, for every finite x; NaN for an infinite one."""
     r, quadrant = _reduce(x)
     z = r * r
@@ -33,27 +33,27 @@ def sincos(x: Value) -> tuple[Value, Value]:
     return x.equals(0.0).choose(x, _flip(sine, sine_sign)), _flip(cosine, cosine_sign)
 
 
-def sin(x: Value) -> Value:
+def sin(x: ElementwiseValue) -> ElementwiseValue:
     """Within 2 ulp."""
     return sincos(x)[0]
 
 
-def cos(x: Value) -> Value:
+def cos(x: ElementwiseValue) -> ElementwiseValue:
     """Within 2 ulp."""
     return sincos(x)[1]
 
 
-def tan(x: Value) -> Value:
+def tan(x: ElementwiseValue) -> ElementwiseValue:
     """Within 4 ulp."""
     sine, cosine = sincos(x)
     return sine / cosine
 
 
-def _flip(x: Value, sign_bit: Value) -> Value:
+def _flip(x: ElementwiseValue, sign_bit: ElementwiseValue) -> ElementwiseValue:
     return (x.bits() ^ sign_bit).op("arith.bitcast", kind=x.value.type)
 
 
-def _reduce(x: Value) -> tuple[Value, Value]:
+def _reduce(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
     """(r, q) with x = q pi / 2 + r + a multiple of 2 pi and |r| at most little over pi / 4; q is an i32."""
     large = x.abs() >= _LARGE
     wide = x.to_float("f64")
@@ -62,11 +62,11 @@ def _reduce(x: Value) -> tuple[Value, Value]:
     for region, reduction in zip(branch.regions, (_reduce_large, _reduce_small), strict=True):
         with ir.InsertionPoint(region.blocks.append()):
             create("scf.yield", [value.value for value in reduction(wide)], [], x.at)
-    r, quadrant = (Value(result, x.at) for result in branch.results)
+    r, quadrant = (ElementwiseValue(result, x.at) for result in branch.results)
     return r.to_float("f32"), quadrant
 
 
-def _any(condition: Value) -> ir.Value:
+def _any(condition: ElementwiseValue) -> ir.Value:
     """A truth value: true if the condition holds for one element."""
     if not isinstance(condition.value.type, ir.VectorType):
         return condition.value
@@ -74,13 +74,13 @@ def _any(condition: Value) -> ir.Value:
     return create("vector.reduction", [condition.value], [element_type("i1")], condition.at, kind).result
 
 
-def _reduce_small(x: Value) -> tuple[Value, Value]:
+def _reduce_small(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
     high, low = coefficients.HALF_PI
     n = (x * (2 / _PI)).nearest()
     return n.fma(-low, n.fma(-high, x)), n.to_int()
 
 
-def _reduce_large(x: Value) -> tuple[Value, Value]:
+def _reduce_large(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
     """Reduce any argument: an element of a vector may be small."""
     parts = _parts_that_count(x)
     turns = [_fraction(x * part) for part in parts[:2]] + [x * part for part in parts[2:]]
@@ -91,7 +91,7 @@ def _reduce_large(x: Value) -> tuple[Value, Value]:
     return rest * (2 * _PI), n.to_int()
 
 
-def _parts_that_count(x: Value) -> list[Value]:
+def _parts_that_count(x: ElementwiseValue) -> list[ElementwiseValue]:
     """Four consecutive parts of 1 / (2 pi): those before them give whole turns, those after them nothing."""
     parts = [x.constant(part) for part in coefficients.TURN]
     selected, a = parts[:4], x.abs()
@@ -101,12 +101,12 @@ def _parts_that_count(x: Value) -> list[Value]:
     return selected
 
 
-def _fraction(x: Value) -> Value:
+def _fraction(x: ElementwiseValue) -> ElementwiseValue:
     """The difference to the nearest integer, exact."""
     return x - x.nearest()
 
 
-def atan(x: Value) -> Value:
+def atan(x: ElementwiseValue) -> ElementwiseValue:
     """Within 3 ulp."""
     a = x.abs()
     inverted = a > 1.0
@@ -114,13 +114,13 @@ def atan(x: Value) -> Value:
     return inverted.choose(_HALF_PI_HIGH - (p - _HALF_PI_LOW), p).copysign(x)
 
 
-def _atan_small(x: Value) -> Value:
+def _atan_small(x: ElementwiseValue) -> ElementwiseValue:
     """atan(x) for 0 <= x <= 1."""
     z = x * x
     return (x * z).fma(z.polynomial(coefficients.ATAN), x)
 
 
-def atan2(y: Value, x: Value) -> Value:
+def atan2(y: ElementwiseValue, x: ElementwiseValue) -> ElementwiseValue:
     """The angle of the point (x, y), within 4 ulp; zeros and infinities as in C."""
     a, b = y.abs(), x.abs()
     steep = a > b
@@ -135,25 +135,25 @@ def atan2(y: Value, x: Value) -> Value:
     return ordered.choose(angle, x + y)
 
 
-def _asin_small(x: Value) -> Value:
+def _asin_small(x: ElementwiseValue) -> ElementwiseValue:
     """asin(x) for |x| <= 1/2."""
     z = x * x
     return (x * z).fma(z.polynomial(coefficients.ASIN), x)
 
 
-def _asin_of_root(a: Value) -> Value:
+def _asin_of_root(a: ElementwiseValue) -> ElementwiseValue:
     """asin(sqrt((1 - a) / 2)), half of acos(a), for a >= 1/2."""
     return _asin_small(((1.0 - a) * 0.5).llvm("sqrt"))
 
 
-def asin(x: Value) -> Value:
+def asin(x: ElementwiseValue) -> ElementwiseValue:
     """Within 3 ulp."""
     a = x.abs()
     large = _HALF_PI_HIGH - (2.0 * _asin_of_root(a) - _HALF_PI_LOW)
     return (a <= 0.5).choose(_asin_small(a), large).copysign(x)
 
 
-def acos(x: Value) -> Value:
+def acos(x: ElementwiseValue) -> ElementwiseValue:
     """Within 3 ulp."""
     a = x.abs()
     middle = _HALF_PI_HIGH - (_asin_small(x) - _HALF_PI_LOW)

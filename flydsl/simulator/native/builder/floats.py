@@ -11,7 +11,7 @@ from functools import partial
 
 from flydsl.simulator.isa import elementary
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.native.builder.ir import Value, constant
+from flydsl.simulator.native.builder.ir import LlvmValue, constant
 from flydsl.simulator.native.builder.values import NativeValues, bits_of
 
 _TINY = {"f16": 2.0**-14, "f32": 2.0**-126, "f64": 2.0**-1022}
@@ -41,13 +41,13 @@ class NativeFloats(NativeValues):
     def keeps_denormal_results(self, type_: str) -> bool:
         return bool(self._denormals(type_) & 2)
 
-    def flush_in(self, x: Value) -> Value:
+    def flush_in(self, x: LlvmValue) -> LlvmValue:
         return x if self._denormals(x.type) & 1 else self._flushed(x)
 
-    def flush_out(self, x: Value) -> Value:
+    def flush_out(self, x: LlvmValue) -> LlvmValue:
         return x if self._denormals(x.type) & 2 else self._flushed(x)
 
-    def _flushed(self, x: Value) -> Value:
+    def _flushed(self, x: LlvmValue) -> LlvmValue:
         """x with denormals replaced by zeros of their sign."""
         is_small = self.float_compare("olt", self.fabs(x), constant(x.type, _TINY[x.type]))
         return self.select(is_small, self.copysign(constant(x.type, 0.0), x), x)
@@ -58,12 +58,12 @@ class NativeFloats(NativeValues):
         if rounding:
             raise NotImplementedError(f"{type_} in rounding mode {rounding}")
 
-    def _check_overflow_mode(self, x: Value) -> None:
+    def _check_overflow_mode(self, x: LlvmValue) -> None:
         if self._mode.overflow_saturates and x.type == "f16":
             raise NotImplementedError("f16 arithmetic with MODE.FP16_OVFL")
         self._check_mode(x.type)
 
-    def settle_nan(self, result: Value, *operands: Value) -> Value:
+    def settle_nan(self, result: LlvmValue, *operands: LlvmValue) -> LlvmValue:
         integer = f"i{bits_of(result.type)}"
         chosen = constant(integer, _DEFAULT_NAN[result.type])
         for x in reversed(operands):
@@ -73,20 +73,20 @@ class NativeFloats(NativeValues):
 
     # --- arithmetic
 
-    def fadd(self, x: Value, y: Value) -> Value:
+    def fadd(self, x: LlvmValue, y: LlvmValue) -> LlvmValue:
         self._check_overflow_mode(x)
         x, y = self.flush_in(x), self.flush_in(y)
         return self.flush_out(self.settle_nan(self.float_op("fadd", x, y), x, y))
 
-    def fsub(self, x: Value, y: Value) -> Value:
+    def fsub(self, x: LlvmValue, y: LlvmValue) -> LlvmValue:
         return self.fadd(x, self.fneg(y))
 
-    def fmul(self, x: Value, y: Value) -> Value:
+    def fmul(self, x: LlvmValue, y: LlvmValue) -> LlvmValue:
         self._check_overflow_mode(x)
         x, y = self.flush_in(x), self.flush_in(y)
         return self.flush_out(self.settle_nan(self.float_op("fmul", x, y), x, y))
 
-    def fma(self, x: Value, y: Value, z: Value) -> Value:
+    def fma(self, x: LlvmValue, y: LlvmValue, z: LlvmValue) -> LlvmValue:
         self._check_overflow_mode(x)
         x, y, z = self.flush_in(x), self.flush_in(y), self.flush_in(z)
         if x.type == "f16":
@@ -95,7 +95,7 @@ class NativeFloats(NativeValues):
             total = self.intrinsic("fma", x, y, z)
         return self.flush_out(self.settle_nan(total, x, y, z))
 
-    def scaled_fma(self, x: Value, y: Value, z: Value, exponent: Value) -> Value:
+    def scaled_fma(self, x: LlvmValue, y: LlvmValue, z: LlvmValue, exponent: LlvmValue) -> LlvmValue:
         self._check_mode(x.type)
         if x.type == "f64":
             return self._scaled_fma_f64(x, y, z, exponent)
@@ -103,7 +103,7 @@ class NativeFloats(NativeValues):
         result = self.fptrunc_exactly(self.scale(total, exponent), x.type)
         return self.flush_out(self.settle_nan(result, x, y, z))
 
-    def _scaled_fma_f64(self, x: Value, y: Value, z: Value, exponent: Value) -> Value:
+    def _scaled_fma_f64(self, x: LlvmValue, y: LlvmValue, z: LlvmValue, exponent: LlvmValue) -> LlvmValue:
         """A scaled f64 fma. If scaling makes a denormal, which would round twice, the lock-step machine executes it."""
         total = self.intrinsic("fma", x, y, z)
         result = self.scale(total, exponent)
@@ -114,10 +114,10 @@ class NativeFloats(NativeValues):
         self.fall_back_where(self.and_(nearly_denormal, self.not_(really_zero)))
         return self.flush_out(self.settle_nan(result, x, y, z))
 
-    def fall_back_where(self, condition: Value) -> None:
+    def fall_back_where(self, condition: LlvmValue) -> None:
         raise NotImplementedError
 
-    def _sum_to_odd(self, x: Value, y: Value, z: Value, wide: str) -> Value:
+    def _sum_to_odd(self, x: LlvmValue, y: LlvmValue, z: LlvmValue, wide: str) -> LlvmValue:
         """x * y + z in a wider type in which the product is exact, the sum rounded to odd."""
         x, y, z = (self._convert("fpext", v, wide) for v in (x, y, z))
         product = self.float_op("fmul", x, y)
@@ -134,10 +134,10 @@ class NativeFloats(NativeValues):
         moved = self.add(bits, self.select(adjust, step, constant(bits.type, 0)))
         return self.bitcast(moved, wide)
 
-    def fcmp(self, predicate: str, x: Value, y: Value) -> Value:
+    def fcmp(self, predicate: str, x: LlvmValue, y: LlvmValue) -> LlvmValue:
         return self.float_compare(predicate, self.flush_in(x), self.flush_in(y))
 
-    def canonicalize(self, x: Value) -> Value:
+    def canonicalize(self, x: LlvmValue) -> LlvmValue:
         x = self.flush_in(x)
         bits = self.integer_bits(x)
         quiet = self.or_(bits, constant(bits.type, _QUIET_BIT[x.type]))
@@ -145,10 +145,10 @@ class NativeFloats(NativeValues):
 
     # --- conversions
 
-    def fpext(self, x: Value, type_: str) -> Value:
+    def fpext(self, x: LlvmValue, type_: str) -> LlvmValue:
         return self.flush_out(self._convert("fpext", self.flush_in(x), type_))
 
-    def fptrunc(self, x: Value, type_: str) -> Value:
+    def fptrunc(self, x: LlvmValue, type_: str) -> LlvmValue:
         self._check_mode(type_)
         x = self.flush_in(x)
         if type_ == "f16" and self._mode.overflow_saturates:
@@ -160,13 +160,13 @@ class NativeFloats(NativeValues):
             x = self.select(infinite, x, clamped)
         return self.flush_out(self.fptrunc_exactly(x, type_))
 
-    def fptrunc_exactly(self, x: Value, type_: str) -> Value:
+    def fptrunc_exactly(self, x: LlvmValue, type_: str) -> LlvmValue:
         """x rounded once. The host cannot convert f64 to f16: it goes through an f32 rounded to odd."""
         if x.type == "f64" and type_ == "f16":
             x = self._f32_to_odd(x)
         return self._convert("fptrunc", x, type_)
 
-    def _f32_to_odd(self, x: Value) -> Value:
+    def _f32_to_odd(self, x: LlvmValue) -> LlvmValue:
         nearest = self._convert("fptrunc", x, "f32")
         back = self._convert("fpext", nearest, "f64")
         bits = self.integer_bits(nearest)
@@ -179,13 +179,13 @@ class NativeFloats(NativeValues):
         odd = self.or_(below, constant("i32", 1))
         return self.bitcast(self.select(inexact, odd, bits), "f32")
 
-    def sitofp(self, x: Value, type_: str) -> Value:
+    def sitofp(self, x: LlvmValue, type_: str) -> LlvmValue:
         return self._from_integer("sitofp", x, type_)
 
-    def uitofp(self, x: Value, type_: str) -> Value:
+    def uitofp(self, x: LlvmValue, type_: str) -> LlvmValue:
         return self._from_integer("uitofp", x, type_)
 
-    def _from_integer(self, operation: str, x: Value, type_: str) -> Value:
+    def _from_integer(self, operation: str, x: LlvmValue, type_: str) -> LlvmValue:
         self._check_mode(type_)
         result = self._convert(operation, x, type_)
         if type_ == "f16" and self._mode.overflow_saturates:
@@ -195,23 +195,23 @@ class NativeFloats(NativeValues):
 
     # --- whole numbers and exponents
 
-    def floor(self, x: Value) -> Value:
+    def floor(self, x: LlvmValue) -> LlvmValue:
         return self._whole("floor", x)
 
-    def ceil(self, x: Value) -> Value:
+    def ceil(self, x: LlvmValue) -> LlvmValue:
         return self._whole("ceil", x)
 
-    def ftrunc(self, x: Value) -> Value:
+    def ftrunc(self, x: LlvmValue) -> LlvmValue:
         return self._whole("trunc", x)
 
-    def roundeven(self, x: Value) -> Value:
+    def roundeven(self, x: LlvmValue) -> LlvmValue:
         return self._whole("roundeven", x)
 
-    def _whole(self, intrinsic: str, x: Value) -> Value:
+    def _whole(self, intrinsic: str, x: LlvmValue) -> LlvmValue:
         x = self.flush_in(x)
         return self.settle_nan(self.intrinsic(intrinsic, x), x)
 
-    def ldexp(self, x: Value, exponent: Value) -> Value:
+    def ldexp(self, x: LlvmValue, exponent: LlvmValue) -> LlvmValue:
         self._check_mode(x.type)
         x = self.flush_in(x)
         if x.type == "f64":
@@ -220,7 +220,7 @@ class NativeFloats(NativeValues):
         bounded = self._clamp_signed(exponent, -1000, 900)
         return self.flush_out(self.settle_nan(self.fptrunc_exactly(self.scale(wide, bounded), x.type), x))
 
-    def _ldexp_f64(self, x: Value, exponent: Value) -> Value:
+    def _ldexp_f64(self, x: LlvmValue, exponent: LlvmValue) -> LlvmValue:
         """In steps that fit an f64's exponent. Only the last one may round: before it, a number that a step of -969
         makes denormal has at least another -54 to go, and ends as zero."""
         remaining = self._clamp_signed(exponent, -3000, 3000)
@@ -230,16 +230,16 @@ class NativeFloats(NativeValues):
             x, remaining = self.scale(x, step), self.sub(remaining, step)
         return self.scale(x, self._clamp_signed(remaining, -1022, 1000))
 
-    def scale(self, x: Value, exponent: Value) -> Value:
+    def scale(self, x: LlvmValue, exponent: LlvmValue) -> LlvmValue:
         """x (f64) times two to the i32 exponent, which is within -1022 and 1023."""
         biased = self.zext(self.add(exponent, constant("i32", 1023)), "i64")
         return self.float_op("fmul", x, self.bitcast(self.shl(biased, constant("i64", 52)), "f64"))
 
-    def _clamp_signed(self, x: Value, low: int, high: int) -> Value:
+    def _clamp_signed(self, x: LlvmValue, low: int, high: int) -> LlvmValue:
         x = self.intrinsic("smax", x, self.const(x.type, low))
         return self.intrinsic("smin", x, self.const(x.type, high))
 
-    def frexp(self, x: Value) -> tuple[Value, Value]:
+    def frexp(self, x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
         """By the bits of an f64, or of an f64 scaled up where it may be denormal."""
         x = self.flush_in(x)
         wide = self._convert("fpext", x, "f64")
@@ -260,33 +260,33 @@ class NativeFloats(NativeValues):
 
     # --- roots and transcendentals: evaluated in f64 and rounded once
 
-    def sqrt(self, x: Value) -> Value:
+    def sqrt(self, x: LlvmValue) -> LlvmValue:
         return self._through_double(lambda wide: self.intrinsic("sqrt", wide), x)
 
-    def rcp(self, x: Value) -> Value:
+    def rcp(self, x: LlvmValue) -> LlvmValue:
         return self._through_double(lambda wide: self.float_op("fdiv", constant("f64", 1.0), wide), x)
 
-    def rsq(self, x: Value) -> Value:
+    def rsq(self, x: LlvmValue) -> LlvmValue:
         return self._through_double(self._rsq_f64, x)
 
-    def _rsq_f64(self, x: Value) -> Value:
+    def _rsq_f64(self, x: LlvmValue) -> LlvmValue:
         root = self.float_op("fdiv", constant("f64", 1.0), self.intrinsic("sqrt", x))
         zero = self.float_compare("oeq", x, constant("f64", 0.0))
         return self.select(zero, self.copysign(constant("f64", math.inf), x), root)
 
-    def exp2(self, x: Value) -> Value:
+    def exp2(self, x: LlvmValue) -> LlvmValue:
         return self._through_double(partial(elementary.exp2, self), x)
 
-    def log2(self, x: Value) -> Value:
+    def log2(self, x: LlvmValue) -> LlvmValue:
         return self._through_double(partial(elementary.log2, self), x)
 
-    def sin_turns(self, x: Value) -> Value:
+    def sin_turns(self, x: LlvmValue) -> LlvmValue:
         return self._through_double(partial(elementary.sin_turns, self), x)
 
-    def cos_turns(self, x: Value) -> Value:
+    def cos_turns(self, x: LlvmValue) -> LlvmValue:
         return self._through_double(partial(elementary.cos_turns, self), x)
 
-    def _through_double(self, function: Callable[[Value], Value], x: Value) -> Value:
+    def _through_double(self, function: Callable[[LlvmValue], LlvmValue], x: LlvmValue) -> LlvmValue:
         x = self.flush_in(x)
         result = self.fptrunc_exactly(function(self._convert("fpext", x, "f64")), x.type)
         return self.flush_out(self.settle_nan(result, x))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.builder.ir import Value, constant
+from flydsl.simulator.native.builder.ir import LlvmValue, constant
 from flydsl.simulator.native.builder.matrix import NativeMatrix
 from flydsl.simulator.native.shape import OperandShape
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
@@ -22,11 +22,11 @@ class HandlerBuilder(NativeMatrix):
 
     def __init__(self, mode: FloatMode) -> None:
         super().__init__(mode)
-        self._rows: list[tuple[str, Value, bool]] = []
+        self._rows: list[tuple[str, LlvmValue, bool]] = []
         self._falls_back = ""  # the label of the block that leaves the instruction to the lock-step machine
         self._leave: tuple[int, bool] | None = None  # status, and whether the pc moves on
         self._target: str | None = None  # the record to jump to, in any case
-        self._branch: tuple[Value, int] | None = None
+        self._branch: tuple[LlvmValue, int] | None = None
 
     # --- registers
 
@@ -36,36 +36,36 @@ class HandlerBuilder(NativeMatrix):
     def record_pointer(self, offset: int) -> str:
         return self.body.pointer("%record", offset)
 
-    def write_row(self, pointer: str, value: Value, ignores_exec: bool = False) -> None:
+    def write_row(self, pointer: str, value: LlvmValue, ignores_exec: bool = False) -> None:
         self._rows.append((pointer, self.broadcast(value), ignores_exec))
 
-    def constant_mask(self, lanes: list[bool]) -> Value:
-        return Value(f"<{', '.join('i1 true' if lane else 'i1 false' for lane in lanes)}>", "i1", True, True)
+    def constant_mask(self, lanes: list[bool]) -> LlvmValue:
+        return LlvmValue(f"<{', '.join('i1 true' if lane else 'i1 false' for lane in lanes)}>", "i1", True, True)
 
-    def read_scc(self) -> Value:
-        byte = Value(self.body.load("i8", self.wave_pointer(layout.Wave.scc.offset)), "i8", False)
+    def read_scc(self) -> LlvmValue:
+        byte = LlvmValue(self.body.load("i8", self.wave_pointer(layout.Wave.scc.offset)), "i8", False)
         return self.icmp("ne", byte, constant("i8", 0))
 
-    def write_scc(self, value: Value) -> None:
+    def write_scc(self, value: LlvmValue) -> None:
         if value.lanes:
             raise NotImplementedError("a value per lane for SCC")
         self.body.store(self.zext(value, "i8"), self.wave_pointer(layout.Wave.scc.offset))
 
     # --- control
 
-    def next_pc(self) -> Value:
+    def next_pc(self) -> LlvmValue:
         index = self.lshr(self._distance_from(layout.Wave.records.offset), constant("i64", _RECORD_SHIFT))
         after = self.shl(self.add(index, constant("i64", 1)), constant("i64", _CODE_SHIFT))
         return self.add(after, constant("i64", CODE_BASE))
 
-    def jump(self, address: Value) -> None:
+    def jump(self, address: LlvmValue) -> None:
         index = self.lshr(self.sub(address, constant("i64", CODE_BASE)), constant("i64", _CODE_SHIFT))
-        count = Value(self.body.load("i64", self.wave_pointer(layout.Wave.record_count.offset)), "i64", False)
+        count = LlvmValue(self.body.load("i64", self.wave_pointer(layout.Wave.record_count.offset)), "i64", False)
         self.fall_back_if(self.icmp("uge", index, count).text)
         records = self.body.load("ptr", self.wave_pointer(layout.Wave.records.offset))
         self._target = self.body.pointer(records, self.shl(index, constant("i64", _RECORD_SHIFT)).text)
 
-    def branch(self, condition: Value, slot: int) -> None:
+    def branch(self, condition: LlvmValue, slot: int) -> None:
         self._branch = (condition, slot)
 
     def barrier(self) -> None:
@@ -88,25 +88,25 @@ class HandlerBuilder(NativeMatrix):
     def yield_wave(self) -> None:
         self._leave = (RUNNING, True)
 
-    def read_mode(self) -> Value:
-        return Value(self.body.load("i32", self.wave_pointer(layout.Wave.mode.offset)), "i32", False)
+    def read_mode(self) -> LlvmValue:
+        return LlvmValue(self.body.load("i32", self.wave_pointer(layout.Wave.mode.offset)), "i32", False)
 
-    def write_mode(self, value: Value) -> None:
+    def write_mode(self, value: LlvmValue) -> None:
         if value.lanes:
             raise NotImplementedError("a value per lane for MODE")
         self.body.store(value, self.wave_pointer(layout.Wave.mode.offset))
         self._leave = (layout.MODE_CHANGED, True)
 
-    def clock(self) -> Value:
-        executed = Value(self.body.load("i64", self.wave_pointer(layout.Wave.executed.offset)), "i64", False)
+    def clock(self) -> LlvmValue:
+        executed = LlvmValue(self.body.load("i64", self.wave_pointer(layout.Wave.executed.offset)), "i64", False)
         run = self.lshr(self._distance_from(layout.Wave.run_start.offset), constant("i64", _RECORD_SHIFT))
         return self.add(executed, run)
 
-    def _distance_from(self, field: int) -> Value:
+    def _distance_from(self, field: int) -> LlvmValue:
         """Distance in bytes from a record that the wave block points to, to this one."""
         there = self.body.load("i64", self.wave_pointer(field))
         here = self.body.emit("ptrtoint ptr %record to i64")
-        return Value(self.body.emit(f"sub i64 {here}, {there}"), "i64", False)
+        return LlvmValue(self.body.emit(f"sub i64 {here}, {there}"), "i64", False)
 
     def fall_back_if(self, condition: str) -> None:
         self._falls_back = self._falls_back or self.body.label()
@@ -114,7 +114,7 @@ class HandlerBuilder(NativeMatrix):
         self.body.do(f"br i1 {condition}, label %{self._falls_back}, label %{following}")
         self.body.start_block(following)
 
-    def fall_back_where(self, condition: Value) -> None:
+    def fall_back_where(self, condition: LlvmValue) -> None:
         self.fall_back_if(self.body.emit(f"icmp ne {self.ballot(condition)}, 0"))
 
     # --- the end of a handler
@@ -158,11 +158,11 @@ class HandlerBuilder(NativeMatrix):
         body.do(f"br label %{done}")
         body.start_block(done)
 
-    def _store_masked(self, rows: list[tuple[str, Value, bool]], mask: Value) -> None:
+    def _store_masked(self, rows: list[tuple[str, LlvmValue, bool]], mask: LlvmValue) -> None:
         for pointer, value, _ in rows:
             self.store_row(self.select(mask, value, self.load_row(pointer, value.type)), pointer)
 
-    def _emit_branch(self, condition: Value, slot: int) -> None:
+    def _emit_branch(self, condition: LlvmValue, slot: int) -> None:
         if condition.lanes:
             raise NotImplementedError("a branch on a value per lane")
         body = self.body
@@ -178,7 +178,7 @@ class HandlerBuilder(NativeMatrix):
         body = self.body
         run = self.lshr(self._distance_from(layout.Wave.run_start.offset), constant("i64", _RECORD_SHIFT))
         executed_pointer = self.wave_pointer(layout.Wave.executed.offset)
-        before = Value(body.load("i64", executed_pointer), "i64", False)
+        before = LlvmValue(body.load("i64", executed_pointer), "i64", False)
         executed = self.add(before, self.add(run, constant("i64", 1)))
         body.store(executed, executed_pointer)
         body.store(f"ptr {target}", self.wave_pointer(layout.Wave.run_start.offset))

@@ -21,7 +21,7 @@ def vector_type(type_: str) -> str:
 
 
 @dataclass(frozen=True)
-class Value:
+class LlvmValue:
     """An SSA value or constant: one per lane (`lanes`) or one per wave. type is the builder's name."""
 
     text: str
@@ -65,21 +65,21 @@ class RecordNumber:
         raise TypeError("a number of the record decides nothing while code is generated")
 
 
-def constant(type_: str, value: int | float) -> Value:
+def constant(type_: str, value: int | float) -> LlvmValue:
     """A constant. An int is reduced to the type's width.
 
     >>> constant("i16", -1).text, constant("f32", 1.0).text, constant("f16", 1.0).text
     ('65535', '0x3FF0000000000000', '0xH3C00')
     """
     if type_ == "i1":
-        return Value("true" if value else "false", type_, False, True)
+        return LlvmValue("true" if value else "false", type_, False, True)
     if type_[0] == "i":
-        return Value(str(int(value) & ((1 << int(type_[1:])) - 1)), type_, False, True)
+        return LlvmValue(str(int(value) & ((1 << int(type_[1:])) - 1)), type_, False, True)
     if type_ == "f16":
-        return Value(f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}", type_, False, True)
+        return LlvmValue(f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}", type_, False, True)
     if type_ == "f32":
         value = struct.unpack("<f", struct.pack("<f", value))[0]
-    return Value(f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}", type_, False, True)
+    return LlvmValue(f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}", type_, False, True)
 
 
 def indices(numbers: Iterable[int]) -> str:

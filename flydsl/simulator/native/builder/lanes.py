@@ -9,7 +9,7 @@ from flydsl.hsaco.operands import EXEC
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.floats import NativeFloats
-from flydsl.simulator.native.builder.ir import Value, constant, indices, vector_type
+from flydsl.simulator.native.builder.ir import LlvmValue, constant, indices, vector_type
 from flydsl.simulator.waves import LANES
 
 _LANE_NUMBERS = f"<{', '.join(f'i32 {lane}' for lane in range(LANES))}>"
@@ -20,10 +20,10 @@ class NativeLanes(NativeFloats):
 
     def __init__(self, mode: FloatMode) -> None:
         super().__init__(mode)
-        self.exec_bits = Value(self.body.load("i64", self.wave_pointer(4 * EXEC)), "i64", False)
+        self.exec_bits = LlvmValue(self.body.load("i64", self.wave_pointer(4 * EXEC)), "i64", False)
         self._workspace: str | None = None
         self.has_loops = False  # in the handler or in the functions that it calls
-        self.lane_enable: Value | None = None  # set by the operand of a DPP instruction
+        self.lane_enable: LlvmValue | None = None  # set by the operand of a DPP instruction
 
     def wave_pointer(self, offset: int | str) -> str:
         return self.body.pointer("%wave", offset)
@@ -33,52 +33,52 @@ class NativeLanes(NativeFloats):
             self._workspace = self.body.load("ptr", self.wave_pointer(layout.Wave.workspace.offset))
         return self.body.pointer(self._workspace, offset)
 
-    def load_row(self, pointer: str, type_: str = "i32") -> Value:
-        return Value(self.body.load(vector_type(type_), pointer, 64), type_, True)
+    def load_row(self, pointer: str, type_: str = "i32") -> LlvmValue:
+        return LlvmValue(self.body.load(vector_type(type_), pointer, 64), type_, True)
 
-    def store_row(self, value: Value, pointer: str) -> None:
+    def store_row(self, value: LlvmValue, pointer: str) -> None:
         self.body.store(self.broadcast(value), pointer, 64)
 
     # --- masks
 
-    def lane_id(self) -> Value:
-        return Value(_LANE_NUMBERS, "i32", True, True)
+    def lane_id(self) -> LlvmValue:
+        return LlvmValue(_LANE_NUMBERS, "i32", True, True)
 
-    def per_lane(self, x: Value) -> Value:
+    def per_lane(self, x: LlvmValue) -> LlvmValue:
         return self.broadcast(x)
 
-    def exec_mask(self) -> Value:
+    def exec_mask(self) -> LlvmValue:
         return self.mask_bits(self.exec_bits)
 
-    def mask_bits(self, bits: Value) -> Value:
-        return Value(self.body.emit(f"bitcast {bits} to <{LANES} x i1>"), "i1", True)
+    def mask_bits(self, bits: LlvmValue) -> LlvmValue:
+        return LlvmValue(self.body.emit(f"bitcast {bits} to <{LANES} x i1>"), "i1", True)
 
-    def bits_of_mask(self, mask: Value) -> Value:
+    def bits_of_mask(self, mask: LlvmValue) -> LlvmValue:
         """A 64-bit scalar of one bit per lane, active or not."""
-        return Value(self.body.emit(f"bitcast {self.broadcast(mask)} to i64"), "i64", False)
+        return LlvmValue(self.body.emit(f"bitcast {self.broadcast(mask)} to i64"), "i64", False)
 
-    def ballot(self, condition: Value) -> Value:
+    def ballot(self, condition: LlvmValue) -> LlvmValue:
         return self.and_(self.bits_of_mask(condition), self.exec_bits)
 
     # --- movement
 
-    def read_lane(self, x: Value, lane: Value) -> Value:
+    def read_lane(self, x: LlvmValue, lane: LlvmValue) -> LlvmValue:
         if not x.lanes:
             return x
         chosen = self.and_(lane, constant(lane.type, LANES - 1))
-        return Value(self.body.emit(f"extractelement {x}, {chosen}"), x.type, False)
+        return LlvmValue(self.body.emit(f"extractelement {x}, {chosen}"), x.type, False)
 
-    def read_first_lane(self, x: Value) -> Value:
+    def read_first_lane(self, x: LlvmValue) -> LlvmValue:
         first = self.and_(self.cttz(self.exec_bits), constant("i64", LANES - 1))  # 64 if none is active: lane 0
         return self.read_lane(x, first)
 
-    def permute(self, x: Value, lane: Value) -> Value:
+    def permute(self, x: LlvmValue, lane: LlvmValue) -> LlvmValue:
         return self._move("permute_lanes", x, lane)
 
-    def scatter_lanes(self, x: Value, target: Value) -> Value:
+    def scatter_lanes(self, x: LlvmValue, target: LlvmValue) -> LlvmValue:
         return self._move("scatter_lanes", x, target, self.exec_bits)
 
-    def _move(self, function: str, x: Value, lane: Value, *more: Value) -> Value:
+    def _move(self, function: str, x: LlvmValue, lane: LlvmValue, *more: LlvmValue) -> LlvmValue:
         """Move data between lanes through the workspace: rows 0 and 1 hold numbers and lanes, row 2 the result."""
         if x.type != "i32" or lane.type != "i32":
             raise NotImplementedError(f"{function} of {x.type} by {lane.type}")
@@ -89,26 +89,26 @@ class NativeLanes(NativeFloats):
         self.body.call_void(function, f"ptr {rows}", *more)
         return self.load_row(self.body.pointer(rows, 2 * layout.ROW_BYTES))
 
-    def permute_constant(self, x: Value, source: Sequence[int]) -> Value:
+    def permute_constant(self, x: LlvmValue, source: Sequence[int]) -> LlvmValue:
         if not x.lanes:
             return x
         moved = self.body.emit(f"shufflevector {x}, {x.llvm_type} poison, {indices(source)}")
-        return Value(moved, x.type, True)
+        return LlvmValue(moved, x.type, True)
 
     # --- vector registers at an index known at run time
 
-    def read_register(self, register: Any, index: Value) -> Value:
+    def read_register(self, register: Any, index: LlvmValue) -> LlvmValue:
         return self.load_row(self._indexed_row(register, index))
 
-    def write_register(self, register: Any, index: Value, value: Value) -> None:
+    def write_register(self, register: Any, index: LlvmValue, value: LlvmValue) -> None:
         self.write_row(self._indexed_row(register, index), value)
 
-    def _indexed_row(self, register: Any, index: Value) -> str:
+    def _indexed_row(self, register: Any, index: LlvmValue) -> str:
         """The row of an i32 index. Beyond the kernel's registers the lock-step machine raises the error."""
         distance = self.mul(self.zext(index, "i64"), constant("i64", layout.ROW_BYTES))
-        first = Value(self.body.load("i64", self.record_pointer(layout.slot_offset(register.slot))), "i64", False)
+        first = LlvmValue(self.body.load("i64", self.record_pointer(layout.slot_offset(register.slot))), "i64", False)
         offset = self.add(first, distance)
-        end = Value(self.body.load("i64", self.wave_pointer(layout.Wave.vgpr_end.offset)), "i64", False)
+        end = LlvmValue(self.body.load("i64", self.wave_pointer(layout.Wave.vgpr_end.offset)), "i64", False)
         self.fall_back_if(self.icmp("uge", offset, end).text)
         return self.wave_pointer(offset.text)
 
@@ -118,5 +118,5 @@ class NativeLanes(NativeFloats):
     def fall_back_if(self, condition: str) -> None:
         raise NotImplementedError
 
-    def write_row(self, pointer: str, value: Value, ignores_exec: bool = False) -> None:
+    def write_row(self, pointer: str, value: LlvmValue, ignores_exec: bool = False) -> None:
         raise NotImplementedError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.builder.ir import Value, scalar_type
+from flydsl.simulator.native.builder.ir import LlvmValue, scalar_type
 from flydsl.simulator.native.builder.memory import NativeMemory
 from flydsl.simulator.native.builder.values import bits_of
 from flydsl.simulator.waves import LANES
@@ -23,8 +23,8 @@ class NativeMatrix(NativeMemory):
     """`matmul` of the builder."""
 
     def matmul(
-        self, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], shape: MatrixShape
-    ) -> tuple[Value, ...]:
+        self, a: Sequence[LlvmValue], b: Sequence[LlvmValue], c: Sequence[LlvmValue], shape: MatrixShape
+    ) -> tuple[LlvmValue, ...]:
         self.has_loops = True
         product = _Product(self, shape)
         product.put_elements(layout.Workspace.matrix_a.offset, a)
@@ -52,16 +52,16 @@ class _Product:
         self._b = builder.workspace_pointer(layout.Workspace.matrix_b.offset)
         self._d = builder.workspace_pointer(layout.Workspace.data.offset)
 
-    def put_elements(self, area: int, elements: Sequence[Value]) -> None:
+    def put_elements(self, area: int, elements: Sequence[LlvmValue]) -> None:
         for e, element in enumerate(elements):
             wide = element if element.type == self._type else self._builder._convert("fpext", element, self._type)
             self._builder.store_row(wide, self._builder.workspace_pointer(area + LANES * self._bytes * e))
 
-    def put_accumulator(self, registers: Sequence[Value]) -> None:
+    def put_accumulator(self, registers: Sequence[LlvmValue]) -> None:
         for i, value in enumerate(registers):
             self._builder.store_row(value, self._body.pointer(self._d, LANES * self._result_bytes * i))
 
-    def results(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[LlvmValue, ...]:
         type_ = "f64" if self._shape.result_type == "f64" else "i32"
         return tuple(
             self._builder.load_row(self._body.pointer(self._d, LANES * self._result_bytes * i), type_)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.builder.ir import Value, constant, scalar_type
+from flydsl.simulator.native.builder.ir import LlvmValue, constant, scalar_type
 from flydsl.simulator.native.builder.lanes import NativeLanes
 from flydsl.simulator.native.builder.values import bits_of
 from flydsl.simulator.waves import LANES
@@ -23,7 +23,9 @@ class NativeMemory(NativeLanes):
 
     # --- loads
 
-    def load(self, space: str, address: Value, dwords: int, where: Value | None = None) -> tuple[Value, ...]:
+    def load(
+        self, space: str, address: LlvmValue, dwords: int, where: LlvmValue | None = None
+    ) -> tuple[LlvmValue, ...]:
         if not address.lanes:
             return self._load_scalar(space, address, dwords, where)
         host = self._resolve(space, address, 4 * dwords, where, is_write=False)
@@ -31,13 +33,15 @@ class NativeMemory(NativeLanes):
         self.body.call_void(f"gather{dwords}", f"ptr {host}", f"ptr {data}")
         return tuple(self.load_row(self.body.pointer(data, layout.ROW_BYTES * i)) for i in range(dwords))
 
-    def load_small(self, space: str, address: Value, bytes_: int, where: Value | None = None) -> Value:
+    def load_small(self, space: str, address: LlvmValue, bytes_: int, where: LlvmValue | None = None) -> LlvmValue:
         host = self._resolve(space, self._vector(address), bytes_, where, is_write=False)
         data = self.workspace_pointer(layout.Workspace.data.offset)
         self.body.call_void(f"gather_bytes{bytes_}", f"ptr {host}", f"ptr {data}")
         return self.load_row(data)
 
-    def _load_scalar(self, space: str, address: Value, dwords: int, where: Value | None) -> tuple[Value, ...]:
+    def _load_scalar(
+        self, space: str, address: LlvmValue, dwords: int, where: LlvmValue | None
+    ) -> tuple[LlvmValue, ...]:
         if space != "global":
             raise NotImplementedError(f"scalar load from {space}")
         condition = constant("i64", 1) if where is None else self.zext(where, "i64")
@@ -45,18 +49,20 @@ class NativeMemory(NativeLanes):
         self.fall_back_if(self.body.emit(f"icmp eq ptr {host}, null"))
         loaded = self.body.load(f"<{dwords} x i32>", host, 4)
         return tuple(
-            Value(self.body.emit(f"extractelement <{dwords} x i32> {loaded}, i64 {i}"), "i32", False)
+            LlvmValue(self.body.emit(f"extractelement <{dwords} x i32> {loaded}, i64 {i}"), "i32", False)
             for i in range(dwords)
         )
 
     # --- stores
 
-    def store(self, space: str, address: Value, values: Sequence[Value], where: Value | None = None) -> None:
+    def store(
+        self, space: str, address: LlvmValue, values: Sequence[LlvmValue], where: LlvmValue | None = None
+    ) -> None:
         host = self._resolve(space, self._vector(address), 4 * len(values), where, is_write=True)
         self._scatter(f"scatter{len(values)}", host, values)
 
     def store_dwords(
-        self, space: str, addresses: Sequence[Value], values: Sequence[Value], where: Sequence[Value | None]
+        self, space: str, addresses: Sequence[LlvmValue], values: Sequence[LlvmValue], where: Sequence[LlvmValue | None]
     ) -> None:
         hosts = [
             self._resolve(space, self._vector(address), 4, w, is_write=True, area=area)
@@ -65,11 +71,13 @@ class NativeMemory(NativeLanes):
         for host, value in zip(hosts, values, strict=True):
             self._scatter("scatter1", host, [value])
 
-    def store_small(self, space: str, address: Value, value: Value, bytes_: int, where: Value | None = None) -> None:
+    def store_small(
+        self, space: str, address: LlvmValue, value: LlvmValue, bytes_: int, where: LlvmValue | None = None
+    ) -> None:
         host = self._resolve(space, self._vector(address), bytes_, where, is_write=True)
         self._scatter(f"scatter_bytes{bytes_}", host, [value])
 
-    def _scatter(self, function: str, host: str, values: Sequence[Value]) -> None:
+    def _scatter(self, function: str, host: str, values: Sequence[LlvmValue]) -> None:
         data = self.workspace_pointer(layout.Workspace.data.offset)
         for i, value in enumerate(values):
             self.store_row(value, self.body.pointer(data, layout.ROW_BYTES * i))
@@ -80,11 +88,11 @@ class NativeMemory(NativeLanes):
     def atomic(
         self,
         space: str,
-        address: Value,
-        update: Callable[..., Value],
-        operands: Sequence[Value],
-        where: Value | None = None,
-    ) -> Value:
+        address: LlvmValue,
+        update: Callable[..., LlvmValue],
+        operands: Sequence[LlvmValue],
+        where: LlvmValue | None = None,
+    ) -> LlvmValue:
         """Run an atomic, one active lane after the other. Waves of a launch with global atomics share a thread."""
         type_ = operands[0].type
         host = self._resolve(space, self._vector(address), bits_of(type_) // 8, where, is_write=True, aligned=True)
@@ -98,7 +106,13 @@ class NativeMemory(NativeLanes):
         return self.load_row(rows, type_)
 
     def _update_lane(
-        self, host: str, rows: str, stride: int, lane: str, update: Callable[..., Value], operands: Sequence[Value]
+        self,
+        host: str,
+        rows: str,
+        stride: int,
+        lane: str,
+        update: Callable[..., LlvmValue],
+        operands: Sequence[LlvmValue],
     ) -> None:
         type_ = operands[0].type
         llvm = scalar_type(type_)
@@ -107,12 +121,12 @@ class NativeMemory(NativeLanes):
             self.body.emit(f"getelementptr {llvm}, ptr {self.body.pointer(rows, stride * i)}, i64 {lane}")
             for i in range(len(operands) + 1)
         ]
-        old = Value(self.body.load(llvm, target), type_, False)
-        new = update(old, *(Value(self.body.load(llvm, place), type_, False) for place in places[1:]))
+        old = LlvmValue(self.body.load(llvm, target), type_, False)
+        new = update(old, *(LlvmValue(self.body.load(llvm, place), type_, False) for place in places[1:]))
         self.body.store(old, places[0])
         self.body.store(new, target)
 
-    def _for_each_lane(self, active: Value, visit: Callable[[str], None]) -> None:
+    def _for_each_lane(self, active: LlvmValue, visit: Callable[[str], None]) -> None:
         """Emit a loop over the set bits of `active`, lowest first."""
         body = self.body
         before, head, inside, after = body.block, body.label(), body.label(), body.label()
@@ -133,27 +147,27 @@ class NativeMemory(NativeLanes):
         body.do(f"br label %{head}")
         body.start_block(after)
 
-    def aperture(self, name: str) -> Value:
+    def aperture(self, name: str) -> LlvmValue:
         value = SHARED_APERTURE if "shared" in name else PRIVATE_APERTURE
         return constant("i64", value | 0xFFFF_FFFF if name.endswith("_limit") else value)
 
     # --- addresses
 
     @staticmethod
-    def _vector(address: Value) -> Value:
+    def _vector(address: LlvmValue) -> LlvmValue:
         if not address.lanes:
             raise NotImplementedError("a scalar address")
         return address
 
-    def _active_bits(self, where: Value | None) -> Value:
+    def _active_bits(self, where: LlvmValue | None) -> LlvmValue:
         return self.exec_bits if where is None else self.and_(self.bits_of_mask(where), self.exec_bits)
 
     def _resolve(
         self,
         space: str,
-        address: Value,
+        address: LlvmValue,
         size: int,
-        where: Value | None,
+        where: LlvmValue | None,
         *,
         is_write: bool,
         aligned: bool = False,
@@ -176,7 +190,7 @@ class NativeMemory(NativeLanes):
         self._observe(space, active, size)
         return host
 
-    def _observe(self, space: str, active: Value, size: int) -> None:
+    def _observe(self, space: str, active: LlvmValue, size: int) -> None:
         """Call the observer, if any, for an access that succeeds: its addresses are in the workspace."""
         body = self.body
         observer = body.load("ptr", self.wave_pointer(layout.Wave.observer.offset))
@@ -187,7 +201,7 @@ class NativeMemory(NativeLanes):
         body.do(f"br label %{following}")
         body.start_block(following)
 
-    def _require_alignment(self, address: Value, size: int, active: Value) -> None:
+    def _require_alignment(self, address: LlvmValue, size: int, active: LlvmValue) -> None:
         low = self.and_(address, constant("i64", size - 1))
         misaligned = self.bits_of_mask(self.icmp("ne", low, constant("i64", 0)))
         self.fall_back_if(self.body.emit(f"icmp ne {self.and_(misaligned, active)}, 0"))

@@ -12,7 +12,7 @@ from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import FIXED, HALVES
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.handler import HandlerBuilder
-from flydsl.simulator.native.builder.ir import RecordNumber, Value, constant
+from flydsl.simulator.native.builder.ir import LlvmValue, RecordNumber, constant
 from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
 
 """Words of a signature that always mean the same register: its type and number."""
@@ -91,14 +91,14 @@ class Reader:
 
     # --- registers and constants
 
-    def _status_bit(self, operand: OperandShape) -> Value:
+    def _status_bit(self, operand: OperandShape) -> LlvmValue:
         register = STATUS_BITS[operand.text]
         if register is None:
             return self._b.read_scc()
         pair = self._scalar(self._b.wave_pointer(4 * register), "i64")
         return self._b.icmp("eq", pair, constant("i64", 0))
 
-    def _raw(self, operand: OperandShape) -> Value:
+    def _raw(self, operand: OperandShape) -> LlvmValue:
         """A dword from which SDWA or op_sel takes parts."""
         if operand.kind == "immediate":
             return self._b.const("i32", RecordNumber(operand.slot))
@@ -108,7 +108,7 @@ class Reader:
             raise NotImplementedError(f"{operand.text} of which a part is taken")
         return self._register(operand, "i32")
 
-    def _register(self, operand: OperandShape, word: str, part: int = 0) -> Value:
+    def _register(self, operand: OperandShape, word: str, part: int = 0) -> LlvmValue:
         b = self._b
         if operand.file == "s":
             return self._scalar(b.body.pointer(b.register_pointer(operand), 4 * part), word)
@@ -118,28 +118,28 @@ class Reader:
             return b.bitcast(b.join([self._row(operand, part), self._row(operand, part + 1)]), word)
         return self._narrow(self._row(operand, part), word)
 
-    def _scalar(self, pointer: str, word: str) -> Value:
+    def _scalar(self, pointer: str, word: str) -> LlvmValue:
         b = self._b
         if word == "mask":
-            return b.mask_bits(Value(b.body.load("i64", pointer, 4), "i64", False))
+            return b.mask_bits(LlvmValue(b.body.load("i64", pointer, 4), "i64", False))
         if word in ("i64", "f64"):
-            return b.bitcast(Value(b.body.load("i64", pointer, 4), "i64", False), word)
-        return self._narrow(Value(b.body.load("i32", pointer, 4), "i32", False), word)
+            return b.bitcast(LlvmValue(b.body.load("i64", pointer, 4), "i64", False), word)
+        return self._narrow(LlvmValue(b.body.load("i32", pointer, 4), "i32", False), word)
 
-    def _row(self, operand: OperandShape, part: int) -> Value:
+    def _row(self, operand: OperandShape, part: int) -> LlvmValue:
         return self._b.load_row(self._b.body.pointer(self._b.register_pointer(operand), layout.ROW_BYTES * part))
 
-    def _narrow(self, raw: Value, word: str) -> Value:
+    def _narrow(self, raw: LlvmValue, word: str) -> LlvmValue:
         """32 bits as the type, from the low half if it is narrower."""
         return self._b.bitcast(self._b.trunc(raw, "i16") if word in ("i16", "f16") else raw, word)
 
-    def _immediate(self, operand: OperandShape, word: str) -> Value:
+    def _immediate(self, operand: OperandShape, word: str) -> LlvmValue:
         field = RecordNumber(operand.slot)
         if word == "mask":
             return self._b.mask_bits(self._b.const("i64", field))
         return self._b.bitcast(self._b.const("i" + word[1:], field), word)
 
-    def _aperture(self, name: str, word: str) -> Value:
+    def _aperture(self, name: str, word: str) -> LlvmValue:
         if not name.endswith(("_base", "_limit")) or word != "i64":
             raise NotImplementedError(f"{name} as {word}")
         return self._b.aperture(name)
@@ -149,7 +149,7 @@ class Reader:
             return None
         return self.plain(operand, {1: "i32", 2: "i64"}.get(operand.count, f"i32x{operand.count}"))
 
-    def _tuple(self, operand: OperandShape, word: str) -> tuple[Value, ...]:
+    def _tuple(self, operand: OperandShape, word: str) -> tuple[LlvmValue, ...]:
         type_, count_text = word.split("x")
         count, width = int(count_text), 2 if type_ == "f64" else 1
         if operand.kind == "immediate":
@@ -181,7 +181,7 @@ class Reader:
         negates = operand.negate != whole
         return self._signs(value, negates, operand.absolute, word)
 
-    def _signs(self, value: Value, negate: bool, absolute: bool, word: str) -> Value:
+    def _signs(self, value: LlvmValue, negate: bool, absolute: bool, word: str) -> LlvmValue:
         if not (negate or absolute):
             return value
         if word == "bf16":
@@ -191,7 +191,7 @@ class Reader:
         value = self._b.fabs(value) if absolute else value
         return self._b.fneg(value) if negate else value
 
-    def _both_halves(self, operand: OperandShape, type_: str, explicit: int) -> tuple[Value, Value]:
+    def _both_halves(self, operand: OperandShape, type_: str, explicit: int) -> tuple[LlvmValue, LlvmValue]:
         modifiers = self.modifiers
         if self._shape.encoding == "sdwa":
             raise NotImplementedError("sdwa operand of packed math")
@@ -204,20 +204,20 @@ class Reader:
         )
         return low, high
 
-    def _packed_part(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> Value:
+    def _packed_part(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> LlvmValue:
         if word in ("f16", "i16", "bf16"):
             return self._half(operand, "i16" if word == "bf16" else word, half, moves=moves)
         if operand.kind == "register":
             return self._register(operand, word, half)
         return self._b.bitcast(self._raw(operand), word)
 
-    def _half(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> Value:
+    def _half(self, operand: OperandShape, word: str, half: int, *, moves: bool = False) -> LlvmValue:
         """The selected half of an operand. `moves`: by DPP."""
         b = self._b
         raw = self._dpp(self._raw(operand)) if moves else self._raw(operand)
         return self._narrow(b.lshr(raw, constant("i32", 16)) if half else raw, word)
 
-    def _mix(self, operand: OperandShape, explicit: int) -> Value:
+    def _mix(self, operand: OperandShape, explicit: int) -> LlvmValue:
         if self.modifiers.bits("op_sel_hi", 3)[explicit]:
             half = self._packed_part(operand, "f16", self.modifiers.bits("op_sel", 3)[explicit])
             value = self._b.fpext(half, "f32")
@@ -225,7 +225,7 @@ class Reader:
             value = self.plain(operand, "f32")
         return self._signs(value, operand.negate, operand.absolute, "f32")
 
-    def _sdwa(self, operand: OperandShape, word: str, explicit: int) -> Value:
+    def _sdwa(self, operand: OperandShape, word: str, explicit: int) -> LlvmValue:
         if word == "mask":
             return self.plain(operand, word)
         if word not in ("i32", "f32", "i16", "f16"):
@@ -239,7 +239,7 @@ class Reader:
             raw = extend(self._b.trunc(shifted, narrow), "i32")
         return self._narrow(raw, word)
 
-    def _dpp(self, value: Value) -> Value:
+    def _dpp(self, value: LlvmValue) -> LlvmValue:
         b, pattern = self._b, lane_pattern(self.modifiers)
         in_range, enabled = (b.constant_mask(m.tolist()) for m in (pattern.in_range, pattern.enabled))
         valid = b.and_(b.permute_constant(b.exec_mask(), pattern.source.tolist()), in_range)

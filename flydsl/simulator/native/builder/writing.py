@@ -10,7 +10,7 @@ from typing import Any
 from flydsl.simulator.isa.table import FIXED
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.handler import HandlerBuilder
-from flydsl.simulator.native.builder.ir import Value, constant
+from flydsl.simulator.native.builder.ir import LlvmValue, constant
 from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
 
 
@@ -34,7 +34,7 @@ class Writer:
             else:
                 self._explicit(next(explicit), word, value)
 
-    def write_packed(self, low: Value, high: Value) -> None:
+    def write_packed(self, low: LlvmValue, high: LlvmValue) -> None:
         """Write the two results of packed math: two halves of a register, or two registers."""
         result, word = self._shape.results[0], self._shape.semantics.results[0]
         if result.kind != "register":
@@ -74,7 +74,7 @@ class Writer:
         else:
             self._vector(result, type_, value)
 
-    def _tuple(self, result: OperandShape, type_: str, values: tuple[Value, ...]) -> None:
+    def _tuple(self, result: OperandShape, type_: str, values: tuple[LlvmValue, ...]) -> None:
         width = 2 if type_ == "f64" else 1
         if result.count != width * len(values):
             raise NotImplementedError(f"{len(values)} results for {result.count} registers")
@@ -84,7 +84,7 @@ class Writer:
             else:
                 self._vector(result, type_, value, width * i)
 
-    def _scalar(self, pointer: str, type_: str, value: Value) -> None:
+    def _scalar(self, pointer: str, type_: str, value: LlvmValue) -> None:
         b = self._b
         if type_ == "mask":
             value = b.ballot(value if b.lane_enable is None else b.and_(value, b.lane_enable))
@@ -92,7 +92,7 @@ class Writer:
             raise NotImplementedError("a value per lane for a scalar register")
         b.body.store(b.bitcast(value, "i" + value.type[1:]), pointer, 4)
 
-    def _vector(self, result: OperandShape, type_: str, value: Value, part: int = 0) -> None:
+    def _vector(self, result: OperandShape, type_: str, value: LlvmValue, part: int = 0) -> None:
         b = self._b
         if type_ == "mask":
             raise NotImplementedError("a mask in vector registers")
@@ -104,18 +104,18 @@ class Writer:
         else:
             b.write_row(pointer, self._as_dword(value), self._ignores_exec)
 
-    def _as_dword(self, value: Value) -> Value:
+    def _as_dword(self, value: LlvmValue) -> LlvmValue:
         b = self._b
         bits = b.bitcast(value, "i" + value.type[1:])
         return b.zext(bits, "i32")
 
-    def _half(self, result: OperandShape, value: Value, half: int) -> None:
+    def _half(self, result: OperandShape, value: LlvmValue, half: int) -> None:
         """Write 16 bits; the other 16 stay unchanged."""
         b, pointer = self._b, self._b.register_pointer(result)
         kept = b.and_(b.load_row(pointer), constant("i32", 0xFFFF0000 >> (16 * half)))
         b.write_row(pointer, b.or_(kept, b.shl(self._as_dword(value), constant("i32", 16 * half))))
 
-    def _sdwa(self, result: OperandShape, value: Value) -> None:
+    def _sdwa(self, result: OperandShape, value: LlvmValue) -> None:
         b, pointer = self._b, self._b.register_pointer(result)
         kind, _, number = self._modifiers.text("dst_sel", "DWORD").partition("_")
         bits = 8 if kind == "BYTE" else 16
@@ -131,7 +131,7 @@ class Writer:
             placed = extended
         b.write_row(pointer, placed)
 
-    def _output_modifiers(self, value: Value) -> Value:
+    def _output_modifiers(self, value: LlvmValue) -> LlvmValue:
         """omod (mul:2, mul:4, div:2), then clamp to [0, 1]."""
         b, modifiers = self._b, self._modifiers
         factor = modifiers.integer("mul", 1) / modifiers.integer("div", 1)
@@ -140,7 +140,7 @@ class Writer:
             value = b.float_op("fadd", scaled, constant(value.type, 0.0))
         return self._clamp(value) if modifiers.flag("clamp") else value
 
-    def _clamp(self, value: Value) -> Value:
+    def _clamp(self, value: LlvmValue) -> LlvmValue:
         b = self._b
         zero, one, nan = constant(value.type, 0.0), constant(value.type, 1.0), b.is_nan(value)
         upper = b.select(b.float_compare("ogt", value, one), one, value)
