@@ -11,9 +11,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-# A part may import these, what they may import, `errors` and `env`.
+# A part may import these, what they may import, `errors`, `how_made` and `env`.
 MAY_IMPORT = {
     "errors": (),
+    "how_made": (),
     "env": (),
     "disk_cache": (),
     "ziglang": (),
@@ -66,7 +67,7 @@ def part(path: Path) -> str:
 
 
 def reachable(name: str) -> set[str]:
-    return {name, "errors", "env"}.union(*(reachable(other) for other in MAY_IMPORT[name]))
+    return {name, "errors", "how_made", "env"}.union(*(reachable(other) for other in MAY_IMPORT[name]))
 
 
 def forbidden_imports(path: Path) -> list[str]:

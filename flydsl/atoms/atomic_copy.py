@@ -41,7 +41,8 @@ class AtomicCopy(CopyOp):
             raise ArgumentError(f"there is no atomic {self.operation} of {self.element}", hint=hint)
         if self.bits != self.element_bits and (self.bits, self.element_bits, self.operation) != (32, 16, "add"):
             raise ArgumentError(
-                f"there is no atomic {self.operation} of {self.bits // self.element_bits} {self.element}"
+                f"there is no atomic {self.operation} of {self.bits // self.element_bits} {self.element}",
+                hint="use an element type that the hardware updates, or a loop with compare and swap",
             )
 
     @property

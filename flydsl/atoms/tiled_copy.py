@@ -70,7 +70,10 @@ class TiledCopy:
         try:
             tiles, rest = algebra.zipped_divide(layout, self.tile)
         except LayoutError as error:
-            raise LayoutError(f"a copy in tiles of {self.tile} does not fit {layout}: {error.message}") from None
+            raise LayoutError(
+                f"a copy in tiles of {self.tile} does not fit {layout}: {error.message}",
+                hint="take a tile that divides the tensor, or pad the tensor to whole tiles",
+            ) from None
         by_thread = algebra.composition(tiles, self._thread_and_value())
         rests = list(rest) if isinstance(rest.shape, tuple) else [rest]
         modes = [*by_thread, *rests]

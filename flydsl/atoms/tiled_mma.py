@@ -40,7 +40,10 @@ class TiledMma:
                 hint="take a shape of one block, or call the instruction itself (fx.rocdl.mfma_...)",
             )
         if algebra.rank(self.atom_layout) != 3:
-            raise LayoutError(f"a tiled MMA with atoms in {self.atom_layout}: that layout has the modes M, N and K")
+            raise LayoutError(
+                f"a tiled MMA with atoms in {self.atom_layout}: that layout has the modes M, N and K",
+                hint="such as fx.make_layout((2, 2, 1)): two atoms along M, two along N",
+            )
         waves = _size(self.atom_layout)
         if {self.atom_layout(i) for i in range(waves)} != set(range(waves)):
             raise LayoutError(
@@ -49,12 +52,16 @@ class TiledMma:
                 hint=f"such as {algebra.make_layout(self.atom_layout.shape)}",
             )
         if self.permutation is not None and len(self.permutation.modes) != 3:
-            raise LayoutError(f"a tiled MMA with the permutation {self.permutation}: it has the modes M, N and K")
+            raise LayoutError(
+                f"a tiled MMA with the permutation {self.permutation}: it has the modes M, N and K",
+                hint="such as fx.make_tile(32, 32, 16); None keeps a mode as it is",
+            )
         for mode, (size, step) in enumerate(zip(self.tile_size_mnk, self._atoms_size_mnk, strict=True)):
             if size % step:
                 raise LayoutError(
                     f"{self.op} in {self.atom_layout} covers {step} elements of mode {'MNK'[mode]}, which does not "
-                    f"divide the {size} of the permutation {self.permutation}"
+                    f"divide the {size} of the permutation {self.permutation}",
+                    hint="make the mode a multiple of what the atoms cover, or leave it None",
                 )
 
     @property
@@ -95,7 +102,10 @@ class TiledMma:
         Raises LayoutError where the tile does not divide the layout.
         """
         if algebra.rank(layout) < 2:
-            raise LayoutError(f"operand {operand} of a tiled MMA has two modes; {layout} has {algebra.rank(layout)}")
+            raise LayoutError(
+                f"operand {operand} of a tiled MMA has two modes; {layout} has {algebra.rank(layout)}",
+                hint="A is (M, K), B is (N, K), C is (M, N): slice the other modes away first, tensor[None, None, i]",
+            )
         modes = modes_of(layout)
         try:
             threads, values, rests = self._by_thread(operand, of_modes(modes[:2]))
@@ -103,7 +113,8 @@ class TiledMma:
             tile = to_text(tuple(self.tile_size_mnk[mode] for mode in _MODES[operand]))
             raise LayoutError(
                 f"operand {operand.upper()} of a tiled MMA has tiles of {tile}, which do not fit {layout}: "
-                f"{error.message}"
+                f"{error.message}",
+                hint="take a tile of the tensor that whole tiles of the MMA cover, or use fewer atoms",
             ) from None
         return of_modes([threads, values, *rests, *modes[2:]])
 

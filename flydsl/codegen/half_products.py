@@ -2,6 +2,9 @@
 
 LLVM 22.1's back end rounds such a product by v_fma_mixlo_f16 with the addend +0.0, which makes -0.0 of it +0.0. A
 multiply-add of -0.0 is the product whatever its sign, and the back end keeps its addend. It costs a register.
+
+The back end makes products of its own, too, of divisions and powers for instance. Where the assembly shows that such
+a one lost its sign, the module is emitted again without that instruction.
 """
 
 from __future__ import annotations
@@ -13,8 +16,13 @@ _PRODUCT = re.compile(
     rf"\s*(?P<name>{_NAME}) = fmul (?P<flags>(?:[a-z]+ )*)(?P<type>float|<\d+ x float>) (?P<factors>.*)"
 )
 _ROUNDING = re.compile(rf"\s*{_NAME} = fptrunc (?:[a-z]+ )*(?P<type>float|<\d+ x float>) (?P<source>{_NAME}) to ")
-_ELEMENT = re.compile(rf"\s*(?P<name>{_NAME}) = extractelement <\d+ x float> (?P<source>{_NAME}), ")
+_MOVE = re.compile(rf"\s*(?P<name>{_NAME}) = (?:extractelement|insertelement|shufflevector|freeze) (?P<operands>.*)")
 _ANY_SIGN = {"nsz", "fast"}
+_MULTIPLIES = re.compile(r"= (?:fmul|fdiv|(?:tail )?call(?= [^@\n]*@llvm\.powi\.)) (?P<flags>(?:[a-z]+ )*)")
+_WITH_ADDEND_ZERO = re.compile(r"^\tv_fma_mix(?:lo|hi)_b?f16\w* [^,\n]+, [^,\n]+, [^,\n]+, 0\b(?![.x])", re.M)
+
+# Of a target without the instruction.
+WITHOUT_MIX = "-fma-mix-insts,-fma-mix-bf16-insts"
 
 
 def with_signed_zeros(llvm_ir: str) -> str:
@@ -29,14 +37,20 @@ def with_signed_zeros(llvm_ir: str) -> str:
     )
 
 
+def lost_signs(listing: str, llvm_ir: str) -> bool:
+    """True if a product in the assembly of a module may have lost its sign, and the LLVM IR does not say it may."""
+    if not _WITH_ADDEND_ZERO.search(listing):
+        return False
+    return any(_ANY_SIGN.isdisjoint(m["flags"].split()) for m in _MULTIPLIES.finditer(llvm_ir))
+
+
 def _with_signed_zeros(function: str) -> tuple[str, set[str]]:
     """A function, and the types of the multiply-adds in it."""
     lines = function.split("\n")
     products = {m["name"]: i for i, line in enumerate(lines) if (m := _PRODUCT.match(line))}
-    elements = {m["name"]: m["source"] for line in lines if (m := _ELEMENT.match(line))}
-    rounded = (m["source"] for line in lines if (m := _ROUNDING.match(line)) and " half" in line)
+    rounded = [m["source"] for line in lines if (m := _ROUNDING.match(line)) and " half" in line]
     kinds = set()
-    for name in {elements.get(source, source) for source in rounded} & products.keys():
+    for name in sorted(_origins(rounded, lines) & products.keys()):
         at = products[name]
         product = _PRODUCT.match(lines[at])
         assert product is not None
@@ -44,6 +58,17 @@ def _with_signed_zeros(function: str) -> tuple[str, set[str]]:
             lines[at] = _multiply_add(product)
             kinds.add(product["type"])
     return "\n".join(lines), kinds
+
+
+def _origins(names: list[str], lines: list[str]) -> set[str]:
+    """The values of these names, and those that are elements of them."""
+    moves = {m["name"]: re.findall(_NAME, m["operands"]) for line in lines if (m := _MOVE.match(line))}
+    found, waiting = set(names), list(names)
+    while waiting:
+        new = set(moves.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    return found
 
 
 def _multiply_add(product: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ TRIPLE = "amdgcn-amd-amdhsa"
 
 # With it an object says in a section which instructions it holds: see `agreement`. It changes no machine code.
 _FEATURES = "+dumpcode"
+_ITS_FEATURES = '"target-features"="'  # of a function
 
 # Up to so many bytes a second process takes longer than LLVM's back end.
 _SMALL_BITCODE_BYTES = 8192
@@ -161,28 +162,38 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] 
     if indexed_writes.may_be_lost(llvm_ir):
         binding.set_option("", indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER)  # for this process: it ends with the module
     bitcode = module.as_bitcode()
-    emitter = _target_machine(arch, opt_level)
-    emitter.set_asm_verbosity(True)
+    has_object = not inline_assembly.occurs_in(llvm_ir)
+    obj, listing = _emit(bitcode, machine, has_object)
+    if "half" in llvm_ir and half_products.lost_signs(listing, str(module)):
+        without = str(module).replace(_ITS_FEATURES, f"{_ITS_FEATURES}{half_products.WITHOUT_MIX},")
+        module = binding.parse_assembly(without, binding.create_context())
+        machine = _target_machine(arch, opt_level, f"{_FEATURES},{half_products.WITHOUT_MIX}")
+        obj, listing = _emit(module.as_bitcode(), machine, has_object)
+    return bitcode, obj, barriers.without_guards(listing)
+
+
+def _emit(bitcode: bytes, machine: Any, has_object: bool) -> tuple[bytes | None, str]:
+    """Object and assembly text."""
+    machine.set_asm_verbosity(True)
 
     def emit_listing() -> str:
-        return str(emitter.emit_assembly(_parse_bitcode(bitcode)))
+        return str(machine.emit_assembly(_parse_bitcode(bitcode)))
 
     is_large = len(bitcode) > _SMALL_BITCODE_BYTES
     other = start_isolated(emit_listing, lock=_lock()) if is_large else None
-    obj = None if inline_assembly.occurs_in(llvm_ir) else emitter.emit_object(_parse_bitcode(bitcode))
-    listing = emit_listing() if other is None else other.result()[0]
-    return bitcode, obj, barriers.without_guards(listing)
+    obj = machine.emit_object(_parse_bitcode(bitcode)) if has_object else None
+    return obj, emit_listing() if other is None else other.result()[0]
 
 
 def _prepared(llvm_ir: str) -> str:
     """LLVM IR text as it is compiled. Functions with their own features get ours too."""
     placed = inline_assembly.with_places(llvm_ir)
-    return barriers.guarded(placed).replace('"target-features"="', f'"target-features"="{_FEATURES},')
+    return barriers.guarded(placed).replace(_ITS_FEATURES, f"{_ITS_FEATURES}{_FEATURES},")
 
 
-def _target_machine(arch: Arch, opt_level: int) -> Any:
+def _target_machine(arch: Arch, opt_level: int, features: str = _FEATURES) -> Any:
     target = _binding().Target.from_triple(TRIPLE)
-    return target.create_target_machine(cpu=arch.name, features=_FEATURES, opt=opt_level, reloc="pic")
+    return target.create_target_machine(cpu=arch.name, features=features, opt=opt_level, reloc="pic")
 
 
 def _parse_bitcode(bitcode: bytes) -> Any:

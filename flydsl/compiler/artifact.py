@@ -136,7 +136,9 @@ class CompiledArtifact:
         traced = self.pipeline.traced
         if clustered := next((record for record in traced.kernels if record.has_cluster), None):
             raise LaunchError(
-                f"launching {clustered.name} with clusters is unsupported; it can be compiled", at=clustered.at
+                f"launching {clustered.name} with clusters is unsupported; it can be compiled",
+                at=clustered.at,
+                hint="leave cluster= away, or set COMPILE_ONLY=1 to compile without a launch",
             )
         sites = {record.name: record.at for record in traced.kernels}
         with lock:

@@ -43,6 +43,7 @@ class JitArgumentRegistry:
                 f"JitArgumentRegistry.register({python_type!r}, dsl_type={dsl_type!r}): a Python class, and one with "
                 "__construct_from_ir_values__",
                 at=user_location(),
+                hint="register(PythonClass, dsl_type=ClassOfTheKernel)",
             )
 
         def decorate(argument_class: type) -> type:
@@ -68,6 +69,7 @@ def _adapted(parameter: Parameter, argument: Any, dsl_type: Any) -> Adapted:
         raise ArgumentError(
             f"{parameter.name}: {type(argument).__name__} has {len(types)} types and {len(pointers)} pointers",
             at=user_location(),
+            hint="__get_ir_types__ and __get_c_pointers__ give one of each for every argument of the compiled launcher",
         )
     made = custom_argument(dsl_type, types)
     return made, [_number(code, pointer) for code, pointer in zip(made.codes(), pointers, strict=True)]
@@ -77,12 +79,20 @@ def _call(parameter: Parameter, argument: Any, methods: tuple[str, ...]) -> list
     for name in methods:
         if hasattr(argument, name):
             return list(getattr(argument, name)())
-    raise ArgumentError(f"{parameter.name}: {type(argument).__name__} has no {methods[0]}", at=user_location())
+    raise ArgumentError(
+        f"{parameter.name}: {type(argument).__name__} has no {methods[0]}",
+        at=user_location(),
+        hint="a class of launchers' arguments has the methods of JitArgument, in flydsl.compiler.protocol",
+    )
 
 
 def _number(code: str, pointer: Any) -> Any:
     """The number of a struct code at a C pointer."""
     address = ctypes.cast(pointer, ctypes.c_void_p).value
     if not address:
-        raise ArgumentError("a null pointer to a launcher's argument", at=user_location())
+        raise ArgumentError(
+            "a null pointer to a launcher's argument",
+            at=user_location(),
+            hint="__get_c_pointers__ gives addresses of memory that holds the values",
+        )
     return struct.unpack(code, ctypes.string_at(address, struct.calcsize(code)))[0]

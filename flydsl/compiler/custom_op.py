@@ -44,7 +44,9 @@ def custom_op(
     import torch
 
     if not isinstance(launcher, JitFunction):
-        raise ArgumentError(f"custom_op takes a @flyc.jit function, not {launcher!r}", at=user_location())
+        raise ArgumentError(
+            f"custom_op takes a @flyc.jit function, not {launcher!r}", at=user_location(), hint="decorate it: @flyc.jit"
+        )
     made, written = dict(outputs or {}), tuple(mutates_args)
     _check_names(launcher, [*made, *written, *fixed])
     taken = [p for p in launcher.signature.parameters if p.name not in (*made, *fixed) and p.kind is not Stream]

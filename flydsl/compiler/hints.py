@@ -83,10 +83,18 @@ def _checked(hints: Mapping[str, Any]) -> CompileHints:
         if name not in _KNOWN:
             raise ArgumentError(f"compile hint {name!r}", at=user_location(), hint=f"there is {', '.join(_KNOWN)}")
         if name in _NUMBERS and value is not None and (type(value) is not int or value < 1):
-            raise ArgumentError(f"compile hint {name}={value!r}: a positive integer", at=user_location())
+            raise ArgumentError(
+                f"compile hint {name}={value!r}: a positive integer",
+                at=user_location(),
+                hint="such as 2; leave the hint away for what the compiler chooses",
+            )
     options = hints.get("llvm_options") or {}
     if not isinstance(options, Mapping):
-        raise ArgumentError(f"compile hint llvm_options={options!r}: a dict of names and values", at=user_location())
+        raise ArgumentError(
+            f"compile hint llvm_options={options!r}: a dict of names and values",
+            at=user_location(),
+            hint='such as {"enable-post-misched": False}',
+        )
     return CompileHints(
         hints.get("waves_per_eu"),
         hints.get("maxnreg"),

@@ -17,6 +17,7 @@ from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
+from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.compiler.arguments import (
     STREAM,
@@ -72,11 +73,14 @@ class TensorAdaptor:
             raise ArgumentError(
                 f"dimension {leading_dim} has stride {strides[leading_dim]}, not 1; strides are {strides}",
                 at=user_location(),
+                hint="name the dimension whose stride is 1, or pass tensor.contiguous()",
             )
         for i, stride in enumerate(strides):
             if i != leading_dim and stride % divisibility:
                 raise ArgumentError(
-                    f"stride {stride} of dimension {i} is not divisible by {divisibility}", at=user_location()
+                    f"stride {stride} of dimension {i} is not divisible by {divisibility}",
+                    at=user_location(),
+                    hint="pass a tensor whose rows start at such multiples, or a smaller divisibility",
                 )
         return TensorAdaptor(self.tensor, dynamic_layout(len(strides), leading_dim, divisibility))
 
@@ -87,7 +91,11 @@ def from_dlpack(tensor: Any) -> TensorAdaptor:
 
     if not isinstance(tensor, torch.Tensor):
         if not hasattr(tensor, "__dlpack__"):
-            raise ArgumentError(f"from_dlpack of {type(tensor).__name__}, which has no __dlpack__", at=user_location())
+            raise ArgumentError(
+                f"from_dlpack of {type(tensor).__name__}, which has no __dlpack__",
+                at=user_location(),
+                hint="tensors of torch, JAX and CuPy have it, and arrays of NumPy",
+            )
         tensor = torch.from_dlpack(tensor)
     _check_tensor("from_dlpack", tensor)
     return TensorAdaptor(tensor, algebra.make_layout(tuple(tensor.shape), tuple(tensor.stride())))
@@ -148,7 +156,11 @@ _INT32 = scalar_argument(Int32)
 def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> Adapted:
     """A struct as its fields. The fields that are known when compiling are part of its class."""
     if not isinstance(value, kind):
-        raise ArgumentError(f"{parameter.name} is a {kind.__name__}, got {value!r}", at=user_location())
+        raise ArgumentError(
+            f"{parameter.name} is a {kind.__name__}, got {value!r}",
+            at=user_location(),
+            hint="make one of it, or pass what its annotation names",
+        )
     fields = runtime_fields(type(value)).items()
     adapted = [adapt(Parameter(f"{parameter.name}.{name}", kind), getattr(value, name)) for name, kind in fields]
     return _container(parameter, type(value), [f".{name}" for name, _ in fields], adapted)
@@ -157,7 +169,11 @@ def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> 
 def _container(parameter: Parameter, kind: Any, names: Sequence[str], adapted: Sequence[Adapted]) -> Adapted:
     places = sorted({part.device for part, _ in adapted if part.device is not None})
     if len(places) > 1:
-        raise ArgumentError(f"{parameter.name}: tensors on different devices: {', '.join(places)}", at=user_location())
+        raise ArgumentError(
+            f"{parameter.name}: tensors on different devices: {', '.join(places)}",
+            at=user_location(),
+            hint="move them to one: tensor.to(device)",
+        )
     made = container_argument(kind, tuple(names), tuple(part for part, _ in adapted))
     return made, [payload for _, payload in adapted]
 
@@ -215,7 +231,9 @@ def _adapt_pointer(parameter: Parameter, value: Any) -> Adapted:
     if not isinstance(argument, TensorArgument):
         shown = f"{value!r} ({type(value).__name__})"[:300]
         raise ArgumentError(
-            f"{parameter.name} takes a tensor, whose address the kernel gets, not {shown}", at=user_location()
+            f"{parameter.name} takes a tensor, whose address the kernel gets, not {shown}",
+            at=user_location(),
+            hint=how_made.HOST_TENSOR,
         )
     return pointer_argument(argument.element, argument.device), payload
 
@@ -284,10 +302,14 @@ def _scalar(parameter: Parameter, kind: type[Numeric], value: Any) -> Any:
         number = (value if isinstance(value, Numeric) else kind(_python_number(kind, value))).value
         return _bfloat16_bits(number) if kind is BFloat16 else number
     except ArgumentError as error:
-        raise ArgumentError(f"{parameter.name}: {error.message}", at=user_location()) from None
+        raise ArgumentError(f"{parameter.name}: {error.message}", at=user_location(), hint=error.hint) from None
     except (TypeError, ValueError):
         shown = f"{value!r} ({type(value).__name__})"[:300]
-        raise ArgumentError(f"{parameter.name} is {kind.__name__}, got {shown}", at=user_location()) from None
+        raise ArgumentError(
+            f"{parameter.name} is {kind.__name__}, got {shown}",
+            at=user_location(),
+            hint="convert it before the call, or annotate the parameter with its type",
+        ) from None
 
 
 def _bfloat16_bits(number: float) -> int:
@@ -321,7 +343,11 @@ def _adapt_part(parameter: Parameter, value: Any) -> Adapted:
     if value is None or isinstance(value, str):
         return _constant(parameter, value), value
     if isinstance(value, Stream):
-        raise ArgumentError(f"{parameter.name} is a stream, which is an argument of its own", at=user_location())
+        raise ArgumentError(
+            f"{parameter.name} is a stream, which is an argument of its own",
+            at=user_location(),
+            hint="give it a parameter of its own, annotated fx.Stream",
+        )
     return adapt(parameter, value)
 
 

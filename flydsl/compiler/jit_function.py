@@ -248,7 +248,11 @@ class CompileCallable:
         architecture to compile for, and the artifact takes tensors of any device that runs it.
         """
         if not isinstance(getattr(function, "bound", function), JitFunction):
-            raise ArgumentError(f"compile takes a @flyc.jit function, not {function!r}", at=user_location())
+            raise ArgumentError(
+                f"compile takes a @flyc.jit function, not {function!r}",
+                at=user_location(),
+                hint="decorate it: @flyc.jit",
+            )
         __tracebackhide__ = True
         with compile_hints(self._hints):
             return function.compile(*args, arch=arch, **kwargs)

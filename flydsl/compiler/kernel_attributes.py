@@ -37,7 +37,11 @@ def kernel_attribute(name: str, value: Any) -> ir.Attribute:
         )  # fmt: skip
     plain = _plain(value)
     if name in _FORMS and not re.fullmatch(_FORMS[name], str(plain)):
-        raise ArgumentError(f"value_attrs={{{name!r}: {value!r}}}: it has another form", at=user_location())
+        raise ArgumentError(
+            f"value_attrs={{{name!r}: {value!r}}}: it has another form",
+            at=user_location(),
+            hint=f"its text is {_FORMS[name]}",
+        )
     if isinstance(value, ir.Attribute):
         return value
     if isinstance(value, bool):
@@ -48,7 +52,11 @@ def kernel_attribute(name: str, value: Any) -> ir.Attribute:
         return ir.StringAttr.get(value)
     if isinstance(value, Sequence) and value and all(type(item) is int and abs(item) < 2**31 for item in value):
         return ir.DenseI32ArrayAttr.get(list(value))
-    raise ArgumentError(f"value_attrs={{{name!r}: {value!r}}}: not an attribute", at=user_location())
+    raise ArgumentError(
+        f"value_attrs={{{name!r}: {value!r}}}: not an attribute",
+        at=user_location(),
+        hint="an int, a bool, a text, a list of ints, or an attribute of MLIR",
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -115,7 +115,11 @@ def _end(at: SourceLocation) -> None:
     try:
         ir.Operation.create("gpu.return", loc=ir.Location.unknown())
     except IndexError:
-        raise TraceError("a kernel that ends itself, by an operation built by name", at=at) from None
+        raise TraceError(
+            "a kernel that ends itself, by an operation built by name",
+            at=at,
+            hint="leave the return away: a kernel ends at the end of its function",
+        ) from None
 
 
 def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
@@ -148,7 +152,11 @@ def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
             )
         return [kind(value).ir_value()]
     if kind is not None and issubclass(kind, StructValue) and not isinstance(value, kind):
-        raise ArgumentError(f"{parameter.name} is a {kind.__name__}, got {value!r}", at=user_location())
+        raise ArgumentError(
+            f"{parameter.name} is a {kind.__name__}, got {value!r}",
+            at=user_location(),
+            hint="pass a value of the type that the parameter is annotated with",
+        )
     if isinstance(value, Container):
         return flatten_runtime(value).leaves
     is_value = isinstance(value, FlyValue | ArithValue | ir.Value) or is_dsl_object(value)
@@ -244,7 +252,11 @@ class KernelLauncher:
     def _set_cluster(self, cluster: list[Numeric], blocks: list[Numeric]) -> bool:
         """Tell the compiler the size of a cluster. True if it is more than one workgroup."""
         if not all(size.is_static for size in cluster):
-            raise LaunchError("cluster: its size must be known when compiling", at=user_location())
+            raise LaunchError(
+                "cluster: its size must be known when compiling",
+                at=user_location(),
+                hint="pass Python ints, or an fx.Constexpr parameter",
+            )
         sizes = [int(size) for size in cluster]
         if sizes == [1, 1, 1]:
             return False
@@ -256,7 +268,9 @@ class KernelLauncher:
         for extent, size, axis in zip(blocks, sizes, "xyz", strict=True):
             if extent.is_static and int(extent) % size:
                 raise LaunchError(
-                    f"{int(extent)} workgroups along {axis} are no clusters of {size}", at=user_location()
+                    f"{int(extent)} workgroups along {axis} are no clusters of {size}",
+                    at=user_location(),
+                    hint="make the grid a multiple of the cluster",
                 )
         self.block.owner.attributes[CLUSTER] = ir.StringAttr.get(",".join(map(str, sizes)))
         return True

@@ -19,7 +19,11 @@ def known_block_size_of(size: Sequence[int]) -> tuple[int, ...]:
     """A block size of three dimensions. Raises ArgumentError for anything but 1 to 3 positive integers."""
     given = tuple(size) if isinstance(size, tuple | list) else (size,)
     if not 1 <= len(given) <= 3 or not all(type(extent) is int and extent >= 1 for extent in given):
-        raise ArgumentError(f"known_block_size={size!r}: 1 to 3 positive integers", at=user_location())
+        raise ArgumentError(
+            f"known_block_size={size!r}: 1 to 3 positive integers",
+            at=user_location(),
+            hint="such as known_block_size=[256, 1, 1]",
+        )
     return given + (1,) * (3 - len(given))
 
 

@@ -39,16 +39,25 @@ def from_c_void_p(
     import torch
 
     if str(address_space) != str(AddressSpace.Global):
-        raise ArgumentError(f"from_c_void_p in {address_space} memory: a launcher passes global memory",
-                            at=user_location())  # fmt: skip
+        raise ArgumentError(
+            f"from_c_void_p in {address_space} memory: a launcher passes global memory",
+            at=user_location(),
+            hint="leave address_space away; the kernel allocates LDS, by fx.SharedAllocator()",
+        )
     number = address.value if isinstance(address, ctypes.c_void_p) else address
     if not (number is None or (isinstance(number, int) and number >= 0)):
-        raise ArgumentError(f"from_c_void_p of {address!r}: an address is an int", at=user_location())
+        raise ArgumentError(
+            f"from_c_void_p of {address!r}: an address is an int", at=user_location(), hint="tensor.data_ptr() is one"
+        )
     if assumed_align is not None and (assumed_align < 1 or assumed_align & (assumed_align - 1)):
-        raise ArgumentError(f"assumed_align={assumed_align!r}: a power of two", at=user_location())
+        raise ArgumentError(f"assumed_align={assumed_align!r}: a power of two", at=user_location(), hint="such as 16")
     memory = _memory_at(number) if number else torch.empty(0, dtype=torch.uint8)
     if number and assumed_align and number % assumed_align:
-        raise ArgumentError(f"{number:#x} is no multiple of assumed_align={assumed_align}", at=user_location())
+        raise ArgumentError(
+            f"{number:#x} is no multiple of assumed_align={assumed_align}",
+            at=user_location(),
+            hint="align the memory so, or promise less",
+        )
     return MemoryAt(pointer_argument(element_name(elem_type), str(memory.device), assumed_align), memory)
 
 

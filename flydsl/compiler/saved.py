@@ -164,7 +164,9 @@ def _of_argument(parameter: Parameter, argument: Argument) -> list[Any]:
     if argument is STREAM:
         return ["stream"]
     raise ArgumentError(
-        f"{parameter.name} is {argument.describe()}: a launcher that takes it cannot be saved", at=user_location()
+        f"{parameter.name} is {argument.describe()}: a launcher that takes it cannot be saved",
+        at=user_location(),
+        hint="pass what it holds as tensors, numbers and fx.Constexpr parameters",
     )
 
 

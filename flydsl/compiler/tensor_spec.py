@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.compiler.arguments import (
     ANYWHERE,
@@ -41,14 +42,20 @@ class TensorSpec:
     def __post_init__(self) -> None:
         """Raises ArgumentError for a type that no tensor has."""
         if type(self.rank) is not int or self.rank < 1:
-            raise ArgumentError(f"TensorSpec: rank={self.rank!r} is a positive integer", at=user_location())
+            raise ArgumentError(
+                f"TensorSpec: rank={self.rank!r} is a positive integer", at=user_location(), hint="such as rank=2"
+            )
         unit = self.unit_stride
         if unit is not None and (type(unit) is not int or not -self.rank <= unit < self.rank):
             raise ArgumentError(
-                f"TensorSpec: unit_stride={unit!r} is none of {self.rank} dimensions", at=user_location()
+                f"TensorSpec: unit_stride={unit!r} is none of {self.rank} dimensions",
+                at=user_location(),
+                hint="dimensions count from 0; the last one is that of a contiguous tensor",
             )
         if self.layout is not None and not isinstance(self.layout, algebra.Layout):
-            raise ArgumentError(f"TensorSpec: layout={self.layout!r} is no layout", at=user_location())
+            raise ArgumentError(
+                f"TensorSpec: layout={self.layout!r} is no layout", at=user_location(), hint=how_made.LAYOUT
+            )
         self.argument()
 
     def argument(self) -> TensorArgument:
@@ -92,5 +99,7 @@ def argument_of_type(parameter: Parameter, value: Any) -> Argument:
     elif parameter.kind in (value, None):
         return STREAM if issubclass(value, Stream) else scalar_argument(value)
     raise ArgumentError(
-        f"{parameter.name} is {getattr(parameter.kind, '__name__', parameter.kind)}, got {value!r}", at=user_location()
+        f"{parameter.name} is {getattr(parameter.kind, '__name__', parameter.kind)}, got {value!r}",
+        at=user_location(),
+        hint="pass fx.Int32 or another scalar type for a number, flyc.TensorSpec(...) for a tensor",
     )

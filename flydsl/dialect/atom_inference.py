@@ -56,7 +56,8 @@ def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[A
         where = f"copy_atom_call: {atom} and its {role} {memref}"
         if memref.element_bits != atom.value_bits:
             raise LayoutError(
-                f"{where}: the atom copies {atom.value_bits}-bit values, the tensor's are {memref.element}"
+                f"{where}: the atom copies {atom.value_bits}-bit values, the tensor's are {memref.element}",
+                hint="make the atom with the tensor's element type: fx.make_copy_atom(op, tensor.element_type)",
             )
         count = algebra.size(memref.layout)
         if count != values:
@@ -70,7 +71,10 @@ def infer_copy_atom_call(types: Sequence[Any], attributes: Attributes) -> list[A
                 hint="take the atom of one value, or partition along the mode of stride 1",
             )
     if value_name(source.element) != value_name(target.element):
-        raise LayoutError(f"copy_atom_call from {source} to {target}: the element types differ")
+        raise LayoutError(
+            f"copy_atom_call from {source} to {target}: the element types differ",
+            hint="convert in registers: fragment.store(other.load().to(fx.Float16)), and copy fragments of one type",
+        )
     _check_spaces(atom, source, target)
     for predicate in predicates:
         _check_predicates(predicate, {1}, source)
@@ -92,7 +96,10 @@ def _check_spaces(atom: CopyAtomType, source: MemRefType, target: MemRefType) ->
     where = f"{atom} from {source} to {target}"
     wanted = atom.op.only_element
     if wanted is not None and value_name(source.element) != wanted:
-        raise LayoutError(f"{where}: it updates elements of {wanted}, the tensors' are {source.element}")
+        raise LayoutError(
+            f"{where}: it updates elements of {wanted}, the tensors' are {source.element}",
+            hint="make the atom with the type of the tensors' elements",
+        )
     if (source.space, target.space) not in atom.op.spaces:
         raise LayoutError(f"{where}: {atom.op.moves}", hint=atom.op.hint)
 
@@ -139,14 +146,20 @@ def infer_make_fragment_like(types: Sequence[Any], attributes: Attributes) -> li
     source = types[0]
     element = attributes.get("element", getattr(source, "element", ""))
     if not element:
-        raise LayoutError(f"make_fragment_like of {source}: the type of the elements is missing")
+        raise LayoutError(
+            f"make_fragment_like of {source}: the type of the elements is missing",
+            hint="make_fragment_like(layout, fx.Float32)",
+        )
     return _fragment("make_fragment_like", source.layout, element)
 
 
 def _fragment(operation: str, layout: AnyLayout, element: str) -> list[Any]:
     plain = layout.outer if isinstance(layout, algebra.ComposedLayout) else layout
     if not is_static(plain.shape):
-        raise LayoutError(f"{operation} of {layout}: registers need a shape known when compiling")
+        raise LayoutError(
+            f"{operation} of {layout}: registers need a shape known when compiling",
+            hint="take a tile of a static shape first: fx.zipped_divide(tensor, tile)[None, i]",
+        )
     return infer_alloca([LayoutType(algebra.make_fragment_layout_like(plain))], {"element": element})
 
 
@@ -154,7 +167,7 @@ def infer_mma_partition_shape(types: Sequence[Any], attributes: Attributes) -> l
     """The shape of a thread's part of an operand of a static shape, (values of a call, calls along its modes)."""
     mma, shape = types
     if not is_static(shape.value):
-        raise LayoutError(f"partition_shape of {shape}: it is known when compiling")
+        raise LayoutError(f"partition_shape of {shape}: it is known when compiling", hint="pass a shape of Python ints")
     _, *rest = mma.mma.partition(attributes.get("operand", ""), algebra.make_layout(shape.value))
     return [IntTupleType(algebra.make_int_tuple(tuple(mode.shape for mode in rest)))]
 
@@ -297,7 +310,7 @@ def infer_mma_make_fragment(types: Sequence[Any], attributes: Attributes) -> lis
     if stages is None:
         return [fragment]
     if stages < 1:
-        raise LayoutError(f"a fragment of {stages} stages")
+        raise LayoutError(f"a fragment of {stages} stages", hint="one stage or more")
     staged = algebra.append(fragment.layout, algebra.Layout(stages, algebra.cosize(fragment.layout)))
     return infer_alloca([LayoutType(staged)], {"element": fragment.element})
 
@@ -323,7 +336,10 @@ def infer_mma_atom_call(types: Sequence[Any], attributes: Attributes) -> list[An
                 hint="make the fragment with make_fragment_A, _B or _C",
             )
         if values > 1 and not _contiguous(memref.layout, values):
-            raise LayoutError(f"{where}: its {values} values do not lie side by side, in {memref.layout}")
+            raise LayoutError(
+                f"{where}: its {values} values do not lie side by side, in {memref.layout}",
+                hint="copy fewer bits at once, or along the dimension of stride 1",
+            )
     return []
 
 
@@ -364,7 +380,10 @@ def gemm_modes(layout: AnyLayout) -> AnyLayout:
 def gemm_extents(layouts: Sequence[AnyLayout], shown: Sequence[str]) -> tuple[int, int, int]:
     """The numbers of calls along M, N and K. Raises LayoutError if D, A, B and C disagree about them."""
     if any(algebra.rank(layout) > 3 for layout in layouts):
-        raise LayoutError(f"{_gemm_text(shown)}: a fragment has 3 modes")
+        raise LayoutError(
+            f"{_gemm_text(shown)}: a fragment has 3 modes",
+            hint="(values, M, K), (values, N, K), (values, M, N): what make_fragment_A, _B and _C give",
+        )
     if not all(is_static(algebra.get_shape(layout)) for layout in layouts):
         raise LayoutError(
             f"{_gemm_text(shown)}: fragments have a shape known when compiling",
@@ -431,7 +450,7 @@ def check_copy_atom_call_ssa(types: Sequence[Any], results: Sequence[Any], attri
     memref = types[-1]
     vector = results[0] if results else types[1]
     if not isinstance(atom, CopyAtomType) or not isinstance(memref, MemRefType) or len(types) + len(results) != 3:
-        raise LayoutError(f"copy_atom_call_ssa of {', '.join(map(str, types))}")
+        raise LayoutError(f"copy_atom_call_ssa of {', '.join(map(str, types))}", hint="an atom, a source and a target")
     if atom.op.passes_registers:
         return
     values = atom.op.bits // atom.value_bits

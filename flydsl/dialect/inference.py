@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_bits, element_type
@@ -143,7 +144,9 @@ def infer_leaves(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     leaves = algebra.flatten((types[0].value,))
     only = str(attributes.get("dynamicOnly", "false")) in ("true", "True", "-1", "1")
     if any(leaf is None or isinstance(leaf, algebra.Basis) for leaf in leaves):
-        raise LayoutError(f"get_leaves of {types[0]}: only integers are scalars")
+        raise LayoutError(
+            f"get_leaves of {types[0]}: only integers are scalars", hint="take the leaves of an int tuple"
+        )
     return [leaf_type(leaf) for leaf in leaves if isinstance(leaf, algebra.Dynamic) or not only]
 
 
@@ -151,13 +154,19 @@ def infer_make_tile(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """The tile of modes that are known when compiling: layouts, and int tuples of one integer or `*`."""
     modes = [single_leaf(kind.value) if isinstance(kind, IntTupleType) else _mode_of(kind) for kind in types]
     if not all(map(is_static, modes)):
-        raise LayoutError(f"make_tile of {', '.join(map(str, types))}: a tile is known when compiling")
+        raise LayoutError(
+            f"make_tile of {', '.join(map(str, types))}: a tile is known when compiling",
+            hint="pass Python ints or fx.Constexpr values",
+        )
     return [TileType(algebra.make_tile(*modes))]
 
 
 def _mode_of(kind: Any) -> algebra.Layout:
     if not isinstance(kind, LayoutType):
-        raise LayoutError(f"make_tile of {kind}, where a layout or int tuple belongs")
+        raise LayoutError(
+            f"make_tile of {kind}, where a layout or int tuple belongs",
+            hint="a tile's mode is an int, None or a layout",
+        )
     return kind.layout
 
 
@@ -174,7 +183,10 @@ def _check_promise(promised: Any, given: Any, what: str) -> None:
             _check_promise(*parts, what)
     elif isinstance(promised, algebra.Dynamic) and isinstance(given, algebra.Dynamic):
         if promised.width != given.width:
-            raise LayoutError(f"{what}: integers of {given.width} and {promised.width} bits")
+            raise LayoutError(
+                f"{what}: integers of {given.width} and {promised.width} bits",
+                hint="convert it to the width that is promised",
+            )
     elif promised != given:
         raise LayoutError(f"{what}: they differ in more than what divides their numbers")
 
@@ -183,7 +195,10 @@ def infer_print(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """No result. The text has a placeholder `{}` for each operand."""
     text = attributes.get("format")
     if not isinstance(text, str) or text.count("{}") != len(types):
-        raise LayoutError(f"print of {len(types)} values with the text {text!r}: it has a {{}} for each")
+        raise LayoutError(
+            f"print of {len(types)} values with the text {text!r}: it has a {{}} for each",
+            hint="write as many {} as there are values",
+        )
     return []
 
 
@@ -197,7 +212,10 @@ def infer_ptrtoint(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """An address in bytes: 32 bits in shared memory and registers, else 64."""
     (pointer,) = types
     if pointer.space == BUFFER:
-        raise LayoutError(f"{pointer} has no address in bytes")
+        raise LayoutError(
+            f"{pointer} has no address in bytes",
+            hint="registers and buffers have none: take it of global or shared memory",
+        )
     return [element_type("i32" if pointer.space in ("shared", "register") else "i64")]
 
 
@@ -221,13 +239,15 @@ def check_recast_iter(types: Sequence[Any], results: Sequence[Any], attributes: 
     (source,), (result,) = types, results
     stored_element(result.element)
     if source.space != result.space:
-        raise LayoutError(f"recast_iter of {source} to {result}: the address space stays")
+        raise LayoutError(
+            f"recast_iter of {source} to {result}: the address space stays", hint="change the element type only"
+        )
 
 
 def infer_alloca(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A register tensor; its size must be known."""
     if not isinstance(types[0], LayoutType):
-        raise LayoutError(f"a register tensor with {types[0]}, where a layout belongs")
+        raise LayoutError(f"a register tensor with {types[0]}, where a layout belongs", hint=how_made.LAYOUT)
     memref = MemRefType(attributes.get("element", ""), "register", types[0].layout)
     _check_alloca(memref)
     return [memref]
@@ -350,7 +370,10 @@ def infer_store_vec(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     require_same("memref.store_vec", value, infer_load_vec((memref,), attributes)[0])
     size = register_elements(memref)
     if size > len({memref.layout(i) for i in range(size)}):
-        raise LayoutError(f"a store of a vector to {memref}: several of its elements are at one place")
+        raise LayoutError(
+            f"a store of a vector to {memref}: several of its elements are at one place",
+            hint="store to a layout without strides of 0",
+        )
     return []
 
 
@@ -364,7 +387,10 @@ def infer_ptr_store(types: Sequence[Any], attributes: Attributes) -> list[Any]:
 def require_same(name: str, given: Any, wanted: Any) -> None:
     """Raise LayoutError unless an operand or result has the expected type."""
     if given != wanted:
-        raise LayoutError(f"{name} of {given} where {wanted} belongs")
+        raise LayoutError(
+            f"{name} of {given} where {wanted} belongs",
+            hint="convert it first: value.to(fx.Float32); its shape is that of the tensor",
+        )
 
 
 def _require_elements(name: str, value: Any, pointer: PointerType) -> None:
@@ -379,7 +405,9 @@ def check_static(types: Sequence[Any], results: Sequence[Any], attributes: Attri
     """`static` names a layout, tile or int tuple that leaves nothing to run time."""
     (result,) = results
     if not is_static(algebra_value(result)):
-        raise LayoutError(f"static of {result}: parts of it are known at run time only")
+        raise LayoutError(
+            f"static of {result}: parts of it are known at run time only", hint="a runtime value stays an operand"
+        )
 
 
 def check_int_tuple(types: Sequence[Any], results: Sequence[Any], attributes: Attributes) -> None:
@@ -404,7 +432,10 @@ def allocated_elements(attributes: Attributes) -> int:
     names = ("allocSize", "allocaSize")  # the latter in later versions of FlyDSL
     size = next((given[name] for name in names if name in given), None) if isinstance(given, ir.DictAttr) else None
     if not isinstance(size, ir.IntegerAttr) or size.value < 1:
-        raise LayoutError("make_ptr to registers states {dictAttrs = {allocSize = <number of elements>}}")
+        raise LayoutError(
+            "make_ptr to registers states {dictAttrs = {allocSize = <number of elements>}}",
+            hint="fx.make_rmem_tensor(shape, dtype) does so",
+        )
     return int(size.value)
 
 
@@ -418,7 +449,7 @@ def infer_elem_less(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     """A Boolean, of tuples of numbers: strides along axes, such as `1E0`, have no order."""
     for left, right in compared_parts(*(operand.value for operand in types)):
         if isinstance(left, algebra.Basis) or isinstance(right, algebra.Basis):
-            raise LayoutError(f"{left} and {right} have no order")
+            raise LayoutError(f"{left} and {right} have no order", hint="compare int tuples of one shape")
     return infer_comparison(types, attributes)
 
 
@@ -429,7 +460,9 @@ def compared_parts(left: Any, right: Any) -> list[tuple[Any, Any]]:
         return [pair for parts in zip(left, right, strict=True) for pair in compared_parts(*parts)]
     if any(isinstance(part, tuple) or part is None or _is_dynamic_basis(part) for part in (left, right)):
         shown = " and ".join(map(algebra.to_text, (left, right)))
-        raise LayoutError(f"{shown} have no parts to compare one by one")
+        raise LayoutError(
+            f"{shown} have no parts to compare one by one", hint="compare int tuples with int tuples of the same shape"
+        )
     return [(left, right)]
 
 

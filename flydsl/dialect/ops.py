@@ -16,6 +16,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect import atom_inference, inference
 from flydsl.dialect.elements import element_type
@@ -37,6 +38,18 @@ from flydsl.dialect.types import (
     fly_type,
 )
 from flydsl.errors import FlyError, LayoutError, SourceLocation
+
+_HOW_MADE = {
+    "int_tuple": "an integer, or a tuple of them",
+    "layout": how_made.LAYOUT,
+    "layout or composed_layout": how_made.LAYOUT,
+    "ptr": how_made.POINTER,
+    "memref": how_made.TENSOR,
+    "copy_atom": how_made.COPY_ATOM,
+    "mma_atom": how_made.MMA_ATOM,
+    "tiled_copy": how_made.TILED_COPY,
+    "tile": "fx.make_tile(32, 8) makes one",
+}
 
 # What an operand may be; None for any type.
 Kind = type[FlyType] | tuple[type[FlyType], ...] | None
@@ -90,7 +103,10 @@ class OpSpec:
                 raise LayoutError(f"fly.{self.name} has up to {max(self.results)} results, not {results}")
             return f"{self.name.replace('.', '_')}_{results}"
         if arity not in self.arities:
-            raise LayoutError(f"fly.{self.name} takes {' or '.join(map(str, self.arities))} operands, not {arity}")
+            raise LayoutError(
+                f"fly.{self.name} takes {' or '.join(map(str, self.arities))} operands, not {arity}",
+                hint="pass each operand once, and no other",
+            )
         name = self.name.replace(".", "_")
         return name if len(self.arities) == 1 else f"{name}_{arity}"
 
@@ -266,7 +282,10 @@ def _check_kinds(name: str, role: str, types: Sequence[Any], kinds: Sequence[Kin
     for i, (given, kind) in enumerate(zip(types, kinds, strict=False)):
         if kind is not None and not isinstance(given, kind):
             wanted = " or ".join(k.mnemonic for k in (kind if isinstance(kind, tuple) else (kind,)))
-            raise LayoutError(f"fly.{name}: {role} {i} is {given}, where a {wanted} belongs")
+            raise LayoutError(
+                f"fly.{name}: {role} {i} is {given}, where a {wanted} belongs",
+                hint=_HOW_MADE.get(wanted, f"the operation takes {wanted} there"),
+            )
 
 
 def check(op: ir.Operation) -> list[Any]:

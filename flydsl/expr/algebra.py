@@ -160,7 +160,9 @@ def _algebra(name: str, operands: int) -> Callable[..., Any]:
         try:
             arguments = signature.bind(*given, **named).args
         except TypeError as error:
-            raise ArgumentError(f"{name}{signature}: {error}", at=user_location()) from None
+            raise ArgumentError(
+                f"{name}{signature}: {error}", at=user_location(), hint="pass each of its parameters once"
+            ) from None
         if any(map(is_runtime, arguments[:operands])):
             return call_algebra(name, arguments[:operands], _attributes(name, arguments[operands:]))
         return located(function, *map(static_operand, arguments))
@@ -176,7 +178,9 @@ def _attributes(name: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
     numbers = [static_operand(item) for item in (arguments[0] if listed else arguments)]
     if not all(isinstance(number, int) and abs(number) < 2**31 for number in numbers):
         raise ArgumentError(
-            f"{name} with {arguments!r}: integers belong there, known when compiling", at=user_location()
+            f"{name} with {arguments!r}: integers belong there, known when compiling",
+            at=user_location(),
+            hint="pass Python ints or fx.Constexpr values",
         )
     return {"indices" if listed else "args": numbers}
 
@@ -270,7 +274,11 @@ def equal(lhs: Any, rhs: Any) -> Any:
 def _all_parts(what: str, compare: Callable[[Any, Any], Any], lhs: Any, rhs: Any) -> Any:
     if isinstance(lhs, _TUPLES) or isinstance(rhs, _TUPLES):
         if not (isinstance(lhs, _TUPLES) and isinstance(rhs, _TUPLES) and len(lhs) == len(rhs)):
-            raise ArgumentError(f"{what} of {lhs} and {rhs}: they are not of one shape", at=user_location())
+            raise ArgumentError(
+                f"{what} of {lhs} and {rhs}: they are not of one shape",
+                at=user_location(),
+                hint="compare or combine tuples of equal nesting",
+            )
         parts = [_all_parts(what, compare, a, b) for a, b in zip(lhs, rhs, strict=True)]
         return functools.reduce(operator.and_, parts, True)
     return compare(lhs, rhs)
@@ -363,7 +371,11 @@ def _with_unknown_extents(shape: Any) -> Any:
 def make_tile(*modes: Any) -> Tile:
     """A tile: one size or layout per mode, None to leave a mode whole."""
     if is_runtime(modes):
-        raise ArgumentError("make_tile of runtime values: a tile is known when compiling", at=user_location())
+        raise ArgumentError(
+            "make_tile of runtime values: a tile is known when compiling",
+            at=user_location(),
+            hint="pass Python ints or fx.Constexpr values",
+        )
     return located(algebra.make_tile, *map(static_operand, modes))
 
 

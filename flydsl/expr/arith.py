@@ -299,14 +299,22 @@ def select(condition: Any, true_value: Any, false_value: Any) -> Any:
     """
     for value in (condition, true_value, false_value):
         if not is_operand(value):
-            raise ArgumentError(f"select: {value!r} is not a number", at=user_location())
+            raise ArgumentError(
+                f"select: {value!r} is not a number",
+                at=user_location(),
+                hint="both values are numbers or vectors of one type",
+            )
     chooser, *values = map(from_ir, (condition, true_value, false_value))
     dtype = common_type("select", *values)
     check_numbers("select", dtype, *values)
     vectors = [value for value in (*values, chooser) if isinstance(value, Vector)]
     if len({vector.shape for vector in vectors}) > 1:
         shapes = ", ".join(map(repr, vectors))
-        raise ArgumentError(f"select on vectors of different shapes: {shapes}", at=user_location())
+        raise ArgumentError(
+            f"select on vectors of different shapes: {shapes}",
+            at=user_location(),
+            hint="broadcast them to one shape: vector.broadcast_to(shape)",
+        )
     shaped = vectors[0] if vectors else None
     lhs, rhs = (converted_like(value, dtype, shaped).ir_value() for value in values)
     chooser = as_numeric(chooser)

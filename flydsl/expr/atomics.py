@@ -13,7 +13,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import atoms
+from flydsl import atoms, how_made
 from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
@@ -43,7 +43,9 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
         kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
         if not isinstance(kind, PointerType) or kind.space not in _SPACES:
             raise ArgumentError(
-                f"{name} takes a pointer to global or shared memory, not {pointer!r}", at=user_location()
+                f"{name} takes a pointer to global or shared memory, not {pointer!r}",
+                at=user_location(),
+                hint=how_made.ELEMENT_POINTER,
             )
         dtype = numeric_class(kind.element)
         if isinstance(value, Vector):
@@ -53,7 +55,11 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
             dtype = value.dtype  # which knows the sign
         number = floats if dtype.is_float else signed if dtype.signed else unsigned
         if number is None or dtype.width not in ((16, 32, 64) if dtype.is_float else (32, 64)):
-            raise ArgumentError(f"there is no {name} of {dtype.__name__}", at=user_location())
+            raise ArgumentError(
+                f"there is no {name} of {dtype.__name__}",
+                at=user_location(),
+                hint="floats of 16 to 64 bits have add, max and min; integers of 32 and 64 bits have all of them",
+            )
         return dtype.of(_emit(kind, pointer.value, dtype(value).ir_value(), number, _scope(syncscope)))
 
     function.__name__ = function.__qualname__ = name
@@ -169,5 +175,9 @@ def atomic_of(family: type[atoms.AtomicCopy], op: AtomicOp, val_type: Any, value
     name = ("s" if dtype.signed else "u") + op.value if signed else op.value
     width: int = dtype.width
     if width not in family.widths:
-        raise ArgumentError(f"{family.__name__} of {dtype.__name__}: 16 to 64 bits", at=user_location())
+        raise ArgumentError(
+            f"{family.__name__} of {dtype.__name__}: 16 to 64 bits",
+            at=user_location(),
+            hint="use a type of 16, 32 or 64 bits",
+        )
     return located(family, values * width, name, dtype.mlir_name)

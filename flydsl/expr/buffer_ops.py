@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
@@ -50,10 +51,16 @@ def create_buffer_resource(
     """
     if not isinstance(tensor, Tensor) or tensor.type.space != "global":
         shown = tensor.type if isinstance(tensor, Tensor) else repr(tensor)
-        raise ArgumentError(f"create_buffer_resource takes a tensor in global memory, not {shown}", at=user_location())
+        raise ArgumentError(
+            f"create_buffer_resource takes a tensor in global memory, not {shown}",
+            at=user_location(),
+            hint=how_made.GLOBAL_TENSOR,
+        )
     if stride != 0:
         raise ArgumentError(
-            f"unsupported stride={stride!r} of create_buffer_resource; supported: 0", at=user_location()
+            f"unsupported stride={stride!r} of create_buffer_resource; supported: 0",
+            at=user_location(),
+            hint="leave it away: offsets are in elements",
         )
     pointer = llvm_pointer("create_buffer_resource", tensor, 1)
     if base_byte_offset is not None:
@@ -77,7 +84,11 @@ def _clamped_size(num_records_bytes: Any) -> Any:
     """A size clamped to the range of the resource's field: 0 for a negative one, at most MAX_BYTES."""
     size = as_numeric(num_records_bytes)
     if size.is_float:
-        raise ArgumentError(f"num_records_bytes={num_records_bytes!r}: an integer, in bytes", at=user_location())
+        raise ArgumentError(
+            f"num_records_bytes={num_records_bytes!r}: an integer, in bytes",
+            at=user_location(),
+            hint="such as rows * columns * 4; leave it away for the tensor's own size",
+        )
     if size.is_static:
         return Int64(min(max(int(size), 0), MAX_BYTES))
     if isinstance(size, Int32):
@@ -131,9 +142,17 @@ def buffer_store(
 def _byte_offset(name: str, offset: Any, element: ir.Type, mask: Any, is_bytes: bool) -> Any:
     place = as_numeric(offset)
     if getattr(place, "is_float", True):
-        raise ArgumentError(f"the offset of {name}: an integer, not {offset!r}", at=user_location())
+        raise ArgumentError(
+            f"the offset of {name}: an integer, not {offset!r}",
+            at=user_location(),
+            hint="convert it: offset.to(fx.Int32)",
+        )
     if bits_of(element) < 8:
-        raise ArgumentError(f"{name} of {element}: elements of at least 8 bits", at=user_location())
+        raise ArgumentError(
+            f"{name} of {element}: elements of at least 8 bits",
+            at=user_location(),
+            hint="load bytes, and take them apart",
+        )
     place = Int32(place) if is_bytes else Int32(place) * (bits_of(element) // 8)
     if mask is None:
         return place
@@ -167,7 +186,11 @@ def get_element_ptr(
 ) -> ir.Value:
     """An LLVM pointer advanced by `byte_offset` + `static_byte_offset` elements of `elem_type`, by default bytes."""
     if not isinstance(base_ptr, ir.Value) or not str(base_ptr.type).startswith("!llvm.ptr"):
-        raise ArgumentError(f"get_element_ptr takes an LLVM pointer, not {base_ptr!r}", at=user_location())
+        raise ArgumentError(
+            f"get_element_ptr takes an LLVM pointer, not {base_ptr!r}",
+            at=user_location(),
+            hint="fx.buffer_ops.create_llvm_ptr(address) makes one",
+        )
     element = element_type("i8") if elem_type is None else ir_type("elem_type of get_element_ptr", elem_type)
     offset = as_numeric(0 if byte_offset is None else byte_offset) + static_byte_offset
     attributes = {

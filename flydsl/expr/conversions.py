@@ -42,7 +42,11 @@ def _check_cast(name: str, source: ir.Type, target: ir.Type) -> None:
         good = good and not any(indices)
         good = good and all(not t.is_float or t.mlir_name in ARITHMETIC_FLOATS for t in types)
     if not good:
-        raise ArgumentError(f"no arith.{name} from {source} to {target}", at=user_location())
+        raise ArgumentError(
+            f"no arith.{name} from {source} to {target}",
+            at=user_location(),
+            hint="value.to(dtype) chooses the operation by the two types",
+        )
 
 
 def _cast_function(name: str, summary: str) -> Callable[..., Any]:
@@ -68,7 +72,7 @@ def _cast_function(name: str, summary: str) -> Callable[..., Any]:
 def _cast_attributes(name: str, fastmath: Any = None) -> dict[str, ir.Attribute]:
     """fastmath: flags, of the two casts between floats."""
     if fastmath is not None and name not in ("extf", "truncf"):
-        raise ArgumentError(f"arith.{name} takes no fastmath flags", at=user_location())
+        raise ArgumentError(f"arith.{name} takes no fastmath flags", at=user_location(), hint="leave fastmath away")
     return fastmath_attribute(fastmath)
 
 

@@ -94,7 +94,11 @@ def _lanes(what: str, width: Any) -> int:
     """The lanes of a group."""
     lanes = immediate(f"the width of {what}", warp_size() if width is None else width, 1, warp_size())
     if lanes & (lanes - 1):
-        raise ArgumentError(f"{what} of groups of {lanes} lanes: a power of two", at=user_location())
+        raise ArgumentError(
+            f"{what} of groups of {lanes} lanes: a power of two",
+            at=user_location(),
+            hint="such as 64, the lanes of a wave",
+        )
     return lanes
 
 

@@ -42,7 +42,11 @@ class CoordTensor:
             return self._moved(crd2idx(coordinate, self.layout))
         given = coordinate if isinstance(coordinate, tuple) else (coordinate,)
         if any(isinstance(part, tuple) for part in given):
-            raise ArgumentError(f"{coordinate!r} indexes a coordinate tensor: integers and None", at=user_location())
+            raise ArgumentError(
+                f"{coordinate!r} indexes a coordinate tensor: integers and None",
+                at=user_location(),
+                hint="None keeps a mode, an integer takes one of its coordinates",
+            )
         fixed = tuple(0 if part is None else part for part in given)
         kept = located(algebra.slice, self.layout, tuple(None if part is None else 0 for part in given))
         return CoordTensor(self._moved(crd2idx(fixed, self.layout)), kept)
@@ -78,5 +82,9 @@ def make_identity_tensor(shape: Any) -> CoordTensor:
     """
     layout = located(algebra.make_identity_layout, shape)
     if any(isinstance(extent, tuple) for extent in algebra.get_shape(layout)):
-        raise ArgumentError(f"a coordinate tensor of {shape}: its modes are flat", at=user_location())
+        raise ArgumentError(
+            f"a coordinate tensor of {shape}: its modes are flat",
+            at=user_location(),
+            hint="make it of a flat shape, and divide it with fx.zipped_divide",
+        )
     return CoordTensor((0,) * algebra.rank(layout), layout)

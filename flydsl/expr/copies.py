@@ -7,7 +7,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import atoms
+from flydsl import atoms, how_made
 from flydsl import layout as algebra
 from flydsl.atoms import CopyOp
 from flydsl.dialect.atom_inference import check_value
@@ -179,12 +179,14 @@ def make_copy_atom(op: CopyOp, element: Any) -> CopyAtom:
     element: a scalar type, or the element's width in bits.
     """
     if not isinstance(op, CopyOp):
-        hint = "call it: fx.UniversalCopy32b()" if callable(op) else None
+        hint = "call it: fx.UniversalCopy32b()" if callable(op) else "such as fx.UniversalCopy(32)"
         raise ArgumentError(f"make_copy_atom takes a copy instruction, not {op!r}", at=user_location(), hint=hint)
     bits = element if isinstance(element, int) else memory_bits(element_name(element))
     if bits <= 0 or op.bits % bits:
         raise ArgumentError(
-            f"{op} moves {op.bits} bits, which is not a whole number of {bits}-bit elements", at=user_location()
+            f"{op} moves {op.bits} bits, which is not a whole number of {bits}-bit elements",
+            at=user_location(),
+            hint="widen the instruction, or copy elements of fewer bits",
         )
     return CopyAtom(CopyAtomType(op, bits))
 
@@ -208,13 +210,15 @@ def copy(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None, **values
     Raises LayoutError where the tensors do not fit.
     """
     if not isinstance(atom, CopyAtom):
-        raise ArgumentError(f"copy takes a copy atom first, not {atom!r}", at=user_location())
+        raise ArgumentError(f"copy takes a copy atom first, not {atom!r}", at=user_location(), hint=how_made.COPY_ATOM)
     _emit_copy("copy", atom.set_value(values), source, target, pred)
 
 
 def _emit_copy(operation: str, atom: CopyAtom, source: Any, target: Any, pred: Any) -> None:
     if not isinstance(atom, CopyAtom):
-        raise ArgumentError(f"{operation} takes a copy atom first, not {atom!r}", at=user_location())
+        raise ArgumentError(
+            f"{operation} takes a copy atom first, not {atom!r}", at=user_location(), hint=how_made.COPY_ATOM
+        )
     kind, *tensors = as_moved(atom.type, *(require_tensor(operation, tensor) for tensor in (source, target)))
     if kind != atom.type:
         atom = CopyAtom(kind, atom.values)
@@ -243,11 +247,14 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tile: Any) -> TiledCopy:
     tile: the tile's extents, a tuple or a Tile. Both are known when compiling.
     """
     if not isinstance(atom, CopyAtom):
-        raise ArgumentError(f"make_tiled_copy takes a copy atom first, not {atom!r}", at=user_location())
+        raise ArgumentError(
+            f"make_tiled_copy takes a copy atom first, not {atom!r}", at=user_location(), hint=how_made.COPY_ATOM
+        )
     if not isinstance(layout_tv, Layout) or is_runtime(tile):
         raise ArgumentError(
             f"make_tiled_copy of {layout_tv!r} and {tile!r}: layout and tile are known when compiling",
             at=user_location(),
+            hint="make them of Python ints or fx.Constexpr values",
         )
     extents = tile if isinstance(tile, tuple | list) else (tile,)
     modes = tile if isinstance(tile, Tile) else located(algebra.make_tile, *extents)
@@ -266,7 +273,9 @@ def tiled_copy_partition_dst(copy: TiledCopy, target: Any, thread: Any) -> Any:
 
 def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any:
     if not isinstance(copy, TiledCopy):
-        raise ArgumentError(f"{operation} takes a tiled copy first, not {copy!r}", at=user_location())
+        raise ArgumentError(
+            f"{operation} takes a tiled copy first, not {copy!r}", at=user_location(), hint=how_made.TILED_COPY
+        )
     if isinstance(tensor, CoordTensor):
         return tensor.by_thread(located(copy.type.copy.partition, tensor.layout), thread)
     value = require_tensor(operation, tensor).value
@@ -276,7 +285,9 @@ def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any
 def tiled_copy_retile(copy: TiledCopy, fragment: Any) -> Tensor:
     """A fragment of a tiled MMA, over the same registers, in the form that a tiled copy moves."""
     if not isinstance(copy, TiledCopy):
-        raise ArgumentError(f"retile takes a tiled copy first, not {copy!r}", at=user_location())
+        raise ArgumentError(
+            f"retile takes a tiled copy first, not {copy!r}", at=user_location(), hint=how_made.TILED_COPY
+        )
     return Tensor(emit_fly("tiled_copy.retile", [as_operand(copy), require_tensor("retile", fragment).value]).result)
 
 
@@ -287,7 +298,11 @@ def make_fragment_like(tensor: Any, dtype: Any = None) -> Tensor:
     """
     if isinstance(tensor, Layout):
         if dtype is None:
-            raise ArgumentError("make_fragment_like of a layout takes an element type too", at=user_location())
+            raise ArgumentError(
+                "make_fragment_like of a layout takes an element type too",
+                at=user_location(),
+                hint="make_fragment_like(layout, fx.Float32)",
+            )
         return memref_alloca(located(algebra.make_fragment_layout_like, tensor), numeric_class(element_name(dtype)))
     attributes = {} if dtype is None else {"element": element_name(dtype)}
     value = require_tensor("make_fragment_like", tensor).value

@@ -47,7 +47,11 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Any, Layout]
     ((4,8), (4,8):(1,4))
     """
     if is_runtime((thr_layout, val_layout)):
-        raise ArgumentError("make_layout_tv takes layouts that are known when compiling", at=user_location())
+        raise ArgumentError(
+            "make_layout_tv takes layouts that are known when compiling",
+            at=user_location(),
+            hint="make them of Python ints or fx.Constexpr values",
+        )
     return located(algebra.make_layout_tv, thr_layout, val_layout)
 
 

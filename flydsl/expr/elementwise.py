@@ -60,7 +60,9 @@ def check_kind(name: str, value: ir.Value, wants_float: bool) -> None:
     element = element_of(value)
     if wants_float and isinstance(element, ir.FloatType) and str(element) not in ARITHMETIC_FLOATS:
         raise ArgumentError(
-            f"{name} of {value.type}: {element} is a format to store, without arithmetic", at=user_location()
+            f"{name} of {value.type}: {element} is a format to store, without arithmetic",
+            at=user_location(),
+            hint="convert it first: value.to(fx.Float32)",
         )
     if isinstance(element, ir.FloatType) != wants_float:
         raise ArgumentError(
@@ -131,7 +133,11 @@ def static_integer(value: Any) -> int | None:
 def check_right(symbol: str, divides: bool, shifts: bool, dtype: type[Numeric], number: int) -> None:
     """Raise ArgumentError for a static right operand without a result: division by zero, or a too large shift."""
     if divides and number == 0:
-        raise ArgumentError(f"{symbol} of a {dtype.__name__} by zero", at=user_location())
+        raise ArgumentError(
+            f"{symbol} of a {dtype.__name__} by zero",
+            at=user_location(),
+            hint="a divisor of run time gives a result for 0, too; this one is known to be 0",
+        )
     if shifts and not 0 <= number < dtype.width:
         raise ArgumentError(
             f"{symbol} of a {dtype.__name__} by {number}: it has {dtype.width} bits",

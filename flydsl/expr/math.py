@@ -85,7 +85,11 @@ def _predicate(name: str, summary: str) -> Callable[..., Any]:
 
 def _check_count(name: str, values: tuple[Any, ...], count: int) -> None:
     if len(values) != count:
-        raise ArgumentError(f"math.{name} takes {count} operands, not {len(values)}", at=user_location())
+        raise ArgumentError(
+            f"math.{name} takes {count} operands, not {len(values)}",
+            at=user_location(),
+            hint="pass scalars or vectors of one type, one for each operand",
+        )
 
 
 def _named(function: Callable[..., Any], name: str, count: int, doc: str) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_type
@@ -231,7 +232,7 @@ def require_tensor(what: str, value: Any) -> Tensor:
     """`value` as a tensor. Raises ArgumentError for anything else."""
     if isinstance(value, Tensor):
         return value
-    raise ArgumentError(f"{what} takes a tensor, not {value!r}", at=user_location())
+    raise ArgumentError(f"{what} takes a tensor, not {value!r}", at=user_location(), hint=how_made.TENSOR)
 
 
 def get_layout(tensor: Any) -> Any:
@@ -289,7 +290,11 @@ def make_ptr(result_type: PointerType, args: Any = (), *, dict_attrs: Any = None
     attributes = {}
     if dict_attrs is not None:
         if not all(isinstance(value, int) and 0 <= value < 2**63 for value in dict_attrs.values()):
-            raise ArgumentError(f"make_ptr with dict_attrs={dict_attrs!r}: positive ints", at=user_location())
+            raise ArgumentError(
+                f"make_ptr with dict_attrs={dict_attrs!r}: positive ints",
+                at=user_location(),
+                hint='such as dict_attrs={"allocSize": 16}, the number of elements',
+            )
         sizes = {name: ir.IntegerAttr.get(element_type("i64"), value) for name, value in dict_attrs.items()}
         attributes["dictAttrs"] = ir.DictAttr.get(sizes)
     return Pointer(emit_fly("make_ptr", operands, results=[result_type], attributes=attributes).result)
@@ -336,7 +341,9 @@ def _register_element(kind: MemRefType, layout: Any) -> type[Numeric]:
     """The element type of a register tensor whose type is given together with its layout."""
     if kind.space != "register" or kind.layout != layout:
         raise ArgumentError(
-            f"memref_alloca of {kind} with layout {layout}: it is for registers, of that layout", at=user_location()
+            f"memref_alloca of {kind} with layout {layout}: it is for registers, of that layout",
+            at=user_location(),
+            hint="fx.make_rmem_tensor(shape, dtype) makes one",
         )
     return numeric_class(kind.element)
 
@@ -348,7 +355,9 @@ def _check_coordinate(what: str, tensor: Tensor, coordinate: Any) -> None:
     expected = algebra.rank(tensor.type.layout)
     if given not in (1, expected):
         raise ArgumentError(
-            f"{what} with {given} indices of a tensor with {expected} modes, {tensor.type}", at=user_location()
+            f"{what} with {given} indices of a tensor with {expected} modes, {tensor.type}",
+            at=user_location(),
+            hint="give one index for each mode, None to keep a mode, or one coordinate tuple",
         )
 
 
@@ -394,7 +403,9 @@ def memref_store_vec(vector: Any, tensor: Any) -> None:
     memref = require_tensor("memref_store_vec", tensor)
     value = vector.ir_value() if isinstance(vector, ArithValue) else vector
     if not isinstance(value, ir.Value):
-        raise ArgumentError(f"memref_store_vec takes a vector, not {vector!r}", at=user_location())
+        raise ArgumentError(
+            f"memref_store_vec takes a vector, not {vector!r}", at=user_location(), hint=how_made.VECTOR
+        )
     emit_fly("memref.store_vec", [value, memref.value])
 
 
@@ -408,7 +419,7 @@ def ptrtoint(pointer: Any) -> Any:
     """The address of a pointer in bytes: Int64, or in shared memory Int32, counted from the start of the LDS."""
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
     if kind is None:
-        raise ArgumentError(f"ptrtoint takes a pointer, not {pointer!r}", at=user_location())
+        raise ArgumentError(f"ptrtoint takes a pointer, not {pointer!r}", at=user_location(), hint=how_made.POINTER)
     space, dtype = _address_space("ptrtoint", kind)
     address = emit("builtin.unrealized_conversion_cast", [pointer.value], [_llvm_pointer(space)]).result
     return dtype.of(emit("llvm.ptrtoint", [address], [dtype.ir_type]).result)
@@ -429,7 +440,11 @@ def inttoptr(result_type: Any, address: Any) -> Pointer:
 
 def _address_space(what: str, kind: PointerType) -> tuple[int, type[Integer]]:
     if kind.space not in _SPACES:
-        raise ArgumentError(f"{what} of {kind}: {kind.space} has no addresses in bytes", at=user_location())
+        raise ArgumentError(
+            f"{what} of {kind}: {kind.space} has no addresses in bytes",
+            at=user_location(),
+            hint="registers and buffers have none: take it of global or shared memory",
+        )
     return _SPACES[kind.space]
 
 

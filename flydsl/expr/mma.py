@@ -8,7 +8,7 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import atoms
+from flydsl import atoms, how_made
 from flydsl import layout as algebra
 from flydsl.atoms import MmaOp
 from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS, check_value
@@ -236,9 +236,15 @@ def make_tiled_mma(atom: MmaAtom, atom_layout: Any = None, permutation: Any = No
     mode unchanged.
     """
     if not isinstance(atom, MmaAtom):
-        raise ArgumentError(f"make_tiled_mma takes an MMA atom first, not {atom!r}", at=user_location())
+        raise ArgumentError(
+            f"make_tiled_mma takes an MMA atom first, not {atom!r}", at=user_location(), hint=how_made.MMA_ATOM
+        )
     if is_runtime((atom_layout, permutation)):
-        raise ArgumentError("make_tiled_mma takes layouts that are known when compiling", at=user_location())
+        raise ArgumentError(
+            "make_tiled_mma takes layouts that are known when compiling",
+            at=user_location(),
+            hint="make them of Python ints or fx.Constexpr values",
+        )
     layout = Layout((1, 1, 1)) if atom_layout is None else atom_layout
     if not isinstance(layout, Layout):
         layout = located(algebra.make_layout, layout)
@@ -288,7 +294,9 @@ def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages:
     attributes: dict[str, Any] = {"operand": _operand(operand)}
     if stages is not None:
         if not isinstance(stages, int) or not 0 < stages < 2**31:
-            raise ArgumentError(f"a fragment of stages={stages!r}: a positive int", at=user_location())
+            raise ArgumentError(
+                f"a fragment of stages={stages!r}: a positive int", at=user_location(), hint="such as stages=2"
+            )
         attributes["stages"] = stages
     return Tensor(emit_fly("mma.make_fragment", operands, attributes=attributes).result)
 
@@ -304,7 +312,9 @@ def gemm(
     Raises LayoutError where the fragments do not fit the instruction or each other.
     """
     if not isinstance(mma, MmaAtom | TiledMma):
-        raise ArgumentError(f"gemm takes an MMA atom or a tiled MMA first, not {mma!r}", at=user_location())
+        raise ArgumentError(
+            f"gemm takes an MMA atom or a tiled MMA first, not {mma!r}", at=user_location(), hint=how_made.MMA_ATOM
+        )
     mma = _with_values("gemm", mma, values)
     attributes = {} if traversal_order is None else {"order": _order(traversal_order)}
     tensors = [require_tensor("gemm", tensor).value for tensor in (d, a, b, c)]
@@ -317,7 +327,9 @@ def mma_atom_call(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any, **values: Any) 
     values: as of `gemm`.
     """
     if not isinstance(atom, MmaAtom):
-        raise ArgumentError(f"mma_atom_call takes an MMA atom first, not {atom!r}", at=user_location())
+        raise ArgumentError(
+            f"mma_atom_call takes an MMA atom first, not {atom!r}", at=user_location(), hint=how_made.MMA_ATOM
+        )
     atom = _with_values("mma_atom_call", atom, values)
     tensors = [require_tensor("mma_atom_call", tensor).value for tensor in (d, a, b, c)]
     emit_fly("mma_atom_call", [as_operand(atom), *tensors])
@@ -327,7 +339,11 @@ def _with_values(what: str, mma: Any, values: Mapping[str, Any]) -> Any:
     if not values:
         return mma
     if isinstance(mma, TiledMma):
-        raise ArgumentError(f"{what} with {', '.join(values)} takes the atom, not a tiled MMA", at=user_location())
+        raise ArgumentError(
+            f"{what} with {', '.join(values)} takes the atom, not a tiled MMA",
+            at=user_location(),
+            hint="tiled_mma.atom is it",
+        )
     return mma.set_value(values)
 
 

@@ -216,7 +216,11 @@ class Integer(Numeric):
         # A bit mask such as Int32(0xFFFFFFFF) is the same 32 bits.
         if not cls.fits(number) and not 0 <= number < (1 << cls.width):
             low, high = cls.limits()
-            raise ArgumentError(f"{cls.__name__}({number}): outside {low} to {high}", at=user_location())
+            raise ArgumentError(
+                f"{cls.__name__}({number}): outside {low} to {high}",
+                at=user_location(),
+                hint="a wider type holds it; fx.Int32(value).to(type) keeps the lower bits",
+            )
         return cls.wrapped_to_width(number)
 
     @classmethod
@@ -274,7 +278,9 @@ class Float(Numeric):
             return round_float(cls.mlir_name, float(value))
         except OverflowError:
             raise ArgumentError(
-                f"{cls.__name__} of a {int(value).bit_length()}-bit integer", at=user_location()
+                f"{cls.__name__} of a {int(value).bit_length()}-bit integer",
+                at=user_location(),
+                hint="a float of Python has 53 bits: compute it in parts",
             ) from None
         except ArgumentError as error:
             raise error.located(user_location()) from None
@@ -512,7 +518,9 @@ def _static_integer(number: int | float, value: Numeric, target: type[Numeric]) 
     """A static number as an integer. Integers wrap and floats truncate, as on the device. Out of range is an error."""
     assert issubclass(target, Integer)
     if isinstance(number, float) and not (math.isfinite(number) and target.fits(int(number))):
-        raise ArgumentError(f"{value!r} as {target.__name__}: outside of its range", at=user_location())
+        raise ArgumentError(
+            f"{value!r} as {target.__name__}: outside of its range", at=user_location(), hint="a wider type holds it"
+        )
     return target.wrapped_to_width(int(number))
 
 

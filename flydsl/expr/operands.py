@@ -7,6 +7,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
@@ -147,7 +148,7 @@ def as_ir_value(value: Any) -> ir.Value:
     number = as_numeric(value)
     if isinstance(number, ArithValue):
         return number.ir_value()
-    raise ArgumentError(f"{value!r} is not a value of the DSL", at=user_location())
+    raise ArgumentError(f"{value!r} is not a value of the DSL", at=user_location(), hint=how_made.NUMBER)
 
 
 def element_name(element: Any) -> str:
@@ -199,7 +200,11 @@ def fly_result(value: ir.Value) -> Any:
         return wrap_scalar(emit_fly("get_scalar", [value]).result)
     if type(kind) in _SHOWN_BY:
         return _SHOWN_BY[type(kind)](value)
-    raise ArgumentError(f"a value of type {value.type} has no form in the DSL", at=user_location())
+    raise ArgumentError(
+        f"a value of type {value.type} has no form in the DSL",
+        at=user_location(),
+        hint="keep it an ir.Value, as an operand of MLIR's operations",
+    )
 
 
 def as_dsl_value(value: Any) -> Any:

@@ -18,7 +18,11 @@ _DIMENSIONS = ("x", "y", "z")
 
 def _id(operation: str, dimension: str) -> Any:
     if dimension not in _DIMENSIONS:
-        raise ArgumentError(f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'", at=user_location())
+        raise ArgumentError(
+            f"gpu.{operation}({dimension!r}): a dimension is 'x', 'y' or 'z'",
+            at=user_location(),
+            hint="fx.thread_idx.x is thread_id('x')",
+        )
     require_trace(f"gpu.{operation}")
     attribute = ir.Attribute.parse(f"#gpu<dim {dimension}>")
     return as_numeric(
@@ -52,7 +56,9 @@ class Tuple3D:
 
     def __getitem__(self, index: int) -> Any:
         if index not in (0, 1, 2):
-            raise ArgumentError(f"{self!r}[{index!r}]: the dimensions are 0, 1 and 2", at=user_location())
+            raise ArgumentError(
+                f"{self!r}[{index!r}]: the dimensions are 0, 1 and 2", at=user_location(), hint="or .x, .y and .z"
+            )
         return self._read(_DIMENSIONS[index])
 
     def __repr__(self) -> str:

@@ -56,7 +56,11 @@ def range_constexpr(*arguments: Any) -> range:
     except (AttributeError, TypeError, ValueError) as error:
         if isinstance(error, FlyError):
             raise error.located(user_location()) from None
-        raise ArgumentError(f"range_constexpr{arguments!r}: {error}", at=user_location()) from None
+        raise ArgumentError(
+            f"range_constexpr{arguments!r}: {error}",
+            at=user_location(),
+            hint="it takes what Python's range takes, known when compiling; range(...) is a loop on the device",
+        ) from None
 
 
 # Under FlyDSL's name; in a kernel a loop over it is one on the device.

@@ -35,11 +35,19 @@ def printf(*args: Any) -> None:
     leaves: list[ir.Value] = []
     format_ = Format(text if text.endswith("\n") else f"{text}\n", tuple(_kind(value, leaves) for value in values))
     if len(leaves) > _MOST_LEAVES:
-        raise ArgumentError(f"printf of {len(leaves)} numbers: at most {_MOST_LEAVES} at once", at=user_location())
+        raise ArgumentError(
+            f"printf of {len(leaves)} numbers: at most {_MOST_LEAVES} at once",
+            at=user_location(),
+            hint="print them in several calls",
+        )
     try:
         format_.check()
     except ValueError as error:
-        raise ArgumentError(f"printf({text!r}, ...): {error}", at=user_location()) from None
+        raise ArgumentError(
+            f"printf({text!r}, ...): {error}",
+            at=user_location(),
+            hint="{} takes the next value, {:.3f} with its format, {{ is a brace",
+        ) from None
     attributes = {"format": ir.StringAttr.get(format_.text), "fly.format": ir.StringAttr.get(format_.to_json())}
     _mark_function(emit("gpu.printf", leaves, attributes=attributes))
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith_value import ArithValue
@@ -48,7 +49,7 @@ def extract_to_ir_values(obj: Any) -> list[ir.Value]:
         return list(obj.__extract_to_ir_values__())
     if isinstance(obj, Container):
         return [value for part in parts(obj)[1] for value in extract_to_ir_values(part)]
-    raise ArgumentError(f"{obj!r} is no value of the program", at=user_location())
+    raise ArgumentError(f"{obj!r} is no value of the program", at=user_location(), hint=how_made.NUMBER)
 
 
 def get_ir_types(obj: Any) -> list[ir.Type]:
@@ -72,7 +73,11 @@ def construct_from_ir_values(dsl_type: Any, args: Any, values: Sequence[ir.Value
     left = iter(values)
     made = _construct(dsl_type, args, left)
     if next(left, None) is not None:
-        raise ArgumentError(f"{len(values)} values for a {args!r}, which has fewer", at=user_location())
+        raise ArgumentError(
+            f"{len(values)} values for a {args!r}, which has fewer",
+            at=user_location(),
+            hint="pass the values that __extract_to_ir_values__ gives",
+        )
     return made
 
 
@@ -84,14 +89,22 @@ def _construct(dsl_type: Any, args: Any, left: Iterator[ir.Value]) -> Any:
     count = len(get_ir_types(args))
     taken = [value for _, value in zip(range(count), left, strict=False)]
     if len(taken) != count:
-        raise ArgumentError(f"{args!r} consists of {count} values", at=user_location())
+        raise ArgumentError(
+            f"{args!r} consists of {count} values",
+            at=user_location(),
+            hint="pass the values that __extract_to_ir_values__ gives",
+        )
     return value_like(args, taken) if isinstance(args, ir.Value | ArithValue | FlyValue) else _of_class(dsl_type, taken)
 
 
 def _of_class(dsl_type: Any, values: list[ir.Value]) -> Any:
     if hasattr(dsl_type, "__construct_from_ir_values__"):
         return dsl_type.__construct_from_ir_values__(values)
-    raise ArgumentError(f"{dsl_type!r} has no __construct_from_ir_values__", at=user_location())
+    raise ArgumentError(
+        f"{dsl_type!r} has no __construct_from_ir_values__",
+        at=user_location(),
+        hint="a class of your own is a value of kernels by the two methods of DslType",
+    )
 
 
 def value_like(args: Any, values: Sequence[ir.Value]) -> Any:

@@ -98,5 +98,7 @@ def _gpu_module_body() -> ir.Block:
     while op is not None and op.operation.name != "gpu.module":
         op = op.parent
     if op is None:
-        raise TraceError("SharedAllocator outside a kernel", at=user_location())
+        raise TraceError(
+            "SharedAllocator outside a kernel", at=user_location(), hint="allocate inside of a @flyc.kernel function"
+        )
     return op.regions[0].blocks[0]

@@ -50,7 +50,11 @@ def shuffle(value: Any, offset: Any, width: Any, mode: str = "xor") -> Any:
     largest = _WAVE32_LANES if target_name() in WAVE32 else _WAVE64_LANES
     lanes = immediate("the width of shuffle", width, 1, largest)
     if lanes & (lanes - 1):
-        raise ArgumentError(f"shuffle within groups of {lanes} lanes: a power of two", at=user_location())
+        raise ArgumentError(
+            f"shuffle within groups of {lanes} lanes: a power of two",
+            at=user_location(),
+            hint="such as 64, the lanes of a wave",
+        )
     return moved_words(value, _mover(offset, lanes, mode))
 
 
@@ -134,13 +138,21 @@ def _words(value: ir.Value) -> list[Any]:
     if kind == Index.ir_type:
         return _words(emit("arith.index_cast", [value], [element_type("i64")]).result)
     if isinstance(kind, ir.VectorType) and len(kind.shape) != 1:
-        raise ArgumentError(f"shuffle of {kind}: a scalar or a vector of one dimension", at=user_location())
+        raise ArgumentError(
+            f"shuffle of {kind}: a scalar or a vector of one dimension",
+            at=user_location(),
+            hint="vector.reshape(count) has one dimension",
+        )
     bits = bits_of(kind)
     if bits < 32:
         narrow = bitcast(value, element_type(f"i{bits}"))
         return [Int32.of(emit("arith.extui", [narrow], [Int32.ir_type]).result)]
     if bits % 32:
-        raise ArgumentError(f"shuffle of {kind}: {bits} bits are not whole 32-bit words", at=user_location())
+        raise ArgumentError(
+            f"shuffle of {kind}: {bits} bits are not whole 32-bit words",
+            at=user_location(),
+            hint="widen the elements first: value.to(fx.Int32)",
+        )
     if bits == 32:
         return [Int32.of(bitcast(value, Int32.ir_type))]
     return list(Vector(bitcast(value, ir.VectorType.get([bits // 32], Int32.ir_type))))

@@ -29,6 +29,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl.arch import ARCHS, get_arch, launch_limits
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import user_location
@@ -63,7 +64,9 @@ def get_mlir_type_size(kind: Any) -> int:
         return prod(kind.shape) * get_mlir_type_size(kind.element_type)
     bits = element_bits(str(kind))
     if bits % 8 and bits != 1:
-        raise ArgumentError(f"{kind} has {bits} bits, not whole bytes", at=user_location())
+        raise ArgumentError(
+            f"{kind} has {bits} bits, not whole bytes", at=user_location(), hint="use a type of 8 bits or a multiple"
+        )
     return -(-bits // 8)
 
 
@@ -89,14 +92,18 @@ def get_op_result_or_value(value: Any) -> ir.Value:
         return value.ir_value()
     if isinstance(value, ir.Operation | ir.OpView):
         return value.result
-    raise ArgumentError(f"{value!r} is not a value of the program", at=user_location())
+    raise ArgumentError(f"{value!r} is not a value of the program", at=user_location(), hint=how_made.NUMBER)
 
 
 def get_index_value(value: Any) -> ir.Value:
     """An integer of any kind as an `ir.Value` of index type."""
     number = as_numeric(value)
     if not isinstance(number, Numeric) or number.is_float:
-        raise ArgumentError(f"an index into LDS: {value!r} is not an integer", at=user_location())
+        raise ArgumentError(
+            f"an index into LDS: {value!r} is not an integer",
+            at=user_location(),
+            hint="convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
+        )
     return Index(number).ir_value()
 
 
@@ -147,11 +154,16 @@ class SmemPtr:
             raise ArgumentError(
                 f"a {what} with {len(given)} indices of LDS with {len(self._extents)} dimensions, {self!r}",
                 at=user_location(),
+                hint="give one index for each dimension",
             )
         values = [get_index_value(index) for index in given]
         for index, extent in zip(map(as_numeric, given), self._extents, strict=True):
             if index.is_static and not 0 <= int(index) < extent:
-                raise ArgumentError(f"a {what} at {int(index)} of LDS with extent {extent}", at=user_location())
+                raise ArgumentError(
+                    f"a {what} at {int(index)} of LDS with extent {extent}",
+                    at=user_location(),
+                    hint="indices count from 0",
+                )
         return values
 
     def _element(self, value: Any) -> ir.Value:
@@ -213,6 +225,7 @@ class SmemAllocator:
             raise ArgumentError(
                 f"an alignment of {alignment} bytes in LDS: a power of two up to {_STORAGE_ALIGNMENT_BYTES}",
                 at=user_location(),
+                hint="such as 16",
             )
         offset = self._align(self.ptr, alignment)
         check_smem_capacity(offset + size_bytes, self.arch)
@@ -239,7 +252,11 @@ class SmemAllocator:
         """
         kind = _ir_type(dtype)
         if not isinstance(num_elems, int) or num_elems < 1:
-            raise ArgumentError(f"an LDS array of {num_elems!r} elements: an integer from 1 on", at=user_location())
+            raise ArgumentError(
+                f"an LDS array of {num_elems!r} elements: an integer from 1 on",
+                at=user_location(),
+                hint="its size is known when compiling: a Python int",
+            )
         offset = self._reserve(get_mlir_type_size(kind) * num_elems, alignment or get_mlir_type_align(kind))
         return lambda base: SmemPtr(base, offset, kind, (num_elems,))
 
@@ -252,7 +269,11 @@ class SmemAllocator:
             fields[name] = start, kind
             end, align = start + get_mlir_type_size(kind), max(align, get_mlir_type_align(kind))
         if not fields:
-            raise ArgumentError(f"{cls.__name__} in LDS: it has no annotated fields", at=user_location())
+            raise ArgumentError(
+                f"{cls.__name__} in LDS: it has no annotated fields",
+                at=user_location(),
+                hint="write them as in a dataclass: name: fx.Float32",
+            )
         offset = self._reserve(self._align(end, align), alignment or align)
         return lambda base: SmemStruct(base, offset, fields)
 
@@ -314,7 +335,11 @@ class SmemAllocator:
         while op is not None and op.operation.name != "gpu.module":
             op = op.parent
         if op is None:
-            raise TraceError("SmemAllocator.get_base outside a kernel", at=user_location())
+            raise TraceError(
+                "SmemAllocator.get_base outside a kernel",
+                at=user_location(),
+                hint="call it inside of a @flyc.kernel function",
+            )
         self._check_unchanged(op.regions[0].blocks[0])
         name = {"name": ir.FlatSymbolRefAttr.get(self.global_sym_name)}
         return emit("memref.get_global", results=[self._storage_type()], attributes=name).result

@@ -195,7 +195,11 @@ class Arena:
         else:
             kind = what if alignment is None else Align.__class_getitem__((what, max(alignment, align_of(what))))
         if not isinstance(kind, type):
-            raise ArgumentError(f"allocate takes a type or a number of bytes, not {what!r}", at=user_location())
+            raise ArgumentError(
+                f"allocate takes a type or a number of bytes, not {what!r}",
+                at=user_location(),
+                hint="such as fx.Array[fx.Float32, 256], or 1024 bytes",
+            )
         return _storage_of(kind).at(self._reserve(size_of(kind), align_of(kind)))
 
     def _reserve(self, size: int, align: int) -> Place:

@@ -44,11 +44,19 @@ class Array:
     def __class_getitem__(cls, parameters: Any) -> type[Array]:
         given = parameters if isinstance(parameters, tuple) else (parameters,)
         if len(given) not in (2, 3):
-            raise ArgumentError(f"fx.Array[{parameters!r}]: a type, a size, and an alignment", at=user_location())
+            raise ArgumentError(
+                f"fx.Array[{parameters!r}]: a type, a size, and an alignment",
+                at=user_location(),
+                hint="fx.Array[fx.Float32, 256] or fx.Array[fx.Float32, 256, 16]",
+            )
         dtype, size, align = (*given, None)[:3]
         _check_number("fx.Array", dtype)
         if not isinstance(size, int) or size < 1:
-            raise ArgumentError(f"fx.Array of {size!r} elements: an integer from 1 on", at=user_location())
+            raise ArgumentError(
+                f"fx.Array of {size!r} elements: an integer from 1 on",
+                at=user_location(),
+                hint="its size is known when compiling: a Python int",
+            )
         return _array(dtype, size, align_of(dtype) if align is None else _checked_alignment(align))
 
 
@@ -60,11 +68,17 @@ class Align:
 
     def __class_getitem__(cls, parameters: Any) -> type[Align]:
         if not isinstance(parameters, tuple) or len(parameters) != 2:
-            raise ArgumentError(f"fx.Align[{parameters!r}]: a type and an alignment", at=user_location())
+            raise ArgumentError(
+                f"fx.Align[{parameters!r}]: a type and an alignment",
+                at=user_location(),
+                hint="such as fx.Align[fx.Float32, 16]",
+            )
         dtype, align = parameters
         if _checked_alignment(align) < align_of(dtype):
             raise ArgumentError(
-                f"fx.Align[{dtype.__name__}, {align}]: its own alignment is {align_of(dtype)}", at=user_location()
+                f"fx.Align[{dtype.__name__}, {align}]: its own alignment is {align_of(dtype)}",
+                at=user_location(),
+                hint="align it to more, or leave fx.Align away",
             )
         return _align(dtype, align)
 
@@ -83,7 +97,9 @@ def _align(dtype: Any, align: int) -> type[Align]:
 def _checked_alignment(align: Any) -> int:
     if type(align) is not int or align < 1 or align & (align - 1) or align > _MAX_ALIGNMENT_BYTES:
         raise ArgumentError(
-            f"an alignment of {align!r} bytes: a power of two up to {_MAX_ALIGNMENT_BYTES}", at=user_location()
+            f"an alignment of {align!r} bytes: a power of two up to {_MAX_ALIGNMENT_BYTES}",
+            at=user_location(),
+            hint="such as 16",
         )
     return align
 
@@ -92,7 +108,11 @@ def _check_number(what: str, dtype: Any) -> None:
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name")):
         raise ArgumentError(f"{what} of {dtype!r}: a scalar type", at=user_location(), hint="such as fx.Float16")
     if dtype.width % 8 and dtype.width != 1:
-        raise ArgumentError(f"{what} of {dtype.__name__}: {dtype.width} bits are not whole bytes", at=user_location())
+        raise ArgumentError(
+            f"{what} of {dtype.__name__}: {dtype.width} bits are not whole bytes",
+            at=user_location(),
+            hint="use a type of 8 bits or a multiple",
+        )
 
 
 class Fields:
@@ -143,7 +163,9 @@ class _Composite:
         named = [(p.start, p.stop) if isinstance(p, slice) else (f"_{i}", p) for i, p in enumerate(given)]
         names = [name for name, _ in named]
         if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-            raise ArgumentError(f"fx.{self._name}[...] with the names {names}: each a text of its own")
+            raise ArgumentError(
+                f"fx.{self._name}[...] with the names {names}: each a text of its own", hint='such as names=["x", "y"]'
+            )
         return _inline(self._name, tuple(named), self._is_union)
 
     def __repr__(self) -> str:
@@ -158,7 +180,9 @@ def _inline(name: str, named: tuple[tuple[str, Any], ...], is_union: bool) -> ty
 
 def _composite(cls: type, name: str, annotations: dict[str, Any], is_union: bool) -> type:
     if not annotations:
-        raise ArgumentError(f"{name} has no annotated fields", at=user_location())
+        raise ArgumentError(
+            f"{name} has no annotated fields", at=user_location(), hint="write them as in a dataclass: name: fx.Float32"
+        )
     kinds = {field: _kind(f"{name}.{field}", field, kind) for field, kind in annotations.items()}
     members = {"dsl_fields": Fields(kinds, is_union), "__module__": cls.__module__}
     if cls is not object:
@@ -172,7 +196,7 @@ def _composite(cls: type, name: str, annotations: dict[str, Any], is_union: bool
 def _kind(where: str, name: str, kind: Any) -> Any:
     """A field's type, checked; `Constexpr[T]` as what says that it is known."""
     if (name.startswith("_") and not name[1:].isdigit()) or name in ("peek", "poke", "replace", "dsl_fields"):
-        raise ArgumentError(f"{where}: a field cannot have this name", at=user_location())
+        raise ArgumentError(f"{where}: a field cannot have this name", at=user_location(), hint="rename the field")
     if kind is Constexpr or get_origin(kind) is Constexpr:
         (inner,) = get_args(kind) or (None,)
         return Known(inner if isinstance(inner, type) else None)

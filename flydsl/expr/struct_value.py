@@ -27,12 +27,16 @@ class Known:
     def check(self, where: str, value: Any) -> None:
         """Raise ArgumentError for a value of another type, or one that cannot be part of a type."""
         if self.kind is not None and not isinstance(value, self.kind):
-            raise ArgumentError(f"{where} is {self.__name__}, got {value!r}", at=user_location())
+            raise ArgumentError(
+                f"{where} is {self.__name__}, got {value!r}", at=user_location(), hint="pass a value of that type"
+            )
         try:
             hash(value)
         except TypeError:
             raise ArgumentError(
-                f"{where} is known when compiling, so it must be hashable; {value!r} is not", at=user_location()
+                f"{where} is known when compiling, so it must be hashable; {value!r} is not",
+                at=user_location(),
+                hint="pass a tuple for a list, a frozen dataclass for an object",
             ) from None
 
 
@@ -58,6 +62,7 @@ class StructValue(SimpleNamespace):
                 f"{type(self).__name__} has the fields {', '.join(kinds)}, and got {len(values)} values in order"
                 f"{''.join(f', {name}=' for name in named)}",
                 at=user_location(),
+                hint="pass one value for each field",
             )
         self.__class__ = _with_known(type(self), given)
         for name in runtime_fields(type(self)):
@@ -74,11 +79,17 @@ class StructValue(SimpleNamespace):
                 hint=f"it has {', '.join(self.value_kinds)}",
             )
         if isinstance(kind, Known):
-            raise ArgumentError(f"{where} is known when compiling: it cannot change", at=user_location())
+            raise ArgumentError(
+                f"{where} is known when compiling: it cannot change",
+                at=user_location(),
+                hint="annotate the field with a type of run time, or make another struct",
+            )
         if issubclass(kind, Numeric):
             value = kind(value)
         elif not isinstance(value, kind) and not (_is_memory(kind) and _is_of_the_host(value)):
-            raise ArgumentError(f"{where} is a {kind.__name__}, got {value!r}", at=user_location())
+            raise ArgumentError(
+                f"{where} is a {kind.__name__}, got {value!r}", at=user_location(), hint="convert it: value.to(dtype)"
+            )
         return super().__setattr__(name, value)
 
     def replace(self, **changes: Any) -> StructValue:
@@ -146,7 +157,10 @@ def _ir_values(field: Any) -> list[ir.Value]:
 
 def _constructed(cls: type[StructValue], values: Iterator[ir.Value]) -> StructValue:
     if any(isinstance(kind, Known) for kind in cls.value_kinds.values()) and not cls.known_values:
-        raise ArgumentError(f"a {cls.__name__} of runtime values alone: it has fields that are known when compiling")
+        raise ArgumentError(
+            f"a {cls.__name__} of runtime values alone: it has fields that are known when compiling",
+            hint="call the class with a value for each field",
+        )
     made = cls.__new__(cls)
     for name, kind in runtime_fields(cls).items():
         vars(made)[name] = _field_of(kind, values)

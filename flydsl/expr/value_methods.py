@@ -28,7 +28,11 @@ def with_signedness(value: Any, signed: bool) -> Any:
     """The same bits, read as signed or unsigned integers."""
     dtype = value.dtype
     if not issubclass(dtype, Integer):
-        raise ArgumentError(f"with_signedness of {value!r}: it has no integers", at=user_location())
+        raise ArgumentError(
+            f"with_signedness of {value!r}: it has no integers",
+            at=user_location(),
+            hint="bitcast it to integers of that width first",
+        )
     if dtype.signed == signed or str(dtype.ir_type) in ("i1", "index", "i4"):
         return value
     other = numeric_class(f"{'' if signed else 'u'}{dtype.mlir_name}")

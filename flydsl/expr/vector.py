@@ -87,7 +87,9 @@ def from_elements(result_type: Any, elements: Sequence[Any]) -> Vector:
     """A vector of scalars, converted to the type's elements."""
     kind = _result("from_elements", result_type)
     if prod(kind.shape) != len(elements):
-        raise ArgumentError(f"{len(elements)} elements for a {kind}", at=user_location())
+        raise ArgumentError(
+            f"{len(elements)} elements for a {kind}", at=user_location(), hint="give as many as the vector type has"
+        )
     return Vector.from_elements(list(elements), numeric_class(kind.element_type)).reshape(tuple(kind.shape))
 
 
@@ -135,7 +137,9 @@ def insertelement(vector: Any, value: Any, position: Any) -> Vector:
     if number.is_static:
         static = int(number)
         if not 0 <= static < whole.numel:
-            raise ArgumentError(f"element {static} of a vector of {whole.numel}", at=user_location())
+            raise ArgumentError(
+                f"element {static} of a vector of {whole.numel}", at=user_location(), hint="elements count from 0"
+            )
     else:
         operands = [runtime_position(number, whole.numel)]
     attributes = {"static_position": ir.DenseI64ArrayAttr.get([static])}
@@ -184,7 +188,11 @@ def reduction(result_type: Any, kind: Any, vector: Any, acc: Any = None, fastmat
         name = name.removesuffix(suffix) if name.startswith(("max", "min")) else name
     whole = as_vector("reduction", vector)
     if result_type is not None and result_type != whole.dtype.ir_type:
-        raise ArgumentError(f"vector.reduction of {whole!r} to {result_type}", at=user_location())
+        raise ArgumentError(
+            f"vector.reduction of {whole!r} to {result_type}",
+            at=user_location(),
+            hint="the result has the type of the elements",
+        )
     return whole.reduce(name, acc, fastmath=fastmath)
 
 

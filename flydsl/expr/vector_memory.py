@@ -7,6 +7,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
@@ -24,13 +25,19 @@ _WIDEST_COPY_BITS = 128
 def load(result_type: Any, memref: Any, indices: Sequence[Any], alignment: int | None = None) -> Vector:
     """Read a vector. result_type: an MLIR vector type."""
     if not isinstance(result_type, ir.VectorType):
-        raise ArgumentError(f"load of {result_type!r}: it takes an MLIR vector type", at=user_location())
+        raise ArgumentError(
+            f"load of {result_type!r}: it takes an MLIR vector type", at=user_location(), hint="such as T.vec(4, T.f32)"
+        )
     if not isinstance(memref, Tensor):
         operands = [_memref(memref), *_positions(indices)]
         return Vector(emit("vector.load", operands, [result_type], _alignment(alignment)).result)
     dtype = numeric_class(result_type.element_type)
     if dtype.ir_type != memref.dtype.ir_type:
-        raise ArgumentError(f"load of {result_type} from a tensor of {memref.type.element}", at=user_location())
+        raise ArgumentError(
+            f"load of {result_type} from a tensor of {memref.type.element}",
+            at=user_location(),
+            hint="load the type of its elements, and convert the vector",
+        )
     count = result_type.shape[0]
     registers = memref_alloca(algebra.make_layout(count, 1), memref.dtype)
     for atom, registers_part, tensor_part in _parts(registers, memref, indices, count):
@@ -59,14 +66,16 @@ def _alignment(alignment: int | None) -> dict[str, ir.Attribute]:
     if alignment is None:
         return {}
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        raise ArgumentError(f"an alignment of {alignment!r} bytes: a power of two", at=user_location())
+        raise ArgumentError(
+            f"an alignment of {alignment!r} bytes: a power of two", at=user_location(), hint="such as 16"
+        )
     return {"alignment": ir.IntegerAttr.get(element_type("i64"), alignment)}
 
 
 def _memref(memref: Any) -> ir.Value:
     if isinstance(memref, ir.Value) and isinstance(memref.type, ir.MemRefType):
         return memref
-    raise ArgumentError(f"a vector in {memref!r}: it takes a tensor", at=user_location())
+    raise ArgumentError(f"a vector in {memref!r}: it takes a tensor", at=user_location(), hint=how_made.TENSOR)
 
 
 def _positions(indices: Sequence[Any]) -> list[ir.Value]:

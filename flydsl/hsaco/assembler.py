@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -9,8 +10,11 @@ from pathlib import Path
 from flydsl.ziglang import find_zig
 
 _SECONDS = 60
-# Of time (seconds), memory (KiB) and files (half KiB), where the system has such limits. A listing takes far less.
-_LIMITS = "for limit in '-t 60' '-v 8388608' '-f 2097152'; do ulimit $limit 2>/dev/null; done"
+# Of memory (KiB) and files (half KiB), where the system has such limits. A listing takes far less.
+_LIMITS = "'-v 8388608' '-f 2097152'"
+# Of the processor. LLVM's assembler does not come to an end with some texts, such as a quote in an operand that another
+# line closes. It takes a tenth of a second, and one for 2 MB.
+_LEAST_SECONDS, _BYTES_PER_SECOND = 3, 200_000
 
 
 class AssemblerError(Exception):
@@ -46,7 +50,9 @@ def _run(listing: str, *options: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="flydsl-") as directory:
         source, output = Path(directory, "listing.s"), Path(directory, "listing.o")
         source.write_text(listing, "utf-8", errors="surrogateescape", newline="")
-        command = ["sh", "-c", f'{_LIMITS}; exec "$0" "$@"', zig, "clang", *options, source.name, "-o", output.name]
+        seconds = min(_LEAST_SECONDS + len(listing) // _BYTES_PER_SECOND, _SECONDS)
+        limit = f"for limit in '-t {seconds}' {_LIMITS}; do ulimit $limit 2>/dev/null; done"
+        command = ["sh", "-c", f'{limit}; exec "$0" "$@"', zig, "clang", *options, source.name, "-o", output.name]
         try:
             done = subprocess.run(
                 command,
@@ -60,6 +66,8 @@ def _run(listing: str, *options: str) -> bytes:
             )
         except subprocess.TimeoutExpired:
             raise AssemblerError(f"the assembler did not come to an end within {_SECONDS} seconds") from None
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL) and not done.stderr:
+            raise AssemblerError(f"the assembler did not come to an end within {seconds} seconds of the processor")
         if done.returncode or not output.exists():
             raise AssemblerError(done.stderr.strip() or f"the assembler ended with status {done.returncode}")
         return output.read_bytes()

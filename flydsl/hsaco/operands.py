@@ -59,14 +59,14 @@ class Immediate:
 
         >>> hex(Immediate(1.0).bits("f16")), hex(Immediate(1.0).bits("i32")), hex(Immediate(-1).bits("i16"))
         ('0x3c00', '0x3f800000', '0xffff')
-        >>> hex(Immediate(1.0).bits("i16"))
-        '0x0'
+        >>> hex(Immediate(1.0).bits("i16")), hex(Immediate(-(1 << 31), is_literal=True).bits("f64"))
+        ('0x0', '0x8000000000000000')
         """
         width = int(type_[1:])
         if isinstance(self.value, float):
             return self._float_bits(32) & 0xFFFF if type_ == "i16" else self._float_bits(width)
         if self.is_literal and type_ == "f64":
-            return self.value << 32
+            return (self.value & 0xFFFFFFFF) << 32
         return self.value & ((1 << width) - 1)
 
     def packed_bits(self, type_: str) -> int:

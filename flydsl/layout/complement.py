@@ -35,7 +35,7 @@ def complement(layout: Layout, cosize_hi: object = None) -> Layout:
 def complement_of(layout: Layout, bound: Leaf) -> Layout:
     """The complement below a bound."""
     if type(bound) is int and bound < 1:
-        raise Inadmissible(f"there is nothing below {bound}")
+        raise Inadmissible(f"there is nothing below {bound}", hint="pass a positive size")
     extents, strides = layout.flat_modes()
     gaps: list[Leaf] = []
     steps: list[Leaf] = []
@@ -45,11 +45,15 @@ def complement_of(layout: Layout, bound: Leaf) -> Layout:
             continue
         if type(reached) is not int:
             raise Inadmissible(
-                f"whether the stride {strides[i]} passes the modes before it is not known before run time"
+                f"whether the stride {strides[i]} passes the modes before it is not known before run time",
+                hint="use a static stride, or a complement of the static modes only",
             )
         gap = strides[i] // reached
         if gap == 0:
-            raise Inadmissible(f"the layout overlaps itself: {extents[i]}:{strides[i]} begins below {reached}")
+            raise Inadmissible(
+                f"the layout overlaps itself: {extents[i]}:{strides[i]} begins below {reached}",
+                hint="a complement exists where each stride passes what the modes before it cover",
+            )
         if gap > 1:
             gaps.append(gap)
             steps.append(reached)
@@ -65,5 +69,8 @@ def _by_stride(strides: tuple[Any, ...]) -> Sequence[int]:
     """The numbers of the modes, sorted by stride, smallest first."""
     for stride in strides:
         if type(stride) is not int or stride < 0:
-            raise Inadmissible(f"the stride {stride} is not a non-negative number known before run time")
+            raise Inadmissible(
+                f"the stride {stride} is not a non-negative number known before run time",
+                hint="use static strides that are not negative",
+            )
     return sorted(range(len(strides)), key=strides.__getitem__) if len(strides) > 1 else range(len(strides))

@@ -48,7 +48,10 @@ def _composed_with(a: Layout, tiler: Layout | Tile | None) -> Layout:
 
 def _after_swizzle(swizzle: Swizzle, b: object) -> ComposedLayout:
     if isinstance(b, ComposedLayout):
-        raise Inadmissible("two functions composed before a layout are not available")
+        raise Inadmissible(
+            "two functions composed before a layout are not available",
+            hint="compose the swizzles, or the layouts, first",
+        )
     return ComposedLayout(swizzle, 0, as_layout(b))
 
 
@@ -103,9 +106,15 @@ class _Passage:
             if stride == 0:
                 return shape, 0
             if stride < 0 and len(self.extents) > 1:
-                raise Inadmissible(f"the stride {stride} runs out of the domain, which has several modes")
+                raise Inadmissible(
+                    f"the stride {stride} runs out of the domain, which has several modes",
+                    hint="make B smaller, or A larger",
+                )
         elif isinstance(stride, Basis):
-            raise Inadmissible(f"{to_text(shape)}:{stride} gives coordinates, which are no indices")
+            raise Inadmissible(
+                f"{to_text(shape)}:{stride} gives coordinates, which are no indices",
+                hint="compose with a layout of integer strides",
+            )
         if len(self.extents) > 1:
             return self._modes(shape, stride)
         return shape, stride * self.strides[0] if self.strides else 0
@@ -148,7 +157,10 @@ class _Passage:
             count = _filled(extent, shape, stride)
         self.taken[mode] += (count - 1) * stride
         if self.taken[mode] >= least:
-            raise Inadmissible(f"the modes of B add up to more than the {to_text(extent)} elements in a mode of A")
+            raise Inadmissible(
+                f"the modes of B add up to more than the {to_text(extent)} elements in a mode of A",
+                hint="make B smaller, or A larger",
+            )
         return count
 
     def _rounds(self, mode: int, stride: Leaf) -> bool:
@@ -163,7 +175,10 @@ def _rounded(extent: Leaf, shape: Leaf, stride: Leaf) -> int:
     """Number of steps that begin within an extent."""
     count = ceil_div_leaf(extent, stride)
     if type(count) is not int or not divides(count, shape):
-        raise Inadmissible(f"{to_text(shape)} is not a multiple of the {count} steps of {stride} in a mode of {extent}")
+        raise Inadmissible(
+            f"{to_text(shape)} is not a multiple of the {count} steps of {stride} in a mode of {extent}",
+            hint="choose shape and stride of B so that they divide the modes of A",
+        )
     return count
 
 
@@ -175,8 +190,14 @@ def _filled(extent: Leaf, shape: Leaf, stride: Leaf) -> int:
             hint="divide by a tile, mode by mode, or let the extent's divisibility be known",
         )
     if extent % stride:
-        raise Inadmissible(f"the stride {stride} and the extent {extent}: neither divides the other")
+        raise Inadmissible(
+            f"the stride {stride} and the extent {extent}: neither divides the other",
+            hint="a stride of B steps over whole modes of A, or divides an extent of A",
+        )
     count = extent // stride
     if not divides(count, shape):
-        raise Inadmissible(f"{to_text(shape)} is not a multiple of the {count} elements left in a mode of {extent}")
+        raise Inadmissible(
+            f"{to_text(shape)} is not a multiple of the {count} elements left in a mode of {extent}",
+            hint="choose shape and stride of B so that they divide the modes of A",
+        )
     return count

@@ -111,6 +111,9 @@ def _divided_before(a: Layout) -> Pair:
 def _divided_whole(a: Layout, b: Layout) -> Pair:
     whole, part = size_of(a), size_of(b)
     if type(whole) is int and type(part) is int and whole % part:
-        raise Inadmissible(f"the size {part} of {b} does not divide the size {whole} of {a}")
+        raise Inadmissible(
+            f"the size {part} of {b} does not divide the size {whole} of {a}",
+            hint="choose a tile that divides the shape, or pad the tensor to whole tiles",
+        )
     tile, rest = composed(a, b, complement_of(b, whole), rounding=True)
     return tile, rest

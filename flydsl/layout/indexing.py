@@ -77,14 +77,19 @@ def number(value: object) -> Leaf:
     """The coordinate or index as one number. Raises Inadmissible if it is not a number."""
     leaf = normal_form(value)
     if type(leaf) is not int and not isinstance(leaf, Dynamic):
-        raise Inadmissible(f"{to_text(leaf)} is no number")
+        raise Inadmissible(
+            f"{to_text(leaf)} is no number", hint="an index is one integer; a coordinate has a number for each mode"
+        )
     return leaf
 
 
 def check_fit(coord: Sequence[Any], tree: AnyTuple) -> None:
     """Raise Inadmissible unless the tree has as many modes as the coordinate."""
     if type(tree) is not tuple or len(tree) != len(coord):
-        raise Inadmissible(f"the coordinate {to_text(tuple(coord))} does not fit {to_text(tree)}")
+        raise Inadmissible(
+            f"the coordinate {to_text(tuple(coord))} does not fit {to_text(tree)}",
+            hint="give an integer, or a tuple with one part for each mode",
+        )
 
 
 def coordinate_of(index: Any, shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
@@ -92,7 +97,9 @@ def coordinate_of(index: Any, shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
     if type(shape) is tuple:
         return tuple([coordinate_of(index, s, d) for s, d in zip(shape, stride, strict=True)])
     if isinstance(stride, Basis) or (type(stride) is int and stride < 0):
-        raise Inadmissible(f"an index cannot be divided by the stride {to_text(stride)}")
+        raise Inadmissible(
+            f"an index cannot be divided by the stride {to_text(stride)}", hint="this needs static strides"
+        )
     if (type(shape) is int and shape == 1) or (type(stride) is int and stride == 0):
         return 0
     return index // stride % shape

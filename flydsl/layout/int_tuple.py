@@ -73,10 +73,10 @@ def normal_form(value: object, depth: int = 0) -> AnyTuple:
     if type(value) is int:
         if -I64_END <= value < I64_END:
             return value
-        raise Inadmissible(f"{shown(value)} does not fit 64 bits")
+        raise Inadmissible(f"{shown(value)} does not fit 64 bits", hint="use smaller numbers")
     if isinstance(value, (tuple, list)):
         if depth == MAX_DEPTH:
-            raise Inadmissible(f"an int tuple nested more than {MAX_DEPTH} deep")
+            raise Inadmissible(f"an int tuple nested more than {MAX_DEPTH} deep", hint="flatten it")
         return tuple([x if type(x) is int and -I64_END <= x < I64_END else normal_form(x, depth + 1) for x in value])
     if not isinstance(value, bool):
         try:
@@ -151,7 +151,7 @@ def check_numbers(tree: AnyTuple) -> None:
     """Raise Inadmissible if a leaf is a wildcard or a basis vector."""
     for leaf in leaves(tree):
         if leaf is None or isinstance(leaf, Basis):
-            raise Inadmissible(f"the leaf {to_text(leaf)} is no number")
+            raise Inadmissible(f"the leaf {to_text(leaf)} is no number", hint="its leaves are integers")
 
 
 # ---- public functions ----
@@ -236,7 +236,9 @@ def product_like(value: object, guide: object) -> AnyTuple:
         if type(target) is not tuple:
             return product_leaf(tree)
         if type(tree) is not tuple or len(tree) != len(target):
-            raise Inadmissible(f"{to_text(tree)} has not the modes of {to_text(target)}")
+            raise Inadmissible(
+                f"{to_text(tree)} has not the modes of {to_text(target)}", hint="give both the same nesting"
+            )
         return tuple(map(like, tree, target))
 
     return as_int_tuple(like(_numbers(value), normal_form(guide)))
@@ -295,15 +297,19 @@ def int_tuple_mod(a: object, b: object) -> AnyTuple:
 def _leaf_wise(function: Callable[[Any, Any], Any], a: object, b: object) -> AnyTuple:
     left, right = normal_form(a), normal_form(b)
     if not congruent(left, right):
-        raise Inadmissible("the operands are not congruent")
+        raise Inadmissible(
+            "the operands are not congruent", hint="give both the same nesting: (4, (2, 2)) with (1, (4, 8))"
+        )
 
     def combine(x: Any, y: Any) -> Any:
         try:
             return function(x, y)
         except TypeError:
-            raise Inadmissible(f"no {function.__name__} of {to_text(x)} and {to_text(y)}") from None
+            raise Inadmissible(
+                f"no {function.__name__} of {to_text(x)} and {to_text(y)}", hint="its operands are integers"
+            ) from None
         except ZeroDivisionError:
-            raise Inadmissible(f"{to_text(x)} divided by zero") from None
+            raise Inadmissible(f"{to_text(x)} divided by zero", hint="extents are positive") from None
 
     return as_int_tuple(map_leaves(combine, left, right))
 
@@ -333,14 +339,17 @@ def shape_div(a: object, b: object) -> AnyTuple:
 def shape_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """a / b if b divides a, 1 if a divides b. Raises Inadmissible if neither is known."""
     if (type(a) is int and a == 0) or (type(b) is int and b == 0):
-        raise Inadmissible("an extent is zero")
+        raise Inadmissible("an extent is zero", hint="extents are positive")
     if divides(b, a):
         return a // b
     if divides(a, b):
         return 1
     if is_static(a) and is_static(b):
-        raise Inadmissible(f"{a} and {b}: neither divides the other")
-    raise Inadmissible(f"whether {b} divides {a} is not known before run time")
+        raise Inadmissible(f"{a} and {b}: neither divides the other", hint="choose a divisor or a multiple")
+    raise Inadmissible(
+        f"whether {b} divides {a} is not known before run time",
+        hint="use static extents: Python ints or fx.Constexpr values",
+    )
 
 
 def _divide_shape(a: AnyTuple, b: AnyTuple, divide: Callable[[Leaf, Leaf], Leaf]) -> AnyTuple:
@@ -349,7 +358,9 @@ def _divide_shape(a: AnyTuple, b: AnyTuple, divide: Callable[[Leaf, Leaf], Leaf]
     if type(b) is not tuple:
         return _divide_folding(a, b, divide)[0]
     if len(b) > len(a):
-        raise Inadmissible(f"the divisor has {len(b)} modes, the shape {len(a)}")
+        raise Inadmissible(
+            f"the divisor has {len(b)} modes, the shape {len(a)}", hint="give a divisor with as many modes"
+        )
     return tuple([_divide_shape(x, y, divide) for x, y in zip(a, b, strict=False)]) + a[len(b) :]
 
 

@@ -45,7 +45,10 @@ def left_inverse(layout: Layout) -> Layout:
     extents, strides = as_layout(layout).flat_modes()
     for stride in strides:
         if type(stride) is not int or stride < 1:
-            raise Inadmissible(f"the stride {stride} is not a positive number known before run time")
+            raise Inadmissible(
+                f"the stride {stride} is not a positive number known before run time",
+                hint="use static, positive strides",
+            )
     shapes: list[Leaf] = []
     steps: list[Any] = []
     below = 1  # the stride of the mode before in the order of strides
@@ -61,9 +64,18 @@ def left_inverse(layout: Layout) -> Layout:
 def _gap(stride: int, extent: Leaf, above: int) -> int:
     """Number of strides that fit below the next larger stride."""
     if type(extent) is not int:
-        raise Inadmissible(f"whether {extent}:{stride} stays below the stride {above} is not known before run time")
+        raise Inadmissible(
+            f"whether {extent}:{stride} stays below the stride {above} is not known before run time",
+            hint="use static shapes and strides",
+        )
     if extent * stride > above:
-        raise Inadmissible(f"the layout is not one-to-one: {extent}:{stride} reaches past the stride {above}")
+        raise Inadmissible(
+            f"the layout is not one-to-one: {extent}:{stride} reaches past the stride {above}",
+            hint="an inverse exists where no two coordinates have one index",
+        )
     if above % stride:
-        raise Inadmissible(f"the stride {stride} does not divide the stride {above}")
+        raise Inadmissible(
+            f"the stride {stride} does not divide the stride {above}",
+            hint="an inverse exists where each stride divides the next",
+        )
     return above // stride

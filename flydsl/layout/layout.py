@@ -207,11 +207,15 @@ def _check_extents(shape: AnyTuple) -> None:
     for extent in shape if type(shape) is tuple else (shape,):
         if type(extent) is int:
             if extent < 1:
-                raise Inadmissible(f"an extent must be positive, not {extent}")
+                raise Inadmissible(
+                    f"an extent must be positive, not {extent}", hint="extents count elements: from 1 on"
+                )
         elif type(extent) is tuple:
             _check_extents(extent)
         elif not isinstance(extent, Dynamic):
-            raise Inadmissible(f"{to_text(extent)} is no extent")
+            raise Inadmissible(
+                f"{to_text(extent)} is no extent", hint="extents are positive integers, or tuples of them"
+            )
 
 
 def check_strides(shape: AnyTuple, stride: AnyTuple) -> None:
@@ -322,13 +326,19 @@ def make_composed_layout(inner: Swizzle | AnyLayout, offset: Any, outer: AnyLayo
     if outer is None:
         offset, outer = 0, offset
     if not isinstance(inner, (Swizzle, Layout, ComposedLayout)):
-        raise Inadmissible(f"the inner function must be a swizzle or a layout, not {shown(inner)}")
+        raise Inadmissible(
+            f"the inner function must be a swizzle or a layout, not {shown(inner)}",
+            hint="fx.make_composed_layout(fx.Swizzle(3, 3, 3), layout)",
+        )
     if type(offset) is not int and not isinstance(offset, Dynamic):
-        raise Inadmissible(f"{shown(offset)} is no offset")
+        raise Inadmissible(f"{shown(offset)} is no offset", hint="an offset is an integer or a tuple of them")
     if type(outer) is ComposedLayout:
         return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
     if type(outer) is not Layout:
-        raise Inadmissible(f"the outer function must be a layout, not {shown(outer)}")
+        raise Inadmissible(
+            f"the outer function must be a layout, not {shown(outer)}",
+            hint="fx.make_composed_layout(fx.Swizzle(3, 3, 3), layout)",
+        )
     return _composed(inner, offset, outer)
 
 
@@ -337,7 +347,9 @@ def _composed(inner: Swizzle | AnyLayout, offset: Leaf, outer: Swizzle | AnyLayo
     if type(outer) is ComposedLayout:
         return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
     if isinstance(outer, Layout) and any(isinstance(d, Basis) for d in leaves(outer.stride)):
-        raise Inadmissible("the outer layout gives coordinates, not indices")
+        raise Inadmissible(
+            "the outer layout gives coordinates, not indices", hint="compose with a layout of integer strides"
+        )
     composed = object.__new__(ComposedLayout)
     for name, value in zip(ComposedLayout.fields, (inner, offset, outer), strict=True):
         object.__setattr__(composed, name, value)
@@ -439,7 +451,9 @@ def composed_get_outer(layout: ComposedLayout) -> AnyLayout:
 
 def _as_composed(value: object) -> ComposedLayout:
     if type(value) is not ComposedLayout:
-        raise Inadmissible(f"{shown(value)} is no composed layout")
+        raise Inadmissible(
+            f"{shown(value)} is no composed layout", hint="fx.make_composed_layout(swizzle, layout) makes one"
+        )
     return value
 
 
@@ -463,7 +477,10 @@ def as_layout(value: object) -> Layout:
     if type(value) is Layout:
         return value
     if isinstance(value, (ComposedLayout, Swizzle)):
-        raise Inadmissible(f"not available for a layout composed with a swizzle: {value}")
+        raise Inadmissible(
+            f"not available for a layout composed with a swizzle: {value}",
+            hint="apply it to the layout inside, and compose the result with the swizzle",
+        )
     extent = checked_shape(value)
     if type(extent) is tuple:
         raise Inadmissible(f"{shown(value)} is no layout", hint="make one with make_layout(shape, stride)")

@@ -37,9 +37,11 @@ class Dynamic:
 
     def __init__(self, width: int = 32, divisibility: int = 1) -> None:
         if type(width) is not int or width not in (32, 64):
-            raise LayoutError(f"a dynamic leaf is 32 or 64 bits wide, not {shown(width)}")
+            raise LayoutError(
+                f"a dynamic leaf is 32 or 64 bits wide, not {shown(width)}", hint="use fx.Int32 or fx.Int64"
+            )
         if type(divisibility) is not int or divisibility < 1:
-            raise LayoutError(f"divisibility must be a positive int, not {shown(divisibility)}")
+            raise LayoutError(f"divisibility must be a positive int, not {shown(divisibility)}", hint="such as 16")
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "divisibility", divisibility)
 
@@ -140,9 +142,12 @@ class Basis:
 
     def __init__(self, coefficient: int | Dynamic, modes: tuple[int, ...]) -> None:
         if type(modes) is not tuple or not modes or any(type(m) is not int or not 0 <= m < _MOST_MODES for m in modes):
-            raise LayoutError(f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, not {shown(modes)}")
+            raise LayoutError(
+                f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, not {shown(modes)}",
+                hint="such as fx.E(0), or fx.E(0, 1) for a mode inside of a mode",
+            )
         if type(coefficient) is not int and not isinstance(coefficient, Dynamic):
-            raise LayoutError(f"{shown(coefficient)} is no coefficient of a basis vector")
+            raise LayoutError(f"{shown(coefficient)} is no coefficient of a basis vector", hint="an integer")
         object.__setattr__(self, "coefficient", coefficient)
         object.__setattr__(self, "modes", modes)
 
@@ -194,7 +199,9 @@ class BasisSum:
             return BasisSum(self.terms + (other.terms if isinstance(other, BasisSum) else (other,)))
         if type(other) is int and other == 0:
             return self
-        raise Inadmissible("an index and a coordinate do not add up")
+        raise Inadmissible(
+            "an index and a coordinate do not add up", hint="add indices to indices, coordinates to coordinates"
+        )
 
     __radd__ = __add__
 
@@ -239,7 +246,7 @@ def divides(divisor: Leaf, leaf: Leaf) -> bool:
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """a / b, rounded up."""
     if type(b) is int and b == 0:
-        raise Inadmissible(f"{a} divided by zero")
+        raise Inadmissible(f"{a} divided by zero", hint="divide by a positive number")
     if type(a) is int and type(b) is int:
         return -(-a // b)
     if divides(b, a):
@@ -294,14 +301,14 @@ def _div(a: Leaf, b: Leaf) -> Leaf:
     if type(b) is not int:
         return _emit("div", a, b, 1)
     if b == 0:
-        raise Inadmissible(f"{a} divided by zero")
+        raise Inadmissible(f"{a} divided by zero", hint="divide by a positive number")
     known = _known(a)
     return a if b == 1 else _emit("div", a, b, known // b if known % b == 0 else 1)
 
 
 def _mod(a: Leaf, b: Leaf) -> Leaf:
     if type(b) is int and b == 0:
-        raise Inadmissible(f"{a} modulo zero")
+        raise Inadmissible(f"{a} modulo zero", hint="divide by a positive number")
     if divides(b, a):
         return 0
     return _emit("mod", a, b, gcd(_known(a), _known(b)))

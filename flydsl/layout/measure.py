@@ -145,5 +145,7 @@ def cosize_of(layout: Layout) -> Leaf:
 
 def _last_index(extent: Leaf, stride: Any) -> Leaf:
     if isinstance(stride, Basis):
-        raise Inadmissible("the layout gives coordinates, which have no size")
+        raise Inadmissible(
+            "the layout gives coordinates, which have no size", hint="coshape(layout) has the extents of coordinates"
+        )
     return 0 if type(stride) is int and stride <= 0 else (extent - 1) * stride

@@ -29,14 +29,20 @@ def _one_or_whole(parts: list[Any], like: Any) -> Any:
 
 def _mode(mode: object, count: int) -> int:
     if type(mode) is not int or not 0 <= mode < count:
-        raise Inadmissible(f"there is no mode {shown(mode)}: modes count from 0 to {count - 1}")
+        raise Inadmissible(
+            f"there is no mode {shown(mode)}: modes count from 0 to {count - 1}",
+            hint="take one of these; fx.rank(value) is their number",
+        )
     return mode
 
 
 def _span(begin: object, end: object, count: int) -> tuple[int, int]:
     stop = count if end == -1 and type(end) is int else end
     if type(begin) is not int or type(stop) is not int or not 0 <= begin < stop <= count:
-        raise Inadmissible(f"there are no modes {shown(begin)} to {shown(end)} in a rank of {count}")
+        raise Inadmissible(
+            f"there are no modes {shown(begin)} to {shown(end)} in a rank of {count}",
+            hint="begin is below end, and end is at most the rank",
+        )
     return begin, stop
 
 
@@ -100,13 +106,16 @@ _MOST_MODES = 1024
 
 def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
     if isinstance(value, Layout) != isinstance(mode, Layout):
-        raise Inadmissible("a layout takes a layout for a mode, an int tuple an int tuple")
+        raise Inadmissible(
+            "a layout takes a layout for a mode, an int tuple an int tuple",
+            hint="fx.make_layout(4, 1) is a mode for a layout, 4 one for an int tuple",
+        )
     if n is not None and (type(n) is not int or n > _MOST_MODES):
-        raise Inadmissible(f"{shown(n)} as a number of modes: an int, at most {_MOST_MODES}")
+        raise Inadmissible(f"{shown(n)} as a number of modes: an int, at most {_MOST_MODES}", hint="such as 4")
     parts = _parts(value)
     count = 1 if n is None else n - len(parts)
     if count < 0:
-        raise Inadmissible(f"it has {len(parts)} modes already, more than {n}")
+        raise Inadmissible(f"it has {len(parts)} modes already, more than {n}", hint="leave n away, or pass more")
     added = [mode if isinstance(mode, Layout) else normal_form(mode)] * count
     if not added:
         return value if isinstance(value, Layout) else as_int_tuple(normal_form(value))

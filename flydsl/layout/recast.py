@@ -26,12 +26,12 @@ def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> Any:
     """
     for bits in (old_bits, new_bits):
         if type(bits) is not int or not 0 < bits <= MOST_BITS:
-            raise Inadmissible(f"{shown(bits)} is no width in bits")
+            raise Inadmissible(f"{shown(bits)} is no width in bits", hint="such as 32")
     common = gcd(old_bits, new_bits)
     up, down = new_bits // common, old_bits // common
     if isinstance(layout, ComposedLayout):
         if not isinstance(layout.inner, Swizzle) or layout.offset != 0:
-            raise Inadmissible("only a swizzle at offset 0 can be recast")
+            raise Inadmissible("only a swizzle at offset 0 can be recast", hint="recast before the offset is added")
         return ComposedLayout(recast_swizzle(layout.inner, up, down), 0, _recast(layout.outer, up, down))
     return _recast(as_layout(layout), up, down)
 
@@ -46,12 +46,15 @@ def _widened(extent: Leaf, stride: Any, factor: int) -> tuple[Leaf, Any]:
     if factor == 1 or (type(stride) is int and stride == 0):
         return extent, stride
     if isinstance(stride, Basis):
-        raise Inadmissible(f"the stride {stride} has no width")
+        raise Inadmissible(f"the stride {stride} has no width", hint="recast a layout of integer strides")
     if divides(factor, stride):
         return extent, stride // factor
     if type(stride) is int and factor % stride == 0:
         return ceil_div_leaf(extent, factor // abs(stride)), 1 if stride > 0 else -1
-    raise Inadmissible(f"the stride {stride} and {factor} elements to one: neither is known to divide the other")
+    raise Inadmissible(
+        f"the stride {stride} and {factor} elements to one: neither is known to divide the other",
+        hint="use strides that are whole numbers of the wider elements",
+    )
 
 
 def _narrowed(extent: Leaf, stride: Any, factor: int) -> tuple[Leaf, Any]:

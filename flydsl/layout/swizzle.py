@@ -30,10 +30,13 @@ class Swizzle:
     def __post_init__(self) -> None:
         fields = self.bits, self.base, self.shift
         if not all(type(field) is int for field in fields):
-            raise LayoutError(f"a swizzle takes three ints, not {shown(fields)}")
+            raise LayoutError(
+                f"a swizzle takes three ints, not {shown(fields)}", hint="fx.Swizzle(3, 3, 3): bits, base and shift"
+            )
         if self.bits < 0 or self.base < 0 or self.base + abs(self.shift) + self.bits > _INDEX_BITS:
             raise LayoutError(
-                f"S<{', '.join(map(shown, fields))}>: the fields must lie within the {_INDEX_BITS} bits of an index"
+                f"S<{', '.join(map(shown, fields))}>: the fields must lie within the {_INDEX_BITS} bits of an index",
+                hint="use smaller fields",
             )
         if self.bits and not self.shift:
             raise LayoutError(f"{self}: the field would be XORed with itself", hint="give a shift other than 0")
@@ -60,9 +63,9 @@ def apply_swizzle(index: Leaf, swizzle: Swizzle) -> Leaf:
     [0, 1, 2, 3, 5, 4, 7, 6]
     """
     if not isinstance(swizzle, Swizzle):
-        raise Inadmissible(f"{shown(swizzle)} is no swizzle")
+        raise Inadmissible(f"{shown(swizzle)} is no swizzle", hint="fx.Swizzle(mask_bits, base, shift) makes one")
     if type(index) is not int and not isinstance(index, Dynamic):
-        raise Inadmissible(f"{shown(index)} is no index")
+        raise Inadmissible(f"{shown(index)} is no index", hint="an integer")
     field = index & swizzle.mask
     return index ^ (field >> swizzle.shift if swizzle.shift >= 0 else field << -swizzle.shift)
 
@@ -73,6 +76,9 @@ def recast_swizzle(swizzle: Swizzle, numerator: int, denominator: int) -> Swizzl
     Bits below one element cannot be swizzled any more and drop out.
     """
     if numerator & (numerator - 1) or denominator & (denominator - 1):
-        raise Inadmissible(f"a swizzle is recast by powers of two only, not by {numerator}/{denominator}")
+        raise Inadmissible(
+            f"a swizzle is recast by powers of two only, not by {numerator}/{denominator}",
+            hint="use element types whose widths are powers of two",
+        )
     base = swizzle.base - (numerator.bit_length() - 1) + (denominator.bit_length() - 1)
     return Swizzle(max(swizzle.bits + min(base, 0), 0), max(base, 0), swizzle.shift)

@@ -24,7 +24,7 @@ def to_text(value: object) -> str:
     try:
         return _text(value)
     except RecursionError:
-        raise LayoutError("an int tuple nested too deep to print") from None
+        raise LayoutError("an int tuple nested too deep to print", hint="flatten it") from None
 
 
 def _text(value: object) -> str:

@@ -27,7 +27,7 @@ class Tile(Immutable):
 
     def __new__(cls, modes: tuple[Any, ...]) -> Tile:
         if not isinstance(modes, (tuple, list)):
-            raise LayoutError(f"a tile takes a tuple of modes, not {shown(modes)}")
+            raise LayoutError(f"a tile takes a tuple of modes, not {shown(modes)}", hint="fx.make_tile(32, 8)")
         return make_tile(*modes)
 
     def __str__(self) -> str:
@@ -78,7 +78,10 @@ def by_mode(
     """Apply a function to each mode of the tile and that mode of A. Return the results and A's further modes."""
     modes = modes_of(a)
     if len(tile) > len(modes):
-        raise Inadmissible(f"the tile {tile} has {len(tile)} modes, {a} has {len(modes)}")
+        raise Inadmissible(
+            f"the tile {tile} has {len(tile)} modes, {a} has {len(modes)}",
+            hint="give a tile with at most as many modes; None keeps one whole",
+        )
     results = []
     for i, tiler in enumerate(tile.tilers):
         try:

@@ -212,7 +212,11 @@ def _make_ptr(op: ir.Operation) -> None:
         _replace(op, buffers.make_resource(op))
         return
     if kind.space != "register":
-        raise CompileError(f"fly.make_ptr of {kind} is unsupported", at=source_location(op.location))
+        raise CompileError(
+            f"fly.make_ptr of {kind} is unsupported",
+            at=source_location(op.location),
+            hint="fx.make_rmem_tensor(shape, dtype) makes registers",
+        )
     attributes = {"elem_type": ir.TypeAttr.get(storage_type(element_type(kind.element)))}
     # In the entry block: inside of a loop it would allocate anew in each iteration.
     with ir.InsertionPoint.at_block_begin(entry_block(enclosing_function(op))):

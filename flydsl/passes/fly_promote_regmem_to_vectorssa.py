@@ -124,6 +124,7 @@ def _check_bounds(access: _Access, size: int) -> None:
         raise CompileError(
             f"access to elements {access.offset} to {access.offset + access.count - 1} of a register tensor of {size}",
             at=source_location(access.op.location),
+            hint="make the register tensor larger, or index less",
         )
 
 

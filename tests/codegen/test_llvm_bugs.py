@@ -131,6 +131,25 @@ PRODUCTS = {
   %e = extractelement <2 x float> %m, i64 0
   %h = fptrunc float %e to half
   store half %h, ptr addrspace(1) %out""",
+    "element of another vector": """
+  %m = fmul float %a, 3.000000e+00
+  %v = insertelement <2 x float> splat (float 1.000000e+00), float %m, i32 1
+  %h = fptrunc <2 x float> %v to <2 x half>
+  %e = extractelement <2 x half> %h, i32 1
+  store half %e, ptr addrspace(1) %out""",
+    "division": """
+  %m = fdiv float %a, 4.000000e+00
+  %h = fptrunc float %m to half
+  store half %h, ptr addrspace(1) %out""",
+    "approximate division": """
+  %m = fdiv afn float %a, %b
+  %h = fptrunc float %m to half
+  store half %h, ptr addrspace(1) %out""",
+    "freeze": """
+  %m = fmul float %a, %b
+  %f = freeze float %m
+  %h = fptrunc float %f to half
+  store half %h, ptr addrspace(1) %out""",
 }
 
 
@@ -155,6 +174,11 @@ def test_a_product_that_is_negative_zero_becomes_f16(way: str, opt_level: int) -
 def test_a_product_whose_sign_of_zero_does_not_count_stays_one() -> None:
     text = kernel_of_floats(PRODUCTS["one"].replace("fmul", "fmul nsz"))
     assert half_products.with_signed_zeros(text) == text
+
+
+def test_a_product_that_may_lose_its_sign_keeps_its_instruction() -> None:
+    code = compile_llvm_ir(kernel_of_floats(PRODUCTS["freeze"].replace("fmul", "fmul nsz")), GFX942)
+    assert "v_fma_mixlo_f16" in code.listing
 
 
 def test_llvm_still_loses_the_sign_of_a_product() -> None:

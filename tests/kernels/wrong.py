@@ -1,4 +1,4 @@
-"""Wrong programs in tables: each gives one error, at the line that is marked, with a caret and what it is about."""
+"""Wrong programs in tables: each gives one error at the marked line, with a caret, what disagrees and what to do."""
 
 from __future__ import annotations
 
@@ -80,6 +80,7 @@ def check(run: Callable[[], None], says: str, file: str) -> None:
         run()
     error = caught.value
     assert says in error.message
+    assert error.hint
     assert error.__cause__ is None
     assert error.at is not None
     assert error.at.file == file

@@ -7,6 +7,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.location import user_location
@@ -40,7 +41,11 @@ def extract_aligned_pointer_as_index(result: Any, source: Any) -> Any:
     pointer = _pointer(source)
     space = _SPACES.get(pointer.type.space)
     if space is None:
-        raise ArgumentError(f"the address of {source!r}: it is no address in bytes", at=user_location())
+        raise ArgumentError(
+            f"the address of {source!r}: it is no address in bytes",
+            at=user_location(),
+            hint="registers and buffers have none: take it of global or shared memory",
+        )
     address = llvm_pointer("extract_aligned_pointer_as_index", pointer, space)
     if address.type == result:
         return address
@@ -60,7 +65,9 @@ def _pointer(source: Any) -> Pointer:
         return get_iter(Tensor(value))
     if isinstance(kind, PointerType):
         return Pointer(value)
-    raise ArgumentError(f"the address of {source!r}: it takes a tensor or a pointer", at=user_location())
+    raise ArgumentError(
+        f"the address of {source!r}: it takes a tensor or a pointer", at=user_location(), hint=how_made.POINTER
+    )
 
 
 @MlirBuilder
@@ -96,7 +103,9 @@ def _moved_dtype(atom: CopyAtom, tensor: Tensor) -> Any:
 def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: Any) -> Any:
     """Execute a matrix instruction once on a thread's values of A, B and C: D = A B^T + C."""
     if not isinstance(atom, MmaAtom):
-        raise ArgumentError(f"mma_atom_call_ssa takes an MMA atom first, not {atom!r}", at=user_location())
+        raise ArgumentError(
+            f"mma_atom_call_ssa takes an MMA atom first, not {atom!r}", at=user_location(), hint=how_made.MMA_ATOM
+        )
     fragments = [_fragment(atom, name, value) for name, value in zip("abc", (a, b, c), strict=True)]
     _mma_atom_call(atom, fragments[2], *fragments)
     return _as_type("the result of mma_atom_call_ssa", fragments[2].load().ir_value(), results[0])

@@ -105,7 +105,11 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
     if not isinstance(definition, ast.FunctionDef):
         if not _may_loop(code):
             return None
-        raise TraceError(f"{code.co_name} has a loop, so it must be written with def", at=definition_location(code))
+        raise TraceError(
+            f"{code.co_name} has a loop, so it must be written with def",
+            at=definition_location(code),
+            hint="give the function a name: def, with a body of lines",
+        )
     definition.decorator_list = []
     if not _is_source_of(code, definition):
         raise TraceError(

@@ -180,11 +180,19 @@ def _bounds(arguments: Sequence[Any]) -> tuple[Numeric, Numeric, Numeric]:
     times.
     """
     if not 1 <= len(arguments) <= 3:
-        raise TraceError(f"range expects 1 to 3 arguments, got {len(arguments)}", at=user_location())
+        raise TraceError(
+            f"range expects 1 to 3 arguments, got {len(arguments)}",
+            at=user_location(),
+            hint="range(stop), range(start, stop) or range(start, stop, step)",
+        )
     numbers = [as_numeric(argument) for argument in arguments]
     for number in numbers:
         if not isinstance(number, Numeric) or number.is_float:
-            raise TraceError(f"range of {number!r}: its arguments are integers", at=user_location())
+            raise TraceError(
+                f"range of {number!r}: its arguments are integers",
+                at=user_location(),
+                hint="convert it: int(...) of a Python number, .to(fx.Int32) of a value of the device",
+            )
     lower, upper = (Int32(0), numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
     step = numbers[2] if len(numbers) == 3 else Int32(1)
     if step.is_static and int(step) <= 0:

@@ -96,7 +96,11 @@ def cluster_load_async_to_lds(
     name = "cluster_load_async_to_lds"
     size = immediate(f"the size of {name}", size_bytes, 1, 16)
     if size not in _SIZES:
-        raise ArgumentError(f"{name} of {size} bytes: 1, 4, 8 or 16", at=user_location())
+        raise ArgumentError(
+            f"{name} of {size} bytes: 1, 4, 8 or 16",
+            at=user_location(),
+            hint="copy in several calls, or use another size",
+        )
     globals()[f"{name}_{_SIZES[size]}"](global_ptr, lds_ptr, offset, cpol, mask)
 
 
@@ -112,7 +116,11 @@ def _transposing(name: str, operation: str, element_bits: int, bits: int, archs:
         words = ir.VectorType.get([bits // 32], Int32.ir_type)
         kind = words if res is None else ir_type(name, res)
         if bits_of(kind) != bits:
-            raise ArgumentError(f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}", at=user_location())
+            raise ArgumentError(
+                f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}",
+                at=user_location(),
+                hint="leave the result type away, or name one of that width",
+            )
         moved = ir.VectorType.get([bits // 16], ir.IntegerType.get_signless(16)) if element_bits == 16 else words
         address = lds_pointer(name, ptr) if from_lds else pointer_to(f"the address of {name}", ptr, _GLOBAL)
         return intrinsic_result(bitcast(call(operation, [address], moved).ir_value(), kind))
@@ -143,7 +151,11 @@ def lds_transpose_load(result_type: Any, lds_memref: Any, elem_offset: Any, elem
     name = "lds_transpose_load"
     load = {2: ds_load_tr16_b128, 1: ds_load_tr8_b64}.get(elem_bytes)
     if load is None:
-        raise ArgumentError(f"{name} of elements of {elem_bytes!r} bytes: 1 or 2", at=user_location())
+        raise ArgumentError(
+            f"{name} of elements of {elem_bytes!r} bytes: 1 or 2",
+            at=user_location(),
+            hint="such as elem_bytes=2 for 16-bit elements",
+        )
     return load(result_type, lds_pointer(name, lds_memref, elem_offset * elem_bytes))
 
 

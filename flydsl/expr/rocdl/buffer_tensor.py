@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl import atoms
+from flydsl import atoms, how_made
 from flydsl.atoms import BUFFER, CopyOp
 from flydsl.atoms.buffer_copy import resource_flags
 from flydsl.dialect.location import user_location
@@ -42,10 +42,16 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_byt
     num_records_bytes: another size, an integer or a runtime value.
     """
     if not isinstance(tensor, Tensor):
-        raise ArgumentError(f"make_buffer_tensor takes a tensor, not {tensor!r}", at=user_location())
+        raise ArgumentError(
+            f"make_buffer_tensor takes a tensor, not {tensor!r}", at=user_location(), hint=how_made.TENSOR
+        )
     kind = tensor.type
     if kind.space != "global":
-        raise ArgumentError(f"make_buffer_tensor of {kind}: it must lie in global memory", at=user_location())
+        raise ArgumentError(
+            f"make_buffer_tensor of {kind}: it must lie in global memory",
+            at=user_location(),
+            hint=how_made.GLOBAL_TENSOR,
+        )
     if num_records_bytes is not None:
         size = _bounded(Int64(num_records_bytes))
     else:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl.atoms.instruction_sets import FROM_CDNA3, GFX12
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
@@ -48,7 +49,9 @@ _ARCHS = (*FROM_CDNA3, *GFX12)
 def _check(name: str, res: Any, kind: ir.Type) -> ir.Type:
     require_target(name, _ARCHS)
     if res is not None and ir_type(name, res) != kind:
-        raise ArgumentError(f"{name}: the result is {kind}, not {ir_type(name, res)}", at=user_location())
+        raise ArgumentError(
+            f"{name}: the result is {kind}, not {ir_type(name, res)}", at=user_location(), hint=how_made.RESULT
+        )
     return kind
 
 
@@ -146,5 +149,9 @@ def cvt_pkrtz(res: Any, src_a: Any, src_b: Any) -> Any:
     """Convert two f32 to a vector of f16, rounded towards zero."""
     kind = ir.VectorType.get([2], ir.F16Type.get())
     if res is not None and ir_type("cvt_pkrtz", res) != kind:
-        raise ArgumentError(f"cvt_pkrtz: the result is {kind}, not {ir_type('cvt_pkrtz', res)}", at=user_location())
+        raise ArgumentError(
+            f"cvt_pkrtz: the result is {kind}, not {ir_type('cvt_pkrtz', res)}",
+            at=user_location(),
+            hint=how_made.RESULT,
+        )
     return call("cvt.pkrtz", _floats("cvt_pkrtz", src_a, src_b), kind)

@@ -37,6 +37,7 @@ def _argument(name: str, res: Any, value: Any, types: tuple[str, ...]) -> ir.Val
         raise ArgumentError(
             f"rocdl.{name} of {given.type}{result}: operand and result are one of {', '.join(types)}",
             at=user_location(),
+            hint="convert it first: value.to(fx.Float32)",
         )
     return given
 

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl.atoms import BUFFER
 from flydsl.dialect.elements import element_bits, element_type
 from flydsl.dialect.location import user_location
@@ -41,7 +42,11 @@ def result_type_first(function: Callable[_P, _R]) -> Callable[..., _R]:
             bound = parameters.bind(*arguments, **named)
         except TypeError as error:
             shown = ", ".join(parameters.parameters)
-            raise ArgumentError(f"{with_or_without.__name__}({shown}): {error}", at=user_location()) from None
+            raise ArgumentError(
+                f"{with_or_without.__name__}({shown}): {error}",
+                at=user_location(),
+                hint="pass each of its parameters once; the result type, res, may be left out",
+            ) from None
         return function(*bound.args, **bound.kwargs)
 
     return with_or_without
@@ -75,7 +80,7 @@ def value_of(what: str, value: Any) -> ir.Value:
         return value
     if isinstance(value, ArithValue) or is_python_number(value):
         return as_numeric(value).ir_value()
-    raise ArgumentError(f"{what}: {value!r} is not a value of the program", at=user_location())
+    raise ArgumentError(f"{what}: {value!r} is not a value of the program", at=user_location(), hint=how_made.NUMBER)
 
 
 def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
@@ -92,20 +97,30 @@ def operand(what: str, value: Any, kind: type[Numeric] | ir.Type) -> ir.Value:
     scalar = None if isinstance(wanted, ir.VectorType) else numeric_class(wanted)
     if scalar is not None and issubclass(scalar, Integer) and given.type == Index.ir_type:
         return scalar(given).ir_value()
-    raise ArgumentError(f"{what}: it takes {wanted}, not {given.type}", at=user_location())
+    raise ArgumentError(
+        f"{what}: it takes {wanted}, not {given.type}",
+        at=user_location(),
+        hint="convert it first: value.to(dtype), value.bitcast(dtype), or fx.Vector.from_elements([...]) of scalars",
+    )
 
 
 def immediate(what: str, value: Any, low: int, high: int) -> int:
     """An integer encoded in the instruction. It must be known when compiling, and be from `low` to `high`."""
     number = _known_integer(value)
     if number is None and is_python_number(value):
-        raise ArgumentError(f"{what}: {value!r} is not an integer", at=user_location())
+        raise ArgumentError(f"{what}: {value!r} is not an integer", at=user_location(), hint="pass a Python int")
     if number is None:
         raise ArgumentError(
-            f"{what}: {value!r} is part of the instruction and must be known when compiling", at=user_location()
+            f"{what}: {value!r} is part of the instruction and must be known when compiling",
+            at=user_location(),
+            hint="pass a Python int or an fx.Constexpr value",
         )
     if not low <= number <= high:
-        raise ArgumentError(f"{what}: {number} is outside of {low} to {high}", at=user_location())
+        raise ArgumentError(
+            f"{what}: {number} is outside of {low} to {high}",
+            at=user_location(),
+            hint="the field of the instruction holds no other number",
+        )
     return number
 
 
@@ -163,7 +178,11 @@ def as_type(what: str, value: Any, kind: ir.Type) -> ir.Value:
     if given.type == kind:
         return given
     if not _has_bits(given.type) or bits_of(given.type) != bits_of(kind):
-        raise ArgumentError(f"{what}: it takes {kind}, not {given.type}", at=user_location())
+        raise ArgumentError(
+            f"{what}: it takes {kind}, not {given.type}",
+            at=user_location(),
+            hint="convert it first: value.to(dtype); other types of equal width keep their bits",
+        )
     return bitcast(given, kind)
 
 
@@ -229,7 +248,7 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
     kind = fly_type(given.type) if isinstance(given, ir.Value) else None
     if not isinstance(kind, PointerType) or _SPACES.get(kind.space) != space:
         shown = given.type if isinstance(given, ir.Value) else repr(value)
-        raise ArgumentError(f"{what}: it takes {_NAMES[space]}, not {shown}", at=user_location())
+        raise ArgumentError(f"{what}: it takes {_NAMES[space]}, not {shown}", at=user_location(), hint=_HOW_MADE[space])
     return emit("builtin.unrealized_conversion_cast", [given], [wanted]).result
 
 
@@ -271,3 +290,4 @@ _NAMES = {
     3: "a tensor or pointer in LDS",
     8: "a buffer resource",
 }
+_HOW_MADE = {0: how_made.POINTER, 1: how_made.GLOBAL_TENSOR, 3: how_made.SHARED_POINTER, 8: how_made.BUFFER}

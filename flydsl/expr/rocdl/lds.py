@@ -97,7 +97,11 @@ def _transposing(element_bits: int, bits: int) -> Callable[..., Any]:
         words = ir.VectorType.get([bits // 32], Int32.ir_type)
         kind = words if res is None else ir_type(name, res)
         if bits_of(kind) != bits:
-            raise ArgumentError(f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}", at=user_location())
+            raise ArgumentError(
+                f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}",
+                at=user_location(),
+                hint="leave the result type away, or name one of that width",
+            )
         moved = ir.VectorType.get([4], element_type("i16")) if element_bits == 16 else words
         address = llvm_pointer(f"the address of {name}", ptr, _LDS_SPACE)
         return intrinsic_result(bitcast(call(f"ds.read.tr{element_bits}.b{bits}", [address], moved).ir_value(), kind))
@@ -132,7 +136,11 @@ def global_load_lds(global_ptr: Any, lds_ptr: Any, size: Any, offset: Any = 0, a
     sizes = (1, 2, 4, 12, 16) if target_name() in CDNA4 else (1, 2, 4)
     if number not in sizes:
         shown = ", ".join(map(str, sizes))
-        raise ArgumentError(f"{name} of {number} bytes: {target_name()} has {shown}", at=user_location())
+        raise ArgumentError(
+            f"{name} of {number} bytes: {target_name()} has {shown}",
+            at=user_location(),
+            hint="copy in several calls, or use another size",
+        )
     addresses = [
         llvm_pointer(f"the source of {name}", global_ptr, _GLOBAL_SPACE),
         llvm_pointer(f"the target of {name}", lds_ptr, _LDS_SPACE),

@@ -60,7 +60,9 @@ def WMMA(
     }
     for name, value in {**signs, "clamp": clamp}.items():
         if not isinstance(value, bool):
-            raise ArgumentError(f"WMMA with {name}={value!r}: True or False", at=user_location())
+            raise ArgumentError(
+                f"WMMA with {name}={value!r}: True or False", at=user_location(), hint="pass a Python bool"
+            )
     arch = target_name() or env.text("ARCH") or env.text("FLYDSL_GPU_ARCH")
     return located(atoms.wmma_of, arch, (m, n, k), (a, b, acc), (*signs.values(), clamp))
 

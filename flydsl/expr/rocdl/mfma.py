@@ -14,6 +14,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl.atoms.matrix_intrinsics import (
     MATRIX_INTRINSICS,
     SCALED_ARCHS,
@@ -42,7 +43,11 @@ _OPSEL_MAX = 3
 
 def _listed(what: str, operands: Any, least: int, most: int) -> list[Any]:
     if not isinstance(operands, Sequence) or not least <= len(operands) <= most:
-        raise ArgumentError(f"{what} takes a list of {least} to {most} operands, not {operands!r}", at=user_location())
+        raise ArgumentError(
+            f"{what} takes a list of {least} to {most} operands, not {operands!r}",
+            at=user_location(),
+            hint="[a, b, c], and perhaps cbsz, abid, blgp",
+        )
     return list(operands) + [0] * (most - len(operands))
 
 
@@ -53,7 +58,9 @@ def _operands(listed: tuple[Any, ...]) -> Any:
 
 def _check_result(what: str, res: Any, kind: ir.Type) -> None:
     if res is not None and ir_type(what, res) != kind:
-        raise ArgumentError(f"{what}: the result is {kind}, not {ir_type(what, res)}", at=user_location())
+        raise ArgumentError(
+            f"{what}: the result is {kind}, not {ir_type(what, res)}", at=user_location(), hint=how_made.RESULT
+        )
 
 
 def _constants(*numbers: int) -> list[ir.Value]:

@@ -142,7 +142,11 @@ class _Padding:
 def _log2_bytes(elem_bytes: Any) -> int:
     size = immediate("elem_bytes of a tensor descriptor", elem_bytes, 1, 8)
     if size not in (1, 2, 4, 8):
-        raise ArgumentError(f"a tensor descriptor of elements of {size} bytes: 1, 2, 4 or 8", at=user_location())
+        raise ArgumentError(
+            f"a tensor descriptor of elements of {size} bytes: 1, 2, 4 or 8",
+            at=user_location(),
+            hint="describe elements of such a size",
+        )
     return size.bit_length() - 1
 
 
@@ -296,7 +300,9 @@ def make_tensor_gather_dgroup0(
     """The addresses of a gather descriptor. index_size: bits of a row's number, 16 or 32."""
     require_target("make_tensor_gather_dgroup0", GFX1250)
     if index_size not in (16, 32):
-        raise ArgumentError(f"rows with numbers of {index_size!r} bits: 16 or 32", at=user_location())
+        raise ArgumentError(
+            f"rows with numbers of {index_size!r} bits: 16 or 32", at=user_location(), hint="such as index_size=32"
+        )
     address = _global_address(global_ptr)
     if global_byte_offset is not None:
         address = address + Int64(_unsigned(global_byte_offset))
@@ -332,11 +338,17 @@ def make_tensor_gather_descriptor(
     most = 8 * 32 // index_size
     if not 1 <= len(row_indices) <= most:
         raise ArgumentError(
-            f"{len(row_indices)} rows with numbers of {index_size} bits: 1 to {most}", at=user_location()
+            f"{len(row_indices)} rows with numbers of {index_size} bits: 1 to {most}",
+            at=user_location(),
+            hint="gather in several calls",
         )
     width = immediate("the row_width of a gather descriptor", row_width, 1, _FIELD_MAX)
     if width * elem_bytes % _DWORD_BYTES:
-        raise ArgumentError(f"rows of {width * elem_bytes} bytes: a multiple of {_DWORD_BYTES}", at=user_location())
+        raise ArgumentError(
+            f"rows of {width * elem_bytes} bytes: a multiple of {_DWORD_BYTES}",
+            at=user_location(),
+            hint="make the rows whole dwords",
+        )
     count = len(row_indices) if gather_tile_dim1 is None else gather_tile_dim1
     bits = _bits(elem_bytes, _Padding(pad_interval, pad_amount), False, False)
     group1 = _group1(bits, workgroup_mask, (tensor_dim1, tensor_dim0), (count, width), stride)
@@ -374,7 +386,9 @@ def _moved(desc: Any, words: dict[int, Any]) -> Any:
         return TDMDescriptor2D(_replaced(desc.dgroup0, words), desc.dgroup1)
     if isinstance(desc, TDMGatherDescriptor):
         return TDMGatherDescriptor(_replaced(desc.dgroup0, words), desc.dgroup1, desc.dgroup2, desc.dgroup3)
-    raise ArgumentError(f"{desc!r} is not a tensor descriptor", at=user_location())
+    raise ArgumentError(
+        f"{desc!r} is not a tensor descriptor", at=user_location(), hint="make_tensor_descriptor_2d(...) makes one"
+    )
 
 
 def update_tensor_descriptor_2d_addr_lo(desc: Any, new_addr_lo: Any) -> Any:
@@ -419,7 +433,11 @@ def _all_groups(name: str, listed: Sequence[Any], named: Any) -> tuple[list[Any]
     groups = list(listed)
     policy = groups.pop() if groups and _is_number(groups[-1]) else 0
     if len(groups) not in (2, 4, 5):
-        raise ArgumentError(f"{name} takes 2 or 4 groups, not {len(groups)}", at=user_location())
+        raise ArgumentError(
+            f"{name} takes 2 or 4 groups, not {len(groups)}",
+            at=user_location(),
+            hint="pass what make_tensor_descriptor_2d made",
+        )
     return groups[: min(len(groups), 4)], policy if named is None else named
 
 
@@ -480,7 +498,11 @@ def l2_prefetch_tile(
     require_target("l2_prefetch_tile", GFX1250)
     rows, columns = (immediate("the tile_shape of l2_prefetch_tile", size, 1, _EXTENT_MAX) for size in tile_shape)
     if thread_id is None:
-        raise ArgumentError("l2_prefetch_tile takes the thread's number, thread_id=", at=user_location())
+        raise ArgumentError(
+            "l2_prefetch_tile takes the thread's number, thread_id=",
+            at=user_location(),
+            hint="such as thread_id=fx.thread_idx.x",
+        )
     sharing = max(block_threads // rows, 1)
     thread = Uint32(Int32(thread_id))
     first = [Int64(_unsigned(given)) for given in global_offset]

@@ -21,6 +21,7 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl import how_made
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.atoms.wmma_intrinsics import SCALED_WMMA, WMMA_NAMES, WmmaIntrinsic, wmma_archs, wmma_intrinsic
 from flydsl.dialect.elements import element_type
@@ -78,13 +79,19 @@ def _listed(name: str, operands: tuple[Any, ...], count: int) -> list[Any]:
     """The operands, which may be given as one list."""
     given = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) else list(operands)
     if len(given) != count:
-        raise ArgumentError(f"{name} takes {count} operands, not {len(given)}", at=user_location())
+        raise ArgumentError(
+            f"{name} takes {count} operands, not {len(given)}",
+            at=user_location(),
+            hint="its docstring has them in order",
+        )
     return given
 
 
 def _check_result(name: str, res: Any, kind: str) -> None:
     if res is not None and ir_type(name, res) != ir.Type.parse(kind):
-        raise ArgumentError(f"{name}: the result is {kind}, not {ir_type(name, res)}", at=user_location())
+        raise ArgumentError(
+            f"{name}: the result is {kind}, not {ir_type(name, res)}", at=user_location(), hint=how_made.RESULT
+        )
 
 
 def _numbers(name: str, given: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, int]:

@@ -20,5 +20,7 @@ def require_supported(module: ir.Operation, arch: Arch) -> None:
         copy = fly_type(op.results[0].type).op
         if copy.archs is not None and arch.name not in copy.archs:
             raise CompileError(
-                f"{arch.name} has no {copy}; it is on {', '.join(copy.archs)}", at=source_location(op.location)
+                f"{arch.name} has no {copy}; it is on {', '.join(copy.archs)}",
+                at=source_location(op.location),
+                hint="use a copy that this architecture has, such as fx.UniversalCopy(32), or compile for another",
             )

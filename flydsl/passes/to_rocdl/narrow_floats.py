@@ -110,7 +110,7 @@ def _cast(name: str, x: ElementwiseValue, target: str) -> ElementwiseValue:
 
 def _narrow(x: ElementwiseValue, target: str, arch: Arch) -> ElementwiseValue:
     if target == _EXPONENT_ONLY:
-        raise CompileError(f"conversion to {target} is unsupported", at=source_location(x.at))
+        raise CompileError(f"conversion to {target} is unsupported", at=source_location(x.at), hint="go by fx.Float32")
     if target in arch.float8_conversions:
         codes = _by_groups(x, _INSTRUCTIONS[target])
     else:

@@ -120,7 +120,9 @@ def _compute_float(op: ir.Operation, name: str, operands: Sequence[ElementwiseVa
     if name == "rsqrt" and str(x.element) == "f64":
         return [1.0 / x.llvm("sqrt")]
     if name not in _FORMULAS:
-        raise CompileError(f"{op.name} is unsupported", at=source_location(op.location))
+        raise CompileError(
+            f"{op.name} is unsupported", at=source_location(op.location), hint="write it with the functions of fx.math"
+        )
     return [_FORMULAS[name](*operands)]
 
 
