@@ -31,6 +31,11 @@ class FastMathFlags(Flag):
     afn = 64
     fast = 127
 
+    def __str__(self) -> str:
+        """Return the flags as MLIR writes them, as its builders make attributes of an enumeration's text."""
+        named = [name for name, flag in FastMathFlags.__members__.items() if flag == self]
+        return named[0] if named else ",".join(flag.name or "" for flag in FastMathFlags if flag and flag in self)
+
 
 def fastmath_attribute(fastmath: Any) -> dict[str, ir.Attribute]:
     """The attributes of fastmath flags, given as None, "fast", "nnan,contract", or FastMathFlags."""
@@ -38,7 +43,7 @@ def fastmath_attribute(fastmath: Any) -> dict[str, ir.Attribute]:
         return {}
     if isinstance(fastmath, ir.Attribute):
         return {"fastmath": fastmath}
-    names = [name.strip() for name in str(fastmath).removeprefix("FastMathFlags.").replace("|", ",").split(",")]
+    names = [name.strip() for name in str(fastmath).replace("|", ",").split(",")]
     known = list(FastMathFlags.__members__)
     if any(name not in known for name in names):
         raise ArgumentError(

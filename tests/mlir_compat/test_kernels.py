@@ -147,6 +147,22 @@ def test_rmsnorm_with_vectors_and_raw_operations() -> None:
     torch.testing.assert_close(y.float(), expected, atol=2e-2, rtol=2e-2)
 
 
+@pytest.mark.parametrize("flags", [fx.FastMathFlags.fast, fx.FastMathFlags.contract | fx.FastMathFlags.afn])
+def test_the_fastmath_flags_of_fx_are_those_of_a_builder(flags: fx.FastMathFlags) -> None:
+    @flyc.kernel
+    def kernel(X: fx.Tensor, Y: fx.Tensor):
+        Y[fx.thread_idx.x] = raw_math.log(X[fx.thread_idx.x], fastmath=flags)
+
+    @flyc.jit
+    def launch(X: fx.Tensor, Y: fx.Tensor):
+        kernel(X, Y).launch(grid=1, block=64)
+
+    x, y = torch.rand(64, generator=torch.Generator().manual_seed(2)) + 0.5, torch.zeros(64)
+    assert f"fastmath<{flags}>" in str(launch.lower(x, y).origin)
+    launch(x, y)
+    torch.testing.assert_close(y, x.log(), atol=1e-6, rtol=1e-5)
+
+
 def test_gemm_of_hand_written_regions() -> None:
     """A loop built as scf.for carries the accumulator of a matrix instruction; A comes through LDS."""
     m, n, k = 16, 16, 64
