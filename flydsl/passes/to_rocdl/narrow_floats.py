@@ -1,9 +1,9 @@
 """Conversions between f32 and floats of 8 bits and fewer: `arith.extf` and `arith.truncf` as the target can do them.
 
 Where the architecture has instructions for a format they are used, else integer arithmetic on the bits. Both round to
-the nearest, ties to even. What is too large becomes the format's infinity; in the FNUZ formats NaN, as the
-instructions give; in the others, which have no infinity, the largest number. For the 8-bit formats all of that is what
-torch 2.13 does. A NaN becomes the largest number of a format that has none.
+the nearest, ties to even. A number that is too large becomes infinity; NaN in the FNUZ formats, as by the instructions;
+and the largest number in the other formats without infinity. For the 8-bit formats this is what torch 2.13 does. A NaN
+becomes the largest number of a format that has no NaN.
 
 Sources: OCP 8-bit Floating Point Specification 1.0, OCP Microscaling Formats 1.0, and the MI300 ISA document.
 """
