@@ -27,3 +27,19 @@ def test_pictures_are_there_and_small() -> None:
     pictures = [README.parent / path for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", README.read_text())]
     assert len(pictures) >= 2
     assert all(picture.stat().st_size < 200_000 for picture in pictures)
+
+
+def test_where_things_are_is_the_tree() -> None:
+    """Every path of the table exists, and no folder or module of `flydsl` and folder of the rest is left out."""
+    root = README.parent
+    table = README.read_text().partition("## Where things are")[2].partition("\nThe path of a kernel")[0]
+    cells = [re.findall(r"`([^`]+)`", row.split("|")[1]) for row in table.splitlines() if row.startswith("| `")]
+    listed = {name for names in cells for name in names}
+    listed = {name if "/" in name or (root / name).exists() else f"flydsl/simulator/{name}" for name in listed}
+    assert not [name for name in listed if not (root / name).exists()]
+    places = [*(root / "flydsl").iterdir(), *(root / "workbench").iterdir()]
+    expected = {
+        place for place in places if (place.is_dir() and any(place.glob("*.py"))) or place.parent.name == "flydsl"
+    }
+    names = {str(place.relative_to(root)) for place in expected if not place.name.startswith(("__", "."))}
+    assert not names - listed

@@ -1,10 +1,10 @@
 """Keep LLVM's back end from moving reads behind barriers: an empty inline assembly precedes each barrier.
 
-LLVM 22.1's MachineSink moves a load into the block that uses its value, past barriers and fences: it stops for what may
-store, and those only have side effects (llvm-project issue 181708). An inline assembly that clobbers memory may store
-as far as the machine code's passes know. This one has no text, so it costs no instruction. For the passes before them
-it touches nothing that a program can address (`inaccessiblemem`): a barrier lets a uniform load be a scalar one, and so
-does the guard. It is convergent, as barriers are, so that it stays with its own.
+LLVM 22.1's MachineSink moves a load into the block that uses its value, past barriers and fences: it stops only at
+instructions that may store, and barriers merely have side effects (llvm-project issue 181708). To the passes on machine
+code, an inline assembly that clobbers memory may store. This one has no text, so it costs no instruction. To the passes
+before them it touches no memory that a program can address (`inaccessiblemem`), so uniform loads can still become
+scalar ones. It is convergent, as barriers are, so that it stays beside its barrier.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compiled code on disk, named by everything that it was made from: the LLVM IR, the target, LLVM, and this package.
 
-So an entry cannot be out of date, whatever happens to the kernels, their surroundings or the passes before it. It
-serves the compilations that no artifact on disk spares: those that are looked at, and those of changed sources that
-come to the same LLVM IR. `FLYDSL_RUNTIME_ENABLE_CACHE=0` turns it off.
+So an entry cannot be out of date, whatever happens to the kernels, their surroundings or the passes. The cache serves
+compilations without an artifact on disk: those that the workbench shows, and those of changed sources that give the
+same LLVM IR. `FLYDSL_RUNTIME_ENABLE_CACHE=0` turns it off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A compiled module: the HSACO, its kernels with their resources, and its assembly to look at."""
+"""A compiled module: the HSACO, its kernels with their resources, and its assembly text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Keep -0.0 beside another f16: it comes out of an empty inline assembly, which LLVM does not look into.
 
-LLVM 22.1's back end takes the constant -0.0 in the upper half of a register for 0, and clears the half. Constants whose
-neighbours are constants too are right.
+LLVM 22.1's back end treats the constant -0.0 in the upper half of a register as 0. Vectors of constants only are not
+affected.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Detect writes to a vector at an index that is only known when the kernel runs.
 
-LLVM 22.1 makes compares of the index of it. Where the index has a single bit, as in `i & 1`, one may be "is 0" and
-another "is not 0", and `SIInstrInfo::optimizeCompareInstr`, part of the peephole optimizer, makes both the first: a
-write is lost, or goes to two elements. Without the optimizer a scalar compare or two are left that it would fold.
+LLVM 22.1 turns such a write into compares of the index. Where the index has a single bit, as in `i & 1`, one may be
+"is 0" and another "is not 0", and `SIInstrInfo::optimizeCompareInstr`, part of the peephole optimizer, makes both
+"is 0": a write is lost, or goes to two elements. Switching the optimizer off costs a scalar compare or two.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ TRIPLE = "amdgcn-amd-amdhsa"
 _FEATURES = "+dumpcode"
 _ITS_FEATURES = '"target-features"="'  # of a function
 
-# Up to so many bytes a second process takes longer than LLVM's back end.
+# Up to this size, starting a second process takes longer than LLVM's back end.
 _SMALL_BITCODE_BYTES = 8192
 
 _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
@@ -41,7 +41,7 @@ _Result = tuple[bytes, bytes | None, str] | str
 class Compiled:
     """The output of LLVM for a module: optimized bitcode, ELF relocatable, assembly text and its warnings.
 
-    obj is None where the module has inline assembly, which LLVM has no assembler for; the listing has its text.
+    obj is None if the module has inline assembly, for which llvmlite's LLVM has no assembler; the listing has its text.
     """
 
     bitcode: bytes
@@ -140,8 +140,8 @@ def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] 
     """Compile LLVM IR text, isolated. Return the result, or the message of the parser or verifier.
 
     The backend runs twice from the same bitcode, once for the object and once for the text, as each takes as long: for
-    a large module in two processes. These are copies of the same memory: LLVM lets an order of uses or of addresses
-    decide here and there, and so these are the same too, as a rule.
+    a large module in two processes. These start as copies of the same memory, as some of LLVM's decisions depend on an
+    order of uses or of addresses.
     """
     binding = _binding()
     for option in options:  # of this process, which is a copy

@@ -14,39 +14,28 @@ from mlir import ir
 from flydsl.dialect.context import context
 from flydsl.errors import ArgumentError
 
-# MLIR's spelling of each floating point type, with its width in bits. Names are those of llvm/ADT/APFloat.h.
-FLOAT_BITS = {
-    "f64": 64,
-    "f32": 32,
-    "f16": 16,
-    "bf16": 16,
-    "f8E4M3FN": 8,
-    "f8E4M3FNUZ": 8,
-    "f8E4M3B11FNUZ": 8,
-    "f8E4M3": 8,
-    "f8E5M2": 8,
-    "f8E5M2FNUZ": 8,
-    "f8E8M0FNU": 8,
-    "f6E2M3FN": 6,
-    "f6E3M2FN": 6,
-    "f4E2M1FN": 4,
-}
-
-# The floats that LLVM computes with; the narrower ones are formats to store and for matrix instructions.
-ARITHMETIC_FLOATS = ("f64", "f32", "f16", "bf16")
-
 
 @dataclass(frozen=True)
 class NarrowFloat:
-    """The range of a float of at most 8 bits: the OCP formats and AMD's FNUZ ones.
+    """A float of at most 8 bits: a sign (if `signed`), an exponent with a bias, and mantissa_bits.
 
-    smallest, largest: the finite values lie between them. infinity, nan: whether the format has them.
+    largest: the largest finite value. infinity, nan: whether the format has them. negative_zero: whether it has one;
+    in AMD's FNUZ formats the code of -0 is the only NaN.
     """
 
-    smallest: float
+    bits: int
+    mantissa_bits: int
+    bias: int
     largest: float
     infinity: bool = False
     nan: bool = True
+    negative_zero: bool = True
+    signed: bool = True
+
+    @property
+    def smallest(self) -> float:
+        """The finite value furthest below the others: the negative largest, or of an unsigned format the least."""
+        return -self.largest if self.signed else 2.0**-self.bias
 
     def holds(self, value: float) -> bool:
         """True if the format has a number near `value`. If not, MLIR aborts or makes a NaN."""
@@ -57,18 +46,25 @@ class NarrowFloat:
         return self.smallest <= value <= self.largest
 
 
+# The floats that LLVM computes with; the narrower ones are formats to store and for matrix instructions.
+ARITHMETIC_FLOATS = ("f64", "f32", "f16", "bf16")
+
+# By MLIR's names, which are those of llvm/ADT/APFloat.h.
 NARROW_FLOATS = {
-    "f8E4M3": NarrowFloat(-240.0, 240.0, infinity=True),
-    "f8E4M3FN": NarrowFloat(-448.0, 448.0),
-    "f8E4M3FNUZ": NarrowFloat(-240.0, 240.0),
-    "f8E4M3B11FNUZ": NarrowFloat(-30.0, 30.0),
-    "f8E5M2": NarrowFloat(-57344.0, 57344.0, infinity=True),
-    "f8E5M2FNUZ": NarrowFloat(-57344.0, 57344.0),
-    "f8E8M0FNU": NarrowFloat(2.0**-127, 2.0**127),
-    "f6E2M3FN": NarrowFloat(-7.5, 7.5, nan=False),
-    "f6E3M2FN": NarrowFloat(-28.0, 28.0, nan=False),
-    "f4E2M1FN": NarrowFloat(-6.0, 6.0, nan=False),
+    "f8E4M3FN": NarrowFloat(8, 3, 7, 448.0),
+    "f8E4M3FNUZ": NarrowFloat(8, 3, 8, 240.0, negative_zero=False),
+    "f8E4M3B11FNUZ": NarrowFloat(8, 3, 11, 30.0, negative_zero=False),
+    "f8E4M3": NarrowFloat(8, 3, 7, 240.0, infinity=True),
+    "f8E5M2": NarrowFloat(8, 2, 15, 57344.0, infinity=True),
+    "f8E5M2FNUZ": NarrowFloat(8, 2, 16, 57344.0, negative_zero=False),
+    "f8E8M0FNU": NarrowFloat(8, 0, 127, 2.0**127, signed=False),
+    "f6E2M3FN": NarrowFloat(6, 3, 1, 7.5, nan=False),
+    "f6E3M2FN": NarrowFloat(6, 2, 3, 28.0, nan=False),
+    "f4E2M1FN": NarrowFloat(4, 1, 1, 6.0, nan=False),
 }
+
+# Each floating point type with its width in bits.
+FLOAT_BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16} | {name: kind.bits for name, kind in NARROW_FLOATS.items()}
 
 
 def element_bits(name: str) -> int:

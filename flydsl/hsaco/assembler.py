@@ -43,7 +43,7 @@ def canonical_text(listing: str, gpu: str) -> str:
 
 
 def _run(listing: str, *options: str) -> bytes:
-    """What clang writes with these options, within bounds: the text may be anyone's."""
+    """Run clang with these options and return its output, with limits, as the text may come from anyone."""
     zig = find_zig()
     if zig is None:
         raise NoAssemblerError

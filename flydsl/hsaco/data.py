@@ -11,7 +11,7 @@ import numpy as np
 
 _PAGE_BYTES = 4096
 MOST_BYTES = 1 << 26
-"""Of data, and of padding: a listing says in a few characters how much memory there shall be."""
+"""The limit for data, and for padding: a few characters of a listing can ask for any amount of memory."""
 
 _INTEGERS = {".byte": 1, ".short": 2, ".long": 4, ".quad": 8}
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")

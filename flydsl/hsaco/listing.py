@@ -49,7 +49,7 @@ _LINE_ENDS = re.compile(r"\r\n|\r|\n")  # those of the assembler, which are fewe
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _TOKENS_BEFORE_COMMENT = re.compile(r'(?:[^";/]|"(?:[^"\\]|\\.)*"|/(?!/))*')
 
-# What compilers write and no instruction depends on: symbols, line tables, what is known of kernels.
+# Directives that compilers write and no instruction depends on: symbols, line tables, what is known of kernels.
 _IGNORED = frozenset(
     (".globl", ".global", ".hidden", ".protected", ".internal", ".local", ".weak", ".type", ".size", ".ident", ".set")
 ).union((".addrsig", ".addrsig_sym", ".amdgcn_target"))
@@ -62,7 +62,7 @@ _FORBIDDEN = re.compile(r"\.(include|incbin)\b", re.IGNORECASE)
 def read_listing(text: str) -> Listing:
     """Read a listing. ListingError names the line that is not understood.
 
-    A directive is known or refused: what is passed over here must not be what the assembler makes code or data of.
+    Unknown directives are refused: the assembler might make code or data of them.
     """
     reader = _Reader()
     for number, line in enumerate(_LINE_ENDS.split(text), start=1):

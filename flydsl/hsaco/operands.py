@@ -53,8 +53,8 @@ class Immediate:
     def bits(self, type_: str) -> int:
         """The constant as an operand of `type_`.
 
-        A float constant is rounded to the operand's width, but a 16-bit integer gets the low half of its f32 (which
-        LLVM knows of the hardware: AMDGPU, `getInlineEncodingV216`); an integer is used as it is, also by a float
+        A float constant is rounded to the operand's width, but a 16-bit integer gets the low half of its f32 (LLVM,
+        AMDGPU, `getInlineEncodingV216`); an integer is used as it is, also by a float
         operand, except that a 64-bit float takes a literal as its high half (ISA, "Literal constants").
 
         >>> hex(Immediate(1.0).bits("f16")), hex(Immediate(1.0).bits("i32")), hex(Immediate(-1).bits("i16"))
@@ -97,7 +97,7 @@ _INV_2PI_SPELLINGS = ("0.15915494", "0.15915494309189532", "0.1592")
 class Symbol:
     """A label or symbol; `relocation` is such as "rel32@lo", `addend` in bytes.
 
-    The difference of two labels has the second one in `minus`; which half of it is meant is `relocation`.
+    The difference of two labels has the second one in `minus`; `relocation` says which half is meant.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Check that a listing belongs to a code object: assembled, it must give the same bytes.
 
 The simulator decodes the listing and takes the rest from the code object. With the listing of another version of the
-kernel it would compute something, and nothing would show that it is not what the GPU computes.
+kernel it would silently compute something else than the GPU.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ _MOST_SHOWN = 2000
 def check_listing(hsaco: bytes, listing: str) -> None:
     """Raise ListingError if the machine code or the constants of a code object differ from the listing's.
 
-    What the linker fills in is left out. The assembler is the clang that ziglang brings; it takes some 50 ms. What it
-    does not accept is an error, in its words. Where it is not installed a warning says that nothing was compared: the
-    simulator refuses whatever a listing could do harm with when it reads it, so that without the comparison a listing
-    of something else computes something else, and no more.
+    Bytes that the linker fills in are not compared. The assembler is ziglang's clang and takes some 50 ms; what it
+    rejects is an error with its message. If it is not installed, a warning says that nothing was compared. This is
+    safe: the simulator refuses harmful listings when it reads them, so a wrong listing can only give wrong results.
     """
     linked = read_contents(hsaco)
     try:

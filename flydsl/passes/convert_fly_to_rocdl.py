@@ -1,11 +1,11 @@
 """convert-fly-to-rocdl: pointers, register memory and atoms become LLVM and ROCDL operations.
 
-After it no fly operation or type is left. It also lowers what upstream has no instructions or only a device library
-for: `math` operations (`math_functions`), conversions of floats below 16 bits (`narrow_floats`), shifts by the width or
-more (`shifts`), `gpu.block_dim` and `gpu.grid_dim`, to constants where the launch is static, else to loads from the
-hidden kernel arguments.
+No fly operation or type remains after it. It also lowers what upstream would leave to a device library, or does not
+lower: `math` operations (`math_functions`), conversions of floats below 16 bits (`narrow_floats`), shifts by the width
+or more (`shifts`), `gpu.block_dim` and `gpu.grid_dim`. The last two become constants where the launch is static, else
+loads from the hidden kernel arguments.
 
-On a module to which earlier passes have something left to do, they run first: signatures, layouts, atom calls.
+If a module still needs earlier passes (signatures, layouts, atom calls), these run first.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _convert_body(function: ir.Operation) -> None:
 
 
 def _is_pointer_cast(op: ir.Operation) -> bool:
-    """True for an LLVM pointer seen as one of the DSL, and for one of the DSL, converted now, seen as LLVM's."""
+    """True for a cast between LLVM's pointers and the DSL's, in either direction; the latter are converted by now."""
     kind = op.results[0].type
     return fly_type(kind) is not None or [value.type for value in op.operands] == [kind]
 

@@ -1,4 +1,4 @@
-"""fly-convert-atom-call-to-ssa-form: copies and matrix instructions work on values instead of registers' memory.
+"""fly-convert-atom-call-to-ssa-form: copies and matrix instructions work on values instead of register memory.
 
     fly.copy_atom_call(%atom, %global, %register)
       %v = fly.copy_atom_call_ssa(%atom, %global) : (...) -> vector<1xf32>
@@ -12,7 +12,7 @@
       fly.ptr.store(%r, %d_ptr)
 
 A copy between two memories loads and then stores, unless one instruction does both (`BufferCopyLDS`). A copy with a
-predicate becomes one inside of an `scf.if`.
+predicate is put into an `scf.if`.
 """
 
 from __future__ import annotations

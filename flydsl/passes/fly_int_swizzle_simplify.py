@@ -1,13 +1,14 @@
 """fly-int-swizzle-simplify: constants move out of swizzles, so that many addresses share one.
 
-A swizzle is `x ^ ((x & mask) >> shift)`. It reads and changes bits below the end of the mask only, so what is added
-above them can as well be added afterwards:
+A swizzle is `x ^ ((x & mask) >> shift)`. It reads and changes only bits below the end of the mask, so a constant above
+them can be added afterwards:
 
     %x = arith.addi %base, 2048            %x = %base
     %s = x ^ ((x & 448) >> 3)       ->     %y = x ^ ((x & 448) >> 3)
                                            %s = arith.addi %y, 2048
 
-Shared memory instructions take such a constant as their offset; the swizzles that are left are all the same one.
+Shared memory instructions take such a constant as their offset, and the remaining swizzles are equal, so that one is
+computed for all of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """fly-layout-lowering: layout algebra becomes integer arithmetic.
 
 The functions of `flydsl.layout` run once more, now on layouts whose dynamic leaves carry SSA values, and leave arith
-operations behind. A tensor is a pointer, an offset from it and a layout until something reads or writes it. What is
-left over are pointers, and views with static layouts at the copies:
+operations behind. A tensor is a pointer, an offset from it and a layout until something reads or writes it. Only
+pointers, and views with static layouts at the copies, remain:
 
     %5 = fly.make_int_tuple(%4) : (i32) -> !fly.int_tuple<?>
     %6 = fly.add_offset(%ptr, %5) : (!fly.ptr<f32, global>, !fly.int_tuple<?>) -> !fly.ptr<f32, global>
@@ -393,7 +393,7 @@ class _Lowering:
         op.erase()
 
     def copy_atom_call(self, op: ir.Operation) -> None:
-        """Lower a copy call: each tensor becomes a view of what one call moves. Its own layout is dropped."""
+        """Lower a copy call: each tensor becomes a view of the elements that one call moves."""
         atom, source, target, *predicates = op.operands
         with self._guard(predicates, 0, 1):
             create_fly("copy_atom_call", [atom, self._view(self.of(source)), self._view(self.of(target))], op.location)

@@ -8,8 +8,8 @@ one vector value that the stores update. Loops carry the pieces that they change
 
     scf.for ... iter_args(%piece = %zeros) -> (vector<4xf32>) { ... scf.yield %w }
 
-A load of which nothing can have been written yet is an error. A piece that only some paths write starts as zeros: of
-an undefined value LLVM could conclude that the other paths are never taken.
+A load of elements that nothing can have written yet is an error. A piece that only some paths write starts as zeros:
+from an undefined value LLVM could conclude that the other paths are never taken.
 
 Others stay memory: convert-fly-to-rocdl makes them private allocas, which LLVM promotes where it can.
 """
@@ -69,7 +69,7 @@ class _Access:
 class _Piece:
     """Elements `offset` to `offset + size` of a register tensor, which no access divides.
 
-    home: the operation that the register tensor is made directly inside of.
+    home: the operation in whose region the register tensor is made.
     """
 
     home: ir.Operation
@@ -91,7 +91,7 @@ def _is_register_tensor(op: ir.Operation) -> bool:
 
 
 def _accesses(op: ir.Operation, function: ir.Operation) -> list[_Access]:
-    """Every access of a register tensor; none if one of them is out of this pass's reach."""
+    """Every access of a register tensor; none if this pass cannot follow one of them."""
     found: list[_Access] = []
     pending: list[tuple[ir.Value, int]] = [(op.result, 0)]
     while pending:
@@ -161,7 +161,7 @@ def _divided(op: ir.Operation, accesses: list[_Access]) -> Iterator[tuple[ir.Ope
 class _Step:
     """The work at one operation: an access to some pieces, or control flow with steps inside.
 
-    stored: the pieces that the step, or a step inside of it, stores; without those of tensors that are made inside.
+    stored: the pieces that the step, or a step inside it, stores, except pieces of tensors that are made inside it.
     """
 
     op: ir.Operation
@@ -192,8 +192,8 @@ def _check_written(steps: list[_Step], written: set[_Piece], ever: set[_Piece]) 
     """Raise CompileError for a load of elements that nothing can have written. Both sets grow by what the steps store.
 
     written: pieces that a path to here may have stored; in the body of a loop, to its first round. ever: those that an
-    earlier round of a loop around may have stored, too. What is executed in some rounds only, need not be so in the
-    first one.
+    earlier round of an enclosing loop may have stored, too. An operation that runs in some rounds only need not run in
+    the first one.
     """
     for step in steps:
         if step.inside is None and not step.stored and written.isdisjoint(step.pieces):

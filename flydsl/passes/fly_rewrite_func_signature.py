@@ -5,9 +5,9 @@ A tensor parameter becomes its pointer and, where its layout has dynamic leaves,
     gpu.func @k(%a: !fly.memref<f32, global, (?,?):(?{i64},1)>)
     gpu.func @k(%a: !fly.ptr<f32, global>, %l: !llvm.struct<packed (struct<packed (i32, i32)>, struct<packed (i64)>)>)
 
-The body rebuilds the tensor from them, and every launch passes them. The same goes for what `scf` operations take in
-and give back. What its type says in full, such as a tile or a matrix instruction, is not passed at all; of an atom with
-values, such as scales, these are, in a struct.
+The body rebuilds the tensor from them, and every launch passes them. Operands and results of `scf` operations are
+replaced in the same way. A value that its type describes fully, such as a tile or a matrix instruction, is not passed
+at all; an atom that carries values, such as scales, passes these in a struct.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _rebuild(kind: FlyType, values: list[ir.Value], at: ir.Location) -> ir.Value
 
 
 def _from_type(kind: FlyType, at: ir.Location) -> ir.Value:
-    """The value of a type that states it in full."""
+    """The value that a type describes fully."""
     if isinstance(kind, CopyAtomType):
         attributes = {"valBits": kind.value_bits}
         return create_fly("make_copy_atom", [], at, results=[kind], attributes=attributes).result

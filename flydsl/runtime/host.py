@@ -130,7 +130,7 @@ class HostProgram:
             self._session = self._error = self._printer = None
 
     def _enter(self) -> None:
-        """Call the compiled code. A Ctrl-C that ctypes would print and forget, between it and Python, is an error."""
+        """Call the compiled code. A Ctrl-C in a callback, which ctypes would only print, is raised afterwards."""
         if threading.get_ident() != threading.main_thread().ident:
             self._entry(self._pointers)
             return
@@ -195,7 +195,7 @@ class HostProgram:
 
 @contextmanager
 def _names_as_handles(module: ir.Module) -> Iterator[None]:
-    """A module with a `mgpuModuleGetFunction` of its own: every launch calls it, and Python would take its time.
+    """Let the module define `mgpuModuleGetFunction` itself: every launch calls it, and a callback to Python is slow.
 
     A kernel's handle is then the address of its name.
     """

@@ -3,7 +3,7 @@
     module = load("vector_add.hsaco")  # and vector_add.s beside it
     module.kernel("vector_add_kernel").launch(grid=(4, 1, 1), block=(256, 1, 1), args=[a, b, c, len(a)])
 
-Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. What lies below:
+Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. The level below:
 
     program = Program.load(hsaco, listing)
     memory = Memory()
@@ -13,13 +13,13 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Wh
 `checks.checking` turns more checks on; `Simulation` runs a launch instruction by instruction.
 
 How to read this package: `flydsl.hsaco` reads the code object and its listing, `program` decodes, `admission` says
-which operands an instruction may have, `isa/` is the table of semantics (COVERAGE.md lists it). `memory` is the address
-space (with `gaps`), `waves` the state of waves (with `modes`), `dispatch` what a launch gives its waves. `launch` is
-the entrance for launches, `loading` that for files.
+which operands an instruction may have, `isa/` is the table of semantics (listed in COVERAGE.md). `memory` is the
+address space (with `gaps`), `waves` the state of waves (with `modes`), `dispatch` their initial state. Launches enter
+at `launch`, files at `loading`.
 
 Two backends execute the table: `lockstep/`, a machine of numpy arrays, and `native/`, host code, which `launch` uses by
-default. `checks` says what launches are checked for; `lockstep/checked/` does it. `stepping/` stops a lock-step machine
-anywhere. `counters/` is what launches inside `with counting()` leave behind.
+default. `checks` turns further checks on, and `lockstep/checked/` performs them. `stepping/` runs a lock-step machine
+instruction by instruction. `counters/` holds the results of `with counting()`.
 """
 
 from flydsl.hsaco.listing import ListingError

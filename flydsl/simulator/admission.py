@@ -1,7 +1,7 @@
-"""Operands and modifiers that an instruction may have. What no assembler would accept is refused here.
+"""Check the operands and modifiers of an instruction: what no assembler would accept is refused.
 
-A listing is somebody's file. Both backends turn the numbers in it into places of memory, so every instruction goes
-through here when it is decoded, whatever its family: nothing that is bound later has to be distrusted again.
+A listing may come from anyone, and both backends turn its numbers into memory locations. So every instruction, of any
+family, is checked here when it is decoded, and later code relies on it.
 """
 
 from __future__ import annotations

@@ -17,46 +17,46 @@ than without.
 # Registers
 
 Reading an undefined register is no error by itself: compilers read what they then discard, such as the unused half of
-a packed operand. What must not depend on one is an address, the way of a branch, which lanes are active, and a value
-that goes into global memory. So every workgroup runs three times side by side, each with different contents in whatever
-the hardware leaves undefined, and these are compared. A value is thereby followed through every instruction, LDS and
-scratch, to the bit; what escapes is a dependency that happens not to show for any of three contents (zeros, random
-bits, and their complement), and what the compiler made of an undefined value before there were registers. Of register
-tensors that nothing wrote, the compiler itself complains.
+a packed operand. But addresses, the direction of branches, the set of active lanes, and values stored to global memory
+must not depend on one. So every workgroup runs three times side by side, each time with different contents in whatever
+the hardware leaves undefined, and the runs are compared. This follows an undefined value through every instruction, LDS
+and scratch, to the bit. It misses a dependency that happens not to show with any of the three contents (zeros, random
+bits, and their complement), and anything that the compiler did with an undefined value before register allocation.
+Reading a register tensor that nothing wrote is a compile error.
 
 # Races
 
-Two accesses by different waves race unless one lies behind the other: with a barrier of their workgroup in between, or
-an atomic of each at the same address, as where the last workgroup to finish sums up, or a lock or flag is passed on.
+Two accesses by different waves race unless they are ordered: by a barrier of their workgroup between them, or by an
+atomic of each at the same address, as where the last workgroup to finish sums up, or a lock or flag is passed on.
 Every atomic orders, whatever its scope, and so do loads and stores with sc0 or sc1, which is what atomic and volatile
-ones become. Which fences and caches the hardware would want in addition is not looked at.
+ones become. Whether the hardware needs fences or cache operations in addition is not checked.
 
-Within a wave, instructions happen one after the other for all lanes, and code relies on it. There, what is found is
+Within a wave, instructions happen one after the other for all lanes, and code relies on it. There, a race is
 
 - lanes that store different bytes to one place in one instruction: which of them remains is not defined;
 - lanes that load a place, compute something from it and all store that there (`s[k] = s[k] + 1.0`): one of the updates
   remains. Lanes that are to do the same update redundantly look alike; let one of them do it.
 
-No race are: two atomics; writes of bytes that are there already because another lane or wave wrote the same; a plain
-read of what is updated by compare-and-swap, which compilers emit before its loop.
+These are no races: two atomics; writes of bytes that are there already because another lane or wave wrote the same; a
+plain read of a location that is updated by compare-and-swap, which compilers emit before its loop.
 
-What is found is found in the order in which the simulator happens to run things, for the operands of this launch. Not
-seen are accesses that another order or other operands would make, those of two launches, uniform (scalar) loads of
-elements below 4 bytes, waits that machine code forgets (s_waitcnt), and, where more than two waves read a place with
-nothing between them, which of them it was.
+Races are found in the order in which the simulator runs the launch, for its operands. Not found are races that only
+another order or other operands would cause, races between launches, with uniform (scalar) loads of elements below 4
+bytes, and missing waits in the machine code (s_waitcnt). Where more than two unordered waves read a location, the one
+that is named may be another than the one that matters.
 
 # Alignment
 
 The unaligned access mode, which AMD's runtime sets, allows any address for vector loads and stores, and LLVM merges
-accesses because it does. Up to 16 bytes in LDS and up to 4 elsewhere, a multiple of the size is faster; what is not
-is told in the findings. A misaligned atomic is always a fault, `MisalignedAccess`; scalar loads ignore the two low bits
-of their address.
+accesses because it does. Up to 16 bytes in LDS and up to 4 elsewhere, an address that is a multiple of the size is
+faster; other addresses are reported as hints. A misaligned atomic is always a fault, `MisalignedAccess`; scalar loads
+ignore the two low bits of their address.
 
 # Always
 
-Always on are bounds, barriers that cannot be passed, and a limit of 10 million instructions per wave: `limited`. The
-lock-step backend would take minutes to get there. So when waves have run for a while, native code runs ahead, on copies
-of registers and memory, and if that reaches the limit, the launch ends with its error.
+Bounds, barriers that cannot be passed, and a limit of 10 million instructions per wave (see `limited`) are always
+checked. The lock-step backend would take minutes to reach the limit. So when waves have run for a while, native code
+runs ahead, on copies of registers and memory, and if that reaches the limit, the launch ends with its error.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _enabled: ContextVar[frozenset[str]] = ContextVar("flydsl_simulator_checks", def
 class MisalignedHint:
     """An instruction whose address is not a multiple of `alignment` bytes, which makes it slower.
 
-    access is the first of such accesses, count how many there were, of single lanes.
+    access: the first of these accesses. count: their number, each lane counted.
     """
 
     instruction: str
@@ -130,7 +130,7 @@ class Findings:
 def checking(*checks: str) -> Iterator[Findings]:
     """Check the launches inside the `with` block: by the checks named, or by all. ArgumentError for an unknown name.
 
-    What is wrong raises; what is merely slow is in the `Findings` that the block is given.
+    A wrong access raises an error; a slow one becomes a hint in the `Findings` that the block is given.
     """
     unknown = [name for name in checks if name not in CHECKS]
     if unknown:

@@ -16,7 +16,7 @@ class UnknownInstruction(SimulatorError):
 
 
 class RegisterFault(SimulatorError):
-    """An access to a vector register that the kernel does not have; raised when a wave reaches it."""
+    """An access to a vector register that the kernel was not given; raised when a wave reaches it."""
 
 
 class Trap(SimulatorError):

@@ -1,7 +1,7 @@
 """The float environment of the host's thread during simulation: that of IEEE 754.
 
 Rounding mode, and whether denormals are flushed, are the thread's; torch.set_flush_denormal and libraries that were
-compiled with -ffast-math change them. What is simulated has modes of its own.
+compiled with -ffast-math change them. Simulated waves have modes of their own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gaps of a view: memory between its first and its last byte that belongs to none of its elements.
 
-A view of some columns of a matrix has them between its rows. What lies there belongs to somebody else.
+A view of some columns of a matrix has gaps between its rows. They belong to other tensors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Rows(NamedTuple):
 def rows_of(shape: Sequence[int], strides: Sequence[int], element_bytes: int) -> tuple[Rows, ...]:
     """The rows that the elements of a view form, from the longest to the innermost; empty for a view without gaps.
 
-    strides are in elements. A gap that other elements of an overlapping view may fill is taken for none.
+    strides are in elements. A gap that other elements of an overlapping view may fill does not count.
 
     >>> rows_of((4, 32), (64, 1), 4)
     (Rows(stride_bytes=256, extent_bytes=128),)

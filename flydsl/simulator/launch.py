@@ -40,12 +40,12 @@ def launch(
     metadata; pointers in it are addresses of `memory`. instruction_limit is per wave, by default what
     `checks.limited` says.
 
-    backend: "native" executes compiled code on up to `threads` threads, "lockstep" numpy arrays; both do the same to
-    the bit. By default what FLYDSL_SIMULATOR_BACKEND and FLYDSL_SIMULATOR_THREADS say, else native on every core.
-    A launch with checks is executed by "lockstep" in any case.
+    backend: "native" executes compiled code on up to `threads` threads, "lockstep" computes with numpy; their results
+    are equal to the bit. The defaults are FLYDSL_SIMULATOR_BACKEND and FLYDSL_SIMULATOR_THREADS, else native on every
+    core. A launch with checks always uses "lockstep".
 
-    LaunchError for a configuration that no device accepts; SimulatorError (see `flydsl.simulator.errors`) for what
-    the program does wrong. Ctrl-C ends a launch within a tenth of a second.
+    Raises LaunchError for a configuration that no device accepts, and SimulatorError (see `flydsl.simulator.errors`)
+    for an error of the program. Ctrl-C ends a launch within a tenth of a second.
     """
     dispatch = prepare(
         program,
@@ -97,7 +97,7 @@ def prepare(
 ) -> Dispatch:
     """A launch that has not started.
 
-    LaunchError for a configuration that no device accepts, ArchError for code of another GPU than the simulated one.
+    Raises LaunchError for a configuration that no device accepts, ArchError for code of another GPU than the simulated.
     """
     check_simulated(program.arch, repr(kernel_name))
     kernel = _kernel(program, kernel_name)

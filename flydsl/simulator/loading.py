@@ -37,10 +37,10 @@ def load(code: str | Path | bytes, listing: str | Path | None = None, *, check_l
 
     listing: the assembly that the code object was made from, which is what the simulator decodes: a path, or the text
     itself (which has more than one line). By default the file beside the code object with the suffix .s.
-    check_listing: assemble it, and compare the bytes. Without, what runs is the listing, whatever the code object is.
+    check_listing: assemble it, and compare the bytes. If False, the listing runs, whatever the code object holds.
 
-    HsacoError for what is no code object, ListingError for a missing listing or one of something else, OSError for
-    files that cannot be read.
+    Raises HsacoError if it is no code object, ListingError if the listing is missing or belongs to something else,
+    and OSError for files that cannot be read.
     """
     data = code if isinstance(code, bytes) else Path(code).read_bytes()
     text = _listing_text(code, listing)
@@ -137,8 +137,8 @@ class LoadedKernel:
 
         args: in the order of `parameters`. A C-contiguous numpy array for a pointer, which the kernel reads and writes
         in place; for a value a number with a size (np.float32(2), np.int64(5)), a Python int or float for 4 or 8 bytes,
-        or its bytes; `Struct` for either, where the addresses of arrays are inside. ArgumentError for what does not
-        fit; what a launch raises.
+        or its bytes; `Struct` for either, where the addresses of arrays are inside. Raises ArgumentError for what does
+        not fit, and what `launch` raises.
         """
         memory = Memory()
         kernarg = self._kernarg(args, memory)

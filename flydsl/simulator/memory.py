@@ -3,9 +3,9 @@
 Every buffer has a slot of 64 GiB of the address space to itself and sits in its middle, so an address that is off by
 up to 32 GiB still tells which buffer was meant, and never hits another one.
 
-No allocation of the device ends inside of a dword: what is at least as wide may reach to the end of the last one, as
-16-bit atomics by compare-and-swap do. On the host these up to three bytes beyond a buffer are on the same page. They
-are read and written like any others, which a compare-and-swap does with the bytes that it has read.
+Device allocations end at a dword boundary, so accesses of a dword or more may reach the end of the last dword, as
+16-bit atomics by compare-and-swap do. On the host these up to three bytes beyond a buffer are on the same page, and are
+read and written like any others; a compare-and-swap writes back the bytes that it has read.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Buffer:
 class Memory:
     """The buffers that one launch, or several, can reach.
 
-    null_hint: what an access near address 0 is likely to mean, if anything is known.
+    null_hint: a likely cause of an access near address 0, if known.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Memory:
         """Give host memory a simulated address, which equals the host's modulo 64, and return it.
 
         rows says which of the bytes are the buffer's (`gaps`), by default all of them. The caller keeps the host memory
-        alive. SimulatorError for a buffer that no slot can hold, or too many of them.
+        alive. Raises SimulatorError for a buffer that no slot can hold, or too many of them.
         """
         storage = (ctypes.c_uint8 * size_bytes).from_address(host_pointer)
         data = np.frombuffer(memoryview(storage), np.uint8) if size_bytes else np.zeros(0, np.uint8)

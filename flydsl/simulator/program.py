@@ -98,7 +98,7 @@ class Program:
     def load(cls, hsaco: bytes, listing: str) -> Program:
         """Decode a code object. `listing` must be the assembly text of the same module as `hsaco`.
 
-        HsacoError and ListingError say what is not understood, ArchError that the target is not known.
+        Raises HsacoError or ListingError for content that is not understood, ArchError for an unknown target.
         """
         code_object = read_hsaco(hsaco)
         arch = get_arch(code_object.arch_name)

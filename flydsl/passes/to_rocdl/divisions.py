@@ -1,9 +1,9 @@
 """Integer division and remainder by any number: x // 0 is x and x % 0 is 0, and the smallest number // -1 is itself.
 
 Upstream, a division by zero, and of the smallest number by -1, is undefined: LLVM may conclude that the code around it
-never runs, and the host's processor stops the process. In both cases 1 takes the divisor's place. Divisors that are
-known and the launch's sizes are taken as they are. On the device so are the extents by which layouts divide: an index
-into a tensor without elements is wrong whatever comes of it.
+never runs, and the host's processor stops the process. In both cases the divisor is replaced by 1. Known divisors and
+the launch's sizes need no guard. On the device neither do the extents by which layouts divide: an index into a tensor
+without elements is wrong in any case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EQUAL = 0
 
 
 def expand_kernels(module: ir.Operation) -> None:
-    """Guard the divisions in kernels before layouts are lowered: these are the user's own."""
+    """Guard the user's divisions in kernels; called before layouts are lowered, which creates others."""
     for function in functions(module):
         if function.name == "gpu.func":
             expand(function)

@@ -90,7 +90,7 @@ def _scaled(mma: ScaledOp, operands: list[ir.Value], values: Mapping[str, ir.Val
 def _mfma_scale(
     mma: MFMAScale, matrices: list[ir.Value], values: Mapping[str, ir.Value], at: ir.Location, result: ir.Type
 ) -> ir.Value:
-    """Where no scale is set, the instruction that does not scale: LLVM takes it for scales of constant 0."""
+    """A scaled product. Without scales these are constants 0, for which LLVM selects the unscaled instruction."""
     default = _SCALES_OF_ONE if values else 0
     scales = [values.get(name) or constant(default, 32, at) for name in mma.value_names]
     formats = [constant(FORMATS[element][0], 32, at) for element in (mma.a, mma.b)]

@@ -1,9 +1,9 @@
 """Conversions between f32 and floats of 8 bits and fewer: `arith.extf` and `arith.truncf` as the target can do them.
 
 Where the architecture has instructions for a format they are used, else integer arithmetic on the bits. Both round to
-the nearest, ties to even. What is too large becomes the format's infinity; in the FNUZ formats NaN, as the
-instructions give; in the others, which have no infinity, the largest number. For the 8-bit formats all of that is what
-torch 2.13 does. A NaN becomes the largest number of a format that has none.
+the nearest, ties to even. A number that is too large becomes infinity; NaN in the FNUZ formats, as by the instructions;
+and the largest number in the other formats without infinity. For the 8-bit formats this is what torch 2.13 does. A NaN
+becomes the largest number of a format that has no NaN.
 
 Sources: OCP 8-bit Floating Point Specification 1.0, OCP Microscaling Formats 1.0, and the MI300 ISA document.
 """
@@ -11,12 +11,11 @@ Sources: OCP 8-bit Floating Point Specification 1.0, OCP Microscaling Formats 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from mlir import ir
 
 from flydsl.arch import Arch
-from flydsl.dialect.elements import FLOAT_BITS, NARROW_FLOATS, element_type
+from flydsl.dialect.elements import FLOAT_BITS, NARROW_FLOATS, NarrowFloat, element_type
 from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
@@ -26,49 +25,6 @@ from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
 _EXPONENT_ONLY = "f8E8M0FNU"
 
 
-@dataclass(frozen=True)
-class FloatEncoding:
-    """A format with a sign bit, an exponent and mantissa_bits. bias: of the stored exponent."""
-
-    name: str
-    mantissa_bits: int
-    bias: int
-
-    @property
-    def bits(self) -> int:
-        return FLOAT_BITS[self.name]
-
-    @property
-    def dropped_bits(self) -> int:
-        """The number of mantissa bits that f32 has in addition."""
-        return 23 - self.mantissa_bits
-
-    @property
-    def unsigned_zero(self) -> bool:
-        """True if the code of -0 is the only NaN: the FNUZ formats."""
-        return self.name.endswith("FNUZ")
-
-    @property
-    def largest_code(self) -> int:
-        """The code of the largest finite number."""
-        fraction, exponent = math.frexp(NARROW_FLOATS[self.name].largest)
-        return (exponent - 1 + self.bias << self.mantissa_bits) + int((2 * fraction - 1) * (1 << self.mantissa_bits))
-
-    @property
-    def overflow_code(self) -> int:
-        """The code, without sign, of numbers that are too large."""
-        if self.unsigned_zero:
-            return 1 << (self.bits - 1)
-        return self.largest_code + int(NARROW_FLOATS[self.name].infinity)
-
-
-_FORMATS = {
-    name: FloatEncoding(name, mantissa_bits, bias)
-    for name, mantissa_bits, bias in [
-        ("f8E4M3", 3, 7), ("f8E4M3FN", 3, 7), ("f8E4M3FNUZ", 3, 8), ("f8E4M3B11FNUZ", 3, 11), ("f8E5M2", 2, 15),
-        ("f8E5M2FNUZ", 2, 16), ("f6E2M3FN", 3, 1), ("f6E3M2FN", 2, 3), ("f4E2M1FN", 1, 1),
-    ]
-}  # fmt: skip
 # The name that instructions have for a format.
 _INSTRUCTIONS = {"f8E4M3FNUZ": "fp8", "f8E5M2FNUZ": "bf8"}
 
@@ -114,7 +70,7 @@ def _narrow(x: ElementwiseValue, target: str, arch: Arch) -> ElementwiseValue:
     if target in arch.float8_conversions:
         codes = _by_groups(x, _INSTRUCTIONS[target])
     else:
-        codes = encode(x, _FORMATS[target])
+        codes = encode(x, NARROW_FLOATS[target])
         codes = codes.op("arith.trunci", kind=x.like(f"i{FLOAT_BITS[target]}"))
     return codes.op("arith.bitcast", kind=x.like(target))
 
@@ -124,16 +80,27 @@ def _widen(x: ElementwiseValue, source: str, arch: Arch) -> ElementwiseValue:
     if source in arch.float8_conversions:
         return _from_groups(codes, _INSTRUCTIONS[source])
     codes = codes.op("arith.extui", kind=x.like("i32"))
-    return _decode_exponent(codes) if source == _EXPONENT_ONLY else decode(codes, _FORMATS[source])
+    return _decode_exponent(codes) if source == _EXPONENT_ONLY else decode(codes, NARROW_FLOATS[source])
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def encode(x: ElementwiseValue, to: FloatEncoding) -> ElementwiseValue:
+def _dropped_bits(kind: NarrowFloat) -> int:
+    """The number of mantissa bits that f32 has in addition."""
+    return 23 - kind.mantissa_bits
+
+
+def _largest_code(kind: NarrowFloat) -> int:
+    """The code of the largest finite number."""
+    fraction, exponent = math.frexp(kind.largest)
+    return (exponent - 1 + kind.bias << kind.mantissa_bits) + int((2 * fraction - 1) * (1 << kind.mantissa_bits))
+
+
+def encode(x: ElementwiseValue, to: NarrowFloat) -> ElementwiseValue:
     """The codes of f32 numbers, as i32."""
     a = x.abs()
-    bits, dropped = a.bits(), to.dropped_bits
+    bits, dropped, largest = a.bits(), _dropped_bits(to), _largest_code(to)
     to_even = (bits >> dropped) & 1
     normal = ((bits + to_even + ((1 << (dropped - 1)) - 1)) >> dropped) - ((127 - to.bias) << to.mantissa_bits)
     # Beside this number the unit in the last place is the smallest number of the format: the sum rounds to it.
@@ -141,32 +108,31 @@ def encode(x: ElementwiseValue, to: FloatEncoding) -> ElementwiseValue:
     denormal = (a + aligner).bits() - aligner.bits()
     code = (a < 2.0 ** (1 - to.bias)).choose(denormal, normal)
     # NaN too, whose bits without sign are larger than those of any number.
-    too_large = code > to.largest_code
+    too_large = code > largest
     sign = (x.bits() >> (32 - to.bits)) & (1 << (to.bits - 1))
-    if to.unsigned_zero:
-        return too_large.choose(to.overflow_code, code.equals(0).choose(0, code | sign))
-    code = too_large.choose(to.overflow_code, code)
-    if NARROW_FLOATS[to.name].nan:
+    if not to.negative_zero:
+        return too_large.choose(1 << (to.bits - 1), code.equals(0).choose(0, code | sign))
+    code = too_large.choose(largest + int(to.infinity), code)
+    if to.nan:
         code = x.differs(x).choose((1 << (to.bits - 1)) - 1, code)
     return code | sign
 
 
-def decode(code: ElementwiseValue, of: FloatEncoding) -> ElementwiseValue:
+def decode(code: ElementwiseValue, of: NarrowFloat) -> ElementwiseValue:
     """The f32 numbers of codes, which are i32."""
     sign_bit = 1 << (of.bits - 1)
     magnitude = code & (sign_bit - 1)
     # As f32 the code has the wrong bias, which the product corrects, for denormals too.
-    small = (magnitude << of.dropped_bits).op("arith.bitcast", kind=code.like("f32"))
+    small = (magnitude << _dropped_bits(of)).op("arith.bitcast", kind=code.like("f32"))
     x = small * 2.0 ** (127 - of.bias)
     signed = (x.bits() | ((code & sign_bit) << (32 - of.bits))).op("arith.bitcast", kind=code.like("f32"))
-    narrow = NARROW_FLOATS[of.name]
-    if of.unsigned_zero:
+    if not of.negative_zero:
         return code.equals(sign_bit).choose(math.nan, signed)
-    if narrow.nan:
-        signed = (magnitude > of.largest_code + int(narrow.infinity)).choose(math.nan, signed)
-    if narrow.infinity:
+    if of.nan:
+        signed = (magnitude > _largest_code(of) + int(of.infinity)).choose(math.nan, signed)
+    if of.infinity:
         infinite = signed.constant(math.inf).copysign(signed)
-        signed = magnitude.equals(of.largest_code + 1).choose(infinite, signed)
+        signed = magnitude.equals(_largest_code(of) + 1).choose(infinite, signed)
     return signed
 
 

@@ -1,8 +1,8 @@
 """Accesses of register memory stay inside of it.
 
-What LLVM makes of an access beyond an alloca is anything: the element beside it, another tensor's, or a program in
-which the access cannot have happened. So an offset that is only known at run time is taken without a sign, and clamped
-to the last place where the access fits:
+In LLVM an access beyond an alloca is undefined: it may reach another element or tensor, or LLVM may conclude that it
+never happens. So an offset that is only known at run time is taken as unsigned, and clamped to the last place where the
+access fits:
 
     %r = fly.make_ptr() {dictAttrs = {allocSize = 4 : i64}}       R = fx.memref_alloca(fx.make_layout(4, 1), ...)
     %i = arith.minui %n, 3                                        R[n], which is R[3] for n = 4 and for n = -1
@@ -136,7 +136,7 @@ def _outside(op: ir.Operation, offset: int | Dynamic, available: int) -> Compile
 
 
 def _bytes_behind(root: ir.Value) -> int | None:
-    """The number of bytes from a pointer to the end of its memory, at least; None if it is a function's argument.
+    """A lower bound of the bytes from a pointer to the end of its memory; None for a function's argument.
 
     Raises CompileError if it depends on a runtime value, as where a loop moves the pointer along.
     """
@@ -180,7 +180,7 @@ def _sources(value: ir.Value) -> Iterator[ir.Value]:
 
 
 def _passed_to(op: ir.Operation, block: ir.Block, number: int) -> Iterator[ir.Value]:
-    """What the argument of a loop's block may be."""
+    """The values that an argument of a loop's block may have."""
     if op.name == "scf.for":
         yield from _chosen_by(op, number - 1)  # the first argument is the index
     elif op.name == "scf.while":
@@ -193,7 +193,7 @@ def _passed_to(op: ir.Operation, block: ir.Block, number: int) -> Iterator[ir.Va
 
 
 def _chosen_by(op: ir.Operation, number: int) -> Iterator[ir.Value]:
-    """What the result of a select, a branch or a loop may be."""
+    """The values that the result of a select, a branch or a loop may have."""
     if op.name == "arith.select":
         yield from op.operands[1:]
     elif op.name == "scf.if":

@@ -26,7 +26,7 @@ _NONNEGATIVE_ON_NONNEGATIVE = tuple(
 
 
 def split_sum(value: ir.Value, largest: int, at: ir.Location) -> tuple[ir.Value | None, ir.Value | None]:
-    """A 32-bit sum as (uniform, divergent): their sum modulo 2**32 is the value; None for nothing.
+    """A 32-bit sum as (uniform, divergent): their sum modulo 2**32 is the value; None for an empty part.
 
     Constants from 0 to `largest`, which the instruction itself can hold, stay with the divergent part. So does
     everything where a summand may be negative: hardware adds the parts as unsigned numbers.

@@ -1,8 +1,8 @@
 """The vocabulary in which instruction semantics are written.
 
 A builder computes on values that stand for one number per lane (vector) or one per wave (scalar; it is broadcast
-where the two meet). The lock-step backend's values are arrays; a code-generating backend's would be LLVM values. The
-names are LLVM's. Types are the strings i1 i8 i16 i32 i64 f16 f32 f64; integers carry no sign, operations do.
+where the two meet). The lock-step backend's values are arrays, the native backend's are values of LLVM IR. The names
+are LLVM's. Types are the strings i1 i8 i16 i32 i64 f16 f32 f64; integers carry no sign, operations do.
 """
 
 from __future__ import annotations

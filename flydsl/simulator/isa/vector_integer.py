@@ -249,7 +249,7 @@ for _suffix, _type, _less in (
     )
 
 
-# --- what CDNA 4 adds
+# --- additions of CDNA 4
 
 
 def _any_function(b: Builder, x: Value, y: Value, z: Value, modifiers: Any) -> Value:

@@ -6,13 +6,12 @@ same table as the lock-step machine executes, compiled by LLVM, and kept on disk
 
 How to read this package: `layout` says where things lie. `shape` takes an instruction apart. `builder/` writes LLVM IR;
 with it, `generate` puts a handler together. `runtime` has the functions that handlers call and the scheduler, in C.
-`host` compiles and loads, `cache` keeps, `library` finds handlers, `bound_program` makes records. `group`,
+`host` compiles and loads, `cache` stores, `library` finds handlers, `bound_program` makes records. `group`,
 `launch_block` and `machine` run a launch, `counting` counts what it does.
 
-What native code cannot or may not do, it leaves to the lock-step machine, one instruction of one wave at a time: the
-wave returns with FALL_BACK before the instruction has had any effect, and goes on after it. That is how every error is
-found and worded, and how `v_div_fmas_f64` treats results that are denormal. The test of the table lists the entries
-that have no handler at all: none.
+Native code leaves what it cannot do to the lock-step machine, one instruction of one wave at a time: the wave returns
+with FALL_BACK before the instruction has had any effect, and continues after it. This is how every error is raised, and
+how `v_div_fmas_f64` computes results that are denormal. Every entry of the table has a handler; a test checks it.
 
 All bits are those of the lock-step machine, on every host: `host` says how.
 """

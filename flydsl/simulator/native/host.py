@@ -1,8 +1,8 @@
 """Machine code for the host's CPU, from LLVM IR: compile it, load it, look functions up.
 
-Results shall not depend on the host, so code is not made for the CPU that happens to be there, but for one of few
-fixed *tiers*: the same IR gives the same machine code on all CPUs of a tier, whatever else they can do. What a tier
-may use is listed, not what it may not:
+Results must not depend on the host, so code is generated for one of a few fixed *tiers*, not for the present CPU: the
+same IR gives the same machine code on all CPUs of a tier, whatever else they can do. A tier lists the features that it
+may use:
 
 - x86-64: the levels v3 (AVX2, FMA, F16C) and v4 (AVX-512 F, BW, CD, DQ, VL). All of their float instructions are those
   of IEEE 754 to the bit. Arithmetic on f16 (AVX512-FP16) and bf16 is in neither: LLVM's conversions of f16 NaNs to
@@ -10,8 +10,8 @@ may use is listed, not what it may not:
   once.
 - arm64: what every ARMv8 has (NEON, with FMA and conversions of f16), and not the arithmetic on f16 of ARMv8.2.
 
-Where CPUs of these tiers differ in spite of IEEE 754 is in NaNs: which operand's an operation passes on, and the sign
-of a new one. Therefore the builder says so itself (`settle_nan`). No flag allows LLVM to reassociate or to contract,
+CPUs of these tiers differ only in NaNs: which operand's NaN an operation passes on, and the sign of a new one.
+Therefore the builder fixes both (`settle_nan`). No flag allows LLVM to reassociate or to contract,
 except a product that is exact; no function of a mathematical library is called (`isa.elementary`).
 """
 

@@ -46,8 +46,8 @@ def run(
     counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count.
 
     Results do not depend on `threads` (default: one per core), nor on how fast the host is: of several errors that of
-    the first workgroup counts, and where workgroups use atomics in global memory they run on one thread, start in
-    order and take turns after fixed numbers of instructions. Without atomics a kernel whose workgroups write what
+    the first workgroup is raised, and workgroups that use atomics in global memory run on one thread, start in order
+    and take turns after fixed numbers of instructions. Without atomics a kernel whose workgroups write what
     others access has a race, here as on a GPU.
     """
     execution = Execution(work, instruction_limit, steps, counts)
@@ -205,7 +205,7 @@ class Execution:
                 return False
             self._attend(group, reason)
 
-    # --- what native code leaves to Python
+    # --- instructions that native code leaves to Python
 
     def _attend(self, group: WorkgroupSlot, reason: int) -> None:
         w = group.block.wave

@@ -17,7 +17,7 @@ from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, Waves
 def run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
     """Raise InstructionLimit if one of a machine's first workgroups has a wave that does not end within `limit`.
 
-    Whatever else goes wrong ahead is for the machine itself to find.
+    Other errors are ignored here: the machine itself raises them.
     """
     work = _Continuation(machine, workgroups)
     execution = _Continued(work, limit)

@@ -16,7 +16,8 @@ def instructions_at(program: Program, place: Place) -> frozenset[int]:
     """The indices of the instructions before which a wave stops.
 
     place: a source line (17, or "kernel.py:17" where several files take part), or a line of the listing ("isa:42").
-    Of a source line, the instructions where its code is entered count. SimulatorError for a line without code.
+    For a source line these are the instructions at which its code is entered. Raises SimulatorError for a line
+    without code.
     """
     if isinstance(place, str) and place.startswith(_ISA_PREFIX):
         return _at_isa_line(program, place)

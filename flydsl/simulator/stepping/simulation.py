@@ -53,7 +53,7 @@ class Simulation:
     """The launches of one call, with one workgroup of each kernel run instruction by instruction.
 
     Workgroups run in the order of dispatch: those before the one looked at have run when it starts, those after it run
-    when it ends, and then the next kernel starts. So the tensors are at the end what a launch makes of them. A kernel
+    when it ends, and then the next kernel starts. So the tensors end up as after a launch. A kernel
     whose grid does not have the workgroup runs without a stop. Waves take turns as in a launch: those at the lowest pc
     go first and together.
 
@@ -73,7 +73,7 @@ class Simulation:
     ) -> None:
         """keep_alive: the owner of the launches' memory. after_kernel: called when a kernel has ended.
 
-        LaunchError if no grid has the workgroup; in `counting`."""
+        Raises LaunchError if no grid has the workgroup, and inside of `counting`."""
         if current_counting() is not None:
             raise LaunchError(
                 "a simulation is not counted: what is stepped through goes on after the `with` block",
@@ -93,12 +93,12 @@ class Simulation:
         self._machine: Machine
         self._start_next_kernel()
 
-    # --- going on
+    # --- running
 
     def step(self, n: int = 1, *, wave: int | None = None) -> Simulation:
         """Execute n instructions: of the current waves together, or of one wave alone.
 
-        SimulatorError where nothing is left to run, or the wave cannot go on.
+        Raises SimulatorError if nothing is left to run, or the wave cannot continue.
         """
         self._begin()
         for _ in range(n):
@@ -111,8 +111,8 @@ class Simulation:
         """Run up to a place, a breakpoint, or the end, whichever comes first.
 
         until: a place (see `breakpoint`), "barrier" (every wave waits there), or "kernel" (the next one starts).
-        SimulatorError where nothing is left to run, or the place has no code. InstructionLimit where the kernel never
-        ends; native code finds that out on a copy of everything, and the simulation stands where it began to look.
+        Raises SimulatorError if nothing is left to run, or the place has no code, and InstructionLimit if the kernel
+        never ends. Native code finds that out on a copy of everything; the simulation stays where that began.
         """
         launch = self._begin()
         stops = frozenset() if until in (None, "barrier", "kernel") else instructions_at(launch.program, until)
@@ -157,7 +157,7 @@ class Simulation:
         else:
             self._breakpoints.pop(breakpoint.number, None)
 
-    # --- looking
+    # --- inspecting
 
     @property
     def done(self) -> bool:
@@ -235,7 +235,7 @@ class Simulation:
                 arrow = "->" if near is instruction else "  "
                 yield f"{arrow} {near.listed.line:5d}  {near.listed.text}"
 
-    # --- inside
+    # --- internals
 
     def _begin(self) -> Dispatch:
         launch = self._running()

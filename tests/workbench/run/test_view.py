@@ -25,7 +25,7 @@ from workbench.run import counted_lines, roofline
 from workbench.run.copies import on_cpu
 from workbench.run.counted_lines import hottest, isa_lines, linked_levels, source_lines
 from workbench.run.counters import counters_html
-from workbench.run.measures import INSTRUCTIONS, LDS_CONFLICTS, MEASURES, limiting, present
+from workbench.run.measures import INSTRUCTIONS, LDS_CONFLICTS, MEASURES, limiting, nonzero_measures
 from workbench.run.stepper_widget import Stepper
 from workbench.run.view import run_html, run_text
 from workbench.stages.linked_widget import LinkedCode
@@ -327,7 +327,7 @@ def stepper(widget) -> Stepper:
 
 def test_the_hottest_come_first(gemm):
     isa = isa_lines(gemm)
-    for measure in present(gemm):
+    for measure in nonzero_measures(gemm):
         amounts = [measure.amount(line.counts) for line in hottest(isa, measure)]
         assert amounts
         assert amounts == sorted(amounts, reverse=True)

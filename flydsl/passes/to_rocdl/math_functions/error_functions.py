@@ -8,7 +8,7 @@ from flydsl.passes.to_rocdl.math_functions.exponential import exp_hardware, redu
 
 
 def erf(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 2 ulp: a polynomial near 0, else 1 - 2^p of a polynomial p."""
+    """erf(x), within 2 ulp: a polynomial near 0, else 1 - 2^p of a polynomial p."""
     a = x.abs()
     small = _erf_small(a)
     large = 1.0 - exp_hardware(a.clamp(0.0, 4.0).polynomial(coefficients.LOG2_ERFC))

@@ -127,12 +127,12 @@ def _compute_float(op: ir.Operation, name: str, operands: Sequence[ElementwiseVa
 
 
 def _turns(name: str, x: ElementwiseValue) -> ElementwiseValue:
-    """Sine or cosine by the instruction, which takes turns."""
+    """Sine or cosine by the instruction, whose operand is in turns."""
     turns = x * (0.5 / math.pi)
     return approximate(name, turns - turns.llvm("floor"))
 
 
-# With leave to approximate: one instruction, with a factor where its base or unit is another.
+# Where fastmath allows approximation: one instruction, and a factor if its base or unit differs.
 _APPROXIMATIONS: dict[str, Callable[..., ElementwiseValue]] = {
     "exp": lambda x: approximate("exp2", x * math.log2(math.e)),
     "exp2": lambda x: approximate("exp2", x),
@@ -149,5 +149,5 @@ _APPROXIMATIONS: dict[str, Callable[..., ElementwiseValue]] = {
 
 
 def _count_zeros(name: str, x: ElementwiseValue) -> ElementwiseValue:
-    """The count for 0 is the width."""
+    """Count leading or trailing zeros; for 0 the result is the width."""
     return x.op(f"llvm.intr.{name}", is_zero_poison=ir.BoolAttr.get(False))

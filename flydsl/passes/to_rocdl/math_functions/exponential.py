@@ -42,7 +42,7 @@ def expm1(x: ElementwiseValue) -> ElementwiseValue:
 
 
 def sinh(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 3 ulp."""
+    """sinh(x), within 3 ulp."""
     a, z = x.abs(), x * x
     half = half_exp(a)
     small = (a * z).fma(z.polynomial(coefficients.SINH), a)
@@ -50,13 +50,13 @@ def sinh(x: ElementwiseValue) -> ElementwiseValue:
 
 
 def cosh(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 3 ulp."""
+    """cosh(x), within 3 ulp."""
     half = half_exp(x.abs())
     return x.differs(x).choose(x, half + 0.25 / half)
 
 
 def tanh(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 3 ulp."""
+    """tanh(x), within 3 ulp."""
     a, z = x.abs(), x * x
     large = 1.0 - 2.0 * approximate("rcp", exp_hardware(a * (2 * _LOG2_E)) + 1.0)
     small = (a * z).fma(z.polynomial(coefficients.TANH), a)
@@ -72,7 +72,7 @@ def log1p(x: ElementwiseValue) -> ElementwiseValue:
 
 
 def asinh(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 4 ulp."""
+    """asinh(x), within 4 ulp."""
     a = x.abs()
     z = a * a
     small = log1p(a + z / ((z + 1.0).llvm("sqrt") + 1.0))
@@ -81,7 +81,7 @@ def asinh(x: ElementwiseValue) -> ElementwiseValue:
 
 
 def acosh(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 4 ulp."""
+    """acosh(x), within 4 ulp."""
     t = x - 1.0
     small = log1p(t + (t.fma(t, t + t)).llvm("sqrt"))
     large = x.llvm("log") + 0.6931471805599453
@@ -89,13 +89,13 @@ def acosh(x: ElementwiseValue) -> ElementwiseValue:
 
 
 def atanh(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 4 ulp."""
+    """atanh(x), within 4 ulp."""
     a = x.abs()
     return (0.5 * log1p((a + a) / (1.0 - a))).copysign(x)
 
 
 def cbrt(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 1 ulp: an estimate by logarithm, and one step of Newton's method. Small arguments are scaled for it."""
+    """The cube root, within 1 ulp: a logarithm, then a step of Newton's method. Small arguments are scaled."""
     small = x.abs() < 2.0**-90
     a = small.choose(x * 2.0**60, x).abs()
     estimate = (a.llvm("log2") * (1 / 3)).llvm("exp2")

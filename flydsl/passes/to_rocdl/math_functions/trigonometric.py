@@ -34,17 +34,17 @@ def sincos(x: ElementwiseValue) -> tuple[ElementwiseValue, ElementwiseValue]:
 
 
 def sin(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 2 ulp."""
+    """sin(x), within 2 ulp."""
     return sincos(x)[0]
 
 
 def cos(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 2 ulp."""
+    """cos(x), within 2 ulp."""
     return sincos(x)[1]
 
 
 def tan(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 4 ulp."""
+    """tan(x), within 4 ulp."""
     sine, cosine = sincos(x)
     return sine / cosine
 
@@ -107,7 +107,7 @@ def _fraction(x: ElementwiseValue) -> ElementwiseValue:
 
 
 def atan(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 3 ulp."""
+    """atan(x), within 3 ulp."""
     a = x.abs()
     inverted = a > 1.0
     p = _atan_small(inverted.choose(approximate("rcp", a), a))
@@ -147,14 +147,14 @@ def _asin_of_root(a: ElementwiseValue) -> ElementwiseValue:
 
 
 def asin(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 3 ulp."""
+    """asin(x), within 3 ulp."""
     a = x.abs()
     large = _HALF_PI_HIGH - (2.0 * _asin_of_root(a) - _HALF_PI_LOW)
     return (a <= 0.5).choose(_asin_small(a), large).copysign(x)
 
 
 def acos(x: ElementwiseValue) -> ElementwiseValue:
-    """Within 3 ulp."""
+    """acos(x), within 3 ulp."""
     a = x.abs()
     middle = _HALF_PI_HIGH - (_asin_small(x) - _HALF_PI_LOW)
     outer = 2.0 * _asin_of_root(a)

@@ -53,7 +53,7 @@ class AccessHistory:
     """The accesses to a memory, kept for cells of 4 bytes or, where accesses are smaller, of fewer.
 
     For each cell: the last write; two reads and two atomics of different waves that are not ordered with each other.
-    Of three and more some go unnoticed; that two of a kind are kept is what finds another wave than the one that looks.
+    With two of a kind, at least one is of another wave than the present one. Further ones are not kept.
     """
 
     def __init__(self, data: Array, clocks: Clocks, waves_per_workgroup: int) -> None:

@@ -1,12 +1,12 @@
 """The order of events in a launch: barriers order the waves of a workgroup, atomics any two waves.
 
-Every wave has a time, which goes on where it passes a barrier and where others may learn of what it did: at an atomic.
-It knows up to which time of another wave everything lies behind it. That is a vector clock for each wave (Mattern 1989)
-of which only the workgroup's part is there from the start; the part for the whole launch comes with the first atomic
-that tells the wave of others.
+Every wave has a time, which advances at barriers, and at atomics, by which others may learn what the wave did. For each
+other wave it knows the time up to which that wave's accesses are ordered before its own. This is a vector clock for
+each wave (Mattern 1989). Only the part for the workgroup exists from the start; the part for the whole launch is added
+at the first atomic by which the wave learns of others.
 
 An atomic of any kind and scope orders: what a wave did before one comes before what another wave does after it has
-accessed the same address atomically. Which fences, caches or scopes the hardware would want is not looked at.
+accessed the same address atomically. Whether the hardware needs fences, cache operations or scopes is not checked.
 """
 
 from __future__ import annotations

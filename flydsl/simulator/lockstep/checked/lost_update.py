@@ -2,8 +2,8 @@
 
     s[k] = s[k] + 1.0  # k the same in several lanes
 
-All of them load the old value, and all store the same new one. So it is told from lanes that store the same for another
-reason by what is stored: a value that was computed, on the way from the load to the store, from what they have loaded.
+All of them load the old value, and all store the same new one. Lanes may store equal values for another reason; here
+the stored value was computed, between the load and the store, from what they have loaded.
 """
 
 from __future__ import annotations

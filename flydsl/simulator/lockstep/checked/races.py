@@ -148,7 +148,7 @@ _LDS_ATOMICS = tuple(f"ds_{name}" for name in _LDS_ATOMIC_NAMES.split())
 def _memories(memory: Memory) -> dict[int, tuple[int, Array]]:
     """By the host address of a buffer: a number for the buffers it overlaps with, and all their bytes.
 
-    What a kernel cannot write has no races and is not there."""
+    Buffers that a kernel cannot write have no races and are left out."""
     found: dict[int, tuple[int, Array]] = {}
     for number, group in enumerate(overlapping(memory.buffers())):
         buffers: list[Buffer] = [buffer for _, buffer in group if buffer.size_bytes]

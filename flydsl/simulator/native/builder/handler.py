@@ -80,8 +80,8 @@ class HandlerBuilder(NativeMatrix):
     def wait(self) -> None:
         """Let the other waves go first, as while a wave waits for memory.
 
-        What every wave does right behind a barrier is then done by all before one goes far beyond. Programs that read
-        there and overwrite later, without a barrier in between, work on the hardware, and have to work here.
+        So all waves execute the code right behind a barrier before one gets far beyond it. Programs that read there and
+        overwrite later, without a barrier in between, work on the hardware, and must work here.
         """
         self.yield_wave()
 

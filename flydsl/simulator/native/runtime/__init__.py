@@ -1,7 +1,7 @@
 """The functions that handlers call, and the scheduler: C, compiled for the structures of `layout` by ziglang's clang.
 
 `resolve.c` checks addresses, `move.c` moves data, `schedule.c` runs workgroups and waves, `count.c` counts.
-What clang gives is LLVM IR that says nothing of the host's CPU: `host` makes machine code of it as of the handlers.
+clang's output is LLVM IR without the host's CPU; `host` compiles it as it compiles the handlers.
 """
 
 from __future__ import annotations
