@@ -3,6 +3,7 @@
 | variable | default | meaning |
 |---|---|---|
 | `FLYDSL_COMPILE_OPT_LEVEL` | 2 | LLVM optimization level, 0 to 3 |
+| `FLYDSL_COMPILE_BACKEND` | `rocm` | the backend that launchers are compiled by, one of `flyc.register_backend` |
 | `FLYDSL_COMPILE_MAX_TRACED_OPS` | 200000 | how many operations a trace may have |
 | `COMPILE_ONLY` | 0 | compile, launch nothing, return None |
 | `ARCH` | | target architecture, such as `gfx950` |
@@ -67,6 +68,7 @@ _CODE_VARIABLES = (
     "ARCH",
     "FLYDSL_GPU_ARCH",
     "HSA_OVERRIDE_GFX_VERSION",
+    "FLYDSL_COMPILE_BACKEND",
     "FLYDSL_COMPILE_OPT_LEVEL",
     "FLYDSL_DEBUG_ENABLE_DEBUG_INFO",
 )

@@ -17,7 +17,8 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.expr.builder import MlirBuilder, ValueFace
+from flydsl.dialect.context import context
+from flydsl.expr.builder import Face, MlirBuilder, ValueFace
 
 _HERE, _UPSTREAM = "flydsl._mlir", "mlir"
 
@@ -41,12 +42,24 @@ class Mirror(ModuleType):
         return sorted({*dir(self._upstream), *self.__dict__})
 
 
+class ContextFace(Face):
+    """`ir.Context`: a call returns the one context of the process, which all types of the DSL belong to.
+
+    So operations of the DSL can be built by hand, in a module outside of a kernel.
+    """
+
+    def __call__(self) -> ir.Context:
+        return context()
+
+
 def mirrored(found: Any) -> Any:
     """The mirrored form of an attribute of an MLIR module."""
     if isinstance(found, ModuleType) and found.__name__.startswith(f"{_UPSTREAM}.dialects"):
         return importlib.import_module(_HERE + found.__name__.removeprefix(_UPSTREAM))
     if found is ir.Value:
         return ValueFace(found)
+    if found is ir.Context:
+        return ContextFace(found)
     makes_operations = isinstance(found, type) and issubclass(found, ir.OpView)
     of_dialect = isinstance(found, FunctionType) and found.__module__.startswith(f"{_UPSTREAM}.dialects")
     if makes_operations or of_dialect:

@@ -56,9 +56,21 @@ class CompiledArtifact:
         arguments = [*self.pipeline.arguments, *([STREAM] if self.pipeline.traced.extra_stream else [])]
         return [code for argument in arguments for code in argument.codes()]
 
+    @property
+    def ir(self) -> str:
+        """The MLIR after the last stage."""
+        return self.pipeline.text_after(len(self.pipeline))
+
+    @property
+    def source_ir(self) -> str:
+        """The MLIR as traced."""
+        return self.pipeline.origin
+
     def print_ir(self, compiled: bool = True) -> None:
         """Print the MLIR after the last stage, or as traced."""
-        print(self.pipeline.text_after(len(self.pipeline)) if compiled else self.pipeline.origin)
+        print(self.ir if compiled else self.source_ir)
+
+    dump = print_ir
 
     @user_facing
     def __call__(self, *args: Any, **kwargs: Any) -> None:

@@ -86,7 +86,7 @@ def place_of(
         return None
     except FlyError:
         return None  # which the trace raises again
-    return Place(hashlib.sha256(f"{_version()} {digest}".encode()).hexdigest())
+    return Place(hashlib.sha256(f"{tools_version()} {digest}".encode()).hexdigest())
 
 
 def _folder() -> RecordFolder:
@@ -101,7 +101,7 @@ def _still_holds(record: dict[str, Any]) -> bool:
 
 
 @functools.cache
-def _version() -> str:
+def tools_version(*_: object) -> str:
     """The state of this package's files and of the tools that it uses."""
     tools = [(spec.origin, file_state(str(spec.origin))) for name in _TOOLS if (spec := find_spec(name)) is not None]
     return hashlib.sha256(repr((sorted(_files(str(_ROOT))), tools)).encode()).hexdigest()

@@ -6,21 +6,29 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from flydsl.compiler.rewrite import rewrite
-from flydsl.expr.control_flow import RUNTIME
+from flydsl.expr.control_flow import RUNTIME, dispatch
 
 __all__ = ["ASTRewriter", "CanonicalizeWhile", "InsertEmptyYieldForSCFFor", "ReplaceIfWithDispatch"]
 
 
 class ReplaceIfWithDispatch:
-    """Stands for the rewriting of `if`."""
+    """Stands for the rewriting of `if`, and has it as functions: see `flydsl.expr.control_flow.dispatch`."""
+
+    scf_if_dispatch = staticmethod(dispatch.scf_if_dispatch)
+    scf_ifexp_dispatch = staticmethod(dispatch.scf_ifexp_dispatch)
 
 
 class InsertEmptyYieldForSCFFor:
-    """Stands for the rewriting of `for`."""
+    """Stands for the rewriting of `for`, and has it as functions."""
+
+    scf_for_dispatch = staticmethod(dispatch.scf_for_dispatch)
+    scf_range = staticmethod(dispatch.scf_range)
 
 
 class CanonicalizeWhile:
-    """Stands for the rewriting of `while`."""
+    """Stands for the rewriting of `while`, and has it as a function."""
+
+    scf_while_dispatch = staticmethod(dispatch.scf_while_dispatch)
 
 
 class ASTRewriter:

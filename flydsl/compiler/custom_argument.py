@@ -7,7 +7,10 @@
         def __get_c_pointers__(self) -> list[ctypes.c_void_p]: ...    # where each number lies
 
 Inside the launcher the argument is a `DslInterval`, made by `__construct_from_ir_values__`. The methods may also be
-spelt `__ir_types__` and `__c_pointers__`.
+spelt `__ir_types__` and `__c_pointers__`. In place of the latter a class may have `__c_abi_spec__`, which returns
+[(ctypes type, fill)] for the numbers; `fill(value, slot)` sets `slot.value` from the value that the call was given.
+
+    JitArgumentRegistry.register(Ticket)(fx.Int32)            # a Ticket is passed as fx.Int32(ticket)
 """
 
 from __future__ import annotations
@@ -17,11 +20,13 @@ import struct
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from flydsl.compiler.arguments import Adapted, custom_argument
+from flydsl.compiler.arguments import STREAM, Adapted, custom_argument, scalar_argument
 from flydsl.compiler.signature import OWN, Parameter
 from flydsl.dialect.context import context
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.expr.numeric import Numeric
+from flydsl.expr.typing import Stream
 
 _TYPES_METHODS = ("__get_ir_types__", "__ir_types__")
 _POINTERS_METHODS = ("__get_c_pointers__", "__c_pointers__")
@@ -31,26 +36,45 @@ class JitArgumentRegistry:
     """The classes whose values a launcher takes, besides tensors and numbers."""
 
     _adaptors: ClassVar[dict[type, Callable[[Parameter, Any], Adapted]]] = {}
+    _classes: ClassVar[dict[type, tuple[Any, Any]]] = {}
 
     @classmethod
-    def register(cls, python_type: type, *, dsl_type: Any) -> Callable[[type], type]:
+    def register(cls, py_type: type, *, dsl_type: Any = None) -> Callable[[type], type]:
         """Register a Python type: launchers take its values through the class that is decorated with this.
 
-        dsl_type: what the value is inside, a class with `__construct_from_ir_values__`.
+        dsl_type: what the value is inside, a class with `__construct_from_ir_values__`; by default the decorated class,
+        which may be `fx.Stream` or a scalar type.
         """
-        if not isinstance(python_type, type) or not hasattr(dsl_type, "__construct_from_ir_values__"):
+        if not isinstance(py_type, type):
             raise ArgumentError(
-                f"JitArgumentRegistry.register({python_type!r}, dsl_type={dsl_type!r}): a Python class, and one with "
-                "__construct_from_ir_values__",
+                f"JitArgumentRegistry.register({py_type!r}): a Python class",
                 at=user_location(),
                 hint="register(PythonClass, dsl_type=ClassOfTheKernel)",
             )
 
         def decorate(argument_class: type) -> type:
-            cls._adaptors[python_type] = lambda parameter, value: _adapted(parameter, argument_class(value), dsl_type)
+            inside = argument_class if dsl_type is None else dsl_type
+            if isinstance(inside, type) and issubclass(inside, Numeric | Stream):
+                cls._adaptors[py_type] = lambda parameter, value: _adapted_as(parameter, argument_class(value))
+            elif hasattr(inside, "__construct_from_ir_values__"):
+                cls._adaptors[py_type] = lambda parameter, value: _adapted(
+                    parameter, value, argument_class(value), inside
+                )
+            else:
+                raise ArgumentError(
+                    f"JitArgumentRegistry.register({py_type.__name__}, dsl_type={dsl_type!r}): a class with "
+                    "__construct_from_ir_values__",
+                    at=user_location(),
+                )
+            cls._classes[py_type] = argument_class, inside
             return argument_class
 
         return decorate
+
+    @classmethod
+    def get(cls, py_type: type) -> tuple[Any, Any]:
+        """The class that values of a type pass through and what they are inside; (None, None) for other types."""
+        return next((cls._classes[base] for base in py_type.__mro__ if base in cls._classes), (None, None))
 
     @classmethod
     def find(cls, kind: type) -> Callable[[Parameter, Any], Adapted] | None:
@@ -61,9 +85,25 @@ class JitArgumentRegistry:
 OWN.append(lambda kind: JitArgumentRegistry.find(kind) is not None)
 
 
-def _adapted(parameter: Parameter, argument: Any, dsl_type: Any) -> Adapted:
+def _adapted_as(parameter: Parameter, argument: Any) -> Adapted:
+    """A value that is passed as a number or stream of the DSL."""
+    if isinstance(argument, Stream):
+        return STREAM, argument.value
+    kind = argument.dtype
+    if not argument.is_static:
+        raise ArgumentError(f"{parameter.name} is {argument!r}, a value of the device", at=user_location())
+    return scalar_argument(kind), argument.value
+
+
+def _adapted(parameter: Parameter, value: Any, argument: Any, dsl_type: Any) -> Adapted:
+    """value: as the call was given it; argument: as its class wraps it."""
     with context():
         types = tuple(str(kind) for kind in _call(parameter, argument, _TYPES_METHODS))
+    if hasattr(argument, "__c_abi_spec__"):
+        slots = [(kind(), fill) for kind, fill in argument.__c_abi_spec__()]
+        for slot, fill in slots:
+            fill(value, slot)
+        return custom_argument(dsl_type, types), [slot.value for slot, _ in slots]
     pointers = _call(parameter, argument, _POINTERS_METHODS)
     if len(types) != len(pointers):
         raise ArgumentError(

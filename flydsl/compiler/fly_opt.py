@@ -122,7 +122,7 @@ def run(
     }
     """
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)  # for the excerpts of errors
-    passes = [part for step in steps for part in split_top_level(_unwrapped(step))]
+    passes = passes_of(steps)
     context()  # made here, once
     started_s = time.monotonic()
     try:
@@ -162,7 +162,7 @@ def _run_passes(module: ir.Module, passes: Sequence[str], arch: Arch, text: str)
     for number, name in enumerate(passes):
         _mark(number)
         try:
-            _run_pass(module, name, arch)
+            run_pass(module.operation, name, arch)
         except FlyError as error:
             error.at = written_place(error.at, text, generic_form(text))
             raise
@@ -214,16 +214,26 @@ def _line_that_ends_the_process(text: str) -> int:
     return bad
 
 
+def passes_of(pipelines: Sequence[str]) -> list[str]:
+    """The passes, in order, of pipelines in MLIR's syntax.
+
+    >>> passes_of(["builtin.module(fly-canonicalize,gpu.module(cse,canonicalize))"])
+    ['fly-canonicalize', 'gpu.module(cse,canonicalize)']
+    """
+    return [part for pipeline in pipelines for part in split_top_level(_unwrapped(pipeline))]
+
+
 def _unwrapped(pipeline: str) -> str:
     """A pipeline without `builtin.module(...)` around it."""
     inner = pipeline.removeprefix("builtin.module(")
     return pipeline if inner == pipeline else inner.removesuffix(")")
 
 
-def _run_pass(module: ir.Module, name: str, arch: Arch) -> None:
+def run_pass(module: ir.Operation, name: str, arch: Arch) -> None:
+    """Run a fly pass, or MLIR's own, on a module. Raises CompileError where it fails."""
     if name in PASSES:
-        PASSES[name].apply(module.operation, arch)
-        if not module.operation.verify():
+        PASSES[name].apply(module, arch)
+        if not module.verify():
             raise CompileError(f"{name} left a module that does not verify")
         return
     try:
@@ -231,7 +241,7 @@ def _run_pass(module: ir.Module, name: str, arch: Arch) -> None:
     except ValueError as error:
         raise CompileError(f"{name!r} is not a pass: {error}", hint="fly-opt --help lists the fly passes") from None
     try:
-        manager.run(module.operation)
+        manager.run(module)
     except ir.MLIRError as error:
         first = error.error_diagnostics[0] if error.error_diagnostics else None
         at = source_location(first.location) if first else None

@@ -60,11 +60,17 @@ class CompileHints:
 def compile_hints(hints: Mapping[str, Any]) -> Iterator[None]:
     """Compile launchers called inside the `with` block with these hints, and those of the blocks around it."""
     _checked(hints)
-    token = _current.set({**_current.get(), **hints})
+    token = _current.set(merged(hints, _current.get()))
     try:
         yield
     finally:
         _current.reset(token)
+
+
+def merged(hints: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
+    """Hints over those around them; options of LLVM are merged one by one."""
+    options = {**(around.get("llvm_options") or {}), **(hints.get("llvm_options") or {})}
+    return {**around, **hints, **({"llvm_options": options} if options else {})}
 
 
 def current_hints() -> dict[str, Any]:
@@ -74,8 +80,12 @@ def current_hints() -> dict[str, Any]:
 
 def hints_for(own: Mapping[str, Any]) -> CompileHints:
     """The hints for a compilation: the launcher's own, overridden by those of the surrounding `with` blocks."""
-    around = _current.get()
-    return _checked({**own, **around}) if own or around else NO_HINTS
+    return _checked(all_hints(own)) if own or _current.get() else NO_HINTS
+
+
+def all_hints(own: Mapping[str, Any]) -> dict[str, Any]:
+    """The hints for a compilation, as they were given."""
+    return merged(_current.get(), own)
 
 
 def _checked(hints: Mapping[str, Any]) -> CompileHints:

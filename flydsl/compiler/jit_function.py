@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flydsl import env
@@ -11,15 +12,19 @@ from flydsl.arch import Arch, get_arch
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.artifact_cache import place_of
+from flydsl.compiler.artifact_cache import tools_version as _flydsl_key
+from flydsl.compiler.backends import launch_stages
+from flydsl.compiler.cache_key import cache_key, python_signature, surroundings
 from flydsl.compiler.capture import Launch, current_capture
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
-from flydsl.compiler.hints import NO_HINTS, compile_hints, hints_for
+from flydsl.compiler.hints import NO_HINTS, all_hints, hints_for
 from flydsl.compiler.jit_argument import adapt, tensor_place
-from flydsl.compiler.mlir_compiler import MlirCompiler
+from flydsl.compiler.mlir_compiler import MlirCompiler, ReplacedArtifact, is_replaced
 from flydsl.compiler.observation import observed
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
+from flydsl.compiler.stages import StageSpec
 from flydsl.compiler.tensor_spec import argument_of_type, is_type
 from flydsl.compiler.trace import is_tracing, trace
 from flydsl.compiler.user_error import user_facing
@@ -53,10 +58,16 @@ class JitFunction(DecoratedFunction):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._cache: dict[Any, tuple[Dependencies, CompiledArtifact]] = {}
+        self._mem_cache: dict[Any, CompiledArtifact] = {}
+        self._dependencies: dict[Any, Dependencies] = {}
+        self._last_compiled: tuple[Any, CompiledArtifact] | None = None
         self._compiling = threading.Lock()
         self._hits = self._misses = 0
         self.compile_hints: dict[str, Any] = {}
+        self._sig: inspect.Signature | None = None
+        # FlyDSL's names for its disk cache, which programs reset. Ours is `flydsl.compiler.artifact_cache`.
+        self.manager_key: str | None = None
+        self.cache_manager: Any = None
 
     def options(self) -> tuple[Any, ...]:
         return (self.compile_hints,)
@@ -132,15 +143,16 @@ class JitFunction(DecoratedFunction):
         return found
 
     def _cached(self, key: Any) -> CompiledArtifact | None:
-        dependencies, artifact = self._cache.get(key, (None, None))
-        return artifact if dependencies is not None and dependencies.unchanged() else None
+        artifact = self._mem_cache.get(key)
+        return artifact if artifact is not None and self._dependencies[key].unchanged() else None
 
     def _compile(
         self, key: Any, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None
     ) -> CompiledArtifact:
         dependencies = Dependencies(self.function, _compile_time(arguments, values))
         artifact = self._from_disk(dependencies, arguments, values, arch_name)
-        self._cache[key] = (dependencies, artifact)
+        self._dependencies[key], self._mem_cache[key] = dependencies, artifact
+        self._last_compiled = cache_key(self.signature, arguments, values, self.compile_hints, arch_name), artifact
         self._misses += 1
         return artifact
 
@@ -150,7 +162,10 @@ class JitFunction(DecoratedFunction):
         """The artifact that another process has compiled, or a new one. What is watched is compiled."""
         hints = hints_for(self.compile_hints)
         arch = self._arch(arguments, arch_name)
-        place = place_of(self.function, arguments, arch, hints, dependencies)
+        if is_replaced():
+            return self._replaced(arguments, values, arch)
+        specs = launch_stages(arch, all_hints(self.compile_hints))
+        place = place_of(self.function, arguments, arch, hints, dependencies) if specs is None else None
         if place is not None and current_capture() is None:
             found = place.find(arguments, self.signature)
             if found is not None:
@@ -161,7 +176,8 @@ class JitFunction(DecoratedFunction):
                 hint="compile it without FLYDSL_RUNTIME_RUN_ONLY first",
             )
         with observed() as seen:
-            pipeline = self._pipeline(arguments, values, arch.name, keep_snapshots=current_capture() is not None)
+            keep = current_capture() is not None
+            pipeline = self._pipeline(arguments, values, arch.name, keep_snapshots=keep, specs=specs)
         artifact = self._artifact_of(pipeline, values)
         if place is not None:
             place.keep(artifact, seen)
@@ -176,9 +192,33 @@ class JitFunction(DecoratedFunction):
             if capture is not None and not pipeline.finished:
                 capture.launches.append(Launch(self, tuple(values), pipeline))
 
+    @property
+    def _call_state_cache(self) -> dict[Any, CompiledArtifact]:
+        """FlyDSL's name for what a second call finds: the artifacts."""
+        return self._mem_cache
+
+    def _ensure_sig(self) -> None:
+        """Read the signature, which is then `_sig`."""
+        self._sig = self._sig or python_signature(self.signature)
+
+    def _resolve_and_make_cache_key(self, arguments: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+        """What a compilation for these arguments, by name, depends on: see `flydsl.compiler.cache_key`."""
+        values = self.signature.bind((), arguments)
+        return cache_key(self.signature, self._adapt(values)[0], values, self.compile_hints)
+
+    def _build_full_cache_key(
+        self, arguments: Mapping[str, Any], *, owner_cls: type | None = None, bound_self: Any = None
+    ) -> tuple[tuple[str, Any], ...]:
+        """The same with the source of the launcher and of all that it refers to."""
+        given = dict(arguments) if bound_self is None else {"self": bound_self, **arguments}
+        values = self.signature.bind((), given)
+        adapted, _ = self._adapt(values)
+        key = cache_key(self.signature, adapted, values, self.compile_hints)
+        return key + surroundings(self.function, _compile_time(adapted, values))
+
     def cache_info(self) -> CacheInfo:
         """How often a call found its compilation in memory, and how many compilations there are."""
-        return CacheInfo(self._hits, self._misses, None, len(self._cache))
+        return CacheInfo(self._hits, self._misses, None, len(self._mem_cache))
 
     @user_facing
     def lower(self, *args: Any, arch: str | None = None, **kwargs: Any) -> Pipeline:
@@ -197,6 +237,7 @@ class JitFunction(DecoratedFunction):
         arch_name: str | None = None,
         *,
         keep_snapshots: bool = True,
+        specs: Sequence[StageSpec] | None = None,
     ) -> Pipeline:
         arch = self._arch(arguments, arch_name)
         is_elsewhere = any(argument.device not in (None, "cpu") for argument in arguments)
@@ -209,7 +250,12 @@ class JitFunction(DecoratedFunction):
             self.signature,
             keep_snapshots=keep_snapshots,
             meanwhile=_nothing if env.compile_only() or is_elsewhere else devices.preload,
+            specs=specs,
         )
+
+    def _replaced(self, arguments: tuple[Argument, ...], values: list[Any], arch: Arch) -> ReplacedArtifact:
+        """What a program's own `MlirCompiler.compile` makes of the traced module."""
+        return ReplacedArtifact(self._pipeline(arguments, values, arch.name))
 
     def _arch(self, arguments: tuple[Argument, ...], name: str | None = None) -> Arch:
         """The architecture of that name, or the one that a launch with these arguments runs on."""
@@ -232,13 +278,17 @@ class CompileCallable:
     """`flyc.compile(launcher, *args)`, and with hints `flyc.compile[{"waves_per_eu": 2}](launcher, *args)`."""
 
     def __init__(self, hints: Mapping[str, Any]) -> None:
-        self._hints = hints
+        self._compile_hints = dict(hints)
 
     def __getitem__(self, hints: Mapping[str, Any]) -> CompileCallable:
-        return CompileCallable({**self._hints, **hints})
+        if not isinstance(hints, Mapping):
+            raise ArgumentError(f"flyc.compile[...] expects a dict of hints, not {hints!r}", at=user_location())
+        return CompileCallable({**self._compile_hints, **hints})
 
-    def __call__(self, function: JitFunction, *args: Any, arch: str | None = None, **kwargs: Any) -> CompiledArtifact:
+    def __call__(self, function: JitFunction, *args: Any, arch: str | None = None, **kwargs: Any) -> Any:
         """Call a launcher and return the artifact for these arguments: the same launch, without looking it up.
+
+        The hints become the launcher's. Without arguments the launcher is returned, with the hints, and not called.
 
         The artifact takes tensors of any size, and other runtime numbers; Constexpr values stay as they are. With
         COMPILE_ONLY=1 nothing is launched.
@@ -254,8 +304,11 @@ class CompileCallable:
                 hint="decorate it: @flyc.jit",
             )
         __tracebackhide__ = True
-        with compile_hints(self._hints):
-            return function.compile(*args, arch=arch, **kwargs)
+        launcher = getattr(function, "bound", function)
+        launcher.compile_hints = {**launcher.compile_hints, **self._compile_hints}
+        if not args and not kwargs and arch is None:
+            return function
+        return function.compile(*args, arch=arch, **kwargs)
 
 
 compile = CompileCallable({})

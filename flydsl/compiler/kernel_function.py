@@ -282,7 +282,7 @@ class KernelLauncher:
         given = tuple(int(value) if value.is_static else None for value in threads)
         if given != self._known_block_size:
             raise LaunchError(
-                f"{self.symbol} has known_block_size {self._known_block_size}, and is launched with {given}",
+                f"{self.symbol}: block {given} differs from known_block_size {self._known_block_size}",
                 at=user_location(),
                 hint="None stands for a size of run time" if None in given else None,
             )

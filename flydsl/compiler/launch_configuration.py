@@ -16,15 +16,22 @@ from flydsl.expr.operands import located
 
 
 def known_block_size_of(size: Sequence[int]) -> tuple[int, ...]:
-    """A block size of three dimensions. Raises ArgumentError for anything but 1 to 3 positive integers."""
-    given = tuple(size) if isinstance(size, tuple | list) else (size,)
-    if not 1 <= len(given) <= 3 or not all(type(extent) is int and extent >= 1 for extent in given):
+    """A block size of three dimensions. Raises ArgumentError or LaunchError for anything else."""
+    what = f"known_block_size={size!r}"
+    if not isinstance(size, tuple | list):
         raise ArgumentError(
-            f"known_block_size={size!r}: 1 to 3 positive integers",
+            f"{what}: a sequence of 3 positive integers",
             at=user_location(),
             hint="such as known_block_size=[256, 1, 1]",
         )
-    return given + (1,) * (3 - len(given))
+    if len(size) != 3:
+        raise LaunchError(f"{what}: exactly 3 elements, not {len(size)}", at=user_location(), hint="1 stands for none")
+    for extent in size:
+        if type(extent) is not int:
+            raise ArgumentError(f"{what}: {extent!r} must be an int", at=user_location())
+        if extent < 1:
+            raise LaunchError(f"{what}: {extent} must be positive", at=user_location())
+    return tuple(size)
 
 
 def dimensions(what: str, value: Any) -> list[Any]:

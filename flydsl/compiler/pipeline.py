@@ -142,15 +142,16 @@ class Pipeline:
         *,
         keep_snapshots: bool = False,
         meanwhile: Callable[[], None] = lambda: None,
+        specs: Sequence[StageSpec] | None = None,
     ) -> None:
-        """meanwhile: is called while LLVM compiles in another process."""
+        """meanwhile: is called while LLVM compiles in another process. specs: by default the usual stages."""
         self.name = name
         self.arch = arch
         self.traced = traced
         self.arguments = arguments
         self.signature = signature
         with lock, context():
-            self.stages = [Stage(self, i + 1, spec) for i, spec in enumerate(stages(arch))]
+            self.stages = [Stage(self, i + 1, spec) for i, spec in enumerate(specs or stages(arch))]
             self._snapshots: list[ir.Operation] = [traced.module.operation.clone()]
         self._compilation = Compilation(
             traced.module.operation,

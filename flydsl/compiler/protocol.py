@@ -75,7 +75,13 @@ def cache_signature(value: Any) -> Hashable:
     >>> cache_signature(3) == cache_signature(4), cache_signature(3) == cache_signature(4.0)
     (True, False)
     """
-    return adapt(Parameter("value", None), value)[0]
+    if hasattr(value, "__cache_signature__"):
+        return cast(Hashable, value.__cache_signature__())
+    try:
+        return adapt(Parameter("value", None), value)[0]
+    except ArgumentError as error:
+        error.hint = error.hint or "give its class __cache_signature__"
+        raise
 
 
 def c_abi_spec(value: Any) -> list[tuple[type[Any], Callable[[Any, Any], None]]]:

@@ -25,6 +25,7 @@ from flydsl.dialect.location import source_location
 from flydsl.dialect.text import written_form
 from flydsl.errors import ArgumentError, CompileError, did_you_mean
 from flydsl.passes import (
+    PASSES,
     convert_fly_to_rocdl,
     float_remainder,
     fly_canonicalize,
@@ -167,6 +168,14 @@ def stages(arch: Arch) -> list[StageSpec]:
         *(debug if env.debug_info() else []),
         StageSpec("gpu-module-to-binary{format=fatbin}", "C", "machine code", (gpu_module_to_binary,)),
     ]
+
+
+def stage_of(name: str, usual: Sequence[StageSpec]) -> StageSpec:
+    """The stage of a name: the usual one that is called so, a pass of ours, or a pipeline of MLIR's own passes."""
+    found = next((spec for spec in usual if spec.name == name), None)
+    if found is not None:
+        return found
+    return _fly(PASSES[name], f"{name}, as the backend asks") if name in PASSES else _mlir("A", name, "MLIR's passes")
 
 
 def matching(specs: Sequence[StageSpec], key: int | str) -> list[int]:

@@ -21,6 +21,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import cosize
 from flydsl.expr.emit import emit, target_name
+from flydsl.expr.keywords import accept_keywords
 from flydsl.expr.memory import Tensor
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
@@ -233,3 +234,6 @@ def _get_buffer_flags(arch: str | None = None) -> int:
 
 
 __getattr__ = unknown_name(__name__, globals())
+
+
+accept_keywords(globals(), __all__)

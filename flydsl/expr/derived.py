@@ -9,6 +9,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import make_layout
 from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy, make_tiled_copy
+from flydsl.expr.keywords import accept_keywords
 from flydsl.expr.memory import Tensor, memref_alloca
 from flydsl.expr.mma import MmaAtom, ThrMma, TiledMma
 from flydsl.expr.names import unknown_name
@@ -81,3 +82,6 @@ def _copy_of_operand(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> Tiled
         raise ArgumentError(f"{tiled_mma!r} is not a tiled MMA", at=user_location(), hint="fx.make_tiled_mma(...)")
     mma = tiled_mma.type.mma
     return make_tiled_copy(atom, located(mma.layout_tv, operand), mma.tile_of(operand))
+
+
+accept_keywords(globals(), __all__)

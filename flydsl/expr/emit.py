@@ -107,8 +107,14 @@ def target_name() -> str | None:
     except ValueError:
         return None
     while op is not None:
-        if op.operation.name == "gpu.module" and "targets" in op.attributes:
-            found = re.search(r'chip = "(\w+)"', str(op.attributes["targets"]))
-            return found[1] if found else None
+        if op.operation.name == "gpu.module":
+            return chip_of(op)
         op = op.parent
     return None
+
+
+def chip_of(gpu_module: ir.OpView) -> str | None:
+    """The architecture that a `gpu.module` is for, if it names one."""
+    targets = str(gpu_module.attributes["targets"]) if "targets" in gpu_module.attributes else ""
+    found = re.search(r'chip = "(\w+)"', targets)
+    return found[1] if found else None

@@ -43,7 +43,7 @@ from flydsl.expr.numeric import (
     has_arithmetic,
     is_python_number,
 )
-from flydsl.expr.promotion import DIVISIONS, SYMBOLS, check_numbers, common_type, common_type_of, promoted, stays_bare
+from flydsl.expr.promotion import DIVISIONS, SYMBOLS, check_numbers, common_type, common_type_of, stays_bare
 from flydsl.expr.vector_value import Vector
 
 # Operator -> the operation for floats, signed and unsigned integers; None where there is none, or it takes several.
@@ -97,8 +97,8 @@ def binary(operation: str, left: Any, right: Any) -> Any:
     """`left <operation> right` for an operator's operands."""
     left, right = from_ir(left), from_ir(right)
     if not stays_bare(left, right):
-        return _typed(operation, left, right, isinstance(left, Vector))
-    result = _logical_shift(left, right) if operation == "shr" else _typed(operation, left, right, True)
+        return _typed(operation, left, right)
+    result = _logical_shift(left, right) if operation == "shr" else _typed(operation, left, right)
     return bare_like(result)
 
 
@@ -108,9 +108,8 @@ def _logical_shift(left: Any, right: Any) -> Any:
     return emit_binary("shrui", converted_like(left, dtype, right), converted_like(right, dtype, left))
 
 
-def _typed(operation: str, left: Any, right: Any, stays_narrow: bool) -> Any:
-    """stays_narrow: whether integers of few bits are not promoted, as in vectors."""
-    if _are_alike(left, right) and (name := _one_operation(operation, stays_narrow, left.dtype)) is not None:
+def _typed(operation: str, left: Any, right: Any) -> Any:
+    if _are_alike(left, right) and (name := _one_operation(operation, left.dtype)) is not None:
         return emit_alike(name, left, right)
     if not is_operand(left) or not is_operand(right):
         return _no_operand(operation, left, right)
@@ -131,7 +130,7 @@ def _typed(operation: str, left: Any, right: Any, stays_narrow: bool) -> Any:
         return math.floor(arith.divf(left, right))
     if operation == "mod" and dtype.is_float:
         return _float_remainder(left, right, dtype)
-    name = _one_operation(operation, stays_narrow, dtype)
+    name = _one_operation(operation, dtype)
     if name is not None and isinstance(left, Numeric):
         return emit_alike(name, left, right)
     return emit_binary(name or _operation(operation, dtype), left, right)
@@ -147,12 +146,11 @@ def _are_alike(left: Any, right: Any) -> bool:
 
 
 @cache
-def _one_operation(operation: str, stays_narrow: bool, dtype: type[Numeric]) -> str | None:
+def _one_operation(operation: str, dtype: type[Numeric]) -> str | None:
     """The single arith operation of an operator on two values of a type; None if it takes several, or is an error."""
     if operation not in _OPERATIONS or not has_arithmetic(dtype):
         return None
-    counts_as = dtype if stays_narrow else promoted(dtype)
-    if common_type_of(operation, counts_as) is not dtype:
+    if common_type_of(operation, dtype) is not dtype:
         return None
     return _OPERATIONS[operation][_column(operation, dtype)]
 

@@ -33,6 +33,7 @@ from flydsl.expr.coord_tensor import *
 from flydsl.expr.coord_tensor import __all__ as _coord_tensor
 from flydsl.expr.copies import *
 from flydsl.expr.copies import __all__ as _copies
+from flydsl.expr.keywords import accept_keywords
 from flydsl.expr.memory import *
 from flydsl.expr.memory import __all__ as _memory
 from flydsl.expr.mma import *
@@ -81,3 +82,6 @@ def const_expr(value: Any) -> Any:
 def static(value: Any) -> Any:
     """A layout, tile, swizzle or tuple as a constant of the program, given as a value or as its fly type."""
     return algebra_value(value) if isinstance(value, FlyType) else value
+
+
+accept_keywords(globals(), __all__)

@@ -3,10 +3,10 @@
 The rules are FlyDSL's. Of scalars:
 
 - a Python `int` is Int32, or Int64 where it does not fit; a `float` is Float32; a `bool` Boolean
-- integers of fewer than 32 bits count as Int32, so `fx.Int8(100) + 100` is 200; so do Booleans in sums, products,
-  shifts
+- Booleans count as Int32 in sums, products and shifts
 - a float wins over an integer: `h * 2` of a Float16 is Float16
-- the wider wins: `h * 0.1` is Float32. Float16 beside BFloat16 is Float16; other floats of one width meet in Float32
+- the wider wins: `fx.Int8(100) + 100` is an Int32 of 200, `h * 0.1` is Float32. Two of one type keep it, so the sum
+  of two Int8 is an Int8, unlike in C. Float16 beside BFloat16 is Float16; other floats of one width meet in Float32
 - of integers of one width the unsigned wins, as in C, and Index over all others
 - `/` of integers is Float32, above 32 bits Float64; of an Index it is the unsigned quotient, an Index
 
@@ -19,7 +19,7 @@ operand decides.
 
 A vector keeps its element type beside numbers and scalars: `v * 0.1` of Float16 stays Float16, of Int8 stays Int8.
 Beside a float, an integer vector becomes a vector of floats; beside a wider integer scalar, one of that type. Two
-vectors follow the rules of scalars, except that small integers keep their type.
+vectors follow the rules of scalars.
 
 `~x`, `-x` and `abs(x)` keep the type. `fx.arith.select`, `fx.max` and their like take two values of one type; there
 a Python number takes the other's.
@@ -91,7 +91,7 @@ def _types(operation: str, left: Any, right: Any) -> tuple[type[Numeric], type[N
         return vector.dtype, _beside_vector(vector.dtype, scalar)
     if operation == "select" or stays_bare(left, right):
         return _alike(left, right), _alike(right, left)
-    return promoted(_dtype(left)), promoted(_dtype(right))
+    return _dtype(left), _dtype(right)
 
 
 def stays_bare(left: Any, right: Any) -> bool:
@@ -101,12 +101,6 @@ def stays_bare(left: Any, right: Any) -> bool:
     if not (isinstance(left, ArithValue) and left.bare):
         return False
     return is_python_number(right) or (isinstance(right, ArithValue) and right.dtype is left.dtype)
-
-
-def promoted(dtype: type[Numeric]) -> type[Numeric]:
-    """The type that a scalar is treated as in an operator."""
-    narrow = not dtype.is_float and dtype.width < 32 and dtype is not Boolean
-    return Int32 if narrow else dtype
 
 
 def _alike(value: Any, other: Any) -> type[Numeric]:

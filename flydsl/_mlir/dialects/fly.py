@@ -11,8 +11,10 @@ from flydsl import how_made
 from flydsl import layout as algebra
 from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.location import user_location
+from flydsl.dialect.ops import OPS
 from flydsl.dialect.types import MemRefType, PointerType, fly_type
 from flydsl.errors import ArgumentError
+from flydsl.expr import primitive
 from flydsl.expr.builder import MlirBuilder, to_mlir
 from flydsl.expr.copies import CopyAtom
 from flydsl.expr.copies import copy_atom_call as _copy_atom_call
@@ -126,3 +128,11 @@ def _as_type(what: str, value: ir.Value, kind: ir.Type) -> ir.Value:
     if value.type != kind and bits_of(value.type) != bits_of(kind):
         raise ArgumentError(f"{what} is {value.type}, not {kind}", at=user_location())
     return bitcast(value, kind)
+
+
+def __getattr__(name: str) -> Any:
+    """An operation that `fx` has under the same name, such as `fly.coalesce`. It takes raw values too."""
+    found = getattr(primitive, name, None) if name in OPS else None
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

@@ -1,12 +1,21 @@
-"""The compilation target, under FlyDSL's names. The pipeline is in `flydsl.compiler.stages`."""
+"""The compiler's backends, under FlyDSL's names. There is one, `rocm`; a program may register others.
+
+`FLYDSL_COMPILE_BACKEND` names the one that launches are compiled by. Its `pipeline_fragments` says which stages run:
+one derived from RocmBackend may leave stages out, or put MLIR's own passes between them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 
+from flydsl import env
+from flydsl.arch import Arch
+from flydsl.compiler.backends.base import BaseBackend, GPUTarget
 from flydsl.compiler.backends.rocm import RocmBackend
+from flydsl.compiler.stages import StageSpec, stage_of, stages
 from flydsl.errors import ArgumentError
-from flydsl.runtime.device import target_arch
 
 __all__ = [
     "BaseBackend",
@@ -17,41 +26,45 @@ __all__ = [
     "register_backend",
 ]
 
-BaseBackend = RocmBackend
-
-
-@dataclass(frozen=True)
-class GPUTarget:
-    """A compilation target. arch: such as gfx942. warp_size: threads of a wave."""
-
-    backend: str
-    arch: str
-    warp_size: int
-
 
 def compile_backend_name() -> str:
-    """The name of the backend that launches are compiled by: rocm."""
-    return RocmBackend.name
+    """The name of the backend that launches are compiled by: `FLYDSL_COMPILE_BACKEND`, or rocm."""
+    return env.text("FLYDSL_COMPILE_BACKEND", RocmBackend.name).lower()
 
 
-def get_backend(name: str | None = None, *, arch: str = "") -> RocmBackend:
+def get_backend(name: str | None = None, *, arch: str = "") -> BaseBackend:
     """The backend of a name, for an architecture; by default for the one that CPU tensors are compiled for."""
-    found = _BACKENDS.get(name or RocmBackend.name)
-    if found is None:
-        raise ArgumentError(f"there is no backend {name!r}", hint=f"there is {', '.join(_BACKENDS)}")
-    return found(arch or target_arch("cpu"))
+    found = (name or compile_backend_name()).lower()
+    return _make_backend(found, arch or _class_of(found).detect_target().arch)
 
 
-def register_backend(name: str, backend: type[RocmBackend], *, force: bool = False) -> None:
-    """Register a backend under a name, for `get_backend`: a class that says which stages it has.
-
-    Launches are compiled by rocm's stages whatever is registered. force: replace the one of that name.
-    """
-    if not (isinstance(backend, type) and issubclass(backend, RocmBackend)):
-        raise ArgumentError(f"register_backend({name!r}, {backend!r}): a subclass of BaseBackend")
-    if name in _BACKENDS and not force:
+def register_backend(name: str, backend_cls: type[BaseBackend], *, force: bool = False) -> None:
+    """Register a backend under a name. force: replace the one of that name."""
+    if not (isinstance(backend_cls, type) and issubclass(backend_cls, BaseBackend)):
+        raise ArgumentError(f"register_backend({name!r}, {backend_cls!r}): a subclass of BaseBackend")
+    if name.lower() in _BACKENDS and not force:
         raise ArgumentError(f"there is a backend {name!r} already", hint="force=True replaces it")
-    _BACKENDS[name] = backend
+    _BACKENDS[name.lower()] = backend_cls
+    _make_backend.cache_clear()
 
 
-_BACKENDS: dict[str, type[RocmBackend]] = {RocmBackend.name: RocmBackend}
+def launch_stages(arch: Arch, hints: Mapping[str, Any]) -> list[StageSpec] | None:
+    """The stages of the backend that launches are compiled by; None if they are the usual ones."""
+    names = list(get_backend(arch=arch.name).pipeline_fragments(compile_hints=dict(hints)))
+    usual = stages(arch)
+    return None if names == [spec.name for spec in usual] else [stage_of(name, usual) for name in names]
+
+
+_BACKENDS: dict[str, type[BaseBackend]] = {RocmBackend.name: RocmBackend}
+
+
+def _class_of(name: str) -> type[BaseBackend]:
+    if name not in _BACKENDS:
+        raise ArgumentError(f"there is no backend {name!r}", hint=f"there is {', '.join(_BACKENDS)}")
+    return _BACKENDS[name]
+
+
+@lru_cache(maxsize=64)
+def _make_backend(name: str, arch: str) -> BaseBackend:
+    backend = _class_of(name)
+    return backend(backend.make_target(arch))

@@ -23,6 +23,7 @@ from flydsl.compiler.rewrite.rewriter import Rewriter
 from flydsl.dialect.location import definition_location
 from flydsl.errors import TraceError
 from flydsl.expr.control_flow import RUNTIME
+from flydsl.expr.primitive import const_expr, range_constexpr
 
 
 def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,15 +35,28 @@ def rewrite(function: Callable[..., Any]) -> Callable[..., Any]:
     if _is_rewritten(code):
         return function
     show = env.flag("FLYDSL_DEBUG_AST_DIFF")
-    made = (_rewritten.__wrapped__ if show else _rewritten)(code.co_filename, code, show)
+    unbound = tuple(name for name in _CONSTEXPR if _names(code, name) and name not in function.__globals__)
+    made = (_rewritten.__wrapped__ if show else _rewritten)(code.co_filename, code, show, unbound)
     return function if made is None else _with_code(function, made)
+
+
+# FlyDSL knows these by name: a program need not import them.
+_CONSTEXPR = {"range_constexpr": range_constexpr, "const_expr": const_expr}
+
+
+def _names(code: types.CodeType, name: str) -> bool:
+    """True if a function, or one nested in it, reads a global of that name."""
+    return name in code.co_names or any(_names(nested, name) for nested in _nested(code))
 
 
 # Code objects of two files are equal where their code is, so the file is part of the key.
 @functools.lru_cache(maxsize=1024)
-def _rewritten(file: str, code: types.CodeType, show: bool) -> types.CodeType | None:
-    """Rewritten code; None if there is nothing to rewrite. show: whether to print the changes."""
-    if not (_may_loop(code) or _may_branch(code)):
+def _rewritten(file: str, code: types.CodeType, show: bool, unbound: tuple[str, ...]) -> types.CodeType | None:
+    """Rewritten code; None if there is nothing to rewrite.
+
+    show: whether to print the changes. unbound: names of `_CONSTEXPR` that the function does not find otherwise.
+    """
+    if not (_may_loop(code) or _may_branch(code) or unbound):
         return None
     definition = _parse(code)
     if definition is None:
@@ -50,11 +64,11 @@ def _rewritten(file: str, code: types.CodeType, show: bool) -> types.CodeType | 
     before = ast.unparse(definition) if show else None
     rewriter = Rewriter(file)
     rewriter.visit(definition)
-    if not rewriter.changed:
+    if not (rewriter.changed or unbound):
         return None
     if before is not None:
         _print_diff(before, ast.unparse(definition), definition.name)
-    return _compiled(definition, code, [*code.co_freevars, *RUNTIME])
+    return _compiled(definition, code, [*code.co_freevars, *unbound, *RUNTIME])
 
 
 def _is_rewritten(code: types.CodeType) -> bool:
@@ -122,10 +136,17 @@ def _parse(code: types.CodeType) -> ast.FunctionDef | None:
 
 def _is_source_of(code: types.CodeType, definition: ast.FunctionDef) -> bool:
     """True if the definition compiles to this code: the file may have been edited after it was loaded."""
-    if any(name.startswith("@py_assert") for name in code.co_varnames):
-        return True  # pytest has rewritten its assert statements
+    if _has_asserts_of_pytest(code):
+        return True
     again = _compiled(definition, code, list(code.co_freevars))
     return _essence(again) == _essence(code)
+
+
+def _has_asserts_of_pytest(code: types.CodeType) -> bool:
+    """True if pytest has rewritten assert statements of a function, or of one nested in it."""
+    return any(name.startswith("@py_assert") for name in code.co_varnames) or any(
+        map(_has_asserts_of_pytest, _nested(code))
+    )
 
 
 def _essence(code: types.CodeType) -> tuple[Any, ...]:
@@ -145,7 +166,7 @@ def _unqualified(const: Any) -> str:
 def _with_code(function: Callable[..., Any], code: types.CodeType) -> Callable[..., Any]:
     """A function with rewritten code and the original's globals, closure cells and defaults."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells |= {name: types.CellType(value) for name, value in RUNTIME.items()}
+    cells = {name: types.CellType(value) for name, value in (RUNTIME | _CONSTEXPR).items()} | cells
     closure = tuple(cells[name] for name in code.co_freevars)
     made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     made.__kwdefaults__ = function.__kwdefaults__

@@ -92,7 +92,7 @@ def refuse_globals(names: Sequence[str], thunks: Sequence[Callable[[], Any]], wo
 
 def is_global(name: str, thunk: Callable[[], Any]) -> bool:
     """True if the name that a function reads is global."""
-    return name not in thunk.__code__.co_freevars
+    return name in thunk.__code__.co_names
 
 
 def _is_same(before: Any, now: Any) -> bool:
