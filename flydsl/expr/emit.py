@@ -101,14 +101,25 @@ def emit_fly(
 
 
 def target_name() -> str | None:
-    """The architecture of the `gpu.module` around the insertion point, or None outside of one."""
+    """The architecture that the code at the insertion point is compiled for, in a kernel or a launcher, or None."""
     try:
         op = ir.InsertionPoint.current.block.owner
     except ValueError:
         return None
+    around = op
     while op is not None:
-        if op.operation.name == "gpu.module" and "targets" in op.attributes:
-            found = re.search(r'chip = "(\w+)"', str(op.attributes["targets"]))
-            return found[1] if found else None
-        op = op.parent
-    return None
+        if op.operation.name == "gpu.module":
+            return _chip(op)
+        around, op = op, op.parent
+    # A launcher stands beside the module of its kernels.
+    beside = around.operation.regions[0].blocks[0] if around.operation.name == "builtin.module" else ()
+    return next((_chip(op) for op in beside if op.operation.name == "gpu.module"), None)
+
+
+def _chip(gpu_module: Any) -> str | None:
+    found = (
+        re.search(r'chip = "(\w+)"', str(gpu_module.attributes["targets"]))
+        if "targets" in gpu_module.attributes
+        else None
+    )
+    return found[1] if found else None
