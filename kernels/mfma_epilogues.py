@@ -103,7 +103,7 @@ def _sigmoid(value: Any) -> Any:
 class TileC:
     """A workgroup's tile of C (rows, columns), which its waves compute in parts of one size.
 
-    rows: how many C has; those behind them are not written. columns: of C, a multiple of the tile's.
+    rows: how many C has; those behind them are not written. columns: of C, for `store` a multiple of the tile's.
     place: the tile's numbers along M and N. wave_tile: rows and columns of a wave's part; waves are numbered along N
     first. wave: the calling wave's number, by default that in the workgroup.
     """
@@ -126,7 +126,7 @@ class TileC:
         size = dtype.width // 8
         here = (rows - self.first_row < tile[0]).select(rows - self.first_row, fx.Int32(tile[0]))
         self.memory = GTensor(
-            C, dtype, (-1, columns), base_byte_offset=fx.Int64(place[0]) * (tile[0] * columns * size),
+            C, dtype, (-1, columns), base_byte_offset=fx.Int64(place[0]) * (fx.Int64(columns) * (tile[0] * size)),
             num_records_bytes=here * (columns * size),
         )  # fmt: skip
 
@@ -136,9 +136,12 @@ class TileC:
         first = self.first_row + self.row
         return [fx.Vector(memory.vec_load(first + mi * 16, 4)) for mi in range(self.m_repeat)]
 
-    def of_columns(self, tensor: Any, dtype: Any) -> list[Any]:
-        """[ni]: the value of each of the lane's columns, of a tensor with one for each column of C."""
-        memory = GTensor(tensor, dtype)
+    def of_columns(self, tensor: Any, dtype: Any, columns: Any = None) -> list[Any]:
+        """[ni]: the value of each of the lane's columns, of a tensor with one for each column of C.
+
+        columns: how many there are, if the last tile may have fewer; those beyond read 0.
+        """
+        memory = GTensor(tensor, dtype, num_records_bytes=None if columns is None else columns * (dtype.width // 8))
         return [memory.load(self.first_column + self.column + ni * 16) for ni in range(self.num_acc_n)]
 
     def store(self, value: Callable[[int, int, int], Any]) -> None:

@@ -1,11 +1,17 @@
 """C = A B^T with B shuffled beforehand, so that it goes from global memory straight into the registers of the MFMA.
 
-A block of four waves computes a tile of 128 x 128. Each wave holds 128 x 32 of it; all four need the same rows of A, so
-A goes through shared memory, in two stages: while the matrix instructions work on one, the next tile is on its way.
-Shared memory is swizzled so that its 128-bit accesses meet no bank conflict. B is different for every wave, so nothing
-would be gained by sharing it; `shuffle` puts the 16 bytes that a lane needs side by side.
+    preshuffle_gemm(A, shuffle(B), C)                                                   # f16 or fp8, any M, N, K
+    launch = compile_preshuffle_gemm_v2(N=5120, K=8192, tile_m=128, tile_n=128, tile_k=128)   # with scales
+    launch(C, A, shuffle_weight(B), scale_a, scale_b, M, N)
 
-Both variants move 128 bytes of K a stage: 64 values of f16, or 128 of fp8.
+A block of four waves computes a tile, of 128 x 128 by default. Each wave holds a quarter of its columns; all four need
+the same rows of A, so A goes through shared memory, in two stages: while the matrix instructions work on one, the next
+tile is on its way. Shared memory is swizzled so that its 128-bit accesses meet no bank conflict. B is different for
+every wave, so nothing would be gained by sharing it; `shuffle` puts the 16 bytes that a lane needs side by side.
+
+By default a stage is 128 bytes of K: 64 values of f16, or 128 of fp8. Written with tiled copies and a tiled MMA; what
+the layouts of `fx` do not do by themselves, `preshuffle_gemm` does by hand, for more types. 128 x 128 x 64 of f16: 64
+registers hold sums and 32 two tiles of B; three workgroups share a compute unit.
 """
 
 from __future__ import annotations
@@ -14,14 +20,19 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import const_expr, range_constexpr
+from kernels.kernels_common import fp8_type, require
+from kernels.mfma_preshuffle_pipeline import BITS, THREADS, Tiling, is_cdna4, require_types
+from kernels.pipeline_utils import interleave
+from kernels.preshuffle_gemm import OUT_TYPES
+from kernels.tensor_shim import GTensor
 
 BLOCK_M, BLOCK_N = 128, 128
 BLOCK_K_BYTES = 128
-THREADS = 256
 STAGES = 2
 SMEM_BYTES = STAGES * BLOCK_M * BLOCK_K_BYTES
 # What a lane reads of one row at a time.
@@ -30,6 +41,7 @@ PACK_BYTES = 16
 # (M, N, K): a tile, several, and last tiles that are partial in M, in N, in K, and in all of them.
 SHAPES = ((128, 128, 64), (256, 256, 256), (100, 128, 128), (128, 72, 192), (128, 128, 72), (130, 200, 328))
 DTYPES = ("float16", "float8_e4m3fnuz")
+IN_TYPES = {fx.Float16: "fp16", fx.BFloat16: "bf16", fx.Float8E4M3FN: "fp8", fx.Float8E4M3FNUZ: "fp8"}
 
 
 def reference(A: Any, B: Any) -> Any:
@@ -62,12 +74,17 @@ def _round_up(number: int, multiple: int) -> int:
 class Plan:
     """The facts about a product that are known when compiling.
 
-    n, k: extents of B; dtype: the element type of A and B.
+    n, k: extents of B; dtype: the element type of A and B; out: of C. tile: along M, N and, in bytes, K. scaled: C is
+    multiplied by scales of A's rows and B's. spread: put memory accesses between the matrix instructions.
     """
 
     n: int
     k: int
     dtype: Any
+    out: Any = fx.Float16
+    tile: tuple[int, int, int] = (BLOCK_M, BLOCK_N, BLOCK_K_BYTES)
+    scaled: bool = False
+    spread: bool = True
 
     @property
     def pack(self) -> int:
@@ -77,35 +94,54 @@ class Plan:
     @property
     def block_k(self) -> int:
         """Values of K a stage."""
-        return 8 * self.pack
+        return self.tile[2] // PACK_BYTES * self.pack
+
+    @property
+    def groups(self) -> int:
+        """Groups of 64 bytes of K a stage: 16 bytes for each of four lanes."""
+        return self.tile[2] // (4 * PACK_BYTES)
 
     @property
     def tiles_k(self) -> int:
         """Stages that K takes; the last one may be partial."""
         return -(-self.k // self.block_k)
 
+    @property
+    def smem_bytes(self) -> int:
+        """Shared memory: of A."""
+        return STAGES * self.tile[0] * self.tile[2]
+
+    def calls(self) -> int:
+        """Matrix instructions of a group: one on CDNA 4 for 16 bits, else two."""
+        return 1 if is_cdna4() and self.dtype.width == 16 else 2
+
     def tiled_mma(self) -> fx.TiledMma:
-        """Four waves side by side along N. A lane's values of two instructions lie side by side in memory."""
-        half = self.pack // 2
-        atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4 * half, self.dtype))
-        two_calls = fx.make_layout((half, 4, 2), (1, self.pack, half))
-        return fx.make_tiled_mma(atom, fx.make_layout((1, 4, 1), (0, 1, 0)), fx.make_tile(None, None, two_calls))
+        """Four waves side by side along N. A lane's values of a group lie side by side in memory."""
+        calls = self.calls()
+        part = self.pack // calls
+        atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4 * part, self.dtype))
+        order = (
+            fx.make_layout((part, 4, 2), (1, self.pack, part)) if calls == 2 else fx.make_layout((part, 4), (1, part))
+        )
+        return fx.make_tiled_mma(atom, fx.make_layout((1, 4, 1), (0, 1, 0)), fx.make_tile(None, None, order))
 
     def copy_of_a(self) -> fx.TiledCopy:
-        """Eight threads side by side copy a row of A's tile, 16 bytes each, all threads 32 rows."""
+        """Threads side by side copy a row of A's tile, 16 bytes each."""
         atom = fx.make_copy_atom(fx.UniversalCopy128b(), self.dtype)
         across = self.block_k // self.pack
         threads = fx.make_layout((THREADS // across, across), (across, 1))
         return fx.make_tiled_copy_tv(atom, threads, fx.make_layout((1, self.pack), (self.pack, 1)))
 
     def layout_of_shared_a(self) -> Any:
-        """(M, K, stage), rows of 128 bytes whose 16-byte packs are swizzled."""
-        swizzle = fx.Swizzle(3, self.pack.bit_length() - 1, 3)
-        return fx.make_composed_layout(swizzle, fx.make_ordered_layout((BLOCK_M, self.block_k, STAGES), (1, 0, 2)))
+        """(M, K, stage), rows whose 16-byte packs are swizzled: eight packs of rows at one place of K meet all banks."""
+        across = self.tile[2] // PACK_BYTES
+        bits, shift = min(3, across.bit_length() - 1), max(3, across.bit_length() - 1)
+        swizzle = fx.Swizzle(bits, self.pack.bit_length() - 1, shift)
+        return fx.make_composed_layout(swizzle, fx.make_ordered_layout((self.tile[0], self.block_k, STAGES), (1, 0, 2)))
 
     def layout_of_b(self) -> fx.Layout:
         """(N, K) -> index, of B as `shuffle` leaves it."""
-        rows, columns = _round_up(self.n, BLOCK_N), self.tiles_k * self.block_k
+        rows, columns = _round_up(self.n, self.tile[1]), self.tiles_k * self.block_k
         return fx.make_layout(
             ((16, rows // 16), (self.pack, 4, columns // (4 * self.pack))),
             ((self.pack, 16 * columns), (1, 16 * self.pack, 64 * self.pack)),
@@ -117,6 +153,8 @@ def gemm_kernel(
     A: fx.Tensor,
     B: fx.Tensor,
     C: fx.Tensor,
+    scale_a: fx.Tensor,
+    scale_b: fx.Tensor,
     plan: fx.Constexpr[Plan],
     tiled_mma: fx.TiledMma,
     copy_of_a: fx.TiledCopy,
@@ -124,18 +162,20 @@ def gemm_kernel(
     """One tile of C. A: (M, K), B: (N, K) shuffled, C: (M, N)."""
     thread = fx.thread_idx.x
     block_m, block_n, _ = fx.block_idx
-    block_k = const_expr(plan.block_k)
+    tile_m, tile_n, block_k = plan.tile[0], plan.tile[1], plan.block_k
+
+    rows = fx.get_scalar(C.shape[0])
 
     # Bounded by the hardware: rows behind the end read 0, and are not written.
     A, B, C = (fx.rocdl.make_buffer_tensor(tensor, max_size=False) for tensor in (A, B, C))
-    tile_a = fx.flat_divide(A, (BLOCK_M, block_k))[None, None, block_m, None]  # (M, K, k)
-    tile_b = fx.flat_divide(B, (BLOCK_N, block_k))[None, None, block_n, None]  # (N, K, k)
-    tile_c = fx.flat_divide(C, (BLOCK_M, BLOCK_N))[None, None, block_m, block_n]  # (M, N)
+    tile_a = fx.flat_divide(A, (tile_m, block_k))[None, None, block_m, None]  # (M, K, k)
+    tile_b = fx.flat_divide(B, (tile_n, block_k))[None, None, block_n, None]  # (N, K, k)
+    tile_c = fx.flat_divide(C, (tile_m, tile_n))[None, None, block_m, block_n]  # (M, N)
     shared_a = fx.make_view(fx.get_dyn_shared(plan.dtype), plan.layout_of_shared_a())  # (M, K, stage)
 
     load = fx.make_copy_atom(fx.rocdl.BufferCopy128b(), plan.dtype)
     move = fx.make_copy_atom(fx.UniversalCopy128b(), plan.dtype)
-    store = fx.make_copy_atom(fx.rocdl.BufferCopy16b(), fx.Float16)
+    store = fx.make_copy_atom(fx.rocdl.BufferCopy16b(), plan.out)
 
     thr_mma = tiled_mma.get_slice(thread)
     to_shared = copy_of_a.get_slice(thread)
@@ -168,13 +208,14 @@ def gemm_kernel(
         fx.copy(load, global_b[None, None, None, 0], frag_b_retiled[None, None, None, stage], soffset=step_b)
 
     def multiply(stage: int) -> None:
-        for half in range_constexpr(2):
-            fx.copy(move, read_a[None, None, half, stage], frag_a_retiled[None, None, half])
+        for group in range_constexpr(plan.groups):
+            fx.copy(move, read_a[None, None, group, stage], frag_a_retiled[None, None, group])
+            of_k = (None, group) if plan.calls() == 2 else group
             fx.gemm(
                 tiled_mma,
                 frag_c,
-                frag_a[None, None, (None, half)],
-                frag_b[None, None, (None, half), stage],
+                frag_a[None, None, of_k],
+                frag_b[None, None, of_k, stage],
                 frag_c,
                 traversal_order=fx.GemmTraversalOrder.MNK,
             )
@@ -185,7 +226,7 @@ def gemm_kernel(
         multiply(stage)
         fx.copy(move, next_a, written_a[None, None, None, stage ^ 1])
         fx.gpu.barrier()
-        interleave()
+        order(plan)
 
     tiles = const_expr(plan.tiles_k)
     pairs = const_expr((tiles - 2) // 2 if tiles > 1 else 0)
@@ -200,16 +241,30 @@ def gemm_kernel(
     for k in range_constexpr(2 * pairs + 1, tiles):
         step((k - 1) % 2, k, last=k == tiles - 1)
     multiply((tiles - 1) % 2)
-    interleave()
+    order(plan)
 
-    result = fx.make_fragment_like(frag_c, fx.Float16)
-    result.store(frag_c.load().to(fx.Float16))
-    inside = columns_inside(to_c, plan.n - block_n * BLOCK_N) if plan.n % BLOCK_N else None
+    result = fx.make_fragment_like(frag_c, plan.out)
+    if const_expr(plan.scaled):
+        multiply_scales(frag_c, to_c, (scale_a, scale_b), rows, (block_m, block_n), plan)
+    result.store(frag_c.load().to(plan.out))
+    inside = columns_inside(to_c, plan.n - block_n * tile_n, plan) if plan.n % tile_n else None
     fx.copy(store, to_c.retile(result), to_c.partition_D(tile_c), pred=inside)
 
 
-def interleave() -> None:
-    """Put one memory access between each pair of matrix instructions."""
+def order(plan: Plan) -> None:
+    """Tell the scheduler where memory accesses go."""
+    tile_m, tile_n, row_bytes = plan.tile
+    if plan.tile == (BLOCK_M, BLOCK_N, BLOCK_K_BYTES) and plan.calls() == 2:
+        interleave_128()
+    elif plan.spread:
+        products = plan.groups * plan.calls() * tile_m * tile_n // 1024
+        copies = tile_m * row_bytes // (PACK_BYTES * THREADS)
+        reads, of_b = plan.groups * tile_m // 16, plan.groups * tile_n // 64
+        interleave(products, reads, copies + of_b, copies)
+
+
+def interleave_128() -> None:
+    """Put one memory access between each pair of matrix instructions, for the default tile."""
     fx.rocdl.sched_dsrd(2)
     fx.rocdl.sched_mfma(2)
     fx.rocdl.sched_dsrd(1)
@@ -227,12 +282,26 @@ def interleave() -> None:
     fx.rocdl.sched_barrier(0)
 
 
+def multiply_scales(frag_c: fx.Tensor, to_c: fx.ThrCopy, scales: Any, rows_of_a: Any, block: Any, plan: Plan) -> None:
+    """Multiply the sums by the scales of their rows and columns."""
+    coordinates = to_c.partition_D(fx.make_identity_tensor(plan.tile[:2]))
+    _, rows, columns = coordinates.shape
+    of_a, of_b = GTensor(scales[0], fx.Float32, num_records_bytes=rows_of_a * 4), GTensor(scales[1], fx.Float32)
+    first_m, first_n = block[0] * plan.tile[0], block[1] * plan.tile[1]
+    of_rows = [fx.Vector(of_a.vec_load(first_m + coordinates[0, row, 0][0], 4)) for row in range(rows)]
+    for column in range_constexpr(columns):
+        of_column = of_b.load(first_n + coordinates[0, 0, column][1])
+        for row in range_constexpr(rows):
+            part = frag_c[None, row, column]
+            part.store(part.load() * of_rows[row] * of_column)
+
+
 def columns_in_row(to_shared: fx.ThrCopy, plan: Plan) -> fx.Tensor | None:
     """For each load of A's last tile: true if its columns are A's. Columns beyond them belong to the next row."""
     limit = plan.k % plan.block_k
     if not limit:
         return None
-    coordinates = to_shared.partition_S(fx.make_identity_tensor((BLOCK_M, plan.block_k)))
+    coordinates = to_shared.partition_S(fx.make_identity_tensor((plan.tile[0], plan.block_k)))
     _, rows, _ = coordinates.shape
     inside = fx.make_rmem_tensor((1, rows, 1), fx.Boolean)
     for row in range_constexpr(rows):
@@ -240,9 +309,9 @@ def columns_in_row(to_shared: fx.ThrCopy, plan: Plan) -> fx.Tensor | None:
     return inside
 
 
-def columns_inside(to_c: fx.ThrCopy, limit: Any) -> fx.Tensor:
+def columns_inside(to_c: fx.ThrCopy, limit: Any, plan: Plan) -> fx.Tensor:
     """For each group of stores: true if its column is one of C's."""
-    coordinates = to_c.partition_D(fx.make_identity_tensor((BLOCK_M, BLOCK_N)))
+    coordinates = to_c.partition_D(fx.make_identity_tensor(plan.tile[:2]))
     _, rows, columns = coordinates.shape
     inside = fx.make_rmem_tensor((rows, columns), fx.Boolean)
     for row in range_constexpr(rows):
@@ -251,17 +320,25 @@ def columns_inside(to_c: fx.ThrCopy, limit: Any) -> fx.Tensor:
     return inside
 
 
+def launch_tiles(
+    A: Any, B: Any, C: Any, scales: tuple[Any, Any], plan: Plan, stream: Any, waves_per_eu: int | None = None
+) -> None:
+    """Launch a workgroup for each tile of C, inside of a launcher. A: (M, K), C: (M, N)."""
+    shuffled = fx.make_view(fx.get_iter(B), plan.layout_of_b())
+    rows = fx.get_scalar(C.shape[0])
+    grid = ((rows + plan.tile[0] - 1) // plan.tile[0], _round_up(plan.n, plan.tile[1]) // plan.tile[1])
+    attributes = {"rocdl.waves_per_eu": waves_per_eu}
+    gemm_kernel(A, shuffled, C, *scales, plan, plan.tiled_mma(), plan.copy_of_a(), value_attrs=attributes).launch(
+        grid=grid, block=THREADS, smem=plan.smem_bytes, stream=stream
+    )
+
+
 @flyc.jit
 def launch(
     A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, plan: fx.Constexpr[Plan], stream: fx.Stream = fx.Stream(None)
 ) -> None:
     """C = A B^T. B: what `shuffle` gives, as one mode."""
-    shuffled = fx.make_view(fx.get_iter(B), plan.layout_of_b())
-    rows = fx.get_scalar(C.shape[0])
-    grid = ((rows + BLOCK_M - 1) // BLOCK_M, _round_up(plan.n, BLOCK_N) // BLOCK_N)
-    gemm_kernel(A, shuffled, C, plan, plan.tiled_mma(), plan.copy_of_a()).launch(
-        grid=grid, block=THREADS, smem=SMEM_BYTES, stream=stream
-    )
+    launch_tiles(A, B, C, (A, A), plan, stream)
 
 
 @cache
@@ -286,3 +363,94 @@ def preshuffle_gemm(A: Any, B: Any, C: Any, stream: Any = None) -> None:
             hint=f"B is shuffle(B) of (N, K) = ({n}, {k}), and K is a multiple of {plan.pack}",
         )
     launch(A, B, C, plan, fx.Stream(stream))
+
+
+def flat_launch(
+    C: Any, A: Any, B: Any, scales: tuple[Any, Any], M: Any, plan: Plan, stream: Any, waves_per_eu: int | None = None
+) -> None:
+    """`launch_tiles` of operands in one dimension, inside of a launcher."""
+    require_types(IN_TYPES[plan.dtype], A, B)
+    require(C.dtype is plan.out, f"C of {C.dtype.__name__}", plan.out.__name__)
+    a, b = (fx.recast_iter(plan.dtype, fx.get_iter(tensor)) for tensor in (A, B))
+    A = fx.make_view(a, fx.make_layout((M, plan.k), (plan.k, 1)))
+    C = fx.make_view(fx.get_iter(C), fx.make_layout((M, plan.n), (plan.n, 1)))
+    launch_tiles(A, fx.make_view(b, fx.make_layout(1, 1)), C, scales, plan, stream, waves_per_eu)
+
+
+def flat_plan(
+    N: int, K: int, tile: tuple[int, int, int], in_dtype: str, out_dtype: str, enable_scheduler: bool = True
+) -> Plan:
+    """The plan for the target. tile: in elements. Raises ArgumentError where sizes do not fit."""
+    types = {name: dtype for dtype, name in IN_TYPES.items()} | {"fp8": fp8_type()}
+    require(in_dtype in types, f"in_dtype={in_dtype!r}", f"one of {', '.join(types)}")
+    require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+    row_bytes = Tiling(in_dtype, K, *tile).row_bytes
+    require(row_bytes & (row_bytes - 1) == 0, f"tile_k={tile[2]}", f"{row_bytes} bytes, a power of two")
+    require(N > 0 and N % tile[1] == 0, f"N={N}", f"a multiple of tile_n={tile[1]}")
+    kinds = types[in_dtype], OUT_TYPES[out_dtype]
+    return Plan(N, K, *kinds, (*tile[:2], row_bytes), in_dtype == "fp8", enable_scheduler)
+
+
+@cache
+def compile_preshuffle_gemm_v2(
+    *,
+    N: int,
+    K: int,
+    tile_m: int,
+    tile_n: int,
+    tile_k: int,
+    in_dtype: str = "fp8",
+    out_dtype: str = "bf16",
+    waves_per_eu: int | None = None,
+    enable_scheduler: bool = True,
+) -> Any:
+    """A launcher of (C, A, B, scale_a, scale_b, M, N, stream), every tensor flattened to one dimension.
+
+    in_dtype: fp8, the target's, with scales of A's rows and B's; or fp16, bf16, without. B: as `shuffle_weight` leaves
+    it. N is a multiple of tile_n, K of tile_k. enable_scheduler: tell the scheduler where memory accesses go. The other
+    arguments are those of `compile_preshuffle_gemm_a8`. Raises ArgumentError where sizes do not fit.
+    """
+    sizes = N, K, (tile_m, tile_n, tile_k), in_dtype, out_dtype, enable_scheduler
+    flat_plan(*sizes)
+
+    @flyc.jit
+    def launch_preshuffle_gemm_v2(
+        C: fx.Tensor,
+        A: fx.Tensor,
+        B: fx.Tensor,
+        scale_a: fx.Tensor,
+        scale_b: fx.Tensor,
+        M: fx.Int32,
+        N: fx.Constexpr[int],
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        plan = flat_plan(*sizes)
+        require(plan.n == N, f"N={N}", f"this launcher was compiled for N={plan.n}")
+        flat_launch(C, A, B, (scale_a, scale_b), M, plan, stream, waves_per_eu)
+
+    return launch_preshuffle_gemm_v2
+
+
+_TILES = ((16, 64, 512), (32, 64, 256), (64, 64, 256), (64, 128, 128), (128, 128, 128))
+
+
+@flydsl.autotune(configs=[flydsl.Config(tile=tile) for tile in _TILES], key=["M", "N", "K", "in_dtype"])
+@flyc.jit
+def preshuffle_gemm_v2(
+    C: fx.Tensor,
+    A: fx.Tensor,
+    B: fx.Tensor,
+    scale_a: fx.Tensor,
+    scale_b: fx.Tensor,
+    M: fx.Int32,
+    N: fx.Constexpr[int],
+    K: fx.Constexpr[int],
+    in_dtype: fx.Constexpr[str],
+    out_dtype: fx.Constexpr[str],
+    tile: fx.Constexpr,
+    stream: fx.Stream = fx.Stream(None),
+) -> None:
+    """The product with a tile that is chosen by measurement. tile: K in bytes. See `compile_preshuffle_gemm_v2`."""
+    tile_m, tile_n, row_bytes = tile
+    plan = flat_plan(N, K, (tile_m, tile_n, row_bytes * 8 // BITS[in_dtype][0]), in_dtype, out_dtype)
+    flat_launch(C, A, B, (scale_a, scale_b), M, plan, stream)

@@ -101,16 +101,19 @@ def emit_fly(
 
 
 def target_name() -> str | None:
-    """The architecture of the `gpu.module` around the insertion point, or None outside of one."""
+    """The architecture that the code at the insertion point is compiled for, in a kernel or a launcher, or None."""
     try:
         op = ir.InsertionPoint.current.block.owner
     except ValueError:
         return None
+    around = op
     while op is not None:
         if op.operation.name == "gpu.module":
             return chip_of(op)
-        op = op.parent
-    return None
+        around, op = op, op.parent
+    # A launcher stands beside the module of its kernels.
+    beside = around.operation.regions[0].blocks[0] if around.operation.name == "builtin.module" else ()
+    return next((chip_of(op) for op in beside if op.operation.name == "gpu.module"), None)
 
 
 def chip_of(gpu_module: ir.OpView) -> str | None:

@@ -11,7 +11,10 @@ import torch
 import flydsl.expr as fx
 from flydsl.compiler import jit_function
 from flydsl.errors import ArgumentError
+from flydsl.simulator import checking
+from kernels import preshuffle_gemm
 from kernels import preshuffle_gemm_v2 as kernel
+from tests.kernels.gemm import factors, nans, plain
 
 F16, FP8 = (getattr(torch, name) for name in kernel.DTYPES)
 REFERENCE_SIZE = 4096
@@ -138,3 +141,49 @@ def test_operands_that_do_not_fit(a: Any, b: Any, c: Any, said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
         kernel.preshuffle_gemm(A, B, C)
     assert C.isnan().all()
+
+
+def product(dtype: str, m: int, n: int, tile: tuple[int, int, int], arch: str = "gfx942", tiles: int = 3) -> None:
+    """Compare the launcher's result with torch's, with every check on."""
+    k = tile[2] * tiles
+    a, b, flat_a, shuffled = plain(dtype, m, n, k, arch)
+    scales = (factors(m), factors(n))
+    names = dict(zip(("tile_m", "tile_n", "tile_k"), tile, strict=True))
+    c = nans(m, n)
+    launch = kernel.compile_preshuffle_gemm_v2(N=n, K=k, in_dtype=dtype, **names)
+    with checking():
+        launch(c, flat_a, shuffled, *scales, m, n)
+    expected = preshuffle_gemm.reference(a, b, *(scales if dtype == "fp8" else ()))
+    torch.testing.assert_close(c.view(m, n).float(), expected, rtol=2**-8, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "m", "tile"),
+    [("fp8", 33, (32, 64, 256)), ("bf16", 1, (16, 64, 128)), ("fp16", 65, (64, 128, 32)), ("fp8", 17, (128, 128, 128))],
+    ids=str,
+)
+def test_scales_and_tiles(dtype: str, m: int, tile: tuple[int, int, int]) -> None:
+    product(dtype, m, tile[1], tile)
+
+
+@pytest.mark.parametrize(("dtype", "tile"), [("fp8", (32, 64, 256)), ("bf16", (64, 128, 64))], ids=str)
+def test_on_cdna4(dtype: str, tile: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+    product(dtype, 33, tile[1], tile, "gfx950", tiles=2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"N": 100}, "N=100"),
+        ({"K": 100}, "K=100"),
+        ({"tile_k": 384, "K": 768}, "tile_k=384"),
+        ({"tile_m": 24}, "tile_m=24"),
+        ({"in_dtype": "int8"}, "in_dtype='int8'"),
+        ({"out_dtype": "f32"}, "out_dtype='f32'"),
+    ],
+)
+def test_sizes_that_do_not_fit(changed: dict[str, Any], said: str) -> None:
+    sizes: dict[str, Any] = {"N": 128, "K": 512, "tile_m": 32, "tile_n": 128, "tile_k": 128}
+    with pytest.raises(ArgumentError, match=said):
+        kernel.compile_preshuffle_gemm_v2(**(sizes | changed))

@@ -13,9 +13,12 @@ import torch
 
 from kernels import splitk_hgemm
 from kernels.blockscale_preshuffle_gemm import compile_blockscale_preshuffle_gemm
+from kernels.fp8_gemm_4wave import compile_fp8_gemm_4w
+from kernels.fp8_gemm_8wave import compile_fp8_gemm_8w
 from kernels.hgemm_splitk import DTYPES, compile_hgemm_kernel
 from kernels.mfma_preshuffle_pipeline import BITS
 from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
+from kernels.preshuffle_gemm_v2 import compile_preshuffle_gemm_v2
 from kernels.small_m_hgemm import compile_small_m_hgemm_kernel
 from tests.kernels.cases import ARCHS, Case
 from tests.kernels.gemm import TYPES
@@ -90,6 +93,33 @@ def small_m(name: str, n: int, k: int, **options: Any) -> dict[str, Case]:
     return {name: Case("small_m_hgemm", "bf16", make)}
 
 
+def layout_api(dtype: str, block_k: int) -> tuple[Any, tuple[Any, ...]]:
+    m, n, k = 128, N, EVEN
+    launch = compile_preshuffle_gemm_v2(N=n, K=k, tile_m=128, tile_n=128, tile_k=block_k, in_dtype=dtype)
+    a, b = (empty(dtype, rows * k, BITS[dtype][0]) for rows in (m, n))
+    return launch, (torch.zeros(m * n, dtype=torch.bfloat16), a, b, torch.ones(m), torch.ones(n), m, n)
+
+
+def row_scaled(name: str, compile_: Any, kernel: str, k: int, **options: Any) -> dict[str, Case]:
+    def make() -> tuple[Any, tuple[Any, ...]]:
+        a, b = (torch.zeros(256 * k, dtype=torch.uint8) for _ in range(2))
+        c, scales = torch.zeros(256 * 256, dtype=torch.bfloat16), torch.ones(256)
+        return compile_(K=k, **options), (a, b, c, scales, scales, 256, 256)
+
+    return {name: Case(kernel, "fp8", make, CDNA4, test="test_fp8_gemm.py")}
+
+
+def row_scaled_ones() -> dict[str, Case]:
+    cases = [
+        row_scaled(f"fp8_rowscale_{waves}w_256x256{'_bpre' * shuffled}{'' if unroll else '_loop'}", compile_,
+                   f"fp8_gemm_{waves}wave", 8192, b_preshuffled=shuffled, unroll=unroll)
+        for waves, compile_ in ((4, compile_fp8_gemm_4w), (8, compile_fp8_gemm_8w))
+        for shuffled in (False, True)
+        for unroll in (True, False)
+    ]  # fmt: skip
+    return {name: case for found in cases for name, case in found.items()}
+
+
 def block(name: str, n: int, k: int, *tile: int, **options: Any) -> dict[str, Case]:
     return {name: Case("blockscale_preshuffle_gemm", "fp8", partial(blockscale, tile, n, k, options))}
 
@@ -151,6 +181,11 @@ CASES: dict[str, Case] = {
     **half("hgemm_bf16_16x64x128_s4_wk2", "bf16", 7168, 2048, (16, 64, 128), 4, (1, 1, 2), archs=CDNA4),
     **side_by_side("splitk_hgemm_bf16_128x128x64", 1024, 4096, 128, 128, 64),
     **side_by_side("splitk_hgemm_bf16_32x64x64_sk8", 384, 7168, 32, 64, 128, split=8),
+    **{
+        f"gemmv2_{dtype}": Case("preshuffle_gemm_v2", dtype, partial(layout_api, dtype, 128 * 8 // BITS[dtype][0]))
+        for dtype in ("fp8", "bf16", "fp16")
+    },
+    **row_scaled_ones(),
     **small_m("small_m_hgemm_n128k64", 7168, 2048),
 }
 MISSES: dict[tuple[str, str], str] = {
