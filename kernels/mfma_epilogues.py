@@ -109,7 +109,7 @@ class TileC:
     """
 
     def __init__(
-        self, C: Any, dtype: Any, rows: Any, columns: int, tile: tuple[int, int], place: tuple[Any, Any],
+        self, C: Any, dtype: Any, rows: Any, columns: Any, tile: tuple[int, int], place: tuple[Any, Any],
         wave_tile: tuple[int, int], wave: Any = None,
     ) -> None:  # fmt: skip
         self.dtype, self.tile = dtype, tile
