@@ -54,14 +54,20 @@ def argument_part(argument: Argument) -> Any:
     return (kind,) if isinstance(kind, type) else argument
 
 
-def surroundings(function: Callable[..., Any], compile_time: list[Any]) -> tuple[tuple[str, str], ...]:
-    """The part of a function's source and of all that it refers to; empty if that cannot be compared."""
+def surroundings(function: Callable[..., Any], compile_time: list[Any]) -> tuple[tuple[str, Any], ...]:
+    """The part of a function's source and of all that it refers to.
+
+    Where other processes cannot compare that (see `fingerprint`), it is the function's code and the numbers and texts
+    that it names.
+    """
     found = Fingerprint(Dependencies(function, compile_time).attributes)
     try:
         found.add(function)
         return (("_globals_", found.hexdigest()),)
     except UnknownStateError:
-        return ()
+        code, names = function.__code__, function.__globals__
+        given = [(name, names[name]) for name in code.co_names if isinstance(names.get(name), int | float | str)]
+        return (("_globals_", (code, tuple(given))),)
 
 
 def python_signature(signature: Signature) -> inspect.Signature:

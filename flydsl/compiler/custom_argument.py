@@ -51,6 +51,8 @@ class JitArgumentRegistry:
                 at=user_location(),
                 hint="register(PythonClass, dsl_type=ClassOfTheKernel)",
             )
+        if dsl_type is not None and not hasattr(dsl_type, "__construct_from_ir_values__"):
+            raise _no_dsl_type(py_type, dsl_type)
 
         def decorate(argument_class: type) -> type:
             inside = argument_class if dsl_type is None else dsl_type
@@ -61,11 +63,7 @@ class JitArgumentRegistry:
                     parameter, value, argument_class(value), inside
                 )
             else:
-                raise ArgumentError(
-                    f"JitArgumentRegistry.register({py_type.__name__}, dsl_type={dsl_type!r}): a class with "
-                    "__construct_from_ir_values__",
-                    at=user_location(),
-                )
+                raise _no_dsl_type(py_type, inside)
             cls._classes[py_type] = argument_class, inside
             return argument_class
 
@@ -83,6 +81,14 @@ class JitArgumentRegistry:
 
 
 OWN.append(lambda kind: JitArgumentRegistry.find(kind) is not None)
+
+
+def _no_dsl_type(py_type: type, given: Any) -> ArgumentError:
+    return ArgumentError(
+        f"JitArgumentRegistry.register({py_type.__name__}, dsl_type={given!r}): a class with "
+        "__construct_from_ir_values__",
+        at=user_location(),
+    )
 
 
 def _adapted_as(parameter: Parameter, argument: Any) -> Adapted:

@@ -69,8 +69,10 @@ def compile_hints(hints: Mapping[str, Any]) -> Iterator[None]:
 
 def merged(hints: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, Any]:
     """Hints over those around them; options of LLVM are merged one by one."""
-    options = {**(around.get("llvm_options") or {}), **(hints.get("llvm_options") or {})}
-    return {**around, **hints, **({"llvm_options": options} if options else {})}
+    if "llvm_options" not in hints or not isinstance(hints["llvm_options"], Mapping):
+        return {**around, **hints}
+    options = {**(around.get("llvm_options") or {}), **hints["llvm_options"]}
+    return {**around, **hints, "llvm_options": options}
 
 
 def current_hints() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from flydsl.compiler.cache_key import cache_key, python_signature, surroundings
 from flydsl.compiler.capture import Launch, current_capture
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
-from flydsl.compiler.hints import NO_HINTS, all_hints, hints_for
+from flydsl.compiler.hints import NO_HINTS, all_hints, compile_hints, hints_for
 from flydsl.compiler.jit_argument import adapt, tensor_place
 from flydsl.compiler.mlir_compiler import MlirCompiler, ReplacedArtifact, is_replaced
 from flydsl.compiler.observation import observed
@@ -287,7 +287,7 @@ class CompileCallable:
     def __call__(self, function: JitFunction, *args: Any, arch: str | None = None, **kwargs: Any) -> Any:
         """Call a launcher and return the artifact for these arguments: the same launch, without looking it up.
 
-        The hints become the launcher's. Without arguments the launcher is returned, with the hints, and not called.
+        Without arguments nothing is compiled: the hints become the launcher's, which is returned.
 
         The artifact takes tensors of any size, and other runtime numbers; Constexpr values stay as they are. With
         COMPILE_ONLY=1 nothing is launched.
@@ -303,11 +303,12 @@ class CompileCallable:
                 hint="decorate it: @flyc.jit",
             )
         __tracebackhide__ = True
+        with compile_hints(self._compile_hints):
+            if args or kwargs or arch is not None:
+                return function.compile(*args, arch=arch, **kwargs)
         launcher = getattr(function, "bound", function)
         launcher.compile_hints = {**launcher.compile_hints, **self._compile_hints}
-        if not args and not kwargs and arch is None:
-            return function
-        return function.compile(*args, arch=arch, **kwargs)
+        return function
 
 
 compile = CompileCallable({})

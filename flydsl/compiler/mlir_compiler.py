@@ -70,11 +70,15 @@ class ReplacedArtifact(CompiledArtifact):
         """The module that it returned."""
         return to_text(self.module)
 
-    def _run(self, *_: Any) -> NoReturn:
+    def launch(self, payloads: list[Any]) -> NoReturn:
+        """Raise LaunchError."""
         raise LaunchError(
             f"{self.pipeline.name}: the program's own MlirCompiler.compile made this, which is not machine code",
             hint="with COMPILE_ONLY=1 nothing is launched",
         )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        self.launch([])
 
     def __repr__(self) -> str:
         return f"<ReplacedArtifact {self.pipeline.name}>"

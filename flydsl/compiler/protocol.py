@@ -80,7 +80,7 @@ def cache_signature(value: Any) -> Hashable:
     try:
         return adapt(Parameter("value", None), value)[0]
     except ArgumentError as error:
-        error.hint = error.hint or "give its class __cache_signature__"
+        error.hint = "a class of your own has __cache_signature__, which returns it"
         raise
 
 

@@ -11,6 +11,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.compiler.backends.rocm import RocmBackend
 from flydsl.errors import ArgumentError
 
 PATHS = {
@@ -55,22 +56,48 @@ def test_the_backend_lists_the_stages_that_a_launch_runs() -> None:
 
     stages = [stage.name for stage in launch.lower(torch.zeros(64), arch="gfx942")]
     backend = flyc.get_backend(arch="gfx942")
-    assert backend.pipeline_fragments() == stages == [name for part in backend._pipeline_parts() for name in part]
+    lowering, binary = backend._pipeline_parts(compile_hints={})
+    assert backend.pipeline_fragments(compile_hints={}) == stages == [*lowering, binary]
+    assert backend.target == flyc.GPUTarget("rocm", "gfx942", 64)
+    assert backend.gpu_module_targets() == ['#rocdl.target<chip = "gfx942">']
+    assert flyc.get_backend(arch="gfx1201").target.warp_size == 32
     with pytest.raises(ArgumentError, match="no backend"):
         flyc.get_backend("cuda")
 
 
-def test_a_backend_of_a_programs_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Short(flyc.BaseBackend):
-        def pipeline_fragments(self) -> list[str]:
-            return super().pipeline_fragments()[:3]
+def test_a_backend_of_a_programs_own_says_what_launches_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[dict[str, Any]] = []
 
-    monkeypatch.setattr("flydsl.compiler.backends._BACKENDS", {"rocm": flyc.BaseBackend})
-    flyc.register_backend("short", Short)
-    assert len(flyc.get_backend("short", arch="gfx942").pipeline_fragments()) == 3
+    class Twice(RocmBackend):
+        @staticmethod
+        def supports_target(target: flyc.GPUTarget) -> bool:
+            return True
+
+        def pipeline_fragments(self, *, compile_hints: Any = None) -> list[str]:
+            seen.append(dict(compile_hints))
+            first, *rest = super().pipeline_fragments(compile_hints=compile_hints)
+            return [first, "gpu.module(cse)", "fly-canonicalize", *rest]
+
+    monkeypatch.setattr("flydsl.compiler.backends._BACKENDS", {"rocm": RocmBackend})
+    flyc.register_backend("Twice", Twice)
     assert flyc.compile_backend_name() == "rocm"
-    with pytest.raises(ArgumentError, match="there is a backend 'short' already"):
-        flyc.register_backend("short", Short)
+    monkeypatch.setenv("FLYDSL_COMPILE_BACKEND", "twice")
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        A[fx.thread_idx.x] = 1.0
+
+    @flyc.jit
+    def launch(A: fx.Tensor):
+        kernel(A).launch(grid=1, block=64)
+
+    a = torch.zeros(64)
+    artifact = flyc.compile[{"waves_per_eu": 2}](launch, a)
+    assert torch.equal(a, torch.ones(64))
+    assert [stage.name for stage in artifact.pipeline][1:3] == ["gpu.module(cse)", "fly-canonicalize"]
+    assert seen == [{"waves_per_eu": 2}]
+    with pytest.raises(ArgumentError, match="there is a backend 'twice' already"):
+        flyc.register_backend("twice", Twice)
     with pytest.raises(ArgumentError, match="a subclass of BaseBackend"):
         flyc.register_backend("other", int)
 

@@ -168,7 +168,7 @@ def test_a_step_that_does_not_end_is_ended(step: list[str], said: str, monkeypat
         while True:
             pass
 
-    monkeypatch.setattr(*((fly_opt, "_run_pass") if step else (fly_opt, "parse_module")), endless)
+    monkeypatch.setattr(*((fly_opt, "run_pass") if step else (fly_opt, "parse_module")), endless)
     with pytest.raises(CompileError, match=f"^{said}: it did not end within 0.05 s"):
         run(MODULE, step, time_limit_s=0.05)
 

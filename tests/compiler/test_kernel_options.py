@@ -26,7 +26,7 @@ def test_a_kernel_with_a_known_block_size() -> None:
     a = torch.zeros(64)
     fill(a, 3.0, 64)
     assert torch.equal(a, torch.full((64,), 3.0))
-    with pytest.raises(LaunchError, match=r"known_block_size \(64, 1, 1\), and is launched with \(32, 1, 1\)"):
+    with pytest.raises(LaunchError, match=r"block \(32, 1, 1\) differs from known_block_size \(64, 1, 1\)"):
         fill(a, 3.0, 32)
 
 
@@ -35,13 +35,22 @@ def test_a_runtime_block_is_not_known() -> None:
     def launch(A: fx.Tensor, threads: fx.Int32):
         fill_kernel(A, 1.0).launch(grid=1, block=threads)
 
-    with pytest.raises(LaunchError, match=r"launched with \(None, 1, 1\)"):
+    with pytest.raises(LaunchError, match=r"block \(None, 1, 1\) differs"):
         launch(torch.zeros(64), 64)
 
 
-@pytest.mark.parametrize("size", [[0], [1, 2, 3, 4], [1.5], "64"])
-def test_what_is_no_block_size(size: Any) -> None:
-    with pytest.raises(ArgumentError, match="1 to 3 positive integers"):
+@pytest.mark.parametrize(
+    ("size", "kind", "said"),
+    [
+        ([64, 1], ValueError, "exactly 3 elements, not 2"),
+        ([1, 2, 3, 4], ValueError, "exactly 3 elements"),
+        ([64, 0, 1], ValueError, "0 must be positive"),
+        ([64.0, 1, 1], TypeError, "64.0 must be an int"),
+        (64, TypeError, "a sequence of 3 positive integers"),
+    ],
+)
+def test_what_is_no_block_size(size: Any, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
         flyc.kernel(known_block_size=size)(fill_kernel.function)
 
 
