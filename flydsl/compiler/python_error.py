@@ -10,6 +10,7 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 import flydsl.expr as fx
+from flydsl.dialect.location import in_standard_library
 from flydsl.errors import SourceLocation, TraceError, did_you_mean
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.operands import FlyValue
@@ -35,11 +36,27 @@ def as_trace_error(error: Exception, at: SourceLocation | None) -> Exception:
     return made
 
 
+def as_fault(error: Exception, at: SourceLocation | None) -> Exception:
+    """A TraceError for an error of Python's kinds that this package did not expect; that one is its cause."""
+    if type(error) not in _TRACED or at is None:
+        return error
+    made = TraceError(
+        f"flydsl cannot make sense of this: {type(error).__name__}: {error}",
+        at=at,
+        hint="look at the operands, help(...) says what they may be; if they are right, this is an error of flydsl, "
+        "whose traceback is the cause of this one",
+    )
+    made.__cause__ = error
+    return made
+
+
 def _is_raised(traceback: TracebackType | None) -> bool:
     """True if the innermost frame has a `raise` statement there. One in an `__getattr__` does not count."""
     last = _innermost(traceback)
     if last is None or last.tb_frame.f_code.co_name == "__getattr__":
         return False
+    if in_standard_library(last.tb_frame.f_code.co_filename):
+        return False  # as if Python itself did
     code = last.tb_frame.f_code.co_code
     return 0 <= last.tb_lasti < len(code) and dis.opname[code[last.tb_lasti]] == "RAISE_VARARGS"
 

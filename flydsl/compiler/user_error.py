@@ -10,7 +10,8 @@ from typing import ParamSpec, TypeVar
 
 import mlir
 
-from flydsl.compiler.python_error import as_trace_error
+from flydsl.compiler.python_error import as_fault, as_trace_error
+from flydsl.compiler.trace import trace
 from flydsl.dialect.location import is_users, location_of, user_location
 from flydsl.errors import FlyError, SourceLocation
 
@@ -45,8 +46,11 @@ def shown_to_user(error: Exception | KeyboardInterrupt) -> Exception | KeyboardI
     traceback = user_frames(error)
     if isinstance(error, FlyError):
         error.located(at or user_location())
-    elif isinstance(error, Exception) and not fault_of_package:
-        error = as_trace_error(error, at)
+    elif isinstance(error, Exception):
+        if not fault_of_package:
+            error = as_trace_error(error, at)
+        elif _is_of_trace(error):
+            return as_fault(error, at).with_traceback(traceback)
     return error.with_traceback(traceback)
 
 
@@ -63,6 +67,11 @@ def user_frames(error: BaseException) -> TracebackType | None:
         if not _is_hidden(frame):
             shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return shown
+
+
+def _is_of_trace(error: Exception) -> bool:
+    """True if the user's code, while it was traced, called a function of this package that failed."""
+    return any(step.tb_frame.f_code is trace.__code__ for step in _steps(error))
 
 
 def _steps(error: BaseException) -> Iterator[TracebackType]:

@@ -18,6 +18,7 @@ from flydsl.errors import SourceLocation
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The workbench calls launchers for its user, whose line is the one that counts.
 _NOT_THE_USERS = (_PACKAGE, os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "workbench") + os.sep, "<frozen ")
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _MADE = ("<string>", "__init__")  # of a dataclass
 
 
@@ -55,9 +56,15 @@ def user_frame() -> FrameType | None:
 
 
 def is_users(frame: FrameType) -> bool:
-    """True if a frame is of code outside this package, except code that Python generates, such as a dataclass's."""
+    """True if a frame is of code outside this package, except Python's: its library's, or a dataclass's."""
     code = frame.f_code
-    return not code.co_filename.startswith(_NOT_THE_USERS) and (code.co_filename, code.co_name) != _MADE
+    file = code.co_filename
+    return not (file.startswith(_NOT_THE_USERS) or in_standard_library(file) or (file, code.co_name) == _MADE)
+
+
+def in_standard_library(file: str) -> bool:
+    """True for a file of Python's own."""
+    return file.startswith(_STANDARD_LIBRARY) and "-packages" not in file
 
 
 def user_location() -> SourceLocation | None:

@@ -165,7 +165,8 @@ def _byte_offset(name: str, offset: Any, element: ir.Type, mask: Any, is_bytes: 
 
 def extract_base_index(tensor: Any, address_space: int = 0) -> Any:
     """The address of a tensor's first element, as an Index. address_space: LLVM's number of the tensor's memory."""
-    in_lds = is_in_lds(tensor.type) or getattr(tensor.type, "space", "") == "shared"
+    kind = getattr(tensor, "type", None)
+    in_lds = is_in_lds(kind) or getattr(kind, "space", "") == "shared"
     space = address_space or (3 if in_lds else 1)
     pointer = llvm_pointer("extract_base_index", tensor, space)
     bits = "i32" if space == 3 else "i64"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.algebra import crd2idx, has_none
-from flydsl.expr.operands import located
+from flydsl.expr.operands import located, static_operand
 from flydsl.layout import Layout
 from flydsl.layout.layout import of_modes
 
@@ -51,6 +51,13 @@ class CoordTensor:
         kept = located(algebra.slice, self.layout, tuple(None if part is None else 0 for part in given))
         return CoordTensor(self._moved(crd2idx(fixed, self.layout)), kept)
 
+    def __iter__(self) -> NoReturn:
+        raise TraceError(
+            f"iteration over a coordinate tensor, {self!r}",
+            at=user_location(),
+            hint="loop over an index: `for i in range(n)`, or range_constexpr for an unrolled loop",
+        )
+
     def by_thread(self, parts: Layout, thread: Any) -> CoordTensor:
         """One thread's part, according to its layout (thread, modes of the part...)."""
         by_thread, *rest = parts
@@ -80,7 +87,9 @@ def make_identity_tensor(shape: Any) -> CoordTensor:
     >>> make_identity_tensor((4, 8))[3, 5]
     (3, 5)
     """
-    layout = located(algebra.make_identity_layout, shape)
+    layout = located(
+        algebra.make_identity_layout, static_operand(shape if isinstance(shape, tuple | list) else (shape,))
+    )
     if any(isinstance(extent, tuple) for extent in algebra.get_shape(layout)):
         raise ArgumentError(
             f"a coordinate tensor of {shape}: its modes are flat",

@@ -109,6 +109,13 @@ class Pointer(FlyValue, shows=(PointerType,)):
         """Write the element at the address."""
         ptr_store(value, self)
 
+    def __iter__(self) -> NoReturn:
+        raise TraceError(
+            f"iteration over a pointer, {self!r}, which has no end",
+            at=user_location(),
+            hint="loop over an offset: `for i in range(n)`, and read pointer[i]",
+        )
+
     def __getitem__(self, offset: Any) -> Any:
         return (self + offset).load()
 
@@ -286,10 +293,18 @@ def make_ptr(result_type: PointerType, args: Any = (), *, dict_attrs: Any = None
     A buffer resource (`#fly_rocdl.buffer_desc`) is made of a pointer, a stride (i16), a size in bytes (i64) and flags
     (i32); registers of nothing, with the number of elements in `dict_attrs={"allocSize": n}`.
     """
-    operands = [as_ir_value(part) for part in args]
+    if not isinstance(result_type, PointerType | ir.Type):
+        raise ArgumentError(
+            f"make_ptr of {result_type!r}, which is no type of pointers",
+            at=user_location(),
+            hint="fx.PointerType.get(element, address_space, alignment) makes one; " + how_made.POINTER,
+        )
+    operands = [as_ir_value(part) for part in (args if isinstance(args, tuple | list) else (args,))]
     attributes = {}
     if dict_attrs is not None:
-        if not all(isinstance(value, int) and 0 <= value < 2**63 for value in dict_attrs.values()):
+        if not isinstance(dict_attrs, dict) or not all(
+            isinstance(value, int) and 0 <= value < 2**63 for value in dict_attrs.values()
+        ):
             raise ArgumentError(
                 f"make_ptr with dict_attrs={dict_attrs!r}: positive ints",
                 at=user_location(),

@@ -104,6 +104,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         return object.__new__(cls)
 
     def __init__(self, value: Any) -> None:
+        require_numeric("a number", type(self))
         if isinstance(value, Numeric):
             value = _converted(value, type(self))
         elif isinstance(value, ir.Value):

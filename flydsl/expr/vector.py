@@ -157,7 +157,13 @@ def insert(
     """
     if position is None:
         position = _one_position(static_position, dynamic_position)
-    return insertelement(vector, value, position[0] if isinstance(position, tuple | list) else position)
+    if isinstance(position, tuple | list):
+        if len(position) != 1:
+            raise ArgumentError(
+                f"insert at {position!r}", at=user_location(), hint="one position: an integer, or a list of one"
+            )
+        (position,) = position
+    return insertelement(vector, value, position)
 
 
 def _one_position(static: Sequence[int] | None, dynamic: Sequence[Any] | None) -> list[Any]:

@@ -110,6 +110,7 @@ class Vector(ArithValue):
     @classmethod
     def filled_like(cls, template: Vector, value: Any, dtype: type[Numeric] | None = None) -> Vector:
         """A vector with the same scalar everywhere, with the shape and by default the type of another."""
+        template = as_vector("filled_like", template)
         return cls.filled(template.shape, value, dtype or template.dtype)
 
     @classmethod

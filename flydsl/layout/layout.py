@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
+from flydsl.errors import LayoutError
 from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number, pick, split
 from flydsl.layout.int_tuple import AnyTuple, as_int_tuple, compact_strides, depth_of, leaves, normal_form
 from flydsl.layout.leaf import Basis, Dynamic, Leaf, is_static
@@ -116,7 +117,13 @@ class Layout(_OpenLayout, Immutable):
         """One mode of the layout; for a coordinate such as `layout[None, 3]` the remaining layout, as by `slice`."""
         if isinstance(mode, tuple):
             return functions.slice(self, mode)
-        return modes_of(self)[mode]
+        try:
+            return modes_of(self)[mode]
+        except TypeError:
+            raise LayoutError(
+                f"{self}[{shown(mode)}]: a mode is known when compiling",
+                hint="an integer takes a mode; layout(coordinate) is the index of a coordinate",
+            ) from None
 
     def get_hier_coord(self, index: Any) -> Any:
         """The coordinate of an index, in the nesting of the shape: see `idx2crd`."""

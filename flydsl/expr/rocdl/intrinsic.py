@@ -7,6 +7,7 @@ is a usual one, it may be left out: `rocdl.readfirstlane(x)`.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -133,7 +134,10 @@ def _known_integer(value: Any) -> int | None:
         return _constant_value(value)
     if isinstance(value, ir.IntegerAttr | ir.BoolAttr):
         return int(value.value)
-    return value.__index__() if hasattr(value, "__index__") else None
+    try:
+        return operator.index(value)
+    except (TypeError, ValueError):  # such as a class, or a tensor of several numbers
+        return None
 
 
 def _constant_value(value: ir.Value) -> int | None:
