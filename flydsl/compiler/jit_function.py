@@ -12,7 +12,6 @@ from flydsl.arch import Arch, get_arch
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.artifact_cache import place_of
-from flydsl.compiler.artifact_cache import tools_version as _flydsl_key
 from flydsl.compiler.backends import launch_stages
 from flydsl.compiler.cache_key import cache_key, python_signature, surroundings
 from flydsl.compiler.capture import Launch, current_capture

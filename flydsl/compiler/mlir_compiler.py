@@ -16,7 +16,6 @@ from flydsl.dialect.text import to_text, verify_types
 from flydsl.errors import CompileError, LaunchError
 from flydsl.runtime.device import target_arch
 
-
 if TYPE_CHECKING:
     from flydsl.compiler.pipeline import Pipeline
 
