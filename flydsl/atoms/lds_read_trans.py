@@ -54,7 +54,7 @@ class LDSReadTrans(CopyOp):
     def from_body(cls, body: str) -> LDSReadTrans:
         match = _BODY.match(body)
         if match is None:
-            raise ArgumentError(f"{cls.name}<{body}> is no copy", hint="such as <trans = 16b, 64>")
+            raise ArgumentError(f"{cls.name}<{body}> is not a copy", hint="such as <trans = 16b, 64>")
         return cls(int(match[2]), int(match[1]))
 
     def __str__(self) -> str:

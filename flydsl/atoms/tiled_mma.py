@@ -36,7 +36,7 @@ class TiledMma:
     def __post_init__(self) -> None:
         if getattr(self.op, "blocks", 1) > 1:
             raise LayoutError(
-                f"{self.op} multiplies {self.op.blocks} blocks, each by itself; that is no tile of one product",  # type: ignore[attr-defined]
+                f"{self.op} multiplies {self.op.blocks} blocks, each by itself; that is not a tile of one product",  # type: ignore[attr-defined]
                 hint="take a shape of one block, or call the instruction itself (fx.rocdl.mfma_...)",
             )
         if algebra.rank(self.atom_layout) != 3:

@@ -72,7 +72,7 @@ def _check_names(launcher: JitFunction, names: list[str]) -> None:
     known = [parameter.name for parameter in launcher.signature.parameters]
     for name in names:
         if name not in known or names.count(name) > 1:
-            reason = "is named twice" if name in known else "is no parameter"
+            reason = "is named twice" if name in known else "is not a parameter"
             raise ArgumentError(
                 f"custom_op: {name} {reason}", at=user_location(), hint=f"the parameters are {', '.join(known)}"
             )

@@ -66,7 +66,7 @@ def smem_bytes(smem: Any, arch: Arch) -> Int32:
 
 
 def _whole(given: Any) -> str:
-    """What to do about a number that is no integer, or about something that is no number."""
+    """What to do about a number that is not an integer, or about something that is not a number."""
     if isinstance(given, float) or getattr(given, "is_float", False):
         return "divide with //, which gives an integer; / gives a float"
     return "a Python integer, or a runtime one such as an fx.Int32 parameter of the launcher"

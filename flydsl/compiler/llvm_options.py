@@ -17,7 +17,7 @@ def llvm_options(opts: Mapping[str, bool | int | str]) -> Iterator[None]:
     """Compile with these options, {name: value}: the hint `llvm_options` of `flydsl.compiler.hints`.
 
     LLVM runs in a process of its own with them, so they never outlast the block. Raises ArgumentError for a value that
-    is no bool, int or str.
+    is not a bool, int or str.
     """
     for name, value in opts.items():
         if not isinstance(value, bool | int | str):

@@ -54,7 +54,7 @@ def from_c_void_p(
     memory = _memory_at(number) if number else torch.empty(0, dtype=torch.uint8)
     if number and assumed_align and number % assumed_align:
         raise ArgumentError(
-            f"{number:#x} is no multiple of assumed_align={assumed_align}",
+            f"{number:#x} is not a multiple of assumed_align={assumed_align}",
             at=user_location(),
             hint="align the memory so, or promise less",
         )

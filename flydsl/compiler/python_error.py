@@ -128,7 +128,7 @@ def _public(names: Any) -> list[str]:
 # What Python says of an operand -> what to do instead.
 _TYPE_HINTS = (
     (r"'KernelLauncher'|\blaunch\(\)", "kernel(arguments).launch(grid=..., block=..., smem=0, stream=None)"),
-    ("not iterable|non-iterable", "a runtime number is no sequence: `for i in range(n)` is a loop on the device"),
+    ("not iterable|non-iterable", "a runtime number is not a sequence: `for i in range(n)` is a loop on the device"),
     ("not subscriptable", "a scalar has no elements: a tensor or a vector has"),
     ("'Tuple3D' object is not callable|'Tuple3D' and|and 'Tuple3D'", "take one of its three: fx.thread_idx.x"),
     ("not callable", "it is a value, not a function"),

@@ -186,7 +186,7 @@ def _to_argument(what: str, rest: list[Any]) -> Argument:
 def _numeric(name: str) -> type[Numeric]:
     found = getattr(numeric, name)
     if not (isinstance(found, type) and issubclass(found, Numeric)):
-        raise ValueError(f"{name} is no type of numbers")
+        raise ValueError(f"{name} is not a type of numbers")
     return found
 
 

@@ -149,7 +149,7 @@ class Signature:
         if annotation in (Layout, IntTuple) or is_own_class(annotation):  # static or not: the argument decides
             return Parameter(name, None, default=default)
         raise TraceError(
-            f"{self.name}: parameter {name} is annotated {annotation!r}, which is no type of the DSL",
+            f"{self.name}: parameter {name} is annotated {annotation!r}, which is not a type of the DSL",
             at=self.location,
             hint="fx.Tensor, fx.Pointer, a scalar such as fx.Int32, fx.Constexpr[int], fx.Stream, or no annotation",
         )

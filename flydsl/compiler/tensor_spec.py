@@ -54,7 +54,7 @@ class TensorSpec:
             )
         if self.layout is not None and not isinstance(self.layout, algebra.Layout):
             raise ArgumentError(
-                f"TensorSpec: layout={self.layout!r} is no layout", at=user_location(), hint=how_made.LAYOUT
+                f"TensorSpec: layout={self.layout!r} is not a layout", at=user_location(), hint=how_made.LAYOUT
             )
         self.argument()
 

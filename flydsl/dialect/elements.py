@@ -130,7 +130,7 @@ def round_float(name: str, value: float) -> float:
 def element_type(name: str) -> ir.Type:
     """The MLIR type of an element as a value. There is one MLIR context, so types can be kept.
 
-    Raises ArgumentError for a name that is no element type.
+    Raises ArgumentError for a name that is not an element type.
     """
     element_bits(name)
     return ir.Type.parse(value_name(name), context())

@@ -79,7 +79,7 @@ class StaticFlyValue:
 
     def operand(self) -> ir.Value:
         """The value as an operand of fly operations. Emits the operations that make it."""
-        raise NotImplementedError(f"{type(self).__name__} is no operand")
+        raise NotImplementedError(f"{type(self).__name__} is not an operand")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StaticFlyValue) and other.type == self.type

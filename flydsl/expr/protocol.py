@@ -49,7 +49,7 @@ def extract_to_ir_values(obj: Any) -> list[ir.Value]:
         return list(obj.__extract_to_ir_values__())
     if isinstance(obj, Container):
         return [value for part in parts(obj)[1] for value in extract_to_ir_values(part)]
-    raise ArgumentError(f"{obj!r} is no value of the program", at=user_location(), hint=how_made.NUMBER)
+    raise ArgumentError(f"{obj!r} is not a value of the program", at=user_location(), hint=how_made.NUMBER)
 
 
 def get_ir_types(obj: Any) -> list[ir.Type]:

@@ -67,7 +67,7 @@ def processor(target: str) -> str:
     """
     match = _PROCESSOR.fullmatch(target)
     if match is None:
-        raise ListingError(f"the listing is for {target!r:.100}, which is no AMD GPU")
+        raise ListingError(f"the listing is for {target!r:.100}, which is not an AMD GPU")
     return match[1]
 
 

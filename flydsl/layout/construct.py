@@ -54,7 +54,7 @@ def _spread(order: AnyTuple, shape: AnyTuple) -> list[int]:
         return [rank for o, s in zip(order, shape, strict=True) for rank in _spread(o, s)]
     if type(order) is not int:
         raise Inadmissible(
-            f"{to_text(order)} is no order",
+            f"{to_text(order)} is not an order",
             hint="an order numbers the modes from 0, the fastest first: (1, 0) is row-major",
         )
     return [order for _ in leaves(shape)]

@@ -78,7 +78,7 @@ def number(value: object) -> Leaf:
     leaf = normal_form(value)
     if type(leaf) is not int and not isinstance(leaf, Dynamic):
         raise Inadmissible(
-            f"{to_text(leaf)} is no number", hint="an index is one integer; a coordinate has a number for each mode"
+            f"{to_text(leaf)} is not a number", hint="an index is one integer; a coordinate has a number for each mode"
         )
     return leaf
 

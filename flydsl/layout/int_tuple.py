@@ -66,7 +66,7 @@ AnyTuple = Any
 def normal_form(value: object, depth: int = 0) -> AnyTuple:
     """Check an int tuple and return its normal form: plain tuples with leaves of exact type int.
 
-    Raises Inadmissible where a leaf is no integer (a bool is none) of 64 bits, or the nesting exceeds MAX_DEPTH.
+    Raises Inadmissible where a leaf is not an integer (a bool is none) of 64 bits, or the nesting exceeds MAX_DEPTH.
     """
     if value is None or isinstance(value, (Dynamic, Basis)):
         return value
@@ -83,7 +83,7 @@ def normal_form(value: object, depth: int = 0) -> AnyTuple:
             return normal_form(operator.index(value), depth)  # type: ignore[arg-type]  # a numpy integer, say
         except TypeError:
             pass
-    raise Inadmissible(f"{shown(value)} ({type(value).__name__}) is no leaf of an int tuple", hint="leaves are ints")
+    raise Inadmissible(f"{shown(value)} ({type(value).__name__}) is not a leaf of an int tuple", hint="leaves are ints")
 
 
 def as_int_tuple(value: AnyTuple) -> AnyTuple:
@@ -151,7 +151,7 @@ def check_numbers(tree: AnyTuple) -> None:
     """Raise Inadmissible if a leaf is a wildcard or a basis vector."""
     for leaf in leaves(tree):
         if leaf is None or isinstance(leaf, Basis):
-            raise Inadmissible(f"the leaf {to_text(leaf)} is no number", hint="its leaves are integers")
+            raise Inadmissible(f"the leaf {to_text(leaf)} is not a number", hint="its leaves are integers")
 
 
 # ---- public functions ----

@@ -221,7 +221,7 @@ def _check_extents(shape: AnyTuple) -> None:
             _check_extents(extent)
         elif not isinstance(extent, Dynamic):
             raise Inadmissible(
-                f"{to_text(extent)} is no extent", hint="extents are positive integers, or tuples of them"
+                f"{to_text(extent)} is not an extent", hint="extents are positive integers, or tuples of them"
             )
 
 
@@ -236,7 +236,7 @@ def check_strides(shape: AnyTuple, stride: AnyTuple) -> None:
             if type(s) is not int or type(d) is not int:
                 check_strides(s, d)
     elif type(stride) is tuple or stride is None:
-        raise Inadmissible(f"{to_text(stride)} is no stride of {to_text(shape)}", hint="give every extent one stride")
+        raise Inadmissible(f"{to_text(stride)} is not a stride of {to_text(shape)}", hint="give each extent one stride")
 
 
 @operation
@@ -338,7 +338,7 @@ def make_composed_layout(inner: Swizzle | AnyLayout, offset: Any, outer: AnyLayo
             hint="fx.make_composed_layout(fx.Swizzle(3, 3, 3), layout)",
         )
     if type(offset) is not int and not isinstance(offset, Dynamic):
-        raise Inadmissible(f"{shown(offset)} is no offset", hint="an offset is an integer or a tuple of them")
+        raise Inadmissible(f"{shown(offset)} is not an offset", hint="an offset is an integer or a tuple of them")
     if type(outer) is ComposedLayout:
         return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
     if type(outer) is not Layout:
@@ -459,7 +459,7 @@ def composed_get_outer(layout: ComposedLayout) -> AnyLayout:
 def _as_composed(value: object) -> ComposedLayout:
     if type(value) is not ComposedLayout:
         raise Inadmissible(
-            f"{shown(value)} is no composed layout", hint="fx.make_composed_layout(swizzle, layout) makes one"
+            f"{shown(value)} is not a composed layout", hint="fx.make_composed_layout(swizzle, layout) makes one"
         )
     return value
 
@@ -490,7 +490,7 @@ def as_layout(value: object) -> Layout:
         )
     extent = checked_shape(value)
     if type(extent) is tuple:
-        raise Inadmissible(f"{shown(value)} is no layout", hint="make one with make_layout(shape, stride)")
+        raise Inadmissible(f"{shown(value)} is not a layout", hint="make one with make_layout(shape, stride)")
     return unchecked_layout(extent, 1)
 
 

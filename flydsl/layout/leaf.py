@@ -147,7 +147,7 @@ class Basis:
                 hint="such as fx.E(0), or fx.E(0, 1) for a mode inside of a mode",
             )
         if type(coefficient) is not int and not isinstance(coefficient, Dynamic):
-            raise LayoutError(f"{shown(coefficient)} is no coefficient of a basis vector", hint="an integer")
+            raise LayoutError(f"{shown(coefficient)} is not a coefficient of a basis vector", hint="an integer")
         object.__setattr__(self, "coefficient", coefficient)
         object.__setattr__(self, "modes", modes)
 

@@ -63,9 +63,9 @@ def apply_swizzle(index: Leaf, swizzle: Swizzle) -> Leaf:
     [0, 1, 2, 3, 5, 4, 7, 6]
     """
     if not isinstance(swizzle, Swizzle):
-        raise Inadmissible(f"{shown(swizzle)} is no swizzle", hint="fx.Swizzle(mask_bits, base, shift) makes one")
+        raise Inadmissible(f"{shown(swizzle)} is not a swizzle", hint="fx.Swizzle(mask_bits, base, shift) makes one")
     if type(index) is not int and not isinstance(index, Dynamic):
-        raise Inadmissible(f"{shown(index)} is no index", hint="an integer")
+        raise Inadmissible(f"{shown(index)} is not an index", hint="an integer")
     field = index & swizzle.mask
     return index ^ (field >> swizzle.shift if swizzle.shift >= 0 else field << -swizzle.shift)
 

@@ -74,14 +74,15 @@ class _LoadedProgram(LoadedCode):
     def launch(
         self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Memory
     ) -> None:
-        launch(
-            self.program,
-            kernel,
-            grid=grid,
-            block=block,
-            kernarg=self.kernarg(kernel, params),
-            memory=session,
-            dynamic_lds_bytes=dynamic_lds_bytes,
+        self._start(launch, kernel, grid, block, dynamic_lds_bytes, params, session)
+
+    def _start(
+        self, start: Callable[..., Any], kernel: str, grid: Dim3, block: Dim3, lds: int, params: Any, session: Memory
+    ) -> Any:
+        """Call `simulator.launch` or `prepare` with what a launcher gives."""
+        kernarg = self.kernarg(kernel, params)
+        return start(
+            self.program, kernel, grid=grid, block=block, kernarg=kernarg, memory=session, dynamic_lds_bytes=lds
         )
 
     def kernarg(self, kernel: str, params: Any) -> bytes:
@@ -128,14 +129,4 @@ class _RecordedProgram(_LoadedProgram):
     def launch(
         self, kernel: str, grid: Dim3, block: Dim3, dynamic_lds_bytes: int, stream: int, params: Any, session: Any
     ) -> None:
-        session.launches.append(
-            prepare(
-                self.program,
-                kernel,
-                grid=grid,
-                block=block,
-                kernarg=self.kernarg(kernel, params),
-                memory=session,
-                dynamic_lds_bytes=dynamic_lds_bytes,
-            )
-        )
+        session.launches.append(self._start(prepare, kernel, grid, block, dynamic_lds_bytes, params, session))

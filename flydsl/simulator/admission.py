@@ -130,7 +130,7 @@ def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifier
     if "dpp" in encoding:
         _check_lanes(modifiers)
         if not any(map(_is_vgpr, operands[results : results + 1])):
-            raise ValueError("DPP of what is no vector register")
+            raise ValueError("DPP takes its operand from a vector register")
     _check_address(semantics.mnemonic, operands, words, results, modifiers)
 
 
@@ -179,7 +179,7 @@ def _check_operand(operand: Operand, word: str, places: str, *, is_packed: bool)
         _check_register(atom, word, places, is_packed=is_packed)
     elif word == "label":
         if not isinstance(atom, (Symbol, Keyword)):
-            raise ValueError("a branch to what is no label")
+            raise ValueError("the target of a branch is not a label")
     elif isinstance(atom, Keyword):
         if word != "word" and not (word == "any" and atom.text == "off"):
             raise ValueError(f"{atom.text} as an operand")
@@ -314,7 +314,7 @@ def check_names(semantics: Semantics, modifiers: Modifiers, encoding: str) -> No
         known = _known_modifiers(semantics, encoding)
         unknown = [name for name in modifiers.values if name not in known]
         if unknown:
-            raise ValueError(f"{unknown[0]} is no modifier of it")
+            raise ValueError(f"{unknown[0]} is not a modifier of it")
 
 
 def _known_modifiers(semantics: Semantics, encoding: str) -> frozenset[str]:

@@ -16,13 +16,13 @@ than without.
 
 # Registers
 
-Reading an undefined register is no error by itself: compilers read what they then discard, such as the unused half of
-a packed operand. But addresses, the direction of branches, the set of active lanes, and values stored to global memory
-must not depend on one. So every workgroup runs three times side by side, each time with different contents in whatever
-the hardware leaves undefined, and the runs are compared. This follows an undefined value through every instruction, LDS
-and scratch, to the bit. It misses a dependency that happens not to show with any of the three contents (zeros, random
-bits, and their complement), and anything that the compiler did with an undefined value before register allocation.
-Reading a register tensor that nothing wrote is a compile error.
+Reading an undefined register is not an error by itself: compilers read values that they then discard, such as the
+unused half of a packed operand. But addresses, the direction of branches, the set of active lanes, and values stored to
+global memory must not depend on one. So every workgroup runs three times side by side, each time with different
+contents in whatever the hardware leaves undefined, and the runs are compared. This follows an undefined value through
+every instruction, LDS and scratch, to the bit. It misses a dependency that happens not to show with any of the three
+contents (zeros, random bits, and their complement), and anything that the compiler did with an undefined value before
+register allocation. Reading a register tensor that nothing wrote is a compile error.
 
 # Races
 

@@ -39,7 +39,7 @@ def load(code: str | Path | bytes, listing: str | Path | None = None, *, check_l
     itself (which has more than one line). By default the file beside the code object with the suffix .s.
     check_listing: assemble it, and compare the bytes. If False, the listing runs, whatever the code object holds.
 
-    Raises HsacoError if it is no code object, ListingError if the listing is missing or belongs to something else,
+    Raises HsacoError if it is not a code object, ListingError if the listing is missing or belongs to something else,
     and OSError for files that cannot be read.
     """
     data = code if isinstance(code, bytes) else Path(code).read_bytes()
@@ -173,7 +173,7 @@ def _packed(parameter: KernelArg, value: Any, memory: Memory) -> bytes:
     """The bytes of an argument in the kernarg segment."""
     if isinstance(value, np.ndarray):
         if parameter.size != 8:
-            raise ArgumentError(f"{parameter.name} has {parameter.size} bytes: it is no pointer, and got an array")
+            raise ArgumentError(f"{parameter.name} has {parameter.size} bytes: it is not a pointer, and got an array")
         return _address(parameter.name, value, memory)
     if isinstance(value, Struct):
         return _packed_struct(parameter, value, memory)

@@ -68,7 +68,7 @@ def test_registers_that_there_are(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["v256", "s[5:4]", "s106", "vgpr7", "VCC", "", "r3", "v[0:256]"])
 def test_registers_that_there_are_not(name: str) -> None:
-    with pytest.raises(CompileError, match="which is no register"):
+    with pytest.raises(CompileError, match="which is not a register"):
         check_constraints(f"=v,~{{{name}}}")
 
 

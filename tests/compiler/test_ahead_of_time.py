@@ -175,7 +175,7 @@ def test_pointers_constants_and_parameters_without_annotation(tmp_path: Path) ->
         (lambda: TensorSpec(fx.Float32, 0), "rank=0 is a positive integer"),
         (lambda: TensorSpec(fx.Float32, 2, 2), "unit_stride=2 is none of 2 dimensions"),
         (lambda: TensorSpec("f32"), "not supported"),
-        (lambda: TensorSpec(fx.Float32, layout="(4):(1)"), "is no layout"),
+        (lambda: TensorSpec(fx.Float32, layout="(4):(1)"), "is not a layout"),
         (lambda: flyc.compile(scale, TensorSpec(fx.Float32), TensorSpec(fx.Float32), 1), "factor is Float32, got"),
         (lambda: flyc.compile(scale, TensorSpec(fx.Float32), 1.0, fx.Float32), "n is Int32, got"),
         (lambda: flyc.compile(scale, fx.Float32, 1.0, 1), "A is Tensor, got"),

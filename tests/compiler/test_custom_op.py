@@ -130,7 +130,7 @@ def unannotated(A: fx.Tensor, n):
     ("make", "message"),
     [
         (lambda: flyc.custom_op("a::b", lambda A: A), "takes a @flyc.jit function"),
-        (lambda: flyc.custom_op("a::b", scale, mutates_args=["Z"]), "Z is no parameter"),
+        (lambda: flyc.custom_op("a::b", scale, mutates_args=["Z"]), "Z is not a parameter"),
         (lambda: flyc.custom_op("a::b", scale, mutates_args=["B"], B=1), "B is named twice"),
         (lambda: flyc.custom_op("a::b", unannotated), "n has no type that torch knows"),
     ],

@@ -162,7 +162,7 @@ WRONG = {
     "another machine's": ("v_wmma_f32_16x16x16_f16 $0, $1, $1, $0", "=v,v", "v_wmma"),
     "no such constraint": ("v_mov_b32 $0, $1", "=q,v", "constraint 'q'"),
     "no such register": ("v_mov_b32 $0, $1", "={v999},v", "v999"),
-    "no such clobber": ("v_mov_b32 $0, $1", "=v,v,~{v999}", "'v999', which is no register"),
+    "no such clobber": ("v_mov_b32 $0, $1", "=v,v,~{v999}", "'v999', which is not a register"),
     "a constraint too many": ("v_mov_b32 $0, $1", "=v,v,v", "constraints"),
     "no result": ("v_mov_b32 $0, $1", "v", "constraints"),
     "no constraints at all": ("v_mov_b32 $0, $1", ",{=,", "constraints"),

@@ -22,6 +22,7 @@ from flydsl.compiler.protocol import DslType, JitArgument
 from flydsl.errors import FlyError
 from flydsl.runtime.device import get_rocm_arch
 from flydsl.utils.env import EnvManager
+from tests.compiler.test_pipeline import DUMP_FILES
 
 STAGES_A = [
     "fly-rewrite-func-signature",
@@ -262,37 +263,11 @@ def test_6_targets(arch: str) -> None:
     assert arch in launch.lower(torch.zeros(256), torch.zeros(256), 256, arch=arch).artifact.isa
 
 
-DUMPS = [
-    "00_origin.mlir",
-    "01_fly_rewrite_func_signature.mlir",
-    "02_fly_canonicalize.mlir",
-    "03_fly_layout_lowering.mlir",
-    "04_fly_int_swizzle_simplify.mlir",
-    "05_canonicalize.mlir",
-    "06_fly_convert_atom_call_to_ssa_form.mlir",
-    "07_fly_promote_regmem_to_vectorssa.mlir",
-    "08_convert_fly_to_rocdl.mlir",
-    "09_canonicalize.mlir",
-    "10_convert_scf_to_cf_cse_convert_gpu_to_rocdl.mlir",
-    "11_rocdl_attach_target.mlir",
-    "12_convert_scf_to_cf.mlir",
-    "13_convert_cf_to_llvm.mlir",
-    "14_gpu_to_llvm.mlir",
-    "15_convert_vector_to_llvm.mlir",
-    "16_convert_arith_to_llvm.mlir",
-    "17_convert_func_to_llvm.mlir",
-    "18_reconcile_unrealized_casts.mlir",
-    "19_gpu_module_to_binary.mlir",
-    "20_llvm_ir.ll",
-    "21_final_isa.s",
-]
-
-
 def test_7_dumps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FLYDSL_DUMP_IR", "1")
     monkeypatch.setenv("FLYDSL_DUMP_DIR", str(tmp_path))
     launch.lower(torch.zeros(256), torch.zeros(256), 256).run()
-    assert sorted(path.name for path in (tmp_path / "launch").iterdir()) == DUMPS
+    assert sorted(path.name for path in (tmp_path / "launch").iterdir()) == DUMP_FILES
 
 
 SOURCE_FILES = {

@@ -23,7 +23,7 @@ from tests.fuzz.workers import run_trials
 
 DIALECTS = ("arith", "cf", "gpu", "llvm", "math", "memref", "rocdl", "scf", "vector", "fly")
 MOST_CALLS = 4
-# What ends a block or begins another program is no operation in the middle of a kernel.
+# What ends a block or begins another program is not an operation in the middle of a kernel.
 _NOT_CALLED = ("Adaptor", "register_", "_Dialect")
 TYPES = (
     "i1", "i8", "i32", "i64", "index", "f16", "bf16", "f32", "f64", "vector<4xf32>", "vector<2xi32>", "vector<1xi1>",

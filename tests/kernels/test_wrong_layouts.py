@@ -21,12 +21,12 @@ def neg(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout(-3)  # here
 
 
-@programs.kernel("make_layout('4'): '4' (str) is no leaf of an int tuple")
+@programs.kernel("make_layout('4'): '4' (str) is not a leaf of an int tuple")
 def uses_str(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout("4")  # here
 
 
-@programs.kernel("make_layout(4.0): 4.0 (float) is no leaf of an int tuple")
+@programs.kernel("make_layout(4.0): 4.0 (float) is not a leaf of an int tuple")
 def uses_float(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout(4.0)  # here
 
@@ -46,7 +46,7 @@ def rtfloat(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout((4, A[0, 0]))  # here
 
 
-@programs.kernel("make_layout({}): {} (dict) is no leaf of an int tuple")
+@programs.kernel("make_layout({}): {} (dict) is not a leaf of an int tuple")
 def a_dict(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_layout({})  # here
 
@@ -141,12 +141,12 @@ def get_iter_layout(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.get_iter(fx.make_layout(4))  # here
 
 
-@programs.kernel("size('x'): 'x' (str) is no leaf of an int tuple")
+@programs.kernel("size('x'): 'x' (str) is not a leaf of an int tuple")
 def size_int(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = fx.size("x")  # here
 
 
-@programs.kernel("idx2crd((1,2,3), (4,4):(1,4)): (1,2,3) is no number")
+@programs.kernel("idx2crd((1,2,3), (4,4):(1,4)): (1,2,3) is not a number")
 def idx2crd(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.idx2crd((1, 2, 3), fx.make_layout((4, 4)))  # here
 

@@ -100,7 +100,7 @@ class Computed(Dynamic):
     def _combine(self, op: str, lhs: Any, rhs: Any, width: int, divisibility: int) -> Computed:
         a, b = evaluate(lhs), evaluate(rhs)
         value = EVALUATE[op](a, b)
-        assert value % divisibility == 0, f"{a} {op} {b} = {value} is no multiple of {divisibility}"
+        assert value % divisibility == 0, f"{a} {op} {b} = {value} is not a multiple of {divisibility}"
         assert not (op in ("add", "mul", "xor") and type(lhs) is int), "an int belongs on the right"
         identity = {"add": 0, "sub": 0, "xor": 0, "shl": 0, "shr": 0, "mul": 1, "div": 1, "ceil_div": 1}.get(op)
         assert not (type(rhs) is int and rhs == identity), f"needless operation: x {op} {rhs}"

@@ -48,7 +48,7 @@ REFUSED = [
     ("make_ordered_layout", ["(8,4)", "(0,1,2)"], "(0,1,2)"),
     ("make_layout", ["(4,8)", "1"], "not congruent"),
     ("make_layout", ["(4,0)", "(1,4)"], "positive"),
-    ("make_layout", ["(4,*)", "(1,4)"], "* is no extent"),
+    ("make_layout", ["(4,*)", "(1,4)"], "* is not an extent"),
     ("blocked_product", ["(2,2):(1,1)", "4:1"], "overlaps itself"),
 ]
 
@@ -65,7 +65,7 @@ def test_the_error_names_operation_operands_and_reason(name: str, operands: list
 
 @pytest.mark.parametrize("value", [True, 1.5, "4", object(), float("nan"), {1: 2}])
 def test_only_integers_are_leaves(value: Any) -> None:
-    with pytest.raises(LayoutError, match="is no leaf"):
+    with pytest.raises(LayoutError, match="is not a leaf"):
         flydsl.layout.make_shape(4, (2, value))
 
 

@@ -124,7 +124,7 @@ def test_a_kernel_of_the_dsl_and_its_listing_without_the_barrier() -> None:
         ({2: np.float64(1)}, r"factor has 4 bytes; .* has 8"),
         ({5: 2**40}, r"i: 1099511627776 does not fit 4 bytes"),
         ({0: 5}, r"out is a pointer and takes a numpy array or a Struct, not 5"),
-        ({2: np.zeros(1)}, r"factor has 4 bytes: it is no pointer"),
+        ({2: np.zeros(1)}, r"factor has 4 bytes: it is not a pointer"),
     ],
 )
 def test_arguments(files: Path, change: dict[int, object], message: str | None) -> None:

@@ -79,7 +79,7 @@ class LdsAccess:
     def __post_init__(self) -> None:
         Panel(self.tile, element_bits=self.element_bits)  # refuses widths that elements do not have
         if self.op not in OPS:
-            raise ArgumentError(f"{self.op!r} is no LDS access of known cost", hint=f"one of {', '.join(OPS)}")
+            raise ArgumentError(f"{self.op!r} is not an LDS access of known cost", hint=f"one of {', '.join(OPS)}")
         if self.order not in (ACROSS, ALONG):
             raise ArgumentError(f"lanes go {ACROSS} or {ALONG}, not {self.order!r}")
         if self.bits % self.element_bits:

@@ -237,7 +237,7 @@ def _explained(operation: str, layout: Layout, operand: str) -> Explanation:
         raise LayoutError(f"{operation} takes an operand", hint="a layout such as 4:2, a tile such as [2|4], a number")
     explanation = explain(operation, layout, *([parse(operand)] if operand else []))
     if not isinstance(explanation.result, Layout):
-        raise LayoutError(f"{operation} gives {explanation.result}, which is no layout")
+        raise LayoutError(f"{operation} gives {explanation.result}, which is not a layout")
     return explanation
 
 

@@ -112,7 +112,7 @@ class Stepping(widgets.VBox):
             x, y, z = (int(number) for number in self._workgroup.value.split(","))
         except ValueError:
             self._show(
-                HtmlPart(message(f"{self._workgroup.value!r} is no workgroup: write three numbers, such as 0, 0, 0"))
+                HtmlPart(message(f"{self._workgroup.value!r} is not a workgroup: write three numbers, such as 0, 0, 0"))
             )
             return
         try:

@@ -44,7 +44,7 @@ def extract_aligned_pointer_as_index(result: Any, source: Any) -> Any:
     space = _SPACES.get(pointer.type.space)
     if space is None:
         raise ArgumentError(
-            f"the address of {source!r}: it is no address in bytes",
+            f"the address of {source!r}: it is not an address in bytes",
             at=user_location(),
             hint="registers and buffers have none: take it of global or shared memory",
         )

@@ -5,7 +5,7 @@ program only if the change becomes a value of the branch or loop. The source nam
 but an object can be changed through any reference to it, and a variable by a nested function. Therefore all objects
 that a function can reach are compared before and after. Objects from outside of the function belong to the host, which
 may count and record what is traced: among their changes, only those that add or remove values of the program matter.
-An attribute that caches a value when it is first needed is no change either, if it holds no values of the branch or
+An attribute that caches a value when it is first needed is not a change either, if it holds no values of the branch or
 loop.
 """
 

@@ -44,6 +44,8 @@ def lds_pointer(what: str, place: Any, byte_offset: Any = None) -> ir.Value:
     if byte_offset is None and not is_number and not is_memref:
         return llvm_pointer(what, place, _LDS)
     if is_number and isinstance(place, float):
-        raise ArgumentError(f"{what}: {place!r} is no address in LDS", at=user_location(), hint=how_made.SHARED_POINTER)
+        raise ArgumentError(
+            f"{what}: {place!r} is not an address in LDS", at=user_location(), hint=how_made.SHARED_POINTER
+        )
     address = lds_address(what, place, 0 if byte_offset is None else byte_offset)
     return emit("llvm.inttoptr", [address.ir_value()], [ir.Type.parse(f"!llvm.ptr<{_LDS}>")]).result

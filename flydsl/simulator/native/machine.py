@@ -225,7 +225,7 @@ class Execution:
         waves = self._shared(group)
         self._machine(waves).step_waves(np.array([w]))
         if not 0 <= waves.pc[w] <= len(self.work.program.instructions):
-            raise SimulatorError(f"wave {w} jumped to an address that is no code")
+            raise SimulatorError(f"wave {w} jumped to an address that is not code")
         self._resume(waves, group, w)
 
     def _resume(self, waves: SharedWaves, group: WorkgroupSlot, w: int) -> None:

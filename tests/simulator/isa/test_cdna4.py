@@ -112,7 +112,7 @@ def test_float8_is_that_of_the_specification(on_gfx950: Run, name: str) -> None:
 
 
 def numbers(name: str) -> Array:
-    """Every number of a format, the points half way between two and their neighbours, and what is no number."""
+    """Every number of a format, the points half way between two and their neighbours, and what is not a number."""
     values = np.unique(FORMATS[name].values()[np.isfinite(FORMATS[name].values())])
     halves = (values[1:] + values[:-1]) / 2
     largest = FORMATS[name].largest

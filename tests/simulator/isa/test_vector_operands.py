@@ -299,7 +299,7 @@ def test_a_wide_multiply_add_saturates(run: Run, name: str, x: int, y: int, z: i
     ],
 )
 def test_a_modifier_that_an_instruction_does_not_have_is_refused(run: Run, text: str, name: str) -> None:
-    with pytest.raises(UnknownInstruction, match=f"{name} is no modifier"):
+    with pytest.raises(UnknownInstruction, match=f"{name} is not a modifier"):
         run(text)
 
 

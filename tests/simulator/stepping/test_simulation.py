@@ -173,7 +173,7 @@ def test_places_that_do_not_exist(sim: Simulation) -> None:
         sim.breakpoint("other.py:3")
     with pytest.raises(SimulatorError, match=r"ISA line 1\b(.|\n)*they are on lines"):
         sim.run(until="isa:1")
-    with pytest.raises(SimulatorError, match="'somewhere' is no place"):
+    with pytest.raises(SimulatorError, match="'somewhere' is not a place"):
         sim.run(until="somewhere")
     with pytest.raises(IndexError, match="waves 0 to 1, not 2"):
         sim.wave(2)

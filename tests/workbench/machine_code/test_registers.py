@@ -32,7 +32,7 @@ def operands(semantics: Semantics) -> int:
 
 
 def results(semantics: Semantics) -> int:
-    """A branch's label stands on the left of the table, and is no register."""
+    """A branch's label stands on the left of the table, and is not a register."""
     return sum(word != "label" for word in explicit(semantics.results))
 
 

@@ -372,7 +372,7 @@ def test_stepping_through_on_copies(launch, read):
 
 @pytest.mark.parametrize(
     ("workgroup", "message"),
-    [("1, x", "is no workgroup: write three numbers"), ("7,0,0", "no grid of this launch has")],
+    [("1, x", "is not a workgroup: write three numbers"), ("7,0,0", "no grid of this launch has")],
 )
 def test_a_workgroup_that_there_is_not(launch, read, workgroup, message):
     view = workbench.explore(launch)
