@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from flydsl import env
+from flydsl.codegen.llvm_process import llvm_library
 from flydsl.disk_cache import RecordFolder
 
 _MAX_BYTES = 256 << 20
@@ -41,8 +42,7 @@ def _folder() -> RecordFolder:
 
 @functools.cache
 def _toolchain() -> tuple[Any, ...]:
-    """LLVM's version, and how this package uses it."""
-    from llvmlite.binding import llvm_version_info
-
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    return llvm_version_info, hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    """Which library LLVM is in, and how this package uses it."""
+    library = llvm_library().stat()
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return library.st_size, library.st_mtime_ns, hashlib.sha256(sources).hexdigest()

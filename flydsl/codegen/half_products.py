@@ -44,6 +44,11 @@ def lost_signs(listing: str, llvm_ir: str) -> bool:
     return any(_ANY_SIGN.isdisjoint(m["flags"].split()) for m in _MULTIPLIES.finditer(llvm_ir))
 
 
+def without_mix(llvm_ir: str) -> str:
+    """The module for a target without that instruction: what its functions say of their target wins."""
+    return llvm_ir.replace('"target-features"="', f'"target-features"="{WITHOUT_MIX},')
+
+
 def _with_signed_zeros(function: str) -> tuple[str, set[str]]:
     """A function, and the types of the multiply-adds in it."""
     lines = function.split("\n")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 from flydsl import env
 from flydsl.codegen.scratch import temporary_folder
 from flydsl.errors import CompileError
 from flydsl.ziglang import find_zig
+
+_DEBIANS = "/usr/bin"
 
 Linker = tuple[str, ...]
 
@@ -61,7 +61,7 @@ def find_linkers() -> Iterator[Linker]:
 
 def _versioned_names() -> list[str]:
     """`ld.lld-22`, … as Debian names them, the newest first."""
-    names = {Path(path).name for path in glob.glob("/usr/bin/ld.lld-*")}
+    names = [name for name in os.listdir(_DEBIANS) if name.startswith("ld.lld-")] if os.path.isdir(_DEBIANS) else []
     return sorted((n for n in names if n.rpartition("-")[2].isdigit()), key=lambda n: -int(n.rpartition("-")[2]))
 
 

@@ -11,18 +11,15 @@ from types import ModuleType
 from typing import Any
 
 from flydsl.arch import Arch
-from flydsl.codegen import barriers, half_products, half_vectors, indexed_writes, inline_assembly
-from flydsl.codegen.isolate import Isolated, ProcessEndedError, start_isolated
+from flydsl.codegen import barriers, indexed_writes, inline_assembly
+from flydsl.codegen.isolate import ProcessEndedError
+from flydsl.codegen.llvm_process import Job, llvm_library
+from flydsl.codegen.llvm_worker import Request
 from flydsl.errors import CompileError, SourceLocation
-
-TRIPLE = "amdgcn-amd-amdhsa"
 
 # With it an object says in a section which instructions it holds: see `agreement`. It changes no machine code.
 _FEATURES = "+dumpcode"
 _ITS_FEATURES = '"target-features"="'  # of a function
-
-# Up to this size, starting a second process takes longer than LLVM's back end.
-_SMALL_BITCODE_BYTES = 8192
 
 _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
 _PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")
@@ -31,10 +28,6 @@ _KERNEL = re.compile(r'^define [^@\n]*\bamdgpu_kernel\b[^@\n]*@(?:"([^"]*)"|([\w
 _ATTRIBUTE_GROUP = re.compile(r"^attributes (#\d+) = \{(.*)\}", re.M)
 _GROUP_NUMBER = re.compile(r"#\d+")
 _WORKGROUP_SIZES = re.compile(r'"amdgpu-flat-work-group-size"="(\d+),\d+"')
-
-
-# Bitcode, object and assembly text; or why LLVM refused the module.
-_Result = tuple[bytes, bytes | None, str] | str
 
 
 @dataclass(frozen=True)
@@ -55,13 +48,24 @@ def compile_module(llvm_ir: str, arch: Arch, opt_level: int) -> Compiled:
     return finish(start(llvm_ir, arch, opt_level), llvm_ir, arch)
 
 
-def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> Isolated[_Result]:
+def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> Job:
     """Start to compile LLVM IR text in another process."""
     _require_known(options)
-    return start_isolated(lambda: _compile(llvm_ir, arch, opt_level, options), lock=_lock())
+    return Job(
+        Request(
+            _prepared(llvm_ir),
+            arch.name,
+            _FEATURES,
+            opt_level,
+            options,
+            (indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER,) if indexed_writes.may_be_lost(llvm_ir) else (),
+            has_halves="half" in llvm_ir,
+            needs_object=not inline_assembly.occurs_in(llvm_ir),
+        )
+    )
 
 
-def finish(work: Isolated[_Result], llvm_ir: str, arch: Arch) -> Compiled:
+def finish(work: Job, llvm_ir: str, arch: Arch) -> Compiled:
     """Wait for the compilation that `start` began. `llvm_ir` and `arch` are for errors.
 
     Raises CompileError with LLVM's diagnostics for IR that does not parse, verify or select.
@@ -72,12 +76,8 @@ def finish(work: Isolated[_Result], llvm_ir: str, arch: Arch) -> Compiled:
         raise _diagnosed(error.output, llvm_ir, arch) from None
     if isinstance(result, str):
         raise CompileError(f"LLVM does not accept the LLVM IR: {result}")
-    return Compiled(*result, diagnostics)
-
-
-def _lock() -> Any:
-    """llvmlite's lock around each of its calls; it has no public name."""
-    return _binding().ffi.lib._lock
+    bitcode, obj, listing = result
+    return Compiled(bitcode, obj, barriers.without_guards(listing), diagnostics)
 
 
 def _require_known(options: tuple[str, ...]) -> None:
@@ -91,13 +91,13 @@ def _require_known(options: tuple[str, ...]) -> None:
 @functools.cache
 def _is_in_library(name: str) -> bool:
     """True if LLVM's library contains a name among its strings: its options cannot be listed."""
-    with open(_binding().ffi.lib._name, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
+    with open(llvm_library(), "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
         return library.find(name.encode() + b"\0") >= 0
 
 
 def loaded_lock() -> Any:
-    """llvmlite's lock, or None as long as nothing has been compiled."""
-    return _lock() if _binding.cache_info().currsize else None
+    """llvmlite's lock around each of its calls, which has no public name; None as long as it is not loaded."""
+    return _binding().ffi.lib._lock if _binding.cache_info().currsize else None
 
 
 def disassemble(bitcode: bytes) -> str:
@@ -136,64 +136,10 @@ def _binding() -> ModuleType:
     return binding
 
 
-def _compile(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> _Result:
-    """Compile LLVM IR text, isolated. Return the result, or the message of the parser or verifier.
-
-    The backend runs twice from the same bitcode, once for the object and once for the text, as each takes as long: for
-    a large module in two processes. These start as copies of the same memory, as some of LLVM's decisions depend on an
-    order of uses or of addresses.
-    """
-    binding = _binding()
-    for option in options:  # of this process, which is a copy
-        binding.set_option("flydsl", option)
-    machine = _target_machine(arch, opt_level)
-    try:
-        module = binding.parse_assembly(_prepared(llvm_ir), binding.create_context())
-        module.triple = TRIPLE
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as error:
-        return str(error).strip()
-    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=opt_level))
-    builder.getModulePassManager().run(module, builder)
-    if "half" in llvm_ir:
-        text = half_products.with_signed_zeros(half_vectors.with_opaque_zeros(str(module)))
-        module = binding.parse_assembly(text, binding.create_context())
-    if indexed_writes.may_be_lost(llvm_ir):
-        binding.set_option("", indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER)  # for this process: it ends with the module
-    bitcode = module.as_bitcode()
-    has_object = not inline_assembly.occurs_in(llvm_ir)
-    obj, listing = _emit(bitcode, machine, has_object)
-    if "half" in llvm_ir and half_products.lost_signs(listing, str(module)):
-        without = str(module).replace(_ITS_FEATURES, f"{_ITS_FEATURES}{half_products.WITHOUT_MIX},")
-        module = binding.parse_assembly(without, binding.create_context())
-        machine = _target_machine(arch, opt_level, f"{_FEATURES},{half_products.WITHOUT_MIX}")
-        obj, listing = _emit(module.as_bitcode(), machine, has_object)
-    return bitcode, obj, barriers.without_guards(listing)
-
-
-def _emit(bitcode: bytes, machine: Any, has_object: bool) -> tuple[bytes | None, str]:
-    """Object and assembly text."""
-    machine.set_asm_verbosity(True)
-
-    def emit_listing() -> str:
-        return str(machine.emit_assembly(_parse_bitcode(bitcode)))
-
-    is_large = len(bitcode) > _SMALL_BITCODE_BYTES
-    other = start_isolated(emit_listing, lock=_lock()) if is_large else None
-    obj = machine.emit_object(_parse_bitcode(bitcode)) if has_object else None
-    return obj, emit_listing() if other is None else other.result()[0]
-
-
 def _prepared(llvm_ir: str) -> str:
     """LLVM IR text as it is compiled. Functions with their own features get ours too."""
     placed = inline_assembly.with_places(llvm_ir)
     return barriers.guarded(placed).replace(_ITS_FEATURES, f"{_ITS_FEATURES}{_FEATURES},")
-
-
-def _target_machine(arch: Arch, opt_level: int, features: str = _FEATURES) -> Any:
-    target = _binding().Target.from_triple(TRIPLE)
-    return target.create_target_machine(cpu=arch.name, features=features, opt=opt_level, reloc="pic")
 
 
 def _parse_bitcode(bitcode: bytes) -> Any:

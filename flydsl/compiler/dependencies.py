@@ -195,9 +195,9 @@ def cell_contents(cell: types.CellType) -> Any:
 
 def names_of(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
     """The names that a function and those nested in it read: globals, possible attributes, imported modules."""
-    instructions = list(dis.get_instructions(code))
-    names = {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    modules = {i.argval for i in instructions if i.opname == "IMPORT_NAME"}
+    named = set(_named(code))
+    names = {name for opcode, name in named if opcode != _IMPORT_NAME}
+    modules = {name for opcode, name in named if opcode == _IMPORT_NAME}
     attributes = set(code.co_names) | {text for text in code.co_consts if isinstance(text, str) and text.isidentifier()}
     if "globals" in names:
         names |= attributes
@@ -210,6 +210,21 @@ def names_of(code: types.CodeType) -> tuple[set[str], set[str], set[str]]:
             attributes |= inner_attributes
             modules |= inner_modules
     return names, attributes, modules
+
+
+_IMPORT_NAME = dis.opmap["IMPORT_NAME"]
+# The instructions that name what they read outside of the function, and the bits of their operand beside its number.
+_NAMING = {dis.opmap["LOAD_GLOBAL"]: int(sys.version_info >= (3, 11)), dis.opmap["LOAD_NAME"]: 0, _IMPORT_NAME: 0}
+
+
+def _named(code: types.CodeType) -> Iterator[tuple[int, str]]:
+    """The opcodes that read globals or import modules, with the names. `dis` takes twenty times as long."""
+    high = 0
+    for opcode, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        operand = high | low
+        high = operand << 8 if opcode == dis.EXTENDED_ARG else 0
+        if opcode in _NAMING:
+            yield opcode, code.co_names[operand >> _NAMING[opcode]]
 
 
 class _Slots(Mapping[str, Any]):

@@ -15,6 +15,8 @@ from flydsl.compiler.inline_assembly import check_inline_assembly
 from flydsl.compiler.translation import to_llvm_ir
 from flydsl.errors import CompileError
 
+# How a byte is written in a string of MLIR's, unless it is there as it is.
+_ESCAPES = {byte: f"\\{byte:02X}" for byte in range(256) if not 32 <= byte < 127 or byte in b'"\\'}
 _DEBUG_SCOPES = "ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly}"
 
 
@@ -58,7 +60,7 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
 
 def _binary(code: CodeObject) -> ir.Module:
     """`gpu.binary @kernels`, parsed from text: building the attribute from parts can abort on a bad one."""
-    escaped = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in code.hsaco)
+    escaped = code.hsaco.decode("latin-1").translate(_ESCAPES)
     return ir.Module.parse(
         f'gpu.binary @kernels [#gpu.object<#rocdl.target<chip = "{code.arch.name}">, bin = "{escaped}">]'
     )

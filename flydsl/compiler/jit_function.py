@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flydsl import env
 from flydsl.arch import Arch, get_arch
+from flydsl.codegen import llvm_process
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.artifact_cache import place_of
@@ -174,6 +175,7 @@ class JitFunction(DecoratedFunction):
                 f"{self.function.__name__} is not in the cache for these arguments, and FLYDSL_RUNTIME_RUN_ONLY is set",
                 hint="compile it without FLYDSL_RUNTIME_RUN_ONLY first",
             )
+        llvm_process.start()
         with observed() as seen:
             keep = current_capture() is not None
             pipeline = self._pipeline(arguments, values, arch.name, keep_snapshots=keep, specs=specs)

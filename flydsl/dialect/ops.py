@@ -8,7 +8,7 @@ layouts with SSA values in those leaves.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -257,8 +257,25 @@ def printed_name(mlir_name: str) -> str:
 
 def infer(name: str, operands: Sequence[ir.Value], attributes: Attributes | None = None) -> list[Any]:
     """Result types of `fly.name` on these operands. Raises LayoutError where the operands do not fit."""
+    return _infer(name, *_types_and_attributes(operands, attributes))
+
+
+def _inferred(name: str, operands: Sequence[ir.Value], attributes: Attributes | None) -> list[ir.Type]:
+    """`infer` in MLIR's types."""
+    return _infer_in_mlir(name, *_types_and_attributes(operands, attributes))
+
+
+def _types_and_attributes(
+    operands: Sequence[ir.Value], attributes: Attributes | None
+) -> tuple[tuple[ir.Type, ...], tuple[tuple[str, Any], ...]]:
+    """What decides the types of results, as something to look up."""
     given = tuple([value.type for value in operands])
-    return _infer(name, given, tuple([(key, _hashable(value)) for key, value in (attributes or {}).items()]))
+    return given, tuple([(key, _hashable(value)) for key, value in attributes.items()]) if attributes else ()
+
+
+@cache
+def _infer_in_mlir(name: str, given: tuple[ir.Type, ...], attributes: tuple[tuple[str, Any], ...]) -> list[ir.Type]:
+    return _in_mlir(_infer(name, given, attributes))
 
 
 def _hashable(value: Any) -> Any:
@@ -320,16 +337,25 @@ def create(
     place = user_location() if at is None else at
     location = place if isinstance(place, ir.Location) else mlir_location(place)
     try:
-        types = infer(name, operands, attributes) if results is None else results
+        types = _inferred(name, operands, attributes) if results is None else _in_mlir(results)
     except FlyError as error:
         raise error.located(place if isinstance(place, SourceLocation) else None) from None
     return ir.Operation.create(
-        f"fly.{OPS[name].mlir_name(len(operands), len(types))}",
-        results=[t.ir if isinstance(t, FlyType) else t for t in types],
+        _mlir_name(name, len(operands), len(types)),
+        results=types,
         operands=list(operands),
         attributes={key: _attribute(value) for key, value in (attributes or {}).items()},
         loc=location,
     )
+
+
+def _in_mlir(types: Iterable[Any]) -> list[ir.Type]:
+    return [kind.ir if isinstance(kind, FlyType) else kind for kind in types]
+
+
+@cache
+def _mlir_name(name: str, arity: int, results: int) -> str:
+    return f"fly.{OPS[name].mlir_name(arity, results)}"
 
 
 def _attribute(value: Any) -> ir.Attribute:

@@ -8,10 +8,11 @@ from mlir import ir
 def operations(root: ir.Operation) -> list[ir.Operation]:
     """Every operation below `root` in program order; a list, so that the program can be changed on the way."""
     found: list[ir.Operation] = []
+    append, go_on = found.append, ir.WalkResult.ADVANCE  # looked up once: modules have thousands of operations
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        found.append(op)
-        return ir.WalkResult.ADVANCE
+        append(op)
+        return go_on
 
     try:
         root.walk(visit, ir.WalkOrder.PRE_ORDER)

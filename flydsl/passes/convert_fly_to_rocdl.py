@@ -10,7 +10,7 @@ If a module still needs earlier passes (signatures, layouts, atom calls), these 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mlir import ir
 
@@ -45,6 +45,7 @@ from flydsl.passes.to_rocdl import (
     narrow_floats,
     register_indices,
     shifts,
+    uniform,
 )
 from flydsl.passes.to_rocdl.storage import convert_storage, storage_type
 
@@ -63,12 +64,14 @@ _DYNAMIC_SHARED = "__dynamic_shared__"
 
 def apply(module: ir.Operation, arch: Arch) -> None:
     """Convert every function of a module."""
-    if _is_higher(module):
+    ops = operations(module)
+    if _is_higher(module, ops):
         for earlier in (fly_rewrite_func_signature, fly_layout_lowering, fly_convert_atom_call_to_ssa_form):
             earlier.apply(module, arch)
-    matrix.require_supported(module, arch)
-    copy_support.require_supported(module, arch)
-    for op in operations(module):
+        ops = operations(module)
+    matrix.require_supported(ops, arch)
+    copy_support.require_supported(ops, arch)
+    for op in ops:
         _note_alignment(op)
     for function in functions(module):
         register_indices.clamp(function)
@@ -86,13 +89,13 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     _require_no_fly_types(module)
 
 
-def _is_higher(module: ir.Operation) -> bool:
+def _is_higher(module: ir.Operation, ops: Iterable[ir.Operation]) -> bool:
     """True if functions still take tensors, or there are operations that an earlier pass must lower."""
     arguments = (argument for function in functions(module) for argument in entry_block(function).arguments)
     kinds = (fly_type(argument.type) for argument in arguments)
     if any(kind is not None and not isinstance(kind, PointerType) for kind in kinds):
         return True
-    return any(fly_name(op) not in _CONVERSIONS for op in operations(module) if fly_name(op))
+    return any(name not in _CONVERSIONS for op in ops if (name := fly_name(op)))
 
 
 def _convert_results(function: ir.Operation) -> None:
@@ -138,23 +141,28 @@ def _convert_pointers_of(op: ir.Operation) -> None:
 
 
 def _convert_body(function: ir.Operation) -> None:
-    dead: list[ir.Operation] = []
-    for op in operations(function):
-        if not fly_name(op):
-            _convert_pointers_of(op)
-        operation = fly_name(op)
-        with ir.InsertionPoint(op):
-            if operation:
-                _convert(op, operation)
-                dead.append(op)
-            elif op.name in ("gpu.block_dim", "gpu.grid_dim"):
-                op.result.replace_all_uses_with(_dimension(op, function))
-                dead.append(op)
-            elif op.name == "builtin.unrealized_conversion_cast" and _is_pointer_cast(op):
-                op.results[0].replace_all_uses_with(op.operands[0])
-                dead.append(op)
+    with uniform.remembering():
+        dead = [op for op in operations(function) if _is_converted(op, function)]
     for op in reversed(dead):
         _erase(op)
+
+
+def _is_converted(op: ir.Operation, function: ir.Operation) -> bool:
+    """Convert an operation. True if nothing uses it any more."""
+    operation, mlir_name = fly_name(op), op.name
+    if operation:
+        with ir.InsertionPoint(op):
+            _convert(op, operation)
+        return True
+    _convert_pointers_of(op)
+    if mlir_name in ("gpu.block_dim", "gpu.grid_dim"):
+        with ir.InsertionPoint(op):
+            op.result.replace_all_uses_with(_dimension(op, function))
+        return True
+    if mlir_name == "builtin.unrealized_conversion_cast" and _is_pointer_cast(op):
+        op.results[0].replace_all_uses_with(op.operands[0])
+        return True
+    return False
 
 
 def _is_pointer_cast(op: ir.Operation) -> bool:

@@ -448,7 +448,7 @@ class _Lowering:
 
     def _view(self, tensor: _Tensor) -> ir.Value:
         at = ir.Location.current
-        static = create_fly("static", [], at, results=[LayoutType(_one_call(tensor.layout))]).result
+        static = create_fly("static", [], at, results=[_one_call(_known(algebra.size(tensor.layout)))]).result
         first = algebra.crd2idx(0, tensor.layout)  # of a swizzled tensor it is not 0
         return create_fly("make_view", [self._address(tensor, first), static], at).result
 
@@ -491,9 +491,10 @@ def _known(size: int | algebra.Dynamic) -> int:
     return size
 
 
-def _one_call(layout: AnyLayout) -> algebra.Layout:
-    """The layout of the values that an atom moves, side by side."""
-    return algebra.make_layout(algebra.size(layout), 1)
+@functools.cache
+def _one_call(size: int) -> ir.Type:
+    """The type of the layout of the values that an atom moves, side by side: few types, in many places."""
+    return LayoutType(algebra.make_layout(size, 1)).ir
 
 
 _LOWERINGS: dict[str, Callable[[_Lowering, ir.Operation], None]] = {

@@ -93,6 +93,7 @@ def _is_register_tensor(op: ir.Operation) -> bool:
 def _accesses(op: ir.Operation, function: ir.Operation) -> list[_Access]:
     """Every access of a register tensor; none if this pass cannot follow one of them."""
     found: list[_Access] = []
+    size: int | None = None
     pending: list[tuple[ir.Value, int]] = [(op.result, 0)]
     while pending:
         pointer, offset = pending.pop()
@@ -103,7 +104,8 @@ def _accesses(op: ir.Operation, function: ir.Operation) -> list[_Access]:
                 pending.append((user.result, offset + step))
             elif fly_name(user) in ("ptr.load", "ptr.store") and _is_address(user, use) and _reachable(user, function):
                 found.append(_Access(user, offset, _count(user)))
-                _check_bounds(found[-1], allocated_elements(attributes_of(op)))
+                size = size or allocated_elements(attributes_of(op))
+                _check_bounds(found[-1], size)
             else:
                 return []
     return found

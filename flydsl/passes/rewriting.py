@@ -17,16 +17,24 @@ from flydsl.errors import CompileError
 FUNCTIONS = ("gpu.func", "func.func")
 
 
+# Asked of every operation, several times.
+_NAMES = {mlir_name: spec.name for mlir_name, spec in OPS_BY_MLIR_NAME.items()}
+_REMOVABLE = {mlir_name for mlir_name, spec in OPS_BY_MLIR_NAME.items() if spec.effect is not Effect.WRITE}
+
+
 def fly_name(op: ir.Operation) -> str:
     """The name of a fly operation without its dialect, `memref.load`; empty for other dialects."""
-    spec = OPS_BY_MLIR_NAME.get(op.name)
-    return spec.name if spec else ""
+    return _NAMES.get(op.name, "")
 
 
 def is_removable(op: ir.Operation) -> bool:
     """True if a fly operation without uses can be removed."""
-    spec = OPS_BY_MLIR_NAME.get(op.name)
-    return spec is not None and spec.effect is not Effect.WRITE
+    return op.name in _REMOVABLE
+
+
+def is_used(op: ir.Operation) -> bool:
+    """True if a result of an operation has a use."""
+    return any(next(result.uses, None) is not None for result in op.results)
 
 
 def is_pure(op: ir.Operation) -> bool:
@@ -66,7 +74,8 @@ def enclosing_function(op: ir.Operation) -> ir.Operation:
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
     """The operation that has this value as a result; None for a block argument."""
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+    owner = value.owner
+    return None if isinstance(owner, ir.Block) else owner.operation
 
 
 def operand_of(value: ir.Value, operation: str, index: int = 0) -> ir.Value:
@@ -151,7 +160,7 @@ def constant_of(value: ir.Value) -> int | None:
 def erase_dead(root: ir.Operation) -> None:
     """Remove fly operations whose results are not used, users before their operands."""
     for op in reversed(operations(root)):
-        if is_removable(op) and all(not any(True for _ in result.uses) for result in op.results):
+        if is_removable(op) and not is_used(op):
             op.erase()
 
 

@@ -15,6 +15,7 @@ from flydsl.arch import ARCHS, Arch, get_arch
 from flydsl.codegen import compile_llvm_ir, half_products, llvm
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
+from flydsl.codegen.llvm_worker import TRIPLE
 from flydsl.simulator import load
 
 GFX942 = get_arch("gfx942")
@@ -62,9 +63,9 @@ def run(hsaco: bytes, listing: str, out: np.ndarray, *arguments: Any) -> np.ndar
 def of_llvm_alone(llvm_ir: str, opt_level: int = 2) -> tuple[bytes, str]:
     """What LLVM makes of a module without our help."""
     binding = llvm._binding()
-    machine = binding.Target.from_triple(llvm.TRIPLE).create_target_machine(cpu=GFX942.name, opt=opt_level, reloc="pic")
+    machine = binding.Target.from_triple(TRIPLE).create_target_machine(cpu=GFX942.name, opt=opt_level, reloc="pic")
     module = binding.parse_assembly(llvm_ir, binding.create_context())
-    module.triple, module.data_layout = llvm.TRIPLE, str(machine.target_data)
+    module.triple, module.data_layout = TRIPLE, str(machine.target_data)
     listing = str(machine.emit_assembly(module))
     return link(assemble(listing, GFX942)), listing
 

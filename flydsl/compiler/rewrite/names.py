@@ -90,7 +90,9 @@ def variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
 
 def in_function(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """The nodes within statements, except those inside nested functions and classes."""
-    for node in nodes:
+    pending = list(reversed(nodes))
+    while pending:
+        node = pending.pop()
         yield node
         if not isinstance(node, SCOPES):
-            yield from in_function(list(ast.iter_child_nodes(node)))
+            pending += reversed(list(ast.iter_child_nodes(node)))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mlir import ir
 
 from flydsl.arch import Arch
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import fly_type
-from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import fly_name
 
 
-def require_supported(module: ir.Operation, arch: Arch) -> None:
+def require_supported(ops: Iterable[ir.Operation], arch: Arch) -> None:
     """Raise CompileError for a copy instruction that the target does not have."""
-    for op in operations(module):
+    for op in ops:
         if fly_name(op) != "make_copy_atom":
             continue
         copy = fly_type(op.results[0].type).op

@@ -6,7 +6,7 @@ integers, bf16 of older instructions as 16-bit integers, all others as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from mlir import ir
 
@@ -17,7 +17,6 @@ from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import source_location
 from flydsl.dialect.types import fly_type
-from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 from flydsl.passes.rewriting import constant, create, fly_name
 from flydsl.passes.to_rocdl.storage import storage_type
@@ -26,9 +25,9 @@ from flydsl.passes.to_rocdl.storage import storage_type
 _SCALES_OF_ONE = 0x7F7F7F7F
 
 
-def require_supported(module: ir.Operation, arch: Arch) -> None:
+def require_supported(ops: Iterable[ir.Operation], arch: Arch) -> None:
     """Raise CompileError for a matrix instruction that the architecture does not have."""
-    for op in operations(module):
+    for op in ops:
         if fly_name(op) != "mma_atom_call_ssa":
             continue
         mma = fly_type(op.operands[0].type).op

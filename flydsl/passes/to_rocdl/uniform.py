@@ -6,6 +6,7 @@ A scalar register can hold the first part, and buffer instructions add one to th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from mlir import ir
 
@@ -25,22 +26,35 @@ _NONNEGATIVE_ON_NONNEGATIVE = tuple(
 )  # fmt: skip
 
 
+# What is known of the values of the function that is converted. A compilation holds the lock of the one MLIR context.
+_uniform: dict[ir.Value, bool] = {}
+_nonnegative: dict[ir.Value, bool] = {}
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Keep what `split_sum` finds out of values. None of them may be removed inside."""
+    try:
+        yield
+    finally:
+        _uniform.clear()
+        _nonnegative.clear()
+
+
 def split_sum(value: ir.Value, largest: int, at: ir.Location) -> tuple[ir.Value | None, ir.Value | None]:
     """A 32-bit sum as (uniform, divergent): their sum modulo 2**32 is the value; None for an empty part.
 
     Constants from 0 to `largest`, which the instruction itself can hold, stay with the divergent part. So does
-    everything where a summand may be negative: hardware adds the parts as unsigned numbers.
+    everything where a summand may be negative: hardware adds the parts as unsigned numbers. For use in `remembering()`.
     """
     terms = list(_terms(value))
-    positive: dict[ir.Value, bool] = {}
-    if not all(is_nonnegative(term, positive) for term in terms):
+    if not all(is_nonnegative(term, _nonnegative) for term in terms):
         return None, value
-    known: dict[ir.Value, bool] = {}
     parts: dict[bool, list[ir.Value]] = {True: [], False: []}
     for term in terms:
         number = constant_of(term)
         small = number is not None and number <= largest
-        parts[not small and is_uniform(term, known)].append(term)
+        parts[not small and is_uniform(term, _uniform)].append(term)
     return _sum(parts[True], at), _sum(parts[False], at)
 
 

@@ -1,0 +1,135 @@
+"""Have LLVM compile in another process.
+
+LLVM's backend answers code that it cannot compile (an instruction the GPU lacks, too much LDS) by ending its process.
+So it runs in one of its own, `llvm_worker`, which the user's process starts once, early, as loading LLVM takes as long
+as tracing a small kernel. Processes that the user forks share it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from flydsl.codegen import llvm_worker
+from flydsl.codegen.isolate import ProcessEndedError
+from flydsl.codegen.llvm_worker import Request, Result
+from flydsl.codegen.scratch import temporary_file
+from flydsl.errors import CompileError
+
+_lock = threading.Lock()
+_requests: socket.socket | None = None
+_starter: subprocess.Popen[bytes] | None = None
+
+
+class Job:
+    """A module that is being compiled. Its owner must call `result()`, once. pid: known once it has begun."""
+
+    def __init__(self, request: Request) -> None:
+        self.pid: int | None = None
+        self._stderr = temporary_file()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            _send([theirs.fileno(), self._stderr.fileno()])
+        self._stream = ours.makefile("rwb")
+        ours.close()  # once the stream is
+        with contextlib.suppress(OSError):  # of a process that has ended; `result` says so
+            pickle.dump(request, self._stream)
+            self._stream.flush()
+
+    def result(self) -> tuple[Result, str]:
+        """The result, and what LLVM wrote to stderr. Raises ProcessEndedError if LLVM ended its process."""
+        with self._stderr, contextlib.suppress(OSError), self._stream:
+            result = self._received()
+            _bury_starter()
+            self._stderr.seek(0)
+            output = self._stderr.read().decode("utf-8", "replace").strip()
+        if result is None:
+            raise ProcessEndedError(output)
+        return result, output
+
+    def _received(self) -> Result | None:
+        try:
+            self.pid = pickle.load(self._stream)
+            result: Result = pickle.load(self._stream)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            return None
+        except BaseException:  # a KeyboardInterrupt, mostly: do not leave LLVM behind
+            if self.pid is not None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signal.SIGKILL)
+            raise
+        return result
+
+
+def start() -> None:
+    """Start the process, unless that is done: it loads LLVM meanwhile."""
+    with _lock:
+        _started()
+
+
+def _send(descriptors: list[int]) -> None:
+    with _lock:
+        try:
+            socket.send_fds(_started(), [b"."], descriptors)
+        except OSError:  # somebody has ended it
+            _forget()
+            socket.send_fds(_started(), [b"."], descriptors)
+
+
+def _started() -> socket.socket:
+    """The socket of the process."""
+    global _requests, _starter
+    if _requests is None:
+        ours, theirs = socket.socketpair()
+        flags = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
+        program = [sys.executable, *flags, llvm_worker.__file__, str(theirs.fileno()), str(_llvmlite().parent)]
+        with theirs:
+            try:
+                _starter = subprocess.Popen(
+                    program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
+                )
+            except OSError as error:
+                ours.close()
+                raise CompileError(
+                    f"the system refuses the compiling process: {error}",
+                    hint=f"it is started as {sys.executable!r} (sys.executable)",
+                ) from error
+        _requests = ours
+    return _requests
+
+
+def _forget() -> None:
+    global _requests
+    if _requests is not None:
+        _requests.close()
+    _requests = None
+
+
+def _bury_starter() -> None:
+    """What was started has become a process of its own, and left one to be waited for."""
+    global _starter
+    starter, _starter = _starter, None
+    if starter is not None:
+        starter.wait()
+
+
+def llvm_library() -> Path:
+    """The library that has LLVM, without loading it."""
+    (library,) = (path for path in (_llvmlite() / "binding").iterdir() if path.stem.endswith("llvmlite"))
+    return library
+
+
+def _llvmlite() -> Path:
+    """The folder of llvmlite, which this process need not import."""
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        raise CompileError("llvmlite is missing, which has LLVM", hint="pip install llvmlite")
+    return Path(spec.origin).parent

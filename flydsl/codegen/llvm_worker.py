@@ -1,0 +1,202 @@
+"""The process that runs LLVM's backend: it waits for modules and compiles each in a copy of itself.
+
+It is a program of its own, started by `llvm_process`, and small: Python's standard library, llvmlite, and those modules
+of this package that need no more. So a copy takes a millisecond, where one of the user's process, with torch in it,
+takes ten; and what LLVM's backend does to its process does not reach the user's.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+from functools import partial
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TRIPLE = "amdgcn-amd-amdhsa"
+
+_STDERR = 2
+
+
+class Request(NamedTuple):
+    """A module to compile.
+
+    features: of the target, as LLVM writes them. options: of LLVM's command line; those of `emitter_options` hold for
+    the backend only. needs_object: False for a module whose inline assembly LLVM cannot assemble.
+    """
+
+    llvm_ir: str
+    cpu: str
+    features: str
+    opt_level: int
+    options: tuple[str, ...]
+    emitter_options: tuple[str, ...]
+    has_halves: bool
+    needs_object: bool
+
+
+Result = tuple[bytes, bytes | None, str] | str
+"""Optimized bitcode, object and listing; or why LLVM refuses the module."""
+
+
+def compiled(request: Request) -> Result:
+    """Compile a module, or return the message of LLVM's parser or verifier.
+
+    The backend runs twice from the same bitcode, once for the object and once for the text, in two processes, as each
+    takes as long. These are copies of the same memory: LLVM lets an order of uses or of addresses decide here and
+    there, and so these are the same too, as a rule.
+    """
+    import llvmlite.binding as binding
+
+    from flydsl.codegen import half_products, half_vectors
+
+    def parsed(text: str) -> Any:
+        return binding.parse_assembly(text, binding.create_context())
+
+    def target_machine(features: str = request.features) -> Any:
+        target = binding.Target.from_triple(TRIPLE)
+        return target.create_target_machine(cpu=request.cpu, features=features, opt=request.opt_level, reloc="pic")
+
+    for option in request.options:  # of this process, which is a copy
+        binding.set_option("flydsl", option)
+    machine = target_machine()
+    try:
+        module = parsed(request.llvm_ir)
+        module.triple, module.data_layout = TRIPLE, str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        return str(error).strip()
+    tuning = binding.create_pipeline_tuning_options(speed_level=request.opt_level)
+    builder = binding.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    if request.has_halves:
+        module = parsed(half_products.with_signed_zeros(half_vectors.with_opaque_zeros(str(module))))
+    for option in request.emitter_options:
+        binding.set_option("", option)
+    bitcode = module.as_bitcode()
+    obj, listing = _emitted(bitcode, target_machine(), request.needs_object)
+    if request.has_halves and half_products.lost_signs(listing, str(module)):
+        other = parsed(half_products.without_mix(str(module))).as_bitcode()
+        machine = target_machine(f"{request.features},{half_products.WITHOUT_MIX}")
+        obj, listing = _emitted(other, machine, request.needs_object)
+    return bitcode, obj, listing
+
+
+def _emitted(bitcode: bytes, machine: Any, needs_object: bool) -> tuple[bytes | None, str]:
+    """Object and assembly text."""
+    import llvmlite.binding as binding
+
+    machine.set_asm_verbosity(True)
+
+    def module() -> Any:
+        return binding.parse_bitcode(bitcode, binding.create_context())
+
+    def emit_listing() -> str:
+        return str(machine.emit_assembly(module()))
+
+    if not needs_object:
+        return None, emit_listing()
+    listing = _in_a_copy(emit_listing)
+    obj: bytes = machine.emit_object(module())
+    return obj, listing()
+
+
+def _in_a_copy(work: Callable[[], str]) -> Callable[[], str]:
+    """Begin to make a text in a copy of this process. Call the result for it, once.
+
+    Warnings of the backend come from this process: it has the same ones.
+    """
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDERR)
+        _end_with(lambda: _write(writer, pickle.dumps(work())))
+    os.close(writer)
+
+    def result() -> str:
+        with open(reader, "rb") as file:
+            content = file.read()
+        if not content:
+            raise RuntimeError("LLVM ended the process that writes the listing")
+        text: str = pickle.loads(content)
+        return text
+
+    return result
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    with open(descriptor, "wb") as file:
+        file.write(content)
+
+
+def _end_with(work: Callable[[], None]) -> NoReturn:
+    """Work, and end this copy, whatever happens."""
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException as error:  # noqa: BLE001 - said where the words of LLVM go
+        os.write(_STDERR, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(status)
+
+
+def _compile(descriptor: int, stderr: int) -> None:
+    """Compile what is asked for on a connection; the process group is that of this job alone."""
+    os.setpgid(0, 0)
+    os.dup2(stderr, _STDERR)
+    with socket.socket(fileno=descriptor) as connection, connection.makefile("rwb") as stream:
+        pickle.dump(os.getpid(), stream)
+        stream.flush()
+        pickle.dump(compiled(pickle.load(stream)), stream)
+
+
+def serve(requests: socket.socket) -> None:
+    """Take connections, one with each message, until nobody holds the other end any more."""
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(requests, 1, 2)
+        if not message:
+            return
+        if os.fork() == 0:
+            requests.close()
+            _end_with(partial(_compile, *descriptors))
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _package(name: str, folder: str) -> None:
+    """Have the modules of a package without its own `__init__`, which imports the compiler."""
+    sys.modules[name] = ModuleType(name)
+    sys.modules[name].__path__ = [folder]
+
+
+def main(descriptor: int, site_packages: str) -> None:
+    """Become the process that serves the socket of that number. It is no child of the process that started it."""
+    if os.fork():
+        os._exit(0)
+    gc.disable()  # a collection would copy the pages of every object
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries the copies
+    sys.path.append(site_packages)
+    here = os.path.dirname(os.path.abspath(__file__))
+    _package("flydsl", os.path.dirname(here))
+    _package("flydsl.codegen", here)
+    sys.modules["flydsl.codegen.llvm_worker"] = sys.modules["__main__"]  # what requests are made of
+    import llvmlite.binding as binding
+
+    from flydsl.codegen import half_products, half_vectors  # noqa: F401 - the copies need them
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    serve(socket.socket(fileno=descriptor))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

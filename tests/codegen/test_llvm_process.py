@@ -1,0 +1,115 @@
+"""LLVM's own process: it serves any number of compilations, and what ends there does not end the user's process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from flydsl.codegen import llvm_process
+from flydsl.codegen.isolate import ProcessEndedError
+from flydsl.codegen.llvm_process import Job
+from flydsl.codegen.llvm_worker import Request
+from tests.codegen.conftest import VECTOR_ADD
+
+ROOT = Path(__file__).parents[2]
+REQUEST = Request(VECTOR_ADD, "gfx942", "+dumpcode", 2, (), (), has_halves=False, needs_object=True)
+NO_INSTRUCTION = "define amdgpu_kernel void @k() {\n  call void @llvm.amdgcn.s.barrier.signal(i32 -1)\n  ret void\n}\n"
+NO_INSTRUCTION += "declare void @llvm.amdgcn.s.barrier.signal(i32)\n"
+# Takes LLVM a minute or more.
+LONG = "define amdgpu_kernel void @k(ptr addrspace(1) %p) {{\n  %v0 = load volatile float, ptr addrspace(1) %p\n{}\n}}"
+LINES = (
+    f"  %l{i} = load volatile float, ptr addrspace(1) %p\n  %v{i} = frem float %l{i}, %v{i - 1}"
+    for i in range(1, 20_000)
+)
+
+
+def test_compilations_run_side_by_side() -> None:
+    jobs = [Job(REQUEST) for _ in range(3)]
+    results = [job.result() for job in jobs]
+    assert all(result == results[0] for result in results)
+    assert "vector_add" in results[0][0][2]
+
+
+def test_the_end_of_a_compilation_is_an_error_and_the_next_one_works() -> None:
+    with pytest.raises(ProcessEndedError, match="Invalid opcode"):
+        Job(REQUEST._replace(llvm_ir=NO_INSTRUCTION)).result()
+    assert not isinstance(Job(REQUEST).result()[0], str)
+
+
+def test_a_refusal_is_a_text() -> None:
+    refused, _ = Job(REQUEST._replace(llvm_ir="define void @f() { unknown }")).result()
+    assert isinstance(refused, str)
+    assert "expected instruction opcode" in refused
+
+
+def test_a_process_that_somebody_has_ended_is_started_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    monkeypatch.setattr(llvm_process, "_requests", ours)
+    assert not isinstance(Job(REQUEST).result()[0], str)
+
+
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_an_interrupt_ends_the_compilation() -> None:
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    job = Job(REQUEST._replace(llvm_ir=LONG.format("\n".join((*LINES, "  ret void")))))
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            job.result()
+    finally:
+        signal.signal(signal.SIGALRM, previous)
+    assert job.pid is not None
+    deadline = time.monotonic() + 20
+    while is_there(job.pid):
+        assert time.monotonic() < deadline
+
+
+def test_no_process_is_left_behind() -> None:
+    """A program may wait for all of its children; and its end is that of LLVM's process, which holds its stderr."""
+    script = """
+        import os
+        from flydsl.arch import get_arch
+        from flydsl.codegen import compile_llvm_ir
+        from tests.codegen.conftest import VECTOR_ADD
+
+        compile_llvm_ir(VECTOR_ADD, get_arch("gfx942"))
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            print("no child is left")
+        if os.fork() == 0:  # which may compile, too
+            print(len(compile_llvm_ir(VECTOR_ADD, get_arch("gfx950")).hsaco) > 0, flush=True)
+            os._exit(0)
+        os.wait()
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=ROOT,
+        env=os.environ | {"FLYDSL_RUNTIME_ENABLE_CACHE": "0", "PYTHONUNBUFFERED": "1"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert done.stdout.split("\n")[:2] == ["no child is left", "True"]
+    assert done.stderr == ""
