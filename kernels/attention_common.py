@@ -17,7 +17,7 @@ from functools import reduce
 from typing import Any
 
 import flydsl.expr as fx
-from kernels.kernels_common import element_type, rounded
+from kernels.kernels_common import element_type
 from kernels.layout_utils import idx2crd
 from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, is_cdna4
 from kernels.pipeline_utils import interleave
@@ -70,10 +70,17 @@ def fragments_ahead(product: Product32, count: int) -> None:
     interleave(count * product.calls, count)
 
 
-def chunks(values: list[Any], dtype: str) -> list[Any]:
-    """[group]: the chunks of a lane's column, given as results [block of 32 rows] in f32, as words of dtype."""
-    words = [rounded(v, element_type(dtype)).bitcast(fx.Int32) for v in values]
+def chunks(values: list[Any]) -> list[Any]:
+    """[group]: the chunks of a lane's column, as words. values: [block of 32 rows], of 16 bits."""
+    words = [v.bitcast(fx.Int32) for v in values]
     return [v[i : i + 4] for v in words for i in (0, 4)]
+
+
+def weights(powers: list[Any], dtype: str) -> list[Any]:
+    """The chunks of P, rounded to the nearest. Ties go up in bf16 on CDNA 3: one instruction less for each element."""
+    if dtype == "f16" or is_cdna4():
+        return chunks([v.to(element_type(dtype)) for v in powers])
+    return chunks([(v.bitcast(fx.Uint32) + 0x8000).bitcast(fx.BFloat16)[1::2] for v in powers])
 
 
 def zeros() -> Any:

@@ -54,9 +54,10 @@ from kernels.attention_common import (
     multiply,
     online_softmax,
     visible,
+    weights,
     zeros,
 )
-from kernels.kernels_common import LOG2_E, element_type
+from kernels.kernels_common import LOG2_E, element_type, rounded
 from kernels.tensor_shim import GTensor
 
 KEYS = 64  # of a tile
@@ -82,9 +83,9 @@ def reference(
     hidden = (after > 0) & causal
     if sliding_window:
         hidden |= (after < -sliding_window) | (after > sliding_window)
-    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)
-    weights = weights.masked_fill(hidden.all(-1)[:, None], 0)
-    return (weights @ v).transpose(1, 2)
+    p = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+    p = p.masked_fill(hidden.all(-1)[:, None], 0)
+    return (p @ v).transpose(1, 2)
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,7 @@ def attend(plan: Plan, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any
         scores = masked(scores, bounds, tile * KEYS + queries.half * CHUNK, partial)
         fragments_ahead(product, KEYS // ROWS * len(q))
         powers, factor, top, total = online_softmax(scores, scale, top, total)
-        p = chunks(powers, product.dtype)
+        p = weights(powers, product.dtype)
         fx.rocdl.sched_barrier(0)
         next_v = v.load(tile + 1)
         sums = multiply(product, v, p, plan.width // ROWS, [values * factor for values in sums])
@@ -282,7 +283,7 @@ class Queries:
     def store(self, O: Any, sums: list[Any], factor: Any) -> None:
         """Write the sums [32 columns of V] times a factor."""
         rows, words = self._rows(O, self.plan.width), CHUNK // 2
-        results = chunks([values * factor for values in sums], self.plan.dtype)
+        results = chunks([rounded(values * factor, element_type(self.plan.dtype)) for values in sums])
         for group, values in enumerate(results):
             rows.vec_store((self.number, group * GROUP // 2 + self.half * words), values)
 
