@@ -1,0 +1,282 @@
+"""What attention kernels share: products of 32 x 32, tiles in shared memory, masks, and the online softmax.
+
+Both products are written so that scores never leave the registers. A wave has 32 queries and computes
+
+    S^T = K Q^T         whose rows are keys, and whose columns are its queries
+    O^T += V^T P^T      whose rows are columns of V
+
+A matrix instruction gives lane l column l % 32 of its result, and of the rows those of the lane's half l // 32, in
+groups of four by turns. `row_of_lane` numbers the rows of the first operand such that a lane has eight consecutive ones
+at a time: as many consecutive keys as it needs of P for the other product, and 16 bytes of O to store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import flydsl.expr as fx
+from kernels.kernels_common import element_type
+from kernels.layout_utils import idx2crd
+from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, is_cdna4
+from kernels.pipeline_utils import interleave
+from kernels.reduce import vector_reduce
+from kernels.tensor_shim import GTensor, STensor
+
+ROWS = 32  # of a product
+GROUP = 16  # of the dimension that is summed over, which a lane's chunk of 16 bytes is a part of
+CHUNK = 8  # elements
+# Below every score, but finite: a row that has seen no key yet is no special case.
+LOWEST = -1.0e30
+
+_INSTRUCTIONS = {"f16": "mfma_f32_32x32x8f16", "bf16": "mfma_f32_32x32x8bf16_1k"}
+_CDNA4 = {"f16": "mfma_f32_32x32x16_f16", "bf16": "mfma_f32_32x32x16_bf16"}
+
+
+@dataclass(frozen=True)
+class Product32:
+    """How 32 rows and 32 columns are multiplied along a group of 16. name: of the instruction; calls: how many."""
+
+    dtype: str
+    name: str
+    calls: int
+
+    @classmethod
+    def of(cls, dtype: str) -> Product32:
+        """The product of the target, of f16 or bf16."""
+        return cls(dtype, _CDNA4[dtype], 1) if is_cdna4() else cls(dtype, _INSTRUCTIONS[dtype], 2)
+
+    def __call__(self, a: Any, b: Any, sums: Any) -> Any:
+        """The sums (16 of a lane) after a group. a, b: a lane's chunk of its row, and of its column, as words."""
+        words = a.numel // self.calls
+        for first in range(0, a.numel, words):
+            operands = [a[first : first + words], b[first : first + words], sums, 0, 0, 0]
+            sums = fx.Vector(getattr(fx.rocdl, self.name)(fx.T.vec(16, fx.T.f32), operands))
+        return sums
+
+
+def multiply(product: Product32, rows: SharedTile, columns: list[Any], blocks: int, sums: Any = None) -> list[Any]:
+    """[block of 32 rows]: the sums after rows are multiplied by a lane's column, given as a chunk of each group."""
+    result = [zeros() for _ in range(blocks)] if sums is None else list(sums)
+    for block in range(blocks):
+        for group, column in enumerate(columns):
+            result[block] = product(rows.fragment(block, group), column, result[block])
+    return result
+
+
+def fragments_ahead(product: Product32, count: int) -> None:
+    """Ask the scheduler to read `count` fragments two ahead of what multiplies them, and not earlier: registers."""
+    interleave(count * product.calls, count)
+
+
+def chunks(values: list[Any]) -> list[Any]:
+    """[group]: the chunks of a lane's column, as words. values: [block of 32 rows], of 16 bits."""
+    words = [v.bitcast(fx.Int32) for v in values]
+    return [v[i : i + 4] for v in words for i in (0, 4)]
+
+
+def weights(powers: list[Any], dtype: str) -> list[Any]:
+    """The chunks of P, rounded to the nearest. Ties go up in bf16 on CDNA 3: one instruction less for each element."""
+    if dtype == "f16" or is_cdna4():
+        return chunks([v.to(element_type(dtype)) for v in powers])
+    return chunks([(v.bitcast(fx.Uint32) + 0x8000).bitcast(fx.BFloat16)[1::2] for v in powers])
+
+
+def zeros() -> Any:
+    """A lane's part of a result of 32 x 32."""
+    return fx.Vector.filled(16, 0, fx.Float32)
+
+
+def row_of_lane(lane: Any) -> Any:
+    """The row of the first operand that a lane has: its number's low five bits, of which two change places."""
+    return (lane & 0b10011) | (lane & 0b100) << 1 | (lane & 0b1000) >> 1
+
+
+class HeadRows:
+    """Rows of one head of a tensor (rows, heads, width) of 16-bit elements in global memory.
+
+    first: where the sequence begins; count: its rows, behind which loads read 0 and nothing is written.
+    """
+
+    def __init__(self, tensor: Any, heads: int, width: int, head: Any, first: Any, count: Any) -> None:
+        self.tensor, self.count = tensor, count
+        self.width, self.pitch = width, heads * width
+        self.first = fx.Int64(first) * self.pitch + fx.Int64(head * width)
+
+    def view(self, row: Any, rows: int) -> GTensor:
+        """Up to `rows` rows from one on, as a matrix of words."""
+        left = self.count - row
+        here = (left < rows).select(left, fx.Int32(rows))
+        return GTensor(
+            self.tensor, fx.Int32, (-1, self.pitch // 2),
+            base_byte_offset=(self.first + fx.Int64(row) * self.pitch) * 2,
+            num_records_bytes=here * (self.pitch * 2) - (self.pitch - self.width) * 2,
+        )  # fmt: skip
+
+
+class SharedTile:
+    """Rows of chunks of 16 bytes in shared memory.
+
+    Chunks of a row change places such that lanes meet different banks: those that read a chunk of the rows of
+    `row_of_lane`, and those that write the same chunk of every fourth or eighth row.
+    """
+
+    def __init__(self, pointer: Any, row_bytes: int, first: Any = 0) -> None:
+        self.memory = STensor(pointer, fx.Int32, (-1, row_bytes // 4), first)
+        self.chunks = row_bytes // CHUNK_BYTES
+        self.exchanged = min(CHUNK, self.chunks & -self.chunks)
+        lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
+        self._own = self.place(row_of_lane(lane), lane >> 5)
+
+    def place(self, row: Any, chunk: Any) -> tuple[Any, Any]:
+        """A chunk, as `word` takes it."""
+        return self.memory.linear_offset((row, 0)), chunk ^ self._key(row)
+
+    def word(self, place: tuple[Any, Any], row: int = 0, chunk: int = 0) -> Any:
+        """Where a chunk begins, in words. row, chunk: added to the place's, with which they have no bit in common."""
+        first, mixed = place
+        near = chunk % self.exchanged
+        return first + (mixed ^ (near ^ self._key(row))) * 4 + self.memory.linear_offset((row, (chunk - near) * 4))
+
+    def _key(self, row: Any) -> Any:
+        return ((row >> 3) ^ (row & 4) ^ ((row & 3) << 1)) & (self.exchanged - 1)
+
+    def fragment(self, block: int, group: int) -> Any:
+        """A lane's chunk of 32 rows and one group, as words."""
+        return fx.Vector(self.memory.vec_load(self.word(self._own, block * ROWS, group * 2), 4))
+
+
+class RowTile(SharedTile):
+    """Rows as they are: global memory -> registers -> shared memory -> fragments. Keys are such a tile.
+
+    rows: of a tile; threads: of a workgroup; first: where the tile begins, in bytes.
+    """
+
+    def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
+        super().__init__(pointer, source.width * 2, first)
+        self.source, self.rows, self.threads = source, rows, threads
+        thread = fx.Int32(fx.thread_idx.x)
+        count = rows * self.chunks // threads
+        self._places = [self._place(thread, number) for number in range(count)]
+
+    def _place(self, thread: Any, number: int) -> tuple[Any, Any, int]:
+        """(row, chunk, rows that are known when compiling) of a thread's chunk."""
+        if self.threads % self.chunks:
+            return (*idx2crd(thread + number * self.threads, (-1, self.chunks)), 0)
+        return (*idx2crd(thread, (-1, self.chunks)), number * (self.threads // self.chunks))
+
+    def load(self, number: Any) -> list[Any]:
+        """This thread's part of a tile."""
+        view = self.source.view(number * self.rows, self.rows)
+        return [fx.Vector(view.vec_load((row + known, chunk * 4), 4)) for row, chunk, known in self._places]
+
+    def store(self, values: list[Any]) -> None:
+        """Put what was loaded into shared memory."""
+        for (row, chunk, known), value in zip(self._places, values, strict=True):
+            self.memory.vec_store(self.word(self.place(row, chunk), known), value)
+
+
+class TransposedTile(SharedTile):
+    """Columns become rows on the way: a thread turns 4 rows and some columns in its registers. Values are such a tile.
+
+    rows: of the source, a multiple of 8; threads: of a workgroup; first: where the tile begins, in bytes.
+    """
+
+    def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
+        super().__init__(pointer, rows * 2, first)
+        self.source, self.rows, width = source, rows, source.width
+        self.columns = next(c for c in (8, 4, 2) if rows // 4 * width % (c * threads) == 0)
+        thread, count = fx.Int32(fx.thread_idx.x), rows // 4 * width // (self.columns * threads)
+        shape = (-1, width // self.columns)
+        self._places = [idx2crd(thread + number * threads, shape) for number in range(count)]
+
+    def load(self, number: Any) -> list[list[Any]]:
+        """[block][row]: this thread's columns of 4 rows of a tile."""
+        view, words = self.source.view(number * self.rows, self.rows), self.columns // 2
+
+        def row(number: Any, columns: Any) -> Any:
+            loaded = view.vec_load((number, columns * words), words)
+            return fx.Vector.from_elements([loaded]) if words == 1 else fx.Vector(loaded)
+
+        return [[row(rows * 4 + i, columns) for i in range(4)] for rows, columns in self._places]
+
+    def store(self, values: list[list[Any]]) -> None:
+        """Put what was loaded into shared memory, four keys of a column at a time."""
+        for (rows, columns), block in zip(self._places, values, strict=True):
+            first, second = (interleaved(*block[i : i + 2]) for i in (0, 2))
+            place, half = self.place(columns * self.columns, rows >> 1), (rows & 1) * 2
+            for column in range(self.columns):
+                four = fx.Vector.from_elements([first[column], second[column]], fx.Int32)
+                self.memory.vec_store(self.word(place, column) + half, four)
+
+
+def interleaved(a: Any, b: Any) -> Any:
+    """Words of the 16-bit halves of two vectors of words by turns, those of the first one low."""
+    a, b = a.bitcast(fx.Int16), b.bitcast(fx.Int16)
+    return a.shuffle(b, [i + j * a.numel for i in range(a.numel) for j in (0, 1)]).bitcast(fx.Int32)
+
+
+def visible(scores: list[Any], first: Any, last: Any) -> list[Any]:
+    """The scores [block of 32 keys] of a lane; -inf for keys before number `first` or behind `last` of the tile.
+
+    first may be None for no bound. Both are the lane's: its half's keys are 8 numbers on.
+    """
+    hidden = fx.Float32(-float("inf"))
+
+    def one(key: int, score: Any) -> Any:
+        seen = last >= key if first is None else (last >= key) & (first <= key)
+        return seen.select(score, hidden)
+
+    return [
+        fx.Vector.from_elements([one(block * ROWS + key_of(i), values[i]) for i in range(16)], fx.Float32)
+        for block, values in enumerate(scores)
+    ]
+
+
+def key_of(register: int) -> int:
+    """The key of 32 that a register of the lower half's lanes has; the upper half's is 8 on."""
+    return register // CHUNK * GROUP + register % CHUNK
+
+
+def both_halves(value: Any, op: Any) -> Any:
+    """A value combined with that of the lane 32 on or back, which has the other keys of the same query."""
+    return op(value, fx.gpu.shuffle_xor(value, WAVE // 2, WAVE))
+
+
+def online_softmax(scores: list[Any], scale: Any, top: Any, total: Any) -> tuple[list[Any], Any, Any, Any]:
+    """(2^(scale (score - top)), factor of what was summed up before, top, total) after some more scores.
+
+    top: the largest score so far, of all lanes with the query; total: the lane's own part of the sum. scale: positive.
+    """
+    before, top = top, both_halves(reduce(fx.maxnumf, [largest(values) for values in scores], top), fx.maxnumf)
+    # A product by itself: what its rounding changes is the same in every power, and in the factor.
+    shift = top * -scale
+    factor = fx.exp2(shift - before * -scale, fastmath="afn")
+    powers = [fx.exp2(scaled(values, scale, shift), fastmath="afn") for values in scores]
+    return powers, factor, top, total * factor + sum_of(powers)
+
+
+def largest(values: Any) -> Any:
+    """The largest element, in a chain, which takes one instruction for two elements."""
+    return reduce(fx.maxnumf, list(values))
+
+
+def scaled(values: Any, scale: Any, shift: Any) -> Any:
+    """values * scale + shift, rounded once."""
+    return fx.fma(values, *(fx.Vector.filled_like(values, number) for number in (scale, shift)))
+
+
+def sum_of(powers: list[Any]) -> Any:
+    """The sum of all elements: first four sums in a chain, which keeps few registers busy."""
+    parts = [values[i : i + 4] for values in powers for i in range(0, values.numel, 4)]
+    return vector_reduce(sum(parts[1:], parts[0]), "add")
+
+
+def inverse(total: Any) -> Any:
+    """1 / total, and 0 for 0, the sum of a query that sees no key."""
+    return (total == 0).select(fx.Float32(0), fx.Float32(fx.rocdl.rcp(fx.T.f32, total)))
+
+
+# Without this, whatever may be a signalling NaN goes through an instruction of its own before a maximum.
+QUIET = {"passthrough": [["amdgpu-ieee", "false"]]}

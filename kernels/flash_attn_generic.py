@@ -1,0 +1,424 @@
+"""O = softmax(Q K^T / sqrt(D)) V for every head, without the scores in memory: flash attention, forward.
+
+    launch = build_flash_attn_func_module(num_heads=64, num_kv_heads=8, head_dim=128, dtype_str="bf16")
+    launch(Q, K, V, O, batch, seq_len)
+    launch(Q, K, V, O, batch, longest, cu_seqlens_q=starts, cu_seqlens_kv=kv_starts)
+
+| tensor | shape, flat | sequences of several lengths |
+|---|---|---|
+| Q, O | (B, S, H, D), O as wide as V | (T, H, D) |
+| K, V | (B, Skv, Hkv, D), V with a width of its own | (Tkv, Hkv, D) |
+| cu_seqlens_q, cu_seqlens_kv | | i32, (B + 1): where sequences begin, and the end |
+
+Query head h has the keys of head h // (H / Hkv). The last query stands at the last key: with causal, query i sees the
+keys up to i + Skv - S, and with a sliding window of w those from i + Skv - S - w on, without causal up to as many after
+it. A query that sees no key has the result 0. Values that causal or the window hides are multiplied by 0, as torch
+does: an infinity among them may become NaN.
+
+A workgroup has `block_m` queries of a head, each wave 32 of them, whose fragments stay in registers. 64 keys and their
+values at a time are in shared memory, the values transposed, while the next ones are on their way to registers. Both
+products keep queries in the columns of a result, so that the softmax of a query is that of two lanes, and P is an
+operand as it is (`attention_common`). Only tiles on the border of what is visible are masked; with causal and
+head_dim >= 128 they have a loop of their own.
+
+D = 128, bf16, causal, gfx942: 222 VGPRs, of which 64 hold sums, 32 queries and 32 scores; with 32 KiB of shared memory
+each, two workgroups share a compute unit. D = 64: four waves per SIMD.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import flydsl
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from kernels.attention_common import (
+    CHUNK,
+    GROUP,
+    LOWEST,
+    QUIET,
+    ROWS,
+    WAVE,
+    HeadRows,
+    Product32,
+    RowTile,
+    TransposedTile,
+    both_halves,
+    chunks,
+    fragments_ahead,
+    inverse,
+    multiply,
+    online_softmax,
+    visible,
+    weights,
+    zeros,
+)
+from kernels.kernels_common import LOG2_E, element_type, rounded
+from kernels.tensor_shim import GTensor
+
+KEYS = 64  # of a tile
+BLOCKS = (128, 256)
+LDS_BYTES = 65536
+SAME = fx.Int32(0)  # seq_len_kv for seq_len
+DTYPES = ("f16", "bf16")
+# (B, S, Skv, H, Hkv): one query, a partial tile, two blocks of queries, more keys than queries and fewer.
+SHAPES = ((1, 1, 1, 1, 1), (2, 127, 127, 2, 1), (1, 129, 129, 4, 2), (1, 70, 200, 2, 2), (1, 200, 70, 2, 2))
+
+
+def reference(
+    Q: Any, K: Any, V: Any, *, causal: bool = True, sliding_window: int = 0, sm_scale: float | None = None
+) -> Any:
+    """The result of torch in f32. Q (B, S, H, D), K and V (B, Skv, Hkv, D), V with a width of its own."""
+    import torch
+
+    q, k, v = (x.float().transpose(1, 2) for x in (Q, K, V))
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 if sm_scale is None else sm_scale)
+    place = torch.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2]
+    after = torch.arange(k.shape[2])[None] - place
+    hidden = (after > 0) & causal
+    if sliding_window:
+        hidden |= (after < -sliding_window) | (after > sliding_window)
+    p = scores.masked_fill(hidden, -torch.inf).softmax(-1)
+    p = p.masked_fill(hidden.all(-1)[:, None], 0)
+    return (p @ v).transpose(1, 2)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a kernel is compiled for. See `build_flash_attn_func_module`; width: columns of V and O."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    width: int
+    dtype: str
+    causal: bool
+    window: int
+    scale: float
+    block_m: int
+
+    def __post_init__(self) -> None:
+        self._require(self.dtype in DTYPES, f"dtype_str={self.dtype!r}", f"one of {', '.join(DTYPES)}")
+        heads = f"num_heads={self.heads} with num_kv_heads={self.kv_heads}"
+        self._require(self.kv_heads > 0 and self.heads > 0 and self.heads % self.kv_heads == 0, heads, "a multiple")
+        self._require(self.block_m in BLOCKS, f"block_m={self.block_m}", f"one of {', '.join(map(str, BLOCKS))}")
+        part = self.block_m // 4
+        for name, value in (("head_dim", self.head_dim), ("v_head_dim", self.width)):
+            wanted = f"a multiple of {part} from 64 on with block_m={self.block_m}"
+            self._require(value >= 64 and value % part == 0, f"{name}={value}", wanted)
+        self._require(self.lds_bytes <= LDS_BYTES, f"head_dim={self.head_dim} with v_head_dim={self.width}",
+                      f"a sum of at most {LDS_BYTES // KEYS // 2}")  # fmt: skip
+        self._require(0 < self.scale < float("inf"), f"sm_scale={self.scale}", "a positive number")
+        self._require(self.window >= 0, f"sliding_window={self.window}", "keys before a query; 0 for all")
+
+    @staticmethod
+    def _require(holds: bool, what: str, wanted: str) -> None:
+        if not holds:
+            raise ArgumentError(what, hint=wanted)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return self.block_m // ROWS * WAVE
+
+    @property
+    def lds_bytes(self) -> int:
+        """Shared memory: a tile of keys, and one of values."""
+        return KEYS * (self.head_dim + self.width) * 2
+
+    @property
+    def separate(self) -> bool:
+        """True if masked tiles have a loop of their own."""
+        return self.causal and not self.window and self.head_dim >= 128
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Where a batch's queries and keys begin in their tensors, and how many there are."""
+
+    first: Any
+    count: Any
+    kv_first: Any
+    kv_count: Any
+
+    @classmethod
+    def of(cls, batch: Any, seq_len: Any, kv_len: Any, cu_seqlens: Any) -> Sequence:
+        """The sequence number `batch`: all of one length, or between two entries of (cu_seqlens_q, cu_seqlens_kv)."""
+        if not cu_seqlens:
+            return cls(fx.Int64(batch) * seq_len, seq_len, fx.Int64(batch) * kv_len, kv_len)
+        bounds = [fx.Int32(fx.rocdl.readfirstlane(fx.Int32(cu[batch + i]))) for cu in cu_seqlens for i in (0, 1)]
+        return cls(bounds[0], bounds[1] - bounds[0], bounds[2], bounds[3] - bounds[2])
+
+
+class Keys:
+    """Which keys the queries from `first` on of a workgroup see; tiles are numbered from the sequence's first key.
+
+    Tiles first_tile to last_tile - 1 have keys that some query sees; of first_whole to last_whole - 1 every query sees
+    every key.
+    """
+
+    def __init__(self, plan: Plan, sequence: Sequence, first: Any) -> None:
+        self.plan, count = plan, sequence.kv_count
+        # The key at which the block's first query stands.
+        self.place = first + (count - sequence.count)
+        last_place = self.place + (plan.block_m - 1)
+        self.first_tile, self.first_whole = fx.Int32(0), fx.Int32(0)
+        end, whole_end = count, count
+        if plan.window:
+            self.first_tile = not_negative(self.place - plan.window) >> 6
+            self.first_whole = (not_negative(last_place - plan.window) + (KEYS - 1)) >> 6
+        ahead = 0 if plan.causal else plan.window
+        if plan.causal or plan.window:
+            end = smaller(count, not_negative(last_place + (ahead + 1)))
+            whole_end = smaller(count, not_negative(self.place + (ahead + 1)))
+        self.end = end
+        self.last_tile = (end + (KEYS - 1)) >> 6
+        self.last_whole = whole_end >> 6
+        self.last_key = count - 1
+
+    def is_partial(self, tile: Any) -> Any:
+        """True if some query does not see some key of a tile."""
+        behind = tile >= self.last_whole
+        return (tile < self.first_whole) | behind if self.plan.window else behind
+
+    def of_query(self, query: Any) -> tuple[Any, Any]:
+        """(first, last) key that a query sees, counted from the block's first one; no first without a window."""
+        window, last = self.plan.window, self.last_key
+        if self.plan.causal or window:
+            last = smaller(last, self.place + query + (0 if self.plan.causal else window))
+        return (self.place + query - window if window else None), last
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """The smaller one of two numbers."""
+    return (a < b).select(a, b)
+
+
+def not_negative(a: Any) -> Any:
+    """A number, or 0 if it is negative."""
+    return (a > 0).select(a, fx.Int32(0))
+
+
+@flyc.kernel
+def flash_attn_generic_kernel(
+    Q: fx.Tensor,
+    K: fx.Tensor,
+    V: fx.Tensor,
+    O: fx.Tensor,
+    cu_seqlens: Any,
+    seq_len: fx.Int32,
+    kv_len: fx.Int32,
+    plan: fx.Constexpr[Plan],
+) -> None:
+    """The result of block_m queries of a head, if the sequence has as many."""
+    head, number, batch = (fx.Int32(i) for i in fx.block_idx)
+    if fx.const_expr(plan.causal):
+        # The blocks with the most keys begin first.
+        number = fx.Int32(fx.grid_dim.y) - 1 - number
+    sequence = Sequence.of(batch, seq_len, kv_len, cu_seqlens)
+    first = number * plan.block_m
+    if not cu_seqlens or first < sequence.count:
+        attend(plan, sequence, head, first, Q, K, V, O)
+
+
+def attend(plan: Plan, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any, V: Any, O: Any) -> None:
+    """The result of the queries from `first` on of a head."""
+    keys, product = Keys(plan, sequence, first), Product32.of(plan.dtype)
+    queries = Queries(plan, sequence, head, first)
+    k, v = tiles(plan, sequence, head, keys.end, K, V)
+    q, bounds, scale = queries.load(Q), keys.of_query(queries.number), fx.Float32(plan.scale * LOG2_E)
+
+    def step(state: Any, tile: Any, partial: Any) -> Any:
+        sums, top, total = state
+        next_k = k.load(tile + 1)
+        scores: Any = multiply(product, k, q, KEYS // ROWS)
+        scores = masked(scores, bounds, tile * KEYS + queries.half * CHUNK, partial)
+        fragments_ahead(product, KEYS // ROWS * len(q))
+        powers, factor, top, total = online_softmax(scores, scale, top, total)
+        p = weights(powers, product.dtype)
+        fx.rocdl.sched_barrier(0)
+        next_v = v.load(tile + 1)
+        sums = multiply(product, v, p, plan.width // ROWS, [values * factor for values in sums])
+        fragments_ahead(product, plan.width // ROWS * len(p))
+        fx.gpu.barrier()
+        store(next_k, next_v)
+        return sums, top, total
+
+    def store(next_k: Any, next_v: Any) -> None:
+        k.store(next_k)
+        v.store(next_v)
+        fx.gpu.barrier()
+
+    store(k.load(keys.first_tile), v.load(keys.first_tile))
+    nothing = [zeros() for _ in range(plan.width // ROWS)]
+    state: Any = walk(plan, step, keys, (nothing, fx.Float32(LOWEST), fx.Float32(0)))
+    sums, _, total = state
+    queries.store(O, sums, inverse(both_halves(total, fx.arith.addf)))
+
+
+class Queries:
+    """The rows of Q and O that a workgroup has, one for two lanes, which have the halves of each group of columns."""
+
+    def __init__(self, plan: Plan, sequence: Sequence, head: Any, first: Any) -> None:
+        self.plan, self.head, self.sequence, self.first = plan, head, sequence, first
+        thread = fx.Int32(fx.thread_idx.x)
+        self.number = (thread >> 6) * ROWS + (thread & (ROWS - 1))
+        self.half = thread >> 5 & 1
+
+    def _rows(self, tensor: Any, width: int) -> GTensor:
+        rows = HeadRows(tensor, self.plan.heads, width, self.head, self.sequence.first, self.sequence.count)
+        return rows.view(self.first, self.plan.block_m)
+
+    def load(self, Q: Any) -> list[Any]:
+        """[group]: the lane's chunk of its query."""
+        rows, words = self._rows(Q, self.plan.head_dim), CHUNK // 2
+        columns = [group * GROUP // 2 + self.half * words for group in range(self.plan.head_dim // GROUP)]
+        return [fx.Vector(rows.vec_load((self.number, column), words)) for column in columns]
+
+    def store(self, O: Any, sums: list[Any], factor: Any) -> None:
+        """Write the sums [32 columns of V] times a factor."""
+        rows, words = self._rows(O, self.plan.width), CHUNK // 2
+        results = chunks([rounded(values * factor, element_type(self.plan.dtype)) for values in sums])
+        for group, values in enumerate(results):
+            rows.vec_store((self.number, group * GROUP // 2 + self.half * words), values)
+
+
+def tiles(plan: Plan, sequence: Sequence, head: Any, end: Any, K: Any, V: Any) -> tuple[RowTile, TransposedTile]:
+    """The tiles of keys and values of a query head, up to key `end`."""
+    shared = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
+    k, v = (
+        HeadRows(tensor, plan.kv_heads, width, head // (plan.heads // plan.kv_heads), sequence.kv_first, end)
+        for tensor, width in ((K, plan.head_dim), (V, plan.width))
+    )
+    return (
+        RowTile(k, shared, KEYS, plan.threads),
+        TransposedTile(v, shared, KEYS, plan.threads, KEYS * plan.head_dim * 2),
+    )
+
+
+@flyc.jit
+def walk(plan: Plan, step: Any, keys: Keys, state: Any) -> Any:
+    """The state after every tile: state = step(state, tile, partial)."""
+    if fx.const_expr(plan.separate):
+        for tile in range(keys.first_tile, keys.last_whole):
+            state = step(state, tile, False)
+        for tile in range(keys.last_whole, keys.last_tile):
+            state = step(state, tile, True)
+    else:
+        for tile in range(keys.first_tile, keys.last_tile):
+            state = step(state, tile, keys.is_partial(tile))
+    return state
+
+
+@flyc.jit
+def masked(scores: Any, bounds: Any, first: Any, partial: Any) -> Any:
+    """The scores, without those of keys that the query does not see. first: the key of the lane's first score."""
+    if partial:
+        scores = visible(scores, None if bounds[0] is None else bounds[0] - first, bounds[1] - first)
+    return scores
+
+
+@cache
+def build_flash_attn_func_module(
+    num_heads: int,
+    head_dim: int,
+    causal: bool = True,
+    dtype_str: str = "f16",
+    sm_scale: float | None = None,
+    waves_per_eu: int = 2,
+    flat_work_group_size: int | None = None,
+    block_m: int | None = None,
+    unsafe_fp_math: bool = True,
+    fast_fp_math: bool = True,
+    daz: bool = True,
+    path_tag: str = "auto",
+    num_kv_heads: int | None = None,
+    *,
+    v_head_dim: int | None = None,
+    sliding_window: int = 0,
+) -> Any:
+    """The launcher (Q, K, V, O, batch, seq_len, stream, seq_len_kv, cu_seqlens_q, cu_seqlens_kv).
+
+    sm_scale: 1 / sqrt(head_dim) by default. block_m: queries of a workgroup, 128 (the default) or 256.
+    flat_work_group_size: its threads, two for a query; None for that. waves_per_eu: waves per SIMD that registers are
+    allocated for. v_head_dim: columns of V and O, by default head_dim. sliding_window: keys that a query sees before
+    its own, 0 for all. path_tag: "auto", others are unsupported. unsafe_fp_math, fast_fp_math, daz: allowed, and of no
+    consequence: infinities and NaNs count. seq_len_kv: by default seq_len. With cu_seqlens_q, and cu_seqlens_kv if it
+    is another one, seq_len is that of the longest sequence of queries. Raises ArgumentError where sizes do not fit.
+    """
+    plan = Plan(
+        num_heads, num_kv_heads or num_heads, head_dim, v_head_dim or head_dim, dtype_str, causal, sliding_window,
+        head_dim**-0.5 if sm_scale is None else sm_scale, block_m or BLOCKS[0],
+    )  # fmt: skip
+    if flat_work_group_size not in (None, plan.threads):
+        raise ArgumentError(f"flat_work_group_size={flat_work_group_size}", hint=f"{plan.threads}, or None")
+    if path_tag != "auto":
+        raise ArgumentError(f"path_tag={path_tag!r}", hint="unsupported; 'auto' is supported")
+
+    @flyc.jit
+    def launch_flash_attn(
+        Q: fx.Tensor,
+        K: fx.Tensor,
+        V: fx.Tensor,
+        O: fx.Tensor,
+        batch: fx.Int32,
+        seq_len: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+        seq_len_kv: fx.Int32 = SAME,
+        cu_seqlens_q: Any = (),
+        cu_seqlens_kv: Any = (),
+    ) -> None:
+        launch(plan, Q, K, V, O, batch, seq_len, stream, seq_len_kv, cu_seqlens_q, cu_seqlens_kv, waves_per_eu)
+
+    return launch_flash_attn
+
+
+def launch(
+    plan: Plan, Q: Any, K: Any, V: Any, O: Any, batch: Any, seq_len: Any, stream: Any, seq_len_kv: Any = SAME,
+    cu_seqlens_q: Any = (), cu_seqlens_kv: Any = (), waves_per_eu: int = 2,
+) -> None:  # fmt: skip
+    """Launch a workgroup for every block of queries of every head. See `build_flash_attn_func_module`."""
+    wanted = element_type(plan.dtype)
+    for name, tensor in (("Q", Q), ("K", K), ("V", V), ("O", O)):
+        if tensor.dtype is not wanted:
+            raise ArgumentError(f"{name} of {tensor.dtype.__name__} where dtype_str is {plan.dtype}",
+                                at=user_location(), hint=f"it is {wanted.__name__}")  # fmt: skip
+    given = [cu for cu in (cu_seqlens_q, cu_seqlens_kv) if not isinstance(cu, tuple)]
+    cu_seqlens = (given[0], given[-1]) if given else ()
+    kv_len = (seq_len_kv == SAME).select(seq_len, seq_len_kv)
+    blocks = (seq_len + plan.block_m - 1) // plan.block_m
+    kernel = flash_attn_generic_kernel(
+        Q, K, V, O, cu_seqlens, seq_len, kv_len, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu, **QUIET}
+    )
+    kernel.launch(grid=(plan.heads, blocks, batch), block=plan.threads, stream=stream)
+
+
+@flydsl.autotune(
+    configs=[flydsl.Config(block_m=m, waves_per_eu=w) for m in BLOCKS for w in (1, 2)],
+    key=["num_heads", "head_dim", "seq_len", "causal"],
+)
+@flyc.jit
+def flash_attn(
+    Q: fx.Tensor,
+    K: fx.Tensor,
+    V: fx.Tensor,
+    O: fx.Tensor,
+    batch: fx.Int32,
+    seq_len: fx.Int32,
+    num_heads: fx.Constexpr[int],
+    num_kv_heads: fx.Constexpr[int],
+    head_dim: fx.Constexpr[int],
+    causal: fx.Constexpr[bool],
+    dtype_str: fx.Constexpr[str],
+    block_m: fx.Constexpr[int],
+    waves_per_eu: fx.Constexpr[int],
+    stream: fx.Stream = fx.Stream(None),
+) -> None:
+    """Attention with a number of queries per workgroup that is chosen by measurement. See the builder."""
+    plan = Plan(num_heads, num_kv_heads, head_dim, head_dim, dtype_str, causal, 0, head_dim**-0.5, block_m)
+    launch(plan, Q, K, V, O, batch, seq_len, stream, waves_per_eu=waves_per_eu)

@@ -1,0 +1,52 @@
+"""Attention. Heads are the original's; one sequence of a block of queries."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from kernels.flash_attn_generic import build_flash_attn_func_module
+from tests.kernels.cases import ARCHS, Case
+
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+
+
+def generic(dtype: str, dims: tuple[int, int], heads: tuple[int, int], options: dict[str, Any]) -> Any:
+    length = options.get("block_m", 128)
+    q, k, v, o = (
+        torch.zeros(length * count * dim, dtype=TYPES[dtype])
+        for count, dim in zip((heads[0], heads[1], heads[1], heads[0]), (dims[0], *dims, dims[1]), strict=True)
+    )
+    launch = build_flash_attn_func_module(
+        heads[0], dims[0], dtype_str=dtype, num_kv_heads=heads[1], v_head_dim=dims[1], **options
+    )
+    return launch, (q, k, v, o, 1, length)
+
+
+def flash(
+    name: str, dtype: str, dims: tuple[int, int], heads: tuple[int, int] = (16, 16), archs: tuple[str, ...] = ARCHS,
+    **options: Any,
+) -> dict[str, Case]:  # fmt: skip
+    return {f"fagen_{name}": Case("flash_attn_generic", dtype, partial(generic, dtype, dims, heads, options), archs)}
+
+
+def every_size() -> dict[str, Case]:
+    cases = [
+        flash(f"{dtype}_d{dim}_{name}", dtype, (dim, dim), causal=name == "causal")
+        for dtype in TYPES
+        for dim in (64, 128)
+        for name in ("causal", "full")
+    ]
+    return {name: case for found in cases for name, case in found.items()}
+
+
+CASES: dict[str, Case] = {
+    **every_size(),
+    **flash("bf16_d128_causal_bm256", "bf16", (128, 128), archs=ARCHS[:1], block_m=256),
+    **flash("bf16_d128_causal_gqa32_8", "bf16", (128, 128), (32, 8)),
+    **flash("bf16_d192_128_causal", "bf16", (192, 128)),
+    **flash("bf16_d128_causal_window", "bf16", (128, 128), sliding_window=1024),
+}
+MISSES: dict[tuple[str, str], str] = {}

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from flydsl.errors import ArgumentError
+from flydsl.simulator import checking
+from kernels import flash_attn_generic as kernel
+
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+
+
+def operands(dtype: str, *shapes: tuple[int, ...]) -> list[torch.Tensor]:
+    """Numbers from -1 to 1."""
+    generator = torch.Generator().manual_seed(sum(shapes[0]))
+    return [(torch.rand(*shape, generator=generator) * 2 - 1).to(TYPES[dtype]) for shape in shapes]
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> torch.Tensor:
+    """The kernel's result, with every check on; O is NaN before."""
+    batch, length, heads, dim = q.shape
+    dtype = next(name for name, kind in TYPES.items() if kind is q.dtype)
+    build = {"num_kv_heads": k.shape[2], "v_head_dim": v.shape[3], "dtype_str": dtype} | options
+    o = torch.full((batch, length, heads, v.shape[3]), torch.nan, dtype=q.dtype)
+    launch = kernel.build_flash_attn_func_module(heads, dim, **build)
+    with checking():
+        launch(*(x.reshape(-1) for x in (q, k, v)), o.view(-1), batch, length, seq_len_kv=k.shape[1])
+    return o
+
+
+def check(o: torch.Tensor, expected: torch.Tensor) -> None:
+    """The tolerance of the documents' tests: 1e-2, and rows in the same direction; NaN where torch has it."""
+    torch.testing.assert_close(o.float(), expected, rtol=0, atol=1e-2, equal_nan=True)
+    found, wanted = (x.nan_to_num().flatten(0, -2) for x in (o.float(), expected))
+    alike = torch.cosine_similarity(found, wanted, -1)
+    assert (alike[wanted.norm(dim=-1) > 0] > 0.99).all()
+
+
+def compare(
+    dtype: str, batch: int, lengths: tuple[int, int], heads: tuple[int, int], dims: tuple[int, int], **options: Any
+) -> torch.Tensor:
+    q, k, v = operands(
+        dtype, (batch, lengths[0], heads[0], dims[0]), (batch, lengths[1], heads[1], dims[0]),
+        (batch, lengths[1], heads[1], dims[1]),
+    )  # fmt: skip
+    o = attention(q, k, v, **options)
+    known = {name: options[name] for name in ("causal", "sliding_window", "sm_scale") if name in options}
+    check(o, kernel.reference(q, k, v, **known))
+    return o
+
+
+@pytest.mark.parametrize(
+    ("dtype", "length", "dims", "causal"),
+    [
+        ("bf16", 1, (64, 64), True),
+        ("f16", 127, (64, 64), True),
+        ("bf16", 129, (64, 64), False),
+        ("bf16", 129, (128, 128), True),
+        ("f16", 127, (128, 128), False),
+        ("bf16", 129, (192, 128), True),
+        ("f16", 65, (96, 96), True),
+    ],
+)
+def test_equals_torch(dtype: str, length: int, dims: tuple[int, int], causal: bool) -> None:
+    compare(dtype, 1, (length, length), (1, 1), dims, causal=causal)
+
+
+@pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
+def test_shapes(shape: tuple[int, ...]) -> None:
+    batch, *sizes = shape
+    compare("bf16", batch, tuple(sizes[:2]), tuple(sizes[2:]), (64, 64), causal=True)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("window", [1, 40, 100])
+def test_sliding_window(window: int, causal: bool) -> None:
+    compare("f16", 1, (150, 200), (1, 1), (64, 64), causal=causal, sliding_window=window)
+
+
+def test_rows_that_see_no_key_are_zero() -> None:
+    o = compare("bf16", 1, (70, 20), (1, 1), (64, 64), causal=True)
+    assert not o[:, :50].any()
+    assert o[:, 50:].abs().sum(-1).all()
+
+
+def test_equal_scores_give_the_mean_of_the_values() -> None:
+    (v,) = operands("bf16", (1, 129, 1, 64))
+    q, k = torch.zeros_like(v), torch.ones_like(v)
+    o = attention(q, k, v, causal=False)
+    torch.testing.assert_close(o.float(), v.float().mean(1, keepdim=True).expand_as(v), rtol=2**-8, atol=1e-4)
+
+
+def test_infinities_and_nans_stay_with_what_sees_them() -> None:
+    q, k, v = operands("f16", *[(1, 100, 1, 64)] * 3)
+    q[0, 3], q[0, 5, 0, 0] = torch.nan, torch.inf
+    k[0, 70, 0, 7], k[0, 90, 0, 0] = torch.nan, torch.inf
+    v[0, 95, 0, 1] = -torch.inf
+    # A block of queries multiplies hidden values by 0, as torch does: NaN. Hidden keys have no effect.
+    check(attention(q, k, v, causal=True), kernel.reference(q, k, v))
+
+
+@pytest.mark.parametrize("sm_scale", [0.01, 100.0])
+def test_scales(sm_scale: float) -> None:
+    compare("f16", 1, (40, 40), (1, 1), (64, 64), causal=False, sm_scale=sm_scale)
+
+
+def test_sequences_of_several_lengths() -> None:
+    lengths, kv_lengths = [1, 33, 0, 130], [1, 50, 7, 60]
+    starts, kv_starts = (
+        torch.tensor([0, *lengths]).cumsum(0).int(), torch.tensor([0, *kv_lengths]).cumsum(0).int()
+    )  # fmt: skip
+    q, k, v = operands("bf16", (sum(lengths), 2, 64), (sum(kv_lengths), 1, 64), (sum(kv_lengths), 1, 64))
+    o = torch.full_like(q, torch.nan)
+    launch = kernel.build_flash_attn_func_module(2, 64, dtype_str="bf16", num_kv_heads=1)
+    with checking():
+        launch(*(x.view(-1) for x in (q, k, v, o)), 4, 130, cu_seqlens_q=starts, cu_seqlens_kv=kv_starts)
+    for i in range(4):
+        rows, keys = slice(starts[i], starts[i + 1]), slice(kv_starts[i], kv_starts[i + 1])
+        check(o[rows], kernel.reference(q[None, rows], k[None, keys], v[None, keys])[0])
+
+
+def test_blocks_of_256_queries_on_cdna4(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+    compare("bf16", 1, (257, 257), (1, 1), (64, 64), causal=True, block_m=256)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"head_dim": 48}, "head_dim=48"),
+        ({"head_dim": 96, "block_m": 256}, "head_dim=96"),
+        ({"head_dim": 512}, "head_dim=512"),
+        ({"v_head_dim": 100}, "v_head_dim=100"),
+        ({"num_kv_heads": 3}, "num_kv_heads=3"),
+        ({"num_heads": 0}, "num_heads=0"),
+        ({"dtype_str": "f32"}, "dtype_str='f32'"),
+        ({"block_m": 64}, "block_m=64"),
+        ({"sliding_window": -1}, "sliding_window=-1"),
+        ({"sm_scale": 0.0}, "sm_scale=0.0"),
+        ({"flat_work_group_size": 128}, "flat_work_group_size=128"),
+        ({"path_tag": "N32"}, "path_tag='N32'"),
+    ],
+)
+def test_sizes_that_do_not_fit(changed: dict[str, Any], said: str) -> None:
+    sizes: dict[str, Any] = {"num_heads": 4, "head_dim": 64}
+    with pytest.raises(ArgumentError, match=said):
+        kernel.build_flash_attn_func_module(**(sizes | changed))
+
+
+def test_tensors_of_another_type() -> None:
+    x = torch.zeros(64 * 64).half()
+    launch = kernel.build_flash_attn_func_module(1, 64, dtype_str="f16")
+    with pytest.raises(ArgumentError, match="V of BFloat16 where dtype_str is f16"):
+        launch(x, x, x.bfloat16(), x, 1, 64)
