@@ -133,7 +133,7 @@ class Plan:
         return fx.make_tiled_copy_tv(atom, threads, fx.make_layout((1, self.pack), (self.pack, 1)))
 
     def layout_of_shared_a(self) -> Any:
-        """(M, K, stage), rows whose 16-byte packs are swizzled: eight packs of rows at one place of K meet all banks."""
+        """(M, K, stage), rows whose 16-byte packs are swizzled: eight rows at one place of K meet all banks."""
         across = self.tile[2] // PACK_BYTES
         bits, shift = min(3, across.bit_length() - 1), max(3, across.bit_length() - 1)
         swizzle = fx.Swizzle(bits, self.pack.bit_length() - 1, shift)
