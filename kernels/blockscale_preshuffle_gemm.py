@@ -4,6 +4,11 @@
 
 where kb is a block of 128 along K. The matrix instructions sum up a block; then it is scaled and added to the total, in
 f32. Everything else is as in `preshuffle_gemm`; scales are loaded one tile ahead.
+
+    launch = compile_blockscale_preshuffle_gemm(N=7168, K=2304, tile_m=64, tile_n=128, tile_k=128)
+    launch(C, A, shuffle_weight(B), scale_a, scale_b, M, N)
+
+64 x 128 x 128: 162 VGPRs, of which 64 hold totals and a block's sums; three workgroups share a compute unit.
 """
 
 from __future__ import annotations
@@ -12,9 +17,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import require
+from kernels.kernels_common import launcher, require
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import (
     THREADS,
@@ -55,6 +61,16 @@ class Plan:
     cshuffle: bool
     asynchronous: bool
     unroll: bool
+
+    def check(self) -> None:
+        """Raise ArgumentError where sizes do not fit."""
+        tile_n, tile_k = self.tiling.tile_n, self.tiling.tile_k
+        require(tile_k % BLOCK == 0, f"tile_k={tile_k}", f"a multiple of {BLOCK}")
+        require(BLOCK % (tile_n // WAVES) == 0, f"tile_n={tile_n}", "64, 128, 256 or 512")
+        require(self.n > 0 and self.n % tile_n == 0, f"N={self.n}", f"a multiple of tile_n={tile_n}")
+        require(self.out_dtype in OUT_TYPES, f"out_dtype={self.out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
+        require(not self.cshuffle or self.tiling.tile_m * tile_n <= self.tiling.a_bytes,
+                f"use_cshuffle_epilog with tile_k={tile_k}", f"at least tile_n={tile_n}")  # fmt: skip
 
     @property
     def blocks(self) -> int:
@@ -162,13 +178,8 @@ def compile_blockscale_preshuffle_gemm(
     """
     tiling = Tiling("fp8", K, tile_m, tile_n, tile_k)
     require(scale_block_k == BLOCK, f"scale_block_k={scale_block_k}", str(BLOCK))
-    require(tile_k % BLOCK == 0, f"tile_k={tile_k}", f"a multiple of {BLOCK}")
-    require(BLOCK % (tile_n // WAVES) == 0, f"tile_n={tile_n}", "64, 128, 256 or 512")
-    require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
-    require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
-    require(not use_cshuffle_epilog or tile_m * tile_n <= tiling.a_bytes, f"use_cshuffle_epilog with tile_k={tile_k}",
-             f"at least tile_n={tile_n}")  # fmt: skip
     plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, unroll)
+    plan.check()
 
     @flyc.jit
     def launch_blockscale_preshuffle_gemm(
@@ -182,8 +193,33 @@ def compile_blockscale_preshuffle_gemm(
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
         require(plan.n == N, f"N={N}", f"this launcher was compiled for N={plan.n}")
-        blockscale_preshuffle_gemm_kernel(
-            C, A, B, scale_a, scale_b, M, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu}
-        ).launch(grid=((M + tile_m - 1) // tile_m, N // tile_n), block=THREADS, stream=stream)
+        launch_tiles((C, A, B, scale_a, scale_b), M, plan, stream, waves_per_eu)
 
     return launch_blockscale_preshuffle_gemm
+
+
+def launch_tiles(tensors: Any, M: Any, plan: Plan, stream: Any, waves_per_eu: int | None = None) -> None:
+    """Launch a workgroup for each tile of C, inside of a launcher."""
+    tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
+    attributes = {"rocdl.waves_per_eu": waves_per_eu}
+    blockscale_preshuffle_gemm_kernel(*tensors, M, plan, value_attrs=attributes).launch(
+        grid=((M + tile_m - 1) // tile_m, plan.n // tile_n), block=THREADS, stream=stream
+    )
+
+
+def _launch(
+    tensors: dict[str, Any], M: Any, stream: Any, N: int, K: int, out_dtype: str, tile: tuple[int, int, int]
+) -> None:
+    plan = Plan(Tiling("fp8", K, *tile), N, out_dtype, False, False, False)
+    plan.check()
+    launch_tiles(tensors.values(), M, plan, stream)
+
+
+_TILES = ((16, 64, 256), (16, 128, 256), (32, 64, 256), (32, 128, 128), (64, 64, 128), (64, 128, 128), (64, 256, 128))
+# (C, A, B, scale_a, scale_b, m_in, N, K, out_dtype, stream), with a tile that is chosen by measurement.
+blockscale_preshuffle_gemm = flydsl.autotune(
+    configs=[flydsl.Config(tile=tile) for tile in _TILES], key=["m_in", "N", "K"]
+)(
+    launcher("blockscale_preshuffle_gemm", ("C", "A", "B", "scale_a", "scale_b"), _launch,
+             {"N": int, "K": int, "out_dtype": str, "tile": tuple})
+)  # fmt: skip

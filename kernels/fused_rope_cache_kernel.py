@@ -15,25 +15,31 @@ block s / block_size; a negative one writes no cache. Caches, flash_layout: (blo
 x / KScale[0] and x / VScale[0].
 
 A wave has one head of one token, D/64 columns a lane; the other half of the head is 32 lanes away. Heads below KH have
-K and V in addition. The launch is as large as Q and K: its time is that of memory.
+K and V in addition. D = 128 in bf16: about 165 instructions, 15 VGPRs, eight waves per SIMD. The launch is as large as
+Q and K: its time is that of memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
-from kernels.kernels_common import bf16, element_type
+from kernels.kernels_common import bf16, ceil_div, element_type, launcher
 from kernels.quant import fp8_codes
 from kernels.rows import WAVE
 
 DTYPES = ("bf16", "f16")
 KEY_PACK = 16
+TENSORS = (
+    "Q", "K", "V", "Positions", "Cos", "Sin", "SlotMapping", "KeyCache", "ValueCache", "Q_out", "K_out", "KScale",
+    "VScale",
+)  # fmt: skip
 POSITIONS = {"i32": fx.Int32, "i64": fx.Int64}
 # (T, QH, KH, D)
 SHAPES = ((5, 4, 2, 64), (1, 8, 1, 128), (3, 2, 2, 256))
@@ -51,6 +57,16 @@ class Rope:
     dtype: str
     scaled: bool
     half_freqs: bool
+    waves: int = 1
+
+    @property
+    def heads(self) -> int:
+        """The larger number of heads."""
+        return max(self.q_heads, self.kv_heads)
+
+    def has(self, head: Any, heads: int) -> Any:
+        """True if there are more than `head` heads; known when compiling where all waves have one."""
+        return (heads == self.heads and heads % self.waves == 0) or head < heads
 
     @property
     def width(self) -> int:
@@ -77,6 +93,8 @@ class Rope:
 def fused_rope_cache_kernel(tensors: Any, rope: fx.Constexpr[Rope]) -> None:
     """One head of one token. tensors: by the names of the launcher's parameters."""
     head, token, _ = fx.block_idx
+    if rope.waves > 1:
+        head = head * rope.waves + fx.rocdl.readfirstlane(fx.thread_idx.y)
     width = rope.width
     column = fx.thread_idx.x * width
     position = fx.rocdl.readfirstlane(fx.Int32(tensors["Positions"][token]))
@@ -92,9 +110,9 @@ def fused_rope_cache_kernel(tensors: Any, rope: fx.Constexpr[Rope]) -> None:
         buffer_store(result, create_buffer_resource(tensors[f"{name}_out"]), at)
         return result
 
-    if rope.q_heads >= rope.kv_heads or head < rope.q_heads:
+    if rope.has(head, rope.q_heads):
         rotated("Q", rope.q_heads)
-    if rope.kv_heads >= rope.q_heads or head < rope.kv_heads:
+    if rope.has(head, rope.kv_heads):
         key = rotated("K", rope.kv_heads)
         if slot >= 0:
             value = read(tensors["V"], (token * rope.kv_heads + head) * rope.dim + column, width, dtype)
@@ -183,15 +201,22 @@ def build_fused_rope_cache_module(
         VScale: fx.Tensor,
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
-        tensors = {
-            "Q": Q, "K": K, "V": V, "Positions": Positions, "Cos": Cos, "Sin": Sin, "SlotMapping": SlotMapping,
-            "KeyCache": KeyCache, "ValueCache": ValueCache, "Q_out": Q_out, "K_out": K_out, "KScale": KScale,
-            "VScale": VScale,
-        }  # fmt: skip
-        grid = (max(num_q_heads, num_kv_heads), num_tokens)
-        fused_rope_cache_kernel(tensors, rope).launch(grid=grid, block=WAVE, stream=stream)
+        given = (Q, K, V, Positions, Cos, Sin, SlotMapping, KeyCache, ValueCache, Q_out, K_out, KScale, VScale)
+        tensors = dict(zip(TENSORS, given, strict=True))
+        _launch(tensors, num_tokens, stream, rope, 1)
 
     return launch_fused_rope_cache
+
+
+def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, rope: Rope, waves: int) -> None:
+    grid = (ceil_div(rope.heads, waves), tokens)
+    fused_rope_cache_kernel(tensors, replace(rope, waves=waves)).launch(grid=grid, block=(WAVE, waves), stream=stream)
+
+
+# (Q, ..., VScale, m_in: tokens, rope, stream), with the number of waves of a block chosen by measurement.
+fused_rope_cache = flydsl.autotune(configs=[flydsl.Config(waves=waves) for waves in (1, 2, 4, 8)], key=["rope"])(
+    launcher("fused_rope_cache", TENSORS, _launch, {"rope": Rope, "waves": int})
+)
 
 
 def reference(x: Any, cos: Any, sin: Any) -> Any:

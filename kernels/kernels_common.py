@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -56,17 +56,22 @@ def rounded(v: Any, dtype: Any) -> Any:
     return bf16(v) if dtype is fx.BFloat16 else v.to(dtype)
 
 
-def launcher(name: str, tensors: Sequence[str], launch: Callable[[dict[str, Any], Any, Any], None]) -> Any:
-    """A @flyc.jit function (tensors ..., m_in, stream) with tensors of these names, for kernels with several variants.
+def launcher(
+    name: str, tensors: Sequence[str], launch: Callable[..., None], constants: Mapping[str, Any] | None = None
+) -> Any:
+    """A @flyc.jit function (tensors ..., m_in, constants ..., stream), for kernels with several variants.
 
-    launch: launches a kernel for (tensors by name, m_in, stream).
+    launch: launches a kernel for (tensors by name, m_in, stream, **constants). constants: by name, their types.
     """
+    constants = constants or {}
 
     def launch_variant(*arguments: Any) -> None:
-        *given, m, stream = arguments
-        launch(dict(zip(tensors, given, strict=True)), m, stream)
+        *given, stream = arguments
+        values = dict(zip((*tensors, "m_in", *constants), given, strict=True))
+        launch({n: values[n] for n in tensors}, values["m_in"], stream, **{n: values[n] for n in constants})
 
-    kinds = {**dict.fromkeys(tensors, fx.Tensor), "m_in": fx.Int32, "stream": fx.Stream}
+    kinds = {**dict.fromkeys(tensors, fx.Tensor), "m_in": fx.Int32}
+    kinds |= {n: fx.Constexpr[kind] for n, kind in constants.items()} | {"stream": fx.Stream}
     parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in kinds.items()]
     parameters[-1] = parameters[-1].replace(default=fx.Stream(None))
     launch_variant.__name__, launch_variant.__annotations__ = name, kinds

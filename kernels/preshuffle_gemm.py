@@ -186,10 +186,10 @@ def compile_preshuffle_gemm_a8(
     require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
     require(epilogue in ACTIVATIONS, f"epilogue={epilogue!r}", f"one of {', '.join(ACTIVATIONS)}")
     require(epilogue == "none" or not use_cshuffle_epilog, f"epilogue={epilogue!r} with use_cshuffle_epilog",
-             "one of both")  # fmt: skip
+            "one of both")  # fmt: skip
     room = tiling.stages * tiling.a_bytes
     require(not use_cshuffle_epilog or 2 * tile_m * tile_n <= room, f"use_cshuffle_epilog with {room} bytes of A",
-             f"C takes {2 * tile_m * tile_n}")  # fmt: skip
+            f"C takes {2 * tile_m * tile_n}")  # fmt: skip
     require(not use_async_copy or lds_stage == 2, "use_async_copy with lds_stage=1", "2 buffers")
     ahead = (2 if dsrd_preload < 0 else dsrd_preload, max(0, dvmem_preload))
     plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, ahead, epilogue, xcd_swizzle)

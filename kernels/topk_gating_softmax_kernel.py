@@ -10,6 +10,7 @@ A thread has up to 16 neighbouring experts of a token, E / 16 lanes a token, and
 rounds finds the largest number of a lane by v_max3 and of the token's lanes by DPP; the lowest expert that has it is
 found in the same way, and leaves the search. There is neither shared memory nor a barrier; a token's first lane writes
 the results, four at a time. A row with a NaN has no order of experts; each index is a valid one all the same.
+E = 128, k = 8: about 1,180 instructions, 56 VGPRs, eight waves per SIMD; k rounds of the search are most of it.
 """
 
 from __future__ import annotations

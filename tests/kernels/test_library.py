@@ -1,0 +1,62 @@
+"""What every kernel of the library has: a definition, figures, shapes, a reference, a choice by measurement, tests."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernels
+from flydsl.autotune import Autotuner
+from tests.kernels.cases import every_case, gemm, rows
+
+HERE = Path(__file__).parent
+# Rows and products; the families of attention and of experts have contracts of their own.
+CASES = gemm.CASES | rows.CASES
+KERNELS = sorted({case.kernel for case in CASES.values()})
+# What products of one family share, and the README's first kernel.
+WITHOUT_CASES = {"fp8_gemm_utils", "vector_add"}
+# A docstring says what the code takes: registers, instructions, waves.
+FIGURES = re.compile(r"(\d|two|three|eight) (registers|VGPRs|instructions|waves|workgroups)")
+
+
+def module(name: str) -> Any:
+    return importlib.import_module(f"kernels.{name}")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_has_all_parts(name: str) -> None:
+    kernel = module(name)
+    assert kernel.SHAPES
+    assert all(isinstance(extent, int) for shape in kernel.SHAPES for extent in shape)
+    assert inspect.getdoc(kernel.reference)
+    tests = {case.test_file for case in CASES.values() if case.kernel == name}
+    assert all((HERE / test).is_file() for test in tests)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_can_be_chosen_by_measurement(name: str) -> None:
+    tuners = [value for value in vars(module(name)).values() if isinstance(value, Autotuner)]
+    assert tuners
+    assert all(len(tuner.configs) > 1 for tuner in tuners)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_docstring_has_definition_use_and_figures(name: str) -> None:
+    text = module(name).__doc__
+    first, blank, *rest = text.splitlines()
+    assert first.endswith((".", ":"))
+    assert blank == ""
+    assert any(line.startswith("    ") for line in rest), "no example of its use"
+    assert FIGURES.search(text), "no figures"
+
+
+def test_every_kernel_has_cases() -> None:
+    modules = [found.name for found in pkgutil.iter_modules(kernels.__path__)]
+    with_shapes = {name for name in modules if hasattr(module(name), "SHAPES")}
+    assert with_shapes - {case.kernel for case in every_case().values()} == WITHOUT_CASES
