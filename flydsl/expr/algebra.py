@@ -369,7 +369,9 @@ def _with_unknown_extents(shape: Any) -> Any:
 
 
 def make_tile(*modes: Any) -> Tile:
-    """A tile: one size or layout per mode, None to leave a mode whole."""
+    """A tile: one size or layout per mode, None to leave a mode whole. A list or tuple given alone holds the modes."""
+    if len(modes) == 1 and isinstance(modes[0], (list, tuple)):
+        (modes,) = map(tuple, modes)
     if is_runtime(modes):
         raise ArgumentError(
             "make_tile of runtime values: a tile is known when compiling",

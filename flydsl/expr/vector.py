@@ -207,15 +207,27 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     return math.fma(a, b, c)
 
 
-def store(value: Any, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> None:
-    """Write a vector's elements contiguously to a tensor, from the one at `indices` on. alignment: in bytes."""
-    vector_memory.store(as_vector("store", value), memref, indices, alignment)
+def store(
+    value: Any, memref: Any, indices: Sequence[Any], *, nontemporal: bool | None = None, alignment: int | None = None
+) -> None:
+    """Write a vector's elements contiguously to a tensor, from the one at `indices` on.
+
+    nontemporal: they are not read again soon, which an access of an MLIR memref tells the caches. alignment: in bytes.
+    """
+    vector_memory.store(as_vector("store", value), memref, indices, alignment, nontemporal)
 
 
 @_bare
-def load(result_type: Any, memref: Any, indices: Sequence[Any], *, alignment: int | None = None) -> Vector:
-    """Read contiguous elements of a tensor, from the one at `indices` on. alignment: in bytes."""
-    return vector_memory.load(_result("load", result_type), memref, indices, alignment)
+def load(
+    result_type: Any,
+    memref: Any,
+    indices: Sequence[Any],
+    *,
+    nontemporal: bool | None = None,
+    alignment: int | None = None,
+) -> Vector:
+    """Read contiguous elements of a tensor, from the one at `indices` on. nontemporal, alignment: as of `store`."""
+    return vector_memory.load(_result("load", result_type), memref, indices, alignment, nontemporal)
 
 
 load_op = load

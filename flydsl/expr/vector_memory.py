@@ -22,7 +22,13 @@ from flydsl.expr.vector_value import Vector, VectorMemory
 _WIDEST_COPY_BITS = 128
 
 
-def load(result_type: Any, memref: Any, indices: Sequence[Any], alignment: int | None = None) -> Vector:
+def load(
+    result_type: Any,
+    memref: Any,
+    indices: Sequence[Any],
+    alignment: int | None = None,
+    nontemporal: bool | None = None,
+) -> Vector:
     """Read a vector. result_type: an MLIR vector type."""
     if not isinstance(result_type, ir.VectorType):
         raise ArgumentError(
@@ -30,7 +36,7 @@ def load(result_type: Any, memref: Any, indices: Sequence[Any], alignment: int |
         )
     if not isinstance(memref, Tensor):
         operands = [_memref(memref), *_positions(indices)]
-        return Vector(emit("vector.load", operands, [result_type], _alignment(alignment)).result)
+        return Vector(emit("vector.load", operands, [result_type], _access(alignment, nontemporal)).result)
     dtype = numeric_class(result_type.element_type)
     if dtype.ir_type != memref.dtype.ir_type:
         raise ArgumentError(
@@ -45,10 +51,12 @@ def load(result_type: Any, memref: Any, indices: Sequence[Any], alignment: int |
     return registers.load()
 
 
-def store(vector: Vector, memref: Any, indices: Sequence[Any], alignment: int | None) -> None:
+def store(
+    vector: Vector, memref: Any, indices: Sequence[Any], alignment: int | None, nontemporal: bool | None = None
+) -> None:
     """Write a vector."""
     if not isinstance(memref, Tensor):
-        emit("vector.store", [vector.value, _memref(memref), *_positions(indices)], [], _alignment(alignment))
+        emit("vector.store", [vector.value, _memref(memref), *_positions(indices)], [], _access(alignment, nontemporal))
         return
     if vector.dtype.ir_type != memref.dtype.ir_type:
         raise ArgumentError(
@@ -62,14 +70,16 @@ def store(vector: Vector, memref: Any, indices: Sequence[Any], alignment: int | 
         copy_atom_call(atom, registers_part, tensor_part)
 
 
-def _alignment(alignment: int | None) -> dict[str, ir.Attribute]:
+def _access(alignment: int | None, nontemporal: bool | None) -> dict[str, ir.Attribute]:
+    """The attributes of an access of a memref."""
+    hints: dict[str, ir.Attribute] = {"nontemporal": ir.BoolAttr.get(True)} if nontemporal else {}
     if alignment is None:
-        return {}
+        return hints
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
         raise ArgumentError(
             f"an alignment of {alignment!r} bytes: a power of two", at=user_location(), hint="such as 16"
         )
-    return {"alignment": ir.IntegerAttr.get(element_type("i64"), alignment)}
+    return {"alignment": ir.IntegerAttr.get(element_type("i64"), alignment), **hints}
 
 
 def _memref(memref: Any) -> ir.Value:

@@ -79,3 +79,9 @@ def test_a_part_of_a_runtime_tuple_is_an_index() -> None:
     run(body, a, torch.zeros(1))
     lanes = torch.arange(64, dtype=torch.int32)
     assert torch.equal(a, lanes % 8 + lanes)
+
+
+def test_a_list_given_alone_holds_the_modes_of_a_tile() -> None:
+    modes = (fx.make_layout(8, 1), 24)
+    assert fx.make_tile(list(modes)) == fx.make_tile(modes) == fx.make_tile(*modes)
+    assert fx.make_tile([8]) == fx.make_tile(8)

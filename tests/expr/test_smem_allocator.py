@@ -170,6 +170,23 @@ def test_a_view_for_the_vector_dialect() -> None:
     assert torch.equal(out, a.reshape(16, 4).sum(1).repeat_interleave(4))
 
 
+def test_a_vector_that_is_not_read_again_soon() -> None:
+    allocator = SmemAllocator(None)
+    tile = allocator.allocate_array(T.f32, 256, alignment=16)
+
+    def body(A: Any, Out: Any) -> None:
+        lds, lane = tile(allocator.get_base()).get(), fx.thread_idx.x
+        first = [fx.Index(lane * 4)]
+        fx.vector.store(fx.Vector.filled(4, A[lane], fx.Float32), lds, first, nontemporal=True)
+        Out[lane] = fx.vector.load_op(fx.T.vec(4, fx.Float32), lds, first, nontemporal=True, alignment=16)[3]
+
+    a, out = torch.arange(64.0), torch.zeros(64)
+    launch = launcher(body, allocator)
+    launch(a, out)
+    assert torch.equal(out, a)
+    assert str(launch.lower(a, out).traced.module).count("nontemporal = true") == 2
+
+
 def test_one_allocator_for_several_compilations() -> None:
     """A launcher compiled anew for another type finds its storage again."""
     allocator = SmemAllocator(None, arch="gfx942")
