@@ -70,8 +70,9 @@ def launcher(
         values = dict(zip((*tensors, "m_in", *constants), given, strict=True))
         launch({n: values[n] for n in tensors}, values["m_in"], stream, **{n: values[n] for n in constants})
 
+    constexpr: Any = fx.Constexpr
     kinds = {**dict.fromkeys(tensors, fx.Tensor), "m_in": fx.Int32}
-    kinds |= {n: fx.Constexpr[kind] for n, kind in constants.items()} | {"stream": fx.Stream}
+    kinds |= {n: constexpr[kind] for n, kind in constants.items()} | {"stream": fx.Stream}
     parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in kinds.items()]
     parameters[-1] = parameters[-1].replace(default=fx.Stream(None))
     launch_variant.__name__, launch_variant.__annotations__ = name, kinds
