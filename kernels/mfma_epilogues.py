@@ -89,14 +89,15 @@ def activated(value: Any, epilogue: str) -> Any:
     if epilogue.endswith("relu"):
         return fx.arith.maximumf(value, fx.Float32(0.0))
     if epilogue.endswith("silu"):
-        return value * _sigmoid(value)
+        return value * sigmoid(value)
     if epilogue.endswith("gelu"):
         # (1 + tanh(x)) / 2 is the sigmoid of 2x.
-        return value * _sigmoid(value * (2 * _GELU) * (value * value * _GELU_CUBE + 1.0))
+        return value * sigmoid(value * (2 * _GELU) * (value * value * _GELU_CUBE + 1.0))
     return value
 
 
-def _sigmoid(value: Any) -> Any:
+def sigmoid(value: Any) -> Any:
+    """1 / (1 + exp(-value)) of an f32."""
     return fx.Float32(fx.rocdl.rcp(fx.T.f32, fx.Float32(fx.rocdl.exp2(fx.T.f32, value * -_LOG2_E)) + 1.0))
 
 

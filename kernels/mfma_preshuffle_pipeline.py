@@ -34,7 +34,9 @@ UNIT_SCALE = 0x7F7F7F7F  # 2 ** 0, four times
 # Bits of an element of A and of B in memory. fp6 is filled up: 32 elements take 24 bytes and 8 of zeros.
 BITS = {
     "fp8": (8, 8), "int8": (8, 8), "int4": (8, 4), "fp16": (16, 16), "bf16": (16, 16), "fp4": (4, 4), "fp6": (8, 4),
+    "fp8_fp4": (8, 4),
 }  # fmt: skip
+MICRO_SCALED = ("fp4", "fp6", "fp8_fp4")  # 32 elements along K share a scale
 _PLAIN = {
     "fp8": ("mfma_f32_16x16x32_fp8_fp8", 32),
     "int8": ("mfma_i32_16x16x32_i8", 32),
@@ -44,7 +46,7 @@ _PLAIN = {
 }
 _CDNA4 = {"fp16": ("mfma_f32_16x16x32_f16", 32), "bf16": ("mfma_f32_16x16x32_bf16", 32)}
 # Formats of A and B that the scaled instruction is told: 0 fp8, 2 fp6 (E2M3), 4 fp4.
-_SCALED_FORMATS = {"fp8": (0, 0), "fp4": (4, 4), "fp6": (2, 4)}
+_SCALED_FORMATS = {"fp8": (0, 0), "fp4": (4, 4), "fp6": (2, 4), "fp8_fp4": (0, 4)}
 _SCALED = ("mfma_scale_f32_16x16x128_f8f6f4", 128)
 
 
@@ -68,7 +70,7 @@ class Product:
     @classmethod
     def of(cls, dtype: str, scaled: bool = True) -> Product:
         """The product of the target. scaled: take the scaled instruction where there is a choice."""
-        needs_scaled = dtype in ("fp4", "fp6")
+        needs_scaled = dtype in MICRO_SCALED
         if needs_scaled and not is_cdna4():
             raise ArgumentError(f"a product of {dtype} on {target_name()}", hint="it needs the instructions of CDNA 4")
         if needs_scaled or (scaled and dtype in _SCALED_FORMATS and is_cdna4()):
@@ -385,7 +387,7 @@ class TileB:
 def require_types(dtype: str, A: Any, B: Any) -> None:
     """Raise ArgumentError where tensors are not of the type that in_dtype names, nor bytes of it."""
     fp8 = "Float8E4M3FN" if is_cdna4() else "Float8E4M3FNUZ"
-    names = {"fp8": fp8, "int8": "Int8", "int4": "Int8", "fp16": "Float16", "bf16": "BFloat16"}
+    names = {"fp8": fp8, "fp8_fp4": fp8, "int8": "Int8", "int4": "Int8", "fp16": "Float16", "bf16": "BFloat16"}
     wanted = {names.get(dtype, "Uint8"), "Int8", "Uint8"} if BITS[dtype][0] <= 8 else {names[dtype]}
     for name, tensor in (("A", A), ("B", B)):
         if tensor.dtype.__name__ not in wanted:
@@ -394,13 +396,19 @@ def require_types(dtype: str, A: Any, B: Any) -> None:
 
 
 class MxScales:
-    """The scales of A and B, shuffled as `shuffle_scale` does: a word has those of 2 x 16 rows and 2 groups of K."""
+    """The scales of A and B, shuffled as `shuffle_scale` does: a word has those of 2 x 16 rows and 2 groups of K.
 
-    def __init__(self, tiling: Tiling, scale_a: Any, scale_b: Any, rows: Any, columns: int, place: Any) -> None:
+    rows, columns: how many have scales. place: the tile's numbers among them. apart: how many tiles of 16 columns
+    behind one that is which shares its words, by default the next one.
+    """
+
+    def __init__(
+        self, tiling: Tiling, scale_a: Any, scale_b: Any, rows: Any, columns: Any, place: Any, apart: int = 1
+    ) -> None:
         if tiling.tile_m % 32 or tiling.tile_n % 128:
             raise ArgumentError(f"scales of a tile of {tiling.tile_m} x {tiling.tile_n}", at=user_location(),
                                 hint="tile_m is a multiple of 32, and tile_n of 128")  # fmt: skip
-        self.tiling = tiling
+        self.tiling, self.apart = tiling, apart
         self.of_32_rows = tiling.k // 32 * 8  # words
         thread = fx.Int32(fx.thread_idx.x)
         lane = thread & (WAVE - 1)
@@ -432,8 +440,9 @@ class MxScales:
 
         def chosen(mi: int, ni: int, group: int) -> tuple[Any, ...]:
             half = stage if self.tiling.tile_k == 128 else group % 2
-            a, b = of_a[mi // 2][group // 2], of_b[ni // 2][group // 2]
-            return half * 2 + mi % 2, a, half * 2 + ni % 2, b
+            pair, odd = ni // (2 * self.apart) * self.apart + ni % self.apart, ni // self.apart % 2
+            a, b = of_a[mi // 2][group // 2], of_b[pair][group // 2]
+            return half * 2 + mi % 2, a, half * 2 + odd, b
 
         return chosen
 

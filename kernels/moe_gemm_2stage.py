@@ -39,8 +39,10 @@ import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
 from .kernels_common import require
-from .mfma_epilogues import activated, c_shuffle_epilog, default_epilog
+from .layout_utils import idx2crd
+from .mfma_epilogues import activated, c_shuffle_epilog, default_epilog, sigmoid
 from .mfma_preshuffle_pipeline import (
+    CHUNK_BYTES,
     THREADS,
     WAVE,
     WAVES,
@@ -52,9 +54,11 @@ from .mfma_preshuffle_pipeline import (
     main_loop,
     multiply_groups,
     require_types,
+    swizzle_xor16,
 )
 from .moe_common import compile_moe_reduction
 from .moe_sorting_kernel import SLOT_SHIFT
+from .silu_and_mul_fq import SWIGLU_SLOPE
 from .tensor_shim import GTensor, STensor
 
 __all__ = ["compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_reduction", "reference1", "reference2"]
@@ -92,7 +96,9 @@ class Plan:
 
     gated: stage 1, whose tiling has the columns of gate and up. accumulate: rows of a token are added to one.
     smooth: the activations of stage 1 have a row for each slot and token. scaled: sums are multiplied by the scales of
-    rows and columns.
+    rows and columns. swiglu_limit: the activation is swiglu with this limit instead of silu. biased: each column of an
+    expert has a number that is added. interleaved: 16 rows of gate and of up in turn in the weights. asynchronous:
+    activations go past the registers.
     """
 
     tiling: Tiling
@@ -107,6 +113,10 @@ class Plan:
     accumulate: bool
     smooth: bool
     scaled: bool
+    swiglu_limit: float | None = None
+    biased: bool = False
+    interleaved: bool = False
+    asynchronous: bool = False
 
     @property
     def num_acc_n(self) -> int:
@@ -115,8 +125,8 @@ class Plan:
 
     @property
     def out_type(self) -> Any:
-        """The type of the result's elements."""
-        return OUT_TYPES[self.out_dtype]
+        """The type of the result's elements; before they are rounded to 8 bits and less, f32."""
+        return OUT_TYPES.get(self.out_dtype, fx.Float32)
 
     @property
     def lds_bytes(self) -> int:
@@ -131,12 +141,12 @@ class Plan:
 
 
 class Routes:
-    """The rows of a workgroup's block: which token and slot each is, and what it is multiplied by."""
+    """The rows of a block, by default the workgroup's: which token and slot each is, and what it is multiplied by."""
 
-    def __init__(self, plan: Plan, tables: Any, tokens: Any) -> None:
+    def __init__(self, plan: Plan, tables: Any, tokens: Any, block: Any = None) -> None:
         sorted_ids, expert_ids, sorted_weights, num_valid = tables
-        self.plan, self.tokens = plan, tokens
-        self.block = fx.Int32(fx.block_idx.y)
+        self.plan, self.tokens, self.sorted_rows = plan, tokens, sorted_ids.shape[0]
+        self.block = fx.Int32(fx.block_idx.y) if block is None else block
         self.first = self.block * plan.tiling.tile_m
         self.ids = GTensor(sorted_ids, fx.Int32, num_records_bytes=sorted_ids.shape[0] * 4)
         self.weights = GTensor(sorted_weights, fx.Float32, num_records_bytes=sorted_weights.shape[0] * 4)
@@ -181,41 +191,57 @@ class GatheredA(TileA):
         buffer = fx.SharedAllocator().allocate(plan.lds_bytes, 128).peek().ptr
         super().__init__(plan.tiling, product, A, rows, 0, buffer=buffer)
         self.memory = GTensor(A, fx.Int32, (-1, self.k_bytes // 4), num_records_bytes=fx.Int64(rows) * self.k_bytes)
-        self._sources = [(routes.source(routes.ids.load(routes.first + row)), part) for row, part in self._places]
+        self._routes = routes
+        self._copies: dict[int, Any] = {}  # first byte of a copy -> where this thread's lies in a row
+        if not plan.asynchronous:
+            self._sources = [(self._source(row), part) for row, part in self._places]
+
+    def _source(self, row: Any) -> Any:
+        return self._routes.source(self._routes.ids.load(self._routes.first + row))
 
     def load(self, k: Any) -> list[Any]:
         """This thread's part of tile k."""
         step, words = k * self.tiling.row_bytes, self.words
         return [self.memory.vec_load((row, part * words), words, soffset_bytes=step) for row, part in self._sources]
 
+    def _copied(self, first: int, bytes_: int, step: Any) -> tuple[Any, Any]:
+        if first not in self._copies:
+            chunks = self.tiling.row_bytes // CHUNK_BYTES
+            row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
+            place = swizzle_xor16(row, chunk, chunks) * CHUNK_BYTES + byte
+            self._copies[first] = self._source(row) * self.k_bytes + place
+        return self._copies[first], step
+
 
 class GateAndUp(TileB):
-    """A wave's rows of the gate, and behind them the same ones of up."""
+    """A wave's rows of the gate, and behind them the same ones of up, wherever in memory they are."""
 
     def __init__(self, plan: Plan, product: Product, W: Any, expert: Any, block: Any) -> None:
         super().__init__(plan.tiling, product, W, 0)
-        first = fx.Int64(expert) * (2 * plan.columns) + block * plan.tile_n
+        apart = plan.tile_n if plan.interleaved else plan.columns  # from rows of the gate to those of up
+        first = fx.Int64(expert) * (2 * plan.columns) + block * (plan.tile_n * (2 if plan.interleaved else 1))
         self.memory = GTensor(
             W, fx.Int32, base_byte_offset=first * self.k_bytes,
-            num_records_bytes=(plan.columns + plan.tile_n) * self.k_bytes,
+            num_records_bytes=(apart + plan.tile_n) * self.k_bytes,
         )  # fmt: skip
         self.plan = plan
         thread = fx.Int32(fx.thread_idx.x)
-        self._first = (thread >> 6) * (plan.num_acc_n * 4 * self.k_bytes) + (thread & (WAVE - 1)) * (
-            self.load_bytes // 4
-        )
+        tiles = plan.num_acc_n * (2 if plan.interleaved else 1)
+        self._first = (thread >> 6) * (tiles * 4 * self.k_bytes) + (thread & (WAVE - 1)) * (self.load_bytes // 4)
 
     def _part(self, first: Any, row: int, offset: int) -> Any:
-        half = self.plan.num_acc_n * 16 * self.k_bytes
-        up = row >= half
-        return super()._part(first, row + (self.plan.columns * self.k_bytes - half if up else 0), offset)
+        tile = 16 * self.k_bytes
+        up, ni = divmod(row // tile, self.plan.num_acc_n)
+        if self.plan.interleaved:
+            return super()._part(first, (2 * ni + up) * tile, offset)
+        return super()._part(first, ni * tile + up * (self.plan.columns * self.k_bytes), offset)
 
 
 class Result:
     """What becomes of the sums of a workgroup."""
 
-    def __init__(self, plan: Plan, routes: Routes, out: Any, scales: Any) -> None:
-        self.plan, self.routes, self.out, self.scales = plan, routes, out, scales
+    def __init__(self, plan: Plan, routes: Routes, out: Any, scales: Any, bias: Any = None) -> None:
+        self.plan, self.routes, self.out, self.scales, self.bias = plan, routes, out, scales, bias
         self.first_column = fx.Int32(fx.block_idx.x) * plan.tile_n
         self.thread = fx.Int32(fx.thread_idx.x)
         self.lane = self.thread & (WAVE - 1)
@@ -226,15 +252,13 @@ class Result:
             num_records_bytes=fx.Int64(rows) * (plan.columns * plan.out_type.width // 8),
         )  # fmt: skip
 
-    def of_columns(self) -> list[Any]:
-        """[ni]: the scales of a lane's columns, of stage 1 those of up behind those of the gate."""
+    def of_columns(self, tensor: Any) -> list[Any]:
+        """[ni]: the f32 of a lane's columns of its expert, in stage 1 those of up behind those of the gate."""
         plan = self.plan
-        # unpack_int4 gives 16 times the weights.
-        factor = 1 / 16 if plan.tiling.dtype == "int4" else 1.0
-        memory = GTensor(self.scales[1], fx.Float32, num_records_bytes=plan.experts * plan.rows_of_experts * 4)
+        memory = GTensor(tensor, fx.Float32, num_records_bytes=plan.experts * plan.rows_of_experts * 4)
         first = self.routes.expert * plan.rows_of_experts + self.first_column + self.column
         halves = (0, plan.columns) if plan.gated else (0,)
-        return [memory.load(first + half + ni * 16) * factor for half in halves for ni in range(plan.num_acc_n)]
+        return [memory.load(first + half + ni * 16) for half in halves for ni in range(plan.num_acc_n)]
 
     def of_rows(self, tensor: Any, ids: Any) -> Any:
         """The f32 of four rows of the activations."""
@@ -248,16 +272,20 @@ class Result:
         ids = [fx.Vector(routes.ids.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
         weights = [fx.Vector(routes.weights.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
         of_rows = [self.of_rows(self.scales[0], four) for four in ids] if plan.scaled else []
-        of_columns = self.of_columns() if plan.scaled else []
+        # unpack_int4 gives 16 times the weights.
+        factor = 1 / 16 if plan.tiling.dtype == "int4" else 1.0
+        of_columns = [scale * factor for scale in self.of_columns(self.scales[1])] if plan.scaled else []
+        biases = self.of_columns(self.bias) if plan.biased else []
 
         def product(mi: int, ni: int, ii: int) -> Any:
             value = sums[mi][ni][ii]
-            return value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni] if plan.scaled else value
+            value = value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni] if plan.scaled else value
+            return value + biases[ni] if plan.biased else value
 
         def number(mi: int, ni: int, ii: int) -> Any:
             value = product(mi, ni, ii)
             if plan.gated:
-                value = activated(value, "bias_silu") * product(mi, ni + plan.num_acc_n, ii)
+                value = gated(value, product(mi, ni + plan.num_acc_n, ii), plan.swiglu_limit)
             return value * weights[mi][ii] if plan.weighted else value
 
         return number, ids
@@ -312,6 +340,14 @@ class Result:
             lane_div_16=0, bx_m=self.routes.first, by_n=self.first_column, lds_out=view,
             write_row_to_lds=lambda mi, ii, row, _: write(mi, ii, row, 0), store_pair=put, precompute_row=target,
         )  # fmt: skip
+
+
+def gated(gate: Any, up: Any, swiglu_limit: float | None) -> Any:
+    """silu(gate) up, or with a limit swiglu, of f32; see `silu_and_mul_fq`."""
+    if swiglu_limit is None:
+        return activated(gate, "bias_silu") * up
+    gate, up = fx.arith.minnumf(gate, fx.Float32(swiglu_limit)), fx.clampf(up, -swiglu_limit, swiglu_limit)
+    return gate * sigmoid(gate * SWIGLU_SLOPE) * (up + 1.0)
 
 
 @flyc.jit
@@ -415,7 +451,7 @@ def compile_moe_gemm1(
     doweight_stage1: multiply by the routing weight. use_cshuffle_epilog: store through shared memory; by default not.
     Raises ArgumentError where sizes do not fit, NotImplementedError for group_size, scale_is_bf16 and k_batch.
     """
-    _supported(group_size, scale_is_bf16, k_batch)
+    _supported(in_dtype, group_size, scale_is_bf16, k_batch)
     require(out_dtype in ("f16", "bf16"), f"out_dtype={out_dtype!r} of stage 1", "f16 or bf16")
     plan = plan_of(
         in_dtype, model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
@@ -449,7 +485,7 @@ def compile_moe_gemm2(
     token to out (T, D), which the caller clears; otherwise write each to (T k, D). use_cshuffle_epilog: through shared
     memory, which 16-bit results that are added need, and which is their default. Raises as `compile_moe_gemm1`.
     """
-    _supported(group_size, scale_is_bf16)
+    _supported(in_dtype, group_size, scale_is_bf16)
     plan = plan_of(
         in_dtype, inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate,
@@ -474,7 +510,6 @@ def plan_of(in_dtype: str, k: int, tile: tuple[int, int, int], *, scaled: bool =
     Raises ArgumentError where sizes do not fit.
     """
     tile_m, tile_n, tile_k = tile
-    require(in_dtype in IN_TYPES, f"in_dtype={in_dtype!r}", f"one of {', '.join(IN_TYPES)}")
     require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
     require(not known["cshuffle"] or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
     require(
@@ -486,7 +521,8 @@ def plan_of(in_dtype: str, k: int, tile: tuple[int, int, int], *, scaled: bool =
     return Plan(tiling=tiling, tile_n=tile_n, smooth=smooth and known["gated"], scaled=scaled, **known)
 
 
-def _supported(group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:
+def _supported(in_dtype: str, group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:
+    require(in_dtype in IN_TYPES, f"in_dtype={in_dtype!r}", f"one of {', '.join(IN_TYPES)}")
     if group_size != -1 or scale_is_bf16 or k_batch != 1:
         raise NotImplementedError(
             "unsupported: group_size, scale_is_bf16 and k_batch; scales are those of rows, in f32"

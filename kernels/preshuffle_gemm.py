@@ -32,6 +32,7 @@ from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import (
     BITS,
+    MICRO_SCALED,
     THREADS,
     MxScales,
     Product,
@@ -87,7 +88,7 @@ class Plan:
     @property
     def micro_scales(self) -> bool:
         """True if 32 values along K share a scale."""
-        return self.tiling.dtype in ("fp4", "fp6")
+        return self.tiling.dtype in MICRO_SCALED
 
 
 @flyc.kernel
@@ -231,14 +232,12 @@ def launch_tiles(
 def compile_preshuffle_gemm_w4(
     *, a_dtype: str = "fp4", dsrd_preload: int = 2, dvmem_preload: int = 2, **sizes: Any
 ) -> Any:
-    """The launcher of a product of fp4 weights. sizes: as of `compile_preshuffle_gemm_a8`. a_dtype: fp4.
-
-    Raises NotImplementedError for a_dtype="fp8".
-    """
-    if a_dtype == "fp8":
-        raise NotImplementedError("unsupported: fp8 times fp4; supported: a_dtype='fp4'")
-    require(a_dtype == "fp4", f"a_dtype={a_dtype!r}", "fp4")
-    return compile_preshuffle_gemm_a8(in_dtype="fp4", dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes)
+    """The launcher of a product of fp4 weights. sizes: as of `compile_preshuffle_gemm_a8`. a_dtype: fp4 or fp8."""
+    require(a_dtype in ("fp4", "fp8"), f"a_dtype={a_dtype!r}", "fp4 or fp8")
+    in_dtype = "fp4" if a_dtype == "fp4" else "fp8_fp4"
+    return compile_preshuffle_gemm_a8(
+        in_dtype=in_dtype, dsrd_preload=dsrd_preload, dvmem_preload=dvmem_preload, **sizes
+    )
 
 
 def compile_preshuffle_gemm_a6w4(*, dsrd_preload: int = 2, dvmem_preload: int = 2, **sizes: Any) -> Any:

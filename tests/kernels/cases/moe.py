@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from kernels import mixed_moe_gemm_2stage as mixed
 from kernels import moe_blockscale_2stage as blockscale
 from kernels import moe_sorting_kernel as sorting
 from kernels.mfma_preshuffle_pipeline import BITS
@@ -129,6 +130,47 @@ def gemm_cases(
     return {name.format(t): Case("moe_gemm_2stage", t, make(t), archs=archs) for t in types}
 
 
+def mixed_gemm(
+    stage: int, a_dtype: str, tile: tuple[int, int, int], width: tuple[int, int, int], options: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...]]:
+    """One block of rows. width: D, I, k; stage 2 with as many columns as two tiles have."""
+    (tile_m, tile_n, tile_k), (d, i, topk) = tile, width
+    sizes = {"tile_m": tile_m, "tile_n": tile_n, "tile_k": tile_k, "experts": topk, "topk": topk, "a_dtype": a_dtype}
+    n, k = (max(tile_n, 256), d) if stage == 1 else (2 * tile_n, i)
+    tokens, columns = tile_m // topk or 1, 2 * n if stage == 1 else n
+    if stage == 1:
+        launch = mixed.compile_mixed_moe_gemm1(model_dim=k, inter_dim=n, doweight_stage1=False, **sizes, **options)
+    else:
+        launch = mixed.compile_mixed_moe_gemm2(
+            model_dim=n, inter_dim=k, doweight_stage2=True, persist_m=1, **sizes, **options
+        )
+    rows = tokens * (1 if stage == 1 else topk)
+    a, w, *scales = (
+        torch.zeros(count, dtype=torch.uint8)
+        for count in (
+            rows * k // (2 if a_dtype == "fp4" else 1), topk * columns * k // 2,
+            -(-tile_m // 32) * k, topk * columns * k // 32,
+        )
+    )  # fmt: skip
+    out_type = torch.uint8 if options.get("out_dtype") in mixed.ROUNDED else torch.float16
+    out, none = torch.zeros(tokens * topk * n, dtype=out_type), torch.zeros(1)
+    extra = (none, torch.zeros(tile_m * n // 32, dtype=torch.uint8)) if stage == 1 else (none,)
+    return launch, (out, a, w, *scales, *one_block(tile_m, topk, tokens), *extra, tokens, columns, k, 1)
+
+
+def mixed_cases(name: str, width: tuple[int, int, int], **options: Any) -> dict[str, Case]:
+    """Cases of fp4 and fp8 activations. name: as mxmoe1_a{}w4_64x256x256."""
+    stage, (tile_m, tile_n, tile_k) = int(name[5]), (int(n) for n in name.split("_")[2].split("x"))
+    types = [t for t in mixed.A_TYPES if name.format(t) != name or f"_a{t}w4_" in name]
+    return {
+        name.format(t): Case(
+            "mixed_moe_gemm_2stage", f"{t}, fp4",
+            partial(mixed_gemm, stage, t, (tile_m, tile_n, tile_k), width, options), archs=("gfx950",),
+        )
+        for t in types
+    }  # fmt: skip
+
+
 SMALL: dict[str, Any] = {"topk": 8, "width": (6144, 1024)}
 CASES: dict[str, Case] = {
     "moe_sort_oneshot_e256k8_t16": sorting_case(16, 256, 8),
@@ -150,6 +192,13 @@ CASES: dict[str, Case] = {
     **blockscale_cases("bsmoe1_64x128x128"),
     **blockscale_cases("bsmoe2_16x256x128_wpe2", 2),
     **blockscale_cases("bsmoe2_64x128x128"),
+    **mixed_cases("mxmoe1_a{}w4_64x256x256", (7168, 256, 9)),
+    **mixed_cases("mxmoe1_afp4w4_64x256x256_async", (7168, 256, 9), use_async_copy=True),
+    **mixed_cases("mxmoe1_afp4w4_64x256x256_fp4out", (7168, 256, 9), out_dtype="fp4"),
+    **mixed_cases("mxmoe1_afp8w4_64x256x256_fp8out", (7168, 256, 9), out_dtype="fp8"),
+    **mixed_cases("mxmoe1_a{}w4_32x128x256", (3072, 3072, 4)),
+    **mixed_cases("mxmoe2_a{}w4_64x256x256", (7168, 256, 9)),
+    **mixed_cases("mxmoe2_a{}w4_32x256x256", (3072, 3072, 4)),
 }
 SCALED = "one scaled instruction multiplies what four do there; its operands are 8 registers"
 ROW = "a few registers more, for fewer instructions; occupancy is the same"

@@ -1,0 +1,359 @@
+"""The two products of a mixture of experts with weights of fp4, activations of fp4 or fp8, and micro-scales of both.
+
+    gemm1 = compile_mixed_moe_gemm1(model_dim=D, inter_dim=I, experts=E, topk=k, tile_m=64, tile_n=256, tile_k=256,
+                                    doweight_stage1=False, a_dtype="fp4", out_dtype="fp4")
+    gemm1(h, x, w1, scale_x, scale_w1, sorted_ids, expert_ids, sorted_weights, num_valid_ids, bias, scale_h,
+          T, 2 I, D, blocks)
+    gemm2 = compile_mixed_moe_gemm2(..., doweight_stage2=True, a_dtype="fp4")
+    gemm2(y, h, w2, scale_h, scale_w2, sorted_ids, expert_ids, sorted_weights, num_valid_ids, bias, T, D, I, blocks)
+
+It is `moe_gemm_2stage` with the scaled matrix instructions of CDNA 4: 32 elements along K share a scale in E8M0.
+
+| scales, bytes, shuffled as `shuffle_scale` does | rows |
+|---|---|
+| of activations | one for each entry of sorted_ids: `sorted_scales` |
+| of w1 | (E 2I), of each expert 16 of the gate and 16 of up in turn: `interleaved_rows` |
+| of w2 | (E D) |
+
+Stage 1 can round its result to fp4 or fp8 itself. Then 32 columns share a scale, whose byte goes to the place where
+stage 2 reads it (`silu_and_mul_fq` has the formulas). K is unrolled; a tile of A is loaded while one is multiplied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from functools import cache
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.expr.buffer_ops import buffer_store
+
+from .kernels_common import ceil_div, require
+from .mfma_epilogues import c_shuffle_epilog
+from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
+from .moe_gemm_2stage import Plan, Result, Routes, plan_of, through_shared_memory, tiles
+from .moe_sorting_kernel import SLOT_SHIFT
+from .quant import codes, e8m0, group_max, headroom
+from .shuffles import shuffle_scale
+from .silu_and_mul_fq import SWIGLU_LIMIT, scale_offset
+from .tensor_shim import GTensor, STensor
+
+GROUP = 32
+BLOCK_ROWS = 16
+A_TYPES = {"fp4": "fp4", "fp8": "fp8_fp4"}
+ROUNDED = {"fp4": 4, "fp8": 8}  # results of stage 1 with scales -> bits
+# (T, D, I, E, k, tile_m).
+SHAPES = ((1, 256, 256, 4, 2, 32), (40, 512, 256, 3, 2, 32), (33, 256, 512, 5, 3, 64))
+
+
+class GateMode(Enum):
+    """Where the rows of gate and up lie in the weights of stage 1: all of one and then of the other, or 16 in turn."""
+
+    SEPARATED = "separated"
+    INTERLEAVE = "interleave"
+
+
+def interleaved_rows(rows: Any, experts: int) -> Any:
+    """Rows (E 2I, ...), of each expert first the gate's, in the order of 16 of the gate and 16 of up in turn."""
+    in_blocks = rows.view(experts, 2, -1, BLOCK_ROWS, *rows.shape[1:])
+    return in_blocks.transpose(1, 2).reshape(rows.shape)
+
+
+def sorted_scales(scales: Any, sorted_ids: Any, topk: int = 1) -> Any:
+    """Scales (rows, K / 32) of activations, shuffled in the order of sorted_ids.
+
+    topk: 1 for stage 1, where a token has one row; for stage 2 as many as it has slots.
+    """
+    import torch
+
+    token, slot = sorted_ids & ((1 << SLOT_SHIFT) - 1), sorted_ids >> SLOT_SHIFT
+    row = token * topk + (slot if topk > 1 else 0)
+    exists = (row < len(scales)) & (slot < topk if topk > 1 else torch.tensor(True))
+    return shuffle_scale(scales[row.where(exists, 0)])
+
+
+class RoundedResult(Result):
+    """The result of stage 1 in 8 or 4 bits, with its scales."""
+
+    def __init__(self, *arguments: Any, scale_out: Any) -> None:
+        super().__init__(*arguments)
+        plan = self.plan
+        self.bits, self.groups = ROUNDED[plan.out_dtype], ceil_div(plan.columns // GROUP, 8) * 8
+        size = fx.Int64(self.routes.tokens) * (plan.topk * plan.columns * self.bits // 8)
+        self.memory = GTensor(self.out, fx.Int8, num_records_bytes=size)
+        self.scale_out = GTensor(scale_out, fx.Uint8)
+
+    def put(self, sums: Any, shared: Any) -> None:
+        """Write the tile: lanes exchange columns, and those that have 32 of a row find its scale."""
+        number, _ = self.numbers(sums)
+        plan, quant, width = self.plan, f"mx{self.plan.out_dtype}", 8
+        tile = (plan.tiling.tile_m, plan.tile_n)
+        view: Any = STensor(shared, fx.Float32, tile)
+        first = view.linear_offset(((self.lane >> 4) * 4, self.column))
+
+        def write(mi: int, ii: int, row: int, _: int) -> None:
+            for ni in range(plan.num_acc_n):
+                view.store(first + view.linear_offset((row, ni * 16)), number(mi, ni, ii))
+
+        def target(row: Any) -> tuple[Any, Any]:
+            exists, row = self.routes.target(self.routes.ids.load(row))
+            return row, exists
+
+        def put(sorted_row: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
+            values, lanes = fx.Vector(values), GROUP // width
+            scale, factor = e8m0(group_max(values, lanes), headroom(quant))
+            place = (row * plan.columns + column) * self.bits // 8
+            buffer_store(codes(values, factor, quant), self.memory.rsrc, place, mask=exists)
+            scale = exists.select(scale, fx.Int32(0)).to(fx.Uint8)
+            place = scale_offset(sorted_row, column // GROUP, self.groups)
+            buffer_store(scale, self.scale_out.rsrc, place, mask=column % GROUP == 0)
+
+        c_shuffle_epilog(
+            tile_m=tile[0], tile_n=tile[1], e_vec=width, cshuffle_nlane=tile[1] // width,
+            m_repeat=plan.tiling.m_repeat, tid=self.thread, lane_div_16=0, bx_m=self.routes.first,
+            by_n=self.first_column, lds_out=view, write_row_to_lds=write, store_pair=put, precompute_row=target,
+        )  # fmt: skip
+
+
+@flyc.kernel
+def mixed_moe_gemm_kernel(
+    out: fx.Tensor,
+    activations: fx.Tensor,
+    weights: fx.Tensor,
+    scales: Any,
+    tables: Any,
+    tokens: fx.Int32,
+    blocks: fx.Int32,
+    plan: fx.Constexpr[Plan],
+    persist_m: fx.Constexpr[int],
+) -> None:
+    """The tiles of the result of persist_m blocks of rows, as far as they have any."""
+    require_types(plan.tiling.dtype, activations, weights)
+    if fx.const_expr(persist_m == 1):
+        visit(plan, fx.Int32(fx.block_idx.y), tables, tokens, out, activations, weights, scales)
+    else:
+        first = fx.Int32(fx.block_idx.y) * persist_m
+        for block in range(first, fx.min(first + persist_m, blocks)):
+            visit(plan, fx.Int32(block), tables, tokens, out, activations, weights, scales)
+            fx.gpu.barrier()  # the next one's activations go where this one's result was
+
+
+@flyc.jit
+def visit(
+    plan: Plan, block: Any, tables: Any, tokens: Any, out: Any, activations: Any, weights: Any, scales: Any
+) -> None:
+    """One tile of the result, if the block has rows."""
+    routes = Routes(plan, tables, tokens, block)
+    if routes.exist:
+        tile(plan, routes, out, activations, weights, scales)
+
+
+def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any) -> None:
+    """One tile of the result."""
+    scale_a, scale_w, bias, scale_out = scales
+    a, b = tiles(plan, routes, activations, weights)
+    place = (routes.block, routes.expert * (plan.columns // plan.tile_n) + fx.Int32(fx.block_idx.x))
+    micro = MxScales(
+        plan.tiling, scale_a, scale_w, routes.sorted_rows, plan.experts * plan.rows_of_experts, place,
+        plan.num_acc_n if plan.gated else 1,
+    )  # fmt: skip
+
+    def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
+        return multiply_groups(b, sums, now_b, fragment, micro.chooser(now_scales, stage))
+
+    sums = main_loop(
+        a, b, b.product.tile_of_zeros(plan.tiling), multiply, scales=micro.load, asynchronous=plan.asynchronous,
+        hints=False, unroll=True,  # hints cost a third more registers here
+    )  # fmt: skip
+    arguments = (plan, routes, out, (), bias)
+    result = RoundedResult(*arguments, scale_out=scale_out) if plan.out_dtype in ROUNDED else Result(*arguments)
+    result.put(sums, a.buffer)
+
+
+@cache
+def compile_mixed_moe_gemm1(
+    *,
+    model_dim: int,
+    inter_dim: int,
+    experts: int,
+    topk: int,
+    tile_m: int,
+    tile_n: int,
+    tile_k: int,
+    doweight_stage1: bool,
+    a_dtype: str = "fp8",
+    b_dtype: str = "fp4",
+    out_dtype: str = "f16",
+    act: str = "silu",
+    use_cshuffle_epilog: bool | None = None,
+    enable_bias: bool = False,
+    model_dim_pad: int = 0,
+    inter_dim_pad: int = 0,
+    persist_m: int = 1,
+    use_async_copy: bool = False,
+    waves_per_eu: int | None = None,
+    k_batch: int = 1,
+    b_nt: int = 0,
+    gate_mode: GateMode = GateMode.SEPARATED,
+    a_scale_one: bool = False,
+    xcd_swizzle: int = 0,
+    swiglu_limit: float = 0.0,
+) -> Any:
+    """The launcher of stage 1: (out, x, w, scale_x, scale_w, sorted_token_ids, expert_ids, sorted_weights,
+    num_valid_ids, bias, out_scale_sorted, tokens, 2 inter_dim, model_dim, blocks, stream), every tensor flattened.
+
+    model_dim: a multiple of tile_k, which is one of 128; inter_dim: of tile_n. tile_m: the unit of the routing tables,
+    a multiple of 32. out_dtype: f16, bf16, or fp4 and fp8 with scales in out_scale_sorted. act: silu or swiglu, whose
+    limit is 7 unless swiglu_limit says another. bias (E 2I) f32, with enable_bias. gate_mode: of the weights; the
+    scales are as the module says. a_scale_one: the activations' scales are 1, whatever scale_x holds. persist_m: blocks
+    of rows of a workgroup. b_nt, xcd_swizzle: hints about caches, which are not used.
+    Raises ArgumentError where sizes do not fit, NotImplementedError for k_batch, a_scale_one and padding.
+    """
+    _supported(k_batch=(k_batch, 1), model_dim_pad=(model_dim_pad, 0), inter_dim_pad=(inter_dim_pad, 0),
+               a_scale_one=(a_scale_one, False))  # fmt: skip
+    require(out_dtype in ("f16", "bf16", *ROUNDED), f"out_dtype={out_dtype!r} of stage 1", "f16, bf16, fp4 or fp8")
+    require(act in ("silu", "swiglu"), f"act={act!r}", "silu or swiglu")
+    rounded = out_dtype in ROUNDED
+    require(not rounded or tile_n in (64, 128, 256), f"{out_dtype} with tile_n={tile_n}", "64, 128 or 256")
+    plan = plan_of(
+        _in_dtype(a_dtype, b_dtype), model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
+        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=rounded or bool(use_cshuffle_epilog),
+        accumulate=False,
+    )  # fmt: skip
+    plan = replace(
+        plan, swiglu_limit=(swiglu_limit or SWIGLU_LIMIT) if act == "swiglu" else None, biased=enable_bias,
+        interleaved=gate_mode is GateMode.INTERLEAVE, asynchronous=use_async_copy,
+    )  # fmt: skip
+    _check(plan, persist_m)
+
+    @flyc.jit
+    def launch_mixed_moe_gemm1(
+        out: fx.Tensor,
+        x: fx.Tensor,
+        w: fx.Tensor,
+        scale_x: fx.Tensor,
+        scale_w: fx.Tensor,
+        sorted_token_ids: fx.Tensor,
+        expert_ids: fx.Tensor,
+        sorted_weights: fx.Tensor,
+        num_valid_ids: fx.Tensor,
+        bias: fx.Tensor,
+        out_scale_sorted: fx.Tensor,
+        tokens: fx.Int32,
+        columns: fx.Constexpr[int],
+        k: fx.Constexpr[int],
+        blocks: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        known = (2 * plan.columns, plan.tiling.k)
+        require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
+        tables = (sorted_token_ids, expert_ids, sorted_weights, num_valid_ids)
+        scales = (scale_x, scale_w, bias, out_scale_sorted)
+        launch(plan, (out, x, w, scales, tables, tokens), blocks, persist_m, waves_per_eu, stream)
+
+    return launch_mixed_moe_gemm1
+
+
+@cache
+def compile_mixed_moe_gemm2(
+    *,
+    model_dim: int,
+    inter_dim: int,
+    experts: int,
+    topk: int,
+    tile_m: int,
+    tile_n: int,
+    tile_k: int,
+    doweight_stage2: bool,
+    a_dtype: str = "fp8",
+    b_dtype: str = "fp4",
+    out_dtype: str = "f16",
+    use_cshuffle_epilog: bool | None = None,
+    accumulate: bool = True,
+    enable_bias: bool = False,
+    model_dim_pad: int = 0,
+    inter_dim_pad: int = 0,
+    persist_m: int = 4,
+    sort_block_m: int = 0,
+    use_async_copy: bool = False,
+    waves_per_eu: int | None = None,
+    b_nt: int = 2,
+    xcd_swizzle: int = 0,
+) -> Any:
+    """The launcher of stage 2: (out, h, w, scale_h, scale_w, sorted_token_ids, expert_ids, sorted_weights,
+    num_valid_ids, bias, tokens, model_dim, inter_dim, blocks, stream), every tensor flattened.
+
+    inter_dim: a multiple of tile_k, which is one of 128; model_dim: of tile_n, a multiple of 128. accumulate, out_dtype
+    and use_cshuffle_epilog as of `compile_moe_gemm2`; the others, and what is raised, as of stage 1. bias (E D) f32.
+    sort_block_m: the unit of the routing tables; 0 for tile_m.
+    """
+    _supported(model_dim_pad=(model_dim_pad, 0), inter_dim_pad=(inter_dim_pad, 0),
+               sort_block_m=(sort_block_m or tile_m, tile_m))  # fmt: skip
+    plan = plan_of(
+        _in_dtype(a_dtype, b_dtype), inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
+        out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate,
+        cshuffle=through_shared_memory(out_dtype, use_cshuffle_epilog, accumulate),
+    )  # fmt: skip
+    plan = replace(plan, biased=enable_bias, asynchronous=use_async_copy)
+    _check(plan, persist_m)
+
+    @flyc.jit
+    def launch_mixed_moe_gemm2(
+        out: fx.Tensor,
+        h: fx.Tensor,
+        w: fx.Tensor,
+        scale_h: fx.Tensor,
+        scale_w: fx.Tensor,
+        sorted_token_ids: fx.Tensor,
+        expert_ids: fx.Tensor,
+        sorted_weights: fx.Tensor,
+        num_valid_ids: fx.Tensor,
+        bias: fx.Tensor,
+        tokens: fx.Int32,
+        columns: fx.Constexpr[int],
+        k: fx.Constexpr[int],
+        blocks: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        known = (plan.columns, plan.tiling.k)
+        require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
+        tables = (sorted_token_ids, expert_ids, sorted_weights, num_valid_ids)
+        scales = (scale_h, scale_w, bias, bias)
+        launch(plan, (out, h, w, scales, tables, tokens), blocks, persist_m, waves_per_eu, stream)
+
+    return launch_mixed_moe_gemm2
+
+
+def launch(
+    plan: Plan, arguments: tuple[Any, ...], blocks: Any, persist_m: int, waves_per_eu: int | None, stream: Any
+) -> None:
+    """Launch a workgroup for every tile of columns and persist_m blocks of rows."""
+    kernel = mixed_moe_gemm_kernel(
+        *arguments, blocks, plan, persist_m, value_attrs={"rocdl.waves_per_eu": waves_per_eu}
+    )
+    grid = (plan.columns // plan.tile_n, (blocks + (persist_m - 1)) // persist_m)
+    kernel.launch(grid=grid, block=THREADS, stream=stream)
+
+
+def _in_dtype(a_dtype: str, b_dtype: str) -> str:
+    require(a_dtype in A_TYPES, f"a_dtype={a_dtype!r}", f"one of {', '.join(A_TYPES)}")
+    require(b_dtype == "fp4", f"b_dtype={b_dtype!r}", "fp4")
+    return A_TYPES[a_dtype]
+
+
+def _check(plan: Plan, persist_m: int) -> None:
+    tiling = plan.tiling
+    require(tiling.tile_m % 32 == 0, f"tile_m={tiling.tile_m}", "a multiple of 32, which share words of scales")
+    require(tiling.tile_n % 128 == 0, f"tile_n={plan.tile_n}", f"a multiple of {64 if plan.gated else 128}")
+    require(tiling.tile_k % 128 == 0, f"tile_k={tiling.tile_k}", "a multiple of 128")
+    require(tiling.k % 256 == 0, f"K={tiling.k}", "a multiple of 256, whose scales share words")
+    require(plan.rows_of_experts % 32 == 0, f"{plan.columns} columns", "a multiple of 32")
+    require(persist_m >= 1, f"persist_m={persist_m}", "at least 1")
+
+
+def _supported(**options: tuple[Any, Any]) -> None:
+    others = [f"{name}={given!r}" for name, (given, known) in options.items() if given != known]
+    if others:
+        raise NotImplementedError(f"unsupported: {', '.join(others)}")

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from flydsl.errors import ArgumentError
+from flydsl.simulator import checking
+from kernels import mixed_moe_gemm_2stage as kernel
+from kernels.moe_gemm_2stage import reference1, reference2
+from kernels.shuffles import shuffle_scale, shuffle_weight
+from tests.kernels.gemm import FP4, packed_fp4, powers, whole_numbers
+from tests.kernels.moe import OUT, TOLERANCES, Layer
+
+NONE = torch.zeros(1)
+
+
+@pytest.fixture(autouse=True)
+def _on_cdna4(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+
+
+def random_codes(count: int, *shape: int) -> torch.Tensor:
+    return torch.randint(0, count, shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def activations(dtype: str, rows: int, k: int) -> tuple[Any, ...]:
+    """(numbers, the same in memory, E8M0 scales (rows, K / 32))."""
+    scales = (random_codes(5, rows, k // 32) + 121).to(torch.uint8)
+    if dtype == "fp4":
+        found = random_codes(16, rows, k)
+        return FP4[found] * powers(scales), packed_fp4(found).view(-1), scales
+    numbers = whole_numbers(rows, k)
+    return numbers * powers(scales), numbers.to(torch.float8_e4m3fn).view(-1), scales
+
+
+def weights(experts: int, rows: int, k: int, gate_mode: Any = None) -> tuple[Any, ...]:
+    """(numbers, the same in memory, scales in memory). gate_mode: of stage 1."""
+    found, scales = (
+        random_codes(16, experts * rows, k),
+        (random_codes(3, experts * rows, k // 32) + 126).to(torch.uint8),
+    )
+    numbers, data = (FP4[found] * powers(scales)).view(experts, rows, k), packed_fp4(found)
+    if gate_mode:
+        scales = kernel.interleaved_rows(scales, experts)
+    if gate_mode is kernel.GateMode.INTERLEAVE:
+        data = kernel.interleaved_rows(data, experts)
+    return numbers, shuffle_weight(data), shuffle_scale(scales)
+
+
+def swiglu(x: Any, w: Any, topk_ids: Any, limit: float, bias: Any) -> Any:
+    both = torch.einsum("td,tknd->tkn", x, w[topk_ids.long()]) + bias.view(len(w), -1)[topk_ids.long()]
+    gate, up = both.chunk(2, -1)
+    gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+    return gate * torch.sigmoid(1.702 * gate) * (up + 1)
+
+
+class Stage1:
+    """A launch of stage 1, checked. result: what it wrote; expected: by torch, in f32."""
+
+    def __init__(self, layer: Layer, a_dtype: str, tile: tuple[int, int] = (64, 256), **options: Any) -> None:
+        mode = options.get("gate_mode", kernel.GateMode.SEPARATED)
+        x, data, scales = activations(a_dtype, layer.tokens, layer.d)
+        w, *of_w = weights(layer.experts, 2 * layer.i, layer.d, mode)
+        out_dtype, rows = options.get("out_dtype", "f16"), layer.rows
+        bias = whole_numbers(layer.experts, 2 * layer.i, seed=5).float()
+        tables = layer.tables()
+        self.scales = torch.full((-(-len(tables[0]) // 32) * layer.i,), 77, dtype=torch.uint8)
+        if out_dtype in OUT:
+            self.result = layer.result(layer.i, OUT[out_dtype])
+        else:
+            self.result = torch.full((rows * layer.i // (2 if out_dtype == "fp4" else 1),), 77, dtype=torch.uint8)
+        launch = kernel.compile_mixed_moe_gemm1(**layer.sizes(*tile), doweight_stage1=False, a_dtype=a_dtype, **options)
+        with checking():
+            launch(
+                self.result, data, of_w[0], kernel.sorted_scales(scales, tables[0]), of_w[1], *tables, bias.view(-1),
+                self.scales, layer.tokens, 2 * layer.i, layer.d, len(tables[1]),
+            )  # fmt: skip
+        if options.get("act") == "swiglu":
+            self.expected = swiglu(x, w, layer.topk_ids, options.get("swiglu_limit", 7.0), bias)
+        else:
+            self.expected = reference1(x, w, layer.topk_ids)
+
+    def check(self) -> None:
+        tolerance = TOLERANCES[self.result.dtype]
+        got, largest = self.result.float().view(self.expected.shape), self.expected.abs().max().item()
+        torch.testing.assert_close(got, self.expected, rtol=tolerance, atol=tolerance * largest)
+
+
+def stage2(layer: Layer, a_dtype: str, tile: tuple[int, int] = (128, 256), **options: Any) -> None:
+    """Run it checked and compare."""
+    h, data, scales = activations(a_dtype, layer.rows, layer.i)
+    w, *of_w = weights(layer.experts, layer.d, layer.i)
+    accumulate, tables = options.get("accumulate", True), layer.tables()
+    out = layer.result(layer.d, OUT[options.get("out_dtype", "f16")], accumulate)
+    bias = whole_numbers(layer.experts, layer.d, seed=5).float()
+    launch = kernel.compile_mixed_moe_gemm2(**layer.sizes(*tile), doweight_stage2=True, a_dtype=a_dtype, **options)
+    with checking():
+        launch(
+            out, data, of_w[0], kernel.sorted_scales(scales, tables[0], layer.topk), of_w[1], *tables, bias.view(-1),
+            layer.tokens, layer.d, layer.i, len(tables[1]),
+        )  # fmt: skip
+    rows = reference2(h.view(layer.tokens, layer.topk, -1), w, layer.topk_ids)
+    if options.get("enable_bias"):
+        rows = rows + bias[layer.topk_ids.long()]
+    expected = rows * layer.weights[..., None]
+    expected = expected.sum(1) if accumulate else expected
+    tolerance, got = TOLERANCES[out.dtype], out.float().view(expected.shape)
+    torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())
+
+
+@pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+def test_stage1_equals_torch(number: int, shape: tuple[int, ...]) -> None:
+    options: dict[str, Any] = ({}, {"use_async_copy": True}, {"gate_mode": kernel.GateMode.INTERLEAVE})[number]
+    Stage1(Layer.of(shape), ("fp4", "fp8", "fp4")[number], out_dtype=("f16", "bf16", "bf16")[number], **options).check()
+
+
+@pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+def test_stage2_equals_torch(number: int, shape: tuple[int, ...]) -> None:
+    options: dict[str, Any] = ({}, {"accumulate": False, "enable_bias": True}, {"persist_m": 1})[number]
+    stage2(Layer.of(shape), ("fp8", "fp4", "fp8")[number], out_dtype=("f16", "bf16", "f32")[number], **options)
+
+
+def test_swiglu_with_bias() -> None:
+    layer = Layer.of((9, 256, 128, 3, 2, 32))
+    Stage1(layer, "fp4", tile=(64, 128), act="swiglu", enable_bias=True, swiglu_limit=3.0).check()
+
+
+@pytest.mark.parametrize("out_dtype", ["fp4", "fp8"])
+def test_result_with_scales_is_what_stage2_reads(out_dtype: str) -> None:
+    """Both stages, in terms of what torch makes of the rounded numbers."""
+    layer = Layer.of((21, 256, 256, 4, 2, 32))
+    first = Stage1(layer, "fp4", tile=(256, 256), out_dtype=out_dtype)
+    w, *of_w = weights(layer.experts, layer.d, layer.i)
+    tables, y = layer.tables(), layer.result(layer.d, torch.float32, accumulate=True)
+    launch = kernel.compile_mixed_moe_gemm2(
+        **layer.sizes(128, 256), doweight_stage2=True, a_dtype=out_dtype, out_dtype="f32"
+    )
+    with checking():
+        launch(
+            y, first.result, of_w[0], first.scales, of_w[1], *tables, NONE, layer.tokens, layer.d, layer.i,
+            len(tables[1]),
+        )  # fmt: skip
+    expected = reference2(first.expected, w, layer.topk_ids, layer.weights).sum(1)
+    error = (y.view(expected.shape) - expected).norm() / expected.norm()
+    assert error < (0.15 if out_dtype == "fp4" else 0.04)
+
+
+def test_all_tokens_choose_one_expert() -> None:
+    layer = Layer.of((40, 256, 256, 5, 1, 32), torch.full((40, 1), 3, dtype=torch.int32))
+    Stage1(layer, "fp4").check()
+    stage2(layer, "fp4", persist_m=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"a_dtype": "bf16"}, "a_dtype='bf16'"),
+        ({"b_dtype": "fp8"}, "b_dtype='fp8'"),
+        ({"tile_m": 16}, "tile_m=16"),
+        ({"model_dim": 384, "tile_k": 128}, "K=384"),
+        ({"act": "gelu"}, "act='gelu'"),
+        ({"out_dtype": "f32"}, "f16, bf16, fp4 or fp8"),
+        ({"persist_m": 0}, "persist_m=0"),
+    ],
+)
+def test_wrong_arguments(options: dict[str, Any], said: str) -> None:
+    sizes = Layer.of((4, 256, 128, 4, 2, 32)).sizes(64, 256)
+    with pytest.raises(ArgumentError, match=said):
+        kernel.compile_mixed_moe_gemm1(**{**sizes, "doweight_stage1": False, **options})
+
+
+def test_unsupported() -> None:
+    sizes = Layer.of((4, 256, 128, 4, 2, 32)).sizes(64, 256)
+    with pytest.raises(NotImplementedError, match="k_batch=4"):
+        kernel.compile_mixed_moe_gemm1(**sizes, doweight_stage1=False, k_batch=4)
