@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from flydsl.arch import Arch
-from flydsl.codegen import barriers, indexed_writes, inline_assembly
+from flydsl.codegen import barriers, bfloat_ranges, float_fences, indexed_writes, inline_assembly
 from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.llvm_process import Job, llvm_library
 from flydsl.codegen.llvm_worker import Request
@@ -51,15 +51,16 @@ def compile_module(llvm_ir: str, arch: Arch, opt_level: int) -> Compiled:
 def start(llvm_ir: str, arch: Arch, opt_level: int, options: tuple[str, ...] = ()) -> Job:
     """Start to compile LLVM IR text in another process."""
     _require_known(options)
+    prepared = _prepared(llvm_ir)
     return Job(
         Request(
-            _prepared(llvm_ir),
+            prepared,
             arch.name,
             _FEATURES,
             opt_level,
             options,
             (indexed_writes.WITHOUT_PEEPHOLE_OPTIMIZER,) if indexed_writes.may_be_lost(llvm_ir) else (),
-            has_halves="half" in llvm_ir,
+            is_rewritten="half" in prepared or float_fences.occur_in(prepared),
             needs_object=not inline_assembly.occurs_in(llvm_ir),
         )
     )
@@ -138,7 +139,7 @@ def _binding() -> ModuleType:
 
 def _prepared(llvm_ir: str) -> str:
     """LLVM IR text as it is compiled. Functions with their own features get ours too."""
-    placed = inline_assembly.with_places(llvm_ir)
+    placed = inline_assembly.with_places(bfloat_ranges.fenced(llvm_ir))
     return barriers.guarded(placed).replace(_ITS_FEATURES, f"{_ITS_FEATURES}{_FEATURES},")
 
 

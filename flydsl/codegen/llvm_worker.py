@@ -30,7 +30,8 @@ class Request(NamedTuple):
     """A module to compile.
 
     features: of the target, as LLVM writes them. options: of LLVM's command line; those of `emitter_options` hold for
-    the backend only. needs_object: False for a module whose inline assembly LLVM cannot assemble.
+    the backend only. is_rewritten: whether the optimized module is changed as text. needs_object: False for a module
+    whose inline assembly LLVM cannot assemble.
     """
 
     llvm_ir: str
@@ -39,7 +40,7 @@ class Request(NamedTuple):
     opt_level: int
     options: tuple[str, ...]
     emitter_options: tuple[str, ...]
-    has_halves: bool
+    is_rewritten: bool
     needs_object: bool
 
 
@@ -56,7 +57,7 @@ def compiled(request: Request) -> Result:
     """
     import llvmlite.binding as binding
 
-    from flydsl.codegen import half_products, half_vectors
+    from flydsl.codegen import float_fences, half_products, half_vectors
 
     def parsed(text: str) -> Any:
         return binding.parse_assembly(text, binding.create_context())
@@ -77,13 +78,14 @@ def compiled(request: Request) -> Result:
     tuning = binding.create_pipeline_tuning_options(speed_level=request.opt_level)
     builder = binding.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
-    if request.has_halves:
-        module = parsed(half_products.with_signed_zeros(half_vectors.with_opaque_zeros(str(module))))
+    if request.is_rewritten:
+        opened = float_fences.opened(str(module))
+        module = parsed(half_products.with_signed_zeros(half_vectors.with_opaque_zeros(opened)))
     for option in request.emitter_options:
         binding.set_option("", option)
     bitcode = module.as_bitcode()
     obj, listing = _emitted(bitcode, target_machine(), request.needs_object)
-    if request.has_halves and half_products.lost_signs(listing, str(module)):
+    if request.is_rewritten and half_products.lost_signs(listing, str(module)):
         other = parsed(half_products.without_mix(str(module))).as_bitcode()
         machine = target_machine(f"{request.features},{half_products.WITHOUT_MIX}")
         obj, listing = _emitted(other, machine, request.needs_object)
@@ -191,7 +193,7 @@ def main(descriptor: int, site_packages: str) -> None:
     sys.modules["flydsl.codegen.llvm_worker"] = sys.modules["__main__"]  # what requests are made of
     import llvmlite.binding as binding
 
-    from flydsl.codegen import half_products, half_vectors  # noqa: F401 - the copies need them
+    from flydsl.codegen import float_fences, half_products, half_vectors  # noqa: F401 - the copies need them
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()

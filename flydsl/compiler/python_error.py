@@ -40,6 +40,8 @@ def as_fault(error: Exception, at: SourceLocation | None) -> Exception:
     """A TraceError for an error of Python's kinds that this package did not expect; that one is its cause."""
     if type(error) not in _TRACED or at is None:
         return error
+    if isinstance(error, TypeError) and _OTHER_NUMBER.match(str(error)):
+        return as_trace_error(error, at)
     made = TraceError(
         f"flydsl cannot make sense of this: {type(error).__name__}: {error}",
         at=at,
@@ -125,6 +127,9 @@ def _public(names: Any) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
+# Functions may be called through others of this package.
+_OTHER_NUMBER = re.compile(r"(?:\w+\.)*(\w+)\(\) (?:missing|takes|got)")
+
 # What Python says of an operand -> what to do instead.
 _TYPE_HINTS = (
     (r"'KernelLauncher'|\blaunch\(\)", "kernel(arguments).launch(grid=..., block=..., smem=0, stream=None)"),
@@ -142,7 +147,7 @@ _TYPE_HINTS = (
 
 def _hint_of_type(message: str) -> str:
     found = next((hint for pattern, hint in _TYPE_HINTS if re.search(pattern, message)), None)
-    named = re.match(r"(?:\w+\.)*(\w+)\(\) (?:missing|takes|got)", message)
+    named = _OTHER_NUMBER.match(message)
     if named and inspect.isfunction(vars(fx).get(named[1])):
         return f"its parameters are {inspect.signature(vars(fx)[named[1]])}"
     if found is None and named:

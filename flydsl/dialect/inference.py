@@ -225,6 +225,8 @@ def infer_add_offset(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     infer_get_scalar([offset], attributes)
     if pointer.alignment is None:
         return [pointer]
+    if isinstance(offset.value, tuple):
+        raise LayoutError(f"{pointer} moved by {offset.value}", hint="an offset is one integer, in elements")
     step = offset.value if isinstance(offset.value, int) else offset.value.divisibility
     moved = math.gcd(pointer.alignment, step * pointer.element_bits // 8)
     return [pointer.aligned(moved)]

@@ -19,7 +19,7 @@ from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride, ha
 from flydsl.expr.algebra import slice as slice_modes
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, emit_fly
-from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, numeric_class, require_numeric
+from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, as_numeric, numeric_class, require_numeric
 from flydsl.expr.operands import FlyValue, as_ir_value, as_operand, element_name, ir_type_of, located
 from flydsl.expr.vector_value import Vector
 
@@ -95,7 +95,12 @@ class Pointer(FlyValue, shows=(PointerType,)):
     __radd__ = __add__
 
     def __sub__(self, offset: Any) -> Pointer:
-        return add_offset(self, -offset)
+        number = as_numeric(offset)
+        if not isinstance(number, Numeric):
+            raise ArgumentError(
+                f"{self!r} moved back by {offset!r}", at=user_location(), hint="an offset is one integer"
+            )
+        return add_offset(self, -number)
 
     def view(self, layout: Any) -> Tensor:
         """The memory from this address on, viewed with a layout."""

@@ -40,6 +40,7 @@ from flydsl.passes.to_rocdl import (
     buffers,
     copy_support,
     divisions,
+    floats_to_integers,
     math_functions,
     matrix,
     narrow_floats,
@@ -82,8 +83,9 @@ def apply(module: ir.Operation, arch: Arch) -> None:
         update_function_type(function)
         _convert_results(function)
         _convert_body(function)
-        math_functions.expand(function)
         narrow_floats.expand(function, arch)
+        floats_to_integers.expand(function)
+        math_functions.expand(function)  # whose own conversions are of numbers in range
         shifts.expand(function)
     divisions.expand_launchers(module)
     _require_no_fly_types(module)

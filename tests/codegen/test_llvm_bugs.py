@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from flydsl.arch import ARCHS, Arch, get_arch
-from flydsl.codegen import compile_llvm_ir, half_products, llvm
+from flydsl.codegen import bfloat_ranges, compile_llvm_ir, half_products, llvm
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
 from flydsl.codegen.llvm_worker import TRIPLE
@@ -101,6 +101,38 @@ def test_negative_zero_beside_another_f16(way: str, opt_level: int) -> None:
 @pytest.mark.parametrize("way", NEGATIVE_ZEROS)
 def test_negative_zero_is_there_on_every_arch(arch: Arch, way: str) -> None:
     assert "8000" in compile_llvm_ir(kernel_of_half(NEGATIVE_ZEROS[way]), arch).listing
+
+
+BFLOATS = """define amdgpu_kernel void @k(ptr addrspace(1) %out, bfloat %a, bfloat %b) #0 {
+  %x = fpext bfloat %a to float
+  %y = fpext bfloat %b to float
+  %m = fmul float %x, %y
+  %h = fptrunc float %m to half
+  store half %h, ptr addrspace(1) %out
+  ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="64,64" }
+"""
+
+
+def of_bfloats(hsaco: bytes, listing: str) -> float:
+    """1e20 * 1e-20, about 1."""
+    a, b = (np.float32(x).view(np.uint32) >> 16 for x in (1e20, 1e-20))
+    return float(run(hsaco, listing, np.zeros(4, np.float16), a.astype(np.uint16), b.astype(np.uint16))[0])
+
+
+@pytest.mark.parametrize("opt_level", range(4))
+def test_a_product_of_bfloats_becomes_f16(opt_level: int) -> None:
+    code = compile_llvm_ir(BFLOATS, GFX942, opt_level=opt_level)
+    assert of_bfloats(code.hsaco, code.listing) == pytest.approx(1, rel=0.01)
+
+
+def test_llvm_still_rounds_bfloats_to_f16_before_their_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bfloat_ranges, "fenced", lambda llvm_ir: llvm_ir)
+    listing = llvm.compile_module(BFLOATS, GFX942, 2).listing
+    assert of_bfloats(link(assemble(listing, GFX942)), listing) != pytest.approx(1, rel=0.01), (
+        "this LLVM keeps the range of bf16: flydsl/codegen/bfloat_ranges.py is not needed any more"
+    )
 
 
 def test_llvm_still_loses_the_sign_of_zero() -> None:

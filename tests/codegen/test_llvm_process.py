@@ -21,7 +21,7 @@ from flydsl.codegen.llvm_worker import Request
 from tests.codegen.conftest import VECTOR_ADD
 
 ROOT = Path(__file__).parents[2]
-REQUEST = Request(VECTOR_ADD, "gfx942", "+dumpcode", 2, (), (), has_halves=False, needs_object=True)
+REQUEST = Request(VECTOR_ADD, "gfx942", "+dumpcode", 2, (), (), is_rewritten=False, needs_object=True)
 NO_INSTRUCTION = "define amdgpu_kernel void @k() {\n  call void @llvm.amdgcn.s.barrier.signal(i32 -1)\n  ret void\n}\n"
 NO_INSTRUCTION += "declare void @llvm.amdgcn.s.barrier.signal(i32)\n"
 # Takes LLVM a minute or more.

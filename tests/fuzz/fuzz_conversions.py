@@ -59,11 +59,7 @@ def next_step(kind: torch.dtype, chosen: random.Random) -> tuple[torch.dtype, St
         operator, number = chosen.choice("+-*"), chosen.choice((0.5, 1.0, -3.0, 0.0078125, 100.0))
         return kind, (f"{operator} {number}", *_with_number(operator, TYPES[kind], kind, number))
     elif chosen.random() < 0.2:
-        return torch.int32, (
-            "bounded to i32",
-            _bounded,
-            lambda x: x.float().nan_to_num(0).clamp(-99, 99).to(torch.int32),
-        )
+        return torch.int32, ("to i32", lambda x: x.to(fx.Int32), _saturated)
     else:  # f64 may round twice on its way to a narrow float
         targets = [torch.float32, torch.float64] if kind is torch.float64 else [*FLOATS, *NARROW]
     target = chosen.choice([t for t in targets if t is not kind])
@@ -80,14 +76,10 @@ def _like(x: Any, number: float, dtype: Any) -> Any:
     return fx.Vector.filled_like(x, number, dtype) if isinstance(x, fx.Vector) else dtype(number)
 
 
-def _bounded(x: Any) -> Any:
-    """What fits an i32 of it, and 0 for NaN."""
-    x = x.to(fx.Float32)
-    is_number, zero = x == x, _like(x, 0.0, fx.Float32)
-    x = is_number.select(x, zero)
-    low, high = _like(x, -99.0, fx.Float32), _like(x, 99.0, fx.Float32)
-    x = (x < low).select(low, x)
-    return (x > high).select(high, x).to(fx.Int32)
+def _saturated(x: torch.Tensor) -> torch.Tensor:
+    """What an i32 holds of it, and 0 for NaN."""
+    limits = torch.iinfo(torch.int32)
+    return x.double().nan_to_num(0, torch.inf, -torch.inf).clamp(limits.min, limits.max).to(torch.int32)
 
 
 class Chain:

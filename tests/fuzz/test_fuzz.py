@@ -8,7 +8,15 @@ from tests.fuzz.__main__ import fuzzers
 
 FUZZERS = fuzzers()
 # Of those that compile programs (several in a module), or start a process in each; 100 of the others.
-TRIALS = {"control_flow": 20, "programs": 32, "conversions": 32, "calls": 50, "mlir_builders": 50, "fly_opt": 50}
+TRIALS = {
+    "barriers": 8,
+    "control_flow": 20,
+    "programs": 32,
+    "conversions": 32,
+    "calls": 50,
+    "mlir_builders": 50,
+    "fly_opt": 50,
+}
 
 
 @pytest.mark.slow

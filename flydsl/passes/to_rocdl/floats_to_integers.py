@@ -1,0 +1,49 @@
+"""Floats that become integers, outside of the integers' range, too: as the hardware's instructions do.
+
+These saturate at 32 bits and make 0 of NaN; narrower integers are the lower bits of that. Upstream, the result is
+poison, of which LLVM may conclude that the code around it never runs: it then leaves out the end of a kernel. A fence
+hides the float's value from LLVM, which gives the same instructions. Launchers saturate at any width.
+"""
+
+from __future__ import annotations
+
+from mlir import ir
+
+from flydsl.dialect.walk import operations
+from flydsl.passes.rewriting import create
+from flydsl.passes.to_rocdl.arith_builder import ElementwiseValue
+
+_CONVERSIONS = {"arith.fptosi": "fptosi", "arith.fptoui": "fptoui"}
+
+
+def expand(function: ir.Operation) -> None:
+    """Replace every conversion of a kernel's or launcher's floats to integers."""
+    convert = _on_device if function.name == "gpu.func" else _on_host
+    for op in operations(function):
+        if op.name in _CONVERSIONS:
+            x = ElementwiseValue(op.operands[0], op.location)
+            with ir.InsertionPoint(op):
+                op.result.replace_all_uses_with(convert(op.name, x, op.result.type))
+            op.erase()
+
+
+def _on_device(name: str, x: ElementwiseValue, kind: ir.Type) -> ir.Value:
+    number = ElementwiseValue(x.llvm("arithmetic.fence").value, x.at)
+    width = _width(kind)
+    if width >= 32:
+        return _frozen(number.op(name, kind=kind).value, x.at)
+    wide = _frozen(number.op(name, kind=x.like("i32")).value, x.at)
+    return create("arith.trunci", [wide], [kind], x.at).result
+
+
+def _on_host(name: str, x: ElementwiseValue, kind: ir.Type) -> ir.Value:
+    return x.llvm(f"{_CONVERSIONS[name]}.sat", kind=kind).value
+
+
+def _frozen(value: ir.Value, at: ir.Location) -> ir.Value:
+    return create("llvm.freeze", [value], [value.type], at).result
+
+
+def _width(kind: ir.Type) -> int:
+    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    return int(element.width)

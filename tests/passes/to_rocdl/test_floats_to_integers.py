@@ -1,0 +1,77 @@
+"""A float outside of an integer type's range becomes what the hardware's instruction makes of it, at any opt level."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+
+NUMBERS = [1e20, -1e20, float("nan"), float("inf"), -float("inf"), 300.0, -300.0, 70000.0, 2.0**31, -1.5]
+LIMITS = torch.iinfo(torch.int32)
+
+
+def saturated(x: float, low: int, high: int) -> int:
+    return 0 if x != x else int(max(min(x, high), low))
+
+
+@flyc.kernel
+def kernel(A: fx.Tensor, Wide: fx.Tensor, Narrow: fx.Tensor, Unsigned: fx.Tensor, known: fx.Constexpr[float]):
+    t = fx.thread_idx.x
+    Wide[t] = A[t].to(fx.Int32)
+    Narrow[t] = A[t].to(fx.Int8).to(fx.Int32)
+    Unsigned[t] = A[t].to(fx.Uint32).to(fx.Int64)
+    if (A[0] == A[0]).select(fx.Float32(known), fx.Float32(known)).to(fx.Int32) > 5:  # which LLVM folds
+        Wide[10] = 1
+    else:
+        Wide[10] = 2
+
+
+@flyc.jit
+def launch(A: fx.Tensor, Wide: fx.Tensor, Narrow: fx.Tensor, Unsigned: fx.Tensor, known: fx.Constexpr[float]):
+    kernel(A, Wide, Narrow, Unsigned, known).launch(grid=1, block=len(NUMBERS))
+
+
+@pytest.mark.parametrize("opt_level", range(4))
+@pytest.mark.parametrize(("known", "branch"), [(1e20, 1), (-1e20, 2), (float("nan"), 2)])
+def test_out_of_range(known: float, branch: int, opt_level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_COMPILE_OPT_LEVEL", str(opt_level))
+    wide, narrow = torch.zeros(11, dtype=torch.int32), torch.zeros(10, dtype=torch.int32)
+    unsigned = torch.zeros(10, dtype=torch.int64)
+    launch(torch.tensor(NUMBERS), wide, narrow, unsigned, known)
+    expected = [saturated(x, LIMITS.min, LIMITS.max) for x in NUMBERS]
+    assert wide.tolist() == [*expected, branch]
+    assert narrow.tolist() == torch.tensor(expected, dtype=torch.int32).to(torch.int8).tolist()
+    assert unsigned.tolist() == [saturated(x, 0, 2**32 - 1) for x in NUMBERS]
+
+
+def test_it_costs_no_instruction() -> None:
+    @flyc.kernel
+    def convert(A: fx.Tensor, Out: fx.Tensor):
+        Out[fx.thread_idx.x] = A[fx.thread_idx.x].to(fx.Int32)
+
+    @flyc.jit
+    def run(A: fx.Tensor, Out: fx.Tensor):
+        convert(A, Out).launch(grid=1, block=64)
+
+    isa = flyc.compile(run, torch.zeros(64), torch.zeros(64, dtype=torch.int32)).isa
+    vector = [line.split()[0] for line in isa.splitlines() if line.startswith("\tv_")]
+    assert vector == ["v_lshlrev_b32_e32", "v_cvt_i32_f32_e32"]
+
+
+@flyc.kernel
+def mark(Out: fx.Tensor):
+    Out[fx.block_idx.x] = 1
+
+
+@flyc.jit
+def launch_by_a_float(Out: fx.Tensor, blocks: fx.Float32):
+    number = blocks.to(fx.Int8)
+    mark(Out).launch(grid=(fx.Int32(number),), block=1)
+
+
+def test_a_launchers_floats_saturate() -> None:
+    out = torch.zeros(127, dtype=torch.int32)
+    launch_by_a_float(out, 1e9)
+    assert out.tolist() == [1] * 127
