@@ -70,7 +70,7 @@ class ReplacedArtifact(CompiledArtifact):
         """The module that it returned."""
         return to_text(self.module)
 
-    def launch(self, payloads: list[Any]) -> NoReturn:
+    def launch_payloads(self, payloads: list[Any]) -> NoReturn:
         """Raise LaunchError."""
         raise LaunchError(
             f"{self.pipeline.name}: the program's own MlirCompiler.compile made this, which is not machine code",
@@ -78,7 +78,7 @@ class ReplacedArtifact(CompiledArtifact):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        self.launch([])
+        self.launch_payloads([])
 
     def __repr__(self) -> str:
         return f"<ReplacedArtifact {self.pipeline.name}>"

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
-from flydsl.expr.algebra import crd2idx, has_none
+from flydsl.expr.algebra import IntTuple, crd2idx, has_none
 from flydsl.expr.operands import located, static_operand
 from flydsl.layout import Layout
 from flydsl.layout.layout import of_modes
@@ -18,8 +18,8 @@ __all__ = ["CoordTensor", "E", "make_identity_tensor"]
 class CoordTensor:
     """A tensor whose elements are coordinates of another tensor. It occupies no memory.
 
-    origin: the coordinate of the first element, a tuple of ints and runtime integers.
-    layout: a static layout with basis strides, as `make_identity_layout` returns it.
+    origin: the coordinate of the first element: an int or a runtime integer, or a tuple of them.
+    layout: a static layout. With a tuple its strides are basis elements, as `make_identity_layout` returns them.
 
     Partition it like the tensor that it describes, and compare its elements with the extents:
 
@@ -27,9 +27,16 @@ class CoordTensor:
         inside = fx.elem_less(coordinates[0, i, j], (m, k))
     """
 
-    def __init__(self, origin: tuple[Any, ...], layout: Layout) -> None:
+    def __init__(self, origin: Any, layout: Layout) -> None:
         self.origin = origin
         self.layout = layout
+
+    @classmethod
+    def at(cls, origin: Any, layout: Any) -> CoordTensor:
+        """The coordinate tensor that begins at a coordinate: integers, nested like the layout's strides."""
+        if not isinstance(layout, Layout):
+            raise ArgumentError(f"a coordinate tensor with {layout}: a layout that is static", at=user_location())
+        return cls(origin.unpack() if isinstance(origin, IntTuple) else origin, layout)
 
     @property
     def shape(self) -> Any:
@@ -63,8 +70,10 @@ class CoordTensor:
         by_thread, *rest = parts
         return CoordTensor(self._moved(crd2idx(thread, by_thread)), of_modes(rest))
 
-    def _moved(self, step: Any) -> tuple[Any, ...]:
+    def _moved(self, step: Any) -> Any:
         """The origin moved by a coordinate. Trailing parts may be missing."""
+        if not isinstance(self.origin, tuple):
+            return self.origin + step
         parts = () if isinstance(step, int) else tuple(step)
         return tuple(start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin))
 

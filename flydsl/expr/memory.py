@@ -18,6 +18,7 @@ from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.algebra import IntTuple, LayoutValue, get_shape, get_stride, has_none
 from flydsl.expr.algebra import slice as slice_modes
 from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit, emit_fly
 from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, as_numeric, numeric_class, require_numeric
 from flydsl.expr.operands import FlyValue, as_ir_value, as_operand, element_name, ir_type_of, located
@@ -137,6 +138,9 @@ class Tensor(FlyValue, shows=(MemRefType,)):
     """
 
     type: MemRefType
+
+    def __new__(cls, value: Any) -> Any:
+        return value if isinstance(value, CoordTensor) else object.__new__(cls)
 
     def __init__(self, value: ir.Value | Tensor) -> None:
         super().__init__(value.value if isinstance(value, Tensor) else value)
@@ -260,8 +264,14 @@ def get_iter(tensor: Any) -> Pointer:
     return Pointer(emit_fly("get_iter", [require_tensor("get_iter", tensor).value]).result)
 
 
-def make_view(pointer: Any, layout: Any) -> Tensor:
-    """The memory at `pointer` viewed with `layout`."""
+def make_view(pointer: Any, layout: Any) -> Any:
+    """The memory at `pointer` viewed with `layout`.
+
+    With an integer, or a tuple of them, in place of the pointer: the coordinate tensor that begins there, whose layout
+    is static.
+    """
+    if isinstance(pointer, int | tuple | Numeric | IntTuple):
+        return CoordTensor.at(pointer, layout)
     return Tensor(emit_fly("make_view", [_require_pointer("make_view", pointer), as_operand(layout)]).result)
 
 

@@ -109,7 +109,7 @@ def _parts(registers: Tensor, tensor: Tensor, indices: Sequence[Any], count: int
         atom = make_copy_atom(UniversalCopy(size * width), tensor.dtype)
         parts.append((atom, *pieces))
         done += size
-    return parts  # type: ignore[return-value]
+    return parts
 
 
 def _copy_size(left: int, width: int) -> int:

@@ -25,6 +25,7 @@ from flydsl.layout.layout import (
     of_modes,
     unchecked_layout,
 )
+from flydsl.layout.leaf import Dynamic  # noqa: F401 - for the doctest
 from flydsl.layout.measure import size_of
 from flydsl.layout.text import Inadmissible
 from flydsl.layout.tile import Tile, as_tiler, by_mode
@@ -46,6 +47,8 @@ def logical_divide(a: AnyLayout, b: object) -> Any:
     ((2,2),(4,2)):((8,16),(1,4))
     >>> logical_divide(Layout(24, 2), Layout(4, 3))
     (4,(3,2)):(6,(2,24))
+    >>> logical_divide(Layout((Dynamic(), 8), (Dynamic(), 1)), 1)
+    (1,(?,8)):(0,(?,1))
     """
     return _divided(as_layout(a), as_tiler(b))
 
@@ -115,5 +118,8 @@ def _divided_whole(a: Layout, b: Layout) -> Pair:
             f"the size {part} of {b} does not divide the size {whole} of {a}",
             hint="choose a tile that divides the shape, or pad the tensor to whole tiles",
         )
+    if type(whole) is not int and type(part) is int and part == 1:  # the rest is all of A, of whatever size
+        modes = [unchecked_layout(extent, stride) for extent, stride in zip(*a.flat_modes(), strict=True)]
+        return unchecked_layout(1, 0), modes[0] if len(modes) == 1 else of_modes(modes)
     tile, rest = composed(a, b, complement_of(b, whole), rounding=True)
     return tile, rest

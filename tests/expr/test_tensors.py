@@ -154,7 +154,7 @@ def test_static_operands_compute_at_once() -> None:
         (lambda A, Out: fx.make_rmem_tensor(4, fx.Float32).load()[4], ArgumentError, "element 4 of a vector of 4"),
         (lambda A, Out: fx.make_copy_atom(fx.UniversalCopy(24), fx.Float32), ArgumentError, "24 bits"),
         (lambda A, Out: fx.make_copy_atom(fx.UniversalCopy32b, fx.Float32), ArgumentError, "takes a copy instruction"),
-        (lambda A, Out: fx.make_view(1, fx.make_layout(4, 1)), ArgumentError, "takes a pointer"),
+        (lambda A, Out: fx.make_view("A", fx.make_layout(4, 1)), ArgumentError, "takes a pointer"),
         (lambda A, Out: fx.select(A, [fx.thread_idx.x]), TraceError, "not a Python integer"),
         (lambda A, Out: fx.logical_divide(A), ArgumentError, "missing a required argument"),
         (lambda A, Out: fx.const_expr(Out[0]), TraceError, "runtime value"),
@@ -248,3 +248,38 @@ def test_vectors_of_registers_with_gaps_and_in_other_orders() -> None:
         expected_after = expected.clone()
         expected_after[:, 1] *= 10
         assert torch.equal(out[:, number, 1], expected_after)
+
+
+def test_a_coordinate_tensor_begins_at_a_number_or_tuple() -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor):
+        i = fx.thread_idx.x
+        rows = fx.Tensor(fx.make_view(fx.make_int_tuple(5), fx.make_layout((128, 64), (1, 0))))
+        tile = fx.make_view((i, 3), fx.make_identity_layout((4, 8)))
+        Out[i, 0] = fx.get_scalar(rows[i, None][7])
+        Out[i, 1], Out[i, 2] = tile[1, 2]
+
+    @flyc.jit
+    def launch(Out: fx.Tensor):
+        kernel(Out).launch(grid=1, block=4)
+
+    out = torch.zeros(4, 3, dtype=torch.int32)
+    launch(out)
+    assert out.tolist() == [[5 + i, 1 + i, 5] for i in range(4)]
+
+
+def test_a_tensor_of_unknown_size_divided_by_one() -> None:
+    """The rest is all of the tensor, whatever its size: the first mode counts fastest."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor, Out: fx.Tensor):
+        i = fx.thread_idx.x
+        Out[i] = fx.slice(fx.logical_divide(A, fx.make_layout(1, 1)), (None, i))[0]
+
+    @flyc.jit
+    def launch(A: fx.Tensor, Out: fx.Tensor):
+        kernel(A, Out).launch(grid=1, block=64)
+
+    a, out = torch.arange(128.0).reshape(2, 2, 4, 8)[..., :4].contiguous().transpose(1, 2), torch.zeros(64)
+    launch(a, out)
+    assert torch.equal(out, a.permute(3, 2, 1, 0).flatten())
