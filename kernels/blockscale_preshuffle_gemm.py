@@ -20,7 +20,7 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import launcher, require
+from kernels.kernels_common import launcher, require, require_tensor
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import (
     THREADS,
@@ -138,6 +138,9 @@ def blockscale_preshuffle_gemm_kernel(
     """One tile of C."""
     tiling = plan.tiling
     require_types("fp8", A, B)
+    for name, tensor, dtype in (("C", C, OUT_TYPES[plan.out_dtype]), ("scale_a", scale_a, fx.Float32),
+                                ("scale_b", scale_b, fx.Float32)):  # fmt: skip
+        require_tensor(name, tensor, dtype)
     product = Product.of("fp8")
     place = (fx.block_idx.x, fx.block_idx.y)
     a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])

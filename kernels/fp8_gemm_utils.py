@@ -15,7 +15,7 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
-from kernels.kernels_common import bf16, require
+from kernels.kernels_common import bf16, require, require_tensor
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, Product, concat, is_cdna4, require_types
@@ -90,6 +90,9 @@ def fp8_gemm_kernel(
 ) -> None:
     """One tile of C. tiles_k: the plan's."""
     require_types("fp8", A, B_T)
+    require_tensor("C", C, fx.BFloat16, rows=True)
+    require_tensor("A_scale", A_scale, fx.Float32)
+    require_tensor("B_scale", B_scale, fx.Float32)
     ring = plan.ring
     tile_m, tile_n, _ = ring.tile
     shared = fx.SharedAllocator().allocate(ring.lds_bytes, 128).peek().ptr

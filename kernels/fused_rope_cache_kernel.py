@@ -30,7 +30,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
-from kernels.kernels_common import bf16, ceil_div, element_type, launcher
+from kernels.kernels_common import bf16, bytes_of, ceil_div, element_type, fp8_type, launcher, require_tensor
 from kernels.quant import fp8_codes
 from kernels.rows import WAVE
 
@@ -92,6 +92,7 @@ class Rope:
 @flyc.kernel
 def fused_rope_cache_kernel(tensors: Any, rope: fx.Constexpr[Rope]) -> None:
     """One head of one token. tensors: by the names of the launcher's parameters."""
+    require_types(tensors, rope)
     head, token, _ = fx.block_idx
     if rope.waves > 1:
         head = head * rope.waves + fx.rocdl.readfirstlane(fx.thread_idx.y)
@@ -119,6 +120,14 @@ def fused_rope_cache_kernel(tensors: Any, rope: fx.Constexpr[Rope]) -> None:
             cached(tensors, "Key", key, rope.key_offset(slot, head, column), 1, rope)
             step = 1 if rope.flash else rope.block_size
             cached(tensors, "Value", value, rope.value_offset(slot, head, column), step, rope)
+
+
+def require_types(tensors: Any, rope: Rope) -> None:
+    """Raise ArgumentError where tensors are not of the builder's types."""
+    dtype = element_type(rope.dtype)
+    caches = bytes_of(fp8_type()) if rope.scaled else (dtype,)
+    for name in ("Q", "K", "V", "Cos", "Sin", "Q_out", "K_out", "KeyCache", "ValueCache"):
+        require_tensor(name, tensors[name], *(caches if "Cache" in name else (dtype,)))
 
 
 def read(tensor: fx.Tensor, place: Any, width: int, dtype: Any) -> Any:

@@ -24,10 +24,8 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import require
+from kernels.kernels_common import require, require_tensor
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.tensor_shim import GTensor
@@ -210,9 +208,7 @@ def launch_tiles(
 ) -> None:
     """Launch a workgroup for each tile of C and part of K, inside of a launcher."""
     for name, tensor in {"C": C, "A": A, "B": B, **({"bias": bias} if plan.has_bias else {})}.items():
-        if tensor.dtype is not plan.element:
-            raise ArgumentError(f"{name} of {tensor.dtype.__name__} where C, A, B are of {plan.element.__name__}",
-                                at=user_location())  # fmt: skip
+        require_tensor(name, tensor, plan.element, rows=True)
     ring = plan.ring
     if ring.split > 1:
         columns = -(-plan.n // (2 * FILL_THREADS))
@@ -227,6 +223,8 @@ def hgemm_splitk_(
     c: Any, a: Any, b: Any, bias: Any = None, hgemm_kwargs: dict[str, Any] | None = None, stream: Any = None
 ) -> Any:
     """c = a b^T (+ bias), with the tile that `hgemm_kwargs` gives or one that fits. c (m, n), a (m, k), b (n, k)."""
+    two = all(tensor.ndim == 2 and tensor.is_contiguous() for tensor in (a, b, c))
+    require(two, f"A {_shown(a)}, B {_shown(b)} and C {_shown(c)}", "two dimensions each, contiguous")
     (m, k), n = a.shape, b.shape[0]
     dtype = {"torch.bfloat16": "bf16", "torch.float16": "f16"}.get(str(a.dtype), str(a.dtype))
     require(b.dtype == c.dtype == a.dtype and b.shape[1] == k and c.shape == (m, n),
@@ -237,6 +235,10 @@ def hgemm_splitk_(
     unused = c.view(-1)[:1]
     launch(c.view(-1), a.view(-1), b.view(-1), unused if bias is None else bias, m, unused, unused, stream)
     return c
+
+
+def _shown(tensor: Any) -> str:
+    return f"{tuple(tensor.shape)} with strides {tuple(tensor.stride())}"
 
 
 def default_tile(m: int, n: int, k: int) -> dict[str, Any]:

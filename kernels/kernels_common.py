@@ -8,6 +8,7 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import target_name
 
@@ -36,6 +37,11 @@ def dtype_str(tensor: Any) -> str:
 def fp8_type() -> Any:
     """The 8-bit float of the target's instructions: E4M3FNUZ on gfx942 (at most 240), E4M3FN after it (448)."""
     return fx.Float8E4M3FNUZ if target_name() == GFX942 else fx.Float8E4M3FN
+
+
+def bytes_of(*dtypes: Any) -> tuple[Any, ...]:
+    """Types that a tensor of 8-bit numbers may have: these, or bytes."""
+    return *dtypes, fx.Int8, fx.Uint8
 
 
 def bf16(v: Any) -> Any:
@@ -84,6 +90,16 @@ def require(holds: bool, what: str, wanted: str) -> None:
     """Raise ArgumentError about `what` unless it holds; the hint is what is wanted instead."""
     if not holds:
         raise ArgumentError(what, hint=wanted)
+
+
+def require_tensor(name: str, tensor: Any, *dtypes: Any, rows: bool = False) -> None:
+    """Raise ArgumentError unless a tensor is of one of these types; rows: and neighbours in a row lie side by side."""
+    if tensor.dtype not in dtypes:
+        wanted = " or ".join(dict.fromkeys(dtype.__name__ for dtype in dtypes))
+        raise ArgumentError(f"{name} of {tensor.dtype.__name__}", at=user_location(), hint=f"it is of {wanted} here")
+    layout: Any = tensor.type.layout
+    if rows and layout.stride[-1] != 1:
+        raise ArgumentError(f"{name} of {tensor.type}", at=user_location(), hint="elements of a row lie side by side")
 
 
 def ceil_div(number: int, divisor: int) -> int:

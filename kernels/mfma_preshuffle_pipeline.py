@@ -18,7 +18,7 @@ from flydsl.atoms.instruction_sets import CDNA4
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import target_name
-from kernels.kernels_common import require
+from kernels.kernels_common import bytes_of, fp8_type, require, require_tensor
 from kernels.layout_utils import idx2crd
 from kernels.pipeline_utils import interleave, one_stage, two_stages, vmcnt
 from kernels.tensor_shim import GTensor, STensor
@@ -160,6 +160,7 @@ class Tiling:
         require(self.tile_m > 0 and self.tile_m % 16 == 0, f"tile_m={self.tile_m}", "a multiple of 16")
         require(self.tile_n > 0 and self.tile_n % 64 == 0, f"tile_n={self.tile_n}", "a multiple of 64")
         require(self.row_bytes % 64 == 0, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of 64")
+        require(self.tile_k > 0, f"tile_k={self.tile_k}", "positive")
         require(self.k > 0 and self.k % self.tile_k == 0, f"K={self.k}", f"a multiple of tile_k={self.tile_k}")
         wanted = f"a multiple of {CHUNK_BYTES} bytes, or 4 or 8, for each of {THREADS} threads"
         fits = self.a_bytes % (THREADS * self.load_bytes) == 0
@@ -386,13 +387,13 @@ class TileB:
 
 def require_types(dtype: str, A: Any, B: Any) -> None:
     """Raise ArgumentError where tensors are not of the type that in_dtype names, nor bytes of it."""
-    fp8 = "Float8E4M3FN" if is_cdna4() else "Float8E4M3FNUZ"
-    names = {"fp8": fp8, "fp8_fp4": fp8, "int8": "Int8", "int4": "Int8", "fp16": "Float16", "bf16": "BFloat16"}
-    wanted = {names.get(dtype, "Uint8"), "Int8", "Uint8"} if BITS[dtype][0] <= 8 else {names[dtype]}
+    kind = {
+        "fp8": fp8_type(), "fp8_fp4": fp8_type(), "int8": fx.Int8, "int4": fx.Int8, "fp16": fx.Float16,
+        "bf16": fx.BFloat16,
+    }.get(dtype)  # fmt: skip
     for name, tensor in (("A", A), ("B", B)):
-        if tensor.dtype.__name__ not in wanted:
-            raise ArgumentError(f"{name} of {tensor.dtype.__name__} where in_dtype is {dtype} on {target_name()}",
-                                at=user_location(), hint=f"it is one of {', '.join(sorted(wanted))}")  # fmt: skip
+        kinds = (kind,) if BITS[dtype][0] > 8 else bytes_of(kind) if kind else bytes_of()
+        require_tensor(name, tensor, *kinds, rows=True)
 
 
 class MxScales:

@@ -22,7 +22,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from kernels.kernels_common import element_type, launcher
-from kernels.quant import quantised, store_scale
+from kernels.quant import quantised, require_codes, store_scale
 from kernels.rows import Row, RowMemory, Tiling
 
 EPSILON = 1e-5
@@ -77,6 +77,8 @@ class Norm:
 def norm_kernel(tensors: Any, m: fx.Int32, norm: fx.Constexpr[Norm]) -> None:
     """The rows below m. tensors: by the names of `Norm.tensors`."""
     tiling = norm.tiling
+    if norm.quant:
+        require_codes(tensors["Output"], norm.quant, tensors["YScale"])
     row, _ = tiling.place()
     if tiling.rows == 1 or row < m:
         memory = {name: RowMemory(t, tiling, row if name in MATRICES else None) for name, t in tensors.items()}

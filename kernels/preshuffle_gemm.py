@@ -27,7 +27,7 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import require
+from kernels.kernels_common import bytes_of, require, require_tensor
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import (
@@ -107,6 +107,13 @@ def preshuffle_gemm_kernel(
     tiling = plan.tiling
     require_types(tiling.dtype, A, B)
     out_type = OUT_TYPES[plan.out_dtype]
+    require_tensor("C", C, out_type, rows=True)
+    if plan.epilogue != "none":
+        require_tensor("bias", bias, out_type)
+    if plan.row_scales or plan.micro_scales:
+        kinds = (fx.Float32,) if plan.row_scales else bytes_of(fx.Float8E8M0FNU)
+        require_tensor("scale_a", scale_a, *kinds)
+        require_tensor("scale_b", scale_b, *kinds)
     product = Product.of(tiling.dtype)
     place = tile_place(plan, N)
     a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
@@ -191,6 +198,7 @@ def compile_preshuffle_gemm_a8(
     room = tiling.stages * tiling.a_bytes
     require(not use_cshuffle_epilog or 2 * tile_m * tile_n <= room, f"use_cshuffle_epilog with {room} bytes of A",
             f"C takes {2 * tile_m * tile_n}")  # fmt: skip
+    require(xcd_swizzle >= 0, f"xcd_swizzle={xcd_swizzle}", "0 or more")
     require(not use_async_copy or lds_stage == 2, "use_async_copy with lds_stage=1", "2 buffers")
     ahead = (2 if dsrd_preload < 0 else dsrd_preload, max(0, dvmem_preload))
     plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, ahead, epilogue, xcd_swizzle)

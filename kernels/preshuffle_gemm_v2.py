@@ -25,7 +25,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import const_expr, range_constexpr
-from kernels.kernels_common import fp8_type, require
+from kernels.kernels_common import fp8_type, require, require_tensor
 from kernels.mfma_preshuffle_pipeline import BITS, THREADS, Tiling, is_cdna4, require_types
 from kernels.pipeline_utils import interleave
 from kernels.preshuffle_gemm import OUT_TYPES
@@ -370,7 +370,9 @@ def flat_launch(
 ) -> None:
     """`launch_tiles` of operands in one dimension, inside of a launcher."""
     require_types(IN_TYPES[plan.dtype], A, B)
-    require(C.dtype is plan.out, f"C of {C.dtype.__name__}", plan.out.__name__)
+    require_tensor("C", C, plan.out)
+    for name, scale in zip(("scale_a", "scale_b"), scales if plan.scaled else (), strict=False):
+        require_tensor(name, scale, fx.Float32)
     a, b = (fx.recast_iter(plan.dtype, fx.get_iter(tensor)) for tensor in (A, B))
     A = fx.make_view(a, fx.make_layout((M, plan.k), (plan.k, 1)))
     C = fx.make_view(fx.get_iter(C), fx.make_layout((M, plan.n), (plan.n, 1)))

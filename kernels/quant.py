@@ -22,7 +22,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import element_type, fp8_type, launcher
+from kernels.kernels_common import bytes_of, element_type, fp8_type, launcher, require_tensor
 from kernels.reduce import vector_reduce
 from kernels.rows import THREADS, VECTOR_BYTES, Row, RowMemory, Tile, Tiling, row_resource
 
@@ -128,6 +128,12 @@ def group_max(v: Any, lanes: int) -> Any:
     return fx.coop.warp_reduce(vector_reduce(fx.absf(v), "max"), "max", width=lanes)
 
 
+def require_codes(output: Any, quant: str, scales: Any) -> None:
+    """Raise ArgumentError where codes or scales have another type than the format's."""
+    require_tensor("Output", output, *(bytes_of(fp8_type()) if "fp8" in quant else bytes_of()))
+    require_tensor("the scales", scales, *(bytes_of(fx.Float8E8M0FNU) if quant[:2] == "mx" else (fx.Float32,)))
+
+
 def store_scale(scales: fx.Tensor, row: Any, scale: Any, tiling: Tiling) -> None:
     """Write the scale of a row, by one of its threads."""
     _, thread = tiling.place()
@@ -144,6 +150,7 @@ def quant_kernel(
     quant: fx.Constexpr[str],
 ) -> None:
     """Output[row], Scales[row] = Input[row] in 8 bits, for rows below m."""
+    require_codes(Output, quant, Scales)
     row, _ = tiling.place()
     if tiling.rows == 1 or row < m:
         y, scale = quantised(RowMemory(Input, tiling, row).row(), quant)
@@ -176,6 +183,7 @@ def block_quant_kernel(
     group: fx.Constexpr[int],
 ) -> None:
     """Output, Scales = the rows of Input below m, each group of elements with its scale."""
+    require_codes(Output, quant, Scales)
     row, thread = tiling.place()
     lanes = group // tiling.width
     if tiling.rows == 1 or row < m:

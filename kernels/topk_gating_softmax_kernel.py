@@ -25,7 +25,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
-from kernels.kernels_common import LOG2_E, element_type
+from kernels.kernels_common import LOG2_E, element_type, require_tensor
 from kernels.reduce import vector_reduce
 from kernels.rows import VECTOR_BYTES, WAVE
 
@@ -76,6 +76,9 @@ def topk_gating_softmax_kernel(
     spec: fx.Constexpr[Gating],
 ) -> None:
     """The tokens of a block."""
+    require_tensor("weights", weights, fx.Float32)
+    require_tensor("indices", indices, fx.Int32)
+    require_tensor("token_expert_idx", token_expert_idx, fx.Int32)
     thread = fx.thread_idx.x
     token, lane = fx.block_idx.x * spec.tokens + thread // spec.lanes, thread % spec.lanes
     exists = token < tokens

@@ -108,7 +108,7 @@ def test_waves_side_by_side() -> None:
 def test_tensors_of_another_type() -> None:
     a, b, c = torch.zeros(4, 256), torch.zeros(128, 256).half(), torch.zeros(4, 128).half()
     launch = kernel.compile_hgemm_kernel("f16", 128, 256)
-    with pytest.raises(ArgumentError, match="A of Float32 where C, A, B are of Float16"):
+    with pytest.raises(ArgumentError, match="A of Float32"):
         launch(c, a, b, c, 4, c, c)
 
 

@@ -148,7 +148,7 @@ def test_launches_that_do_not_fit() -> None:
         launch(c, a, b, NONE, NONE, NONE, 32, 96)
     with pytest.raises(ArgumentError, match="compiled for N=128"):
         launch(c, a, b, NONE, NONE, NONE, 32, 64)
-    with pytest.raises(ArgumentError, match="A of Float32 where in_dtype is fp8 on gfx942"):
+    with pytest.raises(ArgumentError, match="A of Float32"):
         launch(c, torch.zeros(8192), b, NONE, NONE, NONE, 32, 128)
     with pytest.raises(NotImplementedError):
         kernel.compile_preshuffle_gemm_w4(a_dtype="fp8", K=256, tile_m=32, tile_n=128, tile_k=128)
