@@ -14,6 +14,7 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from kernels.attention_common import QUIET
 from kernels.mfma_preshuffle_pipeline import THREADS
 from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of, require
 from kernels.paged_attention_launch import TENSORS, Given, kind_of_scales, reduce_launcher, run_parts
@@ -98,7 +99,7 @@ def compile_pa_decode_sw(
     ) -> None:
         given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
         partials = (temporary_output, exp_sums, max_logits)
-        kernel = pa_decode_sw_kernel(dict(zip(TENSORS, given, strict=True)), partials, parts, plan)
+        kernel = pa_decode_sw_kernel(dict(zip(TENSORS, given, strict=True)), partials, parts, plan, value_attrs=QUIET)
         kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
 
     return {"launch": launch_pa_decode_sw, "reduce": reduce_launcher(plan, parts)}
@@ -121,7 +122,7 @@ def _fused(plan: Decode) -> Any:
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
         given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
-        kernel = pa_decode_sw_kernel(dict(zip(TENSORS, given, strict=True)), (output,), 1, plan)
+        kernel = pa_decode_sw_kernel(dict(zip(TENSORS, given, strict=True)), (output,), 1, plan, value_attrs=QUIET)
         kernel.launch(grid=(batch, heads, 1), block=THREADS, stream=stream)
 
     return launch_pa_decode_sw

@@ -30,10 +30,10 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
+from kernels.attention_common import merged
 from kernels.kernels_common import LOG2_E, ceil_div
 from kernels.launches import launch_flat
 from kernels.rows import WAVE
-from kernels.softmax_shares import merged
 from kernels.tensor_shim import GTensor
 
 COMPUTE_UNITS = 304  # of an MI300X

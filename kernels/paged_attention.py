@@ -29,11 +29,11 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
+from kernels.attention_common import LOWEST, QUIET, inverse, merged
 from kernels.kernels_common import LOG2_E
 from kernels.mfma_preshuffle_pipeline import WAVE, WAVES, Product, swizzle_xor16
 from kernels.quant import TINY, fp8_codes, scale_and_factor
 from kernels.reduce import vector_reduce
-from kernels.softmax_shares import LOWEST, merged
 from kernels.tensor_shim import GTensor, STensor
 
 PARTITION = 256
@@ -135,9 +135,9 @@ class Decode:
         return self.cache_dtype == "fp8" and self.query_dtype != "packed_fp8"
 
     @property
-    def attributes(self) -> dict[str, int]:
-        """How many waves per SIMD registers are allocated for."""
-        return {"rocdl.waves_per_eu": 3 if self.row_tiles * self.dim * self.element <= 128 else 2}
+    def attributes(self) -> dict[str, Any]:
+        """The kernel's: how many waves per SIMD registers are allocated for."""
+        return {"rocdl.waves_per_eu": 3 if self.row_tiles * self.dim * self.element <= 128 else 2, **QUIET}
 
     @property
     def row_bytes(self) -> int:
@@ -392,7 +392,7 @@ class Attention:
         largest, heaviest = self.exchanged(logits, of_values)
         moved = []
         for tile, (v, new, row) in enumerate(zip(logits, largest, rows, strict=True)):
-            powers, state_of_row = softmax_step(v, larger(row[1], new), row)
+            powers, state_of_row = softmax_step(v, fx.arith.maxnumf(row[1], new), row)
             self._put(tile, powers if of_values is None else weighted(powers, of_values, heaviest))
             moved.append(state_of_row)
         values = self.cleared(work, partition, values)
@@ -416,9 +416,9 @@ class Attention:
         fx.gpu.barrier()
         heaviest = None
         if of_values is not None:
-            heaviest = vector_reduce(joined([self.of_values.vec_load(i, 4) for i in range(0, NUMBERS, 4)]), larger)
+            heaviest = largest_of([self.of_values.vec_load(i, 4) for i in range(0, NUMBERS, 4)])
             heaviest = (heaviest < TINY).select(fx.Float32(1.0), heaviest)
-        return [vector_reduce(self._row_of(tile), larger) for tile in range(len(logits))], heaviest
+        return [vector_reduce(self._row_of(tile), "max") for tile in range(len(logits))], heaviest
 
     def summed(self, values: Any, pieces: Any, sums: Any, correction: Any, heaviest: Any) -> list[Any]:
         """[column tile]: the sums of columns after a partition."""
@@ -514,7 +514,7 @@ class Attention:
         """
         for (row, _, _), (columns, m, total) in zip(self.rows(), rows, strict=True):
             exists = row < self.plan.rows
-            factor = fx.rocdl.rcp((total == 0).select(fx.Float32(1.0), total)) * self.value_factor()
+            factor = inverse(total) * self.value_factor()
             self.store(out, place + row, columns, factor, exists)
             buffer_store(total * 2.0**-BIAS, create_buffer_resource(sums), place + row, mask=exists)
             buffer_store(m * LN2, create_buffer_resource(largest), place + row, mask=exists)
@@ -527,7 +527,7 @@ class Attention:
         heads = self.heads * self.plan.group
         for (row, query, head), (columns, m, total) in zip(self.rows(), rows, strict=True):
             to = (place + query) * heads + work.head * self.plan.group + head
-            factor = fx.rocdl.rcp((total == 0).select(fx.Float32(1.0), total)) * self.value_factor()
+            factor = inverse(total) * self.value_factor()
             self.store(out, to, columns, factor, row < self.plan.rows)
             logarithm = (m + fx.math.log2(total, fastmath="afn") - BIAS) * LN2
             buffer_store(logarithm, create_buffer_resource(lse), to, mask=row < self.plan.rows)
@@ -626,12 +626,7 @@ def joined(vectors: list[Any]) -> Any:
 
 def largest_of(vectors: list[Any]) -> Any:
     """The largest element; NaNs are left out."""
-    return fx.arith.maxnumf(vector_reduce(joined(vectors), "max"), fx.Float32(LOWEST))
-
-
-def larger(a: Any, b: Any) -> Any:
-    """The larger one of numbers that are none of them NaN."""
-    return fx.arith.maxnumf(a, b, fastmath="nnan")
+    return vector_reduce(joined(vectors), "max")
 
 
 @flyc.kernel
