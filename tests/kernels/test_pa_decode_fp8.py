@@ -26,6 +26,7 @@ def checked(given: Requests, **options: Any) -> torch.Tensor:
         return given.result(max_context_partition_num=2, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [FP8, BF16], ids=["fp8", "bf16"])
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 def test_equals_torch(number: int, shape: tuple[Any, ...], dtype: torch.dtype) -> None:
@@ -33,6 +34,7 @@ def test_equals_torch(number: int, shape: tuple[Any, ...], dtype: torch.dtype) -
     assert_close(checked(given), given.expected(), exact=dtype == BF16)
 
 
+@pytest.mark.slow
 def test_what_is_divided_is_merged() -> None:
     """Bins have several requests, requests several bins."""
     given = requests((900, 0, 300, 40), 2, 4, 2, 64, 256, scales="token")
@@ -50,6 +52,7 @@ def test_queries_before_the_first_key_are_zero() -> None:
     assert_close(found, given.expected())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("of", "scale"),
     [("key_scale", 0.0), ("key_scale", torch.nan), *(("value_scale", scale) for scale in (0.0, torch.nan, torch.inf))],
@@ -67,6 +70,7 @@ def test_scales_that_are_no_ordinary_numbers(of: str, scale: float) -> None:
     assert_close(found[finite], expected[finite])
 
 
+@pytest.mark.slow
 def test_an_infinite_scale_of_a_key() -> None:
     """Its logit is infinite: minus infinity hides the key, plus infinity leaves no number."""
     given = requests((40, 300), 1, 8, 2, 64, 16, scales="token")
@@ -81,6 +85,7 @@ def test_an_infinite_scale_of_a_key() -> None:
     assert_close(found[rows], expected[rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.0, torch.nan])
 def test_a_scale_for_all(scale: float) -> None:
     given = requests((40, 300), 1, 8, 1, 64, 16)
@@ -122,6 +127,7 @@ def test_block_tables() -> None:
     assert_close(checked(given, block_tables=tables), expected)
 
 
+@pytest.mark.slow
 def test_whole_partitions_need_no_mask() -> None:
     given = requests((512, 256), 1, 8, 1, 64, 256)
     metadata = get_pa_metadata(given.contexts, 8, 1, 1, num_cu=3)

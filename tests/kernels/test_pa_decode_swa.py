@@ -13,6 +13,7 @@ from kernels.paged_attention import SCALES
 from tests.kernels.paged import FP8, assert_close, requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
 def test_equals_torch(number: int, shape: tuple[Any, ...]) -> None:
     *sizes, window = shape

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from kernels import mla_fwd_decode_m16x8_fp8_fp8 as mla
 from kernels import pa_metadata
 from kernels.pa_decode_fp8 import compile_pa_decode_metadata, compile_pa_decode_ps
 from kernels.pa_decode_swa import compile_pa_decode_sw, parts_of
@@ -71,6 +72,19 @@ def schedule() -> tuple[Any, tuple[Any, ...]]:
     return pa_metadata.compile_pa_metadata_v1(num_cu=256), (lengths, *flat, len(lengths))
 
 
+def latent() -> tuple[Any, tuple[Any, ...]]:
+    """Four requests of 512 tokens, each a bin's."""
+    requests, tokens = 4, 512
+    tables = pa_metadata.reference([tokens] * requests, requests, 1, mla.HEADS, 1, kv_granularity=1)
+    work = [torch.tensor(tables[name]).int().view(-1) for name in ("work_indptr", "work_info")]
+    count, columns = requests * tokens, mla.HEADS * mla.VALUE_BYTES
+    query, kv = (torch.zeros(rows * mla.KEY_BYTES, dtype=torch.uint8) for rows in (requests * mla.HEADS, count))
+    results = (torch.zeros(requests * columns, dtype=BF16), torch.zeros(columns), torch.zeros(mla.HEADS))
+    pages = torch.arange(count, dtype=torch.int32)
+    launch = mla.launch_mla_fwd_decode_m16x8_fp8_fp8
+    return launch, (query, kv, pages, *work, *results, mla.KEY_BYTES**-0.5, requests)
+
+
 def persistent_case(
     name: str, block: int, scales: str, queries: int, group: int, trans_v: bool = True
 ) -> dict[str, Case]:
@@ -96,6 +110,7 @@ CASES: dict[str, Case] = {
     "pa_sw_w1023_pten_q1g8": Case("pa_decode_swa", "bf16, fp8", partial(window, "pten")),
     "pa_sw_w1023_ptok_q1g8": Case("pa_decode_swa", "bf16, fp8", partial(window, "ptok")),
     "pa_sw_reduce_g8": Case("pa_decode_swa", "bf16", reduction),
+    "mla_decode_m16x8_fp8": Case("mla_fwd_decode_m16x8_fp8_fp8", "fp8", latent, test="test_mla_fwd_decode.py"),
     "pa_metadata_v1_cu256h1": Case("pa_metadata", "i32", schedule),
 }
 # What the cache has behind a request's last token is cleared, some 95 instructions.
@@ -117,4 +132,5 @@ MISSES: dict[tuple[str, str], str] = {
     **{("pa_ps_bs16_ptok_q1g8", arch): ROW for arch in BOTH},
     ("pa_ps_bs64_ptok_q1g8", "gfx942"): ROW,
     **{("pa_metadata_v1_cu256h1", arch): ALL for arch in BOTH},
+    **{("mla_decode_m16x8_fp8", arch): "the loop over 32 keys is there once, not several times" for arch in BOTH},
 }
