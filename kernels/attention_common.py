@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.kernels_common import element_type
 from kernels.layout_utils import idx2crd
@@ -276,6 +277,22 @@ def sum_of(powers: list[Any]) -> Any:
 def inverse(total: Any) -> Any:
     """1 / total, and 0 for 0, the sum of a query that sees no key."""
     return (total == 0).select(fx.Float32(0), fx.Float32(fx.rocdl.rcp(fx.T.f32, total)))
+
+
+@flyc.jit
+def merged(first: Any, last: Any, share: Any) -> Any:
+    """The mean of shares first to last - 1, weighted by their sums of powers; 0 if these are 0.
+
+    share(number): (an element, the largest logit in base 2, the sum of powers of 2 over it).
+    """
+    largest, total, mean = fx.Float32(LOWEST), fx.Float32(0.0), fx.Float32(0.0)
+    for number in range(first, last):
+        value, m, powers = share(number)
+        new = fx.arith.maxnumf(largest, m)
+        correction = fx.exp2(largest - new, fastmath="afn")
+        weight = powers * fx.exp2(m - new, fastmath="afn")
+        largest, total, mean = new, total * correction + weight, mean * correction + weight * value
+    return mean * inverse(total)
 
 
 # Without this, whatever may be a signalling NaN goes through an instruction of its own before a maximum.

@@ -1,0 +1,112 @@
+"""Multi-head latent attention, decode: 128 heads of a request's last token, over one key for all, in fp8.
+
+    mla_fwd_decode(output, query, kv_buffer, kv_page_indices, context_lengths, softmax_scale)
+
+    out[b, h] = sum over j of softmax_j(query[b, h] . kv[j] * softmax_scale) kv[j, :512]
+
+of the request's tokens j, a page each. query (B, 128, 576) and kv_buffer (pages, 1, 1, 576) are of the target's fp8,
+output (B, 128, 512) of bf16; kv_page_indices has the pages of all requests, one request behind the other.
+
+The tokens are divided evenly among as many workgroups as there are compute units (`pa_metadata`, pieces of one token);
+`mla_fwd_decode_m16x8_fp8_fp8` is what a workgroup does. Requests that several of them share are merged by another
+kernel. The time is that of reading the keys, 576 bytes each, from 64 requests or so on that of the matrix units:
+278 thousand operations a key and request.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flydsl.errors import ArgumentError
+from kernels.launches import launch_flat
+from kernels.mla_fwd_decode_m16x8_fp8_fp8 import HEADS, KEY_BYTES, VALUE_BYTES, launch_mla_fwd_decode_m16x8_fp8_fp8
+from kernels.pa_metadata import COMPUTE_UNITS, get_pa_metadata, reduce_shares
+
+# (contexts, num_cu): one token, blocks of 32 keys that are not whole, a request without keys, divided requests.
+SHAPES: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 2), ((127, 0, 129), 3), ((33, 64), 1))
+
+
+def reference(query: Any, kv: Any, pages: Any, contexts: Any, scale: float) -> Any:
+    """The result in f32 of numbers query (B, 128, 576) and kv (pages, 576)."""
+    import torch
+
+    out = torch.zeros(len(contexts), HEADS, VALUE_BYTES)
+    start = 0
+    for request, context in enumerate(contexts.tolist()):
+        keys = kv[pages[start : start + context].long()].float()
+        shares = (query[request].float() @ keys.T * scale).softmax(-1)
+        out[request], start = shares @ keys[:, :VALUE_BYTES], start + context
+    return out
+
+
+def flydsl_mla_fwd_decode(
+    query: Any,
+    kv_buffer: Any,
+    kv_page_indices: Any,
+    work_indptr: Any,
+    work_info_set: Any,
+    final_output: Any,
+    split_output: Any,
+    split_lse: Any,
+    softmax_scale: float,
+    stream: Any = None,
+) -> None:
+    """Write what whole items compute to final_output (T, 128, 512), bf16, and the shares of divided requests to
+    split_output (rows, 1, 128, 512) and split_lse (rows, 1, 128, 1), f32, for `pa_metadata.reduce_shares`.
+
+    work_indptr, work_info_set: of `pa_metadata` with kv_granularity=1, for one query of a request.
+    Raises ArgumentError for tensors of other shapes and types.
+    """
+    import torch
+
+    fp8, integers, f32 = query.dtype, torch.int32, torch.float32
+    _require(query.element_size() == 1, f"query of {query.dtype}", "fp8")
+    for name, tensor, shape, dtype in (
+        ("query", query, (HEADS, KEY_BYTES), fp8), ("kv_buffer", kv_buffer, (KEY_BYTES,), fp8),
+        ("kv_page_indices", kv_page_indices, (), integers), ("work_indptr", work_indptr, (), integers),
+        ("work_info_set", work_info_set, (8,), integers),
+        ("final_output", final_output, (HEADS, VALUE_BYTES), torch.bfloat16),
+        ("split_output", split_output, (HEADS, VALUE_BYTES), f32), ("split_lse", split_lse, (HEADS, 1), f32),
+    ):  # fmt: skip
+        fits = tuple(tensor.shape[tensor.dim() - len(shape) :]) == shape and tensor.dtype == dtype
+        _require(fits and tensor.is_contiguous(), f"{name} of {tuple(tensor.shape)}, {tensor.dtype}",
+                 f"contiguous, {('..', *shape)}, {dtype}")  # fmt: skip
+    launch_flat(
+        launch_mla_fwd_decode_m16x8_fp8_fp8, query, kv_buffer, kv_page_indices, work_indptr, work_info_set,
+        final_output, split_output, split_lse, float(softmax_scale), work_indptr.numel() - 1, stream,
+    )  # fmt: skip
+
+
+def mla_fwd_decode(
+    output: Any,
+    query: Any,
+    kv_buffer: Any,
+    kv_page_indices: Any,
+    context_lengths: Any,
+    softmax_scale: float,
+    *,
+    num_cu: int = COMPUTE_UNITS,
+    stream: Any = None,
+) -> None:
+    """Divide the work, compute it, and merge what was divided. See the module."""
+    import torch
+
+    batch = context_lengths.numel()
+    shape = (batch, HEADS, VALUE_BYTES)
+    _require(tuple(output.shape) == shape, f"output of {tuple(output.shape)} for {batch} requests", f"{shape}")
+    _require(query.shape[0] == batch, f"query of {tuple(query.shape)} for {batch} requests", "one token of each")
+    tables = get_pa_metadata(context_lengths, HEADS, 1, num_cu=num_cu, kv_granularity=1, stream=stream)
+    rows = tables["reduce_partial_map"].numel()
+    shares = torch.empty(rows, 1, HEADS, VALUE_BYTES, device=query.device)
+    lse = torch.empty(rows, 1, HEADS, 1, device=query.device)
+    flydsl_mla_fwd_decode(
+        query, kv_buffer, kv_page_indices, tables["work_indptr"], tables["work_info"], output, shares, lse,
+        softmax_scale, stream,
+    )  # fmt: skip
+    maps = (tables[name] for name in ("reduce_indptr", "reduce_final_map", "reduce_partial_map"))
+    launch_flat(reduce_shares, output, shares, lse, *maps, batch, HEADS, VALUE_BYTES, 1, stream)
+
+
+def _require(holds: bool, what: str, wanted: str) -> None:
+    if not holds:
+        raise ArgumentError(what, hint=wanted)

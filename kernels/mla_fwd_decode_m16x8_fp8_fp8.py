@@ -1,0 +1,229 @@
+"""Multi-head latent attention of one token over fp8: eight waves of 16 heads each share the keys.
+
+A token's row of 576 bytes is the key of all 128 heads, and its first 512 bytes are the value. A workgroup takes 32 rows
+at a time, four a wave, and puts them into shared memory twice: as they are, for
+
+    S^T = K Q^T         16 keys by 16 heads, whose queries stay in registers
+
+and as words of four keys of a column, turned in registers by byte permutes, for
+
+    O^T += V^T P        16 columns by 16 heads
+
+A lane has the probabilities of the same four keys in both products, so that they never leave its registers, nor does
+anything but the rows need a barrier. A matrix instruction has every fourth column of 64, so that a lane reads four of
+them at a time and stores 16 neighbours. While 32 rows are computed, the next ones are on their way, and the numbers of
+those after them.
+
+68 matrix instructions for 32 keys; 128 registers hold sums, 36 queries; 34.5 KiB of shared memory, two waves per SIMD.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
+from kernels.attention_common import LOWEST, QUIET, inverse
+from kernels.kernels_common import LOG2_E
+from kernels.mfma_preshuffle_pipeline import WAVE
+from kernels.pa_metadata import ITEM
+from kernels.paged_attention import BIAS, LN2, address, joined, kept, largest_of, numbers, softmax_step, unsigned, words
+from kernels.quant import fp8_codes
+from kernels.tensor_shim import STensor
+
+HEADS, KEY_BYTES, VALUE_BYTES = 128, 576, 512
+ROPE_BYTES = KEY_BYTES - VALUE_BYTES
+TILE, WAVES = 16, 8
+THREADS = WAVE * WAVES
+BLOCK = 32  # keys
+ROWS = BLOCK // WAVES  # of a wave
+PITCH = KEY_BYTES + 16  # of a row in shared memory: eight rows meet every bank once
+PIECES = KEY_BYTES // 64  # of 16 bytes of a row, which a lane has
+FOURS = VALUE_BYTES // 64  # groups of four tiles of columns
+LDS_BYTES = BLOCK * (PITCH + VALUE_BYTES)
+# Selectors of v_perm_b32: bytes of two words by turns, of their low halves and of their high ones; and their halves.
+_LOW_BYTES, _HIGH_BYTES, _LOW_HALVES, _HIGH_HALVES = 0x05010400, 0x07030602, 0x05040100, 0x07060302
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of an item: numbers first to last - 1 of the list of pages."""
+
+    first: Any
+    last: Any
+
+
+class Latent:
+    """A workgroup's registers and shared memory."""
+
+    def __init__(self, query: Any, kv: Any, pages: Any, scale: float) -> None:
+        self.query, self.kv, self.pages, self.factor = query, kv, pages, scale * LOG2_E
+        thread = fx.Int32(fx.thread_idx.x)
+        self.wave, self.lane = fx.Int32(fx.rocdl.readfirstlane(thread // WAVE)), thread % WAVE
+        self.member, self.quarter = self.lane % TILE, self.lane // TILE
+        self.head = self.wave * TILE + self.member
+        allocator = fx.SharedAllocator()
+        self.rows = STensor(allocator.allocate(BLOCK * PITCH, 16).peek().ptr, fx.Int32, (-1, PITCH // 4))
+        self.columns = STensor(allocator.allocate(BLOCK * VALUE_BYTES, 16).peek().ptr, fx.Int32, (-1, VALUE_BYTES))
+
+    # --- rows ---
+
+    def page(self, keys: Keys, block: Any) -> Any:
+        """The page of one of the wave's four rows: 16 lanes have the same. Behind the last key it is that one's."""
+        key = keys.first + block * BLOCK + self.wave * ROWS + self.quarter
+        return numbers(address(self.pages, 4) + unsigned(fx.min(key, keys.last - 1)) * 4, 1, fx.Int32)
+
+    def load(self, page: Any) -> tuple[list[Any], Any]:
+        """(8 bytes of each of the wave's rows, a word of the rest of one of them). page: of the lane's row."""
+        first, values = address(self.kv), []
+        for row in range(ROWS):
+            of_row = fx.rocdl.readlane(fx.Int32(page), row * TILE)
+            place = first + unsigned(of_row) * KEY_BYTES + unsigned(self.lane * 8)
+            values.append(numbers(place, 2, fx.Int32))
+        rest = first + unsigned(page) * KEY_BYTES + unsigned(self.member * 4) + VALUE_BYTES
+        return values, numbers(rest, 1, fx.Int32)
+
+    def put(self, loaded: tuple[list[Any], Any]) -> None:
+        """Put rows into shared memory, as they are and turned."""
+        values, rest = loaded
+        row = self.wave * ROWS
+        for number, v in enumerate(values):
+            self.rows.vec_store((row + number, self.lane * 2), fx.Vector(v))
+        self.rows.store((row + self.quarter, self.member + VALUE_BYTES // 4), rest)
+        for word in range(2):
+            self.columns.vec_store((self.wave, self.lane * 8 + word * 4), turned([v[word] for v in values]))
+
+    # --- products ---
+
+    def queries(self, token: Any) -> list[Any]:
+        """[piece]: the row of the lane's head."""
+        first = address(self.query) + unsigned(token * HEADS + self.head) * KEY_BYTES + unsigned(self.quarter * 16)
+        return [words(first + piece * 64) for piece in range(PIECES)]
+
+    def logits(self, queries: list[Any], keys: Keys, block: Any) -> list[Any]:
+        """[tile]: the logits, times log2(e), of four keys of each 16."""
+        result = []
+        for tile in range(BLOCK // TILE):
+            sums = fx.Vector.filled(4, 0.0, fx.Float32)
+            for piece, query in enumerate(queries):
+                key = fx.Vector(self.rows.vec_load((self.member + tile * TILE, self.quarter * 4 + piece * 16), 4))
+                for half in (0, 2):
+                    sums = product(key[half : half + 2], query[half : half + 2], sums)
+            left = keys.last - keys.first - block * BLOCK - tile * TILE - self.quarter * 4
+            result.append(kept(sums * self.factor, -float("inf"), lambda number, left=left: left > number))
+        return result
+
+    def step(self, queries: list[Any], keys: Keys, block: Any, state: Any) -> Any:
+        """(sums, largest logit, the lane's part of the sum of powers) after the rows in shared memory."""
+        sums, before, total = state
+        logits = self.logits(queries, keys, block)
+        largest = largest_of(logits)
+        for distance in (TILE, 2 * TILE):
+            largest = fx.arith.maxnumf(largest, fx.gpu.shuffle_xor(largest, distance, WAVE))
+        powers, (correction, largest, total) = softmax_step(
+            logits, fx.arith.maxnumf(before, largest), (None, before, total)
+        )
+        p = joined([fp8_codes(v).bitcast(fx.Int32) for v in powers])
+        result = []
+        for four in range(FOURS):
+            place = self.member * 4 + four * 64
+            low, high = (
+                fx.Vector(self.columns.vec_load((self.quarter + first, place), 4)) for first in (0, BLOCK // TILE * 2)
+            )
+            for tile in range(4):
+                v = fx.Vector.from_elements([low[tile], high[tile]], fx.Int32)
+                result.append(product(v, p, sums[four * 4 + tile] * correction))
+        return result, largest, total
+
+    @flyc.jit
+    def walk(self, token: Any, keys: Keys) -> Any:
+        """(sums, largest logit, sum of powers) of all keys of an item."""
+        sums = [fx.Vector.filled(4, 0.0, fx.Float32) for _ in range(4 * FOURS)]
+        state = (sums, fx.Float32(LOWEST), fx.Float32(0.0))
+        if keys.first < keys.last:
+            queries = self.queries(token)
+            loaded, page = self.load(self.page(keys, 0)), self.page(keys, 1)
+            for block in range((keys.last - keys.first + (BLOCK - 1)) // BLOCK):
+                fx.gpu.barrier()
+                self.put(loaded)
+                fx.gpu.barrier()
+                loaded, page = self.load(page), self.page(keys, block + 2)
+                state = self.step(queries, keys, block, state)
+        return state
+
+    # --- results ---
+
+    def total(self, total: Any) -> Any:
+        """The sum of the lanes with a head."""
+        for distance in (TILE, 2 * TILE):
+            total = total + fx.gpu.shuffle_xor(total, distance, WAVE)
+        return total
+
+    def store(self, out: Any, row: Any, sums: list[Any], factor: Any) -> None:
+        """Write a head's columns: the lane has 16 of each 64."""
+        memory, per_store = create_buffer_resource(out), 16 // (out.dtype.width // 8)
+        for four in range(FOURS):
+            tiles = [sums[four * 4 + tile] * factor for tile in range(4)]
+            v = fx.Vector.from_elements([tiles[i % 4][i // 4] for i in range(16)], fx.Float32).to(out.dtype)
+            place = row * VALUE_BYTES + four * 64 + self.quarter * 16
+            for first in range(0, 16, per_store):
+                buffer_store(v[first : first + per_store], memory, place + first)
+
+
+def product(a: Any, b: Any, sums: Any) -> Any:
+    """The sums after 32 more of fp8."""
+    return fx.Vector(fx.rocdl.mfma_f32_16x16x32_fp8_fp8(fx.T.vec(4, fx.T.f32), [a, b, sums, 0, 0, 0]))
+
+
+def turned(rows: list[Any]) -> Any:
+    """Four words, each with a byte of four words: a matrix of 4 x 4 bytes, transposed."""
+    a, b, c, d = rows
+    pairs = [(fx.rocdl.perm_b32(b, a, s), fx.rocdl.perm_b32(d, c, s)) for s in (_LOW_BYTES, _HIGH_BYTES)]
+    halves = (_LOW_HALVES, _HIGH_HALVES)
+    return fx.Vector.from_elements([fx.rocdl.perm_b32(cd, ab, s) for ab, cd in pairs for s in halves], fx.Int32)
+
+
+@flyc.kernel(known_block_size=[THREADS, 1, 1])
+def kn_mla_fwd_decode_m16x8_fp8_fp8(
+    query: fx.Tensor, kv: fx.Tensor, pages: fx.Tensor, work: Any, results: Any, scale: fx.Constexpr[float]
+) -> None:
+    """The items of a bin."""
+    indptr, info = work
+    out, shares, lse = results
+    latent = Latent(query, kv, pages, scale)
+    bin_ = fx.Int32(fx.block_idx.x)
+    for item in range(fx.Int32(indptr[bin_]), fx.Int32(indptr[bin_ + 1])):
+        row, token, first, last = (fx.Int32(info[item * ITEM + i]) for i in (1, 2, 4, 5))
+        sums, largest, total = latent.walk(token, Keys(first, last))
+        total = latent.total(total)
+        if row < 0:
+            latent.store(out, token * HEADS + latent.head, sums, inverse(total))
+        else:
+            to = row * HEADS + latent.head
+            latent.store(shares, to, sums, inverse(total))
+            logarithm = (largest + fx.math.log2(total, fastmath="afn") - BIAS) * LN2
+            buffer_store(logarithm, create_buffer_resource(lse), to)
+
+
+@flyc.jit
+def launch_mla_fwd_decode_m16x8_fp8_fp8(
+    query: fx.Tensor,
+    kv_buffer: fx.Tensor,
+    kv_page_indices: fx.Tensor,
+    work_indptr: fx.Tensor,
+    work_info_set: fx.Tensor,
+    final_output: fx.Tensor,
+    split_output: fx.Tensor,
+    split_lse: fx.Tensor,
+    softmax_scale: fx.Constexpr[float],
+    bins: fx.Int32,
+    stream: fx.Stream = fx.Stream(None),
+) -> None:
+    """Run a workgroup for each bin. Tensors are flattened."""
+    work, results = (work_indptr, work_info_set), (final_output, split_output, split_lse)
+    kernel = kn_mla_fwd_decode_m16x8_fp8_fp8(
+        query, kv_buffer, kv_page_indices, work, results, softmax_scale, value_attrs=QUIET
+    )
+    kernel.launch(grid=bins, block=THREADS, stream=stream)

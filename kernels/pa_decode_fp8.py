@@ -1,0 +1,294 @@
+"""Decode attention over a paged cache of fp8 or bf16: every request has one to a few new tokens and all of its past.
+
+    pa_decode_ps_launch(output, query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr,
+                        softmax_scale, key_scale, value_scale)
+
+    out[q] = sum over j of softmax_j(query[q] . key[j] * softmax_scale) value[j]      for keys j <= context - ql + q
+
+of the request's last ql tokens q; query head h uses key head h / group. A row that sees no key is 0.
+
+| operand | shape |
+|---|---|
+| query, output | (B ql, H, D), bf16 or f16; D 64, 128 or 256 |
+| key_cache | (pages, Hkv, D / 16, block, 16), of the target's fp8 or bf16, as `fused_rope_cache_kernel` writes it |
+| value_cache | (pages, Hkv, D, block), or (pages, Hkv, block / 16, D, 16) |
+| context_lengths, kv_indptr | i32 (B,), (B + 1,): tokens, and where a request's pages begin in kv_page_indices |
+| key_scale, value_scale | f32: one for all; (pages, Hkv) for each block; or (pages, Hkv, block) for each token |
+
+Two ways to share the keys among workgroups (`paged_attention` has what each of them does). Pages of 16 or 64 tokens:
+each request and key head has a fixed number of workgroups, whose results another kernel merges. Larger pages: the
+workgroups are as many as the GPU runs at once, and `pa_metadata` gives each an equal share of all keys; what is divided
+is merged afterwards. A sliding window is `pa_decode_swa`'s.
+
+The queries are rounded to fp8 with a scale for each row, unless the cache is bf16; probabilities to the cache's type.
+An infinite scale makes logits infinite; where f32 has infinity in
+the result, it may be NaN. 1024-token pages with scales for each token, 8
+heads: 32 matrix instructions for 256 keys, about 780 in all, 160 VGPRs, 5 KiB of shared memory, three waves per SIMD.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from kernels.mfma_preshuffle_pipeline import THREADS
+from kernels.pa_decode_swa import decode_window
+from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, reduce_shares
+from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of, require
+from kernels.paged_attention_launch import TENSORS, Given, kind_of_scales, launch_flat, reduce_launcher, run_parts
+
+# (contexts, Hkv, group, ql, D, block): one key, partitions that are not whole, a request without keys, several queries.
+SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int, int], ...] = (
+    ((1, 127, 129), 1, 8, 1, 128, 16), ((300, 0, 1027), 2, 4, 1, 128, 64), ((2, 513), 1, 8, 4, 128, 1024),
+    ((700,), 1, 16, 3, 64, 16), ((260, 5), 1, 16, 1, 256, 1024),
+)  # fmt: skip
+SMALL_BLOCK = 64  # tokens
+BINS = 2 * COMPUTE_UNITS
+
+
+def reference(
+    query: Any, keys: Any, values: Any, contexts: Any, pages: Any, starts: Any, scale: float, window: int = -1
+) -> Any:
+    """The result in f32. keys, values: (pages, Hkv, block, D) as numbers. window: see `pa_decode_swa`, -1 for none."""
+    import torch
+
+    tokens, heads, dim = query.shape
+    queries, kv_heads, block = tokens // len(contexts), keys.shape[1], keys.shape[2]
+    out = torch.zeros(tokens, heads, dim)
+    for request, context in enumerate(contexts.tolist()):
+        own = pages[int(starts[request]) :][: -(-context // block)].long()
+        k, v = (cache[own].transpose(0, 1).reshape(kv_heads, -1, dim)[:, :context].float() for cache in (keys, values))
+        k, v = (cache.repeat_interleave(heads // kv_heads, 0) for cache in (k, v))
+        rows = slice(request * queries, (request + 1) * queries)
+        position = context - queries + torch.arange(queries)[:, None]
+        key = torch.arange(context)
+        seen = (key <= position) & ((window < 0) | (key >= position - window))
+        logits = torch.einsum("qhd,hkd->hqk", query[rows].float(), k) * scale
+        shares = logits.masked_fill(~seen, -torch.inf).softmax(-1)
+        # What is hidden must not count, and 0 times what is no number would.
+        shares = shares.masked_fill(~seen.any(1, keepdim=True), 0.0)
+        out[rows] = torch.einsum("hqk,hkd->qhd", shares, v)
+    return out
+
+
+@flyc.kernel
+def pa_decode_metadata_kernel(
+    tensors: Any, out: Any, shares: Any, lse: Any, work: Any, heads: fx.Int32, plan: fx.Constexpr[Decode]
+) -> None:
+    """The items of a bin: partitions of requests, for a key head each."""
+    indptr, info, partitions = work
+    attention = Attention(plan, tensors, heads)
+    block = fx.Int32(fx.block_idx.x)
+    for item in range(fx.Int32(indptr[block]), fx.Int32(indptr[block + 1])):
+        place = item * ITEM
+        request, row, token, first, last = (fx.Int32(info[place + i]) for i in (0, 1, 2, 4, 5))
+        head = (fx.Int32(info[place + 7]) & 0xFFFF) // plan.group
+        context, pages, before = (fx.Int32(t[request]) for t in (tensors["contexts"], tensors["starts"], partitions))
+        mine = Work(token, head, context, pages, first - before, last - before)
+        # What the item before left in shared memory has been read.
+        fx.gpu.barrier()
+        rows = attention.walk(mine)
+        if row < 0:
+            attention.finish(mine, rows, out)
+        else:
+            attention.share(mine, rows, row, shares, lse)
+
+
+@cache
+def compile_pa_decode_metadata(
+    softmax_scale: float | None = None,
+    trans_v: bool = False,
+    needs_mask: bool = True,
+    query_group_size: int = 16,
+    per_token_kv: bool = False,
+    query_length: int = 1,
+    query_input_dtype: str = "packed_fp8",
+    head_dim: int = 128,
+    block_size: int = 1024,
+    output_dtype_str: str = "bf16",
+    *,
+    cache_dtype: str = "fp8",
+    per_block_kv: bool = False,
+) -> dict[str, Any]:
+    """The persistent kernel: {"launch", "kernel", "allocator"}.
+
+    launch: (output, shares, lse, query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale,
+    value_scale, work_indptr, work_info, partition_indptr, bins, key heads, stream), tensors flattened. shares (rows, H,
+    D) and lse (rows, H) in f32: of requests that several bins divide, for `pa_metadata.reduce_shares`. allocator: None,
+    as shared memory is allocated while the kernel is traced.
+
+    needs_mask: False if every context is whole partitions of 256 and query_length is 1. query_input_dtype: bf16, f16,
+    or packed_fp8, fp8 numbers whose scale softmax_scale has. Raises ArgumentError for what is unsupported.
+    """
+    plan = Decode(
+        head_dim, block_size, query_group_size, query_length, query_input_dtype, output_dtype_str, cache_dtype,
+        kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5, masked=needs_mask,
+    )  # fmt: skip
+
+    @flyc.jit
+    def launch_pa_decode_metadata(
+        output: fx.Tensor,
+        shares: fx.Tensor,
+        lse: fx.Tensor,
+        query: fx.Tensor,
+        key_cache: fx.Tensor,
+        value_cache: fx.Tensor,
+        context_lengths: fx.Tensor,
+        kv_page_indices: fx.Tensor,
+        kv_indptr: fx.Tensor,
+        key_scale: fx.Tensor,
+        value_scale: fx.Tensor,
+        work_indptr: fx.Tensor,
+        work_info: fx.Tensor,
+        partition_indptr: fx.Tensor,
+        bins: fx.Int32,
+        heads: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
+        work = (work_indptr, work_info, partition_indptr)
+        kernel = pa_decode_metadata_kernel(
+            dict(zip(TENSORS, given, strict=True)), output, shares, lse, work, heads, plan, value_attrs=plan.attributes
+        )
+        kernel.launch(grid=bins, block=THREADS, stream=stream)
+
+    return {"launch": launch_pa_decode_metadata, "kernel": pa_decode_metadata_kernel, "allocator": None}
+
+
+@flyc.kernel
+def pa_decode_ps_kernel(tensors: Any, partials: Any, parts: fx.Constexpr[int], plan: fx.Constexpr[Decode]) -> None:
+    """A part of a request's partitions, for one key head."""
+    batch, head, part = (fx.Int32(i) for i in fx.block_idx)
+    heads = fx.Int32(fx.grid_dim.y)
+    context = fx.Int32(tensors["contexts"][batch])
+    first, last = (fx.Int32(fx.Uint32(partitions_of(context) * n) // parts) for n in (part, part + 1))
+    attention = Attention(plan, tensors, heads)
+    work = Work(batch * plan.queries, head, context, fx.Int32(tensors["starts"][batch]), first, last)
+    attention.partial(attention.walk(work), ((batch * heads + head) * parts + part) * plan.rows, *partials)
+
+
+@cache
+def compile_pa_decode_ps(
+    *,
+    block_size: int,
+    max_context_partition_num: int,
+    softmax_scale: float | None = None,
+    trans_v: bool = True,
+    query_group_size: int = 16,
+    per_token_kv: bool = False,
+    query_length: int = 1,
+    query_input_dtype: str = "bf16",
+    head_dim: int = 128,
+    output_dtype_str: str = "bf16",
+    cache_dtype: str = "fp8",
+    per_block_kv: bool = False,
+) -> dict[str, Any]:
+    """The kernels with max_context_partition_num workgroups for each request and key head: {"launch", "reduce"}.
+
+    launch: (temporary_output, exp_sums, max_logits, query, key_cache, value_cache, context_lengths, kv_page_indices,
+    kv_indptr, key_scale, value_scale, B, key heads, stream), tensors flattened. temporary_output (B, Hkv, parts, ql
+    group, D) in bf16, the others (B, Hkv, parts, ql group) in f32. reduce: (output, temporary_output, exp_sums,
+    max_logits, B, key heads, stream). Raises ArgumentError for what is unsupported.
+    """
+    parts = max_context_partition_num
+    require(parts > 0, f"max_context_partition_num={parts}", "at least 1")
+    plan = Decode(
+        head_dim, block_size, query_group_size, query_length, query_input_dtype, output_dtype_str, cache_dtype,
+        kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5,
+    )  # fmt: skip
+
+    @flyc.jit
+    def launch_pa_decode_ps(
+        temporary_output: fx.Tensor,
+        exp_sums: fx.Tensor,
+        max_logits: fx.Tensor,
+        query: fx.Tensor,
+        key_cache: fx.Tensor,
+        value_cache: fx.Tensor,
+        context_lengths: fx.Tensor,
+        kv_page_indices: fx.Tensor,
+        kv_indptr: fx.Tensor,
+        key_scale: fx.Tensor,
+        value_scale: fx.Tensor,
+        batch: fx.Int32,
+        heads: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
+        partials = (temporary_output, exp_sums, max_logits)
+        kernel = pa_decode_ps_kernel(
+            dict(zip(TENSORS, given, strict=True)), partials, parts, plan, value_attrs=plan.attributes
+        )
+        kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
+
+    return {"launch": launch_pa_decode_ps, "reduce": reduce_launcher(plan, parts)}
+
+
+def default_parts(batch: int, heads: int, block_size: int) -> int:
+    """The workgroups of a request and key head: two for each compute unit, in all, but 4 to 8."""
+    pages = max(1, PARTITION // block_size)
+    return min(max(-(-2 * COMPUTE_UNITS // (batch * heads * pages)) * pages, 4), 8)
+
+
+def decode_divided(given: Given, pages: tuple[Any, Any], scale: float | None, metadata: Any, stream: Any) -> None:
+    """Run the persistent kernel, and merge what it divided."""
+    import torch
+
+    heads, queries = given.heads, given.queries
+    if metadata is None:
+        metadata = get_pa_metadata(given.contexts, heads * given.group, heads, queries, num_cu=BINS, stream=stream)
+    rows = metadata["reduce_partial_map"].numel() * queries
+    shares = torch.empty(rows, heads * given.group, given.dim, device=given.query.device)
+    lse = torch.empty(rows, heads * given.group, device=given.query.device)
+    compiled = compile_pa_decode_metadata(scale, **given.options)
+    work = [metadata[name] for name in ("work_indptr", "work_info", "partition_indptr")]
+    launch_flat(
+        compiled["launch"], given.output, shares, lse, *given.inputs(pages), *work, work[0].numel() - 1, heads, stream
+    )
+    maps = [metadata[name] for name in ("reduce_indptr", "reduce_final_map", "reduce_partial_map")]
+    launch_flat(
+        reduce_shares, given.output, shares, lse, *maps, given.batch, heads * given.group, given.dim, queries, stream
+    )
+
+
+def pa_decode_ps_launch(
+    output: Any,
+    query: Any,
+    key_cache: Any,
+    value_cache: Any,
+    context_lengths: Any,
+    kv_page_indices: Any,
+    kv_indptr: Any,
+    softmax_scale: float | None,
+    key_scale: Any,
+    value_scale: Any,
+    *,
+    sliding_window: int = 0,
+    metadata: dict[str, Any] | None = None,
+    block_tables: Any = None,
+    max_context_partition_num: int = 0,
+    exp_sums: Any = None,
+    max_logits: Any = None,
+    temporary_output: Any = None,
+    stream: Any = None,
+) -> None:
+    """Write the attention of every request to output.
+
+    sliding_window: keys before its own that a query sees, 0 for all. metadata: tables of `get_pa_metadata`, for pages
+    larger than 64 tokens; by default they are made. block_tables: (B, pages), instead of kv_page_indices and kv_indptr;
+    negative entries stand for no page. max_context_partition_num: workgroups for each request and key head, 0 for a
+    good choice. exp_sums, max_logits, temporary_output: see `compile_pa_decode_ps`; by default they are allocated.
+    Raises ArgumentError for tensors of shapes and types that do not fit.
+    """
+    given = Given(output, query, key_cache, value_cache, context_lengths, key_scale, value_scale)
+    pages = given.pages(kv_page_indices, kv_indptr, block_tables)
+    if sliding_window:
+        decode_window(given, pages, sliding_window, softmax_scale, stream)
+    elif given.block > SMALL_BLOCK:
+        decode_divided(given, pages, softmax_scale, metadata, stream)
+    else:
+        parts = max_context_partition_num or default_parts(given.batch, given.heads, given.block)
+        compiled = compile_pa_decode_ps(max_context_partition_num=parts, softmax_scale=softmax_scale, **given.options)
+        run_parts(given, pages, compiled, parts, (temporary_output, exp_sums, max_logits), stream)

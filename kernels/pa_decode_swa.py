@@ -1,0 +1,135 @@
+"""Decode attention with a sliding window: a query sees its own key and the `sliding_window` keys before it.
+
+    pa_decode_ps_launch(..., sliding_window=1023)
+
+The keys that a request's queries see are in a few partitions of 256, as many at most as the window and the queries
+reach. Each has a workgroup for each key head, and another kernel merges them; with fuse_partitions one workgroup has
+them all, and writes the result. `pa_decode_fp8` has the operands, `paged_attention` what a workgroup does.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from kernels.attention_common import QUIET
+from kernels.mfma_preshuffle_pipeline import THREADS
+from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of, require
+from kernels.paged_attention_launch import TENSORS, Given, kind_of_scales, reduce_launcher, run_parts
+
+# (contexts, Hkv, group, ql, D, block, window): a window within a partition, across several, one key, more than all.
+SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int, int, int], ...] = (
+    ((1, 129, 700), 1, 8, 1, 128, 1024, 100), ((900, 0), 2, 4, 1, 128, 64, 511), ((513, 3), 1, 8, 4, 128, 16, 1),
+    ((300,), 1, 16, 2, 64, 1024, 5000),
+)  # fmt: skip
+
+
+def parts_of(window: int, queries: int) -> int:
+    """The partitions that the queries of a request can reach."""
+    return -(-(window + queries - 1) // PARTITION) + 1
+
+
+@flyc.kernel
+def pa_decode_sw_kernel(tensors: Any, out: Any, parts: fx.Constexpr[int], plan: fx.Constexpr[Decode]) -> None:
+    """A partition of a request's window, or all, for one key head. out: the output, or three tensors of partials."""
+    batch, head, part = (fx.Int32(i) for i in fx.block_idx)
+    heads = fx.Int32(fx.grid_dim.y)
+    context = fx.Int32(tensors["contexts"][batch])
+    first = fx.max(context - plan.queries - plan.window, 0) // PARTITION + part
+    partitions = partitions_of(context)
+    last = partitions if parts == 1 else fx.min(first + 1, partitions)
+    attention = Attention(plan, tensors, heads)
+    work = Work(batch * plan.queries, head, context, fx.Int32(tensors["starts"][batch]), first, last)
+    rows = attention.walk(work, once=parts > 1)
+    if fx.const_expr(parts == 1):
+        attention.finish(work, rows, out[0])
+    else:
+        attention.partial(rows, ((batch * heads + head) * parts + part) * plan.rows, *out)
+
+
+@cache
+def compile_pa_decode_sw(
+    sliding_window: int,
+    softmax_scale: float | None = None,
+    trans_v: bool = False,
+    query_group_size: int = 16,
+    per_token_kv: bool = False,
+    query_length: int = 1,
+    query_input_dtype: str = "bf16",
+    fuse_partitions: bool = False,
+    head_dim: int = 128,
+    *,
+    block_size: int = 1024,
+    output_dtype_str: str = "bf16",
+    cache_dtype: str = "fp8",
+    per_block_kv: bool = False,
+) -> dict[str, Any]:
+    """{"launch", "reduce"}, as `compile_pa_decode_ps` gives them.
+
+    fuse_partitions: launch takes the output instead of temporary_output, exp_sums and max_logits; there is no reduce.
+    Raises ArgumentError for what is unsupported.
+    """
+    require(sliding_window >= 0, f"sliding_window={sliding_window}", "0 or more")
+    plan = Decode(
+        head_dim, block_size, query_group_size, query_length, query_input_dtype, output_dtype_str, cache_dtype,
+        kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5, sliding_window,
+    )  # fmt: skip
+    if fuse_partitions:
+        return {"launch": _fused(plan)}
+    parts = parts_of(sliding_window, query_length)
+
+    @flyc.jit
+    def launch_pa_decode_sw(
+        temporary_output: fx.Tensor,
+        exp_sums: fx.Tensor,
+        max_logits: fx.Tensor,
+        query: fx.Tensor,
+        key_cache: fx.Tensor,
+        value_cache: fx.Tensor,
+        context_lengths: fx.Tensor,
+        kv_page_indices: fx.Tensor,
+        kv_indptr: fx.Tensor,
+        key_scale: fx.Tensor,
+        value_scale: fx.Tensor,
+        batch: fx.Int32,
+        heads: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
+        partials = (temporary_output, exp_sums, max_logits)
+        kernel = pa_decode_sw_kernel(dict(zip(TENSORS, given, strict=True)), partials, parts, plan, value_attrs=QUIET)
+        kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
+
+    return {"launch": launch_pa_decode_sw, "reduce": reduce_launcher(plan, parts)}
+
+
+def _fused(plan: Decode) -> Any:
+    @flyc.jit
+    def launch_pa_decode_sw(
+        output: fx.Tensor,
+        query: fx.Tensor,
+        key_cache: fx.Tensor,
+        value_cache: fx.Tensor,
+        context_lengths: fx.Tensor,
+        kv_page_indices: fx.Tensor,
+        kv_indptr: fx.Tensor,
+        key_scale: fx.Tensor,
+        value_scale: fx.Tensor,
+        batch: fx.Int32,
+        heads: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
+        kernel = pa_decode_sw_kernel(dict(zip(TENSORS, given, strict=True)), (output,), 1, plan, value_attrs=QUIET)
+        kernel.launch(grid=(batch, heads, 1), block=THREADS, stream=stream)
+
+    return launch_pa_decode_sw
+
+
+def decode_window(given: Given, pages: tuple[Any, Any], window: int, scale: float | None, stream: Any) -> None:
+    """Run the kernels on checked tensors."""
+    compiled = compile_pa_decode_sw(window, scale, **given.options)
+    parts = parts_of(window, given.queries)
+    run_parts(given, pages, compiled, parts, (None, None, None), stream)

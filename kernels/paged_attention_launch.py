@@ -1,0 +1,170 @@
+"""The host's side of paged attention: what tensors say about a kernel, and the launch of one with several parts."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from kernels.kernels_common import dtype_str
+from kernels.launches import launch_flat
+from kernels.paged_attention import TILE, Decode, pa_reduce_kernel, require
+
+# The kernels' inputs, in the order of their launchers.
+TENSORS = ("query", "key_cache", "value_cache", "contexts", "pages", "starts", "key_scale", "value_scale")
+
+
+class Given:
+    """The tensors of a call, checked. Raises ArgumentError where they do not fit each other."""
+
+    def __init__(
+        self, output: Any, query: Any, key_cache: Any, value_cache: Any, contexts: Any, key_scale: Any, value_scale: Any
+    ) -> None:
+        self.output, self.query, self.contexts = output, query, contexts
+        self.key_cache, self.value_cache, self.scales = key_cache, value_cache, (key_scale, value_scale)
+        known = key_cache.dim() == 5 and key_cache.shape[-1] == TILE
+        require(known, f"key_cache of {tuple(key_cache.shape)}", f"(pages, key heads, D / {TILE}, block, {TILE})")
+        self.count, self.heads, packs, self.block, _ = key_cache.shape
+        self.dim, self.batch = packs * TILE, contexts.numel()
+        self._require_caches()
+        self._require_queries()
+        integers = str(contexts.dtype) == "torch.int32" and contexts.is_contiguous()
+        require(integers, f"context_lengths of {contexts.dtype}", "contiguous, of torch.int32")
+
+    def _require_caches(self) -> None:
+        values, shape = self.value_cache, (self.count, self.heads)
+        plain, packed = (*shape, self.dim, self.block), (*shape, self.block // TILE, self.dim, TILE)
+        fits = tuple(values.shape) in (plain, packed) and values.dtype == self.key_cache.dtype
+        require(
+            fits,
+            f"value_cache of {tuple(values.shape)}, {values.dtype}",
+            f"{plain} or {packed}, {self.key_cache.dtype}",
+        )
+        require(self.key_cache.is_contiguous() and values.is_contiguous(), "caches with gaps", "contiguous ones")
+        for name, scale in zip(("key_scale", "value_scale"), self.scales, strict=True):
+            fits = str(scale.dtype) == "torch.float32" and scale.is_contiguous()
+            require(fits, f"{name} of {scale.dtype}", "contiguous, of torch.float32")
+
+    def _require_queries(self) -> None:
+        shape = tuple(self.query.shape)
+        fits = len(shape) == 3 and shape[0] > 0 < self.batch and shape[0] % self.batch == 0 and shape[2] == self.dim
+        wanted = f"(B queries, H, {self.dim}) for B={self.batch} context lengths"
+        require(fits, f"query of {shape}", wanted)
+        require(shape[1] % self.heads == 0, f"{shape[1]} query heads for {self.heads} key heads", "a multiple")
+        require(
+            tuple(self.output.shape) == shape, f"output of {tuple(self.output.shape)}", f"the queries' shape, {shape}"
+        )
+        require(
+            self.query.is_contiguous() and self.output.is_contiguous(), "query or output with gaps", "contiguous ones"
+        )
+        self.queries, self.group = shape[0] // self.batch, shape[1] // self.heads
+
+    @cached_property
+    def kind_of_scales(self) -> str:
+        """tensor, block or token."""
+        sizes = {1: "tensor", self.count * self.heads: "block", self.count * self.heads * self.block: "token"}
+        sizes[1] = "tensor"
+        key, value = (scale.numel() for scale in self.scales)
+        require(
+            key == value and key in sizes, f"{key} scales of keys and {value} of values", f"of both one of {[*sizes]}"
+        )
+        return sizes[key]
+
+    @property
+    def out_dtype(self) -> str:
+        """The short name of the output's type."""
+        return dtype_str(self.output)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the builders are told."""
+        fp8 = self.key_cache.element_size() == 1
+        query = "packed_fp8" if self.query.element_size() == 1 else dtype_str(self.query)
+        return {
+            "block_size": self.block, "trans_v": self.value_cache.dim() == 5, "query_group_size": self.group,
+            "query_length": self.queries, "query_input_dtype": query, "head_dim": self.dim,
+            "output_dtype_str": self.out_dtype, "cache_dtype": "fp8" if fp8 else dtype_str(self.key_cache),
+            "per_token_kv": self.kind_of_scales == "token", "per_block_kv": self.kind_of_scales == "block",
+        }  # fmt: skip
+
+    def pages(self, indices: Any, indptr: Any, block_tables: Any) -> tuple[Any, Any]:
+        """(the list of pages, where the requests' begin)."""
+        import torch
+
+        if block_tables is not None:
+            fits = block_tables.dim() == 2 and block_tables.shape[0] == self.batch and block_tables.dtype == torch.int32
+            require(
+                fits,
+                f"block_tables of {tuple(block_tables.shape)}, {block_tables.dtype}",
+                f"({self.batch}, pages), torch.int32",
+            )
+            starts = torch.arange(self.batch, dtype=torch.int32, device=block_tables.device) * block_tables.shape[1]
+            return block_tables.clamp(min=0).contiguous(), starts
+        for name, tensor in (("kv_page_indices", indices), ("kv_indptr", indptr)):
+            require(
+                tensor.dtype == torch.int32 and tensor.is_contiguous(),
+                f"{name} of {tensor.dtype}",
+                "contiguous, of torch.int32",
+            )
+        require(
+            indptr.numel() > self.batch, f"kv_indptr of {indptr.numel()}", f"{self.batch + 1} for {self.batch} requests"
+        )
+        return indices, indptr
+
+    def inputs(self, pages: tuple[Any, Any]) -> tuple[Any, ...]:
+        """The kernels' inputs."""
+        return (self.query, self.key_cache, self.value_cache, self.contexts, *pages, *self.scales)
+
+
+def reduce_launcher(plan: Decode, parts: int) -> Any:
+    """The launcher (output, temporary_output, exp_sums, max_logits, B, key heads, stream)."""
+
+    @flyc.jit
+    def launch_pa_reduce(
+        output: fx.Tensor,
+        temporary_output: fx.Tensor,
+        exp_sums: fx.Tensor,
+        max_logits: fx.Tensor,
+        batch: fx.Int32,
+        heads: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        kernel = pa_reduce_kernel(output, (temporary_output, exp_sums, max_logits), parts, plan)
+        kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
+
+    return launch_pa_reduce
+
+
+def kind_of_scales(per_token: bool, per_block: bool) -> str:
+    """One of `paged_attention.SCALES`."""
+    require(not (per_token and per_block), "per_token_kv and per_block_kv", "one of both")
+    return "token" if per_token else "block" if per_block else "tensor"
+
+
+def run_parts(
+    given: Given,
+    pages: tuple[Any, Any],
+    compiled: dict[str, Any],
+    parts: int,
+    temporaries: tuple[Any, ...],
+    stream: Any,
+) -> None:
+    """Launch a kernel with several parts for each request and key head, and the reduction.
+
+    temporaries: temporary_output, exp_sums, max_logits, None to allocate one.
+    """
+    import torch
+
+    shape = (given.batch, given.heads, parts, given.queries * given.group)
+    made = []
+    for number, tensor in enumerate(temporaries):
+        size, dtype = ((*shape, given.dim), torch.bfloat16) if number == 0 else (shape, torch.float32)
+        if tensor is None:
+            tensor = torch.empty(size, dtype=dtype, device=given.query.device)
+        fits = tensor.dtype == dtype and tensor.is_contiguous() and tensor.numel() >= torch.Size(size).numel()
+        name = ("temporary_output", "exp_sums", "max_logits")[number]
+        require(fits, f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", f"contiguous, {size}, {dtype}")
+        made.append(tensor)
+    launch_flat(compiled["launch"], *made, *given.inputs(pages), given.batch, given.heads, stream)
+    launch_flat(compiled["reduce"], given.output, *made, given.batch, given.heads, stream)

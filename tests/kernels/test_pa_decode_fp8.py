@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from flydsl.errors import ArgumentError
+from flydsl.simulator import checking
+from kernels import pa_decode_fp8 as kernel
+from kernels.pa_metadata import get_pa_metadata
+from kernels.paged_attention import SCALES
+from tests.kernels.paged import FP8, Requests, assert_close, requests
+
+BF16 = torch.bfloat16
+
+
+def checked(given: Requests, **options: Any) -> torch.Tensor:
+    """The result with every check on, by few workgroups."""
+    heads = given.keys.shape[1]
+    if given.keys.shape[2] > kernel.SMALL_BLOCK and "metadata" not in options:
+        queries = len(given.query) // len(given.contexts)
+        bins = heads * 2
+        options["metadata"] = get_pa_metadata(given.contexts, given.query.shape[1], heads, queries, num_cu=bins)
+    with checking():
+        return given.result(max_context_partition_num=2, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [FP8, BF16], ids=["fp8", "bf16"])
+@pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+def test_equals_torch(number: int, shape: tuple[Any, ...], dtype: torch.dtype) -> None:
+    given = requests(*shape, scales=SCALES[number % 3], packed=number % 2 == 0, dtype=dtype)
+    assert_close(checked(given), given.expected(), exact=dtype == BF16)
+
+
+@pytest.mark.slow
+def test_what_is_divided_is_merged() -> None:
+    """Bins have several requests, requests several bins."""
+    given = requests((900, 0, 300, 40), 2, 4, 2, 64, 256, scales="token")
+    metadata = get_pa_metadata(given.contexts, 8, 2, 2, num_cu=10)
+    assert (metadata["work_info"][:, 1] > 0).any()
+    assert_close(checked(given, metadata=metadata), given.expected())
+
+
+def test_queries_before_the_first_key_are_zero() -> None:
+    """Two keys for four queries: the first two of these see none."""
+    given = requests((2, 0), 1, 4, 4, 64, 16)
+    found = checked(given)
+    assert not found[:2].any()
+    assert not found[4:].any()
+    assert_close(found, given.expected())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("of", "scale"),
+    [("key_scale", 0.0), ("key_scale", torch.nan), *(("value_scale", scale) for scale in (0.0, torch.nan, torch.inf))],
+)  # fmt: skip
+def test_scales_that_are_no_ordinary_numbers(of: str, scale: float) -> None:
+    """One token's: what f32 makes of it is finite, or not, in the same places. With infinity it may be NaN instead."""
+    given = requests((40, 300), 1, 8, 2, 64, 16, scales="token")
+    page = given.pages[given.starts[1] + 3]
+    getattr(given, of)[page, 0, 5] = scale
+    found, expected = checked(given), given.expected()
+    finite = expected.isfinite()
+    assert finite[:2].all()
+    assert finite.all() == (scale == 0)
+    assert not found[~finite].isfinite().any()
+    assert_close(found[finite], expected[finite])
+
+
+@pytest.mark.slow
+def test_an_infinite_scale_of_a_key() -> None:
+    """Its logit is infinite: minus infinity hides the key, plus infinity leaves no number."""
+    given = requests((40, 300), 1, 8, 2, 64, 16, scales="token")
+    scale = given.key_scale[given.pages[given.starts[1] + 3], 0]
+    scale[5] = torch.inf
+    found = checked(given)
+    scale[5] = 1e30
+    expected, rows = given.expected(), found.isfinite().all(-1)
+    assert rows[:2].all()
+    assert 0 < rows[2:].sum() < rows[2:].numel()
+    assert found[~rows].isnan().all()
+    assert_close(found[rows], expected[rows])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [0.0, torch.nan])
+def test_a_scale_for_all(scale: float) -> None:
+    given = requests((40, 300), 1, 8, 1, 64, 16)
+    given.value_scale[:] = scale
+    assert_close(checked(given), given.expected())
+
+
+def test_queries_of_zeros_and_nan() -> None:
+    given = requests((40, 300), 1, 4, 1, 64, 16, query_dtype=torch.float16)
+    given.query[0, 1], given.query[1, 2, 7] = 0, torch.nan
+    found = checked(given)
+    assert found[1, 2].isnan().all()
+    assert_close(found, given.expected())
+
+
+def test_queries_that_are_fp8() -> None:
+    given = requests((300,), 1, 8, 1, 64, 16)
+    given.query = given.query.to(FP8)
+    output = torch.full(given.query.shape, torch.nan, dtype=BF16)
+    with checking():
+        kernel.pa_decode_ps_launch(
+            output, given.query, *given.caches, given.contexts, given.pages, given.starts, given.scale,
+            given.key_scale, given.value_scale, max_context_partition_num=1,
+        )  # fmt: skip
+    keys, values = given.keys.float() * given.key_scale, given.values.float() * given.value_scale
+    expected = kernel.reference(given.query, keys, values, given.contexts, given.pages, given.starts, given.scale)
+    assert_close(output.float(), expected)
+
+
+def test_block_tables() -> None:
+    """Rows of pages, filled up with -1."""
+    given = requests((40, 300), 1, 8, 1, 64, 16)
+    tables = torch.full((2, 20), -1, dtype=torch.int32)
+    for request in range(2):
+        own = given.pages[given.starts[request] : given.starts[request + 1]]
+        tables[request, : len(own)] = own
+    expected = given.expected()
+    given.pages = given.starts = torch.zeros(0, dtype=torch.int32)
+    assert_close(checked(given, block_tables=tables), expected)
+
+
+@pytest.mark.slow
+def test_whole_partitions_need_no_mask() -> None:
+    given = requests((512, 256), 1, 8, 1, 64, 256)
+    metadata = get_pa_metadata(given.contexts, 8, 1, 1, num_cu=3)
+    compiled = kernel.compile_pa_decode_metadata(
+        given.scale, True, False, 8, query_input_dtype="bf16", head_dim=64, block_size=256
+    )
+    output = torch.full(given.query.shape, torch.nan, dtype=BF16)
+    rows = metadata["reduce_partial_map"].numel()
+    shares, lse = torch.full((rows, 8, 64), torch.nan), torch.full((rows, 8), torch.nan)
+    caches = [cache.view(torch.uint8).view(-1) for cache in given.caches]
+    work = [metadata[name].view(-1) for name in ("work_indptr", "work_info", "partition_indptr")]
+    maps = [metadata[name].view(-1) for name in ("reduce_indptr", "reduce_final_map", "reduce_partial_map")]
+    inputs = (
+        given.query.view(-1),
+        *caches,
+        given.contexts,
+        given.pages,
+        given.starts,
+        given.key_scale,
+        given.value_scale,
+    )
+    with checking():
+        compiled["launch"](output.view(-1), shares.view(-1), lse.view(-1), *inputs, *work, 3, 1)
+        kernel.reduce_shares(output.view(-1), shares.view(-1), lse.view(-1), *maps, 2, 8, 64, 1)
+    assert_close(output.float(), given.expected())
+
+
+def test_the_reference_itself() -> None:
+    """One key has all of the weight; two equal keys halve it; a window of 0 leaves a query its own key."""
+    keys = torch.tensor([[1.0], [1.0], [50.0]]).view(3, 1, 1, 1)
+    values = torch.tensor([[2.0], [4.0], [9.0]]).view(3, 1, 1, 1)
+    query, pages = torch.ones(3, 1, 1), torch.tensor([0, 1, 2])
+    arguments = (query, keys, values, torch.tensor([3]), pages, torch.tensor([0, 3]), 1.0)
+    torch.testing.assert_close(kernel.reference(*arguments).view(-1), torch.tensor([2.0, 3.0, 9.0]))
+    torch.testing.assert_close(kernel.reference(*arguments, window=0).view(-1), torch.tensor([2.0, 4.0, 9.0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("key_scale", torch.ones(7), "7 scales of keys"),
+        ("key_scale", torch.ones(1).double(), "key_scale of torch.float64"),
+        ("contexts", torch.tensor([40]), "context_lengths of torch.int64"),
+        ("contexts", torch.tensor([40, 1, 1]).int(), "query of"),
+        ("query", torch.zeros(2, 7, 64).bfloat16().transpose(0, 1), "query"),
+        ("query", torch.zeros(2, 8, 32).bfloat16(), "query of"),
+        ("query", torch.zeros(2, 8, 64), "query_input_dtype='f32'"),
+        ("pages", torch.zeros(4), "kv_page_indices of torch.float32"),
+        ("starts", torch.zeros(1).int(), "kv_indptr of 1"),
+        ("values", torch.zeros(4, 1, 16, 32).to(FP8), "value_cache of"),
+    ],
+)
+def test_wrong_arguments(name: str, value: torch.Tensor, said: str) -> None:
+    given = requests((40, 3), 1, 8, 1, 64, 16)
+    setattr(given, name, value)
+    with pytest.raises(ArgumentError, match=said):
+        given.result()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"head_dim": 96}, "head_dim=96"), ({"block_size": 24}, "block_size=24"), ({"query_length": 9}, "9 queries of 16"),
+     ({"query_input_dtype": "f32"}, "query_input_dtype='f32'"), ({"output_dtype_str": "i8"}, "output_dtype_str='i8'"),
+     ({"cache_dtype": "bf16", "query_input_dtype": "f16"}, "a cache of bf16"), ({"cache_dtype": "int4"}, "'int4'"),
+     ({"per_token_kv": True, "per_block_kv": True}, "per_token_kv and per_block_kv")],
+)  # fmt: skip
+def test_wrong_configurations(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        kernel.compile_pa_decode_metadata(**options)
+    if "query_input_dtype" not in options:
+        with pytest.raises(ArgumentError, match=said):
+            kernel.compile_pa_decode_ps(**{"block_size": 16, "max_context_partition_num": 4, **options})

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from flydsl.errors import ArgumentError
+from flydsl.simulator import checking
+from kernels import pa_decode_swa as kernel
+from kernels.launches import launch_flat
+from kernels.paged_attention import SCALES
+from tests.kernels.paged import FP8, assert_close, requests
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "shape"), [*enumerate(kernel.SHAPES)], ids=str)
+def test_equals_torch(number: int, shape: tuple[Any, ...]) -> None:
+    *sizes, window = shape
+    dtype = torch.bfloat16 if number == 1 else FP8
+    given = requests(*sizes, scales=SCALES[number % 3], packed=number % 2 == 0, dtype=dtype)
+    with checking():
+        found = given.result(sliding_window=window)
+    assert_close(found, given.expected(window), exact=number == 1)
+
+
+def test_one_workgroup_has_all_partitions() -> None:
+    given = requests((700, 0, 3), 1, 8, 2, 64, 64)
+    window = 300
+    launch = kernel.compile_pa_decode_sw(
+        window, given.scale, True, 8, query_length=2, fuse_partitions=True, head_dim=64, block_size=64
+    )["launch"]
+    output = torch.full(given.query.shape, torch.nan, dtype=torch.bfloat16)
+    tensors = (
+        given.query,
+        *given.caches,
+        given.contexts,
+        given.pages,
+        given.starts,
+        given.key_scale,
+        given.value_scale,
+    )
+    with checking():
+        launch_flat(launch, output, *tensors, 3, 1, None)
+    assert_close(output.float(), given.expected(window))
+
+
+def test_wrong_window() -> None:
+    with pytest.raises(ArgumentError, match="sliding_window=-1"):
+        requests((3,), 1, 8, 1, 64, 16).result(sliding_window=-1)
