@@ -114,7 +114,10 @@ class TensorArgument(Argument):
         """The address, then the sizes and strides of the dynamic leaves."""
         sizes, strides = self._dynamic_modes
         shape = payload.shape
-        values = [device.address(name, payload, session), *[shape[i] for i in sizes]]
+        if len(sizes) == len(shape):  # as it mostly is
+            values = [device.address(name, payload, session), *shape]
+        else:
+            values = [device.address(name, payload, session), *[shape[i] for i in sizes]]
         if strides:
             steps = payload.stride()
             values += [steps[i] for i in strides]

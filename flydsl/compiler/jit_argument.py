@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -132,25 +133,44 @@ def dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layou
 
 def adapt(parameter: Parameter, value: Any) -> Adapted:
     """The static part and the payload of a value. Raises ArgumentError if the parameter does not accept it."""
-    kind = parameter.kind
-    if kind is Tensor or kind is None:
-        adaptor = _ADAPTORS.get(type(value))
-        return _adapt_torch(parameter, value) if adaptor is _adapt_torch else _adapt_value(parameter, value)
-    if kind is Int32 and type(value) is int and -(1 << 31) <= value < (1 << 31):
-        return _INT32, value
-    if kind is Pointer:
-        return _adapt_pointer(parameter, value)
-    if kind is Stream:
-        return STREAM, value.value if isinstance(value, Stream) else value
+    return _way_of(parameter.kind)(parameter, value)
+
+
+@cache
+def _way_of(kind: type | None) -> Callable[[Parameter, Any], Adapted]:
+    """How the values of a kind of parameter are adapted. Found once, as every launch adapts all of its arguments."""
+    if kind in _WAYS:
+        return _WAYS[kind]
+    assert kind is not None
     if issubclass(kind, Numeric):
-        return scalar_argument(kind), _scalar(parameter, kind, value)
+        return lambda parameter, value: (scalar_argument(kind), _scalar(parameter, kind, value))
     if issubclass(kind, StructValue):
-        return _adapt_struct(parameter, kind, value)
-    parameter.check_constexpr(value)
-    return _constant(parameter, value), value
+        return lambda parameter, value: _adapt_struct(parameter, kind, value)
+    return _adapt_constant
+
+
+def _adapt_any(parameter: Parameter, value: Any) -> Adapted:
+    adaptor = _ADAPTORS.get(type(value))
+    return _adapt_torch(parameter, value) if adaptor is _adapt_torch else _adapt_value(parameter, value)
 
 
 _INT32 = scalar_argument(Int32)
+
+
+def _adapt_int32(parameter: Parameter, value: Any) -> Adapted:
+    if type(value) is int and -(1 << 31) <= value < (1 << 31):
+        return _INT32, value
+    return _INT32, _scalar(parameter, Int32, value)
+
+
+def _adapt_stream(parameter: Parameter, value: Any) -> Adapted:
+    return STREAM, value.value if isinstance(value, Stream) else value
+
+
+def _adapt_constant(parameter: Parameter, value: Any) -> Adapted:
+    if parameter.constexpr_type is not None:
+        parameter.check_constexpr(value)
+    return _constant(parameter, value), value
 
 
 def _adapt_struct(parameter: Parameter, kind: type[StructValue], value: Any) -> Adapted:
@@ -239,18 +259,20 @@ def _adapt_pointer(parameter: Parameter, value: Any) -> Adapted:
 
 
 _tensors: dict[tuple[Any, ...], TensorArgument] = {}
+_UNIT_STRIDE = (1,)
 
 
 def _adapt_torch(parameter: Parameter, tensor: Any) -> Adapted:
     if tensor.is_neg():
         _check_tensor(parameter.name, tensor)
     strides = tensor.stride()
-    unit = 0 if strides == (1,) else unit_dimension(tensor.shape, strides)
-    known = (tensor.dtype, tensor.layout, tensor.device, len(strides), unit)
+    unit = 0 if strides == _UNIT_STRIDE else unit_dimension(tensor.shape, strides)
+    rank = len(strides)
+    known = (tensor.dtype, tensor.layout, tensor.device, rank, unit)
     argument = _tensors.get(known)
     if argument is None:
         _check_tensor(parameter.name, tensor)
-        layout = dynamic_layout(len(strides), unit)
+        layout = dynamic_layout(rank, unit)
         argument = _tensors[known] = tensor_argument(torch_element(tensor.dtype), layout, str(tensor.device))
     return argument, tensor
 
@@ -372,6 +394,15 @@ _ADAPTORS: dict[type, Callable[[Parameter, Any], Adapted]] = {
     Stream: lambda parameter, value: (STREAM, value.value),
     **dict.fromkeys((tuple, list, dict, SimpleNamespace), _adapt_container),
     MemoryAt: lambda parameter, value: (value.argument, value.memory),
+}
+
+
+_WAYS: dict[type | None, Callable[[Parameter, Any], Adapted]] = {
+    Tensor: _adapt_any,
+    None: _adapt_any,
+    Int32: _adapt_int32,
+    Pointer: _adapt_pointer,
+    Stream: _adapt_stream,
 }
 
 

@@ -58,7 +58,10 @@ def current_device(place: str) -> Device:
 
 def preload() -> None:
     """Import what a launch on the simulator needs, which takes some 100 ms, while LLVM compiles."""
-    import flydsl.runtime.simulated  # noqa: F401
+    import flydsl.runtime.simulated
+
+    if env.simulator_backend() == "native":
+        import flydsl.simulator.native.machine  # noqa: F401
 
 
 @cache

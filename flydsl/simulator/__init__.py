@@ -22,6 +22,10 @@ default. `checks` turns further checks on, and `lockstep/checked/` performs them
 instruction by instruction. `counters/` holds the results of `with counting()`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from flydsl.hsaco.listing import ListingError
 from flydsl.simulator.checks import checking, limited
 from flydsl.simulator.counters import counting
@@ -45,7 +49,9 @@ from flydsl.simulator.launch import launch, prepare
 from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
-from flydsl.simulator.stepping.simulation import Simulation
+
+if TYPE_CHECKING:
+    from flydsl.simulator.stepping.simulation import Simulation
 
 __all__ = [
     "BarrierDeadlock",
@@ -76,3 +82,12 @@ __all__ = [
     "load",
     "prepare",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`Simulation` is imported when it is asked for: a launch does not need it."""
+    if name == "Simulation":
+        from flydsl.simulator.stepping.simulation import Simulation
+
+        return Simulation
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
 from flydsl import env
 from flydsl.arch import ARCHS, Arch, launch_limits
 from flydsl.arch.launch_limits import Dim3
@@ -11,11 +15,12 @@ from flydsl.simulator import checks
 from flydsl.simulator.counters import Counting, LaunchCounters, current_counting
 from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize
-from flydsl.simulator.lockstep.bind import bound_steps
-from flydsl.simulator.lockstep.run import run_in_lockstep
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import LANES
+
+if TYPE_CHECKING:
+    from flydsl.simulator.lockstep.machine import Step
 
 _MOST_SCRATCH_BYTES = 131_056
 """The most scratch that LLVM's back end for gfx9 gives a thread."""
@@ -64,15 +69,24 @@ def launch(
     counting = _counting()
     counts = None if counting is None else no_counts(len(program.instructions))
     if backend == "lockstep" or checks.enabled_checks():
+        from flydsl.simulator.lockstep.run import run_in_lockstep  # which a native launch does without
+
         statistics = run_in_lockstep(dispatch, dispatch.workgroup_ids(), limit, counts)
     else:
         from flydsl.simulator.native.machine import run  # brings LLVM, which lock-step does not need
 
         threads = threads or env.simulator_threads()
-        statistics = run(dispatch, limit, threads, lambda: bound_steps(dispatch), counts)
+        statistics = run(dispatch, limit, threads, partial(_bound_steps, dispatch), counts)
     if counting is not None and counts is not None:
         counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts))
     return statistics
+
+
+def _bound_steps(dispatch: Dispatch) -> Sequence[Step]:
+    """`lockstep.bind.bound_steps`, imported where there is something without a native handler."""
+    from flydsl.simulator.lockstep.bind import bound_steps
+
+    return bound_steps(dispatch)
 
 
 def _counting() -> Counting | None:

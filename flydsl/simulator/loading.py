@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from flydsl.simulator.dispatch import LaunchStatistics
 from flydsl.simulator.launch import launch, prepare
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
-from flydsl.simulator.stepping.simulation import Simulation
+
+if TYPE_CHECKING:
+    from flydsl.simulator.stepping.simulation import Simulation
 
 _HOW_TO_GET_ONE = (
     "write artifact.code.listing to a file when compiling, or take *_final_isa.s of a FLYDSL_DUMP_IR folder; "
@@ -150,6 +152,8 @@ class LoadedKernel:
         self, grid: Dim3, block: Dim3, args: Sequence[Any], smem: int = 0, *, workgroup: Dim3 = (0, 0, 0)
     ) -> Simulation:
         """The same launch, instruction by instruction: see `Simulation`."""
+        from flydsl.simulator.stepping.simulation import Simulation
+
         memory = Memory()
         kernarg = self._kernarg(args, memory)
         prepared = prepare(

@@ -11,7 +11,6 @@ from pathlib import Path
 from flydsl import env
 from flydsl.simulator.native import host
 from flydsl.simulator.native.cache import HandlerCache
-from flydsl.simulator.native.generate import Handler, generate, module_text
 from flydsl.simulator.native.runtime import Translation
 from flydsl.simulator.native.shape import Shape
 
@@ -85,6 +84,8 @@ class HandlerLibrary:
         self._addresses.update({key: addresses[_function_name(key)] for key in new})
 
     def _compile(self, shapes: Sequence[Shape]) -> None:
+        from flydsl.simulator.native.generate import Handler, generate, module_text  # the cache mostly has them all
+
         handlers: dict[bool, dict[str, Handler]] = {False: {}, True: {}}  # with loops or not: by key
         for shape in shapes:
             key = self._key(shape)
