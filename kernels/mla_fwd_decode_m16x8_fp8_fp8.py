@@ -19,7 +19,9 @@ those after them.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -112,7 +114,7 @@ class Latent:
                 for half in (0, 2):
                     sums = product(key[half : half + 2], query[half : half + 2], sums)
             left = keys.last - keys.first - block * BLOCK - tile * TILE - self.quarter * 4
-            result.append(kept(sums * self.factor, -float("inf"), lambda number, left=left: left > number))
+            result.append(kept(sums * self.factor, -float("inf"), partial(operator.gt, left)))
         return result
 
     def step(self, queries: list[Any], keys: Keys, block: Any, state: Any) -> Any:

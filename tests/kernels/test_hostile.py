@@ -117,7 +117,9 @@ def test_other_tensors(launch: Callable[..., None], changed: dict[str, Any], sai
         launch(**changed)
 
 
-@pytest.mark.parametrize("a", [zeros(256, 4).T.half(), zeros(256).half(), zeros(2, 4, 256).half()], ids=["columns", "row", "cube"])
+@pytest.mark.parametrize(
+    "a", [zeros(256, 4).T.half(), zeros(256).half(), zeros(2, 4, 256).half()], ids=["columns", "row", "cube"]
+)
 def test_operands_that_are_no_matrices(a: torch.Tensor) -> None:
     with pytest.raises(ArgumentError, match="with strides"):
         hgemm_splitk_(zeros(4, 64).half(), a, zeros(64, 256).half())
