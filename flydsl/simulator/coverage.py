@@ -85,14 +85,15 @@ Numerics:
 
 Memory: an allocation does not end inside of a dword; a dword's last bytes beyond it are the host's. The offsets of a
 buffer access from a vector register and from the instruction wrap at 32 bits, its scalar offset does not. HW_ID and
-XCC_ID are 0 in every wave.
+XCC_ID are 0 in every wave. An access past a workgroup's LDS is an error, though the hardware reads 0 there and writes
+nothing: LLVM leaves such an access undefined, and a program that makes one is mostly wrong without a word.
 
 Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
 (s_movrels), hardware registers other than MODE, HW_ID and XCC_ID, SDWA of packed and of 64-bit operands, clamp on
 packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
-signs on integer operands, export and image instructions; on CDNA 4 stochastic rounding of several elements with one
-random number (v_cvt_scalef32_sr_pk_fp4, v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2
-`buffer_store_lds_dword` and kernels with scratch.
+signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_alignbyte, export and image
+instructions; on CDNA 4 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4,
+v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch.
 
 """
 

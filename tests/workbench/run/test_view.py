@@ -241,9 +241,9 @@ def test_lanes_that_do_nothing_are_seen(read):
 def test_a_gemm_is_shown_quickly_and_small(gemm, read):
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()  # a loaded machine makes no difference
         shown = counters_html(gemm)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.5
     assert len(shown) < 400_000
     page = read(shown).text
