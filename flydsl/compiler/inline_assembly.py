@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from mlir import ir
 
@@ -11,6 +10,7 @@ from flydsl.codegen.inline_assembly import check_constraints, quoted
 from flydsl.codegen.llvm import parse_error
 from flydsl.compiler.translation import to_llvm_ir
 from flydsl.dialect.location import source_location
+from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError
 
 _NAME = "llvm.inline_asm"
@@ -20,21 +20,11 @@ _REASON = re.compile(r"error: (.+)")
 
 def check_inline_assembly(device: ir.Module) -> None:
     """Raise CompileError, at the user's line, for constraints that do not fit operands and results."""
-    found = list(_inline_assembly(device.operation))
+    found = [op for op in operations(device.operation) if op.name == _NAME]
     if not found:
         return
     for result, number, operands in _DECLARATION.findall(to_llvm_ir(_declarations(found))):
         _check(found[int(number)], result, operands)
-
-
-def _inline_assembly(operation: ir.Operation) -> Iterator[ir.Operation]:
-    """The inline assembly operations within an operation."""
-    for region in operation.regions:
-        for block in region:
-            for op in block.operations:
-                if op.operation.name == _NAME:
-                    yield op.operation
-                yield from _inline_assembly(op.operation)
 
 
 def _declarations(found: list[ir.Operation]) -> ir.Module:

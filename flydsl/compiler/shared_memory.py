@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from mlir import ir
 
 from flydsl.arch import Arch, launch_limits
 from flydsl.dialect.location import source_location
+from flydsl.dialect.walk import operations
 from flydsl.errors import LaunchError, TraceError
 
 # Operations that make a storage, and those that use one -> the attribute with its type, or with its name. Storages are
@@ -26,7 +26,7 @@ def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -
     """
     storages = {_name(op): _size_bytes(op) for op in module_body.operations if op.operation.name in _STORAGES}
     functions = {_name(op): op.operation for op in module_body.operations if op.operation.name == "gpu.func"}
-    for launch in _operations(launcher, "gpu.launch_func"):
+    for launch in (op for op in operations(launcher.owner.operation) if op.name == "gpu.launch_func"):
         kernel = str(launch.attributes["kernel"]).rsplit("@", 1)[-1].strip('"')
         static = sum(storages[name] for name in _used(functions[kernel], storages))
         try:
@@ -38,29 +38,19 @@ def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -
 def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
     """The storages that a kernel uses."""
     used = set()
-    for block in function.regions[0].blocks:
-        for op in _operations(block, *_USES):
-            if _USES[op.name] not in op.attributes:
-                continue  # built by name, and wrong: MLIR's verifier says so
-            name = ir.FlatSymbolRefAttr(op.attributes[_USES[op.name]]).value
-            if name not in storages:
-                raise TraceError(
-                    f"LDS storage {name!r} is used and not there",
-                    at=source_location(op.location),
-                    hint="call allocator.finalize() in the launcher, inside of "
-                    "`with ir.InsertionPoint(CompilationContext.get_current().gpu_module_body):`",
-                )
-            used.add(name)
+    for op in operations(function):
+        if op.name not in _USES or _USES[op.name] not in op.attributes:
+            continue  # built by name, and wrong: MLIR's verifier says so
+        name = ir.FlatSymbolRefAttr(op.attributes[_USES[op.name]]).value
+        if name not in storages:
+            raise TraceError(
+                f"LDS storage {name!r} is used and not there",
+                at=source_location(op.location),
+                hint="call allocator.finalize() in the launcher, inside of "
+                "`with ir.InsertionPoint(CompilationContext.get_current().gpu_module_body):`",
+            )
+        used.add(name)
     return used
-
-
-def _operations(block: ir.Block, *names: str) -> Iterator[ir.Operation]:
-    for op in block.operations:
-        if op.operation.name in names:
-            yield op.operation
-        for region in op.regions:
-            for inner in region.blocks:
-                yield from _operations(inner, *names)
 
 
 def _name(op: ir.OpView) -> str:

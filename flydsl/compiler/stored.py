@@ -17,6 +17,7 @@ from flydsl.compiler.pipeline import Pipeline, bytecode
 from flydsl.compiler.signature import Signature
 from flydsl.compiler.trace import KernelRecord, Traced
 from flydsl.dialect.context import context, lock
+from flydsl.dialect.walk import operations
 from flydsl.errors import FlyError, SourceLocation
 from flydsl.printing import FORMATS
 
@@ -87,7 +88,7 @@ def _artifact(record: Mapping[str, Any], arguments: tuple[Argument, ...], signat
 
 def _parameter_count(module: ir.Module, entry: str) -> int:
     """How many parameters the compiled launcher has."""
-    functions = [op.operation for op in module.body.operations if op.operation.name == "llvm.func"]
+    functions = [op for op in operations(module.operation) if op.name == "llvm.func"]  # plain: no dialect is imported
     found = [op for op in functions if ir.StringAttr(op.attributes["sym_name"]).value == entry]
     if not found or not found[0].regions[0].blocks:
         raise ValueError("there is no host code")
