@@ -195,7 +195,7 @@ class Schedule:
         for second in range(2):
             items, group, shares = self.walk(total, items, second == 1)
         for rest in range(group + self.head, self.batch + 1, WAVE):
-            self.put("reduce_indptr", rest, (rest == 0).select(fx.Int32(0), shares), rest > group)
+            self.put("reduce_indptr", rest, (fx.Int32(rest) == 0).select(fx.Int32(0), shares), rest > group)
         for table in ("work_indptr", "reduce_indptr", "partition_indptr"):
             self.put(table, 0, fx.Int32(0), self.of_first)
 
