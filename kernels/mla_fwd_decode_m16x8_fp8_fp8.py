@@ -19,7 +19,6 @@ those after them.
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -114,7 +113,7 @@ class Latent:
                 for half in (0, 2):
                     sums = product(key[half : half + 2], query[half : half + 2], sums)
             left = keys.last - keys.first - block * BLOCK - tile * TILE - self.quarter * 4
-            result.append(kept(sums * self.factor, -float("inf"), partial(operator.gt, left)))
+            result.append(kept(sums * self.factor, -float("inf"), partial(_is_before, left)))
         return result
 
     def step(self, queries: list[Any], keys: Keys, block: Any, state: Any) -> Any:
@@ -172,6 +171,10 @@ class Latent:
             place = row * VALUE_BYTES + four * 64 + self.quarter * 16
             for first in range(0, 16, per_store):
                 buffer_store(v[first : first + per_store], memory, place + first)
+
+
+def _is_before(end: Any, number: int) -> Any:
+    return end > number
 
 
 def product(a: Any, b: Any, sums: Any) -> Any:

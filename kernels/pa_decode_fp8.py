@@ -31,12 +31,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.mfma_preshuffle_pipeline import THREADS
 from kernels.pa_decode_swa import decode_window
 from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, reduce_shares
-from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of, require
+from kernels.paged_attention import PARTITION, Attention, Decode, Work, pa_reduce_kernel, partitions_of, require
 from kernels.paged_attention_launch import TENSORS, Given, kind_of_scales, launch_flat, reduce_launcher, run_parts
 
 # (contexts, Hkv, group, ql, D, block): one key, partitions that are not whole, a request without keys, several queries.
@@ -217,13 +218,48 @@ def compile_pa_decode_ps(
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
         given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
-        partials = (temporary_output, exp_sums, max_logits)
-        kernel = pa_decode_ps_kernel(
-            dict(zip(TENSORS, given, strict=True)), partials, parts, plan, value_attrs=plan.attributes
-        )
-        kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
+        launch_parts((temporary_output, exp_sums, max_logits), given, batch, heads, stream, parts, plan)
 
     return {"launch": launch_pa_decode_ps, "reduce": reduce_launcher(plan, parts)}
+
+
+def launch_parts(
+    partials: tuple[Any, ...], given: tuple[Any, ...], batch: Any, heads: Any, stream: Any, parts: int, plan: Decode
+) -> None:
+    """Launch a workgroup for each part of each request and key head."""
+    tensors = dict(zip(TENSORS, given, strict=True))
+    kernel = pa_decode_ps_kernel(tensors, partials, parts, plan, value_attrs=plan.attributes)
+    kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
+
+
+@flydsl.autotune(configs=[flydsl.Config(parts=parts) for parts in (1, 2, 4, 8, 16, 32)], key=["batch", "heads", "plan"])
+@flyc.jit
+def pa_decode_ps(
+    output: fx.Tensor,
+    temporary_output: fx.Tensor,
+    exp_sums: fx.Tensor,
+    max_logits: fx.Tensor,
+    query: fx.Tensor,
+    key_cache: fx.Tensor,
+    value_cache: fx.Tensor,
+    context_lengths: fx.Tensor,
+    kv_page_indices: fx.Tensor,
+    kv_indptr: fx.Tensor,
+    key_scale: fx.Tensor,
+    value_scale: fx.Tensor,
+    batch: fx.Int32,
+    heads: fx.Int32,
+    plan: fx.Constexpr[Decode],
+    parts: fx.Constexpr[int],
+    stream: fx.Stream = fx.Stream(None),
+) -> None:
+    """Attention with a number of parts that is chosen by measurement. Tensors as `compile_pa_decode_ps` has them, with
+    room for 32 parts."""
+    given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
+    partials = (temporary_output, exp_sums, max_logits)
+    launch_parts(partials, given, batch, heads, stream, parts, plan)
+    kernel = pa_reduce_kernel(output, partials, parts, plan)
+    kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
 
 
 def default_parts(batch: int, heads: int, block_size: int) -> int:

@@ -1,0 +1,41 @@
+"""Decode attention at the documents' contexts: `make sweep`."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernels.pa_metadata import get_pa_metadata
+from tests.kernels.paged import FP8, assert_close, requests
+from tests.kernels.test_mla_fwd_decode import Requests
+from tests.kernels.test_mla_fwd_decode import assert_close as assert_mla_close
+
+
+@pytest.mark.parametrize("dtype", [FP8, torch.bfloat16], ids=["fp8", "bf16"])
+@pytest.mark.parametrize("scales", ["tensor", "block", "token"])
+@pytest.mark.parametrize("block", [16, 64, 1024])
+@pytest.mark.parametrize(("group", "queries"), [(8, 1), (16, 1), (8, 2), (16, 3), (8, 4)])
+@pytest.mark.parametrize("contexts", [(1027,) * 3, (8192, 1, 4000)], ids=["fixed", "varying"])
+def test_decode(
+    contexts: tuple[int, ...], group: int, queries: int, block: int, scales: str, dtype: torch.dtype
+) -> None:
+    given = requests(contexts, 1, group, queries, 128, block, scales=scales, dtype=dtype, packed=queries % 2 == 1)
+    metadata = get_pa_metadata(given.contexts, group, 1, queries, num_cu=16)
+    found, expected = given.result(metadata=metadata), given.expected()
+    assert_close(found, expected, exact=dtype == torch.bfloat16)
+    if contexts[0] == contexts[-1]:
+        torch.testing.assert_close(found, expected, rtol=5e-3, atol=2e-2 if dtype == FP8 else 5e-3)
+
+
+@pytest.mark.parametrize("window", [1, 255, 1023])
+@pytest.mark.parametrize("block", [16, 1024])
+@pytest.mark.parametrize("queries", [1, 4])
+def test_window(window: int, block: int, queries: int) -> None:
+    given = requests((1027, 4000, 33), 2, 8, queries, 128, block, scales="token")
+    assert_close(given.result(sliding_window=window), given.expected(window))
+
+
+@pytest.mark.parametrize("contexts", [(2048,) * 4, (2333, 1, 700)], ids=str)
+def test_mla(contexts: tuple[int, ...]) -> None:
+    given = Requests.of(contexts)
+    assert_mla_close(given.result(16), given.expected())
