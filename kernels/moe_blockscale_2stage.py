@@ -35,6 +35,7 @@ from .moe_gemm_2stage import (
     plan_of,
     through_shared_memory,
     tiles,
+    tuned,
 )
 from .tensor_shim import GTensor
 
@@ -125,6 +126,9 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
         scales=lambda k, stage, before: fx.Int32(k), extra_loads=factors.loads, ahead=(int(is_cdna4()), 0),
     )  # fmt: skip
     Result(plan, routes, out, scales).put(sums, a.buffer)
+
+
+moe_blockscale_gemm = tuned("moe_blockscale_gemm", moe_blockscale_gemm_kernel, [(64, 128), (128, 128), (256, 128)])
 
 
 @cache

@@ -30,18 +30,23 @@ where each slot has a row of its own, and `moe_common` sums them up. Sums in f32
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cache
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
+from .kernels_common import launcher as any_variant
 from .kernels_common import require
 from .layout_utils import idx2crd
 from .mfma_epilogues import activated, c_shuffle_epilog, default_epilog, sigmoid
 from .mfma_preshuffle_pipeline import (
+    BITS,
     CHUNK_BYTES,
     THREADS,
     WAVE,
@@ -61,7 +66,10 @@ from .moe_sorting_kernel import SLOT_SHIFT
 from .silu_and_mul_fq import SWIGLU_SLOPE
 from .tensor_shim import GTensor, STensor
 
-__all__ = ["compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_reduction", "reference1", "reference2"]
+__all__ = [
+    "MoeGemm2Mode", "compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_gemm2_ex", "compile_moe_reduction",
+    "moe_gemm", "reference1", "reference2",
+]  # fmt: skip
 
 OUT_TYPES = {"f16": fx.Float16, "bf16": fx.BFloat16, "f32": fx.Float32}
 SMOOTH = "int8smooth"
@@ -138,6 +146,12 @@ class Plan:
     def rows_of_experts(self) -> int:
         """Rows of the weights of an expert."""
         return self.columns * (2 if self.gated else 1)
+
+    def with_tile(self, tile_n: int, row_bytes: int) -> Plan:
+        """The plan with another tile. row_bytes: of the activations. Raises ArgumentError where it does not fit."""
+        require(self.columns % tile_n == 0, f"{self.columns} columns", f"a multiple of tile_n={tile_n}")
+        tile_k, both = row_bytes * 8 // BITS[self.tiling.dtype][0], 2 if self.gated else 1
+        return replace(self, tile_n=tile_n, tiling=replace(self.tiling, tile_n=both * tile_n, tile_k=tile_k))
 
 
 class Routes:
@@ -426,6 +440,30 @@ def launcher(plan: Plan, gemm_kernel: Any, **attributes: Any) -> Any:
     return launch_moe_gemm
 
 
+def tuned(name: str, gemm_kernel: Any, tiles: Sequence[tuple[int, int]]) -> Any:
+    """A launcher whose tile is chosen by measurement: (out, ..., num_valid_ids, tokens, plan, stream).
+
+    plan: of a stage (`plan_of`), of which the tile along columns and K is another one: tiles (columns, bytes of A).
+    """
+
+    def launch(tensors: dict[str, Any], tokens: Any, stream: Any, plan: Plan, tile: tuple[int, int]) -> None:
+        plan = plan.with_tile(*tile)
+        out, activations, weights, *others = tensors.values()
+        kernel = gemm_kernel(out, activations, weights, tuple(others[:2]), tuple(others[2:]), tokens, plan)
+        blocks = tensors["expert_ids"].shape[0]
+        kernel.launch(grid=(plan.columns // plan.tile_n, blocks), block=THREADS, stream=stream)
+
+    choose = flydsl.autotune(configs=[flydsl.Config(tile=tile) for tile in tiles], key=["m_in", "plan"])
+    return choose(any_variant(name, TENSORS, launch, {"plan": Plan, "tile": tuple}))
+
+
+TENSORS = (
+    "out", "activations", "weights", "scale_activations", "scale_weights", "sorted_ids", "expert_ids", "sorted_weights",
+    "num_valid_ids",
+)  # fmt: skip
+moe_gemm = tuned("moe_gemm", moe_gemm_kernel, [(n, k) for n in (64, 128, 256) for k in (128, 256)])
+
+
 @cache
 def compile_moe_gemm1(
     *,
@@ -519,6 +557,43 @@ def plan_of(in_dtype: str, k: int, tile: tuple[int, int, int], *, scaled: bool =
     tiling = Tiling("int8" if smooth else in_dtype, k, tile_m, tile_n * (2 if known["gated"] else 1), tile_k)
     scaled = scaled and tiling.dtype in SCALED
     return Plan(tiling=tiling, tile_n=tile_n, smooth=smooth and known["gated"], scaled=scaled, **known)
+
+
+class MoeGemm2Mode(Enum):
+    """How `compile_moe_gemm2_ex` sums the rows of a token: as they come, or each of its own first."""
+
+    ATOMIC = "atomic"
+    REDUCE = "reduce"
+
+
+def compile_moe_gemm2_ex(
+    *,
+    mode: MoeGemm2Mode = MoeGemm2Mode.ATOMIC,
+    valid_mask: Any = None,
+    zero_intermediate: bool = True,
+    **sizes: Any,
+) -> Any:
+    """Stage 2 with either way to sum: called as the launcher of `compile_moe_gemm2`, whose other arguments sizes are.
+
+    REDUCE writes each row to memory of its own, (T k, D), and sums them in the order of the slots: the result has the
+    same bits every time, and out need not be cleared. valid_mask (T, k), u8: rows where it is 0 do not count.
+    zero_intermediate: clear that memory first, for rows that no expert writes.
+    """
+    if mode is MoeGemm2Mode.ATOMIC:
+        return compile_moe_gemm2(accumulate=True, **sizes)
+    gemm = compile_moe_gemm2(accumulate=False, **sizes)
+    topk, columns, dtype = sizes["topk"], sizes["model_dim"], sizes.get("out_dtype", "f16")
+    reduction = compile_moe_reduction(topk=topk, model_dim=columns, dtype_str=dtype, use_mask=valid_mask is not None)
+
+    def launch(out: Any, *operands_and_sizes: Any, stream: Any = None) -> None:
+        *operands, tokens, n, k, blocks = operands_and_sizes
+        rows = out.new_zeros if zero_intermediate else out.new_empty
+        of_slots = rows(tokens, topk, columns)
+        gemm(of_slots.view(-1), *operands, tokens, n, k, blocks, stream=fx.Stream(stream))
+        mask = out if valid_mask is None else valid_mask
+        reduction(of_slots, out.view(tokens, columns), mask, tokens, stream=fx.Stream(stream))
+
+    return launch
 
 
 def _supported(in_dtype: str, group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:

@@ -172,6 +172,37 @@ def test_a_layer_from_routing_to_sum(accumulate: bool) -> None:
     torch.testing.assert_close(y.float(), expected, rtol=2e-2, atol=2e-2 * expected.abs().max().item())
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_rows_summed_in_order(masked: bool) -> None:
+    layer = Layer.of((6, 256, 128, 4, 2, 16))
+    h, w, *memory = operands("bf16", layer.rows, 4, layer.d, layer.i)
+    mask = torch.tensor([[1, 0], [1, 1], [0, 0], [0, 1], [1, 1], [1, 0]], dtype=torch.uint8)
+    launch = kernel.compile_moe_gemm2_ex(
+        mode=kernel.MoeGemm2Mode.REDUCE, valid_mask=mask if masked else None, doweight_stage2=True, in_dtype="bf16",
+        out_dtype="bf16", **layer.sizes(64, 128),
+    )  # fmt: skip
+    out, tables = torch.full((6 * layer.d,), torch.nan, dtype=torch.bfloat16), layer.tables()
+    with checking():
+        launch(out, *memory, *tables, 6, layer.d, layer.i, len(tables[1]))
+    rows = kernel.reference2(h.view(6, 2, -1), w, layer.topk_ids, layer.weights)
+    expected = (rows * mask[..., None] if masked else rows).sum(1)
+    torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=2e-2, atol=1.0)
+
+
+@pytest.mark.slow
+def test_tiles_chosen_by_measurement() -> None:
+    layer = Layer.of((6, 256, 128, 4, 2, 16))
+    x, w, *memory = operands("bf16", 6, 4, 2 * layer.i, layer.d)
+    plan = kernel.plan_of(
+        "bf16", layer.d, (16, 64, 128), columns=layer.i, experts=4, topk=2, out_dtype="f16", gated=True, weighted=False,
+        cshuffle=False, accumulate=False,
+    )  # fmt: skip
+    out = layer.result(layer.i, torch.float16)
+    kernel.moe_gemm(out, memory[0] / 64, *memory[1:], *(layer.tables()), 6, plan)
+    expected = kernel.reference1(x / 64, w, layer.topk_ids)
+    torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=2e-3, atol=2e-3)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
