@@ -484,15 +484,18 @@ def main_loop(
     unroll: bool = False,
     hints: bool = True,
     ahead: tuple[int, int] = (2, 0),
+    part: tuple[Any, int] = (0, 1),
 ) -> Any:
-    """The sums after all tiles of K.
+    """The sums after all tiles of K, or those of a part of K.
 
     multiply(sums, now_b, now_scales, fragment, stage): the sums after one tile, where fragment(mi, group) is A's.
     scales(k, stage, before): what else is loaded for tile k, by default nothing. extra_loads: how many that are.
     asynchronous: A goes past the registers. unroll: no loop on the device. hints: tell the scheduler where accesses
-    go. ahead: reads of LDS and loads before a tile's first matrix instruction.
+    go. ahead: reads of LDS and loads before a tile's first matrix instruction. part: which one, of how many.
     """
     tiling, product = a.tiling, b.product
+    tiles = tiling.tiles_k // part[1]
+    first_tile = 0 if part[1] == 1 else part[0] * tiles
     mfma = b.groups * product.calls * tiling.m_repeat * tiling.num_acc_n
     reads = (b.groups * tiling.m_repeat - 1) * (product.lane_bytes[0] // CHUNK_BYTES)
     writes = 0 if asynchronous else tiling.a_loads
@@ -507,6 +510,7 @@ def main_loop(
         return multiply(now, now_b, now_scales, fragment, stage)
 
     def load(k: Any, stage: int, before: Any = None) -> tuple[Any, ...]:
+        k = k + first_tile
         if asynchronous:
             a.copy(k, stage)
             fx.rocdl.sched_barrier(0)
@@ -532,7 +536,7 @@ def main_loop(
 
     first_a, first_b, first_scales = load(0, 0)
     walk: Any = two_stages if tiling.stages == 2 else one_stage
-    state = walk(step, (sums, first_b, first_scales, put(first_a, 0)), tiling.tiles_k, unroll)
-    result = tile(state, (tiling.tiles_k - 1) % tiling.stages)
+    state = walk(step, (sums, first_b, first_scales, put(first_a, 0)), tiles, unroll)
+    result = tile(state, (tiles - 1) % tiling.stages)
     fx.rocdl.sched_barrier(0)
     return result

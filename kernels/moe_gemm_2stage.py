@@ -106,7 +106,8 @@ class Plan:
     smooth: the activations of stage 1 have a row for each slot and token. scaled: sums are multiplied by the scales of
     rows and columns. swiglu_limit: the activation is swiglu with this limit instead of silu. biased: each column of an
     expert has a number that is added. interleaved: 16 rows of gate and of up in turn in the weights. asynchronous:
-    activations go past the registers.
+    activations go past the registers. k_batch: workgroups that share a tile of stage 1, along K; then the sums of gate
+    and up, side by side, are added to the result as they are.
     """
 
     tiling: Tiling
@@ -125,6 +126,7 @@ class Plan:
     biased: bool = False
     interleaved: bool = False
     asynchronous: bool = False
+    k_batch: int = 1
 
     @property
     def num_acc_n(self) -> int:
@@ -141,6 +143,11 @@ class Plan:
         """Shared memory: of A's buffers, and afterwards of the tile of the result."""
         through = self.tiling.tile_m * self.tile_n * self.out_type.width // 8 if self.cshuffle else 0
         return max(self.tiling.stages * self.tiling.a_bytes, through)
+
+    @property
+    def out_columns(self) -> int:
+        """Columns of the result in memory."""
+        return self.columns * (2 if self.k_batch > 1 else 1)
 
     @property
     def rows_of_experts(self) -> int:
@@ -262,8 +269,8 @@ class Result:
         self.column = (self.thread >> 6) * (plan.tile_n // WAVES) + (self.lane & 15)  # of the tile
         rows = routes.tokens if plan.accumulate else routes.tokens * plan.topk
         self.memory = GTensor(
-            out, plan.out_type, (-1, plan.columns),
-            num_records_bytes=fx.Int64(rows) * (plan.columns * plan.out_type.width // 8),
+            out, plan.out_type, (-1, plan.out_columns),
+            num_records_bytes=fx.Int64(rows) * (plan.out_columns * plan.out_type.width // 8),
         )  # fmt: skip
 
     def of_columns(self, tensor: Any) -> list[Any]:
@@ -298,7 +305,7 @@ class Result:
 
         def number(mi: int, ni: int, ii: int) -> Any:
             value = product(mi, ni, ii)
-            if plan.gated:
+            if plan.gated and plan.k_batch == 1:
                 value = gated(value, product(mi, ni + plan.num_acc_n, ii), plan.swiglu_limit)
             return value * weights[mi][ii] if plan.weighted else value
 
@@ -313,16 +320,19 @@ class Result:
             self._put_straight(number, ids)
 
     def _put_straight(self, number: Any, ids: Any) -> None:
+        plan = self.plan
+
         def row(mi: int, ii: int, _: int, __: int) -> None:
             exists, target = self.routes.target(ids[mi][ii])
-            first = target * self.plan.columns + self.first_column + self.column
-            for ni in range(self.plan.num_acc_n):
-                self._put_number(number(mi, ni, ii), first + ni * 16, exists)
+            first = target * plan.out_columns + self.first_column + self.column
+            for ni in range(plan.num_acc_n * plan.out_columns // plan.columns):
+                up, tile = divmod(ni, plan.num_acc_n)
+                self._put_number(number(mi, ni, ii), first + (up * plan.columns + tile * 16), exists)
 
         default_epilog(m_repeat=self.plan.tiling.m_repeat, lane_div_16=0, bx_m=0, body_row=row)
 
     def _put_number(self, value: Any, place: Any, exists: Any) -> None:
-        if self.plan.accumulate:
+        if self.plan.accumulate or self.plan.k_batch > 1:
             offset = exists.select(place * 4, fx.Int32(OUT_OF_RANGE))
             fx.rocdl.raw_ptr_buffer_atomic_fadd(value, self.memory.rsrc, offset)
         else:
@@ -407,7 +417,10 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
         return multiply_groups(b, sums, now_b, fragment)
 
     # One fragment of A ahead of its use costs registers that decide how many waves there are.
-    sums = main_loop(a, b, b.product.tile_of_zeros(plan.tiling), multiply, ahead=(min(1, plan.tiling.m_repeat - 1), 0))
+    sums = main_loop(
+        a, b, b.product.tile_of_zeros(plan.tiling), multiply, ahead=(min(1, plan.tiling.m_repeat - 1), 0),
+        unroll=plan.k_batch > 1, part=(fx.Int32(fx.block_idx.z), plan.k_batch),
+    )  # fmt: skip
     Result(plan, routes, out, scales).put(sums, a.buffer)
 
 
@@ -435,7 +448,7 @@ def launcher(plan: Plan, gemm_kernel: Any, **attributes: Any) -> Any:
         require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
         scales, tables = (scale_activations, scale_weights), (sorted_ids, expert_ids, sorted_weights, num_valid_ids)
         kernel = gemm_kernel(out, activations, weights, scales, tables, tokens, plan, value_attrs=attributes)
-        kernel.launch(grid=(plan.columns // plan.tile_n, blocks), block=THREADS, stream=stream)
+        kernel.launch(grid=(plan.columns // plan.tile_n, blocks, plan.k_batch), block=THREADS, stream=stream)
 
     return launch_moe_gemm
 
@@ -487,15 +500,17 @@ def compile_moe_gemm1(
 
     model_dim: a multiple of tile_k; inter_dim: of tile_n. blocks: entries of expert_ids. out_dtype: f16 or bf16.
     doweight_stage1: multiply by the routing weight. use_cshuffle_epilog: store through shared memory; by default not.
-    Raises ArgumentError where sizes do not fit, NotImplementedError for group_size, scale_is_bf16 and k_batch.
+    k_batch: workgroups that share a tile, along K. With more than one, out is (T, k, 2 inter_dim) in f32, which the
+    caller clears: gate and up are added to it, and their activation is left to `silu_and_mul_fq`, or the caller.
+    Raises ArgumentError where sizes do not fit, NotImplementedError for group_size and scale_is_bf16.
     """
-    _supported(in_dtype, group_size, scale_is_bf16, k_batch)
+    _supported(in_dtype, group_size, scale_is_bf16)
     require(out_dtype in ("f16", "bf16"), f"out_dtype={out_dtype!r} of stage 1", "f16 or bf16")
     plan = plan_of(
         in_dtype, model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=bool(use_cshuffle_epilog), accumulate=False,
     )  # fmt: skip
-    return launcher(plan, moe_gemm_kernel)
+    return launcher(plan if k_batch == 1 else _split(plan, k_batch), moe_gemm_kernel)
 
 
 @cache
@@ -530,6 +545,16 @@ def compile_moe_gemm2(
         cshuffle=through_shared_memory(out_dtype, use_cshuffle_epilog, accumulate),
     )  # fmt: skip
     return launcher(plan, moe_gemm_kernel)
+
+
+def _split(plan: Plan, k_batch: int) -> Plan:
+    """The plan of stage 1 with K in k_batch parts."""
+    tiles, rest = divmod(plan.tiling.tiles_k, max(1, k_batch))
+    even = k_batch > 1 and not rest and tiles % 2 == 0 and tiles >= 4
+    require(even, f"k_batch={k_batch} of {plan.tiling.tiles_k} tiles", "each part has 4, 6, 8, ... tiles along K")
+    require(not plan.weighted and not plan.cshuffle, f"k_batch={k_batch} with doweight_stage1 or use_cshuffle_epilog",
+            "neither: the activation comes later")  # fmt: skip
+    return replace(plan, k_batch=k_batch, out_dtype="f32")
 
 
 def through_shared_memory(out_dtype: str, wanted: bool | None, accumulate: bool) -> bool:
@@ -596,9 +621,7 @@ def compile_moe_gemm2_ex(
     return launch
 
 
-def _supported(in_dtype: str, group_size: int, scale_is_bf16: bool, k_batch: int = 1) -> None:
+def _supported(in_dtype: str, group_size: int, scale_is_bf16: bool) -> None:
     require(in_dtype in IN_TYPES, f"in_dtype={in_dtype!r}", f"one of {', '.join(IN_TYPES)}")
-    if group_size != -1 or scale_is_bf16 or k_batch != 1:
-        raise NotImplementedError(
-            "unsupported: group_size, scale_is_bf16 and k_batch; scales are those of rows, in f32"
-        )
+    if group_size != -1 or scale_is_bf16:
+        raise NotImplementedError("unsupported: group_size and scale_is_bf16; scales are those of rows, in f32")

@@ -70,7 +70,8 @@ def gemm(
     each_slot = stage == 2 or sizes["in_dtype"] == SMOOTH
     rows, per_expert = tokens * (topk if each_slot else 1), n * (2 if stage == 1 else 1)
     a, w = memory(dtype, rows * k, a_bits), memory(dtype, topk * per_expert * k, b_bits)
-    out = torch.zeros(tokens * topk * n, dtype=OUT[out_dtype])
+    split = options.get("k_batch", 1) > 1
+    out = torch.zeros(tokens * topk * n * (1 + split), dtype=torch.float32 if split else OUT[out_dtype])
     scales = (torch.ones(rows), torch.ones(topk * per_expert))
     return launch, (out, a, w, *scales, *one_block(tile_m, topk, tokens), tokens, n, k, 1)
 
@@ -120,7 +121,8 @@ def gemm_cases(
     **options: Any,
 ) -> dict[str, Case]:
     """Cases of element types. name: as moe1_{}_64x128x128."""
-    stage, (tile_m, tile_n, tile_k) = int(name[3]), (int(n) for n in name.split("_")[2].split("x"))
+    stage, tile = int(name[3]), next(part for part in name.split("_") if part.count("x") == 2)
+    tile_m, tile_n, tile_k = (int(n) for n in tile.split("x"))
 
     def make(dtype: str) -> Any:
         # The original's figures of 64 rows of 16 bits are those of 128 bytes.
@@ -183,6 +185,7 @@ CASES: dict[str, Case] = {
     **gemm_cases("moe1_{}_64x128x128", "bf16", "fp16", "fp8", "int8", "int4", SMOOTH),
     **gemm_cases("moe1_{}_64x128x128_csh", "fp8", use_cshuffle_epilog=True),
     **gemm_cases("moe1_{}_16x64x256", "bf16", "fp16", "fp8", "int8", "int4", **SMALL),
+    **gemm_cases("moe1_{}_splitk4_16x64x256", "fp8", k_batch=4, **SMALL),
     **gemm_cases("moe2_{}_64x256x128", "bf16", "fp16", "fp8", "int8", "int4"),
     **gemm_cases("moe2_{}_64x256x128_bf16", "fp8", out_dtype="bf16"),
     **gemm_cases("moe2_{}_64x256x128_f32", "fp8", out_dtype="f32"),
