@@ -35,7 +35,11 @@ class CoordTensor:
     def at(cls, origin: Any, layout: Any) -> CoordTensor:
         """The coordinate tensor that begins at a coordinate: integers, nested like the layout's strides."""
         if not isinstance(layout, Layout):
-            raise ArgumentError(f"a coordinate tensor with {layout}: a layout that is static", at=user_location())
+            raise ArgumentError(
+                f"a coordinate tensor with {layout}: a layout that is static",
+                at=user_location(),
+                hint="make it of Python ints or fx.Constexpr values",
+            )
         return cls(origin.unpack() if isinstance(origin, IntTuple) else origin, layout)
 
     @property

@@ -156,6 +156,12 @@ class _Composite:
         """Make a class with annotated fields a type of memory and, unless it is a union, of values."""
         if cls is None:
             return self
+        if not isinstance(cls, type):
+            raise ArgumentError(
+                f"fx.{self._name} of {cls!r}: it takes a class",
+                at=user_location(),
+                hint="write it above a class: @fx.struct",
+            )
         return _composite(cls, cls.__name__, _annotations(cls), self._is_union)
 
     def __getitem__(self, parts: Any) -> type:

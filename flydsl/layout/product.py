@@ -181,6 +181,9 @@ def _mode_sizes(shape: AnyTuple) -> list[Leaf]:
 
 def _repetitions(extent: Leaf, block: Leaf, mode: int) -> Leaf:
     if not divides(block, extent):
-        reason = Inadmissible(f"the block's {to_text(block)} is not known to divide the extent {to_text(extent)}")
+        reason = Inadmissible(
+            f"the block's {to_text(block)} is not known to divide the extent {to_text(extent)}",
+            hint="choose a block whose extents divide the shape's",
+        )
         raise reason.in_mode(mode)
     return extent // block

@@ -13,7 +13,7 @@ TRIALS = {
     "control_flow": 20,
     "programs": 32,
     "conversions": 32,
-    "calls": 50,
+    "calls": 25,
     "mlir_builders": 50,
     "fly_opt": 50,
 }

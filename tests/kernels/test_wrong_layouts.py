@@ -116,9 +116,9 @@ def compose_nolayout(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.make_composed_layout(3, 4)  # here
 
 
-@programs.kernel("make_view takes a pointer, not 3")
+@programs.kernel("make_view takes a pointer, not 0.5")
 def view_noptr(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
-    fx.make_view(3, fx.make_layout(4))  # here
+    fx.make_view(0.5, fx.make_layout(4))  # here
 
 
 @programs.kernel("make_view takes a pointer, not Tensor(!fly.memref<f32, global, (?,?):(")

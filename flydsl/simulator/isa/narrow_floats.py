@@ -118,7 +118,8 @@ def _denormal(b: Builder, bits: Value, format_: NarrowFloat) -> Value:
     distance = b.select(b.icmp("ugt", distance, largest), largest, distance)
     one = b.const("i32", 1)
     lowest_kept = b.and_(b.lshr(mantissa, distance), one)
-    half = b.sub(b.shl(one, b.sub(distance, one)), one)
+    # A magnitude at distance 0 is not below, and its code is not used: the mask makes it a number all the same.
+    half = b.sub(b.shl(one, b.and_(b.sub(distance, one), largest)), one)
     return b.lshr(b.add(mantissa, b.add(half, lowest_kept)), distance)
 
 
