@@ -6,6 +6,7 @@ the end while this one waits. Where the copy dies, the operation that it was abo
 line. Else this process does the same, and nothing has happened.
 
 It costs a fork and the time of the trace, once for each compilation of a program that builds MLIR's operations itself.
+In a module that is built by hand, outside of a trace, each operation is made in a copy of its own first: a fork each.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import signal
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from typing import IO, Any
 
 from flydsl.compiler.trace import CompilationContext, is_tracing
@@ -43,18 +45,39 @@ class _Copy:
     note: mmap.mmap | None = None
 
 
-def _before_call(name: str) -> None:
+def _before_call(name: str) -> Callable[[], None] | None:
+    """What the builder calls when it has made its operation, if anything."""
     if _Copy.note is not None:
-        _Copy.note[:_NOTE_BYTES] = f"{name}\n{_place_text()}".encode()[:_NOTE_BYTES].ljust(_NOTE_BYTES, b"\0")
-        return
+        _write_note(name)
+        return None
     if not is_tracing():
-        return
+        return _try_alone(name)
     state = CompilationContext.get_current()
     if not state.is_looked_ahead:
         state.is_looked_ahead = True
-        _look_ahead(state, name)
+        state.fatal = _outlived(name)
+        if _Copy.note is not None:
+            state.at_end.append(_leave)
     if state.fatal is not None:  # again, where a program has caught it
         raise state.fatal
+    return None
+
+
+def _try_alone(name: str) -> Callable[[], None] | None:
+    """Make an operation of a module that is built by hand in a copy first, which ends with it."""
+    fatal = _outlived(name)
+    if fatal is not None:
+        raise fatal
+    return None if _Copy.note is None else _leave
+
+
+def _leave() -> None:
+    os._exit(0)
+
+
+def _write_note(name: str) -> None:
+    assert _Copy.note is not None
+    _Copy.note[:_NOTE_BYTES] = f"{name}\n{_place_text()}".encode()[:_NOTE_BYTES].ljust(_NOTE_BYTES, b"\0")
 
 
 def _place_text() -> str:
@@ -62,7 +85,8 @@ def _place_text() -> str:
     return "" if at is None else f"{at.file}\n{at.line}"
 
 
-def _look_ahead(state: CompilationContext, name: str) -> None:
+def _outlived(name: str) -> TraceError | None:
+    """Fork. In the copy: None at once. Here: None when the copy has ended by itself, or the error that ended it."""
     note = mmap.mmap(-1, _NOTE_BYTES)
     with tempfile.TemporaryFile() as output:
         sys.stdout.flush()
@@ -70,9 +94,9 @@ def _look_ahead(state: CompilationContext, name: str) -> None:
             warnings.simplefilter("ignore", DeprecationWarning)  # other threads' locks: the copy takes none of them
             pid = os.fork()
         if pid == 0:
-            _become_the_copy(state, note, output)
-            _before_call(name)
-            return
+            _become_the_copy(note, output)
+            _write_note(name)
+            return None
         try:
             status = os.waitpid(pid, 0)[1]
         except BaseException:  # a KeyboardInterrupt, mostly: do not leave the copy behind
@@ -80,15 +104,15 @@ def _look_ahead(state: CompilationContext, name: str) -> None:
                 os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             raise
-        if os.WIFSIGNALED(status):
-            output.seek(0)
-            state.fatal = _died(note, output.read().decode(errors="replace"), signal.Signals(os.WTERMSIG(status)).name)
+        if not os.WIFSIGNALED(status):
+            return None
+        output.seek(0)
+        return _died(note, output.read().decode(errors="replace"), signal.Signals(os.WTERMSIG(status)).name)
 
 
-def _become_the_copy(state: CompilationContext, note: mmap.mmap, output: IO[bytes]) -> None:
-    """Silence this process, and make it exit when the trace ends. The other process will see its outcome too."""
+def _become_the_copy(note: mmap.mmap, output: IO[bytes]) -> None:
+    """Silence this process. The other one will see its outcome too."""
     _Copy.note = note
-    state.at_end.append(lambda: os._exit(0))
     gc.disable()
     faulthandler.disable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

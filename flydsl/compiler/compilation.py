@@ -17,7 +17,8 @@ class Compilation:
 
     module: the builtin.module, rewritten in place. code: the machine code, once phase C has made it.
     is_large: whether MLIR's passes may take long on it; then they run in another process, which can be ended.
-    llvm_options: options of LLVM's command line. meanwhile: called while LLVM compiles in another process.
+    llvm_options: options of LLVM's command line. libraries: bitcode that the kernels are linked with.
+    meanwhile: called while LLVM compiles in another process.
     """
 
     module: ir.Operation
@@ -27,4 +28,5 @@ class Compilation:
     code: CodeObject | None = None
     is_large: bool = False
     llvm_options: tuple[str, ...] = ()
+    libraries: tuple[bytes, ...] = ()
     meanwhile: Callable[[], None] = lambda: None

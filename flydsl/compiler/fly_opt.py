@@ -13,6 +13,7 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 |---|---|---|
 | `fly.make_int_tuple()` and `fly.make_layout` after fly-canonicalize | `fly.static : !fly.layout<...>` | one line, with the layout in it |
 | `!fly.ptr<f32,global>` in some types | `!fly.ptr<f32, global>` | one form for each type |
+| `copy_atom_call_ssa(...) {operandSegmentSizes = ...}` | without the attribute | the types say which operand is which |
 | `copy_atom_call_ssa` of one value as `f32` | `vector<1xf32>` from our passes; `f32` stays | one rule for all widths |
 | `copy_atom_call_ssa` with the old value and a predicate | the call in an `scf.if` | what the lowering needs |
 | register tensors as one vector, `ub.poison` before its first store | a vector for each part that accesses divide, zeros | LLVM could conclude from poison that a path is never taken |
@@ -20,6 +21,9 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 | `arith.index_cast` around constant offsets | an `i32` or `i64` constant | shorter |
 | `llvm.load` without, ours with alignment | `{alignment = 4 : i64}` | LLVM would assume a vector's own |
 | `rocdl.mfma ..., 0, 0, 0` (a later LLVM) | with constants `%c0_i32` | LLVM 22's form |
+| `copy_atom_call` on a tensor of more values than the atom moves | an error | what is left out would go unnoticed |
+| operands of `mma_atom_call_ssa` of more values than the instruction takes | an error | the same |
+| in old text, `zipped_product` and others zipped mode by mode | an error: the result is that of FlyDSL 0.2.2 | one meaning |
 
 `convert-fly-to-rocdl` on text that has calls on tensors, or tensors as arguments, lowers those first. If FlyDSL's
 text states a less precise type than inference finds, such as `(?,?)` for `(1,0)`, the stated type is kept.

@@ -10,6 +10,7 @@ from mlir import ir
 from mlir.passmanager import PassManager
 
 from flydsl.codegen import CodeObject, start_llvm_ir
+from flydsl.codegen.bitcode import linked
 from flydsl.compiler.compilation import Compilation
 from flydsl.compiler.inline_assembly import check_inline_assembly
 from flydsl.compiler.translation import to_llvm_ir
@@ -44,6 +45,8 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
         PassManager.parse(f"builtin.module({_DEBUG_SCOPES})").run(device.operation)
     check_inline_assembly(device)
     llvm_ir = to_llvm_ir(device)
+    if compilation.libraries:
+        llvm_ir = linked(llvm_ir, compilation.libraries)
     code = start_llvm_ir(
         llvm_ir,
         compilation.arch,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlir import ir
@@ -20,6 +20,20 @@ _FORMS = {
     "rocdl.unsafe_fp_atomics": r"True|False",
 }
 _DISCARDABLE = re.compile(r"[a-z_]\w*(\.\w+)+")
+
+
+def set_attributes(op: ir.OpView, unit_attrs: Sequence[str] | None, value_attrs: Mapping[str, Any] | None) -> None:
+    """Set attributes of a kernel or its launch. Values that are None are left out."""
+    for name in unit_attrs or ():
+        if not _DISCARDABLE.fullmatch(name):
+            raise ArgumentError(
+                f"unit_attrs=[{name!r}]: an attribute's name has its dialect before it, such as gpu.{name}",
+                at=user_location(),
+            )
+        op.attributes[name] = ir.UnitAttr.get()
+    for name, value in (value_attrs or {}).items():
+        if value is not None:
+            op.attributes[name] = kernel_attribute(name, value)
 
 
 def kernel_attribute(name: str, value: Any) -> ir.Attribute:

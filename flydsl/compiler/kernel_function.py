@@ -9,7 +9,7 @@ from mlir import ir
 
 from flydsl.arch import launch_limits
 from flydsl.compiler.decorated import DecoratedFunction
-from flydsl.compiler.kernel_attributes import kernel_attribute
+from flydsl.compiler.kernel_attributes import set_attributes
 from flydsl.compiler.launch_configuration import dimensions, known_block_size_of, smem_bytes
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter, shown
@@ -45,11 +45,17 @@ class KernelFunction(DecoratedFunction):
     def options(self) -> tuple[Any, ...]:
         return self._name, self.known_block_size
 
-    def __call__(self, *args: Any, value_attrs: Mapping[str, Any] | None = None, **kwargs: Any) -> KernelLauncher:
+    def __call__(
+        self,
+        *args: Any,
+        unit_attrs: Sequence[str] | None = None,
+        value_attrs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> KernelLauncher:
         """Trace the kernel's body for these arguments; `.launch(...)` on the result runs it.
 
         value_attrs: attributes of the kernel: {"rocdl.waves_per_eu": 2, "passthrough": [["amdgpu-num-vgpr", "128"]]}.
-        Entries that are None are ignored.
+        Entries that are None are ignored. unit_attrs: names of attributes without a value.
         """
         at = user_location()
         name = self.function.__name__
@@ -67,9 +73,7 @@ class KernelFunction(DecoratedFunction):
         values = self.signature.bind(args, kwargs)
         operands = [_operands(p, value) for p, value in zip(self.signature.parameters, values, strict=True)]
         launcher = KernelLauncher(state, *self._declare(state, operands), operands, at, self.known_block_size)
-        for attribute, value in (value_attrs or {}).items():
-            if value is not None:
-                launcher.block.owner.attributes[attribute] = kernel_attribute(attribute, value)
+        set_attributes(launcher.block.owner, unit_attrs, value_attrs)
         self._trace(state, launcher, values, operands)
         state.waiting.append(launcher)
         return launcher
@@ -194,12 +198,23 @@ class KernelLauncher:
         self._known_block_size = known_block_size
         self._operands = [value for given in operands for value in given]
 
-    def launch(self, grid: Any, block: Any, smem: Any = 0, stream: Any = None, *, cluster: Any = None) -> None:
+    def launch(
+        self,
+        grid: Any,
+        block: Any,
+        smem: Any = 0,
+        stream: Any = None,
+        *,
+        cluster: Any = None,
+        unit_attrs: Sequence[str] | None = None,
+        value_attrs: Mapping[str, Any] | None = None,
+    ) -> None:
         """Launch the kernel.
 
         grid: workgroups along x, y, z; block: threads along x, y, z: an int, a runtime integer, or 1 to 3 of them.
         smem: dynamic shared memory in bytes. stream: by default the launcher's.
         cluster: workgroups that run together along x, y, z, known when compiling; on gfx1250.
+        unit_attrs, value_attrs: attributes of the operation that launches, without and with a value.
         Raises LaunchError for a configuration that no device accepts.
         """
         at = user_location()
@@ -211,7 +226,7 @@ class KernelLauncher:
         self._set_block_size(threads)
         has_cluster = cluster is not None and self._set_cluster(dimensions("cluster", cluster), blocks)
         lds_bytes = smem_bytes(smem, self._state.arch)
-        upstream("gpu").LaunchFuncOp(
+        launched = upstream("gpu").LaunchFuncOp(
             ["kernels", self.symbol],
             [Index(value).ir_value() for value in blocks],
             [Index(value).ir_value() for value in threads],
@@ -220,6 +235,7 @@ class KernelLauncher:
             lds_bytes.ir_value(),
             loc=mlir_location(at),
         )
+        set_attributes(launched, unit_attrs, value_attrs)
         self._state.kernels.append(
             KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else None, has_cluster)
         )
@@ -293,12 +309,14 @@ def kernel(
     *,
     known_block_size: Sequence[int] | None = None,
     name: str | None = None,
+    some_args: Any = None,
 ) -> Any:
     """Decorate a device function, as `@flyc.kernel` or `@flyc.kernel(known_block_size=[256, 1, 1])`.
 
     Its body is traced at each call inside a `@flyc.jit` function. Parameters: `fx.Tensor`, scalars such as `fx.Int32`,
     `fx.Constexpr[T]` for values known when compiling; without annotation the argument decides.
     known_block_size: the block size of every launch. name: the kernel's name in the program, followed by a number.
+    some_args: taken as FlyDSL takes it, and not used.
     """
     if function is None:
         return lambda decorated: KernelFunction(decorated, known_block_size, name)

@@ -160,6 +160,7 @@ class Pipeline:
             traced.hints.debug_info or env.debug_info(),
             is_large=traced.operations > LARGE_MODULE_OPS,
             llvm_options=traced.hints.llvm_options,
+            libraries=traced.libraries,
             meanwhile=meanwhile,
         )
         self._bytecode: bytes | None = None  # of the traced module, where no snapshot has been made of it yet

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlir import ir
@@ -23,10 +24,10 @@ from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.shared_memory import check_shared_memory
 from flydsl.compiler.signature import Signature
 from flydsl.dialect.context import context, lock
-from flydsl.dialect.location import mlir_location, source_location
+from flydsl.dialect.location import mlir_location, source_location, user_location
 from flydsl.dialect.ops import is_on_device_only, printed_name
 from flydsl.dialect.upstream import load_dialects
-from flydsl.errors import SourceLocation, TraceError
+from flydsl.errors import ArgumentError, SourceLocation, TraceError
 from flydsl.expr.control_flow.region import regions_closed, remove_stand_ins
 from flydsl.expr.fastmath_flags import fastmath
 from flydsl.expr.trace_limit import limited
@@ -61,7 +62,8 @@ class CompilationContext:
     gpu_module_body: the block of `gpu.module @kernels`, for what belongs beside the kernels.
     stream: the launcher's stream token, used where a launch names none.
     kernels: one record per launch. waiting: kernels that were called and are not launched yet.
-    at_end: called when the trace ends. is_looked_ahead, fatal: see `flydsl._mlir.lookahead`.
+    at_end: called when the trace ends. libraries: bitcode that kernels are linked with, by its path.
+    is_looked_ahead, fatal: see `flydsl._mlir.lookahead`.
     """
 
     arch: Arch
@@ -72,6 +74,7 @@ class CompilationContext:
     kernels: list[KernelRecord] = field(default_factory=list)
     waiting: list[KernelLauncher] = field(default_factory=list)
     at_end: list[Callable[[], None]] = field(default_factory=list)
+    libraries: dict[str, bytes] = field(default_factory=dict)
     is_looked_ahead: bool = False
     fatal: TraceError | None = None
 
@@ -85,6 +88,14 @@ class CompilationContext:
         if found is None:
             raise TraceError("nothing is being traced", hint="call this inside a @flyc.jit function")
         return found
+
+    def add_link_lib(self, path: str) -> None:
+        """Link the kernels with a file of LLVM bitcode."""
+        if path not in self.libraries:
+            try:
+                self.libraries[path] = Path(path).read_bytes()
+            except OSError as error:
+                raise ArgumentError(f"the bitcode {path!r}: {error.strerror}", at=user_location()) from None
 
     def unique_name(self, name: str) -> str:
         """A symbol for a kernel: its name and a number."""
@@ -101,7 +112,7 @@ class Traced:
     """The result: the module, the launcher's symbol, and the kernels.
 
     extra_stream: whether the stream is an extra last argument. hints: that it was traced with.
-    operations: about how many the module has.
+    operations: about how many the module has. libraries: bitcode to link with.
     """
 
     module: ir.Module
@@ -110,6 +121,7 @@ class Traced:
     extra_stream: bool
     operations: int = 0
     hints: CompileHints = NO_HINTS
+    libraries: tuple[bytes, ...] = ()
 
 
 def trace(
@@ -138,7 +150,15 @@ def trace(
             _current.reset(token)
             for function_at_end in state.at_end:
                 function_at_end()
-        return Traced(module, symbol(function.__name__), tuple(state.kernels), extra_stream, operations, hints)
+        return Traced(
+            module,
+            symbol(function.__name__),
+            tuple(state.kernels),
+            extra_stream,
+            operations,
+            hints,
+            tuple(state.libraries.values()),
+        )
 
 
 def symbol(name: str) -> str:

@@ -411,11 +411,14 @@ def infer_mma_atom_call_ssa(types: Sequence[Any], attributes: Attributes) -> lis
 def _register_forms(op: MmaOp, operand: str) -> dict[str, int]:
     """Elements in which registers may hold a thread's values of an operand -> their number.
 
-    Elements below 16 bits may also stand in words of 32, and those below 8 bits only so.
+    Elements below 16 bits may also stand in words of 32, those of 8 bits in bytes, and those below 8 bits in words
+    only.
     """
     element, values = op.element_of(operand), known_size(algebra.get(op.layout_tv(operand), 1))
     bits = element_bits(element)
     forms = {element: values} if bits >= _BYTE else {}
+    if bits == _BYTE:
+        forms["i8"] = values
     return forms if bits >= 16 else {**forms, "i32": values * bits // 32}
 
 

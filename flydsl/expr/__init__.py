@@ -9,6 +9,7 @@ from flydsl.expr import (
     buffer_ops,
     coop,
     derived,
+    extern,
     gpu,
     math,
     numeric,
@@ -68,9 +69,9 @@ from flydsl.expr.gpu import (
 )
 from flydsl.expr.math import *
 from flydsl.expr.names import unknown_name
-from flydsl.expr.operands import as_dsl_value, as_ir_value
 from flydsl.expr.operators import max, min
 from flydsl.expr.primitive import *
+from flydsl.expr.raw_values import as_dsl_value, as_ir_value
 from flydsl.expr.rocdl.lane import lane_id
 from flydsl.expr.shared_allocator import SharedAllocator
 from flydsl.expr.storage import Arena, Storage

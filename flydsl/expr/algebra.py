@@ -221,7 +221,15 @@ def get(value: Any, *modes: Any) -> Any:
 
 get_shape = _algebra("get_shape", 1)
 get_stride = _algebra("get_stride", 1)
-get_leaves = _algebra("get_leaves", 1)
+_all_leaves = _algebra("get_leaves", 1)
+
+
+def get_leaves(value: Any, dynamic_only: bool = False) -> Any:
+    """The leaves of a tuple or layout, in order. dynamic_only: those that are known at run time only."""
+    leaves = _all_leaves(value)
+    return tuple(leaf for leaf in leaves if isinstance(leaf, Numeric)) if dynamic_only else leaves
+
+
 size = _algebra("size", 1)
 coprofile = _algebra("coprofile", 1)
 coshape = _algebra("coshape", 1)

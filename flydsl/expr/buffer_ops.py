@@ -184,9 +184,16 @@ def create_llvm_ptr(address: Any, address_space: int = 1) -> ir.Value:
 
 
 def get_element_ptr(
-    base_ptr: ir.Value, byte_offset: Any = None, static_byte_offset: int = 0, elem_type: Any = None
+    base_ptr: ir.Value,
+    byte_offset: Any = None,
+    static_byte_offset: int = 0,
+    elem_type: Any = None,
+    no_wrap_flags: Any = None,
 ) -> ir.Value:
-    """An LLVM pointer advanced by `byte_offset` + `static_byte_offset` elements of `elem_type`, by default bytes."""
+    """An LLVM pointer advanced by `byte_offset` + `static_byte_offset` elements of `elem_type`, by default bytes.
+
+    no_wrap_flags: taken and not used. They promise that no sum wraps, which saves nothing here.
+    """
     if not isinstance(base_ptr, ir.Value) or not str(base_ptr.type).startswith("!llvm.ptr"):
         raise ArgumentError(
             f"get_element_ptr takes an LLVM pointer, not {base_ptr!r}",
@@ -210,10 +217,20 @@ class BufferResourceDescriptor:
 
     @classmethod
     def from_memref(
-        cls, tensor: Any, stride: int = 0, max_size: bool = True, *, num_records_bytes: Any = None
+        cls,
+        memref_val: Any,
+        stride: int = 0,
+        max_size: bool = True,
+        data_format: str = "f32",
+        num_records_bytes: Any = None,
+        base_byte_offset: Any = None,
     ) -> BufferResourceDescriptor:
-        """See `create_buffer_resource`."""
-        return cls(create_buffer_resource(tensor, stride, max_size, num_records_bytes=num_records_bytes))
+        """See `create_buffer_resource`. data_format: of typed accesses, which there are none of."""
+        return cls(
+            create_buffer_resource(
+                memref_val, stride, max_size, num_records_bytes=num_records_bytes, base_byte_offset=base_byte_offset
+            )
+        )
 
 
 # --- other names of FlyDSL's module that its kernels use -------------------------------------------------------------

@@ -85,9 +85,9 @@ _WRONG_USE = (
 
 
 class Hooks:
-    """Callbacks of builders. before_call: called with a builder's name before each call."""
+    """Callbacks of builders. before_call: called with a builder's name before each call; what it returns, after it."""
 
-    before_call: Callable[[str], None] | None = None
+    before_call: Callable[[str], Callable[[], None] | None] | None = None
 
 
 hooks = Hooks()
@@ -103,8 +103,7 @@ class MlirBuilder(Face):
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         require_trace(self.__name__)
         count_operation()
-        if hooks.before_call is not None:
-            hooks.before_call(self.__name__)
+        after_call = None if hooks.before_call is None else hooks.before_call(self.__name__)
         at = user_location()
         try:
             with mlir_location(at):
@@ -114,6 +113,9 @@ class MlirBuilder(Face):
             raise
         except _WRONG_USE as error:
             raise ArgumentError(f"{self.__name__}: {error}", at=at, hint=_signature(self._target)) from error
+        finally:
+            if after_call is not None:
+                after_call()
         return made
 
 

@@ -81,6 +81,11 @@ def wider(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
     return max((left, right), key=lambda t: (t.is_float, t is Index, t.width, not t.signed))
 
 
+def promote(a: type[Numeric], b: type[Numeric]) -> type[Numeric]:
+    """The type that an operator gives for scalars of two types; under FlyDSL's name `Numeric.promote`."""
+    return wider(a, b)
+
+
 def _types(operation: str, left: Any, right: Any) -> tuple[type[Numeric], type[Numeric]]:
     """The type that each operand is treated as."""
     vectors = [isinstance(value, ArithValue) and not isinstance(value, Numeric) for value in (left, right)]
@@ -155,3 +160,6 @@ def _fits(dtype: type[Numeric], number: int, stands_for_bits: bool) -> bool:
     if not issubclass(dtype, Integer) or dtype.fits(number):
         return True
     return stands_for_bits and -(1 << (dtype.width - 1)) <= number < 1 << dtype.width
+
+
+Numeric.promote = staticmethod(promote)  # type: ignore[attr-defined]

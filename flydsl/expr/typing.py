@@ -58,8 +58,8 @@ from flydsl.expr.numeric import (
     Uint64,
     Uint128,
 )
-from flydsl.expr.operands import as_dsl_value, as_ir_value
 from flydsl.expr.positions import Tuple3D
+from flydsl.expr.raw_values import as_dsl_value, as_ir_value
 from flydsl.expr.vector_value import ReductionOp, Vector, empty_like, full, full_like, ones_like, zeros_like
 from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
 

@@ -214,3 +214,18 @@ def test_a_file_in_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     file.write_text(text.replace("fly.static ", "fly.statics "))
     assert main(["--split-input-file", str(file)]) == 1
     assert "parts.mlir:4" in capsys.readouterr().err
+
+
+def test_operands_of_a_matrix_instruction_in_bytes() -> None:
+    """FlyDSL's text has operands of 8-bit floats as vectors of i8."""
+    atom = "!fly.mma_atom<!fly_rocdl.cdna3.mfma<16x16x32, (f8E4M3FNUZ, f8E4M3FNUZ) -> f32>>"
+    text = f"""
+        func.func @f(%a: vector<8xi8>, %b: vector<8xi8>, %c: vector<4xf32>) -> vector<4xf32> {{
+          %atom = fly.make_mma_atom : {atom}
+          %d = fly.mma_atom_call_ssa(%atom, %a, %b, %c)
+              : ({atom}, vector<8xi8>, vector<8xi8>, vector<4xf32>) -> vector<4xf32>
+          return %d : vector<4xf32>
+        }}"""
+    lowered = run(text, ["convert-fly-to-rocdl"])
+    assert lowered.count("llvm.bitcast") == 2
+    assert "rocdl.mfma.f32.16x16x32.fp8.fp8" in lowered

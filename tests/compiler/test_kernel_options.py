@@ -82,3 +82,23 @@ def test_a_number_or_value_as_a_scalar_of_the_dsl() -> None:
     launch(a)
     assert torch.equal(a, torch.arange(64) + 3.5)
     assert isinstance(fx.arith.ArithValue(3), fx.Int32)
+
+
+def test_attributes_of_a_kernel_and_of_its_launch() -> None:
+    @flyc.jit
+    def launch(A: fx.Tensor):
+        fill_kernel(A, 2.0, unit_attrs=["note.kernel"]).launch(
+            grid=1, block=64, unit_attrs=["note.launch"], value_attrs={"note.count": 3, "note.none": None}
+        )
+
+    traced = launch.lower(torch.zeros(64)).origin
+    assert "note.kernel" in traced
+    assert "note.launch" in traced
+    assert "note.count = 3" in traced
+    assert "note.none" not in traced
+    with pytest.raises(ArgumentError, match="has its dialect before it"):
+        flyc.jit(lambda_launcher).lower(torch.zeros(64))
+
+
+def lambda_launcher(A: fx.Tensor):
+    fill_kernel(A, 2.0, unit_attrs=["bare"]).launch(grid=1, block=64)

@@ -152,3 +152,20 @@ def test_operations_of_vectors_by_name() -> None:
 @pytest.mark.parametrize("name", ["shuffle_xor", "lane_id", "maximumf", "shrui", "is_specializable_struct_type"])
 def test_names_at_the_top(name: str) -> None:
     assert callable(getattr(fx, name))
+
+
+def test_raw_values_and_back_in_lists_and_leaves(trace: Callable[..., Any]) -> None:
+    def body(A: Any, Out: Any) -> None:
+        i = fx.Int32(fx.thread_idx.x)
+        raw = fx.as_ir_value((i, [1.5, fx.Int64(2)]))
+        assert [str(raw[0].type), *(str(part.type) for part in raw[1])] == ["i32", "f32", "i64"]
+        assert fx.as_ir_value(None) is None
+        assert isinstance(fx.as_ir_value(fx.Int32(3), keep_static=True), fx.Int32)
+        number, rest = fx.as_dsl_value(raw, [fx.Uint32, [fx.Float32, fx.Int64(0)]])
+        assert (type(number), type(rest[0]), type(rest[1])) == (fx.Uint32, fx.Float32, fx.Int64)
+        leaves = fx.get_leaves(fx.make_int_tuple((i, (4, i))), dynamic_only=True)
+        assert len(leaves) == 2
+
+    trace(body)
+    assert fx.Numeric.promote(fx.Int8, fx.Uint8) is fx.Uint8
+    assert fx.Numeric.promote(fx.Int64, fx.Float16) is fx.Float16

@@ -10,9 +10,10 @@ import pytest
 
 import flydsl.expr as fx
 from flydsl._mlir import ir
-from flydsl._mlir.dialects import arith, fly, func
+from flydsl._mlir.dialects import arith, fly, func, gpu, llvm, memref, vector
 from flydsl._mlir.passmanager import PassManager
 from flydsl.compiler.ast_rewriter import CanonicalizeWhile, InsertEmptyYieldForSCFFor, ReplaceIfWithDispatch
+from flydsl.errors import FlyError
 
 
 def built(body: Callable[..., Sequence[Any] | None], *kinds: Any) -> ir.Module:
@@ -158,3 +159,31 @@ def test_a_pass_manager_runs_fly_passes_and_mlirs() -> None:
     assert "fly." not in str(module)
     with pytest.raises(ValueError, match="fly-nothing"):
         PassManager.parse("builtin.module(fly-nothing)")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x: arith.AddIOp(x, fx.Float32(1.0)),
+        lambda x: arith.AddFOp(x, x),
+        lambda x: arith.ConstantOp(fx.Int32, None),
+        lambda x: arith.CmpIOp(99, x, x),
+        lambda x: llvm.LoadOp(x.ir_value().type, x),
+        lambda x: llvm.GEPOp(x.ir_value().type, x, [], [], ir.F32Type.get()),
+        lambda x: arith.SelectOp(x, x, None),
+        lambda x: vector.extract(x, [], [0, 1, 2]),
+        lambda x: memref.load(x, [x]),
+        lambda x: gpu.ThreadIdOp(7),
+    ],
+)
+def test_an_operation_that_mlir_cannot_take_never_ends_the_process(wrong: Callable[[Any], Any]) -> None:
+    caught: list[FlyError] = []
+
+    def body(x: Any) -> None:
+        with pytest.raises(FlyError) as error:
+            wrong(x)
+        caught.append(error.value)
+
+    with contextlib.suppress(ir.MLIRError):
+        built(body, fx.Int32)
+    assert "test_modules_by_hand.py" in str(caught[0])

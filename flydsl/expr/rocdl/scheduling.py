@@ -123,7 +123,7 @@ def s_waitcnt(bitfield: int) -> None:
 def _wait(counter: str, meaning: str, archs: tuple[str, ...]) -> Callable[[int], None]:
     name = f"s_wait_{counter}"
 
-    def wait(count: int) -> None:
+    def wait(count: int = 0) -> None:
         require_target(name, archs)
         call(f"s.wait.{counter}", [], attributes={"count": i16_attribute(immediate(name, count, 0, 0x3F))})
 

@@ -43,7 +43,8 @@ from flydsl.expr.rocdl.scheduling import s_wait_tensorcnt
 from flydsl.expr.vector_value import Vector
 
 __all__ = [
-    "TDMDescriptor2D", "TDMGatherDescriptor", "add_addr_with_carry", "compute_padding_encoding",
+    "PREFETCH_SCOPE_DEVICE", "PREFETCH_SCOPE_SE", "TDMDescriptor2D", "TDMGatherDescriptor",
+    "add_addr_with_carry", "compute_padding_encoding",
     "compute_warp_distribution", "l2_prefetch_tile", "make_tensor_descriptor_2d", "make_tensor_gather_descriptor",
     "make_tensor_gather_dgroup0", "tensor_load_2d", "tensor_load_gather", "tensor_load_to_lds", "tensor_store_2d",
     "tensor_store_from_lds", "tensor_store_gather", "tensor_wait", "update_tensor_descriptor_2d_addr64",
@@ -57,7 +58,10 @@ _DWORD_BYTES = 4
 _FIELD_MAX = 0xFFFF  # a field of 16 bits: the extents of a tile, a mask of workgroups
 _EXTENT_MAX = 0xFFFF_FFFF
 _PREDICATE, _TYPE, _GATHER, _INDICES_OF_32_BITS = 1, 2 << 30, 1 << 31, 1 << 30
-_SCOPE_SE = 8  # the caches that the workgroups of a shader engine share
+PREFETCH_SCOPE_SE = 8
+"""The caches that the workgroups of a shader engine share."""
+PREFETCH_SCOPE_DEVICE = 16
+"""Those that all workgroups share."""
 _POLICY_MAX = 0x7FFF_FFFF
 
 
@@ -164,12 +168,13 @@ def make_tensor_descriptor_2d(
     pad_interval: int = 0,
     pad_amount: int = 0,
     num_warps: int = 1,
-    *,
-    lds_byte_offset: Any = None,
+    cache_policy: int = 0,
+    pred: int = 1,
     workgroup_mask: Any = 0,
+    lds_byte_offset: Any = None,
+    for_store: bool = False,
     atomic_barrier_enable: bool = False,
     early_timeout: bool = False,
-    for_store: bool = False,
     oob_outer_bound: Any = None,
 ) -> TDMDescriptor2D:
     """A descriptor of a tile, or of this wave's part of it.
@@ -181,6 +186,7 @@ def make_tensor_descriptor_2d(
     pad_interval, pad_amount: in LDS, so many elements of padding after each so many elements. for_store: for a store,
     which skips the padding as columns beyond the tensor; then an interval is a row.
     num_warps: the tile is divided among so many waves of the workgroup, see `compute_warp_distribution`.
+    cache_policy: as FlyDSL has it, part of no descriptor; that of `tensor_load_2d` counts. pred: 0 moves nothing.
     workgroup_mask: workgroups of the cluster that get a copy too. atomic_barrier_enable, early_timeout: bits of the
     descriptor.
     """
@@ -211,7 +217,8 @@ def make_tensor_descriptor_2d(
     place = lds_address("make_tensor_descriptor_2d", lds_memref, 0 if lds_byte_offset is None else lds_byte_offset)
     bits = _bits(elem_bytes, None if for_store else padding, atomic_barrier_enable, early_timeout)
     return TDMDescriptor2D(
-        _group0(_PREDICATE, place + lds_start, address), _group1(bits, workgroup_mask, extents, tile, strides[0])
+        _group0(_PREDICATE * immediate("pred", pred, 0, 1), place + lds_start, address),
+        _group1(bits, workgroup_mask, extents, tile, strides[0]),
     )
 
 
@@ -488,12 +495,17 @@ def l2_prefetch_tile(
     tile_shape: tuple[int, int],
     strides: tuple[Any, Any],
     elem_bytes: int = 2,
+    num_warps: int = 1,
+    wave_id: Any = None,
     thread_id: Any = None,
     block_threads: int = 256,
+    scope: int = PREFETCH_SCOPE_SE,
 ) -> None:
     """Bring a tile into the L2 cache: the threads of the workgroup touch its rows, each one in one place.
 
     With more threads than rows, several share a row and touch different places of it; with fewer, each has several.
+    thread_id: the thread's number, of block_threads. num_warps, wave_id: as FlyDSL has them, which follow from these.
+    scope: PREFETCH_SCOPE_SE or PREFETCH_SCOPE_DEVICE.
     """
     require_target("l2_prefetch_tile", GFX1250)
     rows, columns = (immediate("the tile_shape of l2_prefetch_tile", size, 1, _EXTENT_MAX) for size in tile_shape)
@@ -513,7 +525,7 @@ def l2_prefetch_tile(
         element = (first[0] + Int64(row)) * Int64(_unsigned(strides[0])) + first[1] + Int64(column)
         address = (base + element * elem_bytes).ir_value()
         pointer = emit("llvm.inttoptr", [address], [ir.Type.parse(f"!llvm.ptr<{_GLOBAL}>")]).result
-        global_prefetch(pointer, _SCOPE_SE)
+        global_prefetch(pointer, scope)
 
 
 __getattr__ = unknown_name(__name__, globals())
