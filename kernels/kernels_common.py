@@ -8,7 +8,6 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import target_name
 
@@ -96,10 +95,10 @@ def require_tensor(name: str, tensor: Any, *dtypes: Any, rows: bool = False) -> 
     """Raise ArgumentError unless a tensor is of one of these types; rows: and neighbours in a row lie side by side."""
     if tensor.dtype not in dtypes:
         wanted = " or ".join(dict.fromkeys(dtype.__name__ for dtype in dtypes))
-        raise ArgumentError(f"{name} of {tensor.dtype.__name__}", at=user_location(), hint=f"it is of {wanted} here")
+        raise ArgumentError(f"{name} of {tensor.dtype.__name__}", hint=f"it is of {wanted} here")
     layout: Any = tensor.type.layout
     if rows and layout.stride[-1] != 1:
-        raise ArgumentError(f"{name} of {tensor.type}", at=user_location(), hint="elements of a row lie side by side")
+        raise ArgumentError(f"{name} of {tensor.type}", hint="elements of a row lie side by side")
 
 
 def ceil_div(number: int, divisor: int) -> int:

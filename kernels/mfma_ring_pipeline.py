@@ -210,7 +210,7 @@ def ring_sums(ring: Ring, product: Product, a: TileA, b: Any, first_k: Any, tile
         if ring.b_to_lds and ring.ordered:
             groups = ring.groups(product)
             reads = groups * (rows + columns) // 16 * (product.lane_bytes[0] // CHUNK_BYTES)
-            interleave(groups * product.calls * rows * columns // 256, reads, loads, ahead=1)
+            interleave(groups * product.calls * rows * columns // 256, reads, loads, ahead=1, loads_ahead=min(4, loads))
         return result
 
     def step(state: Any, now_b: Any, k: Any, read: Any, write: Any) -> Any:

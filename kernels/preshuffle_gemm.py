@@ -105,6 +105,7 @@ def preshuffle_gemm_kernel(
 ) -> None:
     """One tile of C."""
     tiling = plan.tiling
+    product = Product.of(tiling.dtype)
     require_types(tiling.dtype, A, B)
     out_type = OUT_TYPES[plan.out_dtype]
     require_tensor("C", C, out_type, rows=True)
@@ -114,7 +115,6 @@ def preshuffle_gemm_kernel(
         kinds = (fx.Float32,) if plan.row_scales else bytes_of(fx.Float8E8M0FNU)
         require_tensor("scale_a", scale_a, *kinds)
         require_tensor("scale_b", scale_b, *kinds)
-    product = Product.of(tiling.dtype)
     place = tile_place(plan, N)
     a, b = TileA(tiling, product, A, M, place[0]), TileB(tiling, product, B, place[1])
     c = TileC(C, out_type, M, N, (tiling.tile_m, tiling.tile_n), place, tiling.wave_tile)
