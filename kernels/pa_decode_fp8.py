@@ -23,7 +23,8 @@ is merged afterwards. A sliding window is `pa_decode_swa`'s.
 The queries are rounded to fp8 with a scale for each row, unless the cache is bf16; probabilities to the cache's type.
 An infinite scale makes logits infinite; where f32 has infinity in
 the result, it may be NaN. 1024-token pages with scales for each token, 8
-heads: 32 matrix instructions for 256 keys, about 780 in all, 160 VGPRs, 5 KiB of shared memory, three waves per SIMD.
+heads: 32 matrix instructions for 256 keys of about 840 in all, 167 VGPRs, 5.6 KiB of shared memory, three waves per
+SIMD. The time is that of reading the cache.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ request several bins, whose shares are merged afterwards. Tensors of i32, B requ
 
 A request without keys has an item without pieces. All key heads are divided alike, so that shares have the same rows.
 
-One wave schedules: lane h writes what belongs to key head h. It goes through the items twice, since where a head's
-items begin depends on their number. The walk is one chain of scalar instructions, about 25 an item.
+One wave schedules: lane h writes what belongs to key head h. For several heads it counts the items beforehand, as the
+next head's begin behind them. The walk is one chain of scalar instructions, about 25 an item.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Schedule:
         self.tables = {name: GTensor(tensor, fx.Int32) for name, tensor in tables.items()}
         self.head = fx.Int32(fx.thread_idx.x)
         lane_of_head = self.head < spec.heads
-        self.of_heads, self.of_first = lane_of_head, self.head == 0
+        self.of_heads, self.of_first, self.writes = lane_of_head, self.head == 0, True
 
     def pieces(self, request: Any) -> Any:
         """The pieces of a request; 0 for one that does not exist."""
@@ -128,7 +128,8 @@ class Schedule:
 
     def put(self, table: str, place: Any, values: Any, mask: Any) -> None:
         """Write to a table in some lanes."""
-        fx.buffer_ops.buffer_store(values, self.tables[table].rsrc, place, mask=mask)
+        if self.writes:
+            fx.buffer_ops.buffer_store(values, self.tables[table].rsrc, place, mask=mask)
 
     @flyc.jit
     def total(self) -> Any:
@@ -143,12 +144,12 @@ class Schedule:
         return total // self.spec.bins + (number < total % self.spec.bins).to(fx.Int32)
 
     @flyc.jit
-    def walk(self, total: Any, items: Any, writes: Any) -> Any:
-        """(items of a head, divided requests, shares) after giving every piece to a bin. items: of the heads before."""
+    def walk(self, total: Any, items: Any) -> Any:
+        """(items of a head, divided requests, shares) after giving every piece to a bin. items: of a head, if known."""
         spec, queries = self.spec, self.spec.queries
         request, number, item, group, shares, done = (fx.Int32(0) for _ in range(6))
         left, quota, divided = self.one(self.pieces(request)), self.quota(total, number), fx.Boolean(False)
-        of_heads, of_first = self.of_heads & writes, self.of_first & writes
+        of_heads, of_first = self.of_heads, self.of_first
         first_item = self.head * items
         both = (self.head + 1) * spec.group << 16 | self.head * spec.group
         while request < self.batch:
@@ -191,9 +192,12 @@ class Schedule:
     def run(self) -> None:
         """Fill the tables."""
         total = self.one(self.total())
-        items, group, shares = fx.Int32(0), fx.Int32(0), fx.Int32(0)
-        for second in range(2):
-            items, group, shares = self.walk(total, items, second == 1)
+        items = fx.Int32(0)
+        if fx.const_expr(self.spec.heads > 1):
+            self.writes = False
+            items, _, _ = self.walk(total, items)
+            self.writes = True
+        _, group, shares = self.walk(total, items)
         for rest in range(group + self.head, self.batch + 1, WAVE):
             self.put("reduce_indptr", rest, (fx.Int32(rest) == 0).select(fx.Int32(0), shares), rest > group)
         for table in ("work_indptr", "reduce_indptr", "partition_indptr"):

@@ -31,7 +31,8 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
 from kernels.attention_common import LOWEST, QUIET, inverse, merged
 from kernels.kernels_common import LOG2_E
-from kernels.mfma_preshuffle_pipeline import WAVE, WAVES, Product, swizzle_xor16
+from kernels.layout_utils import divide, remainder
+from kernels.mfma_preshuffle_pipeline import WAVE, WAVES, Product
 from kernels.quant import TINY, fp8_codes, scale_and_factor
 from kernels.reduce import vector_reduce
 from kernels.tensor_shim import GTensor, STensor
@@ -141,8 +142,8 @@ class Decode:
 
     @property
     def row_bytes(self) -> int:
-        """P of a row."""
-        return PARTITION * self.element
+        """P of a row, and what lets eight rows meet every bank once."""
+        return PARTITION * self.element + 16
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,9 @@ class Group:
     def __init__(self, plan: Decode, partition: Any, group: Any, pages: list[Any]) -> None:
         packs = plan.block // TILE
         self.pages, self.in_page = pages, min(packs, KEYS // TILE)
-        self.first, self.own = partition * (PARTITION // TILE) % packs, group * (KEYS // TILE)
+        self.first, self.own = remainder(partition * (PARTITION // TILE), packs), group * (KEYS // TILE)
         if plan.block < PARTITION:
-            self.first, self.own = 0, self.own % packs
+            self.first, self.own = 0, remainder(self.own, packs)
 
     def page(self, tile: int) -> Any:
         """The page of a tile of 16 keys."""
@@ -222,12 +223,12 @@ class Attention:
         """The pages of a group of 64 keys."""
         pages, block = self.tensors["pages"], self.plan.block
         if block >= PARTITION:
-            place = address(pages, 4) + fx.Int64(work.pages + partition * PARTITION // block) * 4
+            place = address(pages, 4) + fx.Int64(work.pages + divide(partition * PARTITION, block)) * 4
             return [numbers(place, 1, fx.Int32)]
         # Behind the last page of a request are those of the next one, and behind the list is page 0.
         memory = GTensor(pages, fx.Int32, num_records_bytes=pages.shape[0] * 4)
         count = max(1, KEYS // block)
-        found = memory.vec_load(work.pages + (partition * PARTITION + group * KEYS) // block, count)
+        found = memory.vec_load(work.pages + divide(partition * PARTITION + group * KEYS, block), count)
         return list(fx.Vector(found)) if count > 1 else [found]
 
     def pages_of_wave(self, work: Work, partition: Any) -> list[Any]:
@@ -433,7 +434,7 @@ class Attention:
 
     def _word(self, row: Any, chunk: Any) -> Any:
         """Where a chunk of 16 bytes of a row of P lies, in words."""
-        return row * (self.plan.row_bytes // 4) + swizzle_xor16(row, chunk, self.plan.row_bytes // 16) * 4
+        return row * (self.plan.row_bytes // 4) + chunk * 4
 
     def _put(self, tile: int, powers: list[Any]) -> None:
         """Write the probabilities of this lane's keys."""

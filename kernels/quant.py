@@ -86,11 +86,14 @@ def int8_codes(v: Any, factor: Any) -> Any:
 
 
 def fp8_codes(v: Any) -> Any:
-    """f32 numbers as the target's fp8, in Int8."""
+    """f32 numbers as the target's fp8, in Int8.
+
+    The instruction leaves half of a word as it was: in a word that is written as a whole, what was a number before.
+    """
     numbers = list(v) if v.numel % 2 == 0 else [*v, 0.0]
     words = []
     for i in range_constexpr(0, len(numbers), 4):
-        word = fx.rocdl.cvt_pk_fp8_f32(numbers[i], numbers[i + 1], 0, False)
+        word = fx.rocdl.cvt_pk_fp8_f32(numbers[i], numbers[i + 1], numbers[i].bitcast(fx.Int32), False)
         words.append(fx.rocdl.cvt_pk_fp8_f32(*numbers[i + 2 : i + 4], word, True) if numbers[i + 2 :] else word)
     return fx.Vector.from_elements(words, fx.Int32).bitcast(fx.Int8)[: v.numel]
 

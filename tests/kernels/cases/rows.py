@@ -147,11 +147,7 @@ _ROPES = {
 _SILU = "up to five VGPRs more, as the columns of a thread are computed together; eight waves as well"
 MISSES: dict[tuple[str, str], str] = {
     **{(name, arch): _FEW for name, archs in _ROPES.items() for arch in archs},
-    **{
-        (f"silu_mul_fq_{name}", arch): _SILU
-        for name in ("fp4_i2048k8", "fp8_i2048k8", "fp4_i2048k8_gui")
-        for arch in ARCHS
-    },
+    **{(f"silu_mul_fq_{name}", arch): _SILU for name in ("fp4_i2048k8", "fp4_i2048k8_gui") for arch in ARCHS},
     ("rmsnorm_m16384_n512_f16", "gfx942"): _FEW,
     ("fused_add_layernorm_f16", "gfx942"): "four VGPRs more, as all loads are under way at once; eight waves as well",
 }
