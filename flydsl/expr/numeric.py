@@ -541,9 +541,9 @@ def has_arithmetic(dtype: type[Numeric]) -> bool:
 def convert(value: ArithValue, target: type[Numeric]) -> ir.Value:
     """Convert a runtime scalar or vector to another scalar type, rounding to nearest even.
 
-    Converting to Boolean compares with zero. Float to integer truncates toward zero, saturates at 32 bits and makes 0
-    of NaN; narrower integers are the lower bits of that, and what 64 bits cannot hold becomes any number. Floats below
-    16 bits: see `flydsl.passes.to_rocdl.narrow_floats`.
+    Converting to Boolean compares with zero. Float to integer truncates toward zero, saturates at 32 bits, from f16 to
+    16 bits at those, and makes 0 of NaN; other narrow integers are the lower bits of 32, and what 64 bits cannot hold
+    becomes any number. Floats below 16 bits: see `flydsl.passes.to_rocdl.narrow_floats`.
     """
     source, operand = value.dtype, value.ir_value()
     if source.ir_type == target.ir_type:

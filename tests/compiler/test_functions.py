@@ -222,10 +222,10 @@ def test_what_is_no_function(thing: Any) -> None:
 @pytest.mark.parametrize(
     ("annotation", "says"),
     [
-        ("bytes", "no type of the DSL"),
+        ("bytes", "not a type of the DSL"),
         ("fx.Nothing", "Nothing"),
         ("undefined", "undefined"),
-        ("'fx.'", "no type of the DSL"),
+        ("'fx.'", "not a type of the DSL"),
     ],
 )
 def test_annotations_that_mean_nothing(annotation: str, says: str) -> None:

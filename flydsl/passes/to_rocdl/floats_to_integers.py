@@ -1,8 +1,9 @@
 """Floats that become integers, outside of the integers' range, too: as the hardware's instructions do.
 
-These saturate at 32 bits and make 0 of NaN; narrower integers are the lower bits of that. Upstream, the result is
-poison, of which LLVM may conclude that the code around it never runs: it then leaves out the end of a kernel. A fence
-hides the float's value from LLVM, which gives the same instructions. Launchers saturate at any width.
+These saturate at 32 bits, from f16 to i16 at 16, and make 0 of NaN; other narrow integers are the lower bits of 32.
+Upstream, the result is poison, of which LLVM may conclude that the code around it never runs: it then leaves out the
+end of a kernel. A fence hides the float's value from LLVM, which gives the same instructions. Launchers saturate at any
+width.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def expand(function: ir.Operation) -> None:
 
 def _on_device(name: str, x: ElementwiseValue, kind: ir.Type) -> ir.Value:
     number = ElementwiseValue(x.llvm("arithmetic.fence").value, x.at)
-    width = _width(kind)
-    if width >= 32:
+    from_half_to_16_bits = isinstance(x.element, ir.F16Type) and _width(kind) == 16  # v_cvt_i16_f16
+    if from_half_to_16_bits or _width(kind) >= 32:
         return _frozen(number.op(name, kind=kind).value, x.at)
     wide = _frozen(number.op(name, kind=x.like("i32")).value, x.at)
     return create("arith.trunci", [wide], [kind], x.at).result
