@@ -27,6 +27,9 @@ class TracedValue(ir.Value):
     def __init__(self, value: ir.Value) -> None:
         super().__init__(value)
 
+    def __repr__(self) -> str:
+        return repr(as_numeric(self))
+
     __hash__ = ir.Value.__hash__
     __array_ufunc__ = None
 

@@ -57,6 +57,15 @@ def test_both_faces_are_instances_of_value_and_convert(lanes: Callable[..., torc
     assert seen == [True, True, True, False, False, True, True, True]
 
 
+def test_a_result_reads_in_errors_as_the_value_of_the_dsl(lanes: Callable[..., torch.Tensor]) -> None:
+    def body(lane: Any) -> Any:
+        assert repr(arith.addi(lane, lane)) == repr(lane + lane)
+        fx.rocdl.s_waitcnt(arith.addi(lane, lane))
+
+    with pytest.raises(ArgumentError, match=r"s_waitcnt: Int32\(\?\) is part of the instruction"):
+        lanes(body)
+
+
 def test_regions_built_by_hand(lanes: Callable[..., torch.Tensor]) -> None:
     def body(lane: Any) -> Any:
         branch = scf.IfOp(lane < 16, [T.i32], has_else=True)
