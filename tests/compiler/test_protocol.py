@@ -162,7 +162,7 @@ def test_values_are_taken_apart_and_put_together() -> None:
             construct_from_ir_values(dict, whole, values[:-1])
         with pytest.raises(ArgumentError, match="5 values"):
             construct_from_ir_values(dict, whole, [*values, values[0]])
-        with pytest.raises(ArgumentError, match="no value of the program"):
+        with pytest.raises(ArgumentError, match="not a value of the program"):
             extract_to_ir_values([object()])
 
     @flyc.jit
