@@ -72,7 +72,8 @@ def _memory_at(address: int) -> Any:
     known = _found.get(address)
     tensor = known() if known is not None else None
     if tensor is None or not _holds(tensor, address):
-        tensor = next((t for t in gc.get_objects() if isinstance(t, torch.Tensor) and _holds(t, address)), None)
+        # By type(t): isinstance would look into a weak proxy, whose object may be gone.
+        tensor = next((t for t in gc.get_objects() if issubclass(type(t), torch.Tensor) and _holds(t, address)), None)
     if tensor is None:
         raise ArgumentError(
             f"no tensor has memory at {address:#x}",

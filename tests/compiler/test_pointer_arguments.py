@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 import torch
 
@@ -113,3 +115,15 @@ def test_compile_calls_and_gives_what_it_compiled() -> None:
         compiled(longer.half(), other, 100)
     with pytest.raises(ArgumentError, match=r"compile takes a @flyc\.jit function"):
         flyc.compile(scale_kernel, source)
+
+
+def test_proxies_of_objects_that_are_gone_do_not_matter() -> None:
+    class Gone:
+        pass
+
+    gone = Gone()
+    proxy = weakref.proxy(gone)
+    tensor = torch.arange(4.0)
+    del gone
+    assert flyc.from_c_void_p(fx.Float32, tensor.data_ptr()) is not None
+    assert type(proxy) is weakref.ProxyType
