@@ -66,6 +66,14 @@ def multiply(product: Product32, rows: SharedTile, columns: list[Any], blocks: i
     return result
 
 
+def multiply_fragments(product: Product32, rows: list[list[Any]], columns: list[Any], sums: Any = None) -> list[Any]:
+    """The same for rows whose fragments [block][group] are in registers."""
+    result = [zeros() for _ in rows] if sums is None else list(sums)
+    for group, column in enumerate(columns):
+        result = [product(block[group], column, part) for block, part in zip(rows, result, strict=True)]
+    return result
+
+
 def fragments_ahead(product: Product32, count: int) -> None:
     """Ask the scheduler to read `count` fragments two ahead of what multiplies them, and not earlier: registers."""
     interleave(count * product.calls, count)
@@ -212,6 +220,75 @@ class TransposedTile(SharedTile):
                 self.memory.vec_store(self.word(place, column) + half, four)
 
 
+class CopiedTile(SharedTile):
+    """Rows as they are, past the registers, in several buffers: CDNA 4. All threads copy `step` rows at a time."""
+
+    def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
+        super().__init__(pointer, source.width * 2, first)
+        self.source, self.rows, self.first = source, rows, first
+        self.bytes, self.step = rows * source.width * 2, threads // self.chunks
+        thread = fx.Int32(fx.thread_idx.x)
+        self._wave = fx.Int32(fx.rocdl.readfirstlane(fx.T.i32, thread >> 6)) * (WAVE * CHUNK_BYTES)
+        row, place = idx2crd(thread, (-1, self.chunks))
+        self._offset = (row * source.pitch + (place ^ self._key(row)) * CHUNK) * 2
+
+    def _key(self, row: Any) -> Any:
+        return (row & 3) | (row & 8) >> 1
+
+    def copy(self, number: Any, stage: int) -> None:
+        """Copy a tile to a buffer; `s_waitcnt` waits."""
+        to = self.memory.pointer + (self._wave + (self.first + stage * self.bytes))
+        for row in range(0, self.rows, self.step):
+            view = self.source.view(number * self.rows + row, self.step)
+            place = to + row * self.chunks * CHUNK_BYTES
+            fx.rocdl.raw_ptr_buffer_load_lds(view.rsrc, place, CHUNK_BYTES, self._offset)
+
+    def fragments(self, stage: int, blocks: range) -> list[list[Any]]:
+        """[block of 32 rows][group]: a lane's chunks, as words."""
+        word = stage * self.bytes // 4
+        return [
+            [fx.Vector(self.memory.vec_load(self.word(self._own, row, chunk) + word, 4))
+             for chunk in range(0, self.chunks, 2)]
+            for row in (block * ROWS for block in blocks)
+        ]  # fmt: skip
+
+
+class TurnedTile(CopiedTile):
+    """The same rows, whose columns are the rows of fragments: they are turned when they are read.
+
+    Each 16 lanes read 4 rows and 16 columns, a row by 4 lanes, and lane i gets column i; `row_of_lane` exchanges the
+    quarters in the middle.
+    """
+
+    def __init__(self, source: HeadRows, pointer: Any, rows: int, threads: int, first: int = 0) -> None:
+        super().__init__(source, pointer, rows, threads, first)
+        self.exchanged = self.chunks
+        lane = fx.Int32(fx.thread_idx.x) & (WAVE - 1)
+        row = (lane >> 5) * CHUNK + (lane >> 2 & 3)
+        # Of a lane's 16 columns, the quarter that it reads: 8 bytes of a chunk.
+        place, half = self.place(row, (lane >> 4 & 1) * 2 + (lane & 1)), (lane >> 1 & 1) * 2
+        # What is added to a pointer is part of the instruction, wherever it is.
+        self._columns = [
+            self.memory.pointer + ((self.word(place, 0, chunk) + half) * 4 + first)
+            for chunk in range(0, self.chunks, 4)
+        ]
+
+    def _key(self, row: Any) -> Any:
+        return (row & 3) << 2
+
+    def fragments(self, stage: int, blocks: range) -> list[list[Any]]:
+        """[block of 32 columns][group]: a lane's chunks of its column, as words."""
+
+        def four(row: int, block: int) -> Any:
+            address = self._columns[block] + (stage * self.bytes + row * self.chunks * CHUNK_BYTES)
+            return fx.Vector(fx.rocdl.ds_read_tr16_b64(fx.T.vec(2, fx.T.i32), address))
+
+        return [
+            [four(row, block).shuffle(four(row + 4, block), range(4)) for row in range(0, self.rows, GROUP)]
+            for block in blocks
+        ]
+
+
 def interleaved(a: Any, b: Any) -> Any:
     """Words of the 16-bit halves of two vectors of words by turns, those of the first one low."""
     a, b = a.bitcast(fx.Int16), b.bitcast(fx.Int16)
@@ -250,12 +327,27 @@ def online_softmax(scores: list[Any], scale: Any, top: Any, total: Any) -> tuple
 
     top: the largest score so far, of all lanes with the query; total: the lane's own part of the sum. scale: positive.
     """
+    top, factor, shift = top_of(scores, scale, top)
+    powers = powers_of(scores, scale, shift)
+    return powers, factor, top, total * factor + sum_of(powers)
+
+
+def top_of(scores: list[Any], scale: Any, top: Any, lazy: float = 0.0) -> tuple[Any, Any, Any]:
+    """(top, factor of what was summed up before, what is added to scores times scale) after some more scores.
+
+    lazy: how far scores may rise above top, in units of log2, before it is another one: then the factor is 1.
+    """
     before, top = top, both_halves(reduce(fx.maxnumf, [largest(values) for values in scores], top), fx.maxnumf)
+    if lazy:
+        top = ((top - before) * scale > lazy).select(top, before)
     # A product by itself: what its rounding changes is the same in every power, and in the factor.
     shift = top * -scale
-    factor = fx.exp2(shift - before * -scale, fastmath="afn")
-    powers = [fx.exp2(scaled(values, scale, shift), fastmath="afn") for values in scores]
-    return powers, factor, top, total * factor + sum_of(powers)
+    return top, fx.exp2(shift - before * -scale, fastmath="afn"), shift
+
+
+def powers_of(scores: list[Any], scale: Any, shift: Any) -> list[Any]:
+    """2^(scale score + shift)."""
+    return [fx.exp2(scaled(values, scale, shift), fastmath="afn") for values in scores]
 
 
 def largest(values: Any) -> Any:

@@ -27,6 +27,7 @@ each, two workgroups share a compute unit. D = 64: four waves per SIMD.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -57,7 +58,7 @@ from kernels.attention_common import (
     weights,
     zeros,
 )
-from kernels.kernels_common import LOG2_E, element_type, rounded
+from kernels.kernels_common import LOG2_E, element_type, require, rounded
 from kernels.tensor_shim import GTensor
 
 KEYS = 64  # of a tile
@@ -103,23 +104,18 @@ class Plan:
     block_m: int
 
     def __post_init__(self) -> None:
-        self._require(self.dtype in DTYPES, f"dtype_str={self.dtype!r}", f"one of {', '.join(DTYPES)}")
+        require(self.dtype in DTYPES, f"dtype_str={self.dtype!r}", f"one of {', '.join(DTYPES)}")
         heads = f"num_heads={self.heads} with num_kv_heads={self.kv_heads}"
-        self._require(self.kv_heads > 0 and self.heads > 0 and self.heads % self.kv_heads == 0, heads, "a multiple")
-        self._require(self.block_m in BLOCKS, f"block_m={self.block_m}", f"one of {', '.join(map(str, BLOCKS))}")
+        require(self.kv_heads > 0 and self.heads > 0 and self.heads % self.kv_heads == 0, heads, "a multiple")
+        require(self.block_m in BLOCKS, f"block_m={self.block_m}", f"one of {', '.join(map(str, BLOCKS))}")
         part = self.block_m // 4
         for name, value in (("head_dim", self.head_dim), ("v_head_dim", self.width)):
             wanted = f"a multiple of {part} from 64 on with block_m={self.block_m}"
-            self._require(value >= 64 and value % part == 0, f"{name}={value}", wanted)
-        self._require(self.lds_bytes <= LDS_BYTES, f"head_dim={self.head_dim} with v_head_dim={self.width}",
+            require(value >= 64 and value % part == 0, f"{name}={value}", wanted)
+        require(self.lds_bytes <= LDS_BYTES, f"head_dim={self.head_dim} with v_head_dim={self.width}",
                       f"a sum of at most {LDS_BYTES // KEYS // 2}")  # fmt: skip
-        self._require(0 < self.scale < float("inf"), f"sm_scale={self.scale}", "a positive number")
-        self._require(self.window >= 0, f"sliding_window={self.window}", "keys before a query; 0 for all")
-
-    @staticmethod
-    def _require(holds: bool, what: str, wanted: str) -> None:
-        if not holds:
-            raise ArgumentError(what, hint=wanted)
+        require(0 < self.scale < float("inf"), f"sm_scale={self.scale}", "a positive number")
+        require(self.window >= 0, f"sliding_window={self.window}", "keys before a query; 0 for all")
 
     @property
     def threads(self) -> int:
@@ -274,18 +270,23 @@ class Queries:
         rows = HeadRows(tensor, self.plan.heads, width, self.head, self.sequence.first, self.sequence.count)
         return rows.view(self.first, self.plan.block_m)
 
+    def _chunks(self, rows: GTensor, count: int) -> Iterator[tuple[Any, dict[str, int]]]:
+        """Where the lane's chunk of each group begins. The distance is a scalar, so that one register is kept."""
+        first = rows.linear_offset((self.number, self.half * (CHUNK // 2)))
+        return ((first, {"soffset_bytes": group * GROUP * 2}) for group in range(count))
+
     def load(self, Q: Any) -> list[Any]:
         """[group]: the lane's chunk of its query."""
-        rows, words = self._rows(Q, self.plan.head_dim), CHUNK // 2
-        columns = [group * GROUP // 2 + self.half * words for group in range(self.plan.head_dim // GROUP)]
-        return [fx.Vector(rows.vec_load((self.number, column), words)) for column in columns]
+        rows = self._rows(Q, self.plan.head_dim)
+        places = self._chunks(rows, self.plan.head_dim // GROUP)
+        return [fx.Vector(rows.vec_load(first, CHUNK // 2, **distance)) for first, distance in places]
 
     def store(self, O: Any, sums: list[Any], factor: Any) -> None:
         """Write the sums [32 columns of V] times a factor."""
-        rows, words = self._rows(O, self.plan.width), CHUNK // 2
+        rows = self._rows(O, self.plan.width)
         results = chunks([rounded(values * factor, element_type(self.plan.dtype)) for values in sums])
-        for group, values in enumerate(results):
-            rows.vec_store((self.number, group * GROUP // 2 + self.half * words), values)
+        for values, (first, distance) in zip(results, self._chunks(rows, len(results)), strict=True):
+            rows.vec_store(first, values, **distance)
 
 
 def tiles(plan: Plan, sequence: Sequence, head: Any, end: Any, K: Any, V: Any) -> tuple[RowTile, TransposedTile]:
@@ -383,11 +384,7 @@ def launch(
     cu_seqlens_q: Any = (), cu_seqlens_kv: Any = (), waves_per_eu: int = 2,
 ) -> None:  # fmt: skip
     """Launch a workgroup for every block of queries of every head. See `build_flash_attn_func_module`."""
-    wanted = element_type(plan.dtype)
-    for name, tensor in (("Q", Q), ("K", K), ("V", V), ("O", O)):
-        if tensor.dtype is not wanted:
-            raise ArgumentError(f"{name} of {tensor.dtype.__name__} where dtype_str is {plan.dtype}",
-                                at=user_location(), hint=f"it is {wanted.__name__}")  # fmt: skip
+    require_types(plan, Q, K, V, O)
     given = [cu for cu in (cu_seqlens_q, cu_seqlens_kv) if not isinstance(cu, tuple)]
     cu_seqlens = (given[0], given[-1]) if given else ()
     kv_len = (seq_len_kv == SAME).select(seq_len, seq_len_kv)
@@ -396,6 +393,15 @@ def launch(
         Q, K, V, O, cu_seqlens, seq_len, kv_len, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu, **QUIET}
     )
     kernel.launch(grid=(plan.heads, blocks, batch), block=plan.threads, stream=stream)
+
+
+def require_types(plan: Plan, *tensors: Any) -> None:
+    """Raise ArgumentError unless Q, K, V and O have the type that dtype_str names."""
+    wanted = element_type(plan.dtype)
+    for name, tensor in zip("QKVO", tensors, strict=True):
+        if tensor.dtype is not wanted:
+            raise ArgumentError(f"{name} of {tensor.dtype.__name__} where dtype_str is {plan.dtype}",
+                                at=user_location(), hint=f"it is {wanted.__name__}")  # fmt: skip
 
 
 @flydsl.autotune(

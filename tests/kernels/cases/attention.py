@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from kernels.flash_attn_generic import build_flash_attn_func_module
+from kernels.flash_attn_gfx950 import build_flash_attn_dualwave_swp_module
+from tests.kernels.attention import TYPES
 from tests.kernels.cases import ARCHS, Case
-
-TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 
 
 def generic(dtype: str, dims: tuple[int, int], heads: tuple[int, int], options: dict[str, Any]) -> Any:
@@ -32,6 +32,20 @@ def flash(
     return {f"fagen_{name}": Case("flash_attn_generic", dtype, partial(generic, dtype, dims, heads, options), archs)}
 
 
+def pipeline(dtype: str, causal: bool, varlen: bool) -> Any:
+    length, heads, kv_heads = 256, 32, 8
+    q, k, v, o = (torch.zeros(length * count * 128, dtype=TYPES[dtype]) for count in (heads, kv_heads, kv_heads, heads))
+    launch = build_flash_attn_dualwave_swp_module(heads, 128, causal, dtype, num_kv_heads=kv_heads, varlen=varlen)
+    starts = (None, torch.tensor([0, length], dtype=torch.int32)) if varlen else ()
+    return launch, (q, k, v, o, 1, length, *starts)
+
+
+def cdna4(dtype: str, mask: str, varlen: bool = False) -> dict[str, Case]:
+    name = f"fadw_{dtype}_{mask}" + ("_varlen" if varlen else "")
+    make = partial(pipeline, dtype, mask == "causal", varlen)
+    return {name: Case("flash_attn_gfx950", dtype, make, archs=ARCHS[1:])}
+
+
 def every_size() -> dict[str, Case]:
     cases = [
         flash(f"{dtype}_d{dim}_{name}", dtype, (dim, dim), causal=name == "causal")
@@ -48,5 +62,11 @@ CASES: dict[str, Case] = {
     **flash("bf16_d128_causal_gqa32_8", "bf16", (128, 128), (32, 8)),
     **flash("bf16_d192_128_causal", "bf16", (192, 128)),
     **flash("bf16_d128_causal_window", "bf16", (128, 128), sliding_window=1024),
+    **cdna4("bf16", "causal"),
+    **cdna4("bf16", "full"),
+    **cdna4("f16", "causal"),
+    **cdna4("f16", "full"),
+    **cdna4("bf16", "causal", varlen=True),
+    **cdna4("bf16", "full", varlen=True),
 }
 MISSES: dict[tuple[str, str], str] = {}
