@@ -400,14 +400,11 @@ class Attention:
             moved.append(state_of_row)
         values = self.cleared(work, partition, values)
         fx.gpu.barrier()
-        return (
-            keys,
-            pages,
-            [
-                (self.summed(values, self._probabilities(tile), row[0], correction, heaviest), new, total)
-                for tile, (row, (correction, new, total)) in enumerate(zip(rows, moved, strict=True))
-            ],
-        )
+        rows = [
+            (self.summed(values, self._probabilities(tile), row[0], correction, heaviest), new, total)
+            for tile, (row, (correction, new, total)) in enumerate(zip(rows, moved, strict=True))
+        ]
+        return keys, pages, rows
 
     def exchanged(self, logits: Any, of_values: Any) -> tuple[list[Any], Any]:
         """([row tile]: a row's largest logit of all waves, the largest scale of the values)."""
