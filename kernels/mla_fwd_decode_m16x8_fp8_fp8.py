@@ -35,7 +35,6 @@ from kernels.quant import fp8_codes
 from kernels.tensor_shim import STensor
 
 HEADS, KEY_BYTES, VALUE_BYTES = 128, 576, 512
-ROPE_BYTES = KEY_BYTES - VALUE_BYTES
 TILE, WAVES = 16, 8
 THREADS = WAVE * WAVES
 BLOCK = 32  # keys
@@ -43,7 +42,6 @@ ROWS = BLOCK // WAVES  # of a wave
 PITCH = KEY_BYTES + 16  # of a row in shared memory: eight rows meet every bank once
 PIECES = KEY_BYTES // 64  # of 16 bytes of a row, which a lane has
 FOURS = VALUE_BYTES // 64  # groups of four tiles of columns
-LDS_BYTES = BLOCK * (PITCH + VALUE_BYTES)
 # Selectors of v_perm_b32: bytes of two words by turns, of their low halves and of their high ones; and their halves.
 _LOW_BYTES, _HIGH_BYTES, _LOW_HALVES, _HIGH_HALVES = 0x05010400, 0x07030602, 0x05040100, 0x07060302
 

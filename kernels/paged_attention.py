@@ -225,11 +225,13 @@ class Attention:
         if block >= PARTITION:
             place = address(pages, 4) + fx.Int64(work.pages + divide(partition * PARTITION, block)) * 4
             return [numbers(place, 1, fx.Int32)]
-        # Behind the last page of a request are those of the next one, and behind the list is page 0.
         memory = GTensor(pages, fx.Int32, num_records_bytes=pages.shape[0] * 4)
-        count = max(1, KEYS // block)
-        found = memory.vec_load(work.pages + divide(partition * PARTITION + group * KEYS, block), count)
-        return list(fx.Vector(found)) if count > 1 else [found]
+        count, first = max(1, KEYS // block), divide(partition * PARTITION + group * KEYS, block)
+        found = memory.vec_load(work.pages + first, count)
+        left = divide(work.context - 1, block) - first
+        # What the list has behind a request's last page may be anything.
+        every = list(fx.Vector(found)) if count > 1 else [found]
+        return [(left >= number).select(fx.Int32(page), fx.Int32(0)) for number, page in enumerate(every)]
 
     def pages_of_wave(self, work: Work, partition: Any) -> list[Any]:
         """The pages of this wave's keys, the same in all lanes."""
@@ -398,14 +400,11 @@ class Attention:
             moved.append(state_of_row)
         values = self.cleared(work, partition, values)
         fx.gpu.barrier()
-        return (
-            keys,
-            pages,
-            [
-                (self.summed(values, self._probabilities(tile), row[0], correction, heaviest), new, total)
-                for tile, (row, (correction, new, total)) in enumerate(zip(rows, moved, strict=True))
-            ],
-        )
+        rows = [
+            (self.summed(values, self._probabilities(tile), row[0], correction, heaviest), new, total)
+            for tile, (row, (correction, new, total)) in enumerate(zip(rows, moved, strict=True))
+        ]
+        return keys, pages, rows
 
     def exchanged(self, logits: Any, of_values: Any) -> tuple[list[Any], Any]:
         """([row tile]: a row's largest logit of all waves, the largest scale of the values)."""

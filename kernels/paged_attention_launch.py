@@ -100,7 +100,7 @@ class Given:
                 f"({self.batch}, pages), torch.int32",
             )
             starts = torch.arange(self.batch, dtype=torch.int32, device=block_tables.device) * block_tables.shape[1]
-            return block_tables.clamp(min=0).contiguous(), starts
+            return block_tables.contiguous(), starts
         for name, tensor in (("kv_page_indices", indices), ("kv_indptr", indptr)):
             require(
                 tensor.dtype == torch.int32 and tensor.is_contiguous(),

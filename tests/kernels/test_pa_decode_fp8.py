@@ -8,6 +8,7 @@ import torch
 from flydsl.errors import ArgumentError
 from flydsl.simulator import checking
 from kernels import pa_decode_fp8 as kernel
+from kernels.fused_rope_cache_kernel import build_fused_rope_cache_module
 from kernels.pa_metadata import get_pa_metadata
 from kernels.paged_attention import SCALES, Decode
 from tests.kernels.paged import FP8, Requests, assert_close, requests
@@ -125,6 +126,36 @@ def test_block_tables() -> None:
     expected = given.expected()
     given.pages = given.starts = torch.zeros(0, dtype=torch.int32)
     assert_close(checked(given, block_tables=tables), expected)
+
+
+@pytest.mark.slow
+def test_a_cache_that_the_rope_kernel_wrote() -> None:
+    """Keys and values of 40 tokens in shuffled pages, as they are after the rotation."""
+    tokens, heads, dim, block = 40, 2, 64, 16
+    random = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(tokens, count, dim, generator=random).to(BF16) for count in (8, heads, heads))
+    angles = torch.randn(tokens, dim // 2, generator=random)
+    pages = torch.tensor([3, 0, 2], dtype=torch.int32)
+    slots = pages[torch.arange(tokens) // block] * block + torch.arange(tokens).int() % block
+    key_cache, value_cache = (
+        torch.zeros(4, heads, dim // 16, block, 16).to(BF16),
+        torch.zeros(4, heads, dim, block).to(BF16),
+    )
+    q_out, k_out = torch.zeros_like(q), torch.zeros_like(k)
+    rope = build_fused_rope_cache_module(dim, -1, 8, heads, block, flash_layout=False)
+    rope(q, k, v, torch.arange(tokens).int(), angles.cos().to(BF16), angles.sin().to(BF16), slots.int(), key_cache,
+         value_cache, q_out, k_out, tokens, torch.ones(1), torch.ones(1))  # fmt: skip
+    found, query = torch.full((1, 8, dim), torch.nan, dtype=BF16), q_out[-1:].contiguous()
+    contexts, starts, one = torch.tensor([tokens]).int(), torch.tensor([0, 3]).int(), torch.ones(1)
+    kernel.pa_decode_ps_launch(
+        found, query, key_cache, value_cache, contexts, pages, starts, None, one, one, max_context_partition_num=1
+    )
+    cached = [torch.zeros(4 * block, heads, dim) for _ in range(2)]
+    for cache, values in zip(cached, (k_out, v), strict=True):
+        cache[slots.long()] = values.float()
+    keys, values = (cache.view(4, block, heads, dim).transpose(1, 2) for cache in cached)
+    expected = kernel.reference(query, keys, values, contexts, pages, starts, dim**-0.5)
+    assert_close(found.float(), expected, exact=True)
 
 
 @pytest.mark.slow
