@@ -26,9 +26,15 @@ def softmax(n: int, dtype: str) -> tuple[Any, tuple[Any, ...]]:
     return build_softmax_module(ROWS, n, dtype), (a, c, ROWS)
 
 
+def as_bytes(arguments: Any) -> tuple[Any, ...]:
+    """The arguments, those of fp8 as bytes: which fp8 it is depends on the architecture."""
+    fp8 = (torch.float8_e4m3fnuz, torch.float8_e4m3fn)
+    return tuple(a.view(torch.uint8) if getattr(a, "dtype", None) in fp8 else a for a in arguments)
+
+
 def norm(n: int, mean: bool, residual: bool, smooth: bool, quant: str | None, dtype: str) -> Any:
     variant = Norm(n, dtype, mean, residual, smooth, quant)
-    return build(variant), (*operands(variant, ROWS).values(), ROWS)
+    return build(variant), as_bytes((*operands(variant, ROWS).values(), ROWS))
 
 
 def norms(mean: bool) -> dict[str, Case]:
@@ -47,7 +53,7 @@ def norms(mean: bool) -> dict[str, Case]:
 
 def quant(n: int, dtype: str, target: str) -> tuple[Any, tuple[Any, ...]]:
     x, out = torch.zeros(ROWS, n, dtype=TYPES[dtype]), torch.zeros(ROWS, n, dtype=CODES[target])
-    return build_quant_module(n, dtype, target)[0], (x, out, torch.zeros(ROWS), ROWS)
+    return build_quant_module(n, dtype, target)[0], as_bytes((x, out, torch.zeros(ROWS), ROWS))
 
 
 def block_quant(n: int, dtype: str, target: str, group: int) -> tuple[Any, tuple[Any, ...]]:
@@ -74,7 +80,7 @@ def rope(d: int, dtype: str, flash: bool, fp8: bool = False, half: bool = True) 
     launcher = build_fused_rope_cache_module(
         d, flash_layout=flash, dtype_str=dtype, apply_scale=fp8, reuse_freqs_front_part=half
     )
-    return launcher, tuple(given.values())
+    return launcher, as_bytes(given.values())
 
 
 def ropes() -> dict[str, Case]:
