@@ -12,7 +12,7 @@ from flydsl.arch import Arch, get_arch
 from flydsl.codegen import llvm_process
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.artifact import CompiledArtifact
-from flydsl.compiler.artifact_cache import place_of
+from flydsl.compiler.artifact_cache import place_of, tools_version
 from flydsl.compiler.backends import launch_stages
 from flydsl.compiler.cache_key import cache_key, python_signature, surroundings
 from flydsl.compiler.capture import Launch, current_capture
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from flydsl.simulator import Simulation
 
 __all__ = ["CacheInfo", "JitFunction", "MlirCompiler", "compile", "jit"]
+
+
+# FlyDSL's name for the state of the package and its tools, which its tests replace.
+_flydsl_key = tools_version
 
 
 class CacheInfo(NamedTuple):
