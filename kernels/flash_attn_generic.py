@@ -21,7 +21,7 @@ products keep queries in the columns of a result, so that the softmax of a query
 operand as it is (`attention_common`). Only tiles on the border of what is visible are masked; with causal and
 head_dim >= 128 they have a loop of their own.
 
-D = 128, bf16, causal, gfx942: 222 VGPRs, of which 64 hold sums, 32 queries and 32 scores; with 32 KiB of shared memory
+D = 128, bf16, causal, gfx942: 216 VGPRs, of which 64 hold sums, 32 queries and 32 scores; with 32 KiB of shared memory
 each, two workgroups share a compute unit. D = 64: four waves per SIMD.
 """
 
@@ -404,10 +404,7 @@ def require_types(plan: Plan, *tensors: Any) -> None:
                                 at=user_location(), hint=f"it is {wanted.__name__}")  # fmt: skip
 
 
-@flydsl.autotune(
-    configs=[flydsl.Config(block_m=m, waves_per_eu=w) for m in BLOCKS for w in (1, 2)],
-    key=["num_heads", "head_dim", "seq_len", "causal"],
-)
+@flydsl.autotune(configs=[flydsl.Config(block_m=m) for m in BLOCKS], key=["num_heads", "head_dim", "seq_len", "causal"])
 @flyc.jit
 def flash_attn(
     Q: fx.Tensor,
@@ -422,9 +419,8 @@ def flash_attn(
     causal: fx.Constexpr[bool],
     dtype_str: fx.Constexpr[str],
     block_m: fx.Constexpr[int],
-    waves_per_eu: fx.Constexpr[int],
     stream: fx.Stream = fx.Stream(None),
 ) -> None:
     """Attention with a number of queries per workgroup that is chosen by measurement. See the builder."""
     plan = Plan(num_heads, num_kv_heads, head_dim, head_dim, dtype_str, causal, 0, head_dim**-0.5, block_m)
-    launch(plan, Q, K, V, O, batch, seq_len, stream, waves_per_eu=waves_per_eu)
+    launch(plan, Q, K, V, O, batch, seq_len, stream)

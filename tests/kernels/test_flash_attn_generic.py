@@ -139,3 +139,10 @@ def test_tensors_of_another_type() -> None:
     launch = kernel.build_flash_attn_func_module(1, 64, dtype_str="f16")
     with pytest.raises(ArgumentError, match="V of BFloat16 where dtype_str is f16"):
         launch(x, x, x.bfloat16(), x, 1, 64)
+
+
+def test_the_block_is_chosen_by_measurement() -> None:
+    q, k, v = operands("f16", *[(1, 40, 1, 64)] * 3)
+    o = torch.full_like(q, torch.nan)
+    kernel.flash_attn(*(x.view(-1) for x in (q, k, v, o)), 1, 40, 1, 1, 64, True, "f16")
+    check(o, kernel.reference(q, k, v))

@@ -1,0 +1,39 @@
+"""Attention at every head size, longer sequences and odd ones: `make sweep`."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kernels import flash_attn_generic, flash_attn_gfx950
+from tests.kernels.attention import check, operands
+
+DIMS = ((64, 64), (96, 96), (128, 128), (192, 128), (128, 64))
+LENGTHS = ((1, 1), (127, 127), (129, 129), (300, 300), (65, 513), (300, 40))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize(("causal", "window"), [(True, 0), (False, 0), (True, 70), (False, 70)])
+@pytest.mark.parametrize("dims", DIMS, ids=str)
+@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+def test_generic(lengths: tuple[int, int], dims: tuple[int, int], causal: bool, window: int, dtype: str) -> None:
+    (queries, keys), (dim, width) = lengths, dims
+    q, k, v = operands(dtype, (2, queries, 4, dim), (2, keys, 2, dim), (2, keys, 2, width))
+    o = torch.full((2, queries, 4, width), torch.nan, dtype=q.dtype)
+    launch = flash_attn_generic.build_flash_attn_func_module(
+        4, dim, causal, dtype, num_kv_heads=2, v_head_dim=width, sliding_window=window
+    )
+    launch(*(x.view(-1) for x in (q, k, v, o)), 2, queries, seq_len_kv=keys)
+    check(o, flash_attn_generic.reference(q, k, v, causal=causal, sliding_window=window))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("length", [1, 63, 65, 127, 129, 255, 257, 700, 1024])
+def test_gfx950(length: int, causal: bool, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+    q, k, v = operands(dtype, *((1, length, heads, 128) for heads in (4, 2, 2)))
+    o = torch.full_like(q, torch.nan)
+    launch = flash_attn_gfx950.build_flash_attn_dualwave_swp_module(4, 128, causal, dtype, num_kv_heads=2)
+    launch(*(x.view(-1) for x in (q, k, v, o)), 1, length)
+    check(o, flash_attn_gfx950.reference(q, k, v, causal=causal))
