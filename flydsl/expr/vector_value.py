@@ -193,9 +193,10 @@ class Vector(ArithValue):
         """Elements of this vector and `other`, whose numbers follow this one's. mask: the number of each element."""
         second = as_vector("shuffle", other)
         total = self.numel + second.numel
-        if second.dtype is not self.dtype or any(not 0 <= int(i) < total for i in mask) or not len(mask):
+        known = isinstance(mask, Sequence) and len(mask) > 0 and all(0 <= int(i) < total for i in mask)
+        if second.dtype is not self.dtype or not known:
             raise ArgumentError(
-                f"shuffle of {self!r} and {other!r} by {list(mask)!r}",
+                f"shuffle of {self!r} and {other!r} by {mask!r}",
                 at=user_location(),
                 hint="two vectors of one type and one dimension, and positions in both, counted from 0",
             )

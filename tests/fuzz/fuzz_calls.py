@@ -35,7 +35,7 @@ _FAMILIES = ("mfma_", "smfmac_", "wmma_", "swmmac_", "cvt_scale", "tensor_", "cl
 _LEFT_OUT = {
     "unknown_name", "add_methods",  # not the user's
     "range", "printf",  # of rewritten source; and the latter is a launch's
-    "MlirBuilder", "by_thread", "from_body", "parse_body", "from_text", "element_of", "wrapped",  # our own
+    "MlirBuilder", "by_thread", "from_body", "parse_body", "from_text", "element_of", "wrapped_to_width",  # our own
     "fits", "of", "load_op",
 }  # fmt: skip
 OPERATORS = (

@@ -36,7 +36,7 @@ def plain(dtype: str, m: int, n: int, k: int, arch: str = "gfx942") -> tuple[Any
 
 
 def micro_scaled(dtype: str, m: int, n: int, k: int) -> tuple[Any, ...]:
-    """A and B (fp4) with a scale for 32 elements: as numbers, A flat, B shuffled, and the scales shuffled."""
+    """A (fp4, fp6, fp8) and B (fp4), a scale for 32 elements: numbers, A flat, B shuffled, and the scales shuffled."""
     generator = torch.Generator().manual_seed(m + n + k)
 
     def codes(count: int, rows: int, columns: int) -> torch.Tensor:
@@ -44,8 +44,13 @@ def micro_scaled(dtype: str, m: int, n: int, k: int) -> tuple[Any, ...]:
 
     of_b, scale_a, scale_b = codes(16, n, k), codes(5, m, k // 32) + 125, codes(5, n, k // 32) + 125
     of_a = codes(16 if dtype == "fp4" else 64, m, k)
-    numbers = (FP4[of_a] if dtype == "fp4" else fp6(of_a)) * powers(scale_a), FP4[of_b] * powers(scale_b)
-    memory = (packed_fp4(of_a) if dtype == "fp4" else padded_fp6(of_a)).view(-1), shuffle_weight(packed_fp4(of_b))
+    a, in_memory = {
+        "fp4": lambda: (FP4[of_a], packed_fp4(of_a)),
+        "fp6": lambda: (fp6(of_a), padded_fp6(of_a)),
+        "fp8": lambda: ((of_a % 16 - 8).float(), (of_a % 16 - 8).to(torch.float8_e4m3fn)),
+    }[dtype]()
+    numbers = a * powers(scale_a), FP4[of_b] * powers(scale_b)
+    memory = in_memory.view(-1), shuffle_weight(packed_fp4(of_b))
     return *numbers, *memory, *(shuffle_scale(scale.to(torch.uint8)) for scale in (scale_a, scale_b))
 
 

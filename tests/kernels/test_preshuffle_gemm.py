@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -78,13 +79,15 @@ def test_on_cdna4(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_close(*product(33, 64, in_bytes(dtype, 512), dtype, (32, 64, in_bytes(dtype, 128)), "gfx950"))
 
 
-@pytest.mark.parametrize("dtype", ["fp4", "fp6"])
+@pytest.mark.parametrize("dtype", ["fp4", "fp6", "fp8"])
 @pytest.mark.parametrize(("k", "tile_k"), [(512, 128), (768, 256)])
 def test_micro_scales(dtype: str, k: int, tile_k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCH", "gfx950")
     m, n = 33, 128
     a, b, *operands = micro_scaled(dtype, m, n, k)
-    compiled = kernel.compile_preshuffle_gemm_w4 if dtype == "fp4" else kernel.compile_preshuffle_gemm_a6w4
+    compiled: Any = kernel.compile_preshuffle_gemm_a6w4
+    if dtype != "fp6":
+        compiled = partial(kernel.compile_preshuffle_gemm_w4, a_dtype=dtype)
     launch, c = compiled(K=k, tile_m=64, tile_n=n, tile_k=tile_k, out_dtype="bf16"), nans(m, n)
     with checking():
         launch(c, *operands, NONE, m, n)
@@ -150,8 +153,6 @@ def test_launches_that_do_not_fit() -> None:
         launch(c, a, b, NONE, NONE, NONE, 32, 64)
     with pytest.raises(ArgumentError, match="A of Float32"):
         launch(c, torch.zeros(8192), b, NONE, NONE, NONE, 32, 128)
-    with pytest.raises(NotImplementedError):
-        kernel.compile_preshuffle_gemm_w4(a_dtype="fp8", K=256, tile_m=32, tile_n=128, tile_k=128)
     four = kernel.compile_preshuffle_gemm_w4(K=256, tile_m=64, tile_n=128, tile_k=128)
     with pytest.raises(ArgumentError, match="needs the instructions of CDNA 4"):
         four(c, a.view(torch.uint8), b.view(torch.uint8), NONE, NONE, NONE, 32, 128)

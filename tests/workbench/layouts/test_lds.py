@@ -95,7 +95,7 @@ def test_a_vector_between_two_others_is_refused() -> None:
 @pytest.mark.parametrize(
     ("op", "bits", "order", "message"),
     [
-        ("read_b96", 16, ACROSS, "no LDS access"),
+        ("read_b96", 16, ACROSS, "not an LDS access"),
         ("read_b32", 16, "down", "lanes go"),
         ("read_b32", 64, ACROSS, "no whole number of elements of 64 bits"),
     ],
@@ -146,5 +146,5 @@ def test_what_has_no_rows_cannot_be_padded(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["(?,4):(4,1)", "(4,8):(1E0,1E1)"])
 def test_rows_of_run_time_sizes_cannot_be_padded(text: str) -> None:
-    with pytest.raises(LayoutError, match="no layout of numbers"):
+    with pytest.raises(LayoutError, match="not a layout of known numbers"):
         padded(parse(text), 1)

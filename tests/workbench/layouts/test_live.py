@@ -115,14 +115,14 @@ def test_every_operation_that_explains_itself_is_offered() -> None:
     [
         ("shape", "(16,", "expected a number"),
         ("shape", "<script>", "unexpected character"),
-        ("shape", "4:2", "no leaf"),
+        ("shape", "4:2", "not a leaf"),
         ("shape", "", "expected a number"),
         ("shape", "(16,0)", "must be positive"),
         ("shape", "(?,64)", "run time"),
         ("shape", "(1024,1024)", "1048576 cells"),
         ("stride", "(1,2,3)", "not congruent"),
         ("stride", "(1E0,1E1)", "plain offsets"),
-        ("stride", "(1,*)", "no stride"),
+        ("stride", "(1,*)", "not a stride"),
     ],
 )
 def test_bad_input_is_explained_under_its_field(visualizer: Any, control: str, value: str, message: str) -> None:
