@@ -346,6 +346,25 @@ def test_choosing_what_to_sort_by(launch, read):
     assert "all LDS conflicts" in text(view, read)
 
 
+def test_the_measure_that_is_shown_is_the_one_that_is_chosen(launch, read):
+    """A page shows the option that `index` names."""
+    view = workbench.explore(launch.counters[0])
+    measure = control(view, "Sort and compare by")
+    assert measure.options[measure.index] == measure.label == "LDS passes"
+    assert linked(view).meta["levels"][-1]["name"] == "ISA, most LDS passes first"
+    measure.index = measure.options.index("instructions")  # as a page does
+    assert linked(view).meta["levels"][-1]["name"] == "ISA, most instructions first"
+
+
+def test_choosing_a_kernel_chooses_its_measure(read):
+    view = workbench.explore(workbench.profile(half, torch.zeros(128, dtype=torch.int32), 3))
+    for kernel in (1, 0):
+        control(view, "Kernel").value = kernel
+        measure = control(view, "Sort and compare by")
+        assert measure.options[measure.index] == measure.value
+        assert linked(view).meta["levels"][-1]["name"] == f"ISA, most {measure.value} first"
+
+
 def test_choosing_a_kernel(read):
     view = workbench.explore(workbench.profile(half, torch.zeros(128, dtype=torch.int32), 3))
     assert "grid (2, 1, 1)" in text(view, read)
