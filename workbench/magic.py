@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from traceback import walk_stack
 from typing import Any, NoReturn
 
 from IPython.display import display
@@ -310,10 +311,32 @@ def _run(shell: Any, cell: str) -> Exception | None:
         raise ArgumentError(
             "%%flykernel does not run cells with `await` at the top level", hint="await in a cell of its own"
         )
-    with _errors_held_back(shell) as held:
+    with _errors_held_back(shell) as held, _named_as_the_cell(shell):
         result = shell.run_cell(cell, store_history=False)
     error = result.error_before_exec or result.error_in_exec
     return None if error is None else CellFailed.like(error, held)
+
+
+@contextmanager
+def _named_as_the_cell(shell: Any) -> Iterator[None]:
+    """In the `with` block, code that the shell runs gets in tracebacks the name of the cell with the magic.
+
+    The shell counts on before it runs a cell, so that it would have the name of the next one.
+    """
+    files = (frame.f_code.co_filename for frame, _ in walk_stack(None))
+    names = (name for name in map(shell.compile.format_code_name, files) if name)
+    number = re.search(r"\d+", next(names, ("", ""))[1])
+    cache = shell.compile.cache
+
+    def cache_as_the_cell(code: str, count: int = 0, raw_code: str | None = None) -> str:
+        name: str = cache(code, int(number[0]) if number else count, raw_code=raw_code)
+        return name
+
+    shell.compile.cache = cache_as_the_cell
+    try:
+        yield
+    finally:
+        shell.compile.cache = cache
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from workbench.stages.diff import Diff
 from workbench.stages.layout_list import layouts_html
 from workbench.stages.levels import levels
 from workbench.stages.linked import Linked, script, style
+from workbench.stages.names import compilation_names
 from workbench.stages.pipeline import label, pipeline_html, stage_diff
 
 _MAX_DIFF_LINES = 5000  # of each stage; the texts themselves are all there
@@ -89,14 +90,34 @@ def _subject(value: Any) -> Pipeline | Launch:
 
 
 def page(subjects: Sequence[Pipeline | Launch]) -> str:
-    """The text of the page."""
+    """The text of the page: a list of contents, then each compilation."""
     pipelines = [subject.pipeline if isinstance(subject, Launch) else subject for subject in subjects]
-    names = ", ".join(f"{pipeline.name} for {pipeline.arch.name}" for pipeline in pipelines)
-    body = "\n".join(
-        _compilation(pipeline, f"part-{i}") + (_run(subject, f"run-{i}") if isinstance(subject, Launch) else "")
-        for i, (pipeline, subject) in enumerate(zip(pipelines, subjects, strict=True))
+    names = compilation_names(pipelines)
+    chapters = {f"part-{i}": _chapter(subject, f"part-{i}") for i, subject in enumerate(subjects)}
+    contents = _contents(dict(zip(chapters, names, strict=True)), chapters)
+    body = [
+        f'<h1 id="{part}">{code(name)}</h1>\n{_sections(part, chapters[part])}'
+        for part, name in zip(chapters, names, strict=True)
+    ]
+    return _PAGE.format(
+        title=escape(", ".join(names)), body="\n".join([contents, *body]), style=style(), script=script() + _script()
     )
-    return _PAGE.format(title=escape(names), body=body, style=style(), script=script() + _script())
+
+
+def _contents(names: dict[str, str], chapters: dict[str, dict[str, str]]) -> str:
+    """The list of contents. names: of each chapter."""
+
+    def sections(part: str) -> str:
+        return " · ".join(f'<a href="#{part}-{n}">{escape(name)}</a>' for n, name in enumerate(chapters[part]))
+
+    items = [f'<li><a href="#{part}">{code(name)}</a>: {sections(part)}</li>' for part, name in names.items()]
+    return f'<nav aria-label="Contents"><ol>{"".join(items)}</ol></nav>'
+
+
+def _sections(part: str, chapter: dict[str, str]) -> str:
+    return "\n".join(
+        f'<h2 id="{part}-{n}">{escape(name)}</h2>\n{html}' for n, (name, html) in enumerate(chapter.items())
+    )
 
 
 @cache
@@ -104,25 +125,23 @@ def _script() -> str:
     return (Path(__file__).parent / "page.js").read_text("utf-8")
 
 
-def _compilation(pipeline: Pipeline, part: str) -> str:
-    parts = [
-        f"<h1>{code(pipeline.name)} for {escape(pipeline.arch.name)}</h1>",
-        "<h2>Pipeline</h2>",
-        pipeline_html(pipeline, with_changes=False),
-        "<h2>Every level, line by line</h2>",
-        _linked(Linked(levels(pipeline)), f"{part}-level"),
-        "<h2>What each stage changed</h2>",
-        *_diffs(pipeline, f"{part}-diff"),
-        "<h2>Layouts</h2>",
-        layouts_html(pipeline),
-    ]
+def _chapter(subject: Pipeline | Launch, part: str) -> dict[str, str]:
+    """The HTML of each section about a compilation, by its title. part: begins the names of its packed parts."""
+    pipeline = subject.pipeline if isinstance(subject, Launch) else subject
+    found = {
+        "Pipeline": pipeline_html(pipeline, with_changes=False),
+        "Every level, line by line": _linked(Linked(levels(pipeline)), f"{part}-level"),
+        "What each stage changed": "\n".join(_diffs(pipeline, f"{part}-diff")),
+        "Layouts": layouts_html(pipeline),
+    }
     if pipeline.finished:
-        parts.append("<h2>Machine code</h2>")
-        for number, analysis in enumerate(analyses(pipeline.artifact.code)):
-            parts.append(_packed_html(kernel_isa_html(analysis, max_lines=_MAX_ISA_LINES), f"{part}-isa-{number}"))
-        parts.append("<h2>Occupancy</h2>")
-        parts += [kernel_html(kernel) for kernel in pipeline.artifact.kernels]
-    return "\n".join(parts)
+        listings = (kernel_isa_html(one, max_lines=_MAX_ISA_LINES) for one in analyses(pipeline.artifact.code))
+        packed = [_packed_html(html, f"{part}-isa-{number}") for number, html in enumerate(listings)]
+        found["Machine code"] = "\n".join(packed)
+        found["Occupancy"] = "\n".join(map(kernel_html, pipeline.artifact.kernels))
+    if isinstance(subject, Launch):
+        found["Run"] = _run(subject, part.replace("part", "run"))
+    return found
 
 
 def _linked(linked: Linked, part: str) -> str:
@@ -133,7 +152,7 @@ def _linked(linked: Linked, part: str) -> str:
 
 def _run(launch: Launch, part: str) -> str:
     """The counters of a launch: static, then with linked lines."""
-    parts = ["\n<h2>Run</h2>", run_html(launch, max_lines=_MAX_ISA_LINES)]
+    parts = [run_html(launch, max_lines=_MAX_ISA_LINES)]
     for i, counters in enumerate(launch.counters[:MAX_LAUNCHES]):
         parts.append(f"<h3>{escape(counters.heading)}, line by line</h3>")
         parts.append(_linked(Linked(linked_levels(counters, limiting(counters))), f"{part}-{i}"))

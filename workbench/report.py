@@ -10,9 +10,10 @@ from flydsl.arch import Arch
 from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import FlyError
 from workbench.kit.html import code, details, escape, faint, message, title
+from workbench.kit.values import value_text
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import kernel_html, kernel_text, kernels_html
-from workbench.run.view import run_html, run_text, value_text
+from workbench.run.view import run_html, run_text
 from workbench.stages.layout_list import layouts_html
 from workbench.stages.pipeline import progress, stage_html, stage_text, stages_html
 

@@ -45,6 +45,64 @@ def test_choosing_a_line_lights_its_origin(page, address):
     expect(levels.get_by_role("listbox", name="Source lines").locator(".lit")).to_contain_text("copy_atom_call")
 
 
+_IN_SIGHT = """(line) => {
+  const list = line.parentElement.getBoundingClientRect();
+  const at = line.getBoundingClientRect();
+  return at.top >= list.top && at.bottom <= list.bottom;
+}"""
+
+
+def lines(levels, pane: str, kind: str):
+    """The lines of a pane that are `lit` or `found`."""
+    return levels.get_by_role("listbox", name=f"{pane} lines").locator(f".{kind}")
+
+
+def test_what_a_line_lights_is_in_sight(page, address):
+    from playwright.sync_api import expect
+
+    page.goto(address)
+    levels = page.locator("[data-linked]").first
+    source = levels.get_by_role("listbox", name="Source lines")
+    origins = source.locator(".has")
+    expect(origins.first).to_be_attached()
+    lit = lines(levels, "Right", "lit")
+    seen = 0
+    for index in [*range(origins.count()), 0]:
+        origins.nth(index).click()
+        assert origins.nth(index).evaluate(_IN_SIGHT)
+        if lit.count():
+            assert lit.first.evaluate(_IN_SIGHT)
+            seen += 1
+    assert seen > 2
+
+
+def test_an_operation_is_marked_and_in_sight(page, address):
+    from playwright.sync_api import expect
+
+    page.goto(address)
+    levels = page.locator("[data-linked]").first
+    field = levels.get_by_label("Find operation")
+    found = lines(levels, "Right", "found")
+    for name in ("s_endpgm", "s_load"):
+        field.fill(name)
+        expect(found.first).to_contain_text(name)
+        assert found.first.evaluate(_IN_SIGHT)
+        assert not [text for text in found.all_inner_texts() if name not in text]
+    field.fill("fly.copy_atom_call")
+    expect(found).to_have_count(0)
+    levels.get_by_role("button", name="traced: appears").click()
+    expect(found.first).to_contain_text("fly.copy_atom_call")
+    assert found.first.evaluate(_IN_SIGHT)
+    field.fill("")
+    expect(found).to_have_count(0)
+
+
+def test_the_contents_lead_to_their_sections(page, address):
+    page.goto(address)
+    page.get_by_role("navigation", name="Contents").get_by_role("link", name="Occupancy").click()
+    assert page.get_by_role("heading", name="Occupancy", exact=True).bounding_box()["y"] < 1000
+
+
 def test_without_scripts_it_says_so_and_shows_the_rest(browser, address):
     from playwright.sync_api import expect
 

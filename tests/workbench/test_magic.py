@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from IPython.utils.capture import capture_output
 
 from flydsl.arch import ARCHS
 
@@ -216,6 +217,18 @@ def test_a_kernel_defined_in_the_cell_counts_its_lines_with_the_magic(notebook):
         "@flyc.jit\ndef go(A: fx.Tensor):\n    k(A).launch(grid=1, block=64)\n\ngo(A)"
     )
     assert "at cell:5\n    A[fx.thread_idx.x + 100]" in outcome.text
+
+
+@pytest.mark.parametrize("stored", [True, False], ids=["in the history", "not in the history"])
+def test_a_traceback_names_its_cell(notebook, stored):
+    shell = notebook.shell
+    count = shell.execution_count
+    for cell, place in [("%%flykernel\ndef f():\n    1 / 0\nf()", "line 4"), ("f()", "line 1")]:
+        with capture_output() as captured:
+            shell.run_cell(cell, store_history=stored)
+        assert f"Cell In[{count}], {place}" in re.sub(r"\x1b\[[0-9;]*m", "", captured.stdout)
+        count += stored
+        assert shell.execution_count == count
 
 
 def test_await_is_refused(notebook):

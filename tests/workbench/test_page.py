@@ -97,9 +97,19 @@ def test_it_fetches_nothing(exported):
     found = Reader(exported[1])
     addresses = [v for _, attrs in found.tags for n, v in attrs.items() if n in ("src", "href", "srcset", "action")]
     assert addresses
-    assert not [a for a in addresses if not a.startswith("data:image/svg+xml")]
+    assert not [a for a in addresses if not a.startswith(("data:image/svg+xml", "#"))]
     assert "default-src 'none'" in exported[1]
     assert not re.search(r"https?://", re.sub(r"http://www\.w3\.org/2000/svg", "", exported[1]))
+
+
+def test_the_list_of_contents_leads_to_every_heading(launcher, tensors):
+    pipelines = [launcher.lower(*tensors, 128, scale, arch=arch) for scale, arch in ((2, "gfx942"), (3, "gfx950"))]
+    found = Reader(page([pipelines[0].run(), pipelines[1]]))
+    headings = [attributes["id"] for tag, attributes in found.tags if tag in ("h1", "h2")]
+    assert [attributes["href"] for tag, attributes in found.tags if tag == "a"] == [f"#{name}" for name in headings]
+    assert len(set(headings)) == len(headings) == 2 + 6 + 4
+    assert "launch(scale=2) for gfx942: Pipeline · Every level, line by line · " in found.text
+    assert "launch(scale=3) for gfx950: Pipeline · " in found.text
 
 
 def test_every_level_is_in_it(exported):
@@ -190,17 +200,21 @@ def script(tmp_path: Path):
     return write
 
 
+def headings(page: Path) -> list[str]:
+    return re.findall("<h1 .*?><code>(.*?)</code>", page.read_text())
+
+
 def test_export_runs_the_script_and_writes_its_compilations(script, tmp_path, capsys):
     out = tmp_path / "out.html"
     assert main(["export", script(), str(out), "--", "x", "-y"]) == 0
     assert "argument ['x', '-y'] 27.0" in capsys.readouterr().out
-    assert re.findall("<h1><code>(.*?)</code>", out.read_text()) == ["first", "second"]
+    assert headings(out) == ["first(by=3) for gfx942", "second(by=3) for gfx942"]
 
 
 def test_export_of_one_launcher_for_another_target(script, tmp_path, capsys):
     out = tmp_path / "out.html"
     assert main(["export", script(), str(out), "--launcher", "second", "--arch", "gfx950"]) == 0
-    assert re.findall("<h1><code>(.*?)</code> for (.*?)</h1>", out.read_text()) == [("second", "gfx950")]
+    assert headings(out) == ["second(by=3) for gfx950"]
     assert "wrote" in capsys.readouterr().out
 
 

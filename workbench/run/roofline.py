@@ -8,7 +8,7 @@ matrix ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _WIDTH, _HEIGHT = 640, 320
-_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 20, 34, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 20, 44, 46
+_LINE_HEIGHT = 14
 # The picture has a background of its own: no colour is read well on a white page and on a black one alike.
 PAPER, TEXT, LINE, POINT, _GRID = "#fbfbfb", "#222222", "#005a8c", "#b34700", "#cccccc"
 _X_TITLE = "operations per byte of the 64-byte lines (no caches)"
@@ -217,18 +218,31 @@ def roofline_svg(drawn: RooflinePicture) -> str:
         corner = max(rate / drawn.bytes_per_second, start)
         path = f"M{x(start)} {y(start * drawn.bytes_per_second)}L{x(corner)} {y(rate)}H{right}"
         parts.append(f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="2"{dash}/>')
-        parts.append(f'<text x="{right}" y="{y(rate) - 5}" text-anchor="end">{escape(roof.label)}</text>')
-    parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 12}">{escape(drawn.memory_label)} (the slope)</text>')
+    # The labels are over all lines, on a rim of paper.
+    rim = f'stroke="{PAPER}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
+    parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 12}" {rim}>{escape(drawn.memory_label)} (the slope)</text>')
+    for roof, at in _labels([(roof, y(roof.operations_per_second) - 5) for roof in drawn.roofs]):
+        parts.append(f'<text x="{right}" y="{at}" text-anchor="end" {rim}>{escape(roof.label)}</text>')
     if drawn.point is not None:
         at_x, at_y = x(drawn.point[0]), y(drawn.point[1])
         parts.append(f'<path d="M{at_x} {at_y - 7}l7 7l-7 7l-7 -7z" fill="{POINT}" stroke="{PAPER}"/>')
     parts.append(f'<text x="{_LEFT}" y="18" font-weight="bold">{escape(drawn.title)}</text>')
+    parts.append(f'<text x="{_LEFT}" y="34">{escape(drawn.note)}</text>')
     middle = (_LEFT + right) / 2
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{_X_TITLE}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
         f'font-family="sans-serif" font-size="11" fill="{TEXT}">{"".join(parts)}</svg>'
     )
+
+
+def _labels(wanted: Sequence[tuple[Roof, float]]) -> Iterator[tuple[Roof, float]]:
+    """The labels from the highest down, each where it is wanted or as far below the one before as a line is high."""
+    free = float(_TOP + 12 + _LINE_HEIGHT)  # below the label of the memory
+    for roof, at in sorted(wanted, key=lambda pair: pair[1]):
+        free = max(at, free)
+        yield roof, round(free, 1)
+        free += _LINE_HEIGHT
 
 
 def _power_text(power: int) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 from flydsl.compiler import JitFunction, Launch, capture_launches
 from flydsl.errors import ArgumentError
 from workbench.kit.html import code, escape, table, title
+from workbench.kit.values import value_text
 from workbench.run.counters import MAX_ISA_LINES, launches_html, launches_text
 
-_MAX_VALUE_CHARS = 40
 _MAX_ELEMENTS = 8
 
 
@@ -73,18 +73,6 @@ def _counters_html(launch: Launch, max_lines: int) -> str:
 def _arguments(launch: Launch) -> Iterator[tuple[str, str, str]]:
     for parameter, value in zip(launch.function.signature.parameters, launch.arguments, strict=True):
         yield parameter.name, value_text(value), _elements(value)
-
-
-def value_text(value: Any) -> str:
-    """A value in a few words; a tensor as its type."""
-    if hasattr(value, "dtype") and hasattr(value, "shape"):
-        sizes = ", ".join(map(str, value.shape))
-        return f"{str(value.dtype).removeprefix('torch.')}[{sizes}]"
-    if hasattr(value, "__name__"):
-        return str(value.__name__)
-    text = repr(value)
-    # An address differs from run to run.
-    return text if len(text) <= _MAX_VALUE_CHARS and " at 0x" not in text else type(value).__name__
 
 
 def _elements(value: Any) -> str:

@@ -39,6 +39,7 @@ class CountersExplorer(LiveView):
         self._measure = dropdown("Sort and compare by", ["instructions"], "instructions")
         self._totals, self._legend, self._lines = HtmlPart(), HtmlPart(), widgets.VBox()
         self._launch.observe(lambda _: self._show_launch(), names="value")
+        self._measure.observe(self._show_lines, names="value")
         self._show_launch()
         head = [self._launch] if len(self._launches) > 1 else []
         super().__init__([*head, self._totals, self._measure, self._legend, self._lines])
@@ -47,7 +48,8 @@ class CountersExplorer(LiveView):
         counters = self._launches[self._launch.value]
         self._totals.show(details("Totals, estimate, roofline", totals_html(counters), is_open=True))
         self._measures = {measure.name: measure for measure in nonzero_measures(counters)}
-        self._measure.unobserve_all("value")  # or each new option would show the lines once more
+        # Or each new option would show the lines once more. `unobserve_all` would take the widget's own observer too.
+        self._measure.unobserve(self._show_lines, names="value")
         self._measure.options = list(self._measures)
         self._measure.value = limiting(counters).name
         self._measure.observe(self._show_lines, names="value")

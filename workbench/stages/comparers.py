@@ -83,7 +83,7 @@ class StageComparer(LiveView):
         self._stage.observe(self._show, names="value")
         self._diff = HtmlPart()
         self._show()
-        super().__init__([HtmlPart(comparison.kernels_html()), self._stage, self._diff])
+        super().__init__([HtmlPart(comparison.title_html() + comparison.kernels_html()), self._stage, self._diff])
 
     def static_html(self) -> str:
         """The whole comparison, which names every stage."""

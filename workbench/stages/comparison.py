@@ -12,6 +12,7 @@ from workbench.kit.html import code, details, escape, faint, message, table, tit
 from workbench.resources.occupancy import occupancy_text
 from workbench.stages.diff import Diff
 from workbench.stages.levels import isa_level
+from workbench.stages.names import compilation_names
 from workbench.stages.pipeline import label
 
 _MAX_DIFF_LINES = 80
@@ -95,7 +96,6 @@ class Comparison:
         return name
 
     def _repr_html_(self) -> str:
-        names = " → ".join(f"<strong>{code(_name(p))}</strong>" for p in (self.before, self.after))
         rows = [[escape(name), escape(diff.summary)] for name, diff in _folded(self.stages())]
         diffs = "".join(
             details(f"{escape(name)} {escape(diff.summary)}", diff.html(max_lines=_MAX_DIFF_LINES))
@@ -103,8 +103,17 @@ class Comparison:
             if not diff.is_empty
         )
         changes = table(("after", "lines"), rows)
-        parts = [title(names), self.kernels_html(), changes, diffs, *self._errors(), _LIVE_HINT]
+        parts = [self.title_html(), self.kernels_html(), changes, diffs, *self._errors(), _LIVE_HINT]
         return f"<div>{''.join(parts)}</div>"
+
+    @property
+    def names(self) -> list[str]:
+        """What the two are called."""
+        return compilation_names((self.before, self.after))
+
+    def title_html(self) -> str:
+        """The names of both."""
+        return title(" → ".join(f"<strong>{code(name)}</strong>" for name in self.names))
 
     def kernels_html(self) -> str:
         """A table of the resources of both compilations' kernels; empty unless both are finished."""
@@ -113,13 +122,11 @@ class Comparison:
         sides = [{k.name: k for k in p.artifact.kernels} for p in (self.before, self.after)]
         rows = []
         for name in dict.fromkeys([*sides[0], *sides[1]]):
-            for side, pipeline in zip(sides, (self.before, self.after), strict=True):
+            for side, of in zip(sides, self.names, strict=True):
                 if kernel := side.get(name):
                     taken, usage = kernel.resources, kernel.usage
                     amounts = (taken.vgprs, taken.agprs, taken.sgprs, usage.lds_bytes, taken.code_bytes)
-                    rows.append(
-                        [code(name), escape(_name(pipeline)), *map(str, amounts), occupancy_text(usage.occupancy)]
-                    )
+                    rows.append([code(name), escape(of), *map(str, amounts), occupancy_text(usage.occupancy)])
         return table(
             ("kernel", "of", "VGPR", "AGPR", "SGPR", "LDS B", "code B", "occupancy"), rows, numbers=range(2, 7)
         )
@@ -128,12 +135,8 @@ class Comparison:
         return (message(str(stage.error)) for p in (self.before, self.after) for stage in p if stage.error)
 
     def __repr__(self) -> str:
-        lines = [f"{_name(self.before)} -> {_name(self.after)}"]
+        lines = [" -> ".join(self.names)]
         return "\n".join([*lines, *(f"  {name}: {diff.summary}" for name, diff in _folded(self.stages()))])
-
-
-def _name(pipeline: Pipeline) -> str:
-    return f"{pipeline.name} for {pipeline.arch.name}"
 
 
 def _folded(stages: list[tuple[str, Diff]]) -> list[tuple[str, Diff]]:

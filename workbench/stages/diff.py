@@ -123,7 +123,8 @@ class Diff:
         else:
             content = highlight(text, self.language)
         style = _STYLES.get(change.sign)
-        return f'<span style="{style}">{change.sign}{content}</span>' if style else f" {content}\n"
+        # The line's end is inside of it: at the end of a block it takes no room, and without styles it is all there is.
+        return f'<span style="{style}">{change.sign}{content}\n</span>' if style else f" {content}\n"
 
 
 def _changes(before: Sequence[ParsedLine], after: Sequence[ParsedLine]) -> Iterator[Change]:

@@ -50,11 +50,16 @@ class Level:
     margins: tuple[str, ...] = ()
 
     @cached_property
-    def operations(self) -> Counter[str]:
-        """The number of times that each operation or instruction occurs here."""
+    def operation_names(self) -> tuple[str, ...]:
+        """Of each line the name of its operation or instruction; empty where it has none."""
         pattern = {"isa": _INSTRUCTION, "llvm": _LLVM_OPERATION}.get(self.language, _OPERATION)
         found = (pattern.match(line) for line in self.lines)
-        return Counter(match[1] or match[2] for match in found if match is not None)
+        return tuple((match[1] or match[2] or "") if match is not None else "" for match in found)
+
+    @cached_property
+    def operations(self) -> Counter[str]:
+        """The number of times that each operation or instruction occurs here."""
+        return Counter(filter(None, self.operation_names))
 
     def text(self) -> str:
         """The lines as one text."""

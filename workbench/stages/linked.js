@@ -2,7 +2,7 @@
 //
 // meta: {levels: [{name, language, size}], origins: [text], counts: [[per level]], operations: [{name: count}]}
 // onChoose(index): called with the origin of a line that is chosen.
-// fetchLevel(index): a promise of {lines: [HTML of each line, escaped], origins: [index or -1]}.
+// fetchLevel(index): a promise of {lines: [HTML of each line, escaped], origins: [index or -1], operations: [name or ""]}.
 
 function element(tag, properties, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
@@ -22,6 +22,8 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
   const found = element("div", { className: "status", ariaLive: "polite" });
   const row = element("div", { className: "panes" });
   let lit = -1;
+  let wanted = ""; // the operation that is searched for
+  let isSearch = false; // whether the last thing that was asked for is an operation, not an origin
 
   const panes = [];
   if (source >= 0) panes.push(makePane("Source", source));
@@ -39,7 +41,7 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
     const cursorId = `fly-cursor-${++mounted}`;
     lines.setAttribute("aria-activedescendant", cursorId);
     lines.dataset.lmSuppressShortcuts = "true"; // JupyterLab has its own meaning for arrow keys
-    const pane = { select, lines, level: initial, cursor: -1, cursorId, origins: [] };
+    const pane = { select, lines, level: initial, cursor: -1, cursorId, origins: [], operations: [] };
     select.value = initial;
     select.addEventListener("change", () => show(pane, Number(select.value)));
     lines.addEventListener("click", (event) => {
@@ -58,11 +60,13 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
     const content = await fetchLevel(level);
     if (pane.level !== level) return; // another level was chosen meanwhile
     pane.origins = content.origins;
+    pane.operations = content.operations;
     pane.cursor = -1;
     pane.lines.innerHTML = content.lines
       .map((line, i) => `<div role="option" aria-selected="false"${content.origins[i] < 0 ? "" : ' class="has"'}>${line || " "}</div>`)
       .join("");
-    paint(pane, true);
+    paint(pane, !isSearch);
+    mark(pane, isSearch);
   }
 
   function onKey(pane, event) {
@@ -92,6 +96,7 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
     if (index < 0 || index >= pane.origins.length) return;
     move(pane, index);
     lit = pane.origins[index];
+    isSearch = false;
     panes.forEach((other) => paint(other, other !== pane));
     describe();
     if (lit >= 0) onChoose(lit);
@@ -119,12 +124,30 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
     meta.counts[lit].forEach((count, level) => {
       if (!count || meta.levels[level].language === "python") return;
       const button = element("button", { type: "button", textContent: `${names[level]}: ${count}` });
-      button.addEventListener("click", () => show(panes[panes.length - 1], level));
+      button.addEventListener("click", () => {
+        isSearch = false;
+        show(panes[panes.length - 1], level);
+      });
       status.append(button);
     });
   }
 
+  function mark(pane, scroll) {
+    let revealed = !scroll;
+    Array.prototype.forEach.call(pane.lines.children, (line, index) => {
+      const on = wanted !== "" && pane.operations[index].includes(wanted);
+      line.classList.toggle("found", on);
+      if (on && !revealed) {
+        reveal(pane.lines, line);
+        revealed = true;
+      }
+    });
+  }
+
   function find(text) {
+    wanted = text;
+    isSearch = text !== "";
+    panes.forEach((pane) => mark(pane, true));
     found.replaceChildren();
     if (!text) return;
     const counts = meta.operations.map((operations) =>
@@ -138,7 +161,14 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
     counts.forEach((count, level) => {
       if (meta.levels[level].language === "python") return;
       const change = count && !before ? `appears (${count})` : before && !count ? `gone (there were ${before})` : count !== before ? `${before} → ${count}` : "";
-      if (change) found.append(element("div", { textContent: `in ${names[level]}: ${change}` }));
+      if (change) {
+        const button = element("button", { type: "button", textContent: `in ${names[level]}: ${change}` });
+        button.addEventListener("click", () => {
+          isSearch = true;
+          show(panes[panes.length - 1], count ? level : level - 1); // where it is gone, the level that still has it
+        });
+        found.append(button);
+      }
       before = count;
     });
   }
@@ -146,8 +176,8 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
 
 // Scrolls the list alone; scrollIntoView would move the page too.
 function reveal(list, line) {
-  const top = line.offsetTop - list.offsetTop;
-  if (top < list.scrollTop || top > list.scrollTop + list.clientHeight - line.offsetHeight) {
-    list.scrollTop = top - list.clientHeight / 3;
-  }
+  const inside = list.getBoundingClientRect();
+  const at = line.getBoundingClientRect();
+  const bottom = inside.top + list.clientTop + list.clientHeight; // without a scroll bar
+  if (at.top < inside.top || at.bottom > bottom) list.scrollTop += at.top - inside.top - list.clientHeight / 3;
 }

@@ -40,12 +40,13 @@ class Linked:
         }
 
     def content(self, index: int) -> dict[str, Any]:
-        """One level: the HTML of its lines, and the number of each one's origin, -1 for none."""
+        """One level: the HTML of its lines, of each the number of its origin, -1 for none, and its operation."""
         level = self.levels[index]
         lines = [highlight(clipped(line).expandtabs(4), level.language, _TAGS) for line in level.lines]
         if level.margins:
             lines = [margin + line for margin, line in zip(level.margins, lines, strict=True)]
-        return {"lines": lines, "origins": [self._index(place) for place in level.places]}
+        names = [""] * len(lines) if level.language == "python" else list(level.operation_names)
+        return {"lines": lines, "origins": [self._index(place) for place in level.places], "operations": names}
 
     def _index(self, place: SourceLocation | None) -> int:
         return -1 if place is None else self._origins[_origin(place)]

@@ -6,7 +6,9 @@ import json
 import re
 import time
 from dataclasses import replace
+from itertools import combinations
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -269,6 +271,29 @@ def test_colours_are_read_by_everyone():
 # --- the roofline ----------------------------------------------------------------------------------------------------
 
 
+def texts(svg: str) -> dict[str, tuple[float, float, float]]:
+    """The texts of a picture: where each begins and ends, as wide as its letters are at the most, and its base line."""
+    found = {}
+    for label in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text"):
+        says = label.text or ""
+        x, y, width = float(label.get("x")), float(label.get("y")), 6.5 * len(says)
+        left = x - {"end": width, "middle": width / 2}.get(label.get("text-anchor"), 0)
+        found[says] = left, left + width, y
+    return found
+
+
+@pytest.mark.parametrize("rates", [[1.0e14, 1.01e14, 1.02e14, 9.9e13], [8e13, 1.3e15, 1.307e15], [5e15, 1e6, 2e6]])
+def test_no_label_of_the_roofline_is_on_another(rates):
+    roofs = tuple(roofline.Roof(f"v_mfma_{i} and 3 more: {rate:g}", rate) for i, rate in enumerate(rates))
+    drawn = roofline.RooflinePicture("title", 5.3e12, "memory 5.3 TB/s", roofs, None, "It has no point here.")
+    svg = roofline.roofline_svg(drawn)
+    found = texts(svg)
+    assert {roof.label for roof in roofs} | {"It has no point here."} <= set(found)
+    for (left, right, y), (other_left, other_right, other_y) in combinations(found.values(), 2):
+        assert abs(y - other_y) > 11 or left >= other_right or other_left >= right
+    assert min(svg.index(roof.label) for roof in roofs) > svg.rindex('fill="none"')  # no line is drawn over them
+
+
 def test_the_roofline_of_a_gemm(gemm):
     estimate = gemm.roofline()
     figure = workbench.roofline_figure(gemm)
@@ -299,7 +324,7 @@ def test_a_launch_without_arithmetic_has_no_point(launch, read):
     (counters,) = launch.counters
     assert roofline.picture(counters).point is None
     assert "no floating-point" in workbench.roofline_figure(counters).layout.title.subtitle.text
-    assert "no floating-point" in roofline.roofline_image(counters)
+    assert "no floating-point" in "".join(texts(roofline.roofline_svg(roofline.picture(counters))))
 
 
 def test_unknown_peaks_have_no_figure(gemm):
@@ -344,6 +369,25 @@ def test_choosing_what_to_sort_by(launch, read):
     control(view, "Sort and compare by").value = LDS_CONFLICTS.name
     assert linked(view).meta["levels"][-1] == {"name": "ISA, most LDS conflicts first", "language": "isa", "size": 3}
     assert "all LDS conflicts" in text(view, read)
+
+
+def test_the_measure_that_is_shown_is_the_one_that_is_chosen(launch, read):
+    """A page shows the option that `index` names."""
+    view = workbench.explore(launch.counters[0])
+    measure = control(view, "Sort and compare by")
+    assert measure.options[measure.index] == measure.label == "LDS passes"
+    assert linked(view).meta["levels"][-1]["name"] == "ISA, most LDS passes first"
+    measure.index = measure.options.index("instructions")  # as a page does
+    assert linked(view).meta["levels"][-1]["name"] == "ISA, most instructions first"
+
+
+def test_choosing_a_kernel_chooses_its_measure(read):
+    view = workbench.explore(workbench.profile(half, torch.zeros(128, dtype=torch.int32), 3))
+    for kernel in (1, 0):
+        control(view, "Kernel").value = kernel
+        measure = control(view, "Sort and compare by")
+        assert measure.options[measure.index] == measure.value
+        assert linked(view).meta["levels"][-1]["name"] == f"ISA, most {measure.value} first"
 
 
 def test_choosing_a_kernel(read):

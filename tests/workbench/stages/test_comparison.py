@@ -6,6 +6,7 @@ import pytest
 
 import workbench
 from flydsl.errors import ArgumentError
+from tests.workbench.widgets import text
 
 
 def test_two_targets(launcher, tensors, read):
@@ -19,9 +20,25 @@ def test_two_targets(launcher, tensors, read):
     assert stages["3 fly-layout-lowering"].summary == "+1 -1"
     assert stages["ISA"].counts["+"] > 1
     page = read(found._repr_html_()).text
-    for text in ("launch for gfx942", "launch for gfx90a", "fly-layout-lowering", "VGPR", "ISA"):
-        assert text in page
-        assert text in repr(found) or text == "VGPR"
+    for shown in ("launch for gfx942", "launch for gfx90a", "fly-layout-lowering", "VGPR", "ISA"):
+        assert shown in page
+        assert shown in repr(found) or shown == "VGPR"
+
+
+def test_two_compilations_are_told_apart(launcher, tensors, read):
+    """By the values that are compiled in; where those are the same, by the arguments that are not."""
+    halves = [tensor.half() for tensor in tensors]
+    plain, other, half = (
+        launcher.lower(*given, 128, *scale).run() for given, scale in ((tensors, ()), (tensors, (3,)), (halves, ()))
+    )
+    found = workbench.compare(plain, other)
+    shown = [read(found._repr_html_()).text, repr(found), text(workbench.explore(found), read)]
+    assert all("launch for gfx942" in page and "launch(scale=3) for gfx942" in page for page in shown)
+    names = workbench.compare(plain, half).names
+    assert "A=a cpu tensor" in names[0]
+    assert "f32" in names[0]
+    assert "f16" in names[1]
+    assert "n=" not in names[0]
 
 
 def test_the_same_compilation_twice_is_no_change(launcher, tensors):

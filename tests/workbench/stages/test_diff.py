@@ -117,6 +117,12 @@ def test_three_lines_of_context(read):
     assert diff.text().splitlines()[4:8] == [" line 11", " line 12", " line 13", "..."]
 
 
+def test_lines_are_lines_without_styles(read):
+    """Some pages that show notebooks remove styles."""
+    diff = Diff.between("a\nb\n c\nd", "a\nx\ny\nc\nd")
+    assert read(diff.html()).text.splitlines() == [" a", "-b", "+x", "+y", "~c", " d"]
+
+
 def test_changes_within_a_line_are_marked():
     html = Diff.between("%0 = t.a %arg0 : i32", "%0 = t.a %arg0 : i64", "mlir").html()
     assert re.findall("<u>(.*?)</u>", html) == ["i32", "i64"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,14 @@ def test_a_pipeline_on_its_way_has_levels(launcher: JitFunction, tensors):
     assert [level.name for level in levels(pipeline)][-1] == "traced"
     pipeline.step()
     assert [level.name for level in levels(pipeline)][-1] == "1 fly-rewrite-func-signature"
+
+
+def test_each_line_has_its_operation(finished):
+    for index, level in enumerate(levels(finished)):
+        names = Linked(levels(finished)).content(index)["operations"]
+        assert len(names) == len(level.lines)
+        if level.language != "python":
+            assert Counter(filter(None, names)) == level.operations
+            assert all(name in line for name, line in zip(names, level.lines, strict=True))
+        else:
+            assert not any(names)
