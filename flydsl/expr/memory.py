@@ -331,10 +331,19 @@ def make_ptr(result_type: PointerType, args: Any = (), *, dict_attrs: Any = None
 
 
 def ptr_load(pointer: Any, result_type: Any = None) -> Any:
-    """The element at a pointer, or a vector of elements if `result_type` is a vector type."""
+    """The element at a pointer, or what `result_type` says: a vector of elements, or bytes as another type.
+
+        fx.ptr_load(bytes_in_lds + 16 * i, fx.T.vec(8, fx.T.bf16))     # 16 bytes from a pointer to Uint8
+
+    A type of other elements than the pointer's is read as by `recast_iter`: the address is as aligned as is known.
+    """
     source = _require_pointer("ptr_load", pointer)
     dtype = numeric_class(fly_type(source.type).element)
     kind = dtype.ir_type if result_type is None else ir_type_of(result_type)
+    element = kind.element_type if isinstance(kind, ir.VectorType) else kind
+    if element != dtype.ir_type:
+        dtype = numeric_class(element)
+        source = recast_iter(dtype, source).value
     value = emit_fly("ptr.load", [source], results=[kind]).result
     return Vector(value, dtype=dtype) if isinstance(kind, ir.VectorType) else dtype.of(value)
 

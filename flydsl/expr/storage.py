@@ -15,7 +15,7 @@ from flydsl.expr.struct import Align, Array, align_of, fields_of, is_composite_t
 from flydsl.expr.struct_value import Known, StructValue
 from flydsl.layout import make_layout
 
-__all__ = ["Arena", "ArrayInMemory", "Place", "Storage", "peek_from_ptr", "poke_into_ptr"]
+__all__ = ["Arena", "ArrayInMemory", "Place", "Storage", "peek_from_ptr", "poke_into_ptr", "start_of"]
 
 _DEFAULT_ALIGNMENT_BYTES = 16
 
@@ -158,6 +158,15 @@ class PeekedUnion:
 
     def __repr__(self) -> str:
         return repr(self._storage)
+
+
+def start_of(memory: Storage | ArrayInMemory) -> Pointer:
+    """A pointer to the first byte of memory: to the element type of a number or an array, else to bytes."""
+    if isinstance(memory, ArrayInMemory):
+        return memory.ptr
+    kind = memory.kind
+    element = kind.dtype if issubclass(kind, Array) else kind
+    return memory._place.pointer(getattr(element, "memory_name", Int8.memory_name))
 
 
 def peek_from_ptr(kind: Any, ptr: Pointer) -> Any:

@@ -102,6 +102,25 @@ def test_a_union_is_one_piece_of_memory() -> None:
     assert torch.equal(out.view(torch.int16), a.view(torch.int16).reshape(LANES, 2).T)
 
 
+def test_bytes_are_loaded_as_the_type_that_is_named() -> None:
+    def body(A: Any, Out: Any, lane: Any) -> None:
+        numbers = fx.SharedAllocator().allocate(fx.Array[fx.Float32, LANES, 16]).peek()
+        numbers.view(fx.make_layout(LANES, 1))[lane] = A[lane]
+        gpu.barrier()
+        start = fx.recast_iter(fx.Uint8, numbers.ptr) + lane * 4
+        halves = fx.ptr_load(start, result_type=fx.T.vec(2, fx.T.f16))
+        Out[0, lane], Out[1, lane] = halves[0].to(fx.Float32), halves[1].to(fx.Float32)
+        Out[2, lane] = start.load(fx.T.f32)
+        Out[3, lane] = start.load().to(fx.Float32)
+
+    a = torch.randn(LANES, generator=torch.Generator().manual_seed(1))
+    out = run(body, a, torch.zeros(4, LANES))
+    halves = a.view(torch.float16).reshape(LANES, 2).T.float()
+    torch.testing.assert_close(out[:2], halves, equal_nan=True, atol=0, rtol=0)
+    assert torch.equal(out[2], a)
+    assert torch.equal(out[3], a.view(torch.uint8).reshape(LANES, 4)[:, 0].float())
+
+
 def test_bytes_and_pointers() -> None:
     def body(A: Any, Out: Any, lane: Any) -> None:
         numbers = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 4 * LANES, 16]).peek()

@@ -176,7 +176,6 @@ WIDE = fx.PointerType.get(fx.Int32, fx.AddressSpace.Shared, 16)
     ("use", "message"),
     [
         (lambda A, Out: fx.recast_iter(WIDE, fx.get_iter(A)), "the address space stays"),
-        (lambda A, Out: fx.ptr_load(fx.get_iter(A), fx.T.i32), "ptr.load of i32"),
         (lambda A, Out: fx.make_rmem_tensor(1 << 40, fx.Float32), "takes 4398046511104 bytes of registers"),
         (lambda A, Out: fx.make_fragment_like(fx.make_layout((1024, 64)), fx.Int8), "takes 65536 bytes"),
     ],

@@ -25,6 +25,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, require_trace, target_name
 from flydsl.expr.memory import Tensor, get_iter
 from flydsl.expr.numeric import Index, Integer, Numeric, as_numeric, is_python_number, numeric_class
+from flydsl.expr.storage import ArrayInMemory, Storage, start_of
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -233,7 +234,7 @@ def i16_attribute(value: int) -> ir.Attribute:
 
 
 def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
-    """A tensor, a pointer of the DSL, an LLVM pointer, or a memref in LDS, as `!llvm.ptr<space>`.
+    """A tensor, a pointer or memory of the DSL, an LLVM pointer, or a memref in LDS, as `!llvm.ptr<space>`.
 
     A fly pointer is converted where convert-fly-to-rocdl gives it its LLVM form.
     """
@@ -243,6 +244,8 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
         if space == _BUFFER:
             _require_whole(what, value)
         value = get_iter(value)
+    if isinstance(value, Storage | ArrayInMemory):
+        value = start_of(value)
     wanted = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
     given = getattr(value, "value", value)
     if isinstance(given, ir.Value) and given.type == wanted:

@@ -20,7 +20,7 @@ _LDS = 3
 def lds_address(what: str, place: Any, byte_offset: Any = 0) -> Int32:
     """The address in bytes of a place in LDS.
 
-    place: a tensor or pointer of the DSL, a SmemPtr, a memref, an LLVM pointer to LDS, or an address.
+    place: a tensor, pointer or storage of the DSL, a SmemPtr, a memref, an LLVM pointer to LDS, or an address.
     """
     return Int32(_base(what, place)) + Int32(byte_offset)
 

@@ -74,10 +74,13 @@ def test_a_transposing_load_of_an_element_of_a_memref(with_lds: Callable[..., st
     def body(A: Any, lds: Any) -> None:
         first = rocdl.lds_transpose_load(T.vec(8, T.f16), lds.get(), fx.thread_idx.x * 8, 2)
         second = rocdl.lds_transpose_load(T.vec(2, T.i32), lds, fx.Index(fx.thread_idx.x) * 8, 1)
-        A[fx.thread_idx.x] = fx.Vector(first).bitcast(fx.Float32)[0] + fx.Vector(second).bitcast(fx.Float32)[0]
+        storage = fx.SharedAllocator().allocate(fx.Array[fx.Float16, 1024, 16])
+        third = rocdl.lds_transpose_load(T.vec(8, T.f16), storage, fx.thread_idx.x * 8, 2)
+        values = [fx.Vector(value).bitcast(fx.Float32)[0] for value in (first, second, third)]
+        A[fx.thread_idx.x] = values[0] + values[1] + values[2]
 
     text = with_lds(body)
-    assert "ds_load_tr16_b128" in text
+    assert text.count("ds_load_tr16_b128") == 2
     assert "ds_load_tr8_b64" in text
 
 

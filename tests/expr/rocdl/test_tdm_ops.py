@@ -125,6 +125,17 @@ def test_the_instructions(issued: Callable[..., str]) -> None:
     assert "ttmp8" in text  # the wave's number decides about its part of the tile
 
 
+def test_a_place_in_shared_memory_is_any_of_its_forms(issued: Callable[..., str]) -> None:
+    def body(A: Any, lds: Any, n: Any) -> None:
+        storage = fx.SharedAllocator().allocate(fx.Array[fx.Float16, 64 * 64, 128])
+        array = storage.peek()
+        view = array.view(fx.make_layout((64, 64), (64, 1)))
+        for place in (lds, lds.get(), lds.base_memref, storage, array, array.ptr, view):
+            tdm_ops.tensor_load_2d(tile(A, lds, lds_memref=place))
+
+    assert len(re.findall("tensor_load_to_lds ", issued(body))) == 7
+
+
 def test_rows_by_number(issued: Callable[..., str]) -> None:
     words = []
 
