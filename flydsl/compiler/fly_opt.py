@@ -18,7 +18,16 @@ Text that FlyDSL writes at any stage of its pipeline is accepted, and printed in
 | `copy_atom_call_ssa` with the old value and a predicate | the call in an `scf.if` | what the lowering needs |
 | register tensors as one vector, `ub.poison` before its first store | a vector for each part that accesses divide, zeros | LLVM could conclude from poison that a path is never taken |
 | buffer pointers as `!llvm.struct<(ptr<8>, i32)>` | the resource; offsets go into each instruction | no struct to take apart |
-| `arith.index_cast` around constant offsets | an `i32` or `i64` constant | shorter |
+| `arith.index_cast` around offsets | an `i32` or `i64` as it is; nothing for an offset of 0 | shorter |
+| `llvm.getelementptr ...[0]` behind `llvm.mlir.addressof` | the address | the same pointer |
+| after convert-fly-to-rocdl, pointers and registers that nothing uses | nothing | they have no effect |
+| `copy_atom_call_ssa` from registers to registers | `ptr.load`, `ptr.store` | no memory is accessed |
+| packed structs with the dynamic parts alone | with an empty struct for a static part; the same bytes | one index per part |
+| `llvm.extractvalue` of a part, then of its leaf | one `llvm.extractvalue ...[0, 0]` | shorter |
+| `math` operations that a device library computes, after convert-fly-to-rocdl | intrinsics and formulas | no library is linked |
+| `math` in f64 that the device library has | an error that names the operation | the same |
+| register tensors of `f4E2M1FN` | an error: pack them into `i8` | elements are whole bytes |
+| `universal_copy` of several values whose stride is not 1, as if it were | an error | the wrong elements would move |
 | `llvm.load` without, ours with alignment | `{alignment = 4 : i64}` | LLVM would assume a vector's own |
 | `rocdl.mfma ..., 0, 0, 0` (a later LLVM) | with constants `%c0_i32` | LLVM 22's form |
 | `copy_atom_call` on a tensor of more values than the atom moves | an error | what is left out would go unnoticed |

@@ -47,8 +47,11 @@ _QUOTED_TYPE = re.compile(r'(!fly\.\w+)<"([^"]*)">')
 _WRITTEN_OP = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|(?<![\w!#@$./])fly\.([a-z_0-9.]+)(<\d+>)?(?:(\([^)\n]*\))( \{\s*)?)?'
 )
-_WRITTEN_RESULT_ONLY = re.compile(rf'("fly\.(?:{"|".join(_RESULT_ONLY)})")((?: \{{[^\n]*?\}})?) : (?:\(\) -> |(?!\())')
-_WRITTEN_WITHOUT_ARROW = re.compile(r'("fly\.get_dyn_shared"\(\)) : (?!\()')
+_WRITTEN_RESULT_ONLY = re.compile(
+    rf'("fly\.(?:{"|".join(_RESULT_ONLY)})")((?: \{{[^\n]*?\}})?)(\s+): (?:\(\) -> |(?!\())'
+)
+_WRITTEN_WITHOUT_ARROW = re.compile(r'("fly\.get_dyn_shared"\(\))(\s+): (?!\()')
+_GOES_ON = re.compile(r"\s*(?::|->)")  # a line that begins so is not an operation of its own
 _TYPE_START = re.compile(r"!fly\.(\w+)<")
 
 
@@ -76,8 +79,8 @@ def generic_form(written: str) -> str:
     '%0 = "fly.static"() : () -> !fly.layout<"64:1">'
     """
     text = _WRITTEN_OP.sub(_quote_op, with_pointers_cast(with_immediates_as_values(written)))
-    text = _WRITTEN_RESULT_ONLY.sub(r"\1()\2 : () -> ", text)
-    text = _WRITTEN_WITHOUT_ARROW.sub(r"\1 : () -> ", text)
+    text = _WRITTEN_RESULT_ONLY.sub(r"\1()\2\3: () -> ", text)
+    text = _WRITTEN_WITHOUT_ARROW.sub(r"\1\2: () -> ", text)
     try:
         return _quote_types(text)
     except CompileError as error:
@@ -88,7 +91,7 @@ def generic_form(written: str) -> str:
 def _quote_op(match: re.Match[str]) -> str:
     if match[1] is None:
         return match[0]
-    rest = match.string[match.end() :].partition("\n")[0]
+    rest = _to_its_end(match.string, match.end())
     name, operands, attributes = read_operation(match[1], match[3] or "", match[2] or "", rest)
     if name not in OPS:
         raise CompileError(
@@ -108,8 +111,20 @@ def _quote_op(match: re.Match[str]) -> str:
     return f"{quoted} {{{attributes}{(', ' if more else '') if opened else '}'}"
 
 
+def _to_its_end(text: str, start: int) -> str:
+    """The text from `start` to the operation's end, which is the line's unless its types go on in the next ones.
+
+    >>> _to_its_end("(%a)\\n  : (i32)\\n  -> i32\\n%1 = ...", 4).split()
+    [':', '(i32)', '->', 'i32']
+    """
+    end = text.find("\n", start)
+    while end >= 0 and (text.count("(", start, end) > text.count(")", start, end) or _GOES_ON.match(text, end)):
+        end = text.find("\n", end + 1)
+    return text[start:] if end < 0 else text[start:end]
+
+
 def _result_types(rest: str) -> str:
-    """The types behind the arrow in the rest of an operation's line, without parentheses."""
+    """The types behind the arrow in the rest of an operation, without parentheses."""
     types = rest.rpartition("->")[2].strip()
     return types.removeprefix("(").removesuffix(")")
 

@@ -27,6 +27,7 @@ from flydsl.passes import fly_convert_atom_call_to_ssa_form, fly_layout_lowering
 from flydsl.passes.rewriting import (
     constant,
     create,
+    declarations,
     enclosing_function,
     entry_block,
     fly_name,
@@ -81,34 +82,41 @@ def apply(module: ir.Operation, arch: Arch) -> None:
             if isinstance(kind, PointerType):
                 argument.set_type(pointer_type(kind))
         update_function_type(function)
-        _convert_results(function)
+        _convert_function_type(function)
         _convert_body(function)
         narrow_floats.expand(function, arch)
         floats_to_integers.expand(function)
         math_functions.expand(function)  # whose own conversions are of numbers in range
         shifts.expand(function)
+    for declaration in declarations(module):
+        _convert_function_type(declaration)
     divisions.expand_launchers(module)
     _require_no_fly_types(module)
 
 
 def _is_higher(module: ir.Operation, ops: Iterable[ir.Operation]) -> bool:
     """True if functions still take tensors, or there are operations that an earlier pass must lower."""
-    arguments = (argument for function in functions(module) for argument in entry_block(function).arguments)
-    kinds = (fly_type(argument.type) for argument in arguments)
+    kinds = [fly_type(argument.type) for function in functions(module) for argument in entry_block(function).arguments]
+    kinds += [fly_type(kind) for declaration in declarations(module) for kind in _function_type(declaration).inputs]
     if any(kind is not None and not isinstance(kind, PointerType) for kind in kinds):
         return True
     return any(name not in _CONVERSIONS for op in ops if (name := fly_name(op)))
 
 
-def _convert_results(function: ir.Operation) -> None:
-    """Convert the pointers that a function returns."""
-    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-    kinds = [fly_type(result) for result in old.results]
-    results = [
-        pointer_type(kind) if isinstance(kind, PointerType) else result
-        for kind, result in zip(kinds, old.results, strict=True)
-    ]
-    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(old.inputs, results))
+def _function_type(function: ir.Operation) -> ir.FunctionType:
+    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+
+def _convert_function_type(function: ir.Operation) -> None:
+    """Convert the pointers that a function takes and returns."""
+    old = _function_type(function)
+    inputs, results = ([_converted_type(kind) for kind in kinds] for kinds in (old.inputs, old.results))
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def _converted_type(mlir_type: ir.Type) -> ir.Type:
+    kind = fly_type(mlir_type)
+    return pointer_type(kind) if isinstance(kind, PointerType) else mlir_type
 
 
 def _require_no_fly_types(module: ir.Operation) -> None:

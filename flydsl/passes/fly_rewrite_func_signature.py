@@ -42,6 +42,7 @@ from flydsl.passes.rewriting import (
     constant,
     create,
     create_fly,
+    declarations,
     entry_block,
     functions,
     terminator,
@@ -57,6 +58,8 @@ def apply(module: ir.Operation, arch: Arch) -> None:
     parts: dict[ir.Value, list[ir.Value]] = {}
     for function in functions(module):
         _rewrite_function(function, parts)
+    for declaration in declarations(module):
+        _rewrite_declaration(declaration)
     launches = [op for op in operations(module) if op.name == "gpu.launch_func"]
     for op in [op for op in operations(module) if op.name in _CONTROL_FLOW]:
         _rewrite_control_flow(op, parts)
@@ -128,9 +131,28 @@ def _rewrite_function(function: ir.Operation, parts: dict[ir.Value, list[ir.Valu
             value = _rebuild(kind, new, argument.location) if kind else new[0]
             argument.replace_all_uses_with(value)
             parts[value] = new
+    _rewrite_argument_attributes(function, [argument.type for argument in old])
     for _ in old:
         block.erase_argument(0)
     update_function_type(function)
+
+
+def _rewrite_declaration(function: ir.Operation) -> None:
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    inputs = [plain for kind in old.inputs for plain in _plain_types(_split_type(kind), kind)]
+    _rewrite_argument_attributes(function, old.inputs)
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, old.results))
+
+
+def _rewrite_argument_attributes(function: ir.Operation, inputs: Sequence[ir.Type]) -> None:
+    """An argument's attributes, such as `llvm.noalias`, stay with its first part; MLIR wants one set per argument."""
+    if "arg_attrs" not in function.attributes:
+        return
+    none, kept = ir.DictAttr.get({}), []
+    for given, kind in zip(ir.ArrayAttr(function.attributes["arg_attrs"]), inputs, strict=True):
+        parts = _plain_types(_split_type(kind), kind)
+        kept += [given if i == 0 else none for i in range(len(parts))]
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get(kept)
 
 
 def _plain_types(kind: FlyType | None, mlir_type: ir.Type) -> list[ir.Type]:
@@ -144,7 +166,7 @@ def _plain_types(kind: FlyType | None, mlir_type: ir.Type) -> list[ir.Type]:
 def _rebuild(kind: FlyType, values: list[ir.Value], at: ir.Location) -> ir.Value:
     """The tensor, layout or int tuple from its plain values."""
     packed = values[-1] if packed_type(kind) else None
-    if isinstance(kind, _SAID_IN_FULL):
+    if isinstance(kind, _SAID_IN_FULL) or (isinstance(kind, IntTupleType) and packed is None):
         return _from_type(kind, at)
     if isinstance(kind, CopyAtomType | MmaAtomType):
         return _rebuild_atom(kind, packed, at)

@@ -53,15 +53,20 @@ def blocks(root: ir.Operation) -> Iterator[ir.Block]:
 
 
 def functions(module: ir.Operation) -> list[ir.Operation]:
-    """Kernels (`gpu.func`) and launchers (`func.func`). Declarations, which do not have a body, are left out."""
+    """Kernels (`gpu.func`) and launchers (`func.func`), also those of modules inside. Declarations are left out."""
     found: list[ir.Operation] = []
     for view in module.regions[0].blocks[0].operations:
         op = view.operation
         if op.name in FUNCTIONS and len(op.regions[0].blocks):
             found.append(op)
-        elif op.name == "gpu.module":
+        elif op.name in ("gpu.module", "builtin.module"):
             found += functions(op)
     return found
+
+
+def declarations(module: ir.Operation) -> list[ir.Operation]:
+    """Functions without a body, which are defined elsewhere."""
+    return [op for op in operations(module) if op.name == "func.func" and not len(op.regions[0].blocks)]
 
 
 def enclosing_function(op: ir.Operation) -> ir.Operation:

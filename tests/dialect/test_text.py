@@ -151,3 +151,24 @@ def test_damaged_text_never_does_worse_than_a_compile_error() -> None:
         except CompileError:
             refused += 1
     assert refused > 200
+
+
+def test_types_may_go_on_in_the_next_lines() -> None:
+    text = """
+    func.func @f(%x: i32) -> (i32, i32) {
+      %atom = fly.make_copy_atom {valBits = 16 : i32}
+          : !fly.copy_atom<!fly.universal_copy<64>, 16>
+      %layout = fly.static
+          : !fly.layout<4:1>
+      %t = fly.make_int_tuple(%x)
+          : (i32)
+          -> !fly.int_tuple<(4,?)>
+      %0:2 = fly.get_leaves(%t) : (
+              !fly.int_tuple<(4,?)>)
+          -> (i32, i32)
+      return %0#0, %0#1 : i32, i32
+    }"""
+    printed = to_text(parse_module(text))
+    assert "fly.make_copy_atom {valBits = 16 : i32} : !fly.copy_atom<" in printed
+    assert "%3:2 = fly.get_leaves(%2) : (!fly.int_tuple<(4,?)>) -> (i32, i32)" in printed
+    assert to_text(parse_module(printed)) == printed

@@ -84,8 +84,60 @@ def test_a_tensor_derived_in_the_launcher_is_taken_apart(check: Callable[..., st
     )
 
 
-def test_declarations_are_left_alone(check: Callable[..., str]) -> None:
+def test_plain_declarations_are_left_alone(check: Callable[..., str]) -> None:
     check("// CHECK: func.func private @g(i32)\nfunc.func private @g(i32)", PASS, "fly-layout-lowering")
+
+
+def test_declarations_take_what_their_callers_pass(check: Callable[..., str]) -> None:
+    text = """
+        // CHECK: func.func private @dynamic(!fly.ptr<f32, global>, !llvm.struct<packed (
+        // CHECK: , f32) -> f32
+        func.func private @dynamic(!fly.memref<f32, global, ?:1>, f32) -> f32
+        // CHECK: func.func private @static()
+        func.func private @static(!fly.int_tuple<(2,3)> {llvm.noundef})"""
+    check(text, PASS)
+    result = check(text.replace("// CHECK", "//"), "convert-fly-to-rocdl")
+    assert "@dynamic(!llvm.ptr<1>, !llvm.struct" in result
+
+
+def test_a_static_int_tuple_is_stated_in_the_body(check: Callable[..., str]) -> None:
+    check(
+        """
+        // CHECK: func.func @f(%arg0: i32) {
+        // CHECK: fly.static : !fly.int_tuple<(2,3)>
+        func.func @f(%t: !fly.int_tuple<(2,3)>, %n: i32) { return }""",
+        PASS,
+    )
+
+
+def test_attributes_stay_with_an_arguments_first_part(check: Callable[..., str]) -> None:
+    check(
+        """
+        gpu.module @k {
+          // CHECK: gpu.func @f(%arg0: !fly.ptr<f32, global> {llvm.noalias}, %arg1: !llvm.struct<packed (
+          // CHECK: , %arg2: i32 {llvm.noundef}) kernel
+          gpu.func @f(%a: !fly.memref<f32, global, ?:1> {llvm.noalias}, %t: !fly.int_tuple<2>, %i: i32 {llvm.noundef})
+              kernel { gpu.return }
+        }""",
+        PASS,
+    )
+
+
+def test_modules_inside_of_a_module_are_rewritten(check: Callable[..., str]) -> None:
+    text = """
+        func.func @beside(%t: !fly.int_tuple<2>) { return }
+        module attributes {gpu.container_module} {
+          gpu.module @k { gpu.func @f(%a: !fly.memref<f32, global, 4:1>) kernel { gpu.return } }
+          func.func @launch(%a: !fly.memref<f32, global, 4:1>) {
+            %one = arith.constant 1 : index
+            // CHECK: args(%arg0 : !fly.ptr<f32, global>)
+            gpu.launch_func @k::@f blocks in (%one, %one, %one) threads in (%one, %one, %one)
+              args(%a : !fly.memref<f32, global, 4:1>)
+            return
+          }
+        }"""
+    check(text, PASS)
+    assert "args(%arg0 : !llvm.ptr<1>)" in check(text.replace("// CHECK", "//"), "convert-fly-to-rocdl")
 
 
 def test_a_launch_with_a_tensor_of_another_type_does_not_parse(check: Callable[..., str]) -> None:

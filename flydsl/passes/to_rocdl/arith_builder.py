@@ -6,12 +6,13 @@ Every operation exists on scalars and on vectors alike; a Python number takes th
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 from mlir import ir
 
 from flydsl.dialect.elements import element_type
-from flydsl.passes.rewriting import create
+from flydsl.passes.rewriting import FUNCTIONS, create, enclosing_function
 
 _ORDERED = {"==": 1, ">": 2, ">=": 3, "<": 4, "<=": 5, "!=": 13}
 _INTEGER = {"==": 0, "!=": 1, "<": 2, "<=": 3, ">": 4, ">=": 5}
@@ -220,8 +221,27 @@ class ElementwiseValue:
 
 
 def approximate(name: str, x: ElementwiseValue) -> ElementwiseValue:
-    """A hardware approximation of 1 ulp that LLVM has for scalars only: `rsq`, `rcp`."""
-    return elementwise(lambda scalar: scalar.llvm(f"amdgcn.{name}"), x)
+    """A hardware approximation of 1 ulp that LLVM has for scalars only: `rsq`, `rcp`. On the host: the function."""
+    if _on_host():
+        return _ON_HOST[name](x)
+    return elementwise(lambda scalar: scalar.op(f"rocdl.{name}"), x)
+
+
+def _on_host() -> bool:
+    """True in a launcher, for whose processor LLVM has no instructions of a GPU: it ends the process over one."""
+    op = ir.InsertionPoint.current.block.owner.operation
+    return (op if op.name in FUNCTIONS else enclosing_function(op)).name != "gpu.func"
+
+
+_ON_HOST: dict[str, Callable[[ElementwiseValue], ElementwiseValue]] = {
+    "exp2": lambda x: x.llvm("exp2"),
+    "log": lambda x: x.llvm("log2"),  # v_log_f32 has base 2
+    "sqrt": lambda x: x.llvm("sqrt"),
+    "rcp": lambda x: 1.0 / x,
+    "rsq": lambda x: 1.0 / x.llvm("sqrt"),
+    "sin": lambda x: (x * (2.0 * math.pi)).llvm("sin"),  # the instructions' operand is in turns
+    "cos": lambda x: (x * (2.0 * math.pi)).llvm("cos"),
+}
 
 
 def elementwise(function: Callable[[ElementwiseValue], ElementwiseValue], x: ElementwiseValue) -> ElementwiseValue:

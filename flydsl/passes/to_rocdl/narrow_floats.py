@@ -37,6 +37,7 @@ def expand(function: ir.Operation, arch: Arch) -> None:
     Programs convert narrow floats from and to f32 only, but canonicalization makes one conversion of two that follow
     each other: from an integer or f16 to f8, for example.
     """
+    instructions = set(arch.float8_conversions) if function.name == "gpu.func" else set()  # a host has none
     for op in operations(function):
         if op.name not in _CONVERSIONS:
             continue
@@ -45,8 +46,8 @@ def expand(function: ir.Operation, arch: Arch) -> None:
         if not {source, target} & NARROW_FLOATS.keys():
             continue
         with ir.InsertionPoint(op):
-            x = _widen(x, source, arch) if source in NARROW_FLOATS else _cast(op.name, x, "f32")
-            result = _narrow(x, target, arch) if target in NARROW_FLOATS else _cast(op.name, x, target)
+            x = _widen(x, source, instructions) if source in NARROW_FLOATS else _cast(op.name, x, "f32")
+            result = _narrow(x, target, instructions) if target in NARROW_FLOATS else _cast(op.name, x, target)
         op.result.replace_all_uses_with(result.value)
         op.erase()
 
@@ -64,10 +65,10 @@ def _cast(name: str, x: ElementwiseValue, target: str) -> ElementwiseValue:
     return x.op(name, kind=x.like(target))
 
 
-def _narrow(x: ElementwiseValue, target: str, arch: Arch) -> ElementwiseValue:
+def _narrow(x: ElementwiseValue, target: str, instructions: set[str]) -> ElementwiseValue:
     if target == _EXPONENT_ONLY:
         raise CompileError(f"conversion to {target} is unsupported", at=source_location(x.at), hint="go by fx.Float32")
-    if target in arch.float8_conversions:
+    if target in instructions:
         codes = _by_groups(x, _INSTRUCTIONS[target])
     else:
         codes = encode(x, NARROW_FLOATS[target])
@@ -75,9 +76,9 @@ def _narrow(x: ElementwiseValue, target: str, arch: Arch) -> ElementwiseValue:
     return codes.op("arith.bitcast", kind=x.like(target))
 
 
-def _widen(x: ElementwiseValue, source: str, arch: Arch) -> ElementwiseValue:
+def _widen(x: ElementwiseValue, source: str, instructions: set[str]) -> ElementwiseValue:
     codes = x.op("arith.bitcast", kind=x.like(f"i{FLOAT_BITS[source]}"))
-    if source in arch.float8_conversions:
+    if source in instructions:
         return _from_groups(codes, _INSTRUCTIONS[source])
     codes = codes.op("arith.extui", kind=x.like("i32"))
     return _decode_exponent(codes) if source == _EXPONENT_ONLY else decode(codes, NARROW_FLOATS[source])

@@ -221,3 +221,22 @@ def test_functions_that_f64_lacks_say_so_at_the_users_line() -> None:
         run(fx.math.exp, torch.ones(BLOCK, dtype=torch.float64))
     assert caught.value.at is not None
     assert caught.value.at.file == __file__
+
+
+@pytest.mark.parametrize("fastmath", ["none", "afn"])
+def test_launchers_compute_on_the_host(fastmath: str) -> None:
+    names = ["exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "atan", "sinh"]
+
+    @flyc.kernel
+    def kernel(Out: fx.Tensor, x: fx.Float32, index: fx.Int32):
+        Out[index] = x
+
+    @flyc.jit
+    def launch(Out: fx.Tensor, x: fx.Float32):
+        for i in fx.range_constexpr(len(names)):
+            kernel(Out, getattr(fx.math, names[i])(x, fastmath=fastmath), i).launch(grid=1, block=1)
+
+    out, x = torch.zeros(len(names)), 0.7
+    launch(out, x)
+    expected = torch.tensor([getattr(torch, name)(torch.tensor(x)) for name in names])
+    torch.testing.assert_close(out, expected, rtol=1e-5, atol=0)

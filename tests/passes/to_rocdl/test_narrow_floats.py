@@ -165,3 +165,19 @@ def test_narrowing_of_other_types_is_that_of_their_f32(wider: type[fx.Numeric], 
     x = (numbers()[:1024].nan_to_num() * 3).clamp(-120, 120).to(WIDER[wider])
     result = convert(x, dtype, 0, torch.zeros(x.numel(), dtype=torch.int8)).view(TORCH[dtype])
     assert torch.equal(result.float(), x.float().to(TORCH[dtype]).float())
+
+
+@pytest.mark.parametrize("kind", [fx.Float8E4M3FNUZ, fx.Float8E5M2FNUZ, fx.BFloat16])
+def test_launchers_convert_on_the_host(kind: Any) -> None:
+    @flyc.kernel
+    def kernel(Out: fx.Tensor, x: fx.Float32, y: fx.Float32):
+        Out[fx.thread_idx.x] = x
+        Out[fx.thread_idx.x + 1] = y.to(kind).to(fx.Float32)
+
+    @flyc.jit
+    def launch(Out: fx.Tensor, x: fx.Float32):
+        kernel(Out, x.to(kind).to(fx.Float32), x).launch(grid=1, block=1)
+
+    out = torch.zeros(2)
+    launch(out, 0.7)
+    assert out[0] == out[1] != 0
