@@ -21,6 +21,10 @@ NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' README.md | sort -u)
 # the time is waiting for kernels to start, so two JupyterLabs take less than one.
 BROWSER := -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest tests/browser
 
+# The whole repository is served, and the address that is printed is that of the tour.
+LAB := --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb \
+	--FileContentsManager.pre_save_hook=tools.lab.keep_kernel_metadata
+
 .PHONY: help setup browser lab test fast lint types bench sweep table fuzz clean
 
 help: ## Print the targets
@@ -33,8 +37,9 @@ browser: setup ## The tests in a real browser; installs Debian's Chromium where 
 	@tools/browser.sh
 	$(PY) -m pytest $(BROWSER) || $(PY) -m pytest $(BROWSER) --last-failed
 
-lab: setup ## Open JupyterLab on the tour
-	$(PY) -m jupyterlab $(AS_ROOT) notebooks/00_tour.ipynb
+lab: setup ## Open JupyterLab on the tour; scratch/ is for your own notebooks
+	@mkdir -p scratch
+	$(PY) -m jupyterlab $(AS_ROOT) $(LAB)
 
 test: setup lint types ## Everything that must hold: lint, types, all tests, all notebooks, the browser
 	$(PY) -m pytest $(TESTS) --ignore=tests/browser

@@ -48,6 +48,7 @@ class Lab:
             [
                 *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
                 *("--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", f"--ServerApp.root_dir={self.notebooks}"),
+                "--FileContentsManager.pre_save_hook=tools.lab.keep_kernel_metadata",  # as `make lab` has it
                 *("--ServerApp.terminals_enabled=False", "--LabApp.expose_app_in_browser=True"),
             ],
             env=self._environment(folder),

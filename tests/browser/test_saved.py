@@ -125,6 +125,17 @@ def show_as_page(path: Path, page, folder: Path) -> None:
     page.goto((folder / "page.html").as_uri(), wait_until="load")
 
 
+def test_looking_at_a_notebook_does_not_change_it(lab, open_notebook):
+    path = NOTEBOOKS[0]
+    copy = lab.notebooks / f"looked-at-{path.name}"
+    copy.write_bytes(path.read_bytes())
+    notebook = open_notebook(copy.name)
+    notebook.wait_until_idle()
+    notebook.save()
+    notebook.close()
+    assert copy.read_bytes() == path.read_bytes()
+
+
 def test_a_notebook_saved_by_jupyterlab(saved, lab, open_notebook):
     notebook = open_without_kernel(saved, lab, open_notebook)
     everything_is_there(notebook.panel, saved)

@@ -440,7 +440,7 @@ def test_an_interrupted_compilation_says_so_in_a_few_lines(notebook, monkeypatch
 def test_flydiff_of_pipelines_and_stages(notebook, read):
     notebook.run("p, q = (launch.lower(A, B, C, 128, scale).run() for scale in (2, 3))")
     (shown,) = notebook.run("%flydiff p q").shown
-    assert "launch for gfx942 → launch for gfx942" in read(shown["text/html"]).text
+    assert "launch(scale=2) for gfx942 → launch(scale=3) for gfx942" in read(shown["text/html"]).text
     for line in ("%flydiff p q --stage 3", "%flydiff p[3] q[3]", "%flydiff 'p[\"fly-layout-lowering\"]' q[3]"):
         (shown,) = notebook.run(line).shown
         assert "after 3 fly-layout-lowering" in shown["text/plain"]

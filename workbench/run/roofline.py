@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT = 640, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 20, 44, 46
 _LINE_HEIGHT = 14
+_ABOVE, _BELOW = 6, 13  # from a roof to the base line of its label
 # The picture has a background of its own: no colour is read well on a white page and on a black one alike.
 PAPER, TEXT, LINE, POINT, _GRID = "#fbfbfb", "#222222", "#005a8c", "#b34700", "#cccccc"
 _X_TITLE = "operations per byte of the 64-byte lines (no caches)"
@@ -216,12 +217,12 @@ def roofline_svg(drawn: RooflinePicture) -> str:
         rate = roof.operations_per_second
         dash = ' stroke-dasharray="6 4"' if roof.is_part else ""
         corner = max(rate / drawn.bytes_per_second, start)
-        path = f"M{x(start)} {y(start * drawn.bytes_per_second)}L{x(corner)} {y(rate)}H{right}"
+        path = f"M{x(start)} {y(min(start * drawn.bytes_per_second, rate))}L{x(corner)} {y(rate)}H{right}"
         parts.append(f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="2"{dash}/>')
     # The labels are over all lines, on a rim of paper.
-    rim = f'stroke="{PAPER}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
+    rim = f'stroke="{PAPER}" stroke-width="3" stroke-linejoin="round" paint-order="stroke"'
     parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 12}" {rim}>{escape(drawn.memory_label)} (the slope)</text>')
-    for roof, at in _labels([(roof, y(roof.operations_per_second) - 5) for roof in drawn.roofs]):
+    for roof, at in _labels([(roof, y(roof.operations_per_second)) for roof in drawn.roofs]):
         parts.append(f'<text x="{right}" y="{at}" text-anchor="end" {rim}>{escape(roof.label)}</text>')
     if drawn.point is not None:
         at_x, at_y = x(drawn.point[0]), y(drawn.point[1])
@@ -236,13 +237,13 @@ def roofline_svg(drawn: RooflinePicture) -> str:
     )
 
 
-def _labels(wanted: Sequence[tuple[Roof, float]]) -> Iterator[tuple[Roof, float]]:
-    """The labels from the highest down, each where it is wanted or as far below the one before as a line is high."""
+def _labels(roofs: Sequence[tuple[Roof, float]]) -> Iterator[tuple[Roof, float]]:
+    """The base line of each label, from the highest roof down: above its roof, or below where another label is."""
     free = float(_TOP + 12 + _LINE_HEIGHT)  # below the label of the memory
-    for roof, at in sorted(wanted, key=lambda pair: pair[1]):
-        free = max(at, free)
-        yield roof, round(free, 1)
-        free += _LINE_HEIGHT
+    for roof, at in sorted(roofs, key=lambda pair: pair[1]):
+        label = at - _ABOVE if at - _ABOVE >= free else max(at + _BELOW, free)
+        yield roof, round(label, 1)
+        free = label + _LINE_HEIGHT
 
 
 def _power_text(power: int) -> str:
