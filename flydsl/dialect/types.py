@@ -32,7 +32,7 @@ from mlir import ir
 from flydsl import layout as algebra
 from flydsl.atoms import BUFFER, CopyOp, MmaOp, TiledCopy, TiledMma, parse_copy_op, parse_mma_op
 from flydsl.dialect.context import context
-from flydsl.dialect.elements import element_bits, memory_bits
+from flydsl.dialect.elements import element_bits, element_type, memory_bits
 from flydsl.errors import CompileError, FlyError
 
 AnyLayout: TypeAlias = algebra.Layout | algebra.ComposedLayout
@@ -202,6 +202,16 @@ class PointerType(FlyType):
         return cls.parse_body(text)
 
     @property
+    def element_type(self) -> ir.Type:
+        """MLIR's type of an element."""
+        return element_type(self.element)
+
+    @property
+    def address_space(self) -> str:
+        """The address space; equal to the member of `fx.AddressSpace`."""
+        return self.space
+
+    @property
     def element_bits(self) -> int:
         """Bits of an element in memory."""
         return memory_bits(self.element)
@@ -250,6 +260,16 @@ class MemRefType(FlyType):
     def with_layout(self, layout: AnyLayout) -> MemRefType:
         """The same memory seen through another layout."""
         return MemRefType(self.element, self.space, layout)
+
+    @property
+    def element_type(self) -> ir.Type:
+        """MLIR's type of an element."""
+        return element_type(self.element)
+
+    @property
+    def address_space(self) -> str:
+        """The address space; equal to the member of `fx.AddressSpace`."""
+        return self.space
 
     @property
     def element_bits(self) -> int:

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+import flydsl.expr as fx
 from flydsl.dialect.elements import FLOAT_BITS, NARROW_FLOATS, element_bits, element_type, round_float
 from flydsl.errors import ArgumentError
 
@@ -43,3 +44,10 @@ def test_narrow_floats_hold_their_limits_and_no_more(name: str) -> None:
         else:
             with pytest.raises(ArgumentError, match="cannot hold"):
                 round_float(name, value)
+
+
+def test_types_of_memory_tell_their_elements_and_address_space() -> None:
+    tensor = fx.MemRefType.get(fx.T.f16(), fx.LayoutType.get((4, 8), (1, 4)), fx.AddressSpace.Shared)
+    for kind in (tensor, tensor.pointer, fx.PointerType.get(fx.T.f16(), fx.AddressSpace.Shared)):
+        assert str(kind.element_type) == "f16"
+        assert kind.address_space == fx.AddressSpace.Shared

@@ -221,9 +221,11 @@ class ElementwiseValue:
 
 
 def approximate(name: str, x: ElementwiseValue) -> ElementwiseValue:
-    """A hardware approximation of 1 ulp that LLVM has for scalars only: `rsq`, `rcp`. On the host: the function."""
+    """A hardware approximation of 1 ulp, which exists for scalars only: `rsq`, `rcp`. On the host: the function."""
     if _on_host():
         return _ON_HOST[name](x)
+    if name == "rsq":  # an intrinsic without an operation
+        return elementwise(lambda scalar: scalar.llvm("amdgcn.rsq"), x)
     return elementwise(lambda scalar: scalar.op(f"rocdl.{name}"), x)
 
 

@@ -11,6 +11,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.compiler.fly_opt import run as run_passes
 from flydsl.errors import CompileError
 
 BLOCK = 256
@@ -240,3 +241,21 @@ def test_launchers_compute_on_the_host(fastmath: str) -> None:
     launch(out, x)
     expected = torch.tensor([getattr(torch, name)(torch.tensor(x)) for name in names])
     torch.testing.assert_close(out, expected, rtol=1e-5, atol=0)
+
+
+def test_fast_functions_are_operations_of_rocdl_in_kernels_alone() -> None:
+    text = """
+    func.func @host(%x: f32) -> f32 {
+      %0 = math.exp2 %x fastmath<fast> : f32
+      return %0 : f32
+    }
+    gpu.module @m {
+      gpu.func @device(%x: f32) -> f32 {
+        %0 = math.exp2 %x fastmath<fast> : f32
+        gpu.return %0 : f32
+      }
+    }"""
+    host, device = run_passes(text, ["convert-fly-to-rocdl"]).split("gpu.module")
+    assert "rocdl.exp2" in device
+    assert "rocdl" not in host
+    assert "amdgcn" not in host
