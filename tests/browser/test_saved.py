@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbconvert import HTMLExporter
+from nbformat.sign import NotebookNotary
 
 from tests.notebooks import NOTEBOOKS
 
@@ -56,12 +57,19 @@ _MISSING = """(root) => [...root.querySelectorAll('.jp-OutputArea-output')].filt
 
 
 def count_outputs(path: Path) -> int:
-    """The number of outputs of a notebook; successive texts on one stream count as one."""
+    """The number of outputs of a notebook; successive texts on one stream count as one, widgets not at all."""
     count = 0
     for cell in nbformat.read(path, as_version=4).cells:
-        names = [output.get("name", number) for number, output in enumerate(cell.get("outputs", ()))]
+        names = [
+            output.get("name", number) for number, output in enumerate(cell.get("outputs", ())) if not is_widget(output)
+        ]
         count += len(list(groupby(names)))
     return count
+
+
+def is_widget(output: nbformat.NotebookNode) -> bool:
+    """A widget and nothing else: the output before it stands in for it."""
+    return list(output.get("data", ())) == ["application/vnd.jupyter.widget-view+json"]
 
 
 def everything_is_there(root, path: Path) -> None:
@@ -92,6 +100,10 @@ def saved(lab, open_notebook) -> Path:
     path = lab.write("saved.ipynb", CELLS)
     notebook = open_notebook(path)
     notebook.run_all(len(CELLS))
+    notebook.output(2).open_tab("Occupancy").shows("8 of 8 waves per SIMD")
+    playwright.expect(notebook.panel.locator("style.fly-twin")).to_have_count(3)
+    for twin in notebook.panel.locator(".jp-OutputArea-child", has=notebook.page.locator("style.fly-twin")).all():
+        playwright.expect(twin).to_be_hidden()
     notebook.save()
     notebook.close()
     return lab.notebooks / path
@@ -144,6 +156,22 @@ def test_a_notebook_saved_by_jupyterlab(saved, lab, open_notebook):
     notebook.output(3).shows("launch for gfx942 → launch for gfx950")
     notebook.output(5).shows("+      ")
     notebook.output(6).shows("8 of 8 waves per SIMD")
+
+
+def test_a_trusted_notebook_without_its_kernel(saved, lab, open_notebook):
+    """There JupyterLab tries to show the widgets, and there are none."""
+    notebook = nbformat.read(saved, as_version=4)
+    notebook.metadata = {}
+    assert any(is_widget(output) for cell in notebook.cells for output in cell.outputs)
+    NotebookNotary(data_dir=str(lab.notebooks.parent / "data")).sign(notebook)
+    nbformat.write(notebook, lab.notebooks / "trusted.ipynb")
+    opened = open_notebook("trusted.ipynb")
+    opened.page.get_by_role("dialog").get_by_role("button", name="No Kernel").click()
+    for index, text in ((2, "19 of 19 stages done"), (8, "(4,8):(8,1)"), (9, "19 of 19 stages done")):
+        opened.output(index).shows(text)
+        opened.output(index).shows_no("model not found", "Loading widget")
+    assert opened.panel.locator("style.fly-twin").count() == 3  # it is trusted
+    opened.close()
 
 
 def test_as_a_page(saved, offline_page, tmp_path):

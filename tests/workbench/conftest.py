@@ -53,7 +53,13 @@ class Notebook:
         with capture_output() as captured:
             result = self.shell.run_cell(cell)
         text = re.sub(r"\x1b\[[0-9;]*m", "", captured.stdout + captured.stderr)
-        return Outcome(result.error_before_exec or result.error_in_exec, text, [o.data for o in captured.outputs])
+        shown: list[dict[str, str]] = []
+        for output in captured.outputs:
+            if list(output.data) == ["application/vnd.jupyter.widget-view+json"]:
+                shown[-1] |= output.data  # a live view: what was shown before it stands in for it
+            else:
+                shown.append(dict(output.data))
+        return Outcome(result.error_before_exec or result.error_in_exec, text, shown)
 
 
 @pytest.fixture
@@ -122,6 +128,9 @@ class Page(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if (tag, attrs) == ("style", [("class", "fly-twin")]):  # of live views; it does no harm if it is removed
+            self._open.append(tag)
+            return
         assert tag in _TAGS
         if tag not in _VOID_TAGS:
             self._open.append(tag)
@@ -137,7 +146,7 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        self.text += "" if self._open[-1:] == ["style"] else data
 
     def handle_comment(self, data: str) -> None:
         pytest.fail(f"a comment in the HTML: {data}")

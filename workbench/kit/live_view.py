@@ -1,17 +1,34 @@
-"""The base of all live views: a page opened without the kernel still shows their last content."""
+"""The base of all live views: a page opened without the kernel still shows what they showed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import ipywidgets as widgets
+from IPython.display import display
+
+_VIEW = "application/vnd.jupyter.widget-view+json"
+# A trusted notebook without its kernel tries the widget all the same, and says "model not found". So a view is two
+# outputs, a static one and the widget, of which JupyterLab shows the widget if there is one. Where styles are removed,
+# in notebooks that are not trusted, widgets are not shown either.
+_ONE_OF_TWO = (
+    '<style class="fly-twin">'
+    ".jp-OutputArea-child:has(.fly-twin):has(+ .jp-OutputArea-child .fly-live) { display: none; } "
+    ".jp-OutputArea-child:has(.fly-twin) + .jp-OutputArea-child"
+    ":not(:has(.fly-live)):not(:has([data-mime-type])) { display: none; }"
+    "</style>"
+)
 
 
 class LiveView(widgets.VBox):
     """Controls and what they show.
 
-    A notebook saves `static_html` and `static_text` beside the reference to the widget.
+    A notebook saves `static_html` and `static_text` as an output of their own before the reference to the widget.
     """
+
+    def __init__(self, children: Any = (), **options: Any) -> None:
+        super().__init__(children, **options)
+        self.add_class("fly-live")
 
     def static_html(self) -> str:
         """The present content as HTML that needs no JavaScript."""
@@ -21,8 +38,15 @@ class LiveView(widgets.VBox):
         """The text for a terminal."""
         return f"{type(self).__name__}()"
 
+    def _ipython_display_(self) -> None:
+        bundle = self._repr_mimebundle_()
+        view = {_VIEW: bundle.pop(_VIEW)} if _VIEW in bundle else {}
+        display(bundle | {"text/html": bundle["text/html"] + _ONE_OF_TWO}, raw=True)
+        if view:
+            display(view, raw=True)
+
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**options)
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**options) or {}
         return bundle | {"text/html": self.static_html(), "text/plain": self.static_text()}
 
 
