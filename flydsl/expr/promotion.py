@@ -82,7 +82,14 @@ def wider(left: type[Numeric], right: type[Numeric]) -> type[Numeric]:
 
 
 def promote(a: type[Numeric], b: type[Numeric]) -> type[Numeric]:
-    """The type that an operator gives for scalars of two types; under FlyDSL's name `Numeric.promote`."""
+    """The type that an operator gives for scalars of two types; under FlyDSL's name `Numeric.promote`.
+
+    Raises ArgumentError for anything but scalar types.
+    """
+    for given in (a, b):
+        if not (isinstance(given, type) and issubclass(given, Numeric)):
+            raise ArgumentError(f"promote({a!r}, {b!r}): {given!r} is not a scalar type", at=user_location(),
+                                hint="such as fx.Int32 or fx.Float16")  # fmt: skip
     return wider(a, b)
 
 

@@ -10,6 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.errors import ArgumentError
 from flydsl.expr import rocdl, vector
 from flydsl.expr.typing import T
 
@@ -169,3 +170,6 @@ def test_raw_values_and_back_in_lists_and_leaves(trace: Callable[..., Any]) -> N
     trace(body)
     assert fx.Numeric.promote(fx.Int8, fx.Uint8) is fx.Uint8
     assert fx.Numeric.promote(fx.Int64, fx.Float16) is fx.Float16
+    for wrong in ("Int8", 3, int):
+        with pytest.raises(ArgumentError, match="not a scalar type"):
+            fx.Numeric.promote(fx.Int8, wrong)
