@@ -14,7 +14,8 @@ TRIALS = {
     "programs": 32,
     "conversions": 32,
     "calls": 25,
-    "mlir_builders": 50,
+    "mlir_builders": 30,
+    "tiles": 30,
     "fly_opt": 50,
 }
 

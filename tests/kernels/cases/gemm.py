@@ -100,13 +100,13 @@ def layout_api(dtype: str, block_k: int) -> tuple[Any, tuple[Any, ...]]:
     return launch, (torch.zeros(m * n, dtype=torch.bfloat16), a, b, torch.ones(m), torch.ones(n), m, n)
 
 
-def row_scaled(name: str, compile_: Any, kernel: str, k: int, **options: Any) -> dict[str, Case]:
+def row_scaled(name: str, compile_: Any, kernel: str, k: int, *, unroll: bool, **options: Any) -> dict[str, Case]:
     def make() -> tuple[Any, tuple[Any, ...]]:
         a, b = (torch.zeros(256 * k, dtype=torch.uint8) for _ in range(2))
         c, scales = torch.zeros(256 * 256, dtype=torch.bfloat16), torch.ones(256)
-        return compile_(K=k, **options), (a, b, c, scales, scales, 256, 256)
+        return compile_(K=k, unroll=unroll, **options), (a, b, c, scales, scales, 256, 256)
 
-    return {name: Case(kernel, "fp8", make, CDNA4, test="test_fp8_gemm.py")}
+    return {name: Case(kernel, "fp8", make, CDNA4, test="test_fp8_gemm.py", long=unroll)}
 
 
 def row_scaled_ones() -> dict[str, Case]:
