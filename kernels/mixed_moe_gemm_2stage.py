@@ -31,14 +31,13 @@ import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
 from .kernels_common import ceil_div, require
-from .mfma_epilogues import c_shuffle_epilog
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
 from .moe_gemm_2stage import Plan, Result, Routes, plan_of, through_shared_memory, tiles
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
 from .shuffles import shuffle_scale
 from .silu_and_mul_fq import SWIGLU_LIMIT, scale_offset
-from .tensor_shim import GTensor, STensor
+from .tensor_shim import GTensor
 
 GROUP = 32
 BLOCK_ROWS = 16
@@ -66,11 +65,9 @@ def sorted_scales(scales: Any, sorted_ids: Any, topk: int = 1) -> Any:
 
     topk: 1 for stage 1, where a token has one row; for stage 2 as many as it has slots.
     """
-    import torch
-
     token, slot = sorted_ids & ((1 << SLOT_SHIFT) - 1), sorted_ids >> SLOT_SHIFT
-    row = token * topk + (slot if topk > 1 else 0)
-    exists = (row < len(scales)) & (slot < topk if topk > 1 else torch.tensor(True))
+    row = token if topk == 1 else token * topk + slot
+    exists = (row < len(scales)) & ((slot < topk) | (topk == 1))
     return shuffle_scale(scales[row.where(exists, 0)])
 
 
@@ -85,36 +82,20 @@ class RoundedResult(Result):
         self.memory = GTensor(self.out, fx.Int8, num_records_bytes=size)
         self.scale_out = GTensor(scale_out, fx.Uint8)
 
-    def put(self, sums: Any, shared: Any) -> None:
-        """Write the tile: lanes exchange columns, and those that have 32 of a row find its scale."""
-        number, _ = self.numbers(sums)
+    def _put_through(self, number: Any, shared: Any) -> None:
+        """Lanes that have 32 columns of a row find their scale."""
         plan, quant, width = self.plan, f"mx{self.plan.out_dtype}", 8
-        tile = (plan.tiling.tile_m, plan.tile_n)
-        view: Any = STensor(shared, fx.Float32, tile)
-        first = view.linear_offset(((self.lane >> 4) * 4, self.column))
-
-        def write(mi: int, ii: int, row: int, _: int) -> None:
-            for ni in range(plan.num_acc_n):
-                view.store(first + view.linear_offset((row, ni * 16)), number(mi, ni, ii))
-
-        def target(row: Any) -> tuple[Any, Any]:
-            exists, row = self.routes.target(self.routes.ids.load(row))
-            return row, exists
 
         def put(sorted_row: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
-            values, lanes = fx.Vector(values), GROUP // width
-            scale, factor = e8m0(group_max(values, lanes), headroom(quant))
+            values = fx.Vector(values)
+            scale, factor = e8m0(group_max(values, GROUP // width), headroom(quant))
             place = (row * plan.columns + column) * self.bits // 8
             buffer_store(codes(values, factor, quant), self.memory.rsrc, place, mask=exists)
             scale = exists.select(scale, fx.Int32(0)).to(fx.Uint8)
             place = scale_offset(sorted_row, column // GROUP, self.groups)
             buffer_store(scale, self.scale_out.rsrc, place, mask=column % GROUP == 0)
 
-        c_shuffle_epilog(
-            tile_m=tile[0], tile_n=tile[1], e_vec=width, cshuffle_nlane=tile[1] // width,
-            m_repeat=plan.tiling.m_repeat, tid=self.thread, lane_div_16=0, bx_m=self.routes.first,
-            by_n=self.first_column, lds_out=view, write_row_to_lds=write, store_pair=put, precompute_row=target,
-        )  # fmt: skip
+        self.exchange(number, shared, put, width, plan.tile_n // width)
 
 
 @flyc.kernel

@@ -30,7 +30,7 @@ where each slot has a row of its own, and `moe_common` sums them up. Sums in f32
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
@@ -339,11 +339,26 @@ class Result:
             buffer_store(value.to(self.plan.out_type), self.memory.rsrc, place, mask=exists)
 
     def _put_through(self, number: Any, shared: Any) -> None:
+        plan = self.plan
+
+        def put(_: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
+            if plan.accumulate:
+                add_pair(self.out, self.memory.rsrc, row * plan.columns + column, fx.Vector(values), exists)
+            else:
+                buffer_store(values, self.memory.rsrc, row * plan.columns + column, mask=exists)
+
+        self.exchange(number, shared, put, 2 if plan.accumulate else min(8, plan.tile_n // 32), 32)
+
+    def exchange(self, number: Any, shared: Any, put: Callable[..., None], e_vec: int, lanes: int) -> None:
+        """Let lanes exchange columns through shared memory, so that `lanes` of them have a row, e_vec columns each.
+
+        put(sorted row, column, values, row of the result, whether it exists): what to do with them.
+        """
         plan, tile = self.plan, (self.plan.tiling.tile_m, self.plan.tile_n)
         view: Any = STensor(shared, plan.out_type, tile)
         first = view.linear_offset(((self.lane >> 4) * 4, self.column))
 
-        def write(mi: int, ii: int, row: int, _: int) -> None:
+        def write(mi: int, ii: int, row: int, _: Any) -> None:
             for ni in range(plan.num_acc_n):
                 value = number(mi, ni, ii).to(plan.out_type)
                 view.store(first + view.linear_offset((row, ni * 16)), value)
@@ -352,17 +367,10 @@ class Result:
             exists, row = self.routes.target(self.routes.ids.load(row))
             return row, exists
 
-        def put(_: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
-            if plan.accumulate:
-                add_pair(self.out, self.memory.rsrc, row * plan.columns + column, fx.Vector(values), exists)
-            else:
-                buffer_store(values, self.memory.rsrc, row * plan.columns + column, mask=exists)
-
-        e_vec = 2 if plan.accumulate else min(8, plan.tile_n // 32)
         c_shuffle_epilog(
-            tile_m=tile[0], tile_n=tile[1], e_vec=e_vec, m_repeat=plan.tiling.m_repeat, tid=self.thread,
-            lane_div_16=0, bx_m=self.routes.first, by_n=self.first_column, lds_out=view,
-            write_row_to_lds=lambda mi, ii, row, _: write(mi, ii, row, 0), store_pair=put, precompute_row=target,
+            tile_m=tile[0], tile_n=tile[1], e_vec=e_vec, cshuffle_nlane=lanes, m_repeat=plan.tiling.m_repeat,
+            tid=self.thread, lane_div_16=0, bx_m=self.routes.first, by_n=self.first_column, lds_out=view,
+            write_row_to_lds=write, store_pair=put, precompute_row=target,
         )  # fmt: skip
 
 
