@@ -34,8 +34,9 @@ UNIT_SCALE = 0x7F7F7F7F  # 2 ** 0, four times
 # Bits of an element of A and of B in memory. fp6 is filled up: 32 elements take 24 bytes and 8 of zeros.
 BITS = {
     "fp8": (8, 8), "int8": (8, 8), "int4": (8, 4), "fp16": (16, 16), "bf16": (16, 16), "fp4": (4, 4), "fp6": (8, 4),
-    "fp8_fp4": (8, 4),
+    "fp8_fp4": (8, 4), "int4_bf16": (16, 4),
 }  # fmt: skip
+W4A16 = "int4_bf16"  # whose weights become bf16 in registers
 MICRO_SCALED = ("fp4", "fp6", "fp8_fp4")  # 32 elements along K share a scale
 _PLAIN = {
     "fp8": ("mfma_f32_16x16x32_fp8_fp8", 32),
@@ -43,8 +44,13 @@ _PLAIN = {
     "int4": ("mfma_i32_16x16x32_i8", 32),
     "fp16": ("mfma_f32_16x16x16f16", 16),
     "bf16": ("mfma_f32_16x16x16bf16_1k", 16),
+    W4A16: ("mfma_f32_16x16x16bf16_1k", 16),
 }
-_CDNA4 = {"fp16": ("mfma_f32_16x16x32_f16", 32), "bf16": ("mfma_f32_16x16x32_bf16", 32)}
+_CDNA4 = {
+    "fp16": ("mfma_f32_16x16x32_f16", 32),
+    "bf16": ("mfma_f32_16x16x32_bf16", 32),
+    W4A16: ("mfma_f32_16x16x32_bf16", 32),
+}
 # Formats of A and B that the scaled instruction is told: 0 fp8, 2 fp6 (E2M3), 4 fp4.
 _SCALED_FORMATS = {"fp8": (0, 0), "fp4": (4, 4), "fp6": (2, 4), "fp8_fp4": (0, 4)}
 _SCALED = ("mfma_scale_f32_16x16x128_f8f6f4", 128)
@@ -79,8 +85,8 @@ class Product:
 
     @property
     def group(self) -> int:
-        """Elements of K in a group: 64 bytes of A, or what the instruction takes."""
-        return max(self.k, 512 // BITS[self.dtype][0])
+        """Elements of K in a group: 64 bytes of A, or what the instruction takes, or what a lane loads of B."""
+        return 64 if self.dtype == W4A16 else max(self.k, 512 // BITS[self.dtype][0])
 
     @property
     def calls(self) -> int:
@@ -140,6 +146,32 @@ def unpack_int4(words: Any) -> Any:
     return low_nibbles.shuffle(high_nibbles, [i + j * words.numel for i in range(words.numel) for j in range(2)])
 
 
+def unpack_int4_to_bf16(words: Any, scale: Any = None) -> Any:
+    """Four times as many words of bf16: a sixteenth of each signed nibble, times `scale`, an f32, rounded."""
+    pairs = []
+    for word in (words[i] for i in range(words.numel)):
+        # Rotated, so that the high halves stay a word, of which conversions read each byte where it is.
+        rotated = word.to(fx.Uint32) >> 4 | word.to(fx.Uint32) << 28
+        for nibbles in (word, rotated.to(fx.Int32)):
+            floats = [fx.rocdl.cvt_off_f32_i4(nibbles, byte_sel=byte) for byte in range(4)]
+            pairs += [_bf16_pair(floats[first : first + 2], scale) for first in (0, 2)]
+    return fx.Vector.from_elements(pairs, fx.Int32)
+
+
+def _bf16_pair(floats: list[Any], scale: Any) -> Any:
+    """Two f32, times scale, as a word. Without a scale they are bf16 already."""
+    pair = fx.Vector.from_elements(floats, fx.Float32)
+    if scale is not None:
+        pair = pair * fx.Vector.filled(2, scale, fx.Float32)
+        if is_cdna4():
+            return fx.rocdl.cvt_pk_bf16_f32(pair[0], pair[1])
+    low, high = (pair[i].bitcast(fx.Int32) for i in range(2))
+    if scale is not None:
+        # Rounded to nearest, and from the middle away from zero: one addition each, where ties to even take four.
+        low, high = low + 0x8000, high + 0x8000
+    return fx.rocdl.perm_b32(high, low, 0x07060302)
+
+
 @dataclass(frozen=True)
 class Tiling:
     """A workgroup's tile of a product with K columns. Raises ArgumentError where sizes do not fit.
@@ -159,7 +191,9 @@ class Tiling:
         require(self.stages in (1, 2), f"lds_stage={self.stages}", "1 or 2")
         require(self.tile_m > 0 and self.tile_m % 16 == 0, f"tile_m={self.tile_m}", "a multiple of 16")
         require(self.tile_n > 0 and self.tile_n % 64 == 0, f"tile_n={self.tile_n}", "a multiple of 64")
-        require(self.row_bytes % 64 == 0, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of 64")
+        group_bytes = 128 if self.dtype == W4A16 else 64
+        fits = self.row_bytes % group_bytes == 0
+        require(fits, f"tile_k={self.tile_k}", f"{self.row_bytes} bytes, a multiple of {group_bytes}")
         require(self.tile_k > 0, f"tile_k={self.tile_k}", "positive")
         require(self.k > 0 and self.k % self.tile_k == 0, f"K={self.k}", f"a multiple of tile_k={self.tile_k}")
         wanted = f"a multiple of {CHUNK_BYTES} bytes, or 4 or 8, for each of {THREADS} threads"
@@ -313,8 +347,9 @@ class TileA:
     def fragment(self, mi: int, group: int, stage: Any) -> Any:
         """A lane's bytes of 16 rows and one group of K, as words."""
         place = (self.lane >> 4) + self.first_chunk
-        if self.tiling.dtype == "fp6":
-            # Two chunks side by side, of which the last 8 bytes are unused.
+        if self.tiling.dtype == W4A16:  # two chunks side by side
+            return concat([self._read(mi, place * 2 + part, group * 8, stage) for part in range(2)])
+        if self.tiling.dtype == "fp6":  # the same, and the last 8 bytes are unused
             first, second = (
                 self._read(mi, place * 2, group * 8, stage),
                 self._read(mi, place * 2 + 1, group * 8, stage, 2),
@@ -380,8 +415,10 @@ class TileB:
         soffset = row + offset - near
         return fx.Vector(self.memory.vec_load(first + near // 4, self.load_bytes // 4, soffset_bytes=soffset))
 
-    def unpacked(self, value: Any) -> Any:
-        """A group as the matrix instruction takes it."""
+    def unpacked(self, value: Any, scale: Any = None) -> Any:
+        """A group as the matrix instruction takes it. scale: of int4 that become bf16, if groups have their own."""
+        if self.tiling.dtype == W4A16:
+            return unpack_int4_to_bf16(value, scale)
         return unpack_int4(value) if self.tiling.dtype == "int4" else value
 
 
@@ -389,10 +426,11 @@ def require_types(dtype: str, A: Any, B: Any) -> None:
     """Raise ArgumentError where tensors are not of the type that in_dtype names, nor bytes of it."""
     kind = {
         "fp8": fp8_type(), "fp8_fp4": fp8_type(), "int8": fx.Int8, "int4": fx.Int8, "fp16": fx.Float16,
-        "bf16": fx.BFloat16,
+        "bf16": fx.BFloat16, W4A16: fx.BFloat16,
     }.get(dtype)  # fmt: skip
-    for name, tensor in (("A", A), ("B", B)):
-        kinds = (kind,) if BITS[dtype][0] > 8 else bytes_of(kind) if kind else bytes_of()
+    for name, tensor, bits in zip("AB", (A, B), BITS[dtype], strict=True):
+        own = fx.Int8 if bits < BITS[dtype][0] and kind is fx.BFloat16 else kind
+        kinds = (own,) if bits > 8 else bytes_of(own) if own else bytes_of()
         require_tensor(name, tensor, *kinds, rows=True)
 
 
@@ -449,15 +487,17 @@ class MxScales:
 
 
 def multiply_groups(
-    b: TileB, sums: Any, now_b: Any, fragment: Any, scales: Any = None, groups: Any = None, first_row: int = 0
-) -> Any:
+    b: TileB, sums: Any, now_b: Any, fragment: Any, scales: Any = None, groups: Any = None, first_row: int = 0,
+    of_b: Any = None,
+) -> Any:  # fmt: skip
     """[mi][ni]: the sums after some groups of K of a tile, by default all. scales(mi, ni, group): of MxScales.
 
-    first_row: the number mi of the first row of sums.
+    first_row: the number mi of the first row of sums. of_b: [group][ni], what the numbers of B are multiplied by.
     """
     result = [list(row) for row in sums]
     for group in range(b.groups) if groups is None else groups:
-        packs = [b.unpacked(pack) for pack in now_b[group]]
+        factors = of_b[group] if of_b else [None] * len(now_b[group])
+        packs = [b.unpacked(pack, factor) for pack, factor in zip(now_b[group], factors, strict=True)]
         for mi, row in enumerate(result, first_row):
             pack_a = fragment(mi, group)
             for call in range(b.product.calls):

@@ -16,12 +16,13 @@
 | scales, f32, unless 16 bits | of x (T,), of rows of w1 (E 2I,) | of h (T k,), of rows of w2 (E D,) |
 | result | (T, k, I) | (T, D), added to; or (T k, D) |
 
-in_dtype: fp8, int8, int4 (the weights), fp16, bf16, and int8smooth: int8 whose x is (k T, D) with a scale for each row
-s T + t, since it was divided by factors of the expert before it was rounded. The routing tables are those of
-`moe_sorting_kernel`, in blocks of tile_m rows: a workgroup computes a tile of a block, with the weights of its expert,
-and returns at once if the block has none. It is the product of `preshuffle_gemm`, except that each thread decodes the
-ids of the rows that it loads, and that a wave of stage 1 has columns of the gate and the same columns of up, which
-share the fragments of A.
+in_dtype: fp8, int8, int4 (the weights), fp16, bf16, int4_bf16, and int8smooth: int8 whose x is (k T, D) with a scale
+for each row s T + t, since it was divided by factors of the expert before it was rounded. int4_bf16 has activations in
+bf16 without scales, and weights in int4, with scales of rows, or of groups of 32 along K (`GroupScales`). The routing
+tables are those of `moe_sorting_kernel`, in blocks of tile_m rows: a workgroup computes a tile of a block, with the
+weights of its expert, and returns at once if the block has none. It is the product of `preshuffle_gemm`, except that
+each thread decodes the ids of the rows that it loads, and that a wave of stage 1 has columns of the gate and the same
+columns of up, which share the fragments of A.
 
 Stage 1 stores each number straight from its register, or through shared memory (use_cshuffle_epilog). Stage 2 gathers
 the columns of a row in shared memory: pairs for packed atomics, which round to 16 bits at each addition, or 16 bytes
@@ -30,6 +31,7 @@ where each slot has a row of its own, and `moe_common` sums them up. Sums in f32
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -49,6 +51,7 @@ from .mfma_preshuffle_pipeline import (
     BITS,
     CHUNK_BYTES,
     THREADS,
+    W4A16,
     WAVE,
     WAVES,
     Product,
@@ -58,6 +61,7 @@ from .mfma_preshuffle_pipeline import (
     is_cdna4,
     main_loop,
     multiply_groups,
+    no_scales,
     require_types,
     swizzle_xor16,
 )
@@ -73,8 +77,11 @@ __all__ = [
 
 OUT_TYPES = {"f16": fx.Float16, "bf16": fx.BFloat16, "f32": fx.Float32}
 SMOOTH = "int8smooth"
-IN_TYPES = ("fp8", "int8", "int4", "fp16", "bf16", SMOOTH)
+IN_TYPES = ("fp8", "int8", "int4", "fp16", "bf16", W4A16, SMOOTH)
 SCALED = ("fp8", "int8", "int4")
+# Products are as many times too large, as the unpacked weights are.
+FACTORS = {"int4": 1 / 16, W4A16: 16.0}
+GROUP = 32
 OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
 # (T, D, I, E, k, tile_m).
 SHAPES = ((1, 256, 128, 4, 2, 16), (33, 256, 128, 3, 2, 16), (40, 256, 128, 8, 3, 32))
@@ -107,7 +114,8 @@ class Plan:
     rows and columns. swiglu_limit: the activation is swiglu with this limit instead of silu. biased: each column of an
     expert has a number that is added. interleaved: 16 rows of gate and of up in turn in the weights. asynchronous:
     activations go past the registers. k_batch: workgroups that share a tile of stage 1, along K; then the sums of gate
-    and up, side by side, are added to the result as they are.
+    and up, side by side, are added to the result as they are. group_scales: the type of the scales of groups of weights
+    along K, "f32" or "bf16".
     """
 
     tiling: Tiling
@@ -127,6 +135,7 @@ class Plan:
     interleaved: bool = False
     asynchronous: bool = False
     k_batch: int = 1
+    group_scales: str | None = None
 
     @property
     def num_acc_n(self) -> int:
@@ -258,6 +267,57 @@ class GateAndUp(TileB):
         return super()._part(first, ni * tile + up * (self.plan.columns * self.k_bytes), offset)
 
 
+class GroupScales:
+    """The scales of int4 weights in groups of 32 along K: f32 (E, K/32, N), or bf16 (E, K/64, N, 2).
+
+    They are multiplied with the weights in registers, as a matrix instruction adds up over more than a group. A lane
+    has 16 numbers of one group: lanes from 32 on those of odd ones.
+    """
+
+    def __init__(self, plan: Plan, groups: int, scales: Any, expert: Any) -> None:
+        self.plan, self.groups = plan, groups
+        rows, paired = plan.rows_of_experts, plan.group_scales == "bf16"
+        words = plan.tiling.k // GROUP * rows // (2 if paired else 1)  # of an expert
+        first = fx.Int64(expert) * (words * 4)
+        self.memory = GTensor(scales, fx.Int32, base_byte_offset=first, num_records_bytes=words * 4)
+        thread = fx.Int32(fx.thread_idx.x)
+        lane = thread & (WAVE - 1)
+        column = fx.Int32(fx.block_idx.x) * plan.tile_n + (thread >> 6) * (plan.tile_n // WAVES) + (lane & 15)
+        is_odd = lane >= 32
+        self.shift = is_odd.select(fx.Int32(0), fx.Int32(16))
+        self.first = column if paired else column + is_odd.select(fx.Int32(rows), fx.Int32(0))
+        self.row_bytes = rows * (4 if paired else 8)  # of two groups
+
+    @property
+    def loads(self) -> int:
+        """Loads of a lane for a tile."""
+        return self.groups * self.plan.tiling.num_acc_n
+
+    def load(self, k: Any, stage: int, before: Any) -> list[list[Any]]:
+        """[group][ni]: the words of tile k."""
+        plan = self.plan
+        first = k * (plan.tiling.tile_k // (2 * GROUP) * self.row_bytes)
+        halves = (0, plan.columns) if plan.gated else (0,)
+        return [
+            [
+                self.memory.vec_load(self.first + ni * 16, 1, soffset_bytes=first + (group * self.row_bytes + half * 4))
+                for half in halves
+                for ni in range(plan.num_acc_n)
+            ]
+            for group in range(self.groups)
+        ]
+
+    def factors(self, words: list[list[Any]]) -> list[list[Any]]:
+        """The same as f32. NaN becomes one that rounding to bf16 leaves NaN."""
+        return [[self._factor(word) for word in row] for row in words]
+
+    def _factor(self, word: Any) -> Any:
+        if self.plan.group_scales == "bf16":
+            return (word << self.shift & -(1 << 16)).bitcast(fx.Float32)
+        scale = word.bitcast(fx.Float32)
+        return scale if is_cdna4() else (scale == scale).select(scale, fx.Float32(math.nan))
+
+
 class Result:
     """What becomes of the sums of a workgroup."""
 
@@ -292,15 +352,18 @@ class Result:
         first = routes.first + (self.lane >> 4) * 4
         ids = [fx.Vector(routes.ids.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
         weights = [fx.Vector(routes.weights.vec_load(first + mi * 16, 4)) for mi in range(plan.tiling.m_repeat)]
-        of_rows = [self.of_rows(self.scales[0], four) for four in ids] if plan.scaled else []
-        # unpack_int4 gives 16 times the weights.
-        factor = 1 / 16 if plan.tiling.dtype == "int4" else 1.0
+        has_rows = plan.scaled and plan.tiling.dtype != W4A16
+        of_rows = [self.of_rows(self.scales[0], four) for four in ids] if has_rows else []
+        factor = FACTORS.get(plan.tiling.dtype, 1.0)
         of_columns = [scale * factor for scale in self.of_columns(self.scales[1])] if plan.scaled else []
         biases = self.of_columns(self.bias) if plan.biased else []
 
         def product(mi: int, ni: int, ii: int) -> Any:
             value = sums[mi][ni][ii]
-            value = value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni] if plan.scaled else value
+            if has_rows:
+                value = value.to(fx.Float32) * of_rows[mi][ii] * of_columns[ni]
+            elif plan.tiling.dtype == W4A16:
+                value = value * (of_columns[ni] if plan.scaled else factor)
             return value + biases[ni] if plan.biased else value
 
         def number(mi: int, ni: int, ii: int) -> Any:
@@ -420,14 +483,17 @@ def tiles(plan: Plan, routes: Routes, activations: Any, weights: Any) -> tuple[G
 def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, scales: Any) -> None:
     """One tile of the result."""
     a, b = tiles(plan, routes, activations, weights)
+    of_groups = GroupScales(plan, b.groups, scales[1], routes.expert) if plan.group_scales else None
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
-        return multiply_groups(b, sums, now_b, fragment)
+        of_b = of_groups.factors(now_scales) if of_groups else None
+        return multiply_groups(b, sums, now_b, fragment, of_b=of_b)
 
     # One fragment of A ahead of its use costs registers that decide how many waves there are.
     sums = main_loop(
         a, b, b.product.tile_of_zeros(plan.tiling), multiply, ahead=(min(1, plan.tiling.m_repeat - 1), 0),
         unroll=plan.k_batch > 1, part=(fx.Int32(fx.block_idx.z), plan.k_batch),
+        scales=of_groups.load if of_groups else no_scales, extra_loads=of_groups.loads if of_groups else 0,
     )  # fmt: skip
     Result(plan, routes, out, scales).put(sums, a.buffer)
 
@@ -510,13 +576,14 @@ def compile_moe_gemm1(
     doweight_stage1: multiply by the routing weight. use_cshuffle_epilog: store through shared memory; by default not.
     k_batch: workgroups that share a tile, along K. With more than one, out is (T, k, 2 inter_dim) in f32, which the
     caller clears: gate and up are added to it, and their activation is left to `silu_and_mul_fq`, or the caller.
-    Raises ArgumentError where sizes do not fit, NotImplementedError for group_size and scale_is_bf16.
+    group_size: 32 for int4_bf16 whose weights have scales of groups, f32 (E, D/32, 2I), or bf16 (E, D/64, 2I, 2) with
+    scale_is_bf16; by default they have one for each row. Raises ArgumentError where sizes do not fit.
     """
-    _supported(in_dtype, group_size, scale_is_bf16)
     require(out_dtype in ("f16", "bf16"), f"out_dtype={out_dtype!r} of stage 1", "f16 or bf16")
     plan = plan_of(
         in_dtype, model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=bool(use_cshuffle_epilog), accumulate=False,
+        group_scales=_group_scales(in_dtype, group_size, scale_is_bf16),
     )  # fmt: skip
     return launcher(plan if k_batch == 1 else _split(plan, k_batch), moe_gemm_kernel)
 
@@ -546,11 +613,11 @@ def compile_moe_gemm2(
     token to out (T, D), which the caller clears; otherwise write each to (T k, D). use_cshuffle_epilog: through shared
     memory, which 16-bit results that are added need, and which is their default. Raises as `compile_moe_gemm1`.
     """
-    _supported(in_dtype, group_size, scale_is_bf16)
     plan = plan_of(
         in_dtype, inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate,
         cshuffle=through_shared_memory(out_dtype, use_cshuffle_epilog, accumulate),
+        group_scales=_group_scales(in_dtype, group_size, scale_is_bf16),
     )  # fmt: skip
     return launcher(plan, moe_gemm_kernel)
 
@@ -588,7 +655,8 @@ def plan_of(in_dtype: str, k: int, tile: tuple[int, int, int], *, scaled: bool =
     )
     smooth = in_dtype == SMOOTH
     tiling = Tiling("int8" if smooth else in_dtype, k, tile_m, tile_n * (2 if known["gated"] else 1), tile_k)
-    scaled = scaled and tiling.dtype in SCALED
+    in_groups = known.get("group_scales") is not None
+    scaled = scaled and (tiling.dtype in SCALED or (tiling.dtype == W4A16 and not in_groups))
     return Plan(tiling=tiling, tile_n=tile_n, smooth=smooth and known["gated"], scaled=scaled, **known)
 
 
@@ -629,7 +697,11 @@ def compile_moe_gemm2_ex(
     return launch
 
 
-def _supported(in_dtype: str, group_size: int, scale_is_bf16: bool) -> None:
+def _group_scales(in_dtype: str, group_size: int, scale_is_bf16: bool) -> str | None:
+    """The type of the scales of groups of weights, if there are any."""
     require(in_dtype in IN_TYPES, f"in_dtype={in_dtype!r}", f"one of {', '.join(IN_TYPES)}")
-    if group_size != -1 or scale_is_bf16:
-        raise NotImplementedError("unsupported: group_size and scale_is_bf16; scales are those of rows, in f32")
+    if group_size == -1 and not scale_is_bf16:
+        return None
+    fits = in_dtype == W4A16 and group_size == GROUP
+    require(fits, f"group_size={group_size}, scale_is_bf16={scale_is_bf16} of {in_dtype}", f"{GROUP}, of {W4A16}")
+    return "bf16" if scale_is_bf16 else "f32"

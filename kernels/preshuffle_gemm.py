@@ -34,6 +34,7 @@ from kernels.mfma_preshuffle_pipeline import (
     BITS,
     MICRO_SCALED,
     THREADS,
+    W4A16,
     MxScales,
     Product,
     TileA,
@@ -79,6 +80,9 @@ class Plan:
     ahead: tuple[int, int]
     epilogue: str
     xcd_swizzle: int
+
+    def __post_init__(self) -> None:
+        require(self.tiling.dtype != W4A16, f"in_dtype={W4A16!r}", "one of the types above; moe_gemm_2stage has it")
 
     @property
     def row_scales(self) -> bool:

@@ -16,11 +16,30 @@ from tests.kernels.moe import OUT, TOLERANCES, Layer
 
 def operands(dtype: str, rows: int, experts: int, n: int, k: int) -> tuple[Any, ...]:
     """(activations and weights as numbers, the same in memory, their scales)."""
+    if dtype == kernel.W4A16:
+        return operands_in_bf16_and_int4(rows, experts, n, k)
     scaled = dtype in kernel.SCALED
     a, w = (whole_numbers(count, k, seed=count).to(torch_type(dtype)) for count in (rows, experts * n))
     of_a, of_w = (factors(count) if scaled else torch.ones(count) for count in (rows, experts * n))
     numbers = a.float() * of_a[:, None], (w.float() * of_w[:, None]).view(experts, n, k)
     return *numbers, a.view(-1), pack_int4(w) if dtype == "int4" else shuffle_weight(w), of_a, of_w
+
+
+def operands_in_bf16_and_int4(rows: int, experts: int, n: int, k: int, scales: str = "rows") -> tuple[Any, ...]:
+    """The same. scales: of the weights' rows, or the type of those of groups of 32 along K."""
+    a, w = (whole_numbers(count, k, seed=count) for count in (rows, experts * n))
+    if scales == "rows":
+        of_w = in_memory = factors(experts * n)
+        numbers = w.float() * of_w[:, None]
+    else:
+        # Powers of two, so that no product is rounded.
+        of_w = 2.0 ** torch.randint(-4, 3, (experts, k // 32, n), generator=torch.Generator().manual_seed(n))
+        numbers = w.float() * of_w.transpose(1, 2).repeat_interleave(32, 2).reshape(experts * n, k)
+        in_memory = of_w
+        if scales == "bf16":
+            in_memory = of_w.view(experts, k // 64, 2, n).transpose(2, 3).bfloat16()
+    numbers = a.float(), numbers.view(experts, n, k)
+    return *numbers, a.bfloat16().view(-1), pack_int4(w.to(torch.int8)), torch.ones(rows), in_memory.reshape(-1)
 
 
 def stage1(layer: Layer, dtype: str, *, weighted: bool = False, tile_k: int = 128, **options: Any) -> None:
@@ -235,7 +254,57 @@ def test_wrong_arguments(options: dict[str, Any], said: str) -> None:
 
 def test_unsupported() -> None:
     sizes = Layer.of((4, 256, 128, 4, 2, 16)).sizes(64, 128)
-    with pytest.raises(NotImplementedError, match="unsupported"):
+    with pytest.raises(ArgumentError, match="group_size=32"):
         kernel.compile_moe_gemm1(**sizes, doweight_stage1=False, group_size=32)
+    with pytest.raises(ArgumentError, match="group_size=64"):
+        kernel.compile_moe_gemm1(**sizes, doweight_stage1=False, in_dtype=kernel.W4A16, group_size=64)
     with pytest.raises(ArgumentError, match="added without"):
         kernel.compile_moe_gemm2(**sizes, doweight_stage2=True, in_dtype="bf16", use_cshuffle_epilog=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scales", ["rows", "f32", "bf16"])
+def test_bf16_times_int4(scales: str) -> None:
+    """Scales of rows, and of groups, which lie in the weights themselves."""
+    layer = Layer.of((21, 256, 128, 3, 2, 16))
+    tables, options = layer.tables(), {"in_dtype": kernel.W4A16, "out_dtype": "bf16"}
+    if scales != "rows":
+        options |= {"group_size": 32, "scale_is_bf16": scales == "bf16"}
+    x, w, *memory = operands_in_bf16_and_int4(21, 3, 2 * layer.i, layer.d, scales)
+    out = layer.result(layer.i, torch.bfloat16)
+    memory[0], x = memory[0] / 64, x / 64
+    launch = kernel.compile_moe_gemm1(**layer.sizes(64, 128), doweight_stage1=False, **options)
+    with checking():
+        launch(out, *memory, *tables, 21, layer.i, layer.d, len(tables[1]))
+    expected = kernel.reference1(x, w, layer.topk_ids)
+    torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=1e-2, atol=1e-2)
+
+    h, w, *memory = operands_in_bf16_and_int4(layer.rows, 3, layer.d, layer.i, scales)
+    out = layer.result(layer.d, torch.bfloat16, accumulate=False)
+    launch = kernel.compile_moe_gemm2(**layer.sizes(128, 64), doweight_stage2=True, accumulate=False, **options)
+    with checking():
+        launch(out, *memory, *tables, 21, layer.d, layer.i, len(tables[1]))
+    expected = kernel.reference2(h.view(21, 2, -1), w, layer.topk_ids, layer.weights)
+    torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=1e-2, atol=1e-2)
+
+
+def test_scales_of_groups_are_rounded_with_the_weights() -> None:
+    """Any scale, also 0, inf and NaN: products are those of weights rounded to bf16."""
+    layer = Layer.of((16, 64, 128, 1, 1, 16))
+    x, _, *memory = operands_in_bf16_and_int4(16, 1, 2 * layer.i, layer.d, "f32")
+    random = torch.Generator().manual_seed(5)
+    q = torch.randint(-8, 8, (2 * layer.i, layer.d), generator=random)
+    scales = torch.rand(1, 2, 2 * layer.i, generator=random) * 0.02
+    scales[:, :, :3] = torch.tensor([0.0, torch.nan, torch.inf])
+    memory[1], memory[3] = pack_int4(q.to(torch.int8)), scales.view(-1)
+    w = (q * scales[0].T.repeat_interleave(32, 1)).bfloat16().float()
+    out, tables = layer.result(layer.i, torch.bfloat16), layer.tables()
+    launch = kernel.compile_moe_gemm1(
+        **layer.sizes(64, 64), doweight_stage1=False, in_dtype=kernel.W4A16, out_dtype="bf16", group_size=32
+    )
+    with checking():
+        launch(out, *memory, *tables, 16, layer.i, layer.d, len(tables[1]))
+    expected = kernel.reference1(x, w[None], layer.topk_ids)
+    torch.testing.assert_close(out.float().view(expected.shape), expected, rtol=1e-2, atol=1e-2, equal_nan=True)
+    assert not out.view(16, -1)[:, 0].any()
+    assert out.view(16, -1)[:, 1:3].isnan().all()

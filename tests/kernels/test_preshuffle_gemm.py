@@ -131,6 +131,7 @@ def test_tiles_chosen_by_measurement() -> None:
         ({"tile_k": 32}, "tile_k=32"),
         ({"tile_m": 48}, "a tile of A of 48 x 128 bytes"),
         ({"lds_stage": 3}, "lds_stage=3"),
+        ({"in_dtype": "int4_bf16"}, "in_dtype='int4_bf16'"),
         ({"out_dtype": "f64"}, "out_dtype='f64'"),
         ({"epilogue": "tanh"}, "epilogue='tanh'"),
         ({"epilogue": "bias", "use_cshuffle_epilog": True}, "use_cshuffle_epilog"),

@@ -141,6 +141,8 @@ def cvt_off_f32_i4(src: Any, byte_sel: Any = None) -> Any:
     """n / 16 as f32, for the signed number n in the lowest 4 bits of an i32, or of its byte `byte_sel`."""
     byte = 0 if byte_sel is None else immediate("byte_sel of cvt_off_f32_i4", byte_sel, 0, 3)
     word = Int32.of(operand("cvt_off_f32_i4", src, Int32)) >> (8 * byte)
+    if byte in (1, 2):  # then the backend reads the byte where it is
+        word = word & 0xFF
     return Float32.of(call_intrinsic("llvm.amdgcn.cvt.off.f32.i4", [word.ir_value()], Float32.ir_type))
 
 

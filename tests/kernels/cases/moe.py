@@ -10,7 +10,7 @@ import torch
 from kernels import mixed_moe_gemm_2stage as mixed
 from kernels import moe_blockscale_2stage as blockscale
 from kernels import moe_sorting_kernel as sorting
-from kernels.mfma_preshuffle_pipeline import BITS
+from kernels.mfma_preshuffle_pipeline import BITS, W4A16
 from kernels.moe_common import compile_moe_reduction
 from kernels.moe_gemm_2stage import SMOOTH, compile_moe_gemm1, compile_moe_gemm2
 from tests.kernels.cases import Case
@@ -69,11 +69,13 @@ def gemm(
     a_bits, b_bits = BITS[dtype]
     each_slot = stage == 2 or sizes["in_dtype"] == SMOOTH
     rows, per_expert = tokens * (topk if each_slot else 1), n * (2 if stage == 1 else 1)
-    a, w = memory(dtype, rows * k, a_bits), memory(dtype, topk * per_expert * k, b_bits)
+    a = memory("bf16" if dtype == W4A16 else dtype, rows * k, a_bits)
+    w = memory(dtype, topk * per_expert * k, b_bits)
     split = options.get("k_batch", 1) > 1
     out = torch.zeros(tokens * topk * n * (1 + split), dtype=torch.float32 if split else OUT[out_dtype])
-    scales = (torch.ones(rows), torch.ones(topk * per_expert))
-    return launch, (out, a, w, *scales, *one_block(tile_m, topk, tokens), tokens, n, k, 1)
+    groups = k // 32 if "group_size" in options else 1
+    of_w = torch.ones(topk * per_expert * groups, dtype=torch.bfloat16 if options.get("scale_is_bf16") else None)
+    return launch, (out, a, w, torch.ones(rows), of_w, *one_block(tile_m, topk, tokens), tokens, n, k, 1)
 
 
 def one_block(tile_m: int, topk: int, tokens: int) -> tuple[torch.Tensor, ...]:
@@ -130,6 +132,14 @@ def gemm_cases(
         return partial(gemm, stage, dtype, (tile_m, tile_n, k), width, topk, options)
 
     return {name.format(t): Case("moe_gemm_2stage", t, make(t), archs=archs) for t in types}
+
+
+def groups_case(name: str, **options: Any) -> dict[str, Case]:
+    """A case of bf16 and int4 with scales of groups. name: as moe1_int4bf16_g32_16x128x128."""
+    tile_m, tile_n, tile_k = (int(n) for n in name.split("_")[-1].split("x"))
+    options |= {"group_size": 32, "out_dtype": "bf16"}
+    make = partial(gemm, int(name[3]), W4A16, (tile_m, tile_n, tile_k), (7168, 256), 8, options)
+    return {name: Case("moe_gemm_2stage", W4A16, make)}
 
 
 def mixed_gemm(
@@ -191,6 +201,9 @@ CASES: dict[str, Case] = {
     **gemm_cases("moe2_{}_64x256x128_f32", "fp8", out_dtype="f32"),
     **gemm_cases("moe2_{}_64x256x128_reduce", "fp8", accumulate=False),
     **gemm_cases("moe2_{}_16x64x256", "bf16", "fp16", "fp8", "int8", "int4", **SMALL),
+    **groups_case("moe1_int4bf16_g32_16x128x128"),
+    **groups_case("moe1_int4bf16_g32_sbf16_16x128x128", scale_is_bf16=True),
+    **groups_case("moe2_int4bf16_g32_16x128x256"),
     **blockscale_cases("bsmoe1_16x256x128_wpe2", 2),
     **blockscale_cases("bsmoe1_64x128x128"),
     **blockscale_cases("bsmoe2_16x256x128_wpe2", 2),
@@ -213,6 +226,8 @@ MISSES: dict[tuple[str, str], str] = {
     ("bsmoe1_16x256x128_wpe2", "gfx950"): ROW,
     ("bsmoe2_16x256x128_wpe2", "gfx942"): ROW,
     ("moe1_bf16_64x128x128", "gfx942"): ROW,
+    ("moe2_int4bf16_g32_16x128x256", "gfx942"): ROW,
+    ("moe2_int4bf16_g32_16x128x256", "gfx950"): ROW,
     ("moe1_fp16_64x128x128", "gfx942"): ROW,
     **{(name, "gfx950"): SCALED for name in CASES if name.startswith(("moe1_fp8_", "moe2_fp8_"))},
 }
