@@ -45,6 +45,7 @@ _RANGES = {
     "cbsz": (0, 7),
     "abid": (0, 15),
     "blgp": (0, 7),
+    "index_key": (0, 3),
     "row_mask": (0, 15),
     "bank_mask": (0, 15),
     "row_newbcast": (0, 15),
@@ -93,6 +94,10 @@ _MODIFIERS = {
     "v_mfma_scale_": frozenset(("cbsz", "blgp", "op_sel", "op_sel_hi")),
     "v_mfma_": frozenset(("cbsz", "abid", "blgp")),
     "v_smfmac_": frozenset(("cbsz", "abid")),
+    "v_wmma_i32_": frozenset(("neg_lo", "clamp")),
+    "v_wmma_": frozenset(("neg_lo", "neg_hi")),
+    "v_swmmac_i32_": frozenset(("neg_lo", "clamp", "index_key")),
+    "v_swmmac_": frozenset(("neg_lo", "neg_hi", "index_key")),
     "v_cvt_scalef32_pk32_": frozenset[str](),
     "v_cvt_scalef32_2xpk16_": frozenset[str](),
     "v_cvt_scalef32_": frozenset(("op_sel",)),
@@ -170,6 +175,10 @@ def _of_vector_instruction(mnemonic: str, *, is_result: bool, place: int) -> str
         return ("va", "va", "va#", "vs#", "vs#")[place]  # A, B, C and the scales
     if mnemonic.startswith(_MATRIX):
         return "va"
+    if mnemonic.startswith("v_wmma_"):
+        return ("v", "v", "v#")[place]  # A, B and C
+    if mnemonic.startswith("v_swmmac_"):
+        return "v"
     return "vas#" if mnemonic.startswith(_WITH_AGPRS) else "vs#"
 
 

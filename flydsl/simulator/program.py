@@ -31,6 +31,7 @@ from flydsl.simulator.errors import RegisterFault, UnknownInstruction
 from flydsl.simulator.isa.scaled_matrix import matrix_formats
 from flydsl.simulator.isa.spellings import SPELLINGS
 from flydsl.simulator.isa.table import IMPLICIT, Semantics, look_up
+from flydsl.simulator.isa.wmma import wave_matrix_form
 
 CODE_BASE, INSTRUCTION_BYTES = 0x7F00_0000_0000, 8
 """Code addresses: the listing does not tell sizes, so every instruction counts 8 bytes. Differences stay consistent."""
@@ -176,7 +177,7 @@ def decode(index: int, listed: ListedInstruction, arch: Arch = GFX942, register_
             f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
         ) from error
     suffix = encoding or _implied_encoding(modifiers)
-    semantics = _look_up(mnemonic, modifiers, arch, register_indexing)
+    semantics = _look_up(mnemonic, operands, modifiers, arch, register_indexing)
     problem = "" if semantics else " under ".join(filter(None, (mnemonic, register_indexing)))
     results: tuple[Operand, ...] = ()
     sources: tuple[Operand | None, ...] = ()
@@ -211,12 +212,17 @@ def _sign_extended(source: Operand | None) -> Operand | None:
     return replace(source, atom=Immediate(value - (1 << 32) if value >> 31 == 1 else value, is_literal=True))
 
 
-def _look_up(mnemonic: str, modifiers: Modifiers, arch: Arch, register_indexing: str) -> Semantics | None:
+def _look_up(
+    mnemonic: str, operands: list[Operand], modifiers: Modifiers, arch: Arch, register_indexing: str
+) -> Semantics | None:
     """Some contexts change the operands, and so have entries of their own: an atomic with sc0 returns the old value, a
-    buffer load with lds has no result register, matrices have several formats, a register number may be relative."""
+    buffer load with lds has no result register, matrices have several formats and are those of waves of 32 or 64, a
+    register number may be relative."""
     sets = arch.instruction_sets
     if register_indexing and mnemonic.startswith("v_"):
         return look_up(f"{mnemonic}/{register_indexing}", sets)
+    if mnemonic.startswith(("v_wmma_", "v_swmmac_")):
+        return look_up(mnemonic + wave_matrix_form(mnemonic, operands), sets)
     if mnemonic.endswith("_f8f6f4"):
         return look_up(f"{mnemonic}/{matrix_formats(modifiers)}", sets)
     for flag, variant in (("sc0", "returning"), ("glc", "returning"), ("lds", "lds")):

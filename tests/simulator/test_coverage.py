@@ -22,6 +22,7 @@ from tests.simulator.reference import (
     transcendental,
     vector_float,
     vector_integer,
+    wmma,
 )
 from tests.simulator.reference.memory import (
     LDS_LOADS,
@@ -54,6 +55,7 @@ def with_a_reference() -> set[str]:
     names |= set(transcendental.ESTIMATES)
     names |= {case.mnemonic for case in (*matrix.DENSE, *matrix.SPARSE)}
     names |= {case.mnemonic for case in (*matrix.DENSE_OF_GFX950, *matrix.SPARSE_OF_GFX950, *matrix.DENSE_OF_GFX90A)}
+    names |= {case.mnemonic for case in (*wmma.DENSE, *wmma.SPARSE)}
     names |= by_hand()
     for space in (*SPACES, "scratch"):
         names |= {f"{space}_load_{n}" for n in LOADS} | {f"{space}_store_{n}" for n in STORES}

@@ -29,6 +29,7 @@ from flydsl.simulator.isa import (
     vector_bytes,
     vector_float,
     vector_integer,
+    wmma,
 )
 from flydsl.simulator.isa.table import TABLE
 
@@ -56,4 +57,5 @@ __all__ = [
     "vector_bytes",
     "vector_float",
     "vector_integer",
+    "wmma",
 ]

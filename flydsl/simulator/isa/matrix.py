@@ -43,8 +43,18 @@ class MatrixShape:
     result_type: str
 
     @property
+    def lanes(self) -> int:
+        """The lanes that hold the matrices."""
+        return LANES
+
+    @property
+    def rounds_to_odd(self) -> bool:
+        """The result is an f32 whose last bit is set if rounding lost anything, for who rounds it again."""
+        return False
+
+    @property
     def k_groups(self) -> int:
-        return LANES // (self.m * self.blocks)
+        return self.lanes // (self.m * self.blocks)
 
     @property
     def elements_per_lane(self) -> int:
@@ -56,7 +66,7 @@ class MatrixShape:
 
     @property
     def results_per_lane(self) -> int:
-        return self.m * self.n * self.blocks // LANES
+        return self.m * self.n * self.blocks // self.lanes
 
     def place(self, index: int, lane: int) -> tuple[int, int, int]:
         """(block, row, column) of a lane's `index`-th element of C and D."""
@@ -178,7 +188,7 @@ class _Formats:
         return cls(name, name, name)
 
 
-def _dense(b: Builder, stored: list[Value], index: Value, zero: Value) -> list[Value]:
+def dense_from_sparse(b: Builder, stored: list[Value], index: Value, zero: Value) -> list[Value]:
     """Of every four elements of a row of A two are stored; two bits of the index for each tell where they stand."""
     result = []
     for first in range(0, len(stored), 2):
@@ -198,7 +208,7 @@ def _smfmac(shape: MatrixShape, formats: _Formats) -> Any:
         chosen = 0 if modifiers.flag("cbsz") else modifiers.integer("abid") % (32 // set_bits)
         index = b.lshr(index, b.const("i32", chosen * set_bits))
         zero = b.const("i32", 0) if formats.text == "i8" else b.const(_VALUE_TYPE.get(formats.text, "f32"), 0.0)
-        return b.matmul(_dense(b, stored, index, zero), b_elements, c, shape)
+        return b.matmul(dense_from_sparse(b, stored, index, zero), b_elements, c, shape)
 
     return evaluate
 

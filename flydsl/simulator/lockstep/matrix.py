@@ -11,28 +11,43 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.lockstep.exact import fma
 from flydsl.simulator.lockstep.values import DEFAULT_NAN, DTYPES, constant
-from flydsl.simulator.waves import LANES
 
 
 def matmul(a: Sequence[Array], b: Sequence[Array], c: Sequence[Array], shape: MatrixShape, waves: int) -> list[Array]:
-    """a times b plus c. a, b: per element of a lane, (waves, 64). c, result: per register. See `isa.matrix`."""
+    """a times b plus c. a, b: per element of a lane, (waves, lanes). c, result: per register. See `isa.matrix`."""
     left = _matrices(a, shape.m, shape, waves)
     right = _matrices(b, shape.n, shape, waves).swapaxes(2, 3)
     block, row, column = _places(shape)
-    accumulator = np.stack([np.broadcast_to(x, (waves, LANES)) for x in c], axis=1)
+    accumulator = np.stack([_of_lanes(x, shape, waves) for x in c], axis=1)
     if shape.result_type == "f64":
         return _fused(left, right, accumulator, shape)
     product = _product(left, right, shape)[:, block, row, column]
     if shape.result_type == "i32":
         total = product.astype(np.int64).astype(np.uint32) + accumulator
     else:
-        total = _settled((product + accumulator.view(np.float32)).astype(np.float32)).view(np.uint32)
+        exact = product + accumulator.view(np.float32)
+        rounded = _to_odd(exact) if shape.rounds_to_odd else exact.astype(np.float32)
+        total = _settled(rounded).view(np.uint32)
     return list(total.swapaxes(0, 1))
+
+
+def _of_lanes(x: Array, shape: MatrixShape, waves: int) -> Array:
+    return np.broadcast_to(x, (waves, shape.lanes))
+
+
+def _to_odd(x: Array) -> Array:
+    """f64 as f32, truncated; the last bit is set if anything was lost."""
+    near = x.astype(np.float32)
+    bits = near.view(np.uint32)
+    back = near.astype(np.float64)
+    is_inexact = (back != x) & ~np.isnan(x)
+    truncated = bits - (np.abs(back) > np.abs(x))
+    return (truncated | is_inexact).astype(np.uint32).view(np.float32)
 
 
 def _matrices(elements: Sequence[Array], rows: int, shape: MatrixShape, waves: int) -> Array:
     """The operands as (waves, blocks, rows, K) f64, in which every product of narrower numbers is exact."""
-    stacked = np.stack([np.broadcast_to(_as_double(x), (waves, LANES)) for x in elements], axis=-1)
+    stacked = np.stack([_of_lanes(_as_double(x), shape, waves) for x in elements], axis=-1)
     grouped = stacked.reshape(waves, shape.k_groups, shape.blocks, rows, shape.elements_per_lane)
     return grouped.transpose(0, 2, 3, 1, 4).reshape(waves, shape.blocks, rows, shape.k)
 
@@ -65,6 +80,6 @@ def _settled(x: Array) -> Array:
 
 @cache
 def _places(shape: MatrixShape) -> tuple[Array, Array, Array]:
-    """Block, row and column of every element of C and D: each (registers, 64)."""
-    places = np.array([[shape.place(i, lane) for lane in range(LANES)] for i in range(shape.results_per_lane)])
+    """Block, row and column of every element of C and D: each (registers, lanes)."""
+    places = np.array([[shape.place(i, lane) for lane in range(shape.lanes)] for i in range(shape.results_per_lane)])
     return places[..., 0], places[..., 1], places[..., 2]

@@ -14,7 +14,6 @@ from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.ir import LlvmValue, scalar_type
 from flydsl.simulator.native.builder.memory import NativeMemory
 from flydsl.simulator.native.builder.values import bits_of
-from flydsl.simulator.waves import LANES
 
 _ROWS_AT_ONCE = 4
 
@@ -48,6 +47,7 @@ class _Product:
         self._row = f"<{shape.n} x {self._element}>"
         self._result_row = f"<{shape.n} x {scalar_type(shape.result_type)}>"
         self._result_bytes = bits_of(shape.result_type) // 8
+        self._row_bytes, self._result_row_bytes = shape.lanes * self._bytes, shape.lanes * self._result_bytes
         self._a = builder.workspace_pointer(layout.Workspace.matrix_a.offset)
         self._b = builder.workspace_pointer(layout.Workspace.matrix_b.offset)
         self._d = builder.workspace_pointer(layout.Workspace.data.offset)
@@ -55,16 +55,16 @@ class _Product:
     def put_elements(self, area: int, elements: Sequence[LlvmValue]) -> None:
         for e, element in enumerate(elements):
             wide = element if element.type == self._type else self._builder._convert("fpext", element, self._type)
-            self._builder.store_row(wide, self._builder.workspace_pointer(area + LANES * self._bytes * e))
+            self._builder.store_row(wide, self._builder.workspace_pointer(area + self._row_bytes * e))
 
     def put_accumulator(self, registers: Sequence[LlvmValue]) -> None:
         for i, value in enumerate(registers):
-            self._builder.store_row(value, self._body.pointer(self._d, LANES * self._result_bytes * i))
+            self._builder.store_row(value, self._body.pointer(self._d, self._result_row_bytes * i))
 
     def results(self) -> tuple[LlvmValue, ...]:
         type_ = "f64" if self._shape.result_type == "f64" else "i32"
         return tuple(
-            self._builder.load_row(self._body.pointer(self._d, LANES * self._result_bytes * i), type_)
+            self._builder.load_row(self._body.pointer(self._d, self._result_row_bytes * i), type_)
             for i in range(self._shape.results_per_lane)
         )
 
@@ -72,31 +72,43 @@ class _Product:
         """Emit straight-line code: for products of few rows, and f64, whose rows are scattered."""
         shape = self._shape
         for index in range(shape.results_per_lane):
-            for group in range(LANES // shape.n):
+            for group in range(shape.lanes // shape.n):
                 block, row, _ = shape.place(index, group * shape.n)
                 a = self._body.pointer(self._a, self._bytes * (block * shape.m + row))
                 b = self._body.pointer(self._b, self._bytes * block * shape.n)
-                d = self._body.pointer(self._d, self._result_bytes * (LANES * index + group * shape.n))
+                d = self._body.pointer(self._d, self._result_row_bytes * index + self._result_bytes * group * shape.n)
                 self._accumulate([d], a, b)
 
     def emit_loop(self) -> None:
         """Emit a loop: each turn computes four consecutive rows, which are four registers of one group of lanes."""
         shape, body = self._shape, self._body
-        groups = LANES // shape.n
+        groups = shape.lanes // shape.n
         registers_per_block = shape.results_per_lane // shape.blocks
 
         def turn(t: str, _: list[str]) -> list[str]:
             fours, group = body.emit(f"udiv i64 {t}, {groups}"), body.emit(f"urem i64 {t}, {groups}")
-            a = body.pointer(self._a, body.emit(f"mul i64 {t}, {_ROWS_AT_ONCE * self._bytes}"))
+            a = body.pointer(self._a, body.emit(f"mul i64 {self._fourth_of_row(t)}, {_ROWS_AT_ONCE * self._bytes}"))
             block = body.emit(f"udiv i64 {fours}, {registers_per_block // _ROWS_AT_ONCE}")
             b = body.pointer(self._b, body.emit(f"mul i64 {block}, {shape.n * self._bytes}"))
-            register = body.emit(f"mul i64 {fours}, {_ROWS_AT_ONCE * LANES * self._result_bytes}")
+            register = body.emit(f"mul i64 {fours}, {_ROWS_AT_ONCE * self._result_row_bytes}")
             lanes = body.emit(f"mul i64 {group}, {shape.n * self._result_bytes}")
             d = body.pointer(body.pointer(self._d, register), lanes)
-            self._accumulate([body.pointer(d, LANES * self._result_bytes * j) for j in range(_ROWS_AT_ONCE)], a, b)
+            self._accumulate([body.pointer(d, self._result_row_bytes * j) for j in range(_ROWS_AT_ONCE)], a, b)
             return []
 
         self._count_up_to(shape.results_per_lane // _ROWS_AT_ONCE * groups, [], turn)
+
+    def _fourth_of_row(self, t: str) -> str:
+        """A fourth of the first row that turn t computes: t itself, unless lanes hold the rows in another order."""
+        shape, groups = self._shape, self._shape.lanes // self._shape.n
+        turns = range(shape.results_per_lane // _ROWS_AT_ONCE * groups)
+        places = [shape.place(_ROWS_AT_ONCE * (turn // groups), turn % groups * shape.n) for turn in turns]
+        order = [(block * shape.m + row) // _ROWS_AT_ONCE for block, row, _ in places]
+        if order == list(turns):
+            return t
+        table = sum(fourth << 4 * turn for turn, fourth in zip(turns, order, strict=True))
+        at = self._body.emit(f"shl i64 {t}, 2")
+        return self._body.emit(f"and i64 {self._body.emit(f'lshr i64 {table}, {at}')}, 15")
 
     def _count_up_to(self, count: int, start: Sequence[str], visit: Callable[[str, list[str]], list[str]]) -> list[str]:
         """Emit a loop that carries some rows: `visit` gets the counter and the rows, and returns the next rows."""
@@ -133,7 +145,7 @@ class _Product:
             left = body.pointer(a, body.emit(f"mul i64 {group}, {self._bytes * shape.m * shape.blocks}"))
             right = body.pointer(b, body.emit(f"mul i64 {group}, {self._bytes * shape.n * shape.blocks}"))
             for e in range(shape.elements_per_lane):
-                row_of_element = LANES * self._bytes * e
+                row_of_element = self._row_bytes * e
                 vector = body.load(self._row, body.pointer(right, row_of_element), 4)
                 for j, total in enumerate(totals):
                     number = body.load(self._element, body.pointer(left, row_of_element + self._bytes * j))
@@ -173,7 +185,24 @@ class _Product:
             return body.emit(f"add {self._row} {total}, {c}")
         wide = body.emit(f"fpext {self._result_row} {c} to {self._row}")
         exact = body.emit(f"fadd {self._row} {total}, {wide}")
-        return self._settled(body.emit(f"fptrunc {self._row} {exact} to {self._result_row}"))
+        near = body.emit(f"fptrunc {self._row} {exact} to {self._result_row}")
+        return self._settled(self._odd(near, exact) if self._shape.rounds_to_odd else near)
+
+    def _odd(self, near: str, exact: str) -> str:
+        """The f32 next to an exact number, towards zero; the last bit is set if anything was lost."""
+        body, whole = self._body, f"<{self._shape.n} x i32>"
+        back = body.emit(f"fpext {self._result_row} {near} to {self._row}")
+        magnitudes = [
+            body.call(self._row, f"llvm.fabs.v{self._shape.n}f64", _Typed(self._row, x)) for x in (back, exact)
+        ]
+        is_beyond = body.emit(f"fcmp ogt {self._row} {magnitudes[0]}, {magnitudes[1]}")
+        is_inexact = body.emit(f"fcmp one {self._row} {back}, {exact}")
+        beyond, inexact = (
+            body.emit(f"zext <{self._shape.n} x i1> {condition} to {whole}") for condition in (is_beyond, is_inexact)
+        )
+        bits = body.emit(f"bitcast {self._result_row} {near} to {whole}")
+        truncated = body.emit(f"sub {whole} {bits}, {beyond}")
+        return body.emit(f"bitcast {whole} {body.emit(f'or {whole} {truncated}, {inexact}')} to {self._result_row}")
 
     def _settled(self, row: str) -> str:
         """A row of floats in which every NaN is the default one."""

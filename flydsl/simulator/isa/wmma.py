@@ -1,0 +1,247 @@
+"""WMMA and SWMMAC: D = A * B + C on matrices that a whole wave of 32 or 64 lanes holds.
+
+Layouts ("RDNA 4 Instruction Set Architecture", storage of matrices in VGPRs; for wave64 Mesa's notes on it). All
+matrices are 16 wide. Lanes are grouped by 16, and e counts the elements in a lane's registers:
+
+- A: row is lane mod 16, and k = group * elements_per_lane + e. B alike, with the column.
+- C and D: column is lane mod 16, and row is e plus the first row of the group: 0 and 8; of wave64 0, 8, 4 and 12.
+  Elements of 16 bits are two to a register.
+
+The documents order k within a lane in several ways. That order cannot be seen: A and B have the same, and the sums are
+exact. Of a sparse A (SWMMAC) a lane stores two of every four elements; two bits each of the index, a register that each
+lane has for itself, tell their places. index_key picks a part of the register where that is more than a lane needs.
+
+Modifiers (the ISA, and LLVM's tests): neg_lo and neg_hi negate, of 16-bit A and B, the elements in the lower and in the
+upper halves of registers; of C they are the sign and the absolute value. For integers neg_lo tells that A or B is
+signed, and clamp saturates the addition of C.
+
+Accumulation is that of `matrix`: products are exact and summed in f64 (integers in i32), then C is added, then the sum
+is rounded once, to nearest even, to the type of D. Denormals are kept whatever the mode. A NaN is the default one. The
+ISA documents neither the order nor the intermediate rounding of hardware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flydsl.hsaco.operands import Immediate, Operand, Register
+from flydsl.simulator.isa.atomics import round_to_bf16, to_float
+from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import saturating
+from flydsl.simulator.isa.convert import pack_halves
+from flydsl.simulator.isa.fields import field_of
+from flydsl.simulator.isa.matrix import MatrixShape, dense_from_sparse
+from flydsl.simulator.isa.narrow_floats import OCP, NarrowFloat, decode, encode
+from flydsl.simulator.isa.table import define
+
+_SIZE = 16
+_FIRST_ROWS = {32: (0, 8), 64: (0, 8, 4, 12)}
+_BITS = {"f32": 32, "f16": 16, "bf16": 16, "iu8": 8, "iu4": 4, "fp8": 8, "bf8": 8}
+_COMPUTED_IN = {"f16": "f16", "iu8": "i32", "iu4": "i32"}
+"""The type that elements are computed in, if not f32."""
+_HALF = NarrowFloat(5, 10, 15, "ieee")
+_SIGN, _DEFAULT_NAN = 0x80000000, 0x7E00
+
+
+@dataclass(frozen=True)
+class WaveMatrixShape(MatrixShape):
+    """16 x 16 x K, by a wave of so many lanes. is_narrow: D has 16 bits, so that the sum is rounded again."""
+
+    wave_lanes: int = 32
+    is_narrow: bool = False
+
+    @property
+    def lanes(self) -> int:
+        return self.wave_lanes
+
+    @property
+    def rounds_to_odd(self) -> bool:
+        return self.is_narrow
+
+    def place(self, index: int, lane: int) -> tuple[int, int, int]:
+        return 0, _FIRST_ROWS[self.lanes][lane // _SIZE] + index, lane % _SIZE
+
+
+def shape_of(k: int, result: str, lanes: int) -> WaveMatrixShape:
+    """The shape of a product with this type of D."""
+    accumulated = "i32" if result == "i32" else "f32"
+    return WaveMatrixShape(_SIZE, _SIZE, k, 1, 0, accumulated, lanes, result in ("f16", "bf16"))
+
+
+def wave_matrix_form(mnemonic: str, operands: Sequence[Operand]) -> str:
+    """The form of an instruction's operands, as the table names it: what the registers of D and a constant C tell."""
+    atoms = [operand.atom for operand in operands]
+    is_16_bit = mnemonic.split("_")[2] in ("f16", "bf16")
+    is_of_64 = bool(atoms) and isinstance(atoms[0], Register) and atoms[0].count < (4 if is_16_bit else 8)
+    is_constant = is_16_bit and any(isinstance(c, Immediate) and c.value != 0 for c in atoms[3:])
+    return ("/wave64" if is_of_64 else "") + ("/constant" if is_constant else "")
+
+
+# --- elements
+
+
+def halves_of(b: Builder, registers: Sequence[Value]) -> list[Value]:
+    """The 16-bit numbers of some registers, the lower of each first."""
+    sixteen = b.const("i32", 16)
+    return [b.trunc(half, "i16") for r in registers for half in (r, b.lshr(r, sixteen))]
+
+
+def elements(b: Builder, registers: Sequence[Value], format_: str, *, is_signed: bool) -> list[Value]:
+    """A lane's elements, in order, as floats to compute with, or as i32."""
+    if format_ in ("f16", "bf16"):
+        return [to_float(b, half, format_) for half in halves_of(b, registers)]
+    bits = _BITS[format_]
+    codes = [field_of(b, registers, e, bits) for e in range(32 * len(registers) // bits)]
+    if format_ in OCP:
+        return [decode(b, code, OCP[format_]) for code in codes]
+    if not is_signed:
+        return codes
+    up = b.const("i32", 32 - bits)
+    return [b.ashr(b.shl(code, up), up) for code in codes]
+
+
+def operand(b: Builder, registers: Sequence[Value], format_: str, modifiers: Any, position: int) -> list[Value]:
+    """The elements of A (position 0) or B with the signs that the modifiers give them."""
+    low, high = (modifiers.bits(name, 3)[position] for name in ("neg_lo", "neg_hi"))
+    if format_.startswith("iu"):
+        return elements(b, registers, format_, is_signed=bool(low))
+    if format_ in OCP and (low or high):
+        raise NotImplementedError("the negation of elements of 8 bits, which the ISA does not define")
+    numbers = elements(b, registers, format_, is_signed=False)
+    return [b.fneg(x) if (low, high)[e % 2] else x for e, x in enumerate(numbers)]
+
+
+# --- C and D
+
+
+def signed_f32(b: Builder, registers: Sequence[Value], modifiers: Any) -> tuple[Value, ...]:
+    """C as f32, as bits, with the absolute value and the sign that the modifiers give it."""
+    is_negated, is_absolute = (modifiers.bits(name, 3)[2] for name in ("neg_lo", "neg_hi"))
+    result = tuple(registers)
+    if is_absolute:
+        result = tuple(b.and_(r, b.const("i32", _SIGN - 1)) for r in result)
+    return tuple(b.xor(r, b.const("i32", _SIGN)) for r in result) if is_negated else result
+
+
+def wide_c(b: Builder, registers: Sequence[Value], type_: str) -> tuple[Value, ...]:
+    """C of 16-bit elements as f32, as bits."""
+    floats = (to_float(b, half, type_) for half in halves_of(b, registers))
+    return tuple(b.bitcast(x if type_ == "bf16" else widened(b, x), "i32") for x in floats)
+
+
+def widened(b: Builder, x: Value) -> Value:
+    """An f16 as f32, its denormals kept whatever the mode."""
+    return decode(b, b.zext(b.bitcast(x, "i16"), "i32"), _HALF)
+
+
+def narrow_d(b: Builder, registers: Sequence[Value], type_: str) -> tuple[Value, ...]:
+    """D from f32, as bits: elements of 16 bits, two to a register."""
+    floats = [b.bitcast(r, "f32") for r in registers]
+    narrow = round_to_bf16 if type_ == "bf16" else _nearest_half
+    halves = [narrow(b, x) for x in floats]
+    return tuple(pack_halves(b, low, high) for low, high in zip(halves[::2], halves[1::2], strict=True))
+
+
+def _nearest_half(b: Builder, x: Value) -> Value:
+    code = b.select(b.fcmp("uno", x, x), b.const("i32", _DEFAULT_NAN), encode(b, x, _HALF))
+    return b.trunc(code, "i16")
+
+
+def accumulate(
+    b: Builder, left: list[Value], right: list[Value], c: Sequence[Value], shape: WaveMatrixShape, types: str, m: Any
+) -> tuple[Value, ...]:
+    """The product plus C. types: of D and, where it is another, of C, as the mnemonic names them."""
+    if b.overflow_saturates():
+        raise NotImplementedError("WMMA with MODE.FP16_OVFL")
+    if types == "i32":
+        return _whole(b, left, right, c, shape, saturates=m.flag("clamp"))
+    if types in ("f16", "bf16"):
+        wide = signed_f32(b, wide_c(b, c, types), m)
+        return narrow_d(b, b.matmul(left, right, wide, shape), types)
+    return b.matmul(left, right, signed_f32(b, c, m), shape)
+
+
+def _whole(
+    b: Builder, left: list[Value], right: list[Value], c: Sequence[Value], shape: WaveMatrixShape, *, saturates: bool
+) -> tuple[Value, ...]:
+    if not saturates:
+        return b.matmul(left, right, c, shape)
+    product = b.matmul(left, right, tuple(b.const("i32", 0) for _ in c), shape)
+    return tuple(saturating(b, "add", x, y, "i32", signed=True) for x, y in zip(product, c, strict=True))
+
+
+# --- entries
+
+
+def registers_word(elements_: int, bits: int) -> str:
+    """The word of the table for so many elements of a lane; less than a register takes one."""
+    return f"i32x{max(1, elements_ * bits // 32)}"
+
+
+def _result_word(shape: WaveMatrixShape, types: str) -> str:
+    return registers_word(shape.results_per_lane, _BITS.get(types, 32))
+
+
+def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> None:
+    """Define a dense product of formats a and c with D and C of type `types`."""
+    shape = shape_of(k, types, lanes)
+    count = shape.elements_per_lane
+
+    def evaluate(b: Builder, x: Any, y: Any, total: Any, modifiers: Any) -> Any:
+        left, right = operand(b, x, a, modifiers, 0)[:count], operand(b, y, c, modifiers, 1)[:count]
+        return accumulate(b, left, right, total, shape, types, modifiers)
+
+    def with_constant(b: Builder, x: Any, y: Any, number: Value, modifiers: Any) -> Any:
+        half = b.zext(b.bitcast(number, "i16"), "i32")
+        both = b.per_lane(b.or_(half, b.shl(half, b.const("i32", 16))))
+        return evaluate(b, x, y, (both,) * (shape.results_per_lane // 2), modifiers)
+
+    form = "/wave64" if lanes == 64 else ""
+    name = f"v_wmma_{types}_16x16x{k}_{a if a == c and a not in OCP else f'{a}_{c}'}{form}"
+    result, sources = _result_word(shape, types), registers_word(count, _BITS[a])
+    define(name, f"{result} = {sources} {sources} {result} modifiers", evaluate, ignores_exec=True, of=of)
+    if types == "f16":
+        signature = f"{result} = {sources} {sources} f16 modifiers"
+        define(f"{name}/constant", signature, with_constant, ignores_exec=True, of=of)
+
+
+def define_swmmac(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> None:
+    """Define a product with a sparse A; D is where C is."""
+    shape = shape_of(k, types, lanes)
+    count = shape.elements_per_lane
+
+    def evaluate(b: Builder, x: Any, y: Any, index: Any, total: Any, modifiers: Any) -> Any:
+        stored = operand(b, x, a, modifiers, 0)[: count // 2]
+        right = operand(b, y, c, modifiers, 1)[:count]
+        index = b.lshr(index, b.const("i32", modifiers.integer("index_key") * count % 32))
+        zero = b.const(_COMPUTED_IN.get(a, "f32"), 0)
+        left = dense_from_sparse(b, stored, index, zero)
+        return accumulate(b, left, right, total, shape, types, modifiers)
+
+    form = "/wave64" if lanes == 64 else ""
+    name = f"v_swmmac_{types}_16x16x{k}_{a if a == c and a not in OCP else f'{a}_{c}'}{form}"
+    result = _result_word(shape, types)
+    sources = f"{registers_word(count // 2, _BITS[a])} {registers_word(count, _BITS[c])} i32 dst modifiers"
+    define(name, f"{result} = {sources}", evaluate, ignores_exec=True, of=of)
+
+
+def _define_rdna4(lanes: int) -> None:
+    of = "rdna4"
+    for name in ("f16", "bf16"):
+        for types in ("f32", name):
+            define_wmma(16, types, name, name, lanes=lanes, of=of)
+            define_swmmac(32, types, name, name, lanes=lanes, of=of)
+    for a in OCP:
+        for c in OCP:
+            define_wmma(16, "f32", a, c, lanes=lanes, of=of)
+            define_swmmac(32, "f32", a, c, lanes=lanes, of=of)
+    for name, k in (("iu8", 16), ("iu4", 16), ("iu4", 32)):
+        define_wmma(k, "i32", name, name, lanes=lanes, of=of)
+    for name, k in (("iu8", 32), ("iu4", 32), ("iu4", 64)):
+        define_swmmac(k, "i32", name, name, lanes=lanes, of=of)
+
+
+for _lanes in (32, 64):
+    _define_rdna4(_lanes)

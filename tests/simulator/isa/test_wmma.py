@@ -1,0 +1,388 @@
+"""WMMA and SWMMAC against plain products, with the register layouts of AMD's documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flydsl.arch import get_arch
+from flydsl.hsaco.listing import read_listing
+from flydsl.hsaco.operands import Immediate, Register
+from flydsl.simulator import UnknownInstruction
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.lockstep.matrix import matmul
+from flydsl.simulator.lockstep.values import NumpyValues
+from flydsl.simulator.program import Program
+from tests.simulator.reference.wmma import BITS, DENSE, RESULT_BITS, SPARSE, Case
+
+SETS = {"gfx1201": ("rdna4",)}
+
+
+class OneWave(NumpyValues):
+    """A builder on one wave of so many lanes."""
+
+    def __init__(self, lanes: int) -> None:
+        super().__init__()
+        self.lanes = lanes
+
+    def per_lane(self, x: Array) -> Array:
+        return np.broadcast_to(x, (1, self.lanes))
+
+    def overflow_saturates(self) -> bool:
+        return False
+
+    def matmul(self, a: Any, b: Any, c: Any, shape: Any) -> tuple[Array, ...]:
+        assert shape.lanes == self.lanes
+        return tuple(matmul(a, b, c, shape, 1))
+
+
+def execute(text: str, registers: dict[int, Array], case: Case) -> list[Array]:
+    """The registers of D after an instruction."""
+    arch = replace(get_arch(case.arch), instruction_sets=SETS[case.arch])
+    (instruction, _) = Program.from_listing({}, read_listing(f"k:\n{text}\ns_endpgm\n"), arch).instructions
+    if instruction.semantics is None:
+        raise instruction.unknown(instruction.problem)
+    semantics, builder = instruction.semantics, OneWave(case.lanes)
+
+    def read(word: str, atom: Any) -> Any:
+        if isinstance(atom, Immediate):
+            type_ = word.partition("x")[0]
+            value = np.full((1, 1), atom.bits(type_), np.uint16 if type_ == "f16" else np.uint32)
+            return (value,) * int(word.partition("x")[2]) if "x" in word else value.view(f"f{value.itemsize}")
+        assert isinstance(atom, Register)
+        rows = tuple(registers[atom.first + i][None, : case.lanes] for i in range(atom.count))
+        return rows if "x" in word else rows[0]
+
+    values = []
+    for word, source in zip(semantics.sources, instruction.sources, strict=True):
+        if word == "modifiers":
+            values.append(instruction.modifiers)
+        else:
+            operand = instruction.results[0] if word == "dst" else source
+            assert operand is not None
+            values.append(read(semantics.results[0] if word == "dst" else word, operand.atom))
+    with np.errstate(all="ignore"):
+        return [np.broadcast_to(x, (1, case.lanes))[0] for x in semantics.evaluate(builder, *values)]
+
+
+# --- formats
+
+MANTISSAS = {"f16": (10, 15), "bf16": (7, 127), "fp8": (3, 7), "bf8": (2, 15), "f32": (23, 127)}
+
+
+def code_of(value: int | float, format_: str) -> int:
+    """A number that is exact in the format, as its bits; of a format of integers modulo its range."""
+    if format_ in ("i32", "iu8", "iu4"):
+        return int(value) & ((1 << {"i32": 32, "iu8": 8, "iu4": 4}[format_]) - 1)
+    bits = {**BITS, **RESULT_BITS}[format_]
+    sign = (1 << (bits - 1)) if np.signbit(value) else 0
+    if value == 0:
+        return sign
+    mantissa_bits, bias = MANTISSAS[format_]
+    exponent = max(int(np.floor(np.log2(abs(value)))), 1 - bias)
+    scaled = Fraction(abs(value)) / Fraction(2) ** (exponent - mantissa_bits)
+    assert scaled.denominator == 1, f"{value} is not exact as {format_}"
+    whole = int(scaled)
+    if whole >> mantissa_bits == 0:
+        return sign | whole
+    return sign | (exponent + bias) << mantissa_bits | (whole - (1 << mantissa_bits))
+
+
+def value_of(code: int, format_: str) -> float:
+    if format_ == "i32":
+        return code - ((code >> 31) << 32)
+    mantissa_bits, bias = MANTISSAS[format_]
+    bits = RESULT_BITS[format_]
+    exponent = code >> mantissa_bits & ((1 << (bits - 1 - mantissa_bits)) - 1)
+    mantissa = code & ((1 << mantissa_bits) - 1)
+    sign = -1 if code >> (bits - 1) else 1
+    if exponent == (1 << (bits - 1 - mantissa_bits)) - 1:
+        return float("nan") if mantissa else sign * float("inf")
+    whole = mantissa + ((1 << mantissa_bits) if exponent else 0)
+    return sign * whole * 2.0 ** (max(exponent, 1) - bias - mantissa_bits)
+
+
+def pack(fields: Sequence[Sequence[int]], bits: int) -> list[Array]:
+    """Registers, one number per lane, of which consecutive fields are those of each lane (fields: by lane)."""
+    count = -(-len(fields[0]) * bits // 32)
+    registers = np.zeros((count, len(fields)), np.uint64)
+    for lane, codes in enumerate(fields):
+        number = sum(int(code) << bits * e for e, code in enumerate(codes))
+        for r in range(count):
+            registers[r, lane] = number >> 32 * r & 0xFFFFFFFF
+    return list(registers.astype(np.uint32))
+
+
+def unpack(registers: Sequence[Array], bits: int) -> list[list[int]]:
+    """The fields of each lane."""
+    numbers = [sum(int(r[lane]) << 32 * i for i, r in enumerate(registers)) for lane in range(len(registers[0]))]
+    count = 32 * len(registers) // bits
+    return [[number >> bits * e & ((1 << bits) - 1) for e in range(count)] for number in numbers]
+
+
+# --- matrices and registers
+
+
+def source_registers(matrix: Array, format_: str, case: Case) -> list[Array]:
+    """(16, k), the rows of A or the columns of B, as registers."""
+    fields = [[0] * case.per_lane for _ in range(case.lanes)]
+    for i, k in np.ndindex(*matrix.shape):
+        lane, element = case.place_source(i, k)
+        fields[lane][element] = code_of(matrix[i, k], format_)
+    return pack(fields, BITS[format_])
+
+
+def result_registers(matrix: Array, format_: str, case: Case) -> list[Array]:
+    """(m, 16) as the registers of C."""
+    fields = [[0] * case.results_per_lane for _ in range(case.lanes)]
+    for i, j in np.ndindex(*matrix.shape):
+        lane, element = case.place_result(i, j)
+        fields[lane][element] = code_of(matrix[i, j], format_)
+    return pack(fields, RESULT_BITS[format_])
+
+
+def result_matrix(registers: Sequence[Array], case: Case) -> Array:
+    """The registers of D as (m, 16)."""
+    fields = unpack(registers, RESULT_BITS[case.result])
+    places = {(i, j): case.place_result(i, j) for i in range(case.m) for j in range(16)}
+    return np.array(
+        [[value_of(fields[places[i, j][0]][places[i, j][1]], case.result) for j in range(16)] for i in range(case.m)]
+    )
+
+
+def register_range(first: int, count: int) -> str:
+    return f"v[{first}:{first + count - 1}]" if count > 1 else f"v{first}"
+
+
+def multiply(case: Case, a: Array, b: Array, c: Array | str, modifiers: str = "") -> Array:
+    """A * B + C of (m, k), (16 columns, k) and (m, 16); c may be the text of a constant."""
+    left = [r for tile in range(case.m // 16) for r in source_registers(a[16 * tile :][:16], case.a, case)]
+    right = source_registers(b, case.b, case)
+    registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
+    count = case.results_per_lane * RESULT_BITS[case.result] // 32
+    c_text = c if isinstance(c, str) else ""
+    if not isinstance(c, str):
+        rows = result_registers(c, case.c, case)
+        registers |= {64 + i: r for i, r in enumerate(rows)}
+        c_text = register_range(64, len(rows))
+    d, sources = register_range(96, count), (register_range(0, len(left)), register_range(32, len(right)), c_text)
+    return result_matrix(execute(f"{case.mnemonic} {d}, {', '.join(sources)}{modifiers}", registers, case), case)
+
+
+LIMITS = {"fp8": 8, "bf8": 5, "iu8": 256, "iu4": 16, "fp4": 5, "fp6": 6, "bf6": 6}
+"""Numbers of the format below these are exact, if they are whole."""
+EXACT = {"fp4": [0, 1, 2, 3, 4], "fp6": range(6), "bf6": range(6)}
+
+
+def numbers(rng: np.random.Generator, format_: str, shape: tuple[int, ...]) -> Array:
+    """Small whole numbers of either sign; those of integers without a sign."""
+    limit = LIMITS.get(format_, 12)
+    return rng.integers(0 if format_.startswith("iu") else 1 - limit, limit, shape)
+
+
+def matrices(case: Case, seed: int = 1) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    largest = 100 if case.c in ("f16", "bf16") else 1000
+    c = rng.integers(-largest, largest, (case.m, 16))
+    return numbers(rng, case.a, (case.m, case.k)), numbers(rng, case.b, (16, case.k)), c
+
+
+def rounded(value: Fraction, format_: str) -> float:
+    """A number in the format, to nearest even."""
+    if format_ == "i32":
+        return int(value)
+    if format_ != "bf16":
+        return float({"f16": np.float16, "f32": np.float32}[format_](float(value)))
+    if value == 0:
+        return 0.0
+    unit = Fraction(2) ** (int(np.floor(np.log2(float(abs(value))))) - 7)
+    return float(round(value / unit) * unit)  # round() takes ties to even
+
+
+def by_name(name: str, lanes: int = 32, arch: str = "gfx1201") -> Case:
+    return next(c for c in (*DENSE, *SPARSE) if (c.mnemonic, c.lanes, c.arch) == (name, lanes, arch))
+
+
+# --- dense products
+
+
+@pytest.mark.parametrize("case", DENSE, ids=lambda c: c.id)
+def test_product_of_small_numbers(case: Case) -> None:
+    a, b, c = matrices(case)
+    exact = a @ b.T + c
+    expected = [[rounded(Fraction(int(x)), case.result) for x in row] for row in exact]
+    np.testing.assert_array_equal(multiply(case, a, b, c), expected)
+
+
+@pytest.mark.parametrize("result", ["f32", "f16", "bf16"])
+def test_a_float_result_is_the_exact_sum_rounded_once(result: str) -> None:
+    case = by_name(f"v_wmma_{result}_16x16x16_{'f16' if result == 'f32' else result}")
+    rng = np.random.default_rng(3)
+    steps = 2.0 ** rng.integers(-5, 6, (2, 16, 16))
+    a, b = rng.integers(-100, 101, (2, 16, 16)) * steps
+    c = rng.integers(-100, 101, (16, 16)).astype(float)
+    got = multiply(case, a, b, c)
+    for i, j in np.ndindex(16, 16):
+        products = (Fraction(x) * Fraction(y) for x, y in zip(a[i].tolist(), b[j].tolist(), strict=True))
+        assert got[i, j] == rounded(sum(products, Fraction(c[i, j])), result)
+
+
+@pytest.mark.parametrize("result", ["f16", "bf16"])
+def test_a_16_bit_result_is_not_rounded_twice(result: str) -> None:
+    """1, half a unit in the last place, and a bit that an f32 in between would lose: it decides which way to go."""
+    case = by_name(f"v_wmma_{result}_16x16x16_{result}")
+    half_unit = 2.0 ** -(MANTISSAS[result][0] + 1)
+    a, b = np.zeros((2, 16, 16))
+    a[:, :3], b[:, :3] = [1, half_unit, 2.0**-13], [1, 1, 2.0**-13]
+    for sign in (1, -1):
+        got = multiply(case, sign * a, b, np.zeros((16, 16)))
+        assert (got == sign * (1 + 2 * half_unit)).all()
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_signs_of_halves(name: str, lanes: int) -> None:
+    """neg_lo of A and B is for even k, neg_hi for odd k; of C the two are {negate, absolute value}."""
+    case = by_name(f"v_wmma_f32_16x16x16_{name}", lanes)
+    a, b, c = matrices(case)
+    odd = np.arange(16) % 2
+    signs = {"low": np.where(odd, 1, -1), "high": np.where(odd, -1, 1)}
+    assert (multiply(case, a, b, c, " neg_lo:[1,0,0]") == (a * signs["low"]) @ b.T + c).all()
+    assert (multiply(case, a, b, c, " neg_hi:[0,1,0]") == (a * signs["high"]) @ b.T + c).all()
+    assert (multiply(case, a, b, c, " neg_lo:[1,1,0] neg_hi:[1,0,0]") == (-a * signs["low"]) @ b.T + c).all()
+    assert (multiply(case, a, b, c, " neg_lo:[0,0,1]") == a @ b.T - c).all()
+    assert (multiply(case, a, b, c, " neg_hi:[0,0,1]") == a @ b.T + abs(c)).all()
+    assert (multiply(case, a, b, c, " neg_lo:[0,0,1] neg_hi:[0,0,1]") == a @ b.T - abs(c)).all()
+
+
+def test_c_of_16_bits_has_signs_too() -> None:
+    case = by_name("v_wmma_f16_16x16x16_f16")
+    a, b, c = matrices(case)
+    a, b = np.sign(a), np.sign(b)
+    assert (multiply(case, a, b, c, " neg_lo:[0,0,1] neg_hi:[0,0,1]") == a @ b.T - abs(c)).all()
+
+
+def test_elements_of_8_bits_cannot_be_negated() -> None:
+    case = by_name("v_wmma_f32_16x16x16_fp8_bf8")
+    a, b, c = matrices(case)
+    assert (multiply(case, a, b, c, " neg_lo:[0,0,1] neg_hi:[0,0,1]") == a @ b.T - abs(c)).all()
+    with pytest.raises(NotImplementedError, match="the negation of elements of 8 bits"):
+        multiply(case, a, b, c, " neg_lo:[1,0,0]")
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+@pytest.mark.parametrize(("name", "bits"), [("16x16x16_iu8", 8), ("16x16x16_iu4", 4), ("16x16x32_iu4", 4)])
+def test_integers_are_signed_where_neg_lo_says_so(name: str, bits: int, lanes: int) -> None:
+    case = by_name(f"v_wmma_i32_{name}", lanes)
+    a, b, c = matrices(case)
+    signed_a, signed_b = ((x ^ (1 << (bits - 1))) - (1 << (bits - 1)) for x in (a, b))
+    assert (multiply(case, a, b, c, " neg_lo:[1,0,0]") == signed_a @ b.T + c).all()
+    assert (multiply(case, a, b, c, " neg_lo:[0,1,0]") == a @ signed_b.T + c).all()
+    assert (multiply(case, a, b, c, " neg_lo:[1,1,0]") == signed_a @ signed_b.T + c).all()
+
+
+def test_clamp_saturates_the_addition_of_c() -> None:
+    case = by_name("v_wmma_i32_16x16x16_iu8")
+    a, b, c = matrices(case)
+    c[:8], c[8:] = 2**31 - 5, -(2**31) + 5
+    a[8:] = 0
+    a[8:, 0], b[:, 0] = 128, 200  # -128 where it is signed
+    wrapped = (a @ b.T + c + 2**31) % 2**32 - 2**31
+    assert (multiply(case, a, b, c) == wrapped).all()
+    assert (multiply(case, a, b, c, " clamp") == np.clip(a @ b.T + c, -(2**31), 2**31 - 1)).all()
+    signed = (a ^ 128) - 128
+    expected = np.clip(signed @ b.T + c, -(2**31), 2**31 - 1)
+    assert (multiply(case, a, b, c, " neg_lo:[1,0,0] clamp") == expected).all()
+
+
+@pytest.mark.parametrize("lanes", [32, 64])
+def test_a_constant_is_every_element_of_c(lanes: int) -> None:
+    for name, text, value in (
+        ("v_wmma_f32_16x16x16_f16", "1.0", 1),
+        ("v_wmma_f16_16x16x16_f16", "-2.0", -2),
+        ("v_wmma_bf16_16x16x16_bf16", "0", 0),
+        ("v_wmma_i32_16x16x16_iu8", "-7", -7),
+    ):
+        case = by_name(name, lanes)
+        a, b, _ = matrices(case)
+        a, b = np.sign(a), np.sign(b)
+        assert (multiply(case, a, b, text) == a @ b.T + value).all()
+
+
+def test_a_constant_of_bf16_is_refused() -> None:
+    case = by_name("v_wmma_bf16_16x16x16_bf16")
+    a, b, _ = matrices(case)
+    with pytest.raises(UnknownInstruction, match="v_wmma_bf16_16x16x16_bf16"):
+        multiply(case, a, b, "1.0")
+
+
+@pytest.mark.parametrize("result", ["f32", "f16"])
+def test_infinities_and_nans_spread_over_their_row(result: str) -> None:
+    case = by_name(f"v_wmma_{result}_16x16x16_f16")
+    a, b, c = matrices(case)
+    left, right = source_registers(a, "f16", case), source_registers(b, "f16", case)
+    left[0] = left[0].copy()
+    left[0][3] = left[0][3] & 0xFFFF0000 | 0x7E01  # a NaN with a payload at [3, 0]
+    left[0][5] = left[0][5] & 0xFFFF0000 | 0x7C00  # infinity at [5, 0]
+    rows = result_registers(c, case.c, case)
+    registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
+    registers |= {64 + i: r for i, r in enumerate(rows)}
+    last = 64 + len(rows) - 1
+    raw = execute(f"{case.mnemonic} v[96:{96 + len(rows) - 1}], v[0:3], v[32:35], v[64:{last}]", registers, case)
+    got = result_matrix(raw, case)
+    assert np.isnan(got[3]).all()
+    assert (np.isinf(got[5]) == (b[:, 0] != 0)).all()
+    assert np.isfinite(np.delete(got, [3, 5], axis=0)).all()
+    fields = unpack(raw, RESULT_BITS[result])
+    lane, element = case.place_result(3, 0)
+    assert fields[lane][element] == {"f32": 0x7FC00000, "f16": 0x7E00}[result]
+
+
+def test_denormals_are_kept() -> None:
+    case = by_name("v_wmma_f16_16x16x16_f16")
+    a, b = np.zeros((2, 16, 16))
+    a[:, 0], b[:, 0] = 2.0**-24, 1
+    assert (multiply(case, a, b, np.full((16, 16), 2.0**-24)) == 2.0**-23).all()
+
+
+# --- sparse products
+
+
+def parts_of_an_index() -> list[Any]:
+    """Each instruction with each part of a register of indices."""
+    cases = [(case, key) for case in SPARSE for key in range(4)]
+    return [pytest.param(c, key, id=f"{c.id}-{key}") for c, key in cases if c.per_lane * (key + 1) <= 32]
+
+
+@pytest.mark.parametrize(("case", "key"), parts_of_an_index())
+def test_sparse_product(case: Case, key: int) -> None:
+    """Of every four elements of A two are stored, with two bits each for their places; index_key picks a part."""
+    rng = np.random.default_rng(2)
+    stored = case.per_lane // 2
+    a, b = np.zeros((16, case.k), int), numbers(rng, case.b, (16, case.k))
+    c = rng.integers(-100, 100, (16, 16))
+    values = numbers(rng, case.a, (case.lanes, stored))
+    index = rng.integers(0, 2**32, case.lanes, dtype=np.uint32) & ~np.uint32(
+        ((1 << 2 * stored) - 1) << 2 * stored * key
+    )
+    where = {case.place_source(i, k): (i, k) for i in range(16) for k in range(case.k)}
+    for lane in range(case.lanes):
+        for pair in range(stored // 2):
+            places = sorted(rng.choice(4, 2, replace=False))
+            for e, place in zip((2 * pair, 2 * pair + 1), places, strict=True):
+                index[lane] |= np.uint32(int(place) << 2 * (e + stored * key))
+                a[where[lane, 4 * pair + int(place)]] = values[lane, e]
+    left = pack([[code_of(x, case.a) for x in row] for row in values], BITS[case.a])
+    right, rows = source_registers(b, case.b, case), result_registers(c, case.c, case)
+    registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}, 60: index}
+    registers |= {64 + i: r for i, r in enumerate(rows)}
+    operands = (register_range(64, len(rows)), register_range(0, len(left)), register_range(32, len(right)), "v60")
+    key_text = f" index_key:{key}" if key else ""
+    got = result_matrix(execute(f"{case.mnemonic} {', '.join(operands)}{key_text}", registers, case), case)
+    expected = [[rounded(Fraction(int(x)), case.result) for x in row] for row in a @ b.T + c]
+    np.testing.assert_array_equal(got, expected)

@@ -1,0 +1,100 @@
+"""The matrix instructions of RDNA 4 and gfx1250: their shapes, and where the registers of a wave hold the elements.
+
+A is M x K, B is K x N, C and D are M x N, with N = 16. Sources: "RDNA 4 Instruction Set Architecture" (WMMA; storage of
+matrices in VGPRs), AMD's article "Using the Matrix Cores of AMD RDNA 4 architecture GPUs", Mesa's notes on its layouts
+for wave64, and LLVM's tests for the operands. Of gfx1250 no document of AMD's is public: there the sources are LLVM's
+definitions and tests, and the layouts that Triton and Composable Kernel load.
+
+The order in which lanes hold k is visible only where A and B have different formats, where A is sparse, or where blocks
+of k have scales of their own; elsewhere any order that A and B share gives the same products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+BITS = {"f32": 32, "f16": 16, "bf16": 16, "iu8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "iu4": 4, "fp4": 4}
+RESULT_BITS = {"f32": 32, "i32": 32, "f16": 16, "bf16": 16}
+_FIRST_ROW = {32: (0, 8), 64: (0, 8, 4, 12)}
+"""The first row of C and D that each group of 16 lanes holds, by the number of lanes."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """`k` counts the dense elements. a and b are the formats of A and B, result that of D, c that of C.
+
+    lanes: of a wave. run: consecutive k that a lane holds before those of the next group of lanes follow.
+    """
+
+    mnemonic: str
+    k: int
+    a: str
+    b: str
+    result: str
+    c: str
+    lanes: int = 32
+    arch: str = "gfx1201"
+    is_sparse: bool = False
+    m: int = 16
+    run: int = 0
+
+    @property
+    def id(self) -> str:
+        return f"{self.mnemonic}-wave{self.lanes}-{self.arch}"
+
+    @property
+    def groups(self) -> int:
+        return self.lanes // 16
+
+    @property
+    def per_lane(self) -> int:
+        """Elements of a row of A (dense) or of a column of B that a lane holds."""
+        return self.k // self.groups
+
+    @property
+    def results_per_lane(self) -> int:
+        return self.m * 16 // self.lanes
+
+    def place_source(self, i: int, k: int) -> tuple[int, int]:
+        """Lane, and element in the lane, of A[i, k] for i < 16, or B[k, i]."""
+        run = self.run or self.per_lane
+        turn, within = divmod(k, run * self.groups)
+        return i + 16 * (within // run), turn * run + within % run
+
+    def place_result(self, i: int, j: int) -> tuple[int, int]:
+        """Lane, and element in the lane, of C and D. Of two rows of tiles the second follows the first."""
+        tile, row = divmod(i, 16)
+        size = 256 // self.lanes
+        return j + 16 * _FIRST_ROW[self.lanes].index(row - row % size), tile * size + row % size
+
+
+_FLOAT8 = [(a, b) for a in ("fp8", "bf8") for b in ("fp8", "bf8")]
+
+
+def _rdna4() -> Iterator[Case]:
+    for lanes in (32, 64):
+        for name, k in (("f16", 16), ("bf16", 16)):
+            for result in ("f32", name):
+                yield Case(f"v_wmma_{result}_16x16x16_{name}", k, name, name, result, result, lanes)
+        for a, b in _FLOAT8:
+            yield Case(f"v_wmma_f32_16x16x16_{a}_{b}", 16, a, b, "f32", "f32", lanes)
+        yield Case("v_wmma_i32_16x16x16_iu8", 16, "iu8", "iu8", "i32", "i32", lanes)
+        yield Case("v_wmma_i32_16x16x16_iu4", 16, "iu4", "iu4", "i32", "i32", lanes)
+        yield Case("v_wmma_i32_16x16x32_iu4", 32, "iu4", "iu4", "i32", "i32", lanes)
+
+
+def _rdna4_sparse() -> Iterator[Case]:
+    for lanes in (32, 64):
+        for name in ("f16", "bf16"):
+            for result in ("f32", name):
+                mnemonic = f"v_swmmac_{result}_16x16x32_{name}"
+                yield Case(mnemonic, 32, name, name, result, result, lanes, is_sparse=True)
+        for a, b in _FLOAT8:
+            yield Case(f"v_swmmac_f32_16x16x32_{a}_{b}", 32, a, b, "f32", "f32", lanes, is_sparse=True)
+        for name, k in (("iu8", 32), ("iu4", 32), ("iu4", 64)):
+            yield Case(f"v_swmmac_i32_16x16x{k}_{name}", k, name, name, "i32", "i32", lanes, is_sparse=True)
+
+
+DENSE = list(_rdna4())
+SPARSE = list(_rdna4_sparse())
