@@ -1,0 +1,300 @@
+"""What limits a launch, and what would help: sentences whose every number is computed from the trace.
+
+The part that is looked at is the innermost loop in which most of the time goes, or the whole program without one. For
+each reason to stall that takes more than a few percent of it there is a `Finding`. What a change would hide is bounded
+three times: by the stall itself, by the time that the change gains, and by what the busiest unit and the other waves of
+the SIMD leave. It takes for granted that latencies stay as they are.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from flydsl.errors import SourceLocation
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.timing.hot_spots import Cost, costs
+from flydsl.simulator.timing.memory_waits import producers
+from flydsl.simulator.timing.trace import Stall, Trace, Unit
+from flydsl.simulator.timing.traced_loops import Region, hot_region
+from flydsl.simulator.timing.utilisation import Utilisation, utilisation
+
+_LEAST_SHARE = 0.03  # of the time, for a reason to be worth a sentence
+_BUSY = 0.8  # share from which a unit is what limits
+_MANY_IDLE = 0.2
+_WIDE = re.compile(r"b128|dwordx4|_b96|_x4|tr_b|2_b64|2st64_b64")
+_WAITS = {
+    Stall.WAIT_VECTOR_MEMORY: Unit.VECTOR_MEMORY,
+    Stall.WAIT_LDS: Unit.LDS,
+    Stall.WAIT_SCALAR: Unit.SCALAR_MEMORY,
+}
+UNIT_NAMES = {
+    Unit.SCALAR: "scalar unit",
+    Unit.VALU: "vector unit",
+    Unit.TRANSCENDENTAL: "transcendental unit",
+    Unit.MATRIX: "matrix unit",
+    Unit.LDS: "LDS",
+    Unit.VECTOR_MEMORY: "vector memory",
+    Unit.SCALAR_MEMORY: "scalar memory",
+    Unit.BRANCH: "branches",
+    Unit.MESSAGE: "waits and others",
+}
+REASON_NAMES = {
+    Stall.NONE: "no stall",
+    Stall.DEPENDENCY: "waiting for results of earlier instructions",
+    Stall.WAIT_VECTOR_MEMORY: "waiting for global memory",
+    Stall.WAIT_LDS: "waiting for LDS",
+    Stall.WAIT_SCALAR: "waiting for scalar loads",
+    Stall.LDS_BUSY: "LDS busy",
+    Stall.MATRIX_BUSY: "matrix unit busy",
+    Stall.MEMORY_BUSY: "vector memory busy",
+    Stall.BARRIER: "waiting at barriers",
+    Stall.NO_SLOT: "another wave was issued",
+    Stall.INSTRUCTION_FETCH: "waiting for instructions",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A reason to stall, in the part that is looked at. sentence: what it costs, and what would help.
+
+    reason: None for all waves of a SIMD together, which stall for different ones.
+    stall_cycles: of a wave in one run of the part; hidden_cycles: those of them that the change would hide, at most,
+    None where the trace cannot say. share: of the cycles of the part. instructions: that stalled, the most costly
+    first; causes: those that they waited for. Both are indices into `Trace.instructions`.
+    """
+
+    reason: Stall | None
+    sentence: str
+    stall_cycles: float
+    hidden_cycles: float | None
+    share: float
+    instructions: tuple[int, ...]
+    causes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What limits a launch. limit: in one sentence. region: the part of the program that this is about."""
+
+    limit: str
+    region: Region
+    utilisation: Utilisation
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([self.limit, *(f"- {finding.sentence}" for finding in self.findings)])
+
+
+def advise(trace: Trace) -> Advice:
+    """What limits the traced waves, with the costliest reason first. A trace without instructions has no findings."""
+    return _Adviser(trace).advice()
+
+
+class _Adviser:
+    """The facts that several findings need."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.region = hot_region(trace)
+        self.cycles = self.region.cycles_per_run
+        self.costs: tuple[Cost, ...] = costs(trace)
+        within = [i in self.region for i in range(len(trace.instructions))]
+        self.inside = np.array(within, bool)[trace.events["instruction"]] if within else np.zeros(0, bool)
+        issues = trace.events["issue"][self.inside].astype(np.int64)
+        self.utilisation = utilisation(trace, *((int(issues.min()), int(issues.max()) + 1) if len(issues) else ()))
+
+    def advice(self) -> Advice:
+        stalls = self.region.cost.stalls
+        reasons = sorted((r for r in Stall if stalls[r]), key=lambda reason: -stalls[reason])
+        worth = [r for r in reasons if stalls[r] >= _LEAST_SHARE * self.region.cost.cycles]
+        findings = [self._finding(reason) for reason in worth]
+        return Advice(self._limit(findings), self.region, self.utilisation, (*findings, *self._occupancy()))
+
+    @property
+    def part(self) -> str:
+        return "the loop" if self.region.is_loop else "the kernel"
+
+    @property
+    def run(self) -> str:
+        return "an iteration" if self.region.is_loop else "of a wave"
+
+    @cached_property
+    def spare(self) -> float:
+        """The cycles of a run that could go, by what the busiest unit and other waves of the SIMD leave."""
+        busiest = self.utilisation.busiest
+        busy = busiest[1] if busiest is not None else 0.0
+        return max(0.0, 1 - max(busy, self.utilisation.issuing)) * self.cycles
+
+    def stall(self, reason: Stall) -> float:
+        """The cycles of a run that a wave stalls for a reason."""
+        return self.region.cost.stalls[reason] / max(self.region.runs, 1)
+
+    def _limit(self, findings: list[Finding]) -> str:
+        busiest = self.utilisation.busiest
+        where = f"{self.part}, {self.cycles:.0f} cycles {self.run}" if self.cycles else "it"
+        work = f"the {UNIT_NAMES[busiest[0]]} has work {busiest[1]:.0%} of the time" if busiest is not None else ""
+        if busiest is not None and busiest[1] >= _BUSY:
+            return f"The {UNIT_NAMES[busiest[0]]} limits {where}: it is busy {busiest[1]:.0%} of the time."
+        lost = [finding for finding in findings if finding.reason is not Stall.NO_SLOT]
+        if not lost:
+            return f"No stall of more than {_LEAST_SHARE:.0%} limits {where}{work and f'; {work}'}."
+        name = REASON_NAMES[lost[0].reason or Stall.NONE]
+        return f"{name[0].upper()}{name[1:]} limits {where}: {lost[0].share:.0%} of the time{work and f'; {work}'}."
+
+    def _finding(self, reason: Stall) -> Finding:
+        stalled = self._stalled(reason)
+        cause, more = self._memory_wait(reason) if reason in _WAITS else ((), self._others[reason](reason, stalled))
+        hidden, help_ = more
+        share = self.region.cost.stalls[reason] / self.region.cost.cycles
+        stall = self.stall(reason)
+        cycles = f"{share:.0%} of {self.part} ({stall:.0f} of {self.cycles:.0f} cycles {self.run})"
+        named = self.named(cause or stalled) if cause or reason not in _WAITS else _WAITED_FOR[reason]
+        sentence = f"Waves {_WHAT[reason].format(cycles=cycles, named=named)}. {help_}"
+        return Finding(reason, sentence, stall, hidden, share, stalled, cause)
+
+    def _stalled(self, reason: Stall) -> tuple[int, ...]:
+        """The instructions of the region that stalled for a reason, the most costly first."""
+        inside = range(self.region.first, self.region.last + 1)
+        found = [i for i in inside if self.costs[i].stalls[reason]]
+        return tuple(sorted(found, key=lambda i: -self.costs[i].stalls[reason]))
+
+    def named(self, instructions: tuple[int, ...]) -> str:
+        """The first of some instructions, with its line of the source, and how many more there are."""
+        mnemonics = list(dict.fromkeys(self.trace.instructions[i].text.split(None, 1)[0] for i in instructions))
+        first = self.trace.instructions[instructions[0]]
+        place = "" if first.file is None or first.line is None else f" ({_place(first.file, first.line)})"
+        more = f" and {len(mnemonics) - 1} other" + "s" * (len(mnemonics) > 2) if len(mnemonics) > 1 else ""
+        return f"{mnemonics[0]}{place}{more}"
+
+    def _memory_wait(self, reason: Stall) -> tuple[tuple[int, ...], tuple[float | None, str]]:
+        """What was waited for, the cycles that issuing it one iteration earlier would hide, and how to say it."""
+        events = self.trace.events
+        rows = np.flatnonzero(self.inside & (events["reason"] == reason) & (events["stall"] > 0))
+        made = self._producers[rows]
+        rows, made = rows[made >= 0], made[made >= 0]
+        weight = np.bincount(events["instruction"][made], weights=events["stall"][rows]) if len(rows) else np.zeros(0)
+        causes = tuple(int(i) for i in np.argsort(-weight, kind="stable") if weight[i])
+        if not self.region.is_loop or not len(rows):
+            return causes, (None, _NO_LOOP[reason])
+        room = max(0.0, self.cycles - self.stall(reason))
+        earlier = float(np.minimum(events["stall"][rows], room).sum()) / max(self.region.runs, 1)
+        hidden = min(earlier, self.spare)
+        return causes, (hidden, self._prefetch(reason, rows, made, hidden, is_bounded=hidden < earlier))
+
+    def _prefetch(self, reason: Stall, rows: Array, made: Array, hidden: float, *, is_bounded: bool) -> str:
+        heads = np.cumsum(self.trace.events["instruction"] == self.region.first)
+        ahead = round(float((heads[rows] - heads[made]).mean()))
+        now = f"It is issued {ahead} iteration{'s' * (ahead != 1)} ahead" if ahead else "It is issued in the same one"
+        gain = f"one iteration earlier would hide {hidden:.0f} of these {self.stall(reason):.0f} cycles"
+        return f"{now}; {gain}{self._bound() if is_bounded else ''}."
+
+    def _bound(self) -> str:
+        """What keeps a change from hiding more."""
+        busiest = self.utilisation.busiest
+        if busiest is not None and busiest[1] >= self.utilisation.issuing:
+            return f", as the {UNIT_NAMES[busiest[0]]} is busy {busiest[1]:.0%} of the time"
+        return f", as some wave of the SIMD goes on in {self.utilisation.issuing:.0%} of the time"
+
+    @cached_property
+    def _producers(self) -> Array:
+        return producers(self.trace)
+
+    def _barrier(self, reason: Stall, stalled: tuple[int, ...]) -> tuple[float | None, str]:
+        barriers = sum(self.costs[i].executions for i in stalled) / max(self.region.runs, 1)
+        hidden = min(self.stall(reason), self.spare)
+        count = f"{barriers:.3g} barrier{'s' * (round(barriers, 2) != 1)} {self.run}"
+        gain = f"would save up to {hidden:.0f} cycles"
+        return hidden, f"There is {count}; waves that arrive together, or fewer barriers (another buffer), {gain}."
+
+    def _matrix_busy(self, _reason: Stall, _stalled: tuple[int, ...]) -> tuple[float | None, str]:
+        share = self.utilisation.busy.get(Unit.MATRIX, 0.0)
+        most = f"; hiding everything else makes it at most {1 / share:.2f} times as fast" if share else ""
+        return 0.0, f"Only fewer or cheaper matrix instructions help: the unit is busy {share:.0%} of the time{most}."
+
+    def _unit_busy(self, reason: Stall, _stalled: tuple[int, ...]) -> tuple[float | None, str]:
+        unit = Unit.LDS if reason is Stall.LDS_BUSY else Unit.VECTOR_MEMORY
+        inside = range(self.region.first, self.region.last + 1)
+        found = [i for i in inside if self.trace.instructions[i].unit == unit and self.costs[i].executions]
+        narrow = [i for i in found if not _WIDE.search(self.trace.instructions[i].text)]
+        conflicts = ", and a layout without bank conflicts," if unit is Unit.LDS else ""
+        hidden = min(self.stall(reason), self.spare)
+        amount = f"{len(narrow)} of its {len(found)} instructions move less than 128 bits a lane"
+        return hidden, f"{amount}; wider and fewer ones{conflicts} would save up to {hidden:.0f} cycles."
+
+    def _dependency(self, reason: Stall, stalled: tuple[int, ...]) -> tuple[float | None, str]:
+        hidden = min(self.stall(reason), self.spare)
+        count = f"{len(stalled)} instruction{'s' * (len(stalled) != 1)}"
+        return hidden, f"Independent work before these {count} would hide up to {hidden:.0f} cycles."
+
+    def _no_slot(self, _reason: Stall, _stalled: tuple[int, ...]) -> tuple[float | None, str]:
+        waves = self.utilisation.waves_per_simd
+        return 0.0, f"That is no loss: the {waves:.1f} waves of a SIMD share it, and it issued another one."
+
+    def _fetch(self, reason: Stall, _stalled: tuple[int, ...]) -> tuple[float | None, str]:
+        instructions = self.trace.instructions
+        size = instructions[self.region.last].address - instructions[self.region.first].address
+        hidden = min(self.stall(reason), self.spare)
+        return hidden, f"{self.part.capitalize()} has {size} bytes; less unrolling saves up to {hidden:.0f} cycles."
+
+    @property
+    def _others(self) -> dict[Stall, Callable[[Stall, tuple[int, ...]], tuple[float | None, str]]]:
+        return {
+            Stall.NONE: self._dependency,
+            Stall.DEPENDENCY: self._dependency,
+            Stall.LDS_BUSY: self._unit_busy,
+            Stall.MATRIX_BUSY: self._matrix_busy,
+            Stall.MEMORY_BUSY: self._unit_busy,
+            Stall.BARRIER: self._barrier,
+            Stall.NO_SLOT: self._no_slot,
+            Stall.INSTRUCTION_FETCH: self._fetch,
+        }
+
+    def _occupancy(self) -> Iterator[Finding]:
+        """All waves of a SIMD stall at once: one more would fill some of that."""
+        idle, waves = 1 - self.utilisation.issuing, self.utilisation.waves_per_simd
+        if not waves or idle < _MANY_IDLE:
+            return
+        busiest = self.utilisation.busiest
+        busy = busiest[1] if busiest is not None else 0.0
+        fits = min(1.0, (1 - busy) * waves / busy) if busy else 1.0  # the part of one more wave that its unit can take
+        filled = min(idle, self.utilisation.issuing / waves * fits)
+        sentence = (
+            f"All waves of a SIMD, {waves:.1f} at a time, stall at once in {idle:.0%} of its cycles. "
+            f"One more wave would issue in up to {filled:.0%} of the cycles."
+        )
+        yield Finding(None, sentence, idle * self.cycles, filled * self.cycles, idle, ())
+
+
+def _place(file: str, line: int) -> str:
+    return f"{posixpath.basename(SourceLocation(file, line).file_label)}:{line}"
+
+
+_WAITED_FOR = {
+    Stall.WAIT_VECTOR_MEMORY: "global memory",
+    Stall.WAIT_LDS: "the LDS",
+    Stall.WAIT_SCALAR: "scalar loads",
+}
+_NO_LOOP = {
+    Stall.WAIT_VECTOR_MEMORY: "No loop could load ahead; more loads before the first wait, or more waves, hide it.",
+    Stall.WAIT_LDS: "No loop could read ahead; more reads before the first wait, or more waves, hide it.",
+    Stall.WAIT_SCALAR: "More waves hide it.",
+}
+_WHAT = {
+    Stall.NONE: "stall {cycles} at {named}",
+    Stall.DEPENDENCY: "wait {cycles} at {named} for results of earlier instructions",
+    Stall.WAIT_VECTOR_MEMORY: "wait {cycles} for {named}",
+    Stall.WAIT_LDS: "wait {cycles} for {named}",
+    Stall.WAIT_SCALAR: "wait {cycles} for {named}",
+    Stall.LDS_BUSY: "wait {cycles} at {named}, as the LDS is taken",
+    Stall.MATRIX_BUSY: "wait {cycles} at {named}, as the matrix unit is taken",
+    Stall.MEMORY_BUSY: "wait {cycles} at {named}, as vector memory takes no more",
+    Stall.BARRIER: "wait {cycles} at {named} for others of their workgroup",
+    Stall.NO_SLOT: "let others go first {cycles} at {named}",
+    Stall.INSTRUCTION_FETCH: "wait {cycles} at {named} for instructions",
+}
