@@ -23,6 +23,7 @@
 | `FLYDSL_RUNTIME_CACHE_DIR` | `~/.flydsl/cache` | where caches are kept |
 | `FLYDSL_RUNTIME_ENABLE_CACHE` | 1 | keep compiled code there (what a process has compiled, it keeps anyway) |
 | `FLYDSL_RUNTIME_RUN_ONLY` | 0 | compile nothing: what is not in the cache is an error |
+| `FLYDSL_RUNTIME_KIND` | `rocm` | the kind of devices, one of `flydsl.runtime.device_runtime` |
 | `FLYDSL_PRINTF_BUFFER_BYTES` | 8388608 | how much the kernels of one launch can print |
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |

@@ -75,9 +75,9 @@ class TiledCopy:
                 hint="take a tile that divides the tensor, or pad the tensor to whole tiles",
             ) from None
         by_thread = algebra.composition(tiles, self._thread_and_value())
-        rests = list(rest) if isinstance(rest.shape, tuple) else [rest]
+        rests = list(rest) if isinstance(rest.extents, tuple) else [rest]
         modes = [*by_thread, *rests]
-        return algebra.make_layout(tuple(mode.shape for mode in modes), tuple(mode.stride for mode in modes))
+        return algebra.make_layout(tuple(mode.extents for mode in modes), tuple(mode.strides for mode in modes))
 
     def retile(self, layout: Layout) -> Layout:
         """A fragment's layout (values of an MMA call, calls...) as ((values of a call, calls), rest...) of this copy.
@@ -98,7 +98,7 @@ class TiledCopy:
         calls = algebra.recast_layout(by_element, 1, self.threads * values)
         order = algebra.logical_product(Layout(values), algebra.right_inverse(calls))
         by_call = algebra.zipped_divide(order, self.values_per_call)
-        modes = algebra.make_tile(values, *algebra.product_each(calls.shape))
+        modes = algebra.make_tile(values, *algebra.product_each(calls.extents))
         held, (_, *rest) = algebra.zipped_divide(layout, modes)
         return of_modes([algebra.composition(held, by_call), *rest])
 
@@ -107,8 +107,8 @@ class TiledCopy:
         split = algebra.make_tile(self.op.threads, self.values_per_call)
         (atom_thread, atom_value), (rest_thread, rest_value) = algebra.zipped_divide(self.layout_tv, split)
         threads, values = (atom_thread, rest_thread), (atom_value, rest_value)
-        shape = tuple(tuple(mode.shape for mode in pair) for pair in (threads, values))
-        stride = tuple(tuple(mode.stride for mode in pair) for pair in (threads, values))
+        shape = tuple(tuple(mode.extents for mode in pair) for pair in (threads, values))
+        stride = tuple(tuple(mode.strides for mode in pair) for pair in (threads, values))
         return algebra.coalesce(algebra.make_layout(shape, stride), (1, (1, 1)))
 
 

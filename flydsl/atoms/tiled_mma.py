@@ -49,7 +49,7 @@ class TiledMma:
             raise LayoutError(
                 f"a tiled MMA with atoms in {self.atom_layout}: its {waves} atoms are not executed by waves 0 to "
                 f"{waves - 1}, each by its own",
-                hint=f"such as {algebra.make_layout(self.atom_layout.shape)}",
+                hint=f"such as {algebra.make_layout(self.atom_layout.extents)}",
             )
         if self.permutation is not None and len(self.permutation.modes) != 3:
             raise LayoutError(
@@ -144,7 +144,7 @@ class TiledMma:
 
     def _threads(self, operand: str, atom: Layout, waves: list[Layout]) -> Layout:
         """Thread of the block -> element. Waves that share the operand's elements read the same ones."""
-        modes = [Layout(algebra.get_shape(mode), _zeros(mode.shape)) for mode in self._waves]
+        modes = [Layout(algebra.get_shape(mode), _zeros(mode.extents)) for mode in self._waves]
         for mode, layout in zip(_MODES[operand], waves, strict=True):
             modes[mode] = layout
         by_position = of_modes([atom, *modes])

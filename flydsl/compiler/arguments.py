@@ -104,7 +104,7 @@ class TensorArgument(Argument):
     @cached_property
     def _dynamic_modes(self) -> tuple[list[int], list[int]]:
         """The modes with a dynamic size, and those with a dynamic stride."""
-        shape, stride = self.layout.shape, self.layout.stride
+        shape, stride = self.layout.extents, self.layout.strides
         assert isinstance(shape, tuple)
         assert isinstance(stride, tuple)
         sizes = [i for i, leaf in enumerate(shape) if isinstance(leaf, algebra.Dynamic)]

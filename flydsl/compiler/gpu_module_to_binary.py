@@ -9,7 +9,7 @@ from __future__ import annotations
 from mlir import ir
 from mlir.passmanager import PassManager
 
-from flydsl.codegen import CodeObject, start_llvm_ir
+from flydsl.codegen import CodeObject, Kernel, start_llvm_ir
 from flydsl.codegen.bitcode import linked
 from flydsl.compiler.compilation import Compilation
 from flydsl.compiler.inline_assembly import check_inline_assembly
@@ -64,6 +64,26 @@ def _compile(gpu_module: ir.Operation, compilation: Compilation) -> CodeObject:
 def _binary(code: CodeObject) -> ir.Module:
     """`gpu.binary @kernels`, parsed from text: building the attribute from parts can abort on a bad one."""
     escaped = code.hsaco.decode("latin-1").translate(_ESCAPES)
+    table = ", ".join(_metadata(kernel) for kernel in code.kernels)
+    kernels = f"kernels = <[{table}]>, " if table else ""
     return ir.Module.parse(
-        f'gpu.binary @kernels [#gpu.object<#rocdl.target<chip = "{code.arch.name}">, bin = "{escaped}">]'
+        f'gpu.binary @kernels [#gpu.object<#rocdl.target<chip = "{code.arch.name}">, {kernels}bin = "{escaped}">]'
     )
+
+
+def _metadata(kernel: Kernel) -> str:
+    """What MLIR's own binaries tell about a kernel, by the names that AMD's metadata has."""
+    found = kernel.resources
+    numbers = {
+        "agpr_count": found.agprs,
+        "group_segment_fixed_size": found.lds_bytes,
+        "max_flat_workgroup_size": kernel.info.max_workgroup_size,
+        "private_segment_fixed_size": found.scratch_bytes,
+        "sgpr_count": found.sgprs,
+        "sgpr_spill_count": found.sgpr_spills,
+        "vgpr_count": found.vgprs,
+        "vgpr_spill_count": found.vgpr_spills,
+        "wavefront_size": kernel.info.wave_size,
+    }
+    text = ", ".join(f"{name} = {number} : i64" for name, number in numbers.items() if number is not None)
+    return f'#gpu.kernel_metadata<"{kernel.name}", !llvm.func<void ()>, metadata = {{{text}}}>'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from flydsl import env
 from flydsl.arch import Arch, get_arch
@@ -20,13 +20,14 @@ from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import NO_HINTS, all_hints, compile_hints, hints_for
 from flydsl.compiler.jit_argument import adapt, tensor_place
+from flydsl.compiler.jit_cache_manager import CacheInfo, JitCacheManager
 from flydsl.compiler.mlir_compiler import MlirCompiler, ReplacedArtifact, is_replaced
 from flydsl.compiler.observation import observed
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.stages import StageSpec
 from flydsl.compiler.tensor_spec import argument_of_type, is_type
-from flydsl.compiler.trace import is_tracing, trace
+from flydsl.compiler.trace import CompilationContext, is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, CompileError
@@ -36,20 +37,20 @@ from flydsl.runtime.interface import Dim3
 if TYPE_CHECKING:
     from flydsl.simulator import Simulation
 
-__all__ = ["CacheInfo", "JitFunction", "MlirCompiler", "compile", "jit"]
+__all__ = [
+    "CacheInfo",
+    "CompilationContext",
+    "CompiledArtifact",
+    "JitCacheManager",
+    "JitFunction",
+    "MlirCompiler",
+    "compile",
+    "jit",
+]
 
 
 # FlyDSL's name for the state of the package and its tools, which its tests replace.
 _flydsl_key = tools_version
-
-
-class CacheInfo(NamedTuple):
-    """What a launcher's calls found: `hits` of them a compilation, `misses` none. currsize: compilations kept."""
-
-    hits: int
-    misses: int
-    maxsize: None
-    currsize: int
 
 
 class JitFunction(DecoratedFunction):

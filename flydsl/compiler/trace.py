@@ -9,7 +9,8 @@ module attributes {gpu.container_module} {
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
-from flydsl.arch import Arch
+from flydsl import env
+from flydsl.arch import DEFAULT_ARCH, Arch, get_arch
 from flydsl.compiler.arguments import STREAM, Argument
 from flydsl.compiler.hints import NO_HINTS, CompileHints, compile_hints, current_hints
 from flydsl.compiler.rewrite import rewrite
@@ -88,6 +90,34 @@ class CompilationContext:
         if found is None:
             raise TraceError("nothing is being traced", hint="call this inside a @flyc.jit function")
         return found
+
+    @classmethod
+    @contextmanager
+    def create(cls, func_tracker: Any = None) -> Iterator[CompilationContext]:
+        """A trace of its own inside the `with` block, for a module that is built by hand.
+
+        Operations go to `gpu_module_body` until an insertion point says otherwise. func_tracker: taken and not used;
+        operations have their lines anyway. Raises TraceError inside of another trace.
+        """
+        if is_tracing():
+            raise TraceError("a trace inside of a trace", at=user_location(), hint="leave the launcher first")
+        load_dialects()
+        with lock, context(), ir.Location.unknown():
+            arch = get_arch(env.text("ARCH")) if env.text("ARCH") else DEFAULT_ARCH
+            module = _empty_module(arch)
+            body = module.body.operations[0].regions[0].blocks[0]
+            state = cls(arch, module, body)
+            token = _current.set(state)
+            try:
+                with ir.InsertionPoint(body):
+                    yield state
+            finally:
+                _current.reset(token)
+
+    @property
+    def link_libs(self) -> list[str]:
+        """The files of bitcode that the kernels are linked with, in the order of their first use."""
+        return list(self.libraries)
 
     def add_link_lib(self, path: str) -> None:
         """Link the kernels with a file of LLVM bitcode."""

@@ -113,7 +113,7 @@ def _contiguous(layout: AnyLayout, values: int) -> bool:
         block = 1 << layout.inner.base if isinstance(layout.inner, algebra.Swizzle) else 1
         return divides(values, block) and divides(values, layout.offset) and _contiguous(layout.outer, values)
     merged = algebra.coalesce(layout)
-    return algebra.rank(merged) == 1 and all(stride == 1 for stride in algebra.get_leaves((merged.stride,)))
+    return algebra.rank(merged) == 1 and all(stride == 1 for stride in algebra.get_leaves((merged.strides,)))
 
 
 def infer_make_tiled_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
@@ -155,7 +155,7 @@ def infer_make_fragment_like(types: Sequence[Any], attributes: Attributes) -> li
 
 def _fragment(operation: str, layout: AnyLayout, element: str) -> list[Any]:
     plain = layout.outer if isinstance(layout, algebra.ComposedLayout) else layout
-    if not is_static(plain.shape):
+    if not is_static(plain.extents):
         raise LayoutError(
             f"{operation} of {layout}: registers need a shape known when compiling",
             hint="take a tile of a static shape first: fx.zipped_divide(tensor, tile)[None, i]",
@@ -169,7 +169,7 @@ def infer_mma_partition_shape(types: Sequence[Any], attributes: Attributes) -> l
     if not is_static(shape.value):
         raise LayoutError(f"partition_shape of {shape}: it is known when compiling", hint="pass a shape of Python ints")
     _, *rest = mma.mma.partition(attributes.get("operand", ""), algebra.make_layout(shape.value))
-    return [IntTupleType(algebra.make_int_tuple(tuple(mode.shape for mode in rest)))]
+    return [IntTupleType(algebra.make_int_tuple(tuple(mode.extents for mode in rest)))]
 
 
 def infer_copy(types: Sequence[Any], attributes: Attributes) -> list[Any]:
@@ -209,10 +209,10 @@ def _require_calls_like_first(calls: AnyLayout) -> None:
     if not isinstance(calls, algebra.ComposedLayout) or values == 1:
         return
     rest = algebra.coalesce(algebra.take(calls.outer, 1, algebra.rank(calls.outer)))
-    if not all(divides(values, stride) for stride in algebra.get_leaves((rest.stride,))):
+    if not all(divides(values, stride) for stride in algebra.get_leaves((rest.strides,))):
         raise LayoutError(
             f"{calls.inner} does not keep the {values} values of a call side by side where calls are at strides of "
-            f"{rest.stride}",
+            f"{rest.strides}",
             hint=f"strides that are multiples of {values}, or an atom of one value",
         )
 
@@ -370,8 +370,8 @@ TRAVERSAL_ORDERS = tuple(
 
 def gemm_modes(layout: AnyLayout) -> AnyLayout:
     """A fragment's layout with its three modes; missing modes have extent 1."""
-    if isinstance(layout, algebra.Layout) and not isinstance(layout.shape, tuple):
-        layout = algebra.make_layout((layout.shape,), (layout.stride,))
+    if isinstance(layout, algebra.Layout) and not isinstance(layout.extents, tuple):
+        layout = algebra.make_layout((layout.extents,), (layout.strides,))
     while algebra.rank(layout) < 3:
         layout = algebra.append(layout, algebra.Layout(1, 0))
     return layout

@@ -324,7 +324,7 @@ def infer_load(types: Sequence[Any], attributes: Attributes) -> list[Any]:
     memref, coordinate = types
     _require_addresses(memref)
     algebra.crd2idx(coordinate.value, memref.layout)
-    _check_bounds(coordinate.value, memref.layout.shape, memref)
+    _check_bounds(coordinate.value, memref.layout.extents, memref)
     return [stored_element(memref.element)]
 
 

@@ -59,8 +59,8 @@ def _same_layout(stated: AnyLayout, inferred: AnyLayout) -> bool:
         return False
     if is_static(stated) and is_static(inferred):
         return _same_function(stated, inferred)
-    strides = (_without_unit_modes(part.shape, part.stride) for part in (stated, inferred))
-    return _less_known(stated.shape, inferred.shape) and _less_known(*strides)
+    strides = (_without_unit_modes(part.extents, part.strides) for part in (stated, inferred))
+    return _less_known(stated.extents, inferred.extents) and _less_known(*strides)
 
 
 def _same_function(stated: algebra.Layout, inferred: algebra.Layout) -> bool:
@@ -69,7 +69,7 @@ def _same_function(stated: algebra.Layout, inferred: algebra.Layout) -> bool:
         merged = [algebra.coalesce(layout) for layout in (stated, inferred)]
     except LayoutError:
         return False
-    flat = [(algebra.get_leaves((layout.shape,)), algebra.get_leaves((layout.stride,))) for layout in merged]
+    flat = [(algebra.get_leaves((layout.extents,)), algebra.get_leaves((layout.strides,))) for layout in merged]
     return flat[0] == flat[1]
 
 
@@ -81,7 +81,7 @@ def as_stated(value: Any, stated: Any) -> Any:
     if is_static(stated):
         return stated
     if isinstance(stated, algebra.Layout):
-        return algebra.make_layout(as_stated(value.shape, stated.shape), as_stated(value.stride, stated.stride))
+        return algebra.make_layout(as_stated(value.extents, stated.extents), as_stated(value.strides, stated.strides))
     if isinstance(stated, algebra.ComposedLayout):
         (inner, offset, rest), (*_, stated_rest) = algebra.composed_parts(value), algebra.composed_parts(stated)
         return algebra.make_composed_layout(inner, offset, as_stated(rest, stated_rest))

@@ -472,7 +472,7 @@ def parse_type(text: str) -> FlyType:
 def dynamic_leaves(value: Any) -> list[algebra.Dynamic]:
     """The dynamic leaves of an int tuple or a layout (shape before stride), in order."""
     if isinstance(value, algebra.Layout):
-        return dynamic_leaves(value.shape) + dynamic_leaves(value.stride)
+        return dynamic_leaves(value.extents) + dynamic_leaves(value.strides)
     if isinstance(value, algebra.ComposedLayout):
         return [leaf for part in algebra.composed_parts(value) for leaf in dynamic_leaves(part)]
     if isinstance(value, tuple):
@@ -499,7 +499,7 @@ def with_leaves(value: Any, leaves: list[Any]) -> Any:
 def erase_values(value: Any) -> Any:
     """The symbolic form of a leaf, int tuple or layout whose dynamic leaves carry values."""
     if isinstance(value, algebra.Layout):
-        return algebra.make_layout(erase_values(value.shape), erase_values(value.stride))
+        return algebra.make_layout(erase_values(value.extents), erase_values(value.strides))
     if isinstance(value, algebra.ComposedLayout):
         return algebra.make_composed_layout(*map(erase_values, algebra.composed_parts(value)))
     if isinstance(value, tuple):

@@ -12,11 +12,13 @@ from flydsl.expr import (
     extern,
     gpu,
     math,
+    meta,
     numeric,
     primitive,
     rocdl,
     tdm_ops,
     typing,
+    utils,
     value_methods,
     vector,
 )

@@ -21,6 +21,7 @@ from flydsl.expr.emit import emit_fly, is_traced
 from flydsl.expr.numeric import Index, Int32, Numeric, wrap_scalar
 from flydsl.expr.operands import FlyValue, as_operand, call_algebra, is_runtime, located, static_operand
 from flydsl.layout import Tile
+from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.layout.layout import functions
 
 __all__ = [
@@ -165,7 +166,7 @@ def _algebra(name: str, operands: int) -> Callable[..., Any]:
             ) from None
         if any(map(is_runtime, arguments[:operands])):
             return call_algebra(name, arguments[:operands], _attributes(name, arguments[operands:]))
-        return located(function, *map(static_operand, arguments))
+        return as_int_tuple(located(function, *map(static_operand, arguments)))
 
     return call
 

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from flydsl import layout as algebra
+from flydsl.dialect.inference import algebra_value
 from flydsl.dialect.location import user_location
+from flydsl.dialect.types import FlyType
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.algebra import IntTuple, crd2idx, has_none
 from flydsl.expr.operands import located, static_operand
 from flydsl.layout import Layout
+from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.layout.layout import of_modes
 
-__all__ = ["CoordTensor", "E", "make_identity_tensor"]
+__all__ = ["CoordTensor", "CoordTensorType", "E", "make_identity_tensor"]
+
+
+@dataclass(frozen=True)
+class CoordTensorType:
+    """The type of a coordinate tensor. base: the coordinate of its first element."""
+
+    base: Any
+    layout: Layout
+
+    @classmethod
+    def get(cls, base: Any, layout: Any) -> CoordTensorType:
+        """The type, from the values or from their fly types."""
+        return cls(*(algebra_value(part) if isinstance(part, FlyType) else part for part in (base, layout)))
 
 
 class CoordTensor:
@@ -41,6 +58,11 @@ class CoordTensor:
                 hint="make it of Python ints or fx.Constexpr values",
             )
         return cls(origin.unpack() if isinstance(origin, IntTuple) else origin, layout)
+
+    @property
+    def type(self) -> CoordTensorType:
+        """The first coordinate and the layout."""
+        return CoordTensorType(self.origin, self.layout)
 
     @property
     def shape(self) -> Any:
@@ -77,9 +99,10 @@ class CoordTensor:
     def _moved(self, step: Any) -> Any:
         """The origin moved by a coordinate. Trailing parts may be missing."""
         if not isinstance(self.origin, tuple):
-            return self.origin + step
+            return as_int_tuple(self.origin + step)
         parts = () if isinstance(step, int) else tuple(step)
-        return tuple(start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin))
+        moved = (start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin))
+        return as_int_tuple(tuple(moved))
 
     def __repr__(self) -> str:
         return f"CoordTensor({self.origin}, {self.layout})"

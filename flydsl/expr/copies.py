@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Any
 
 from mlir import ir
@@ -25,10 +26,17 @@ from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_ru
 from flydsl.layout import ComposedLayout, Layout, Tile
 
 __all__ = [
-    "UniversalCopy", "UniversalCopy8b", "UniversalCopy16b", "UniversalCopy32b", "UniversalCopy64b", "UniversalCopy128b",
-    "copy", "copy_atom_call", "make_copy_atom", "make_fragment_like", "make_tiled_copy",
+    "CachePolicy", "UniversalCopy", "UniversalCopy8b", "UniversalCopy16b", "UniversalCopy32b", "UniversalCopy64b",
+    "UniversalCopy128b", "copy", "copy_atom_call", "make_copy_atom", "make_fragment_like", "make_tiled_copy",
     "tiled_copy_partition_dst", "tiled_copy_partition_src", "tiled_copy_retile",
 ]  # fmt: skip
+
+
+class CachePolicy(IntEnum):
+    """FlyDSL's policies of caches, which no function takes: a buffer copy's `cache_modifier` decides."""
+
+    CacheGlobal = 0
+    CacheAlways = 1
 
 
 class CopyAtom(StaticFlyValue):

@@ -23,6 +23,7 @@ from flydsl.expr.emit import emit, emit_fly
 from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, as_numeric, numeric_class, require_numeric
 from flydsl.expr.operands import FlyValue, as_ir_value, as_operand, element_name, ir_type_of, located
 from flydsl.expr.vector_value import Vector
+from flydsl.layout.int_tuple import as_int_tuple
 
 __all__ = [
     "AddressSpace", "add_offset", "get_dyn_shared", "get_iter", "get_layout", "inttoptr", "is_generic_address_space",
@@ -186,7 +187,7 @@ class Tensor(FlyValue, shows=(MemRefType,)):
     def leading_dim(self) -> int | None:
         """The mode whose stride is 1; None if no mode's is known to be."""
         layout = self.type.layout
-        strides = () if isinstance(layout, algebra.ComposedLayout) else layout.stride
+        strides = () if isinstance(layout, algebra.ComposedLayout) else layout.strides
         found = [i for i, d in enumerate(strides if isinstance(strides, tuple) else (strides,)) if d == 1]
         return found[0] if found else None
 
@@ -253,14 +254,18 @@ def require_tensor(what: str, value: Any) -> Tensor:
 
 def get_layout(tensor: Any) -> Any:
     """The layout of a tensor."""
+    if isinstance(tensor, CoordTensor):
+        return tensor.layout
     kind = require_tensor("get_layout", tensor).type
     if is_static(kind.layout):
         return kind.layout
     return LayoutValue(emit_fly("get_layout", [tensor.value]).result)
 
 
-def get_iter(tensor: Any) -> Pointer:
-    """The pointer to a tensor's first element."""
+def get_iter(tensor: Any) -> Any:
+    """The pointer to a tensor's first element; of a coordinate tensor its first coordinate."""
+    if isinstance(tensor, CoordTensor):
+        return as_int_tuple(tensor.origin)
     return Pointer(emit_fly("get_iter", [require_tensor("get_iter", tensor).value]).result)
 
 

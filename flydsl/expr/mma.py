@@ -279,7 +279,7 @@ def tiled_mma_partition_shape(operand: Any, tiled_mma: TiledMma, shape: Any) -> 
     """The shape of a thread's part of an operand of a static shape."""
     mma = _require_tiled("partition_shape", tiled_mma).type.mma
     parts = located(mma.partition, _operand(operand), located(algebra.make_layout, shape))
-    return tuple(mode.shape for mode in list(parts)[1:])
+    return tuple(mode.extents for mode in list(parts)[1:])
 
 
 def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages: int | None = None) -> Tensor:

@@ -141,6 +141,24 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         """True if the value is known while tracing."""
         return not isinstance(self.value, ir.Value)
 
+    # A number is an int tuple of one leaf, too: what `fx.size` and a layout's extents are at run time.
+    is_leaf = True
+    rank = 1
+    depth = 0
+
+    @property
+    def get_static_leaf_int(self) -> int:
+        """The integer, if it is known while tracing. Raises TraceError otherwise."""
+        return self.__index__()
+
+    def to_py_value(self) -> Any:
+        """The Python number if it is known while tracing, else the value itself."""
+        return self.value if self.is_static else self
+
+    def unpack(self) -> Any:
+        """The same as `to_py_value`."""
+        return self.to_py_value()
+
     def ir_value(self) -> ir.Value:
         if not self.is_static:
             return self.value

@@ -26,7 +26,8 @@ from flydsl.errors import ArgumentError, FlyError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit_fly, require_trace
 from flydsl.expr.numeric import Index, Int32, Int64, Numeric, as_numeric, wrap_scalar
-from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
+from flydsl.layout import ComposedLayout, IntLeaf, Layout, Swizzle, Tile
+from flydsl.layout.int_tuple import as_int_tuple
 
 # Type of a static operand -> its fly type.
 _STATIC_TYPES: dict[type, Callable[[Any], FlyType]] = {
@@ -106,7 +107,7 @@ def static_operand(value: Any) -> Any:
     """A static operand converted for the algebra: nested tuples of ints, None for the wildcard."""
     if isinstance(value, tuple | list):
         return tuple(map(static_operand, value))
-    return int(value) if isinstance(value, Numeric) else value
+    return int(value) if isinstance(value, Numeric | IntLeaf) else value
 
 
 def located(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -232,5 +233,5 @@ def _static_result(result: FlyType) -> Any:
     if isinstance(result, LayoutType | ComposedLayoutType) and is_static(result.layout):
         return result.layout
     if isinstance(result, IntTupleType) and is_static(result.value):
-        return result.value
+        return as_int_tuple(result.value)
     return None

@@ -122,7 +122,7 @@ def _copy_size(left: int, width: int) -> int:
 
 def _require_contiguous(tensor: Tensor) -> None:
     layout = tensor.type.layout
-    stride = layout.stride if isinstance(layout, algebra.Layout) else None
+    stride = layout.strides if isinstance(layout, algebra.Layout) else None
     last = stride[-1] if isinstance(stride, tuple) else stride
     if not (isinstance(last, int) and last == 1):
         raise ArgumentError(

@@ -24,6 +24,7 @@ from flydsl.layout.coordinate import dice, get_1d_coord, get_flat_coord, idx2crd
 from flydsl.layout.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
 from flydsl.layout.explain import Explanation, Step, explain
 from flydsl.layout.int_tuple import (
+    IntLeaf,
     IntTuple,
     ceil_div,
     flatten,
@@ -83,6 +84,7 @@ __all__ = [
     "ComposedLayout",
     "Dynamic",
     "Explanation",
+    "IntLeaf",
     "IntTuple",
     "Layout",
     "Step",

@@ -27,7 +27,7 @@ def _is_single_leaf(shape: AnyTuple) -> bool:
 def coalesced(layout: Layout) -> Layout:
     """Coalesce without a profile. A single leaf keeps its parentheses."""
     extents, strides = layout.flat_modes()
-    if len(extents) == 1 and _is_single_leaf(layout.shape):
+    if len(extents) == 1 and _is_single_leaf(layout.extents):
         return layout
     return of_flat_modes(extents, strides)
 

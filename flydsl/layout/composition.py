@@ -59,7 +59,7 @@ def composed_by_mode(a: Layout, tile: Tile) -> Layout:
     """Compose each mode of A with its mode of the tile. A leaf composed with a tile of one mode stays a leaf."""
     composed_modes, beyond = by_mode(a, tile, _composed_with)
     modes = composed_modes + list(map(resting, beyond))
-    return of_modes(modes) if type(a.shape) is tuple else modes[0]
+    return of_modes(modes) if type(a.extents) is tuple else modes[0]
 
 
 def composed(a: Layout, *parts: Layout, rounding: bool = False) -> list[Layout]:
@@ -70,7 +70,7 @@ def composed(a: Layout, *parts: Layout, rounding: bool = False) -> list[Layout]:
     """
     extents, strides = a.flat_modes()
     passage = _Passage(extents, strides, rounding)
-    return [unchecked_layout(*passage.through(part.shape, part.stride)) for part in parts]
+    return [unchecked_layout(*passage.through(part.extents, part.strides)) for part in parts]
 
 
 class _Passage:

@@ -86,7 +86,7 @@ def make_layout_like(layout: Layout) -> Layout:
     (4,2,8):(8,0,1)
     """
     like = as_layout(layout)
-    return _contiguous(like.shape, list(map(_stride_order, leaves(like.stride))))
+    return _contiguous(like.extents, list(map(_stride_order, leaves(like.strides))))
 
 
 @operation
@@ -100,11 +100,11 @@ def make_fragment_layout_like(layout: Layout) -> Layout:
     ((4,2),2,3):((1,4),24,8)
     """
     like = as_layout(layout)
-    order = list(map(_stride_order, leaves(like.stride)))
-    if type(like.shape) is tuple and len(like.shape) > 1:
-        first = [rank and (False, i - len(order)) for i, rank in enumerate(order[: len(list(leaves(like.shape[0])))])]
+    order = list(map(_stride_order, leaves(like.strides)))
+    if type(like.extents) is tuple and len(like.extents) > 1:
+        first = [rank and (False, i - len(order)) for i, rank in enumerate(order[: len(list(leaves(like.extents[0])))])]
         order[: len(first)] = first
-    return _contiguous(like.shape, order)
+    return _contiguous(like.extents, order)
 
 
 def _stride_order(stride: Any) -> tuple[bool, int] | None:

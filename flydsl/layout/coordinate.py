@@ -31,7 +31,7 @@ def idx2crd(index: object, layout: Layout) -> AnyTuple:
     (5,4)
     """
     of = as_layout(layout)
-    return as_int_tuple(coordinate_of(number(index), of.shape, of.stride))
+    return as_int_tuple(coordinate_of(number(index), of.extents, of.strides))
 
 
 @operation
@@ -42,10 +42,10 @@ def get_flat_coord(index: object, layout: Layout) -> AnyTuple:
     (5,27)
     """
     of = as_layout(layout)
-    coord = coordinate_of(number(index), of.shape, of.stride)
+    coord = coordinate_of(number(index), of.extents, of.strides)
     if type(coord) is not tuple:
         return coord
-    return as_int_tuple(tuple([_count(c, s) for c, s in zip(coord, of.shape, strict=True)]))
+    return as_int_tuple(tuple([_count(c, s) for c, s in zip(coord, of.extents, strict=True)]))
 
 
 @operation
@@ -56,7 +56,7 @@ def get_1d_coord(index: object, layout: Layout) -> Leaf:
     25
     """
     of = as_layout(layout)
-    return _count(coordinate_of(number(index), of.shape, of.stride), of.shape)
+    return _count(coordinate_of(number(index), of.extents, of.strides), of.extents)
 
 
 def _count(coord: AnyTuple, shape: AnyTuple) -> Leaf:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from flydsl.errors import LayoutError
 from flydsl.layout.leaf import Basis, Dynamic, Leaf, ceil_div_leaf, divides, is_static
 from flydsl.layout.text import Inadmissible, operation, shown, to_text
 
@@ -14,6 +15,34 @@ MAX_DEPTH = 32
 
 
 I64_END = 2**63
+
+
+class IntLeaf(int):
+    """An int tuple of one known integer, which is that integer too: what algebra returns, to be read as either.
+
+    >>> IntLeaf(4) + 1, IntLeaf(4).to_py_value(), IntLeaf(4).is_static
+    (5, 4, True)
+    """
+
+    __slots__ = ()
+
+    rank = 1
+    depth = 0
+    is_leaf = True
+    is_static = True
+
+    @property
+    def get_static_leaf_int(self) -> int:
+        """The integer."""
+        return int(self)
+
+    def to_py_value(self) -> int:
+        """The integer."""
+        return int(self)
+
+    def unpack(self) -> int:
+        """The integer."""
+        return int(self)
 
 
 class IntTuple(tuple[Any, ...]):
@@ -50,9 +79,14 @@ class IntTuple(tuple[Any, ...]):
         """True if no leaf is a runtime value."""
         return all(map(is_static, leaves(tuple(self))))
 
+    @property
+    def get_static_leaf_int(self) -> int:
+        """The integer of a leaf, which this is not: raises LayoutError."""
+        raise LayoutError(f"{self} is no leaf", hint="take a leaf with [...], or fx.size(...) of it")
+
     def to_py_value(self) -> tuple[Any, ...]:
         """The plain tuple."""
-        return tuple(part.to_py_value() if isinstance(part, IntTuple) else part for part in self)
+        return tuple(part.to_py_value() if isinstance(part, (IntTuple, IntLeaf)) else part for part in self)
 
     def unpack(self) -> tuple[Any, ...]:
         """The modes."""
@@ -87,8 +121,10 @@ def normal_form(value: object, depth: int = 0) -> AnyTuple:
 
 
 def as_int_tuple(value: AnyTuple) -> AnyTuple:
-    """Convert a result for the user: a tuple that prints in the notation."""
-    return IntTuple(value) if type(value) is tuple else value
+    """Convert a result for the user: a tuple that prints in the notation, with the members of an int tuple."""
+    if type(value) is int:
+        return IntLeaf(value)
+    return IntTuple(map(as_int_tuple, value)) if type(value) is tuple else value
 
 
 def depth_of(tree: AnyTuple) -> int:
@@ -221,7 +257,7 @@ def product_each(value: object) -> AnyTuple:
     (4,8)
     """
     tree = _numbers(value)
-    return IntTuple(map(product_leaf, tree)) if type(tree) is tuple else tree
+    return as_int_tuple(tuple(map(product_leaf, tree)) if type(tree) is tuple else tree)
 
 
 @operation
@@ -383,7 +419,7 @@ def flatten(value: object) -> AnyTuple:
     (4,2,8)
     """
     tree = normal_form(value)
-    return IntTuple(leaves(tree)) if type(tree) is tuple else tree
+    return as_int_tuple(tuple(leaves(tree)) if type(tree) is tuple else tree)
 
 
 get_leaves = flatten

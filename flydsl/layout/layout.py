@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from flydsl.errors import LayoutError
 from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number, pick, split
-from flydsl.layout.int_tuple import AnyTuple, as_int_tuple, compact_strides, depth_of, leaves, normal_form
+from flydsl.layout.int_tuple import AnyTuple, IntLeaf, as_int_tuple, compact_strides, depth_of, leaves, normal_form
 from flydsl.layout.leaf import Basis, Dynamic, Leaf, is_static
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
@@ -60,10 +60,10 @@ functions = LayoutFunctions()
 class _OpenLayout:
     """A layout under construction: unchecked_layout sets its fields and then makes it an immutable Layout."""
 
-    __slots__ = ("_flat", "shape", "stride")
+    __slots__ = ("_flat", "extents", "strides")
 
-    shape: AnyTuple
-    stride: AnyTuple
+    extents: AnyTuple
+    strides: AnyTuple
     _flat: tuple[tuple[Leaf, ...], tuple[Any, ...]] | None
 
 
@@ -84,25 +84,35 @@ class Layout(_OpenLayout, Immutable):
     """
 
     __slots__ = ()
-    fields = ("shape", "stride")
+    fields = ("extents", "strides")  # in normal form; shape and stride are what a user sees of them
 
     def __new__(cls, shape: object, stride: object = None) -> Layout:
         return make_layout(shape, stride)
 
+    @property
+    def shape(self) -> AnyTuple:
+        """The extents, nested."""
+        return as_int_tuple(self.extents)
+
+    @property
+    def stride(self) -> AnyTuple:
+        """The strides, nested like the shape."""
+        return as_int_tuple(self.strides)
+
     def flat_modes(self) -> tuple[tuple[Leaf, ...], tuple[Any, ...]]:
         """The extents and strides of the coalesced layout (no modes if the size is 1), computed once."""
         if self._flat is None:
-            if type(self.shape) is tuple:
+            if type(self.extents) is tuple:
                 extents: list[Leaf] = []
                 strides: list[Any] = []
-                merge_modes(self.shape, self.stride, extents, strides)
+                merge_modes(self.extents, self.strides, extents, strides)
                 _set_flat(self, (tuple(extents), tuple(strides)))
             else:
-                _set_flat(self, ((self.shape,), (self.stride,)) if self.shape != 1 else ((), ()))
+                _set_flat(self, ((self.extents,), (self.strides,)) if self.extents != 1 else ((), ()))
         return self._flat  # type: ignore[return-value]
 
     def __str__(self) -> str:
-        return f"{to_text(self.shape)}:{to_text(self.stride)}"
+        return f"{to_text(self.extents)}:{to_text(self.strides)}"
 
     def __call__(self, *coord: object) -> Any:
         """The index at a coordinate: `layout(i, j)` or `layout((i, j))`, or `layout(n)` to count coordinates.
@@ -145,22 +155,22 @@ class Layout(_OpenLayout, Immutable):
     @property
     def depth(self) -> int:
         """The depth of nesting; 0 for a leaf."""
-        return depth_of(self.shape)
+        return depth_of(self.extents)
 
     @property
     def is_leaf(self) -> bool:
         """True for one mode without parentheses."""
-        return type(self.shape) is not tuple
+        return type(self.extents) is not tuple
 
     @property
     def is_static_shape(self) -> bool:
         """True if all extents are known when compiling."""
-        return not any(isinstance(leaf, Dynamic) for leaf in leaves(self.shape))
+        return not any(isinstance(leaf, Dynamic) for leaf in leaves(self.extents))
 
     @property
     def is_static_stride(self) -> bool:
         """True if all strides are known when compiling."""
-        return all(is_static(leaf) for leaf in leaves(self.stride))
+        return all(is_static(leaf) for leaf in leaves(self.strides))
 
     @property
     def is_static(self) -> bool:
@@ -169,7 +179,7 @@ class Layout(_OpenLayout, Immutable):
 
     def __len__(self) -> int:
         """The rank."""
-        return len(self.shape) if type(self.shape) is tuple else 1
+        return len(self.extents) if type(self.extents) is tuple else 1
 
     def __iter__(self) -> Iterator[Layout]:
         return iter(modes_of(self))
@@ -181,8 +191,8 @@ _set_flat: Any = _OpenLayout.__dict__["_flat"].__set__
 def unchecked_layout(shape: AnyTuple, stride: AnyTuple) -> Layout:
     """A Layout from a shape and a stride that must be normal and congruent."""
     layout: Any = _OpenLayout()
-    layout.shape = shape
-    layout.stride = stride
+    layout.extents = shape
+    layout.strides = stride
     layout._flat = None
     layout.__class__ = Layout
     return layout
@@ -257,8 +267,8 @@ def _index_at(coord: Any, layout: Layout | Swizzle) -> Any:
     if isinstance(layout, Swizzle):
         return layout(coord)
     if isinstance(coord, (tuple, list)):
-        return index_of(coord, layout.shape, layout.stride)
-    return index_or_coordinate(counted_sum(number(coord), *layout.flat_modes()), layout.stride)
+        return index_of(coord, layout.extents, layout.strides)
+    return index_or_coordinate(counted_sum(number(coord), *layout.flat_modes()), layout.strides)
 
 
 class ComposedLayout(Immutable):
@@ -286,9 +296,39 @@ class ComposedLayout(Immutable):
         return make_composed_layout(inner, offset, outer)
 
     @property
+    def extents(self) -> AnyTuple:
+        """The extents of the outer layout, a plain tuple."""
+        return self.outer.extents
+
+    @property
     def shape(self) -> AnyTuple:
         """The shape of the outer layout."""
         return self.outer.shape
+
+    @property
+    def stride(self) -> AnyTuple:
+        """The stride of the outer layout."""
+        return self.outer.stride
+
+    @property
+    def is_static_outer(self) -> bool:
+        """True if nothing of the outer layout is a runtime value."""
+        return self.outer.is_static
+
+    @property
+    def is_static_inner(self) -> bool:
+        """True if nothing of the inner function is a runtime value."""
+        return isinstance(self.inner, Swizzle) or self.inner.is_static
+
+    @property
+    def is_static_offset(self) -> bool:
+        """True if the offset is known when compiling."""
+        return is_static(self.offset)
+
+    @property
+    def is_static(self) -> bool:
+        """True if nothing of it is a runtime value."""
+        return self.is_static_outer and self.is_static_inner and self.is_static_offset
 
     def __str__(self) -> str:
         inner, offset, rest = _one_by_one(self)
@@ -337,6 +377,7 @@ def make_composed_layout(inner: Swizzle | AnyLayout, offset: Any, outer: AnyLayo
             f"the inner function must be a swizzle or a layout, not {shown(inner)}",
             hint="fx.make_composed_layout(fx.Swizzle(3, 3, 3), layout)",
         )
+    offset = int(offset) if isinstance(offset, IntLeaf) else offset
     if type(offset) is not int and not isinstance(offset, Dynamic):
         raise Inadmissible(f"{shown(offset)} is not an offset", hint="an offset is an integer or a tuple of them")
     if type(outer) is ComposedLayout:
@@ -353,7 +394,7 @@ def _composed(inner: Swizzle | AnyLayout, offset: Leaf, outer: Swizzle | AnyLayo
     """The composition of two functions, nested so that its outer function is always a layout or swizzle."""
     if type(outer) is ComposedLayout:
         return _composed(_composed(inner, offset, outer.inner), outer.offset, outer.outer)
-    if isinstance(outer, Layout) and any(isinstance(d, Basis) for d in leaves(outer.stride)):
+    if isinstance(outer, Layout) and any(isinstance(d, Basis) for d in leaves(outer.strides)):
         raise Inadmissible(
             "the outer layout gives coordinates, not indices", hint="compose with a layout of integer strides"
         )
@@ -366,7 +407,7 @@ def _composed(inner: Swizzle | AnyLayout, offset: Leaf, outer: Swizzle | AnyLayo
 def picked(value: Any, coord: AnyTuple, wanted: bool) -> Any:
     """The modes that the coordinate leaves open (`wanted`) or fixes; a single mode without parentheses."""
     if type(value) is Layout:
-        return unchecked_layout(_parts(value.shape, coord, wanted), _parts(value.stride, coord, wanted))
+        return unchecked_layout(_parts(value.extents, coord, wanted), _parts(value.strides, coord, wanted))
     return as_int_tuple(_parts(normal_form(value), coord, wanted))
 
 
@@ -405,8 +446,8 @@ def part_and_offset(coord: AnyTuple, layout: Layout) -> tuple[Layout, Any]:
     """The sublayout that the wildcards of a coordinate leave open, and the index at which it begins."""
     shapes: list[AnyTuple] = []
     strides: list[AnyTuple] = []
-    index = split(coord, layout.shape, layout.stride, shapes, strides)
-    return unchecked_layout(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.stride)
+    index = split(coord, layout.extents, layout.strides, shapes, strides)
+    return unchecked_layout(_unwrapped(shapes), _unwrapped(strides)), index_or_coordinate(index, layout.strides)
 
 
 @operation
@@ -496,15 +537,15 @@ def as_layout(value: object) -> Layout:
 
 def unwrapped(layout: Layout) -> Layout:
     """The layout without the parentheses around a single mode: `((4,2)):((1,4))` is `(4,2):(1,4)`."""
-    shape, stride = layout.shape, layout.stride
+    shape, stride = layout.extents, layout.strides
     while type(shape) is tuple and len(shape) == 1:
         shape, stride = shape[0], stride[0]
-    return layout if shape is layout.shape else unchecked_layout(shape, stride)
+    return layout if shape is layout.extents else unchecked_layout(shape, stride)
 
 
 def resting(layout: Layout) -> Layout:
     """The layout with stride 0 in the modes of size 1."""
-    return unchecked_layout(layout.shape, _moving(layout.shape, layout.stride))
+    return unchecked_layout(layout.extents, _moving(layout.extents, layout.strides))
 
 
 def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
@@ -516,14 +557,14 @@ def _moving(shape: AnyTuple, stride: AnyTuple) -> AnyTuple:
 
 def modes_of(layout: Layout) -> list[Layout]:
     """The modes as layouts; for a leaf the layout itself."""
-    if type(layout.shape) is not tuple:
+    if type(layout.extents) is not tuple:
         return [layout]
-    return [unchecked_layout(s, d) for s, d in zip(layout.shape, layout.stride, strict=True)]
+    return [unchecked_layout(s, d) for s, d in zip(layout.extents, layout.strides, strict=True)]
 
 
 def of_modes(modes: list[Layout]) -> Layout:
     """The layout with the given modes."""
-    return unchecked_layout(tuple([m.shape for m in modes]), tuple([m.stride for m in modes]))
+    return unchecked_layout(tuple([m.extents for m in modes]), tuple([m.strides for m in modes]))
 
 
 functions.crd2idx, functions.slice = crd2idx, slice

@@ -8,13 +8,18 @@ values, and (with a subclass that carries an SSA value and overrides `_combine`)
 from __future__ import annotations
 
 from math import gcd
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 from flydsl.errors import LayoutError
 from flydsl.layout.text import Inadmissible, shown, to_text
 
 _I32_END = 2**31
 _MOST_MODES = 1024
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """True for a Python integer, which a bool is not."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 class Dynamic:
@@ -36,11 +41,11 @@ class Dynamic:
     divisibility: int
 
     def __init__(self, width: int = 32, divisibility: int = 1) -> None:
-        if type(width) is not int or width not in (32, 64):
+        if not is_integer(width) or width not in (32, 64):
             raise LayoutError(
                 f"a dynamic leaf is 32 or 64 bits wide, not {shown(width)}", hint="use fx.Int32 or fx.Int64"
             )
-        if type(divisibility) is not int or divisibility < 1:
+        if not is_integer(divisibility) or divisibility < 1:
             raise LayoutError(f"divisibility must be a positive int, not {shown(divisibility)}", hint="such as 16")
         object.__setattr__(self, "width", width)
         object.__setattr__(self, "divisibility", divisibility)
@@ -141,12 +146,12 @@ class Basis:
     modes: tuple[int, ...]
 
     def __init__(self, coefficient: int | Dynamic, modes: tuple[int, ...]) -> None:
-        if type(modes) is not tuple or not modes or any(type(m) is not int or not 0 <= m < _MOST_MODES for m in modes):
+        if type(modes) is not tuple or not modes or any(not is_integer(m) or not 0 <= m < _MOST_MODES for m in modes):
             raise LayoutError(
                 f"a basis vector needs modes from 0 to {_MOST_MODES - 1}, not {shown(modes)}",
                 hint="such as fx.E(0), or fx.E(0, 1) for a mode inside of a mode",
             )
-        if type(coefficient) is not int and not isinstance(coefficient, Dynamic):
+        if not is_integer(coefficient) and not isinstance(coefficient, Dynamic):
             raise LayoutError(f"{shown(coefficient)} is not a coefficient of a basis vector", hint="an integer")
         object.__setattr__(self, "coefficient", coefficient)
         object.__setattr__(self, "modes", modes)
@@ -197,7 +202,7 @@ class BasisSum:
     def __add__(self, other: object) -> BasisSum:
         if isinstance(other, (Basis, BasisSum)):
             return BasisSum(self.terms + (other.terms if isinstance(other, BasisSum) else (other,)))
-        if type(other) is int and other == 0:
+        if isinstance(other, int) and other == 0:
             return self
         raise Inadmissible(
             "an index and a coordinate do not add up", hint="add indices to indices, coordinates to coordinates"
@@ -238,16 +243,16 @@ def divides(divisor: Leaf, leaf: Leaf) -> bool:
     >>> divides(4, Dynamic(divisibility=8)), divides(4, Dynamic()), divides(3, 12)
     (True, False, True)
     """
-    if type(divisor) is not int or divisor == 0:
-        return type(leaf) is int and leaf == 0
-    return (leaf if type(leaf) is int else _known(leaf)) % divisor == 0
+    if not isinstance(divisor, int) or divisor == 0:
+        return isinstance(leaf, int) and leaf == 0
+    return (leaf if isinstance(leaf, int) else _known(leaf)) % divisor == 0
 
 
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """a / b, rounded up."""
-    if type(b) is int and b == 0:
+    if isinstance(b, int) and b == 0:
         raise Inadmissible(f"{a} divided by zero", hint="divide by a positive number")
-    if type(a) is int and type(b) is int:
+    if isinstance(a, int) and isinstance(b, int):
         return -(-a // b)
     if divides(b, a):
         return a // b
@@ -274,31 +279,31 @@ def _emit(op: str, a: Leaf, b: Leaf, divisibility: int) -> Leaf:
 
 
 def _add(a: Leaf, b: Leaf) -> Leaf:
-    if type(a) is int:
+    if isinstance(a, int):
         a, b = b, a
-    if type(b) is int and b == 0:
+    if isinstance(b, int) and b == 0:
         return a
     return _emit("add", a, b, gcd(_known(a), _known(b)))
 
 
 def _sub(a: Leaf, b: Leaf) -> Leaf:
-    if type(b) is int and b == 0:
+    if isinstance(b, int) and b == 0:
         return a
     return _emit("sub", a, b, gcd(_known(a), _known(b)))
 
 
 def _mul(a: Leaf, b: Leaf) -> Leaf:
-    if type(a) is int:
+    if isinstance(a, int):
         a, b = b, a
-    if type(b) is int and b in (0, 1):
+    if isinstance(b, int) and b in (0, 1):
         return a if b else 0
     return _emit("mul", a, b, _known(a) * _known(b))
 
 
 def _div(a: Leaf, b: Leaf) -> Leaf:
-    if type(a) is int and a == 0:
+    if isinstance(a, int) and a == 0:
         return 0
-    if type(b) is not int:
+    if not isinstance(b, int):
         return _emit("div", a, b, 1)
     if b == 0:
         raise Inadmissible(f"{a} divided by zero", hint="divide by a positive number")
@@ -307,7 +312,7 @@ def _div(a: Leaf, b: Leaf) -> Leaf:
 
 
 def _mod(a: Leaf, b: Leaf) -> Leaf:
-    if type(b) is int and b == 0:
+    if isinstance(b, int) and b == 0:
         raise Inadmissible(f"{a} modulo zero", hint="divide by a positive number")
     if divides(b, a):
         return 0
@@ -315,7 +320,7 @@ def _mod(a: Leaf, b: Leaf) -> Leaf:
 
 
 def _xor(a: Dynamic, b: Leaf) -> Leaf:
-    if type(b) is int and b == 0:
+    if isinstance(b, int) and b == 0:
         return a
     return _emit("xor", a, b, _low_bit(_known(a) | _known(b)))
 

@@ -28,7 +28,7 @@ def get_shape(layout: AnyLayout) -> AnyTuple:
     >>> get_shape(Layout((4, 8), (8, 1)))
     (4,8)
     """
-    return as_int_tuple(_outer(layout).shape)
+    return as_int_tuple(_outer(layout).extents)
 
 
 @operation
@@ -38,7 +38,7 @@ def get_stride(layout: AnyLayout) -> AnyTuple:
     >>> get_stride(Layout((4, 8), (8, 1)))
     (8,1)
     """
-    return as_int_tuple(_outer(layout).stride)
+    return as_int_tuple(_outer(layout).strides)
 
 
 def _outer(layout: AnyLayout) -> Layout:
@@ -47,7 +47,7 @@ def _outer(layout: AnyLayout) -> Layout:
 
 def _tree(value: object) -> AnyTuple:
     if isinstance(value, (Layout, ComposedLayout)):
-        return value.shape
+        return _outer(value).extents
     return value.modes if isinstance(value, Tile) else normal_form(value)
 
 
@@ -98,9 +98,9 @@ def coprofile(layout: AnyLayout) -> AnyTuple:
 def _last(layout: AnyLayout) -> AnyTuple:
     """The largest index, or of a coordinate layout the largest coordinate."""
     outer = _outer(layout)
-    if not any(isinstance(stride, Basis) for stride in leaves(outer.stride)):
+    if not any(isinstance(stride, Basis) for stride in leaves(outer.strides)):
         return cosize_of(outer) - 1
-    return normal_form(crd2idx(map_leaves(lambda extent: extent - 1, outer.shape), outer))
+    return normal_form(crd2idx(map_leaves(lambda extent: extent - 1, outer.extents), outer))
 
 
 def _plus_one(tree: AnyTuple) -> AnyTuple:

@@ -6,6 +6,7 @@ from typing import Any
 
 from flydsl.layout.int_tuple import as_int_tuple, normal_form
 from flydsl.layout.layout import Layout, layout_operation, modes_of, of_modes
+from flydsl.layout.leaf import is_integer
 from flydsl.layout.text import Inadmissible, shown
 
 
@@ -28,7 +29,7 @@ def _one_or_whole(parts: list[Any], like: Any) -> Any:
 
 
 def _mode(mode: object, count: int) -> int:
-    if type(mode) is not int or not 0 <= mode < count:
+    if not is_integer(mode) or not 0 <= mode < count:
         raise Inadmissible(
             f"there is no mode {shown(mode)}: modes count from 0 to {count - 1}",
             hint="take one of these; fx.rank(value) is their number",
@@ -37,8 +38,8 @@ def _mode(mode: object, count: int) -> int:
 
 
 def _span(begin: object, end: object, count: int) -> tuple[int, int]:
-    stop = count if end == -1 and type(end) is int else end
-    if type(begin) is not int or type(stop) is not int or not 0 <= begin < stop <= count:
+    stop = count if end == -1 and is_integer(end) else end
+    if not is_integer(begin) or not is_integer(stop) or not 0 <= begin < stop <= count:
         raise Inadmissible(
             f"there are no modes {shown(begin)} to {shown(end)} in a rank of {count}",
             hint="begin is below end, and end is at most the rank",
@@ -110,7 +111,7 @@ def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
             "a layout takes a layout for a mode, an int tuple an int tuple",
             hint="fx.make_layout(4, 1) is a mode for a layout, 4 one for an int tuple",
         )
-    if n is not None and (type(n) is not int or n > _MOST_MODES):
+    if n is not None and (not is_integer(n) or n > _MOST_MODES):
         raise Inadmissible(f"{shown(n)} as a number of modes: an int, at most {_MOST_MODES}", hint="such as 4")
     parts = _parts(value)
     count = 1 if n is None else n - len(parts)

@@ -168,7 +168,7 @@ def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> Any:
             f"the block {atom} has {len(atom)} modes, the shape {len(extents)}",
             hint="give a block with as many modes as the shape",
         )
-    counts = tuple(map(_repetitions, extents, _mode_sizes(atom.shape), range(len(extents))))
+    counts = tuple(map(_repetitions, extents, _mode_sizes(atom.extents), range(len(extents))))
     ranks = tuple(range(len(counts))) if order is None else order
     repeats = make_ordered_layout(counts, ranks if isinstance(ranks, (tuple, list)) else (ranks,))
     covered = _paired_product(atom, repeats, raked=False)

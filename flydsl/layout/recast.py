@@ -37,9 +37,9 @@ def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> Any:
 
 
 def _recast(layout: Layout, up: int, down: int) -> Layout:
-    if type(layout.shape) is tuple:
+    if type(layout.extents) is tuple:
         return of_modes([_recast(mode, up, down) for mode in modes_of(layout)])
-    return unchecked_layout(*_narrowed(*_widened(layout.shape, layout.stride, up), down))
+    return unchecked_layout(*_narrowed(*_widened(layout.extents, layout.strides, up), down))
 
 
 def _widened(extent: Leaf, stride: Any, factor: int) -> tuple[Leaf, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from flydsl.errors import LayoutError
-from flydsl.layout.leaf import Dynamic, Leaf
+from flydsl.layout.leaf import Dynamic, Leaf, is_integer
 from flydsl.layout.text import Inadmissible, operation, shown
 
 _INDEX_BITS = 63
@@ -29,7 +29,7 @@ class Swizzle:
 
     def __post_init__(self) -> None:
         fields = self.bits, self.base, self.shift
-        if not all(type(field) is int for field in fields):
+        if not all(is_integer(field) for field in fields):
             raise LayoutError(
                 f"a swizzle takes three ints, not {shown(fields)}", hint="fx.Swizzle(3, 3, 3): bits, base and shift"
             )
@@ -64,7 +64,7 @@ def apply_swizzle(index: Leaf, swizzle: Swizzle) -> Leaf:
     """
     if not isinstance(swizzle, Swizzle):
         raise Inadmissible(f"{shown(swizzle)} is not a swizzle", hint="fx.Swizzle(mask_bits, base, shift) makes one")
-    if type(index) is not int and not isinstance(index, Dynamic):
+    if not is_integer(index) and not isinstance(index, Dynamic):
         raise Inadmissible(f"{shown(index)} is not an index", hint="an integer")
     field = index & swizzle.mask
     return index ^ (field >> swizzle.shift if swizzle.shift >= 0 else field << -swizzle.shift)

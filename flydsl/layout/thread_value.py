@@ -23,4 +23,4 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[AnyTuple, La
     """
     tile_layout = raked_product(thr_layout, val_layout)
     thread_value = make_layout((size(thr_layout), size(val_layout)))
-    return product_each(tile_layout.shape), composition(right_inverse(tile_layout), thread_value)
+    return product_each(tile_layout.extents), composition(right_inverse(tile_layout), thread_value)

@@ -42,9 +42,9 @@ class Tile(Immutable):
         """The number of modes."""
         return len(self.modes)
 
-    def unpack(self) -> tuple[Any, ...]:
-        """The modes."""
-        return self.modes
+    def unpack(self) -> Any:
+        """The modes; of a tile of one mode that mode."""
+        return self.modes[0] if len(self.modes) == 1 else self.modes
 
 
 @operation

@@ -172,7 +172,7 @@ class _Lowering:
             leaves = [materialize(leaf, symbol.width, at) for leaf, symbol in pairs]
             return create_fly("make_int_tuple", leaves, at, results=[kind]).result
         if isinstance(kind, LayoutType):
-            tuples = ((value.shape, kind.layout.shape), (value.stride, kind.layout.stride))
+            tuples = ((value.extents, kind.layout.extents), (value.strides, kind.layout.strides))
             operands = [self._built(part, IntTupleType(stated)) for part, stated in tuples]
             return create_fly("make_layout", operands, at, results=[kind]).result
         if isinstance(kind, ComposedLayoutType):

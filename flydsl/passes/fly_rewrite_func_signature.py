@@ -83,7 +83,7 @@ def _packed_text(kind: FlyType) -> str:
     layout = _layout(kind)
     if is_static(layout):
         return ""
-    shape, stride = (_leaves_text(part) or "struct<packed ()>" for part in (layout.shape, layout.stride))
+    shape, stride = (_leaves_text(part) or "struct<packed ()>" for part in (layout.extents, layout.strides))
     return f"struct<packed ({shape}, {stride})>"
 
 
@@ -204,8 +204,8 @@ def _rebuild_atom(kind: CopyAtomType | MmaAtomType, packed: ir.Value | None, at:
 def _rebuild_layout(layout: algebra.Layout, packed: ir.Value | None, at: ir.Location) -> ir.Value:
     if packed is None:
         return create_fly("static", [], at, results=[LayoutType(layout)]).result
-    shape = _rebuild_tuple(IntTupleType(layout.shape), packed, [0], at)
-    stride = _rebuild_tuple(IntTupleType(layout.stride), packed, [1], at)
+    shape = _rebuild_tuple(IntTupleType(layout.extents), packed, [0], at)
+    stride = _rebuild_tuple(IntTupleType(layout.strides), packed, [1], at)
     return create_fly("make_layout", [shape, stride], at, results=[LayoutType(layout)]).result
 
 

@@ -73,7 +73,7 @@ def test_numpy_integers_are_integers() -> None:
     numpy = pytest.importorskip("numpy")
     layout = Layout((numpy.int64(4), 8), (numpy.int32(1), 4))
     assert layout == Layout((4, 8), (1, 4))
-    assert type(layout.shape[0]) is int
+    assert type(layout.extents[0]) is int
     with pytest.raises(LayoutError):
         Layout(numpy.array([4, 8]), 1)
 

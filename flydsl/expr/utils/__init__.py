@@ -1,1 +1,5 @@
-"""FlyDSL's import paths for modules that are elsewhere in this package: `flydsl.expr.utils.arith`."""
+"""FlyDSL's import paths: `flydsl.expr.utils.arith`, and `fx.utils.print_typst`."""
+
+from flydsl.expr.utils.print_typst import print_typst
+
+__all__ = ["print_typst"]

@@ -1,0 +1,131 @@
+"""Pictures of layouts, tiled copies and matrix instructions as text for Typst, which makes a PDF of it.
+
+    fx.utils.print_typst(tiled_mma, file="mma.typ")   # then: typst compile mma.typ
+
+In a notebook the workbench draws the same things.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from flydsl import layout as algebra
+from flydsl.dialect.location import user_location
+from flydsl.errors import ArgumentError
+from flydsl.expr.copies import TiledCopy
+from flydsl.expr.mma import MmaAtom, TiledMma
+from flydsl.layout import ComposedLayout, Layout
+
+__all__ = ["print_typst"]
+
+Color = Callable[..., str]
+_HEADER = '#set page(width: auto, height: auto, margin: 8mm)\n#set text(font: "DejaVu Sans Mono", size: 6pt)\n'
+_HUES = 16
+# Operand -> what it shows, and its extents among (M, N, K).
+_OPERANDS = {"a": ("A (M,K)", (0, 2)), "b": ("B (N,K)", (1, 2)), "c": ("C (M,N)", (0, 1))}
+
+
+def print_typst(arg: Any, *, color: Color | None = None, file: str | None = None) -> None:
+    """Write a static layout, tiled copy, matrix instruction or tiled MMA as Typst markup.
+
+    A layout is a grid of its indices, the others are grids of the threads and values that hold each element.
+
+    color: the colour of a cell, such as "#ffcc00": of an index, or of a thread and a value. file: a path; a file that
+    print_typst wrote gets one page more. By default it is printed. Raises ArgumentError for anything else.
+    """
+    body = "\n".join(_pages(arg, color))
+    if file is None:
+        sys.stdout.write(_HEADER + body + "\n")
+        return
+    path = Path(file)
+    begun = path.exists() and path.read_text().startswith(_HEADER)
+    with path.open("a" if begun else "w") as out:
+        out.write(f"#pagebreak()\n{body}\n" if begun else f"{_HEADER}{body}\n")
+
+
+def _pages(arg: Any, color: Color | None) -> Iterator[str]:
+    if isinstance(arg, Layout | ComposedLayout) and arg.is_static:
+        yield _caption(str(arg))
+        yield _indices(arg, color or _grey)
+    elif isinstance(arg, TiledCopy):
+        yield _caption(f"{arg.atom.type}, tile {arg.tile_mn}")
+        yield _holders(arg.tiled_tv_layout, _extents(arg.tile_mn), color or _hue)
+    elif isinstance(arg, MmaAtom | TiledMma):
+        op: Any = arg.type.op if isinstance(arg, MmaAtom) else arg.type.mma
+        extents = op.shape_mnk if isinstance(arg, MmaAtom) else arg.tile_size_mnk
+        yield _caption(str(arg.type))
+        for operand, (name, modes) in _OPERANDS.items():
+            yield _caption(name)
+            yield _holders(op.layout_tv(operand), [extents[mode] for mode in modes], color or _hue)
+    else:
+        raise ArgumentError(
+            f"print_typst of {arg!r}",
+            at=user_location(),
+            hint="it takes a layout that is static, a tiled copy, a matrix instruction or a tiled MMA",
+        )
+
+
+def _caption(text: str) -> str:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'#text(weight: "bold", raw("{quoted}"))\n'
+
+
+def _grid(columns: int, cells: list[tuple[str, str]]) -> str:
+    inner = "\n".join(f'  table.cell(fill: rgb("{fill}"))[{text}],' for text, fill in cells)
+    return f"#table(columns: {columns}, inset: 3pt, align: center,\n{inner}\n)\n"
+
+
+def _indices(layout: Layout | ComposedLayout, color: Color) -> str:
+    shape = algebra.get_shape(layout)
+    rows, columns = _two([_known(algebra.product(mode)) for mode in (shape if isinstance(shape, tuple) else (shape,))])
+    indices = [layout(row + column * rows) for row in range(rows) for column in range(columns)]
+    return _grid(columns, [(str(index), color(index)) for index in indices])
+
+
+def _holders(layout_tv: Layout, extents: list[int], color: Color) -> str:
+    """The grid of a tile whose elements are numbered along its first mode first.
+
+    layout_tv: (thread, value) -> number.
+    """
+    rows, columns = _two(extents)
+    threads, values = (_known(algebra.size(mode)) for mode in layout_tv)
+    holder: dict[int, tuple[int, int]] = {}
+    for thread in range(threads):
+        for value in range(values):
+            holder.setdefault(int(layout_tv(thread, value)), (thread, value))
+    cells = []
+    for row in range(rows):
+        for column in range(columns):
+            found = holder.get(row + column * rows)
+            cells.append(("", "#ffffff") if found is None else (f"T{found[0]} V{found[1]}", color(*found)))
+    return _grid(columns, cells)
+
+
+def _extents(tile: Any) -> list[int]:
+    return [mode if isinstance(mode, int) else _known(algebra.size(mode)) for mode in tile.modes]
+
+
+def _known(leaf: Any) -> int:
+    """An extent of a static layout."""
+    return int(leaf)
+
+
+def _two(extents: list[int]) -> tuple[int, int]:
+    """Rows and columns: the first extent, and the product of the others."""
+    columns = 1
+    for extent in extents[1:]:
+        columns *= extent
+    return extents[0], columns
+
+
+def _grey(index: int) -> str:
+    shade = 0xFF - 8 * (int(index) % _HUES)
+    return f"#{shade:02x}{shade:02x}{shade:02x}"
+
+
+def _hue(thread: int, value: int) -> str:
+    step = thread % _HUES
+    return f"#{0xA0 + 6 * step:02x}{0xFF - 5 * step:02x}{0xC0 + 21 * (step * 7 % _HUES) // 6:02x}"
