@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["compare", "explore", "export", "find", "listing", "occupancy_figure", "profile", "roofline_figure"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
     """The live view of a pipeline, stage, artifact, kernel or layout: an ipywidgets widget.
 

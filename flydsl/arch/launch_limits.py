@@ -17,7 +17,7 @@ Dim3 = tuple[int, int, int]
 MAX_GRID_THREADS = (1 << 32) - 1
 
 _AT_LEAST_ONE = {
-    "grid": "round up, as in (n + 255) // 256, and do not launch for n = 0",
+    "grid": "round up, as in (n + 255) // 256; where n may be 0 there is nothing to launch: `if n > 0:` before it",
     "block": "whole waves are best, such as block=256",
 }
 

@@ -17,9 +17,9 @@ from flydsl.compiler.saved import load, save
 from flydsl.compiler.tensor_spec import TensorSpec
 from flydsl.compiler.trace import CompilationContext
 from flydsl.compiler.user_fork import install as _wait_before_forks
-from flydsl.expr.names import unknown_name
+from flydsl.expr.names import unknown_name as _unknown_name
 
-__getattr__ = unknown_name(__name__, globals())
+__getattr__ = _unknown_name(__name__, globals())
 
 _wait_before_forks()
 
@@ -53,3 +53,7 @@ __all__ = [
     "register_backend",
     "save",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import GeneratorType
 from typing import Any
 
 from mlir import ir
@@ -14,7 +15,7 @@ from flydsl.compiler.launch_configuration import dimensions, known_block_size_of
 from flydsl.compiler.rewrite import rewrite
 from flydsl.compiler.signature import Parameter, shown
 from flydsl.compiler.trace import CompilationContext, KernelRecord, is_tracing, new_function
-from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.location import definition_location, mlir_location, user_location
 from flydsl.dialect.upstream import upstream
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
@@ -106,6 +107,12 @@ class KernelFunction(DecoratedFunction):
                 _end(self.signature.location)
         finally:
             state.in_kernel = False
+        if isinstance(result, GeneratorType):
+            raise TraceError(
+                f"kernel {self.function.__name__} has a `yield`, which makes it a generator",
+                at=definition_location(self.function.__code__),
+                hint="write results to a tensor; a loop over range(..., init=[...]) may end in `yield`",
+            )
         if result is not None:
             raise TraceError(
                 f"kernel {self.function.__name__} returns {result!r}; a kernel returns nothing",

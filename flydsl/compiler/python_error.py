@@ -6,15 +6,18 @@ import builtins
 import dis
 import inspect
 import re
+from collections import Counter
+from collections.abc import Iterator
 from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 import flydsl.expr as fx
-from flydsl.dialect.location import in_standard_library
+from flydsl.dialect.location import in_standard_library, is_users, location_of
 from flydsl.errors import SourceLocation, TraceError, did_you_mean
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.operands import FlyValue
 from flydsl.expr.other_names import OTHER_NAMES
+from flydsl.expr.positions import Tuple3D
 
 _KINDS = (
     TypeError, AttributeError, NameError, UnboundLocalError, ValueError, KeyError, IndexError, ZeroDivisionError,
@@ -31,6 +34,9 @@ def as_trace_error(error: Exception, at: SourceLocation | None) -> Exception:
     kind = _TRACED.get(type(error))
     if kind is None or at is None or error.__cause__ is not None or _is_raised(error.__traceback__):
         return error
+    if isinstance(error, RecursionError):
+        again = _recursive(error)
+        at = location_of(again.tb_frame.f_code, again.tb_lasti, again.tb_lineno)
     made: Exception = kind(_message(error), at=at, hint=_hint(error))
     made.__suppress_context__ = True
     return made
@@ -69,9 +75,24 @@ def _innermost(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
+def _recursive(error: Exception) -> TracebackType:
+    """The first step of a traceback in the function of the user's that is called most often."""
+    steps = [step for step in steps_of(error) if is_users(step.tb_frame)]
+    calls = Counter(step.tb_frame.f_code for step in steps)
+    return next(step for step in steps if step.tb_frame.f_code is calls.most_common(1)[0][0])
+
+
+def steps_of(error: BaseException) -> Iterator[TracebackType]:
+    """The steps of an error's traceback, outermost first."""
+    step = error.__traceback__
+    while step is not None:
+        yield step
+        step = step.tb_next
+
+
 def _message(error: Exception) -> str:
     if isinstance(error, RecursionError):
-        return "a function calls itself without end while it is traced"
+        return f"{_recursive(error).tb_frame.f_code.co_name} calls itself without end while it is traced"
     if isinstance(error, KeyError) and error.args:
         return f"there is no key {error.args[0]!r}"
     return _of_module(error)[0] if isinstance(error, AttributeError) else str(error)
@@ -96,6 +117,8 @@ def _hint(error: Exception) -> str:
         return _hint_of_name(error)
     if isinstance(error, TypeError):
         return _hint_of_type(str(error))
+    if isinstance(error, IndexError) and "valid indices" in str(error):
+        return "pass the tensor to the kernel as an argument: there a runtime value can be its index"
     return "Python computes this while the kernel is traced: its operands are compile-time values"
 
 
@@ -103,8 +126,12 @@ def _hint_of_attribute(error: AttributeError) -> str:
     name, hint = error.name or "", _of_module(error)[1]
     if hint or name in OTHER_NAMES:
         return hint or OTHER_NAMES[name]
+    if error.obj is None and name == "launch":
+        return "what is launched is a kernel's call: is @flyc.kernel missing above the function?"
     if isinstance(error.obj, ModuleType):
         return f"dir(...) of the module has the names of {error.obj.__name__}"
+    if isinstance(error.obj, Tuple3D):
+        return "it has x, y and z"
     return did_you_mean(name, _public(dir(error.obj))).removesuffix(" ") or "dir(...) shows what it has"
 
 
@@ -134,6 +161,8 @@ _OTHER_NUMBER = re.compile(r"(?:\w+\.)*(\w+)\(\) (?:missing|takes|got)")
 _TYPE_HINTS = (
     (r"'KernelLauncher'|\blaunch\(\)", "kernel(arguments).launch(grid=..., block=..., smem=0, stream=None)"),
     ("not iterable|non-iterable", "a runtime number is not a sequence: `for i in range(n)` is a loop on the device"),
+    ("len\\(\\)", "tensor.shape has the extents, fx.size(tensor.shape) their product"),
+    ("can't assign a", "a tensor of the host holds no values of the device: fx.make_rmem_tensor(4, fx.Float32) does"),
     ("not subscriptable", "a scalar has no elements: a tensor or a vector has"),
     ("'Tuple3D' object is not callable|'Tuple3D' and|and 'Tuple3D'", "take one of its three: fx.thread_idx.x"),
     ("not callable", "it is a value, not a function"),
@@ -141,7 +170,6 @@ _TYPE_HINTS = (
     ("'Tensor'", "index it, tensor[i], or work on fragments: fragment.load() is a vector with operators"),
     ("__format__|format string", "its value is known on the device only: write it to a tensor, and print that"),
     ("divmod", "n // d and n % d"),
-    ("len()", "tensor.shape has the extents, fx.size(tensor.shape) their product"),
 )
 
 

@@ -9,7 +9,7 @@ from mlir import ir
 from flydsl.arch import Arch, launch_limits
 from flydsl.dialect.location import source_location
 from flydsl.dialect.walk import operations
-from flydsl.errors import LaunchError, TraceError
+from flydsl.errors import LaunchError, SourceLocation, TraceError
 
 # Operations that make a storage, and those that use one -> the attribute with its type, or with its name. Storages are
 # arrays of bytes: memref<128xi8, ...>, !llvm.array<128 x i8>.
@@ -19,7 +19,8 @@ _BYTES = re.compile(r"<(\d+) ?x ?i8\b")
 
 
 def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -> None:
-    """Raise TraceError for storage that was never made, LaunchError for a launch that needs more than a workgroup has.
+    """Raise TraceError for storage that was never made, LaunchError for a launch that needs more than a
+    workgroup has, or that forgets the dynamic memory which its kernel uses.
 
     module_body: of the GPU module. launcher: the host function's entry block. Dynamic memory of runtime size is
     checked at the launch.
@@ -29,10 +30,28 @@ def check_shared_memory(module_body: ir.Block, launcher: ir.Block, arch: Arch) -
     for launch in (op for op in operations(launcher.owner.operation) if op.name == "gpu.launch_func"):
         kernel = str(launch.attributes["kernel"]).rsplit("@", 1)[-1].strip('"')
         static = sum(storages[name] for name in _used(functions[kernel], storages))
+        if _launches_without(launch) and (use := _dynamic_use(functions[kernel])):
+            raise LaunchError(
+                f"{kernel} uses dynamic shared memory, and its launch has smem=0",
+                at=source_location(launch.location),
+                hint=f"launch(..., smem=bytes), such as smem=256 for 64 Float32; it is used at {use}",
+            )
         try:
             launch_limits.check_lds(arch, static, _dynamic_bytes(launch))
         except LaunchError as error:
             raise error.located(source_location(launch.location)) from None
+
+
+def _launches_without(launch: ir.Operation) -> bool:
+    """True for a launch without dynamic shared memory, as far as is known when compiling."""
+    operand = launch.opview.dynamicSharedMemorySize
+    return operand is None or _constant(operand) == 0
+
+
+def _dynamic_use(function: ir.Operation) -> SourceLocation | None:
+    """Where a kernel takes the address of its dynamic shared memory, and uses it."""
+    ops = (op for op in operations(function) if op.name == "fly.get_dyn_shared" and any(True for _ in op.result.uses))
+    return next((source_location(op.location) for op in ops), None)
 
 
 def _used(function: ir.Operation, storages: dict[str, int]) -> set[str]:
@@ -64,6 +83,11 @@ def _size_bytes(storage: ir.OpView) -> int:
 def _dynamic_bytes(launch: ir.Operation) -> int:
     """The launch's smem if it is known when compiling, else 0."""
     operand = launch.opview.dynamicSharedMemorySize
-    if operand is None or isinstance(operand.owner, ir.Block) or operand.owner.name != "arith.constant":
-        return 0
-    return ir.IntegerAttr(operand.owner.attributes["value"]).value
+    return 0 if operand is None else _constant(operand) or 0
+
+
+def _constant(value: ir.Value) -> int | None:
+    """An integer that is known when compiling, else None."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(value.owner.attributes["value"]).value

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
 import mlir
 
-from flydsl.compiler.python_error import as_fault, as_trace_error
+from flydsl.compiler.python_error import as_fault, as_trace_error, steps_of
 from flydsl.compiler.trace import trace
 from flydsl.dialect.location import is_users, location_of, user_location
 from flydsl.errors import FlyError, SourceLocation
@@ -63,7 +63,7 @@ def user_frames(error: BaseException) -> TracebackType | None:
     if _is_fault_of_package(error):
         return error.__traceback__
     shown: TracebackType | None = None
-    for frame in reversed(list(_steps(error))):
+    for frame in reversed(list(steps_of(error))):
         if not _is_hidden(frame):
             shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return shown
@@ -71,19 +71,12 @@ def user_frames(error: BaseException) -> TracebackType | None:
 
 def _is_of_trace(error: Exception) -> bool:
     """True if the user's code, while it was traced, called a function of this package that failed."""
-    return any(step.tb_frame.f_code is trace.__code__ for step in _steps(error))
-
-
-def _steps(error: BaseException) -> Iterator[TracebackType]:
-    step = error.__traceback__
-    while step is not None:
-        yield step
-        step = step.tb_next
+    return any(step.tb_frame.f_code is trace.__code__ for step in steps_of(error))
 
 
 def _place(error: BaseException) -> SourceLocation | None:
     """The user's innermost line that an error passed through."""
-    users = [step for step in _steps(error) if is_users(step.tb_frame) and not _is_hidden(step)]
+    users = [step for step in steps_of(error) if is_users(step.tb_frame) and not _is_hidden(step)]
     return location_of(users[-1].tb_frame.f_code, users[-1].tb_lasti, users[-1].tb_lineno) if users else None
 
 
@@ -91,7 +84,7 @@ def _is_fault_of_package(error: BaseException) -> bool:
     """True if this package or MLIR raised it. A missing attribute is the fault of the code that asked for it."""
     if isinstance(error, FlyError | KeyboardInterrupt):
         return False
-    raised_in = [step for step in _steps(error) if step.tb_frame.f_code.co_name != "__getattr__"]
+    raised_in = [step for step in steps_of(error) if step.tb_frame.f_code.co_name != "__getattr__"]
     return bool(raised_in) and _is_hidden(raised_in[-1]) and not isinstance(error, RecursionError)
 
 

@@ -70,7 +70,8 @@ from flydsl.expr.gpu import (
     thread_idx,
 )
 from flydsl.expr.math import *
-from flydsl.expr.names import unknown_name
+from flydsl.expr.names import public_names as _public_names
+from flydsl.expr.names import unknown_name as _unknown_name
 from flydsl.expr.operators import max, min
 from flydsl.expr.primitive import *
 from flydsl.expr.raw_values import as_dsl_value, as_ir_value
@@ -90,4 +91,11 @@ from flydsl.expr.struct import (
 )
 from flydsl.expr.typing import *
 
-__getattr__ = unknown_name(__name__, globals())
+__getattr__ = _unknown_name(__name__, globals())
+
+# The modules that programs use by name; the others are where the names of this one come from.
+_MODULES = {"arith", "buffer_ops", "coop", "extern", "gpu", "math", "rocdl", "tdm_ops", "utils", "vector"}
+
+
+def __dir__() -> list[str]:
+    return _public_names(globals(), _MODULES)

@@ -22,6 +22,7 @@ from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit, emit_fly
 from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, as_numeric, numeric_class, require_numeric
 from flydsl.expr.operands import FlyValue, as_ir_value, as_operand, element_name, ir_type_of, located
+from flydsl.expr.refusals import ELEMENTS_WHILE_TRACED
 from flydsl.expr.vector_value import Vector
 from flydsl.layout.int_tuple import as_int_tuple
 
@@ -71,6 +72,9 @@ class Pointer(FlyValue, shows=(PointerType,)):
     """The address of an element. `p + n` is `n` elements further; `p[n]` reads and `p[n] = v` writes there."""
 
     type: PointerType
+
+    def __str__(self) -> str:
+        return f"{self!r}{ELEMENTS_WHILE_TRACED}"
 
     @property
     def dtype(self) -> Scalar:

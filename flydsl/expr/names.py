@@ -6,7 +6,8 @@ Module -> its public names in FlyDSL 0.2.2, apart from the operation classes tha
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from types import ModuleType
 from typing import Any
 
 from flydsl.expr.other_names import OTHER_NAMES
@@ -268,12 +269,34 @@ def unknown_name(module: str, namespace: Mapping[str, Any]) -> Callable[[str], A
     """
 
     def __getattr__(name: str) -> Any:
-        if name.startswith("_"):
+        if name.startswith("_") and name not in OTHER_NAMES:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if name in FLYDSL_NAMES[module]:
             raise AttributeError(f"{module}.{name} is part of FlyDSL's API, but unsupported")
-        close = difflib.get_close_matches(name, {*namespace, *FLYDSL_NAMES[module]}, n=3)
-        hint = OTHER_NAMES.get(name) or (f"close to it: {', '.join(close)}" if close else "")
+        hint = OTHER_NAMES.get(name) or close_to(name, namespace)
         raise AttributeError(f"module {module!r} has no attribute {name!r}{'; ' if hint else ''}{hint}")
 
     return __getattr__
+
+
+def close_to(name: str, namespace: Mapping[str, Any]) -> str:
+    """The names of a namespace that a misspelt one may mean, as a hint; empty if there are none.
+
+    Modules and private names are not among them.
+    """
+    public = [n for n, value in namespace.items() if not n.startswith("_") and not isinstance(value, ModuleType)]
+    spelt: dict[str, list[str]] = {}
+    for known in public:
+        spelt.setdefault(known.lower().replace("_", ""), []).append(known)
+    close = difflib.get_close_matches(name.lower().replace("_", ""), spelt, n=3, cutoff=0.75)
+    found = [known for key in close for known in spelt[key]][:3]
+    return f"close to it: {', '.join(found)}" if found else ""
+
+
+def public_names(namespace: Mapping[str, Any], modules: Collection[str]) -> list[str]:
+    """What `dir` of a module shows: its public names, and of the modules among them only those given."""
+    return sorted(
+        name
+        for name, value in namespace.items()
+        if not name.startswith("_") and (name in modules or not isinstance(value, ModuleType))
+    )

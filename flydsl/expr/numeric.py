@@ -22,6 +22,7 @@ from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.arith_value import ArithValue, functions
 from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
+from flydsl.expr.refusals import WHILE_TRACED, no_integer, no_text, no_truth
 from flydsl.expr.undefined import refuse_undefined
 
 
@@ -116,7 +117,7 @@ class Numeric(ArithValue, metaclass=NumericMeta):
             raise ArgumentError(
                 f"{type(self).__name__}({value!r}): {type(value).__name__} is not a number",
                 at=user_location(),
-                hint="a Python number or a scalar of the DSL belongs here; tensor[i] is an element of a tensor",
+                hint=_instead_of(value),
             )
         self.value: Any = value
 
@@ -191,27 +192,25 @@ class Numeric(ArithValue, metaclass=NumericMeta):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.value if self.is_static else '?'})"
 
+    def __str__(self) -> str:
+        return repr(self) if self.is_static else f"{self!r}{WHILE_TRACED}"
+
+    def __format__(self, spec: str) -> str:
+        if self.is_static:
+            return format(self.value if spec else repr(self), spec)
+        if spec:
+            raise no_text(type(self).__name__, spec)
+        return str(self)
+
     def __bool__(self) -> bool:
         if self.is_static:
             return bool(self.value)
-        raise TraceError(
-            f"a runtime {type(self).__name__} cannot decide a Python branch: its value is known on the device only",
-            at=user_location(),
-            hint="in kernels, launchers and the functions in them, `if`, `while`, `and`, `or` and `not` are traced; a "
-            "helper function elsewhere needs @flyc.jit above it for that. Python's max() and min() branch, too: "
-            "fx.arith.maximumf, maxsi, minimumf, minsi do not",
-        )
+        raise no_truth(type(self).__name__)
 
     def __index__(self) -> int:
         if self.is_static and not self.is_float:
             return operator.index(self.value)
-        raise TraceError(
-            f"a runtime {type(self).__name__} is not a Python integer",
-            at=user_location(),
-            hint="a value that Python itself needs must be known when compiling: pass it as fx.Constexpr[int]; "
-            "a helper function that loops over a runtime range needs @flyc.jit above it; "
-            "int(x) on the device is x.to(fx.Int32)",
-        )
+        raise no_integer(type(self).__name__)
 
     def __float__(self) -> float:
         if self.is_static:
@@ -512,8 +511,24 @@ def as_numeric(value: Any) -> Any:
     raise ArgumentError(
         f"{value!r} of type {type(value).__name__} is not a number",
         at=user_location(),
-        hint="a Python number or a scalar of the DSL belongs here; tensor[i] is an element of a tensor",
+        hint=_instead_of(value),
     )
+
+
+# Kinds of values that are no numbers -> how to take a number of one.
+_PARTS = {
+    "Tuple3D": "take one of its three: fx.thread_idx.x",
+    "IntTuple": "take one of its elements: tensor.shape[0]",
+    "Tensor": "tensor[i] is an element of a tensor",
+    "str": "write numbers without quotes, and give modes and options as fx.Constexpr parameters",
+    "NoneType": "None is what a function without `return` gives",
+}
+
+
+def _instead_of(value: Any) -> str:
+    """What to write instead of something that is not a number."""
+    part = _PARTS.get(type(value).__name__, "tensor[i] is an element of a tensor")
+    return f"a Python number or a scalar of the DSL belongs here; {part}"
 
 
 def _constant(value: Any) -> Numeric:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
@@ -47,6 +47,10 @@ class _PlaceAt:
         return recast_iter(type(kind)(element, kind.space).aligned(kind.known_alignment), moved)
 
 
+def _no_elements(memory: Any, instead: str) -> TraceError:
+    return TraceError(f"an index into {memory!r}, which has no layout yet", at=user_location(), hint=instead)
+
+
 class ArrayInMemory:
     """An `fx.Array` in memory. ptr: a pointer to its first element."""
 
@@ -60,6 +64,12 @@ class ArrayInMemory:
     def view(self, layout: Any) -> Tensor:
         """The array viewed with a layout."""
         return make_view(self.ptr, layout)
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        raise _no_elements(self, "array.view(fx.make_layout(64))[i]")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self[index]
 
     def __repr__(self) -> str:
         return f"<{self._kind.__name__} in memory>"
@@ -132,6 +142,12 @@ class Storage:
             )
         else:
             memref_store(value, self._number(), 0)
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        raise _no_elements(self, "storage.peek().view(fx.make_layout(64))[i]")
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self[index]
 
     def _number(self) -> Tensor:
         return make_view(self._place.pointer(self.kind.memory_name), make_layout(1, 1))

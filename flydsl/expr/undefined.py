@@ -25,13 +25,15 @@ class Undefined:
     def __getattr__(self, name: str) -> NoReturn:
         self.fail()
 
-    def __repr__(self) -> str:
-        return f"a name without a value ({self._reason})"
-
     __call__ = __getitem__ = __setitem__ = __iter__ = __len__ = __bool__ = __index__ = __float__ = fail
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = fail
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __and__ = __rand__ = __or__ = __ror__ = fail
     __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __neg__ = __invert__ = fail
+    __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __divmod__ = __rdivmod__ = __pos__ = __abs__ = __int__ = fail
+    __round__ = __trunc__ = __floor__ = __ceil__ = __eq__ = __ne__ = fail
+    # A message that names the value is this error instead.
+    __repr__ = __str__ = __format__ = fail
+    __hash__ = object.__hash__
     __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __enter__ = __exit__ = fail
 
 

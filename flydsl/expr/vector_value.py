@@ -28,6 +28,7 @@ from flydsl.expr.numeric import (
     numeric_class,
     require_numeric,
 )
+from flydsl.expr.refusals import WHILE_TRACED
 
 
 class ReductionOp(Enum):
@@ -276,6 +277,9 @@ class Vector(ArithValue):
     def __repr__(self) -> str:
         shape = f", shape {self.shape}" if len(self.shape) != 1 else ""
         return f"Vector({self.value.type}{shape})"
+
+    def __str__(self) -> str:
+        return f"{self!r}{WHILE_TRACED}"
 
 
 def full(shape: Any, fill_value: Any, dtype: type[Numeric]) -> Vector:

@@ -395,8 +395,8 @@ def differs_between_branches(A: fx.Tensor, n: fx.Int32):
 
 def differs_in_length(A: fx.Tensor, n: fx.Int32):
     x = [A[0]]
-    if n > 3:  # here
-        x.append(A[1])
+    if n > 3:
+        x.append(A[1])  # here
     A[0] = x[0]
 
 
@@ -447,8 +447,8 @@ def hides_a_runtime_condition(A: fx.Tensor, n: fx.Int32):
 
 def changes_an_object_out_of_sight(A: fx.Tensor, n: fx.Int32):
     found = []
-    for i in range(n):  # here
-        found.append(A[i])
+    for i in range(n):
+        found.append(A[i])  # here
     A[0] = found[0]
 
 
@@ -482,15 +482,10 @@ def catches_an_exception(A: fx.Tensor, n: fx.Int32):
 
 def catches_an_exception_inside(A: fx.Tensor, n: fx.Int32):
     for i in range(n):
-        try:
+        try:  # here
             A[i] = {}["missing"] if n > 4 else 1.0
         except KeyError:
             A[1] = 2.0
-        try:
-            if n > 3:  # here
-                A[0] = {}["missing"]
-        except KeyError:
-            A[1] = 1.0
 
 
 def raises(A: fx.Tensor, n: fx.Int32):
@@ -567,14 +562,14 @@ def unrolls_a_runtime_count(A: fx.Tensor, n: fx.Int32):
         (decides_with_a_vector, "as a condition: it has one truth value per element"),
         (vector_as_a_truth_value, "as a condition: it has one truth value per element"),
         (catches_an_exception, "left by an exception"),
-        (catches_an_exception_inside, "left by an exception"),
-        (asserts, "cannot decide a Python branch"),
+        (catches_an_exception_inside, "`try` in a runtime loop"),
+        (asserts, "`if` on a runtime Boolean in a comprehension"),
         (calls_const_expr, "const_expr of a runtime value"),
         (has_else, "`else` on a runtime loop"),
         (changes_type, "'x' is i32 before the loop and f32"),
         (becomes_another_type, "'x' is i32 before a runtime loop and f32 after an iteration"),
         (changes_structure, "'x' is"),
-        (indexes, "is not a Python integer"),
+        (indexes, "is the index into [1.0, 2.0]"),
         (counts_down, "step -1"),
         (counts_floats, "integers"),
         (uses_what_a_loop_defined, "'x' is first assigned inside a runtime loop"),

@@ -28,18 +28,18 @@ def raise_for(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
         raise ValueError("no")  # here
 
 
-@programs.kernel("a runtime Boolean cannot decide a Python branch: its value is known on")
+@programs.kernel("`assert` on a runtime Boolean cannot be traced")
 def uses_assert(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     assert n > 3  # here
 
 
-@programs.kernel("a runtime Boolean cannot decide a Python branch: its value is known on")
+@programs.kernel("`assert` on a runtime Boolean cannot be traced")
 def assert_in_if(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     if n > 3:
         assert n < 5, "x"  # here
 
 
-@programs.kernel("a runtime Boolean cannot decide a Python branch: its value is known on")
+@programs.kernel("`match` on a runtime Boolean cannot be traced")
 def uses_match(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     match n:
         case 3:  # here
@@ -48,13 +48,13 @@ def uses_match(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
             A[0, 0] = 2.0
 
 
-@programs.kernel("a runtime Boolean cannot decide a Python branch: its value is known on")
+@programs.kernel("`in` on a runtime Boolean cannot be traced")
 def uses_in(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     if n in (1, 2, 3):  # here
         A[0, 0] = 1.0
 
 
-@programs.kernel("a runtime Boolean cannot decide a Python branch: its value is known on")
+@programs.kernel("`in` on a runtime Boolean cannot be traced")
 def in_list_bind(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = n in [1, 2]  # here
     I[0] = 1
@@ -66,28 +66,28 @@ def in_tensor(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
         A[0, 0] = 1.0
 
 
-@programs.kernel("a runtime Boolean cannot decide a Python branch: its value is known on")
+@programs.kernel("`if` on a runtime Boolean in a comprehension cannot be traced")
 def comp_if(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = [i for i in (1, 2, 3) if i < n]  # here
 
 
-@programs.kernel("a runtime Int32 is not a Python integer")
+@programs.kernel("range of a runtime Int32 in a comprehension cannot be traced")
 def comp_range(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = [I[i] for i in range(n)]  # here
 
 
-@programs.kernel("a runtime Int32 is not a Python integer")
+@programs.kernel("range of a runtime Int32 in a comprehension cannot be traced")
 def gen_range(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = sum(I[i] for i in range(n))  # here
 
 
-@programs.kernel("a runtime Boolean cannot decide a Python branch: its value is known on")
+@programs.kernel("Python's any() of a runtime Boolean")
 def uses_any(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     if any(I[i] > n for i in range(4)):  # here
         I[0] = 1
 
 
-@programs.kernel("a runtime Boolean cannot decide a Python branch: its value is known on")
+@programs.kernel("Python's all() of a runtime Boolean")
 def uses_all(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     if all([n > 1, n > 2]):  # here
         I[0] = 1
@@ -96,16 +96,16 @@ def uses_all(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
 @programs.kernel("'x' is [i32] in one branch of a runtime `if` and [] in the other")
 def append_if(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = []
-    if n > 3:  # here
-        x.append(1)
+    if n > 3:
+        x.append(1)  # here
     I[0] = len(x)
 
 
 @programs.kernel("x is changed inside a runtime loop, other than by an assignment that s")
 def append_for(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = []
-    for i in range(n):  # here
-        x.append(i)
+    for i in range(n):
+        x.append(i)  # here
     I[0] = len(x)
 
 
@@ -128,31 +128,31 @@ def list_mul(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = [0] * n  # here
 
 
-@programs.kernel("a runtime Int32 is not a Python integer")
+@programs.kernel("range of a runtime Int32 inside list(range(n)) cannot be traced")
 def range_list(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     for i in list(range(n)):  # here
         I[i] = 0
 
 
-@programs.kernel("a runtime Int32 is not a Python integer")
+@programs.kernel("range of a runtime Int32 inside reversed(range(n))")
 def uses_reversed(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     for i in reversed(range(n)):  # here
         I[i] = 0
 
 
-@programs.kernel("a runtime Int32 is not a Python integer")
+@programs.kernel("range of a runtime Int32 inside zip(")
 def uses_zip(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     for i, j in zip(range(n), range(n)):  # here
         I[i] = 0
 
 
-@programs.kernel("a runtime Int32 is not a Python integer")
+@programs.kernel("range of a runtime Int32 inside enumerate(")
 def enum_range(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     for i, j in enumerate(range(n)):  # here
         I[i] = 0
 
 
-@programs.kernel("a runtime Int32 is not a Python integer")
+@programs.kernel("range_constexpr of a runtime Int32 cannot be unrolled")
 def rconst(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     for i in fx.range_constexpr(n):  # here
         I[i] = 0
@@ -176,17 +176,17 @@ def return_val_if(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = 1
 
 
-@programs.kernel("a function calls itself without end while it is traced")
+@programs.kernel("fact calls itself without end while it is traced")
 def recursion(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     def fact(x):
-        if x < 2:  # here
+        if x < 2:
             return 1
-        return x * fact(x - 1)
+        return x * fact(x - 1)  # here
 
     I[0] = fact(n)
 
 
-@programs.kernel("a function calls itself without end while it is traced")
+@programs.kernel("f calls itself without end while it is traced")
 def recursion_plain(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     def f(x):
         return f(x + 1)  # here

@@ -255,7 +255,7 @@ def cmp_tensor(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
         I[0] = 1
 
 
-@programs.kernel("a runtime Int32 is not a Python integer")
+@programs.kernel("int() of a runtime")
 def int_of_rt(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     I[0] = int(n)  # here
 
@@ -265,7 +265,7 @@ def float_of_rt(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = float(n)  # here
 
 
-@programs.kernel("unsupported format string passed to Int32.__format__")
+@programs.kernel("a runtime Int32 as text")
 def str_of_rt(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     x = f"{n:d}"  # here
 
@@ -386,7 +386,7 @@ def sum_list(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = sum([A[0, 0], "x"])  # here
 
 
-@programs.kernel("a runtime Boolean cannot decide a Python branch: its value is known on")
+@programs.kernel("Python's sorted() of a runtime Boolean")
 def uses_sorted(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = sorted([A[0, 0], A[1, 0]])[0]  # here
 

@@ -59,7 +59,7 @@ def list_of_runtime_length(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32
     [0] * n  # here
 
 
-@programs.kernel("is not a Python integer")
+@programs.kernel("is the index into [1.0, 2.0], which Python looks up while tracing")
 def list_at_runtime_index(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     A[0, 0] = [1.0, 2.0][n]  # here
 

@@ -74,8 +74,8 @@ def mma() -> Any:
     return fx.make_tiled_mma(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)), fx.make_layout((1, 1, 1)))
 
 
-def check(run: Callable[[], None], says: str, file: str) -> None:
-    """Whether a program gives an error with this text at a line of the file that is marked `# here`."""
+def check(run: Callable[[], None], says: str, file: str) -> FlyError:
+    """A program's error. It has this text, and is at a line of the file that is marked `# here`."""
     with pytest.raises(FlyError) as caught:
         run()
     error = caught.value
@@ -87,3 +87,4 @@ def check(run: Callable[[], None], says: str, file: str) -> None:
     assert error.at.column is not None
     assert "# here" in linecache.getline(file, error.at.line)
     assert any(set(line.strip()) == {"^"} for line in str(error).splitlines())
+    return error

@@ -83,7 +83,7 @@ def _may_loop(code: types.CodeType) -> bool:
 
 def _may_branch(code: types.CodeType) -> bool:
     """True if a function, or one nested in it, tests the truth of a value."""
-    asks = any("_IF_" in i.opname or i.opname == "UNARY_NOT" for i in dis.get_instructions(code))
+    asks = any("_IF_" in i.opname or i.opname in ("UNARY_NOT", "CONTAINS_OP") for i in dis.get_instructions(code))
     return asks or any(map(_may_branch, _nested(code)))
 
 

@@ -1,4 +1,4 @@
-"""`and`, `or`, `not` and chained comparisons: operands after the first become functions."""
+"""`and`, `or`, `not`, `in` and chained comparisons: operands after the first become functions."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def operation(node: ast.BoolOp) -> ast.expr:
 def negation(node: ast.UnaryOp) -> ast.expr:
     """The expression for `not`."""
     return expression("__fly_not__(__VALUE)", node, VALUE=node.operand)
+
+
+def membership(node: ast.Compare) -> ast.expr:
+    """The expression for `in` or `not in`."""
+    word = "" if isinstance(node.ops[0], ast.In) else "not "
+    return expression(f"{word}__fly_in__(__ITEM, __AMONG)", node, ITEM=node.left, AMONG=node.comparators[0])
 
 
 def comparison(node: ast.Compare) -> ast.expr:

@@ -157,6 +157,11 @@ class Rewriter(ast.NodeTransformer):
         innermost = [statement for statement in self._scopes[-1].open if statement.handle][-1:]
         return self._escape(node, "raise", innermost) if node.exc else node
 
+    def visit_Try(self, node: ast.Try) -> ast.AST | list[ast.stmt]:
+        innermost = [statement for statement in self._scopes[-1].open if statement.handle][-1:]
+        self.generic_visit(node)
+        return self._escape(node, "try", innermost) if node.handlers else node
+
     def _open_in_loop(self) -> list[_Open]:
         """The statements that `break` and `continue` leave."""
         opened = self._scopes[-1].open
@@ -194,6 +199,9 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+            self.changed = True
+            return boolean_operators.membership(node)
         if len(node.ops) == 1 or _binds(*node.comparators):
             return node
         self.changed = True

@@ -6,15 +6,18 @@ types, the result is a Boolean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
+
+from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.expr.control_flow.condition import as_condition
 from flydsl.expr.control_flow.conditional_expression import chosen, traced
 from flydsl.expr.control_flow.containers import Reachable
-from flydsl.expr.numeric import Boolean, Numeric, as_numeric
+from flydsl.expr.numeric import Boolean, Numeric, as_numeric, is_python_number
+from flydsl.expr.refusals import no_truth
 from flydsl.expr.tree import is_leaf
 
 Thunk = Callable[[], Any]
@@ -71,6 +74,20 @@ def negation(value: Any) -> Any:
     """`not value`."""
     decided = as_condition(value)
     return ~decided if isinstance(decided, Boolean) else not decided
+
+
+def membership(item: Any, among: Any) -> bool:
+    """`item in among`. Raises TraceError for a runtime number that may equal a number in a set or a dict.
+
+    Those find the objects that they hold, by their hash, which says nothing of a runtime value.
+    """
+    found = item in among
+    if found or not isinstance(among, Set | Mapping) or not isinstance(item, ir.Value | Numeric):
+        return found
+    number = as_numeric(item)
+    if isinstance(number, Numeric) and not number.is_static and any(is_python_number(member) for member in among):
+        raise no_truth(type(number).__name__)
+    return False
 
 
 def comparison(first: Any, *rest: tuple[Callable[[Any, Any], Any], Thunk]) -> Any:

@@ -64,7 +64,7 @@ def changed_containers(names: Sequence[str], containers: Sequence[str], thunks: 
 
 
 def escape(what: str, *constructs: Construct) -> None:
-    """Raise TraceError for a `return`, `break` or `raise` out of constructs if one of them is a runtime construct."""
+    """Raise TraceError for a `return`, `break`, `raise` or `try` in constructs if one of them is a runtime one."""
     for construct in constructs:
         if construct.runtime:
             raise TraceError(
@@ -78,6 +78,7 @@ _HINTS = {
     "return": "put what follows into the other branch, or compute the result in a name and return it at the end",
     "break": "make the condition part of the loop: while condition and not done: ...",
     "continue": "put the rest of the body under the opposite condition",
+    "try": "the device raises nothing, so nothing is caught there: check the operands with an `if`",
     "raise": "the device raises nothing: write a flag to a tensor, or check on the host before the launch",
     "yield": "a runtime loop yields at the end of its body, and only with range(..., init=[...])",
 }

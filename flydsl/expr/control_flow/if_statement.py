@@ -28,6 +28,7 @@ from flydsl.expr.control_flow.joining import Join, Mismatch
 from flydsl.expr.control_flow.region import TracedRegion
 from flydsl.expr.control_flow.undefined import UNSET, assigned_in_one_branch
 from flydsl.expr.numeric import Boolean
+from flydsl.expr.refusals import change_within
 from flydsl.expr.tree import leaf_like, leaf_type
 from flydsl.expr.undefined import Undefined
 
@@ -138,6 +139,13 @@ def scf_if(
 
 
 def _mismatch(name: str, mismatch: Mismatch, at: SourceLocation | None) -> TraceError:
+    if mismatch.of_containers:
+        return TraceError(
+            f"{name!r} is {mismatch.a} in one branch of a runtime `if` and {mismatch.b} in the other",
+            at=change_within(at, name) or at or user_location(),
+            hint="how many elements it has must be known when compiling: change it in both branches alike, or keep "
+            "values in a tensor, such as fx.make_rmem_tensor(4, fx.Float32), and their number in a variable",
+        )
     shown = "what is returned" if name == RETURNED else repr(name)
     return TraceError(
         f"{shown} is {mismatch.a} in one branch of a runtime `if` and {mismatch.b} in the other",

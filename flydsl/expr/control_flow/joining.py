@@ -18,7 +18,8 @@ class Mismatch(Exception):
     """Raised for two values that cannot be joined.
 
     a, b: their types in words. matters: whether a number, a vector or a container is among them. Other Python values,
-    and views of memory, may differ as long as they are not used afterwards.
+    and views of memory, may differ as long as they are not used afterwards. of_containers: whether both are a list, a
+    dict or a set, with different elements.
     """
 
     def __init__(self, a: Any, b: Any) -> None:
@@ -26,6 +27,7 @@ class Mismatch(Exception):
         if self.a == self.b:
             self.a, self.b = _precisely(a), _precisely(b)
         self.matters = _matters(a) or _matters(b)
+        self.of_containers = type(a) is type(b) and isinstance(a, list | dict | set)
 
 
 def _precisely(value: Any) -> str:

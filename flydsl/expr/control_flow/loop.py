@@ -10,6 +10,7 @@ from flydsl.expr.control_flow.carried import Slot, after_loop
 from flydsl.expr.control_flow.construct import Construct, Thunks, changed_containers
 from flydsl.expr.control_flow.containers import Reachable
 from flydsl.expr.control_flow.host_objects import HostObjects, is_global, refuse_globals
+from flydsl.expr.refusals import change_within
 
 
 class Loop(Construct):
@@ -56,7 +57,7 @@ class Loop(Construct):
             path = self._objects.paths[key]
             raise TraceError(
                 f"{path} is changed inside a runtime {self.word}, other than by an assignment that stands there",
-                at=self._at,
+                at=change_within(self._at, path) or self._at,
                 hint="a Python object changes once, when the loop is traced, and not in each iteration: assign in the "
                 "loop itself, keep what changes in a register tensor, or unroll with range_constexpr",
             )

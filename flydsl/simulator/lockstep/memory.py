@@ -26,7 +26,10 @@ from flydsl.simulator.waves import LANES, Waves
 
 _GAP_HINT = "the tensor is a part of a larger one, and this is one of the other parts"
 
-_BEYOND_LDS_HINT = "the hardware reads 0 there, and writes nothing; more LDS comes from a larger allocation, or smem="
+_BEYOND_LDS_HINT = (
+    "this access needs {needed} bytes: launch(..., smem={needed}) for dynamic shared memory, or a larger static "
+    "allocation; the hardware reads 0 there, and writes nothing"
+)
 
 _LABELS = {"lds": "LDS", "scratch": "scratch"}
 
@@ -201,7 +204,8 @@ class NumpyMemory(NumpyLanes):
             bad = int(np.flatnonzero(beyond)[0])
             whole = f"{_LABELS[space]} ({limit} bytes per {'workgroup' if is_lds else 'thread'})"
             where = f"address {_offset(int(request.address[bad]))}"
-            hint = _BEYOND_LDS_HINT if is_lds else None
+            needed = int(request.address.max()) + request.size
+            hint = _BEYOND_LDS_HINT.format(needed=needed) if is_lds else None
             self._fault(space, request, bad, None, f"outside of {whole}: {where}", hint=hint)
         wave, lane = self._wave_and_lane(request)
         base = waves.workgroup[wave] * waves.lds_stride if is_lds else (wave * LANES + lane) * waves.scratch_stride

@@ -1,0 +1,198 @@
+"""What Python asks of a runtime value, which has none while it is traced: an error for each statement that asks.
+
+Python asks for the truth of a value, or for an integer, through one method, whatever asks: `assert`, `match`, `in`, an
+index of a list, `range` in a comprehension. What it was is read from the user's source.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Callable, Iterator
+
+from flydsl.dialect.location import user_location
+from flydsl.errors import SourceLocation, TraceError
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_BRANCHES = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.UnaryOp)
+_LISTED = "a list, a tuple or a comprehension has as many elements as Python gives it while tracing"
+_ON_THE_HOST = "check on the host before the launch, or write a flag to a tensor; const_expr(...) asserts what is known"
+_LOOP = "`for i in range(n):` as a statement is a loop on the device"
+_KNOWN = "a parameter annotated fx.Constexpr[int] is known when compiling"
+
+# Functions of Python that ask for the truth of a value -> what to write instead.
+_DECIDING = {
+    "max": "fx.max(a, b) compares on the device",
+    "min": "fx.min(a, b) compares on the device",
+    "sorted": "compare and exchange elements with fx.min and fx.max",
+    "filter": "write a loop with an `if`",
+    "any": "write `a or b`, or in a loop: found = found | condition",
+    "all": "write `a and b`, or in a loop: good = good & condition",
+    "bool": "write n != 0, or the number itself as the condition of an `if`",
+}
+
+
+# Behind the text of a value that a user prints: Python's print runs once, when the kernel is traced.
+WHILE_TRACED = " (of the trace; fx.printf prints its value on the device)"
+ELEMENTS_WHILE_TRACED = " (of the trace; fx.printf prints elements on the device)"
+
+
+def no_text(kind: str, spec: str) -> TraceError:
+    """The error for a runtime value that Python is to format. kind: the value's type. spec: as in f"{x:spec}"."""
+    return TraceError(
+        f"a runtime {kind} as text: its value is known on the device only",
+        at=user_location(),
+        hint=f'fx.printf("{{:{spec}}}", x) prints on the device; Python\'s print runs while tracing',
+    )
+
+
+def no_truth(kind: str) -> TraceError:
+    """The error for a runtime value whose truth Python wants to know. kind: the value's type."""
+    at = user_location()
+    node, parents = _asking(at)
+    what, hint = _of_truth(node, parents)
+    return TraceError(f"{what.format(kind=kind)}: its value is known on the device only", at=at, hint=hint)
+
+
+def _of_truth(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
+    """What asks, and what to do instead. parents: those of the node, the closest first."""
+    name = _called(node)
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        return "`in` on a runtime {kind} cannot be traced", _instead_of_in(node)
+    if name in _DECIDING:
+        return f"Python's {name}() of a runtime {{kind}} cannot be traced", _DECIDING[name]
+    for child, parent in zip([None, node, *parents], [node, *parents], strict=False):
+        if isinstance(parent, ast.Assert):
+            return "`assert` on a runtime {kind} cannot be traced", f"the device cannot stop: {_ON_THE_HOST}"
+        if isinstance(parent, ast.match_case | ast.Match):
+            return "`match` on a runtime {kind} cannot be traced", "write `if x == 3: ... elif x == 4: ... else: ...`"
+        if isinstance(parent, ast.comprehension) and child in parent.ifs:
+            return "`if` on a runtime {kind} in a comprehension cannot be traced", f"{_LISTED}: write a loop"
+        if isinstance(parent, ast.stmt) and not isinstance(parent, _BRANCHES):
+            break
+    return "a runtime {kind} cannot decide a Python branch", _in_function(parents)
+
+
+def _in_function(parents: list[ast.AST]) -> str:
+    """What to do about a branch or loop that is not traced. parents: those of what asks."""
+    function = next((parent for parent in parents if isinstance(parent, _FUNCTIONS)), None)
+    if function is None:
+        return (
+            "`if`, `while`, `and`, `or` and `not` are traced in kernels, launchers, and functions decorated with "
+            "@flyc.jit"
+        )
+    if any(_called(inner) == function.name for inner in ast.walk(function)):
+        return f"{function.name} calls itself, which nothing ends while it is traced: write a loop in its place"
+    return f"{function.name} needs @flyc.jit above it, which traces its branches and loops on runtime values"
+
+
+def _instead_of_in(node: ast.Compare) -> str:
+    item = ast.unparse(node.left)
+    among, join = node.comparators[0], (" | ", " & ")[isinstance(node.ops[0], ast.NotIn)]
+    sign = ("==", "!=")[isinstance(node.ops[0], ast.NotIn)]
+    if isinstance(among, ast.List | ast.Tuple | ast.Set) and 1 <= len(among.elts) <= 4:
+        return "write " + join.join(f"({item} {sign} {ast.unparse(element)})" for element in among.elts)
+    return f"compare: ({item} == 1) | ({item} == 2), or for a range 0 <= {item} < 10"
+
+
+def no_integer(kind: str) -> TraceError:
+    """The error for a runtime value of which Python wants an integer. kind: the value's type."""
+    at = user_location()
+    node, parents = _asking(at)
+    what, hint = _of_integer(node, parents)
+    return TraceError(what.format(kind=kind), at=at, hint=hint)
+
+
+def _of_integer(node: ast.AST | None, parents: list[ast.AST]) -> tuple[str, str]:
+    name = _called(node)
+    if isinstance(node, ast.Subscript):
+        return f"a runtime {{kind}} is the index into {_short(node.value)}, which Python looks up while tracing", (
+            "range_constexpr(...) unrolls a loop, so that its index is known; for a runtime index keep the values in a "
+            "tensor, such as fx.make_rmem_tensor(4, fx.Float32), or choose with `a if i == 0 else b`"
+        )
+    if name == "int":
+        return "int() of a runtime {kind}: its value is known on the device only", f".to(fx.Int32) converts; {_KNOWN}"
+    if name == "range_constexpr":
+        return "range_constexpr of a runtime {kind} cannot be unrolled", f"{_LOOP}; {_KNOWN}"
+    if name == "range":
+        if any(isinstance(parent, ast.comprehension) for parent in parents):
+            return "range of a runtime {kind} in a comprehension cannot be traced", f"{_LISTED}; {_LOOP}"
+        if isinstance(parents[0], ast.For):
+            return "range of a runtime {kind} cannot be a Python loop", _in_function(parents)
+        return f"range of a runtime {{kind}} inside {_short(parents[0])} cannot be traced", _LOOP
+    return "a runtime {kind} is not a Python integer", (
+        f"a value that Python itself needs must be known when compiling: {_KNOWN}; "
+        "int(x) on the device is x.to(fx.Int32)"
+    )
+
+
+def _called(node: ast.AST | None) -> str:
+    """The name of the function that a call calls; empty for anything else."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _short(node: ast.AST) -> str:
+    text = ast.unparse(node)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+# --- the source ------------------------------------------------------------------------------------------------------
+
+
+def _asking(at: SourceLocation | None) -> tuple[ast.AST | None, list[ast.AST]]:
+    """The expression at a place, and what it stands in, the closest first; None if the source does not tell."""
+    if at is None or at.column is None:
+        return None, []
+    return next(nodes_with_parents(at.file, lambda node: _is_at(node, at)), (None, []))
+
+
+def _is_at(node: ast.AST, at: SourceLocation) -> bool:
+    place = (getattr(node, "lineno", None), getattr(node, "col_offset", None))
+    ends = at.end_column is None or getattr(node, "end_col_offset", None) == at.end_column
+    return place == (at.line, at.column) and ends and not isinstance(node, ast.Expr)
+
+
+def nodes_with_parents(file: str, wanted: Callable[[ast.AST], bool]) -> Iterator[tuple[ast.AST, list[ast.AST]]]:
+    """The wanted nodes of a source file, outermost first, with what they stand in, the closest first."""
+    if SourceLocation(file, 1).source_line is None:
+        return
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return
+    pending: list[tuple[ast.AST, list[ast.AST]]] = [(tree, [])]
+    while pending:
+        node, parents = pending.pop()
+        if wanted(node):
+            yield node, parents
+        pending += [(child, [node, *parents]) for child in reversed(list(ast.iter_child_nodes(node)))]
+
+
+def change_within(at: SourceLocation | None, path: str) -> SourceLocation | None:
+    """Where an `if` or a loop calls a method of a variable, such as `append`.
+
+    at: the place of its condition or range. path: the variable as written in the source.
+    """
+    if at is None:
+        return None
+    constructs = nodes_with_parents(
+        at.file,
+        lambda node: isinstance(node, ast.If | ast.For | ast.While) and _spans(node, at),
+    )
+    for construct, _ in reversed(list(constructs)):
+        for node in ast.walk(construct):
+            if isinstance(node, ast.Call) and _object(node.func) == path:
+                return SourceLocation(at.file, node.lineno, node.col_offset, node.end_col_offset)
+    return None
+
+
+def _spans(node: ast.AST, at: SourceLocation) -> bool:
+    head = node.iter if isinstance(node, ast.For) else node.test  # type: ignore[attr-defined]
+    return bool(head.lineno <= at.line <= (head.end_lineno or head.lineno))
+
+
+def _object(function: ast.expr) -> str | None:
+    """The object of a method, as written in the source."""
+    return ast.unparse(function.value) if isinstance(function, ast.Attribute) else None

@@ -1,0 +1,419 @@
+"""Habits from Python, CUDA, HIP, Triton and torch: each is answered by what to write instead."""
+
+# Wrong on purpose, in all the ways in which linters and type checkers would say so, too.
+# mypy: ignore-errors
+# ruff: noqa
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+import workbench
+from flydsl.errors import FlyError
+from flydsl.expr.other_names import OTHER_NAMES
+from tests.kernels.wrong import Programs, check
+
+programs = Programs()
+HINTS: dict[str, str] = {}
+WEIGHTS = torch.ones(4)
+TABLE = np.ones(4)
+
+
+def habit(says: str, hint: str):
+    """A kernel with a habit: a part of its error's message, and of the hint."""
+
+    def register(body):
+        HINTS[body.__name__] = hint
+        return programs.kernel(says)(body)
+
+    return register
+
+
+# --- Python's statements ---------------------------------------------------------------------------------------------
+
+
+@habit("`try` in a runtime `if`", "check the operands with an `if`")
+def try_under_a_condition(A, C, I, n):
+    if n > 3:
+        try:  # here
+            I[0] = 12 // n
+        except ZeroDivisionError:
+            I[0] = 0
+
+
+@habit("`assert` on a runtime Boolean", "write a flag to a tensor")
+def assert_in_a_loop(A, C, I, n):
+    for i in range(n):
+        assert i < 64, "too many"  # here
+
+
+@habit("`match` on a runtime Boolean", "elif")
+def match_of_a_tuple(A, C, I, n):
+    match (n, 1):
+        case (3, 1):  # here
+            I[0] = 1
+
+
+@habit("`in` on a runtime Boolean", "write (n == 1) | (n == 2)")
+def in_a_tuple(A, C, I, n):
+    if n in (1, 2):  # here
+        I[0] = 1
+
+
+@habit("`in` on a runtime Boolean", "(n != 1) & (n != 2)")
+def not_in_a_list(A, C, I, n):
+    if n not in [1, 2]:  # here
+        I[0] = 1
+
+
+@habit("`in` on a runtime Int32", "(n == 1) | (n == 2)")
+def in_a_set(A, C, I, n):
+    if n in {1, 2}:  # here
+        I[0] = 1
+
+
+@habit("`in` on a runtime Int32", "compare")
+def in_a_dict(A, C, I, n):
+    found = n in dict.fromkeys(range(9))  # here
+
+
+@habit("`in` on a runtime Boolean", "0 <= n < 10")
+def in_a_range(A, C, I, n):
+    if n in range(10):  # here
+        I[0] = 1
+
+
+@habit("'x' is [i32] in one branch of a runtime `if` and [i32, i32] in the other", "known when compiling")
+def pop_under_a_condition(A, C, I, n):
+    x = [1, 2]
+    if n > 3:
+        x.pop()  # here
+    I[0] = x[0]
+
+
+@habit("x is changed inside a runtime loop", "register tensor")
+def append_in_a_while(A, C, I, n):
+    x = []
+    while n > 0:
+        x.append(n)  # here
+        n = n - 1
+
+
+@habit("fib calls itself without end", "write a loop")
+def recursion(A, C, I, n):
+    def fib(k):
+        if k < 2:
+            return k
+        return fib(k - 1) + fib(k - 2)  # here
+
+    I[0] = fib(n)
+
+
+def factorial(k):
+    if k <= 1:  # here
+        return 1
+    return k * factorial(k - 1)
+
+
+@habit("cannot decide a Python branch", "factorial calls itself")
+def recursion_of_a_helper(A, C, I, n):
+    I[0] = factorial(n)
+
+
+def sign(x):
+    return 1 if x > 0 else -1  # here
+
+
+@habit("cannot decide a Python branch", "sign needs @flyc.jit above it")
+def branch_of_a_helper(A, C, I, n):
+    I[0] = sign(n)
+
+
+def total(I, n):
+    for i in range(n):  # here
+        I[0] = i
+
+
+@habit("range of a runtime Int32 cannot be a Python loop", "total needs @flyc.jit above it")
+def loop_of_a_helper(A, C, I, n):
+    total(I, n)
+
+
+@habit("the index into w, which Python looks up while tracing", "range_constexpr")
+def list_in_a_loop(A, C, I, n):
+    w = [0.25, 0.5, 0.25]
+    for i in range(3):
+        A[i, 0] = w[i]  # here
+
+
+@habit("the index into w", "fx.make_rmem_tensor")
+def list_written_in_a_loop(A, C, I, n):
+    w = [0, 0, 0]
+    for i in range(3):
+        w[i] = n  # here
+
+
+@habit("valid indices", "pass the tensor to the kernel")
+def host_tensor_indexed(A, C, I, n):
+    A[0, 0] = WEIGHTS[n]  # here
+
+
+@habit("valid indices", "pass the tensor to the kernel")
+def array_indexed(A, C, I, n):
+    A[0, 0] = TABLE[n]  # here
+
+
+@habit("can't assign a Float32 to a torch.FloatTensor", "fx.make_rmem_tensor")
+def host_tensor_written(A, C, I, n):
+    x = torch.zeros(4)
+    x[0] = A[0, 0]  # here
+
+
+@habit("range of a runtime Int32 in a comprehension", "is a loop on the device")
+def sum_of_a_generator(A, C, I, n):
+    A[0, 0] = sum(A[i, 0] for i in range(n))  # here
+
+
+@habit("int() of a runtime Int32", ".to(fx.Int32) converts")
+def int_of_a_value(A, C, I, n):
+    I[int(n)] = 1  # here
+
+
+@habit("Python's max() of a runtime Boolean", "fx.max(a, b)")
+def max_of_values(A, C, I, n):
+    I[0] = max(n, 3)  # here
+
+
+@habit("Python's bool() of a runtime Int32", "n != 0")
+def bool_of_a_value(A, C, I, n):
+    if bool(n):  # here
+        I[0] = 1
+
+
+@habit("is not a Python float", "fx.math")
+def math_sqrt(A, C, I, n):
+    A[0, 0] = math.sqrt(A[0, 0])  # here
+
+
+@habit("a runtime Int32 as text", 'fx.printf("{:d}", x)')
+def formatted(A, C, I, n):
+    print(f"n is {n:d}")  # here
+
+
+# --- a value assigned in one branch ----------------------------------------------------------------------------------
+
+ONE_BRANCH = "'y' is assigned in one branch of a runtime `if` only, so it has no value after it"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda y, I, n: fx.exp(y),
+        lambda y, I, n: fx.printf("{}", y),
+        lambda y, I, n: print(y),
+        lambda y, I, n: f"{y}",
+        lambda y, I, n: y == 3,
+        lambda y, I, n: y**2,
+        lambda y, I, n: round(y),
+        lambda y, I, n: fx.copy(y, I, I),
+        lambda y, I, n: fx.rocdl.readlane(y, 0),
+        lambda y, I, n: n.select(y, 2),
+        lambda y, I, n: I[y],
+    ],
+    ids=range(11),
+)
+def test_a_value_assigned_in_one_branch_is_the_whole_error(use) -> None:
+    @flyc.kernel
+    def kernel(I: fx.Tensor, n: fx.Int32):
+        if n > 3:
+            y = 1
+        use(y, I, n)
+
+    @flyc.jit
+    def launch(I: fx.Tensor, n: fx.Int32):
+        kernel(I, n).launch(grid=1, block=64)
+
+    with pytest.raises(FlyError) as caught:
+        launch(torch.zeros(8, dtype=torch.int32), 5)
+    assert caught.value.message == ONE_BRANCH
+    assert caught.value.hint == "assign y before the `if`, or in both branches"
+
+
+@habit(ONE_BRANCH, "in both branches")
+def chosen_from_one_branch(A, C, I, n):
+    if n > 3:
+        y = 1
+    I[0] = y if n > 2 else 3  # here
+
+
+@habit(ONE_BRANCH, "in both branches")
+def compared_from_one_branch(A, C, I, n):
+    if n > 3:
+        y = 1
+    I[0] = y == 3  # here
+
+
+# --- values as what they are not -------------------------------------------------------------------------------------
+
+
+@habit("no len()", "tensor.shape")
+def len_of_a_tensor(A, C, I, n):
+    I[0] = len(A)  # here
+
+
+@habit("no attribute 'size'", "tensor.shape")
+def size_of_a_tensor(A, C, I, n):
+    I[0] = A.size(0)  # here
+
+
+@habit("is not a number", "fx.thread_idx.x")
+def index_of_three(A, C, I, n):
+    I[fx.thread_idx] = 1  # here
+
+
+@habit("is not a number", "tensor.shape[0]")
+def range_of_a_shape(A, C, I, n):
+    for i in range(A.shape):  # here
+        I[i] = 0
+
+
+@habit("no attribute 'w'", "x, y and z")
+def fourth_of_three(A, C, I, n):
+    I[fx.thread_idx.w] = 1  # here
+
+
+@habit("which has no layout yet", ".peek().view(")
+def shared_array_indexed(A, C, I, n):
+    s = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 64])
+    s[fx.thread_idx.x] = 1.0  # here
+
+
+@habit("has a `yield`", "write results to a tensor")
+def generator(A, C, I, n):  # here
+    yield n
+
+
+# --- launches --------------------------------------------------------------------------------------------------------
+
+
+def uses_shared(A: fx.Tensor):
+    shared = fx.make_view(fx.get_dyn_shared(fx.Float32), fx.make_layout(64))
+    shared[fx.thread_idx.x] = 1.0  # here
+    fx.barrier()
+    A[0] = shared[0]
+
+
+def launched(body, size=64, **options):
+    kernel = flyc.kernel(body)
+
+    @flyc.jit
+    def launch(A: fx.Tensor):
+        kernel(A).launch(grid=(A.shape[0] + 63) // 64, block=64, **options)  # here
+
+    launch(torch.zeros(size))
+
+
+@programs.program("uses dynamic shared memory, and its launch has smem=0")
+def forgotten_smem() -> None:
+    launched(uses_shared)
+
+
+@programs.program("outside of LDS (64 bytes per workgroup)")
+def short_smem() -> None:
+    launched(uses_shared, smem=64)
+
+
+@programs.program("grid=(0, 1, 1): every dimension is at least 1")
+def empty_launch() -> None:
+    def body(A: fx.Tensor):
+        A[fx.thread_idx.x] = 1.0
+
+    launched(body, size=0)
+
+
+@programs.program("'NoneType' object has no attribute 'launch'")
+def forgotten_decorator() -> None:
+    def body(A):
+        A[0] = 1.0
+
+    @flyc.jit
+    def launch(A: fx.Tensor):
+        body(A).launch(grid=1, block=64)  # here
+
+    launch(torch.zeros(64))
+
+
+HINTS |= {
+    "forgotten_smem": "smem=256",
+    "short_smem": "smem=256",
+    "empty_launch": "`if n > 0:`",
+    "forgotten_decorator": "@flyc.kernel",
+}
+
+
+@pytest.mark.parametrize("name", programs.table)
+def test_one_error_that_says_what_to_write(name: str) -> None:
+    run, says = programs.table[name]
+    assert HINTS[name] in check(run, says, __file__).hint
+
+
+# --- tracing that a user can see -------------------------------------------------------------------------------------
+
+
+def test_print_of_a_runtime_value_says_that_it_is_traced(capsys) -> None:
+    @flyc.kernel
+    def kernel(A: fx.Tensor, n: fx.Int32):
+        print(n, fx.Int32(3))
+        print(f"{A[0]}")
+        print(A, fx.Vector.filled(4, n, fx.Int32))
+
+    @flyc.jit
+    def launch(A: fx.Tensor, n: fx.Int32):
+        kernel(A, n).launch(grid=1, block=64)
+
+    launch(torch.zeros(8), 5)
+    printed = capsys.readouterr().out.splitlines()
+    assert all("of the trace; fx.printf prints" in line for line in printed)
+    assert printed[0].endswith("Int32(3)")
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def said_of(name: str) -> str:
+    with pytest.raises(AttributeError) as caught:
+        getattr(fx, name)
+    return str(caught.value)
+
+
+def test_a_name_of_another_language_gets_the_word_of_this_one() -> None:
+    for name in OTHER_NAMES:
+        assert hasattr(fx, name) or said_of(name).endswith(OTHER_NAMES[name])
+
+
+def test_what_is_suggested_exists() -> None:
+    for hint in OTHER_NAMES.values():
+        for path in re.findall(r"\bfx((?:\.\w+)+)", re.sub(r"(_idx|_dim)\.[xyz]\b", r"\1", hint)):
+            found = fx
+            for name in path.split(".")[1:]:
+                found = getattr(found, name)
+
+
+def test_neither_modules_nor_what_is_missing_is_suggested() -> None:
+    for name in ("lerpp", "coordtensor", "memery", "numerc", "gathr", "scattr", "cachepolicies", "primitives"):
+        suggested = re.findall(r"\w+", said_of(name).partition("close to it:")[2])
+        assert all(word in dir(fx) for word in suggested)
+
+
+def test_dir_shows_the_api() -> None:
+    assert {"make_layout", "thread_idx", "Float32", "printf", "math", "rocdl"} <= set(dir(fx))
+    assert not {"algebra", "emit", "builder", "unknown_name", "names", "Any", "annotations"} & set(dir(fx))
+    assert dir(workbench) == sorted(workbench.__all__)
+    assert dir(flyc) == sorted(flyc.__all__)
