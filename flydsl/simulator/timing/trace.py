@@ -142,11 +142,11 @@ class Trace:
         try:
             fields = json.loads(text)
             instructions = tuple(TracedInstruction(a, t, Unit(u), f, n) for a, t, u, f, n in fields["instructions"])
-            arrays = {name: _array(fields[name], type_) for name, type_ in (("waves", WAVE), ("events", EVENT))}
+            waves, events = _array(fields["waves"], WAVE), _array(fields["events"], EVENT)
             scalars = {name: fields[name] for name in _SCALARS}
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ArgumentError(f"this is not a trace: {error}", hint="Trace.to_json() writes one") from error
-        return cls(**scalars, instructions=instructions, **arrays)
+        return cls(**scalars, instructions=instructions, waves=waves, events=events)
 
 
 _SCALARS = ("kernel", "arch", "clock_mhz", "origin", "cycles", "error_percent", "sampling")
