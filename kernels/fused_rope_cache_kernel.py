@@ -30,9 +30,9 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
+from flydsl.expr.coop import warp_size
 from kernels.kernels_common import bf16, bytes_of, ceil_div, element_type, fp8_type, launcher, require_tensor
 from kernels.quant import fp8_codes
-from kernels.rows import WAVE
 
 DTYPES = ("bf16", "f16")
 KEY_PACK = 16
@@ -71,7 +71,7 @@ class Rope:
     @property
     def width(self) -> int:
         """Columns of a lane."""
-        return self.dim // WAVE
+        return self.dim // warp_size()
 
     def key_offset(self, place: Any, head: Any, column: Any) -> Any:
         """Where column `column` of a head's key lies in the cache."""
@@ -138,8 +138,9 @@ def read(tensor: fx.Tensor, place: Any, width: int, dtype: Any) -> Any:
 
 def rotate(x: Any, cos: Any, sin: Any) -> Any:
     """A lane's columns after the rotation; products and sum are rounded to their type."""
-    other = fx.gpu.shuffle_xor(x, WAVE // 2, WAVE)
-    upper = fx.thread_idx.x >= WAVE // 2
+    lanes = warp_size()
+    other = fx.gpu.shuffle_xor(x, lanes // 2, lanes)
+    upper = fx.thread_idx.x >= lanes // 2
     if x.dtype is fx.Float16:
         turned = other * sin
         return x * cos + upper.select(turned, -turned)
@@ -219,7 +220,8 @@ def build_fused_rope_cache_module(
 
 def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, rope: Rope, waves: int) -> None:
     grid = (ceil_div(rope.heads, waves), tokens)
-    fused_rope_cache_kernel(tensors, replace(rope, waves=waves)).launch(grid=grid, block=(WAVE, waves), stream=stream)
+    kernel = fused_rope_cache_kernel(tensors, replace(rope, waves=waves))
+    kernel.launch(grid=grid, block=(warp_size(), waves), stream=stream)
 
 
 # (Q, ..., VScale, m_in: tokens, rope, stream), with the number of waves of a block chosen by measurement.

@@ -22,7 +22,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import buffer_ops
-from flydsl.expr.coop import combination
+from flydsl.expr.coop import combination, warp_size
 from kernels.kernels_common import ceil_div, power_of_two, rounded
 from kernels.reduce import block_reduce, vector_reduce
 
@@ -49,7 +49,10 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiling:
-    """How threads share a row. columns: N; width: elements that a lane moves at a time; threads: of one row."""
+    """How threads share a row. columns: N; width: elements that a lane moves at a time.
+
+    threads: of one row; WAVE of them are a wave of the target, which on RDNA has 32 lanes.
+    """
 
     columns: int
     width: int
@@ -69,14 +72,19 @@ class Tiling:
         return cls(columns, min(VECTOR_BYTES * 8 // int(dtype.width), per_thread), threads)
 
     @property
+    def lanes(self) -> int:
+        """Threads of a row on the target."""
+        return warp_size() if self.threads == WAVE else self.threads
+
+    @property
     def rows(self) -> int:
         """Rows of a block."""
-        return BLOCK_THREADS // WAVE if self.threads == WAVE else 1
+        return BLOCK_THREADS // self.lanes if self.threads == WAVE else 1
 
     @property
     def block(self) -> int:
         """Threads of a block."""
-        return self.rows * self.threads
+        return self.rows * self.lanes
 
     @property
     def vectors(self) -> int:
@@ -95,15 +103,15 @@ class Tiling:
     @property
     def full(self) -> int:
         """Tiles to which every thread contributes a vector."""
-        return self.vectors // self.threads
+        return self.vectors // self.lanes
 
     def full_tile(self, number: Any) -> Tile:
         """One of these tiles. number: may be one of run time."""
-        return Tile(number * self.threads * self.width, self.width, self.threads)
+        return Tile(number * self.lanes * self.width, self.width, self.lanes)
 
     def last_tiles(self) -> Iterator[Tile]:
         """The vectors that are left, and the elements that are left."""
-        done = self.full * self.threads
+        done = self.full * self.lanes
         if self.vectors > done:
             yield Tile(done * self.width, self.width, self.vectors - done)
         if self.columns % self.width:
@@ -125,7 +133,7 @@ class Tiling:
         thread = fx.thread_idx.x
         if self.rows == 1:
             return fx.block_idx.x, thread
-        return fx.block_idx.x * self.rows + fx.rocdl.readfirstlane(thread // WAVE), thread % WAVE
+        return fx.block_idx.x * self.rows + fx.rocdl.readfirstlane(thread // self.lanes), thread % self.lanes
 
 
 @flyc.jit
@@ -221,7 +229,7 @@ class Row:
 
         def at(tile: Tile) -> Any:
             numbers = self.at(tile)
-            if tile.lanes == self.tiling.threads:
+            if tile.lanes == self.tiling.lanes:
                 return numbers
             inside = self.tiling.place()[1] < tile.lanes
             return inside.select(numbers, fx.full_like(numbers, value))
@@ -249,7 +257,7 @@ class Row:
         total = vector_reduce(wide, op)
         if self.tiling.columns % width:
             total = combine(total, single[0])
-        return block_reduce(total, op, self.tiling.threads)
+        return block_reduce(total, op, self.tiling.lanes)
 
     def store(self, memory: RowMemory) -> Row:
         """Write the row, each tile when the next one is known, so that its loads are on their way.

@@ -25,12 +25,12 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
+from flydsl.expr.coop import warp_size
 from kernels.kernels_common import LOG2_E, element_type, require_tensor
 from kernels.reduce import vector_reduce
-from kernels.rows import VECTOR_BYTES, WAVE
+from kernels.rows import VECTOR_BYTES
 
 DTYPES = ("f32", "f16", "bf16")
-MOST_EXPERTS_OF_A_LANE = 16
 WAVES = (1, 2, 4, 8)
 SMALLEST_SUM = 1e-20
 # (T, E, k): several tokens in a wave, one lane for a token, a whole wave for one, an odd number of tokens.
@@ -49,9 +49,10 @@ class Gating:
     @property
     def each(self) -> int:
         """Experts of a lane: as many as leave a power of two of lanes to a token. Raises ArgumentError if none does."""
-        for each in (16, 8, 4, 2, 1):
+        most = 1024 // warp_size()
+        for each in (16, 8, 4, 2, 1, most):
             lanes, rest = divmod(self.experts, each)
-            if not rest and 0 < lanes <= WAVE and lanes & (lanes - 1) == 0:
+            if not rest and 0 < lanes <= warp_size() and lanes & (lanes - 1) == 0:
                 return each
         raise ArgumentError(f"gating of {self.experts} experts", hint="a power of two up to 1024")
 
@@ -63,7 +64,7 @@ class Gating:
     @property
     def tokens(self) -> int:
         """Tokens of a block."""
-        return self.waves * (WAVE // self.lanes)
+        return self.waves * (warp_size() // self.lanes)
 
 
 @flyc.kernel
@@ -140,7 +141,7 @@ def launch(gating: Any, weights: Any, indices: Any, ids: Any, tokens: Any, spec:
     """The launch, inside of a launcher."""
     kernel = topk_gating_softmax_kernel(gating, weights, indices, ids, tokens, spec)
     blocks = (tokens + spec.tokens - 1) // spec.tokens
-    kernel.launch(grid=blocks, block=spec.waves * WAVE, stream=stream)
+    kernel.launch(grid=blocks, block=spec.waves * warp_size(), stream=stream)
 
 
 @cache
