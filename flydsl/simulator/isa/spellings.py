@@ -83,7 +83,7 @@ OLDER_SPELLINGS = _older_spellings()
 
 _ABSENT = re.compile(
     r"v_(mfma|smfmac|accvgpr)_.*|\w+_load_lds_.*|buffer_(wb|inv).*|s_dcache_(inv_vol|wb.*)|s_(cmpk|ff0|set_gpr_idx)_.*"
-    r"|s_(barrier|inst_prefetch|memtime|memrealtime)|(buffer|flat|global)_atomic_(add|min|max)_f64|v_clrexcp"
+    r"|s_(barrier|inst_prefetch|memtime|memrealtime)|(buffer|flat|global)_atomic_(add|min|max)_f64(/.*)?|v_clrexcp"
     r"|ds_(add(_rtn)?_f64|cmpst_.*|wrap_.*|(min|max)(_rtn)?_f(32|64))|v_cmpx_.*|v_cmp_(f|t|tru)_.*|\w+_legacy_[fiu]16"
     r"|v_dot2_[iu]32_[iu]16|v_dot\d+c_.*|v_(exp|log)_legacy_f32|v_fmac_f64|v_(mac|mad|madak|madmk)_f16|v_mul_lo_i32"
     r"|v_pk_(add|fma|mul)_f32|v_pk_mov_b32|v_subrev_u16|v_cvt_pkaccum_u8_f32|v_(pk_)?(min|max|min3|max3|med3)_f\d+"
