@@ -32,6 +32,8 @@ class Arch:
     sgprs_limit_waves: the waves of a SIMD share its scalar registers; otherwise every wave has all it can name.
     lds_simds: SIMDs that share one LDS pool of lds_pool_bytes.
     has_cu_mode: whether a kernel can ask to stay on one half of these SIMDs, with one half of the pool.
+    ids_in_trap_registers: whether workgroups find their ids in TTMP9 (x) and the halves of TTMP7 (y, z), and waves
+    their number in TTMP8, instead of in registers after the user's.
     has_clusters: whether workgroups of a launch can run together as clusters.
     lds_granule_bytes: what the hardware rounds a workgroup's LDS up to.
     lds_banks: None where not known. lds_phases: "read_b128" -> groups of lanes that compete; what is not in it is not
@@ -61,6 +63,7 @@ class Arch:
     instruction_sets: tuple[str, ...] = ()
     has_cu_mode: bool = False
     has_clusters: bool = False
+    ids_in_trap_registers: bool = False
 
     @property
     def wave_size(self) -> int:

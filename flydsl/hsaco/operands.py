@@ -27,6 +27,13 @@ _SPECIAL_REGISTERS = {
     "exec_hi": (EXEC + 1, 1),
 }
 _TTMP0 = 108
+
+
+def ttmp(number: int) -> int:
+    """The index of a trap handler's register in the scalar file."""
+    return _TTMP0 + number
+
+
 _FILE_SIZES = {"s": 128, "ttmp": 16, "v": 1024, "a": 1024}
 """The most registers that any architecture can name."""
 
@@ -129,24 +136,30 @@ STATUS_BITS = {"src_scc": None, "src_vccz": VCC, "src_execz": EXEC}
 
 
 @dataclass(frozen=True)
+class Null:
+    """`null`: a scalar operand that reads as 0, and a scalar result that is dropped."""
+
+
+@dataclass(frozen=True)
 class Keyword:
     """Anything else: `off`, `vmcnt(0)`, `hwreg(HW_REG_MODE, 0, 4)`."""
 
     text: str
 
 
-Atom = Register | Immediate | Symbol | Aperture | StatusBit | Keyword
+Atom = Register | Immediate | Symbol | Aperture | StatusBit | Null | Keyword
 ModifierValue = int | str | tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand with the modifiers written on it: -x, |x|, sext(x)."""
+    """An operand with the modifiers written on it: -x, |x|, sext(x), x.l and x.h (half: 0 or 1)."""
 
     atom: Atom
     negate: bool = False
     absolute: bool = False
     sign_extend: bool = False
+    half: int | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +190,7 @@ class Modifiers:
 _ENCODING = re.compile(r"_(e32|e64|sdwa|dpp|dpp8|e64_dpp|e64_dpp8)$")
 _REGISTER = re.compile(r"(s|v|a|ttmp)(\d+)$")
 _REGISTER_RANGE = re.compile(r"(s|v|a|ttmp)\[(\d+)(?::(\d+))?\]$")
+_HALF = re.compile(r"([sv]\d+|vcc_lo|vcc_hi|m0|ttmp\d+)\.([lh])$")
 _INTEGER = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)$")
 _FLOAT = re.compile(r"-?\d+\.\d*(e[+-]?\d+)?$")
 _DIFFERENCE = re.compile(r"\(?([A-Za-z_.$][\w.$]*)-([A-Za-z_.$][\w.$]*)\)?(&4294967295|&0xffffffff|>>32)?$")
@@ -187,7 +201,7 @@ def parse_operand(text: str) -> Operand:
     """Read one operand.
 
     >>> parse_operand("-|v3|")
-    Operand(atom=Register(file='v', first=3, count=1), negate=True, absolute=True, sign_extend=False)
+    Operand(atom=Register(file='v', first=3, count=1), negate=True, absolute=True, sign_extend=False, half=None)
     """
     negate = absolute = sign_extend = False
     is_number = _INTEGER.match(text) or (_FLOAT.match(text) and text[1:] not in _INV_2PI_SPELLINGS)
@@ -201,6 +215,9 @@ def parse_operand(text: str) -> Operand:
             sign_extend |= wrapper == "sext"
     if text.startswith("|") and text.endswith("|"):
         absolute, text = True, text[1:-1]
+    half = _HALF.match(text)
+    if half:
+        return Operand(parse_atom(half[1]), negate, absolute, sign_extend, int(half[2] == "h"))
     return Operand(parse_atom(text), negate, absolute, sign_extend)
 
 
@@ -217,6 +234,8 @@ def parse_atom(text: str) -> Atom:
         return Immediate(float(text))
     if text in STATUS_BITS:
         return StatusBit(text)
+    if text == "null":
+        return Null()
     if text.startswith("src_"):
         return Aperture(text)
     difference = _DIFFERENCE.match(text)

@@ -7,13 +7,16 @@ family, is checked here when it is decoded, and later code relies on it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 
 from flydsl.hsaco.operands import (
     SGPR_FILE_SIZE,
     Immediate,
     Keyword,
     Modifiers,
+    Null,
     Operand,
     Register,
     StatusBit,
@@ -21,10 +24,11 @@ from flydsl.hsaco.operands import (
 )
 from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
-from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
+from flydsl.simulator.waves import ACCUMULATION_ROW
 
 _SHIFTS = frozenset(("row_shl", "row_shr", "row_ror", "wave_shl", "wave_shr", "wave_rol", "wave_ror"))
-DPP_CONTROLS = _SHIFTS | {"quad_perm", "row_mirror", "row_half_mirror", "row_newbcast", "row_bcast"}
+_OF_RDNA = frozenset(("dpp8", "row_share", "row_xmask"))
+DPP_CONTROLS = _SHIFTS | _OF_RDNA | {"quad_perm", "row_mirror", "row_half_mirror", "row_newbcast", "row_bcast"}
 SDWA_SELECTORS = frozenset(("dst_sel", "dst_unused", "src0_sel", "src1_sel"))
 
 _TO_SCALAR = ("v_readlane_b32", "v_readfirstlane_b32")
@@ -49,6 +53,12 @@ _RANGES = {
     "row_mask": (0, 15),
     "bank_mask": (0, 15),
     "row_newbcast": (0, 15),
+    "row_share": (0, 15),
+    "row_xmask": (0, 15),
+    "fi": (0, 1),
+    "bound_ctrl": (0, 1),
+    "byte_sel": (0, 3),
+    "index_key": (0, 3),
     "row_shl": (1, 15),
     "row_shr": (1, 15),
     "row_ror": (1, 15),
@@ -111,29 +121,83 @@ _MODIFIERS = {
 }
 """The modifiers that instructions have, by the beginning of the mnemonic; `_of_vectors` has those of the others."""
 
+_CACHED = frozenset(("offset", "th", "scope"))
+_MODIFIERS_OF_RDNA: Mapping[str, frozenset[str]] = {
+    "s_load_": _CACHED,
+    "s_buffer_load_": _CACHED,
+    "buffer_": _CACHED | {"offen", "idxen"},
+    "v_permlane16_b": frozenset(("op_sel",)),
+    "v_permlanex16_b": frozenset(("op_sel",)),
+    "v_permlane": frozenset[str](),
+    "v_wmma_": frozenset(("neg_lo", "neg_hi", "clamp")),
+    "v_swmmac_": frozenset(("neg_lo", "neg_hi", "clamp", "index_key")),
+    "global_": _CACHED,
+    "scratch_": _CACHED,
+    "flat_": _CACHED,
+}
+_SIGNED_24_BITS = (-(1 << 23), (1 << 23) - 1)
+_OFFSETS_OF_RDNA = {
+    "ds": (0, 0xFFFF),
+    "buffer": (0, (1 << 23) - 1),
+    "global": _SIGNED_24_BITS,
+    "scratch": _SIGNED_24_BITS,
+    "flat": _SIGNED_24_BITS,
+    "s": _SIGNED_24_BITS,
+}
+
+
 _OF_DPP = DPP_CONTROLS | {"row_mask", "bank_mask", "bound_ctrl"}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules that differ from GPU to GPU. tuples_are_aligned: those of vector registers begin at even numbers.
+
+    offsets: the range of `offset:`; modifiers: what instructions have, by the beginning of the mnemonic.
+    """
+
+    wave_size: int
+    offsets: Mapping[str, tuple[int, int]]
+    modifiers: Mapping[str, frozenset[str]]
+    dpp: frozenset[str]
+    vector_files: str
+    tuples_are_aligned: bool
+
+
+@cache
+def rules_of(instruction_sets: tuple[str, ...], wave_size: int) -> Rules:
+    """The rules of a GPU with these sets of instructions, in waves of so many lanes."""
+    if "rdna" in instruction_sets:
+        dpp = (_OF_DPP | {"fi"}) - {"row_newbcast", "row_bcast", "wave_shl", "wave_shr", "wave_rol", "wave_ror"}
+        modifiers = {name: known for name, known in _MODIFIERS.items() if name not in _MODIFIERS_OF_RDNA}
+        return Rules(wave_size, _OFFSETS_OF_RDNA, {**_MODIFIERS_OF_RDNA, **modifiers}, dpp, "v", False)
+    return Rules(wave_size, _OFFSETS, _MODIFIERS, _OF_DPP - _OF_RDNA, "va", True)
+
+
 _TO_BYTES = ("v_cvt_pk_fp8_", "v_cvt_pk_bf8_", "v_cvt_sr_")
 _FLAGS = frozenset(("clamp", "sc0", "sc1", "nt", "glc", "offen", "idxen", "lds", "row_mirror", "row_half_mirror"))
 
-_LISTS = {"op_sel": 1, "op_sel_hi": 1, "neg_lo": 1, "neg_hi": 1, "neg": 1, "quad_perm": 3}
-"""Modifiers that are lists of up to four numbers, from 0 to this one."""
+_LISTS = {"op_sel": 1, "op_sel_hi": 1, "neg_lo": 1, "neg_hi": 1, "neg": 1, "quad_perm": 3, "dpp8": 7}
+"""Modifiers that are lists of up to four numbers (dpp8: eight), from 0 to this one."""
 
 
-def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifiers, encoding: str) -> None:
+def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifiers, encoding: str, rules: Rules) -> None:
     """Raise ValueError for an operand or modifier that the instruction cannot have. operands: results first."""
     for name in modifiers.values:
-        _check_modifier(name, modifiers, semantics.mnemonic)
+        _check_modifier(name, modifiers, semantics.mnemonic, rules)
     words = [w for w in (*semantics.results, *semantics.sources) if w not in IMPLICIT]
     results = sum(w not in IMPLICIT for w in semantics.results)
-    for i, (operand, word, places) in enumerate(zip(operands, words, _places(semantics, words, results), strict=True)):
-        _check_operand(operand, word, places, is_packed=semantics.packed)
+    for i, (operand, word, places) in enumerate(
+        zip(operands, words, _places(semantics, words, results, rules), strict=True)
+    ):
+        _check_operand(operand, word, places, rules, is_packed=semantics.packed, is_result=i < results)
         _check_signs(operand, word, is_result=i < results, is_packed=semantics.packed, encoding=encoding)
         if "sdwa" in encoding:
             _check_sdwa(operand, word, modifiers, source=i - results)
     if encoding in ("sdwa", "dpp", "e64_dpp"):
         _check_encoding(semantics)
     if "dpp" in encoding:
-        _check_lanes(modifiers)
+        _check_lanes(modifiers, rules)
         if not any(map(_is_vgpr, operands[results : results + 1])):
             raise ValueError("DPP takes its operand from a vector register")
     _check_address(semantics.mnemonic, operands, words, results, modifiers)
@@ -147,7 +211,7 @@ def registers(operands: Iterable[Operand | None]) -> Iterator[Register]:
 # --- operands
 
 
-def _places(semantics: Semantics, words: Sequence[str], results: int) -> Iterator[str]:
+def _places(semantics: Semantics, words: Sequence[str], results: int, rules: Rules) -> Iterator[str]:
     """The places that each word allows its operand: a register file, several of them, or "#" for a constant."""
     family = semantics.mnemonic.partition("_")[0]
     last = len(words) - 1
@@ -160,11 +224,13 @@ def _places(semantics: Semantics, words: Sequence[str], results: int) -> Iterato
         elif family == "s" or word == "mask":
             yield "s" if is_result else "s#"
         elif family == "v":
-            yield _of_vector_instruction(semantics.mnemonic, is_result=is_result, place=i - results)
+            of_scalars = semantics.mnemonic.startswith("v_s_")
+            places = _of_vector_instruction(semantics.mnemonic, is_result=is_result, place=i - results)
+            yield ("s" if is_result else "s#") if of_scalars else places
         elif family == "buffer" and i >= last - 1:  # the resource and the scalar offset
             yield "s" if i < last else "s#"
         else:
-            yield "s" if family in ("global", "scratch") and i == last else "va"
+            yield "s" if family in ("global", "scratch") and i == last else rules.vector_files
 
 
 def _of_vector_instruction(mnemonic: str, *, is_result: bool, place: int) -> str:
@@ -182,10 +248,13 @@ def _of_vector_instruction(mnemonic: str, *, is_result: bool, place: int) -> str
     return "vas#" if mnemonic.startswith(_WITH_AGPRS) else "vs#"
 
 
-def _check_operand(operand: Operand, word: str, places: str, *, is_packed: bool) -> None:
+def _check_operand(operand: Operand, word: str, places: str, rules: Rules, *, is_packed: bool, is_result: bool) -> None:
     atom = operand.atom
     if isinstance(atom, Register):
-        _check_register(atom, word, places, is_packed=is_packed)
+        _check_register(atom, word, places, rules, is_packed=is_packed)
+    elif isinstance(atom, Null):
+        if "s" not in places or (word == "any" and not is_result):
+            raise ValueError(f"null as {word}")
     elif word == "label":
         if not isinstance(atom, (Symbol, Keyword)):
             raise ValueError("the target of a branch is not a label")
@@ -224,7 +293,7 @@ def _check_signs(operand: Operand, word: str, *, is_result: bool, is_packed: boo
         raise ValueError("sext outside of SDWA")
 
 
-def _check_register(register: Register, word: str, places: str, *, is_packed: bool) -> None:
+def _check_register(register: Register, word: str, places: str, rules: Rules, *, is_packed: bool) -> None:
     name = _spelled(register)
     if register.file not in places:
         kind = {"s": "scalar", "v": "vector", "a": "accumulation"}[register.file]
@@ -232,18 +301,20 @@ def _check_register(register: Register, word: str, places: str, *, is_packed: bo
     size = SGPR_FILE_SIZE if register.file == "s" else ACCUMULATION_ROW
     if not 0 <= register.first < register.first + register.count <= size:
         raise ValueError(f"{name}: there is no such register")
-    wanted = register_count(word, is_packed=is_packed)
+    wanted = register_count(word, is_packed=is_packed, wave_size=rules.wave_size)
     if wanted is None:
         if register.count > 2:
             raise ValueError(f"{name} as an address")
     elif register.count != wanted:
         raise ValueError(f"{name} for {wanted} register{'s' * (wanted > 1)}")
     alignment = 1 if register.count == 1 else 4 if register.file == "s" and register.count > 2 else 2
+    if register.file == "v" and not rules.tuples_are_aligned:
+        alignment = 1
     if register.first % alignment:
         raise ValueError(f"{name} does not begin at a multiple of {alignment}")
 
 
-def register_count(word: str, *, is_packed: bool = False) -> int | None:
+def register_count(word: str, *, is_packed: bool = False, wave_size: int = 64) -> int | None:
     """Number of registers that an operand of this word takes; None if the operand decides.
 
     >>> register_count("f64x4"), register_count("mask"), register_count("f32", is_packed=True)
@@ -254,7 +325,9 @@ def register_count(word: str, *, is_packed: bool = False) -> int | None:
     type_, _, count = word.rstrip("~").partition("x")
     if type_ in ("f16", "i16", "bf16", "mi"):  # f16x2 too, and "mix"
         return 1
-    width = 2 if type_ in ("i64", "f64", "mask") or (is_packed and not count) else 1
+    if type_ == "mask":
+        return wave_size // 32
+    width = 2 if type_ in ("i64", "f64") or (is_packed and not count) else 1
     return width * int(count or 1)
 
 
@@ -317,25 +390,25 @@ def _width(operand: Operand) -> int:
 # --- modifiers
 
 
-def check_names(semantics: Semantics, modifiers: Modifiers, encoding: str) -> None:
+def check_names(semantics: Semantics, modifiers: Modifiers, encoding: str, rules: Rules) -> None:
     """Raise ValueError for a modifier that the instruction does not have: it would mean nothing here."""
     if modifiers.values:
-        known = _known_modifiers(semantics, encoding)
+        known = _known_modifiers(semantics, encoding, rules)
         unknown = [name for name in modifiers.values if name not in known]
         if unknown:
             raise ValueError(f"{unknown[0]} is not a modifier of it")
 
 
-def _known_modifiers(semantics: Semantics, encoding: str) -> frozenset[str]:
+def _known_modifiers(semantics: Semantics, encoding: str, rules: Rules) -> frozenset[str]:
     mnemonic = semantics.mnemonic
     named, _, variant = mnemonic.partition("/")
-    known = next((names for beginning, names in _MODIFIERS.items() if named.startswith(beginning)), None)
+    known = next((names for beginning, names in rules.modifiers.items() if named.startswith(beginning)), None)
     if known is None:
-        return _of_vectors(semantics, encoding)
+        return _of_vectors(semantics, encoding, rules)
     return known | {"lds"} if variant == "lds" else known
 
 
-def _of_vectors(semantics: Semantics, encoding: str) -> frozenset[str]:
+def _of_vectors(semantics: Semantics, encoding: str, rules: Rules) -> frozenset[str]:
     """The modifiers that an instruction of the vector ALU has, of those that both backends know."""
     words = (*semantics.results, *semantics.sources)
     is_float = any(word.startswith(_FLOATS) for word in words)
@@ -356,11 +429,11 @@ def _of_vectors(semantics: Semantics, encoding: str) -> frozenset[str]:
     if semantics.packed or semantics.mnemonic.startswith("v_dot"):
         known |= {"neg_lo", "neg_hi"}
     if "dpp" in encoding:
-        known |= _OF_DPP
+        known |= rules.dpp
     return frozenset(known | SDWA_SELECTORS if encoding == "sdwa" else known)
 
 
-def _check_modifier(name: str, modifiers: Modifiers, mnemonic: str) -> None:
+def _check_modifier(name: str, modifiers: Modifiers, mnemonic: str, rules: Rules) -> None:
     value = modifiers.values[name]
     if name in _LISTS:
         _check_list(name, value)
@@ -375,7 +448,10 @@ def _check_modifier(name: str, modifiers: Modifiers, mnemonic: str) -> None:
     elif name == "offset" and isinstance(value, str) and mnemonic == "ds_swizzle_b32":
         _check_swizzle(value)
     elif name == "offset":
-        _check_range(name, value, *_OFFSETS.get(mnemonic.partition("_")[0], (0, 0)))
+        _check_range(name, value, *rules.offsets.get(mnemonic.partition("_")[0], (0, 0)))
+    elif name in ("th", "scope"):
+        if not isinstance(value, (str, int)):
+            raise ValueError(f"{name}:{value}")
     elif value != 1 if name in _FLAGS else not isinstance(value, int):
         raise ValueError(f"{name}:{value}")
 
@@ -383,7 +459,7 @@ def _check_modifier(name: str, modifiers: Modifiers, mnemonic: str) -> None:
 def _check_list(name: str, value: object) -> None:
     most = _LISTS[name]
     numbers = value if isinstance(value, tuple) else (value,)
-    if len(numbers) > 4 or not all(isinstance(n, int) and 0 <= n <= most for n in numbers):
+    if len(numbers) > (8 if name == "dpp8" else 4) or not all(isinstance(n, int) and 0 <= n <= most for n in numbers):
         raise ValueError(f"{name}:{value}: up to four numbers, at most {most}")
 
 
@@ -411,11 +487,11 @@ def _check_swizzle(text: str) -> None:
         raise ValueError(f"offset:{text}")
 
 
-def _check_lanes(modifiers: Modifiers) -> None:
-    """Check that every lane takes its operand from one of the 64."""
+def _check_lanes(modifiers: Modifiers, rules: Rules) -> None:
+    """Check that every lane takes its operand from a lane of the wave."""
     try:
-        pattern = lane_pattern(modifiers)
+        pattern = lane_pattern(modifiers, rules.wave_size)
     except NotImplementedError as error:
         raise ValueError(str(error)) from None
-    if not ((pattern.source >= 0) & (pattern.source < LANES)).all():
+    if not ((pattern.source >= 0) & (pattern.source < rules.wave_size)).all():
         raise ValueError("a lane beyond the last")

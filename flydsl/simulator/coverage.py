@@ -10,7 +10,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from flydsl.arch import ARCHS, GFX942, Arch
-from flydsl.simulator.isa.table import entries_of, mnemonic_of
+from flydsl.simulator.isa.spellings import entries_on, name_on
+from flydsl.simulator.isa.table import mnemonic_of
 
 PAGE = Path(__file__).with_name("COVERAGE.md")
 
@@ -18,12 +19,13 @@ _FAMILIES = (
     ("Control", r"s_(branch|cbranch|barrier|call|endpgm|getpc|setpc|swappc|sleep|trap|mem\w*time|[sg]etreg|set_gpr)"),
     (
         "Without effect here (waits, caches, hints)",
-        r"s_(waitcnt|nop|set|inst|icache|dcache|inc|dec|ttrace|wakeup|send)",
+        r"s_(wait|nop|set|inst|icache|dcache|inc|dec|ttrace|wakeup|send|clause|delay|prefetch|buffer_prefetch|code)",
     ),
-    ("Without effect here (waits, caches, hints)", r"v_nop|v_clrexcp|ds_nop|buffer_(wb|inv)"),
+    ("Without effect here (waits, caches, hints)", r"v_nop|v_clrexcp|v_pipeflush|ds_nop|(buffer|global)_(wb|inv)"),
     ("Scalar memory", r"s_(buffer_)?load"),
     ("Scalar arithmetic", r"s_"),
-    ("Matrix", r"v_(mfma|smfmac)"),
+    ("Pairs of operations (VOPD)", r"v_dual_"),
+    ("Matrix", r"v_(mfma|smfmac|wmma|swmmac)"),
     ("Packed, mixed precision, dot products", r"v_(pk_|fma_mix|dot)"),
     ("Comparisons", r"v_cmpx?_"),
     ("Conversions", r"v_cvt|v_pack"),
@@ -111,7 +113,8 @@ def page() -> str:
 
 
 def _mnemonics(arch: Arch) -> set[str]:
-    return {mnemonic_of(entry) for entry in entries_of(arch.instruction_sets)}
+    names = (name_on(mnemonic_of(entry), arch.instruction_sets) for entry in entries_on(arch.instruction_sets))
+    return {name for name in names if name}
 
 
 def _table(names: Collection[str]) -> str:

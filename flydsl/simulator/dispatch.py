@@ -16,12 +16,14 @@ from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import LaunchError
 from flydsl.hsaco import KernelInfo, UserSgpr
 from flydsl.hsaco.data import DataSegment, page_aligned
-from flydsl.hsaco.operands import EXEC
+from flydsl.hsaco.operands import EXEC, ttmp
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
-from flydsl.simulator.waves import LANES, Waves
+from flydsl.simulator.waves import Waves
 
+_WAVE_NUMBER_BIT = 25
+"""Of TTMP8: where the number of the wave in its workgroup begins."""
 _DYNAMIC_STACK_BYTES = 4096
 """Extra bytes of a thread beyond the fixed size, if the code object says that its stack grows."""
 
@@ -70,7 +72,7 @@ class Dispatch:
         lds: LdsSize,
     ) -> None:
         self.program, self.grid, self.block = program, grid, block
-        self._kernel = kernel
+        self._kernel, self.lanes = kernel, kernel.wave_size
         self.lds_bytes = lds.total_bytes
         self.scratch_bytes = kernel.scratch_bytes + (_DYNAMIC_STACK_BYTES if kernel.uses_dynamic_stack else 0)
         self.vgprs, self.agprs = max(kernel.vgprs, 1), kernel.agprs  # v0 is initialized in any case
@@ -130,21 +132,29 @@ class Dispatch:
 
     @property
     def waves_per_workgroup(self) -> int:
-        return -(-self.block[0] * self.block[1] * self.block[2] // LANES)
+        return -(-self.block[0] * self.block[1] * self.block[2] // self.lanes)
 
     @property
     def workgroup_count(self) -> int:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
-    def workgroup_id_registers(self) -> tuple[int | None, int | None, int | None]:
-        """The scalar registers that hold x, y and z of the workgroup's id; None where the kernel asks for none."""
+    @property
+    def workgroup_id_yz_bytes(self) -> int:
+        """The bytes of y and z of the workgroup's id."""
+        return 2 if self.program.arch.ids_in_trap_registers else 4
+
+    def workgroup_id_places(self) -> tuple[int | None, int | None, int | None]:
+        """The bytes of the scalar registers where x, y and z of the id of the workgroup begin; None for what the kernel
+        does not ask for."""
+        if self.program.arch.ids_in_trap_registers:
+            return 4 * ttmp(9), 4 * ttmp(7), 4 * ttmp(7) + 2
         descriptor = self._kernel.descriptor
         register = descriptor.user_sgpr_count
-        registers: list[int | None] = []
+        places: list[int | None] = []
         for enabled in (descriptor.workgroup_id_x, descriptor.workgroup_id_y, descriptor.workgroup_id_z):
-            registers.append(register if enabled else None)
+            places.append(4 * register if enabled else None)
             register += bool(enabled)
-        return registers[0], registers[1], registers[2]
+        return places[0], places[1], places[2]
 
     def workgroup_ids(self) -> Iterator[Dim3]:
         """The ids of the workgroups in dispatch order, x fastest."""
@@ -162,6 +172,7 @@ class Dispatch:
             scratch_bytes=self.scratch_bytes,
             entry=self.entry,
             mode=self.mode.bits,
+            lanes=self.lanes,
         )
         if leave_undefined:
             leave_undefined(waves)
@@ -175,9 +186,13 @@ class Dispatch:
             values = self._user_value(register)
             waves.sgpr[:, register.first_sgpr : register.first_sgpr + len(values)] = np.array(values, np.uint32)
         ids = np.array(waves.workgroup_ids, np.uint32)[waves.workgroup]
-        for axis, id_register in enumerate(self.workgroup_id_registers()):
-            if id_register is not None:
-                waves.sgpr[:, id_register] = ids[:, axis]
+        registers = waves.sgpr.view(np.uint8)
+        for axis, place in enumerate(self.workgroup_id_places()):
+            if place is not None:
+                size = self.workgroup_id_yz_bytes if axis else 4
+                registers[:, place : place + size] = ids[:, axis, None].copy().view(np.uint8)[:, :size]
+        if self.program.arch.ids_in_trap_registers:
+            waves.sgpr[:, ttmp(8)] = np.arange(waves.count) % waves.waves_per_workgroup << _WAVE_NUMBER_BIT
         self._initialize_lanes(waves)
 
     def _user_value(self, register: UserSgpr) -> tuple[int, ...]:
@@ -195,13 +210,13 @@ class Dispatch:
         """v0 holds x, y << 10 and z << 20, as far as the kernel asks for them: code that uses x alone does not mask it.
         The last wave of a workgroup may be partial."""
         x, y, z = self.block
-        thread = np.arange(waves.waves_per_workgroup * LANES)
+        thread = np.arange(waves.waves_per_workgroup * self.lanes)
         ids = (thread % x, thread // x % y, thread // (x * y))[: self._kernel.descriptor.workitem_id_dims]
         packed = np.bitwise_or.reduce([id_ << 10 * axis for axis, id_ in enumerate(ids)])
         workgroups = len(waves.workgroup_ids)
-        waves.vgpr[0] = np.tile(packed.reshape(-1, LANES), (workgroups, 1))
-        active = np.packbits((thread < x * y * z).reshape(-1, LANES), axis=1, bitorder="little")
-        waves.sgpr[:, EXEC : EXEC + 2] = np.tile(active.view(np.uint32), (workgroups, 1))
+        waves.vgpr[0] = np.tile(packed.reshape(-1, self.lanes), (workgroups, 1))
+        active = np.packbits((thread < x * y * z).reshape(-1, self.lanes), axis=1, bitorder="little")
+        waves.sgpr[:, EXEC : EXEC + self.lanes // 32] = np.tile(active.view(np.uint32), (workgroups, 1))
 
 
 def _halves(value: int) -> tuple[int, int]:

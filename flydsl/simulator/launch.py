@@ -17,13 +17,14 @@ from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
-from flydsl.simulator.waves import LANES
 
 if TYPE_CHECKING:
     from flydsl.simulator.lockstep.machine import Step
 
 _MOST_SCRATCH_BYTES = 131_056
 """The most scratch that LLVM's back end for gfx9 gives a thread."""
+_MOST_WORKGROUPS_YZ = 1 << 16
+"""Where 16 bits hold the workgroup's y and z each."""
 
 
 def launch(
@@ -136,8 +137,9 @@ def _kernel(program: Program, name: str) -> KernelInfo:
     if name not in program.kernels:
         raise LaunchError(f"the program has no kernel {name!r}", hint=f"it has {', '.join(program.kernels)}")
     kernel = program.kernels[name]
-    if kernel.wave_size != LANES:
-        raise LaunchError(f"kernel {name!r} has waves of {kernel.wave_size} lanes; the simulator executes waves of 64")
+    if kernel.wave_size not in program.arch.vgpr_files:
+        sizes = " or ".join(map(str, program.arch.vgpr_files))
+        raise LaunchError(f"kernel {name!r} has waves of {kernel.wave_size} lanes; {program.arch.name} has {sizes}")
     return kernel
 
 
@@ -149,6 +151,11 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
     _check_registers(arch, kernel)
     launch_limits.check_block(arch, block)
     launch_limits.check_grid(grid, block)
+    if arch.ids_in_trap_registers and max(grid[1:]) > _MOST_WORKGROUPS_YZ:
+        raise LaunchError(
+            f"grid={grid}: {arch.name} numbers at most {_MOST_WORKGROUPS_YZ} workgroups along y and z",
+            hint="use the first dimension of the grid for the longest one",
+        )
     threads = block[0] * block[1] * block[2]
     if threads > kernel.max_workgroup_size:
         raise LaunchError(
@@ -175,7 +182,7 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
 
 def _check_registers(arch: Arch, kernel: KernelInfo) -> None:
     """Check that the metadata, from which register counts are read, agrees with the descriptor, which decides."""
-    granted = kernel.descriptor.vgpr_granules * arch.vgpr_files[LANES].encoding_granule
+    granted = kernel.descriptor.vgpr_granules * arch.vgpr_files[kernel.wave_size].encoding_granule
     first_agpr = kernel.descriptor.accum_offset or 0
     if kernel.total_vgprs > granted or (kernel.agprs and first_agpr + kernel.agprs > granted):
         raise LaunchError(

@@ -26,7 +26,7 @@ class FloatMode:
             | _ROUND.index(descriptor.round_mode_16_64) << 2
             | _DENORM.index(descriptor.denorm_mode_32) << 4
             | _DENORM.index(descriptor.denorm_mode_16_64) << 6
-            | bool(descriptor.dx10_clamp) << _DX10_CLAMP_BIT
+            | (descriptor.dx10_clamp is not False) << _DX10_CLAMP_BIT  # which GPUs without the bit always do
             | bool(descriptor.ieee_mode) << _IEEE_BIT
             | descriptor.fp16_overflow << _FP16_OVERFLOW_BIT
         )

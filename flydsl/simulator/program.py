@@ -18,6 +18,7 @@ from flydsl.hsaco.operands import (
     Immediate,
     Modifiers,
     ModifierValue,
+    Null,
     Operand,
     Symbol,
     parse_modifier,
@@ -29,7 +30,7 @@ from flydsl.hsaco.operands import (
 from flydsl.simulator import admission
 from flydsl.simulator.errors import RegisterFault, UnknownInstruction
 from flydsl.simulator.isa.scaled_matrix import matrix_formats
-from flydsl.simulator.isa.spellings import SPELLINGS
+from flydsl.simulator.isa.spellings import in_table
 from flydsl.simulator.isa.table import IMPLICIT, Semantics, look_up
 from flydsl.simulator.isa.wmma import wave_matrix_form
 
@@ -50,6 +51,7 @@ class Instruction:
     modifiers: Modifiers
     semantics: Semantics | None
     problem: str = ""
+    wave_size: int = 64
 
     @property
     def table_name(self) -> str:
@@ -110,11 +112,17 @@ class Program:
         return program
 
     @classmethod
-    def from_listing(cls, kernels: Mapping[str, KernelInfo], listing: Listing, arch: Arch = GFX942) -> Program:
+    def from_listing(
+        cls, kernels: Mapping[str, KernelInfo], listing: Listing, arch: Arch = GFX942, wave_size: int | None = None
+    ) -> Program:
+        """Decode a listing. wave_size: of code before the first kernel; by default as this, or the GPU, has."""
         instructions: list[Instruction] = []
         register_indexing = ""
+        starts = {listing.labels[name]: kernel.wave_size for name, kernel in kernels.items() if name in listing.labels}
+        size = wave_size or next(iter(starts.values()), arch.wave_size)
         for index, listed in enumerate(listing.instructions):
-            instruction = decode(index, listed, arch, register_indexing)
+            size = starts.get(index, size)
+            instruction = decode(index, listed, arch, register_indexing, size)
             register_indexing = _register_indexing_after(instruction, register_indexing)
             instructions.append(instruction)
         return cls(kernels, tuple(instructions), listing.labels, listing.constants, listing.variables, arch)
@@ -160,41 +168,108 @@ def relocated(symbols: Mapping[str, int], symbol: Symbol, index: int) -> int:
     return (address >> 32 if half == "hi" else address) & 0xFFFF_FFFF
 
 
-def decode(index: int, listed: ListedInstruction, arch: Arch = GFX942, register_indexing: str = "") -> Instruction:
+def decode(
+    index: int,
+    listed: ListedInstruction,
+    arch: Arch = GFX942,
+    register_indexing: str = "",
+    wave_size: int | None = None,
+) -> Instruction:
     """Decode one line of assembly for a GPU and look its mnemonic up. ListingError names the line.
 
-    register_indexing is the mode of the s_set_gpr_idx_on that is in effect, such as "gpr_idx(SRC0)".
+    register_indexing is the mode of the s_set_gpr_idx_on that is in effect, such as "gpr_idx(SRC0)". wave_size: the
+    lanes of the waves that execute it, by default as many as the GPU's waves have.
     """
-    name, *rest = listed.text.split(None, 1)
-    mnemonic, encoding = split_encoding(name)
-    if encoding.endswith("dpp8"):  # newer architectures have it
-        mnemonic, encoding = name, ""
-    mnemonic = SPELLINGS.get(mnemonic, mnemonic)
+    size = wave_size or arch.wave_size
     try:
-        operands, modifiers = _parse_operands("".join(rest))
+        written = _read(listed.text, arch.instruction_sets)
     except ValueError as error:
         raise ListingError(
             f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
         ) from error
-    suffix = encoding or _implied_encoding(modifiers)
-    semantics = _look_up(mnemonic, operands, modifiers, arch, register_indexing)
-    problem = "" if semantics else " under ".join(filter(None, (mnemonic, register_indexing)))
+    mnemonic, suffix, modifiers = written.row or written.name, written.encoding, written.modifiers
+    semantics = _look_up(written.row, written.operands, modifiers, arch, register_indexing) if written.row else None
+    problem = "" if semantics else " under ".join(filter(None, (written.name, register_indexing)))
     results: tuple[Operand, ...] = ()
     sources: tuple[Operand | None, ...] = ()
     if semantics:
         try:
-            if mnemonic != "s_waitcnt":  # whose words look like modifiers
-                admission.check_names(semantics, modifiers, suffix)
+            rules = admission.rules_of(arch.instruction_sets, size)
+            if mnemonic not in _WORDS_LIKE_MODIFIERS:
+                admission.check_names(semantics, modifiers, suffix, rules)
             _check_clamp(semantics, modifiers)
+            operands, modifiers = halves_as_op_sel(semantics, written.operands, modifiers)
             results, sources = _assign(semantics, operands)
             if semantics.sources != ("...",):
-                admission.check(semantics, operands, modifiers, suffix)
+                admission.check(semantics, operands, modifiers, suffix, rules)
+            sources = tuple(source and _without_null(source) for source in sources)
             if mnemonic.endswith("_i64"):
                 wide = (type_ in ("i64", "u64") for type_ in semantics.sources)
                 sources = tuple(_sign_extended(s) if w else s for s, w in zip(sources, wide, strict=False))
         except ValueError as error:
-            semantics, problem = None, f"this form of {mnemonic} ({error})"
-    return Instruction(index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem)
+            semantics, problem = None, f"this form of {written.name} ({error})"
+    return Instruction(index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem, size)
+
+
+_WORDS_LIKE_MODIFIERS = ("s_waitcnt", "s_delay_alu")
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A line of assembly. name: the mnemonic as written; row: where the table may have it, None if nowhere."""
+
+    name: str
+    row: str | None
+    encoding: str
+    operands: list[Operand]
+    modifiers: Modifiers
+
+
+def _read(text: str, instruction_sets: tuple[str, ...]) -> _Written:
+    """Split a line into its parts. ValueError for what is not understood."""
+    if " :: " in text:
+        return _read_pair(text, instruction_sets)
+    name, *rest = text.split(None, 1)
+    spelled, encoding = split_encoding(name)
+    if encoding.endswith("dpp8"):  # LLVM does not write it
+        spelled, encoding = name, ""
+    operands, modifiers = _parse_operands("".join(rest))
+    if "rdna" not in instruction_sets and "bound_ctrl" in modifiers.values:
+        modifiers = Modifiers({**modifiers.values, "bound_ctrl": 1})  # of which 0 is an older spelling
+    row = in_table(spelled, instruction_sets)
+    return _Written(spelled, row, encoding or _implied_encoding(modifiers), operands, modifiers)
+
+
+def _read_pair(text: str, instruction_sets: tuple[str, ...]) -> _Written:
+    """Two operations that one instruction issues. The row has the results of both first, then the sources of both."""
+    first, second = (_read(part, instruction_sets) for part in text.split(" :: ", 1))
+    if first.modifiers.values or second.modifiers.values or first.encoding or second.encoding:
+        raise ValueError("modifiers of a pair")
+    operands = [*first.operands[:1], *second.operands[:1], *first.operands[1:], *second.operands[1:]]
+    name = f"{first.name}::{second.name}"
+    return _Written(name, name, "", operands, Modifiers())
+
+
+def halves_as_op_sel(
+    semantics: Semantics, operands: list[Operand], modifiers: Modifiers
+) -> tuple[list[Operand], Modifiers]:
+    """The halves of registers (v1.l, v1.h) as the op_sel that the instruction has for them: sources first, the result
+    last. ValueError for a half where no 16 bits are expected."""
+    if all(operand.half is None for operand in operands):
+        return operands, modifiers
+    words = [w for w in (*semantics.results, *semantics.sources) if w not in IMPLICIT]
+    for operand, word in zip(operands, words, strict=False):
+        if operand.half is not None and word.rstrip("~") not in ("f16", "i16", "bf16"):
+            raise ValueError(f"a half of a register as {word}")
+    count = sum(w not in IMPLICIT for w in semantics.results)
+    places = (*operands[count:], *operands[:count])
+    halves = tuple(operand.half or 0 for operand in places)
+    values = modifiers.values | {"op_sel": halves} if any(halves) else modifiers.values
+    return [replace(operand, half=None) for operand in operands], Modifiers(values)
+
+
+def _without_null(source: Operand) -> Operand:
+    return replace(source, atom=Immediate(0)) if isinstance(source.atom, Null) else source
 
 
 def _implied_encoding(modifiers: Modifiers) -> str:
@@ -223,10 +298,14 @@ def _look_up(
         return look_up(f"{mnemonic}/{register_indexing}", sets)
     if mnemonic.startswith(("v_wmma_", "v_swmmac_")):
         return look_up(mnemonic + wave_matrix_form(mnemonic, operands), sets)
+    if mnemonic.startswith("s_barrier_") and operands and isinstance(operands[0].atom, Immediate):
+        number = int(operands[0].atom.value) & 0xFFFF
+        return look_up(f"{mnemonic}/{number - 0x10000 if number > 0x7FFF else number}", sets)
     if mnemonic.endswith("_f8f6f4"):
         return look_up(f"{mnemonic}/{matrix_formats(modifiers)}", sets)
-    for flag, variant in (("sc0", "returning"), ("glc", "returning"), ("lds", "lds")):
-        if modifiers.flag(flag):
+    returns = modifiers.flag("sc0") or modifiers.flag("glc") or "RETURN" in modifiers.text("th", "")
+    for is_set, variant in ((returns, "returning"), (modifiers.flag("lds"), "lds")):
+        if is_set:
             found = look_up(f"{mnemonic}/{variant}", sets)
             if found:
                 return found

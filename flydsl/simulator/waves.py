@@ -9,6 +9,7 @@ import numpy as np
 from flydsl.hsaco.operands import SGPR_FILE_SIZE, Register
 
 LANES = 64
+"""The most lanes of a wave: rows of vector registers have room for so many."""
 RUNNING, AT_BARRIER, ENDED = 0, 1, 2
 ACCUMULATION_ROW = 256
 """AGPR i is row 256 + i of the vector registers."""
@@ -22,8 +23,11 @@ def row_of(register: Register) -> int:
 class Waves:
     """All waves of some workgroups, in the order of workgroups, and of waves within one.
 
-    sgpr is (waves, 128) u32 with VCC, M0 and EXEC at their encodings; vgpr is (registers, waves, 64) u32, AGPRs from
-    row 256. lds is (workgroups * lds_stride) u8, scratch (waves * 64 * scratch_stride) u8.
+    sgpr is (waves, 128) u32 with VCC, M0 and EXEC at their encodings; vgpr is (registers, waves, lanes) u32, AGPRs from
+    row 256. lds is (workgroups * lds_stride) u8, scratch (waves * lanes * scratch_stride) u8.
+
+    signals: by workgroup, the waves that have arrived at the barrier; may_pass: the waves for which all have, and that
+    have not passed it.
     """
 
     def __init__(
@@ -37,29 +41,33 @@ class Waves:
         scratch_bytes: int,
         entry: int,
         mode: int,
+        lanes: int = LANES,
     ) -> None:
+        self.lanes = lanes
         self.workgroup_ids = workgroup_ids
         self.block = block
         self.lds_bytes = lds_bytes
         self.scratch_bytes = scratch_bytes
         self.lds_stride, self.scratch_stride = -(-lds_bytes // 16) * 16, -(-scratch_bytes // 16) * 16
-        self.waves_per_workgroup = -(-block[0] * block[1] * block[2] // LANES)
+        self.waves_per_workgroup = -(-block[0] * block[1] * block[2] // lanes)
         self.count = len(workgroup_ids) * self.waves_per_workgroup
         self.workgroup = np.repeat(np.arange(len(workgroup_ids)), self.waves_per_workgroup)
         self.sgpr = np.zeros((self.count, SGPR_FILE_SIZE), np.uint32)
         self.scc = np.zeros((self.count, 1), np.bool_)
         self.vgprs = vgprs
         rows = ACCUMULATION_ROW + agprs if agprs else vgprs
-        self.vgpr = np.zeros((rows, self.count, LANES), np.uint32)
+        self.vgpr = np.zeros((rows, self.count, lanes), np.uint32)
         self.pc = np.full(self.count, entry)
         self.status = np.full(self.count, RUNNING, np.uint8)
         self.executed = np.zeros(self.count, np.int64)
         self.mode = np.full((self.count, 1), mode, np.uint32)
         self.lds = np.zeros(len(workgroup_ids) * self.lds_stride, np.uint8)
-        self.scratch = np.zeros(self.count * LANES * self.scratch_stride, np.uint8)
+        self.scratch = np.zeros(self.count * lanes * self.scratch_stride, np.uint8)
+        self.signals = np.zeros(len(workgroup_ids), np.int64)
+        self.may_pass = np.zeros(self.count, np.bool_)
 
     def thread(self, wave: int, lane: int) -> tuple[int, int, int]:
         """The (x, y, z) id of a lane within its workgroup."""
         x, y, _ = self.block
-        linear = wave % self.waves_per_workgroup * LANES + lane
+        linear = wave % self.waves_per_workgroup * self.lanes + lane
         return linear % x, linear // x % y, linear // (x * y)

@@ -36,6 +36,7 @@ class OneWorkgroup:
     entry: int = 0
     vgprs: int = 256
     agprs: int = 256
+    workgroup_id_yz_bytes: int = 4
     mode: FloatMode = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,7 +45,7 @@ class OneWorkgroup:
     def waves(self, workgroup_ids: list[Dim3]) -> Waves:
         return self.state
 
-    def workgroup_id_registers(self) -> tuple[None, None, None]:
+    def workgroup_id_places(self) -> tuple[None, None, None]:
         return None, None, None
 
 
@@ -54,7 +55,7 @@ def run_native(program: Program, waves: Waves, memory: Memory, symbols: dict[str
     execution = Execution(work, INSTRUCTION_LIMIT, lambda: bind_program(program))
     group = WorkgroupSlot(waves, execution.launch.block)
     state = group.waves((0, 0, 0))
-    for name in ("sgpr", "scc", "vgpr", "lds", "scratch"):
+    for name in ("sgpr", "scc", "vgpr", "lds", "scratch", "may_pass"):
         getattr(state, name)[: len(getattr(waves, name))] = getattr(waves, name)
     for w in range(waves.count):
         execution.launch.fill_wave(group.wave(w), int(waves.pc[w]))

@@ -18,7 +18,7 @@ from flydsl.hsaco.operands import EXEC, VCC
 from flydsl.simulator import Memory, Program
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
-from flydsl.simulator.waves import LANES, Waves
+from flydsl.simulator.waves import Waves
 from tests.simulator import backends
 
 DEFAULT_MODE = 0x3F0  # round to nearest, denormals kept, DX10_CLAMP, IEEE
@@ -59,33 +59,38 @@ def run_instructions(
     *,
     v: Mapping[int, Any] | None = None,
     s: Mapping[int, int] | None = None,
-    exec_bits: int = (1 << 64) - 1,
+    exec_bits: int | None = None,
     mode: int = DEFAULT_MODE,
     memory: Memory | None = None,
     lds: bytes = b"",
     scratch_bytes: int = 0,
     end: str = "s_endpgm",
     arch: str = "gfx942",
+    lanes: int | None = None,
 ) -> Registers:
     """Run instructions, in both backends, which must agree.
 
-    `v` gives vector registers (one number per lane; 64-bit numbers fill pairs; more than 64 lanes
-    make more waves of one workgroup), `s` scalar ones (ints up to 64 bits)."""
+    `v` gives vector registers (one number per lane; 64-bit numbers fill pairs; more lanes than a
+    wave has make more waves of one workgroup), `s` scalar ones (ints up to 64 bits). `exec_bits`: all lanes by default;
+    `lanes`: of a wave, by default as many as waves of the GPU have."""
     vectors = {register: np.asarray(values) for register, values in (v or {}).items()}
-    wave_count = max([1, *(values.size // LANES for values in vectors.values())])
+    lanes = lanes or get_arch(arch).wave_size
+    wave_count = max([1, *(values.size // lanes for values in vectors.values())])
     listing = read_listing(f"k:\n{text}\n{end}\n")
-    program = Program.from_listing({}, listing, get_arch(arch))
+    program = Program.from_listing({}, listing, get_arch(arch), lanes)
     waves = Waves(
         [(0, 0, 0)],
-        (LANES * wave_count, 1, 1),
+        (lanes * wave_count, 1, 1),
         vgprs=256,
         agprs=256,
         lds_bytes=len(lds),
         scratch_bytes=scratch_bytes,
         entry=0,
         mode=mode,
+        lanes=lanes,
     )
     waves.lds[: len(lds)] = np.frombuffer(lds, np.uint8)
+    exec_bits = (1 << lanes) - 1 if exec_bits is None else exec_bits
     waves.sgpr[:, EXEC : EXEC + 2] = [exec_bits & 0xFFFFFFFF, exec_bits >> 32]
     for register, value in (s or {}).items():
         for i in range(2 if value >> 32 else 1):
@@ -98,13 +103,13 @@ def run_instructions(
 
 
 def _set_vector(waves: Waves, register: int, values: Array) -> None:
-    lanes = waves.count * LANES
+    lanes = waves.count * waves.lanes
     values = np.ascontiguousarray(np.broadcast_to(values, lanes) if values.size == 1 else np.resize(values, lanes))
     size = values.dtype.itemsize
     if size < 4:
-        waves.vgpr[register] = values.view(f"u{size}").astype(np.uint32).reshape(-1, LANES)
+        waves.vgpr[register] = values.view(f"u{size}").astype(np.uint32).reshape(-1, waves.lanes)
         return
-    dwords = values.view(np.uint32).reshape(waves.count, LANES, size // 4)
+    dwords = values.view(np.uint32).reshape(waves.count, waves.lanes, size // 4)
     for i in range(size // 4):
         waves.vgpr[register + i] = dwords[..., i]
 

@@ -78,8 +78,8 @@ def test_launch_configurations_that_make_no_sense(wide, grid, block, smem) -> No
 
 
 def test_code_for_another_gpu_is_not_run_as_if_it_were_for_this_one(compile_ir) -> None:
-    kernel = simulator.load(*compile_ir(WIDE, arch="gfx1201")).kernel("wide")
-    with pytest.raises(ArchError, match="'wide' was compiled for gfx1201"):
+    kernel = simulator.load(*compile_ir(WIDE, arch="gfx1100")).kernel("wide")
+    with pytest.raises(ArchError, match="'wide' was compiled for gfx1100"):
         launch(kernel, np.zeros(8, np.int32), 0, 0)
 
 

@@ -15,10 +15,48 @@ define(
     "= ...",
     nothing,
 )
+define(
+    "s_clause s_delay_alu s_wait_alu s_wait_event s_code_end s_prefetch_inst s_prefetch_inst_pc_rel s_prefetch_data "
+    "s_prefetch_data_pc_rel s_buffer_prefetch_data s_ttracedata_imm s_waitcnt_depctr global_inv global_wb global_wbinv "
+    "v_pipeflush",
+    "= ...",
+    nothing,
+    of="rdna",
+)
 
-define("s_waitcnt", "= ...", lambda b: b.wait())
+
+def wait(b: Builder) -> None:
+    """Wait for memory."""
+    b.wait()
+
+
+define("s_waitcnt", "= ...", wait)
+define("s_wait_idle", "= ...", wait, of="rdna")
+for _name in [
+    "loadcnt",
+    "storecnt",
+    "samplecnt",
+    "bvhcnt",
+    "expcnt",
+    "dscnt",
+    "kmcnt",
+    "loadcnt_dscnt",
+    "storecnt_dscnt",
+]:
+    define(f"s_wait_{_name}", "= ...", wait, of="rdna")
 define("s_sleep", "= ...", lambda b: b.yield_wave())
-define("s_barrier", "= ...", lambda b: b.barrier())
+
+
+def _barrier(b: Builder) -> None:
+    b.barrier_signal()
+    b.barrier_wait()
+
+
+define("s_barrier", "= ...", _barrier)
+# The two halves of that, by number of the barrier: -1 is the workgroup's.
+define("s_barrier_signal/-1", "= imm", lambda b, number: b.barrier_signal(), of="rdna")
+define("s_barrier_signal_isfirst/-1", "scc = imm", lambda b, number: b.barrier_signal(), of="rdna")
+define("s_barrier_wait/-1", "= imm", lambda b, number: b.barrier_wait(), of="rdna")
 define("s_trap", "= ...", lambda b: b.trap())
 define("s_endpgm s_endpgm_saved", "= ...", lambda b: b.end_wave())
 

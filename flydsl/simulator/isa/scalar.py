@@ -126,37 +126,39 @@ _BITWISE = {
 }
 
 
-def _save_exec(operation: Any) -> Any:
+def _save_exec(operation: Any, type_: str) -> Any:
     """The result is EXEC's old value; EXEC becomes operation(source, EXEC)."""
 
     def evaluate(b: Builder, source: Value, old: Value) -> tuple[Value, Value, Value]:
         new = operation(b, source, old)
-        return old, nonzero(b, new, "i64"), new
+        return old, nonzero(b, new, type_), new
 
     return evaluate
 
 
-for _name, _operation in _BITWISE.items():
-    define(f"s_{_name}_saveexec_b64", "i64 scc exec = i64 exec", _save_exec(_operation))
-    for _bits in (32, 64):
-        define(f"s_{_name}_b{_bits}", f"i{_bits} scc = i{_bits} i{_bits}", with_scc(_operation, f"i{_bits}"))
-
-define("s_andn1_saveexec_b64", "i64 scc exec = i64 exec", _save_exec(lambda b, x, old: b.and_(b.not_(x), old)))
-define("s_orn1_saveexec_b64", "i64 scc exec = i64 exec", _save_exec(lambda b, x, old: b.or_(b.not_(x), old)))
-
-
-def _write_exec(operation: Any) -> Any:
+def _write_exec(operation: Any, type_: str) -> Any:
     """Both the result and EXEC become operation(source, EXEC)."""
 
     def evaluate(b: Builder, source: Value, old: Value) -> tuple[Value, Value, Value]:
         new = operation(b, source, old)
-        return new, nonzero(b, new, "i64"), new
+        return new, nonzero(b, new, type_), new
 
     return evaluate
 
 
-define("s_andn1_wrexec_b64", "i64 scc exec = i64 exec", _write_exec(lambda b, x, old: b.and_(b.not_(x), old)))
-define("s_andn2_wrexec_b64", "i64 scc exec = i64 exec", _write_exec(lambda b, x, old: b.and_(x, b.not_(old))))
+_NEGATED_SOURCE = {"andn1": lambda b, x, old: b.and_(b.not_(x), old), "orn1": lambda b, x, old: b.or_(b.not_(x), old)}
+
+for _bits, _set in ((64, ""), (32, "rdna")):
+    _type = f"i{_bits}"
+    _signature = f"{_type} scc exec_b{_bits} = {_type} exec_b{_bits}"
+    for _name, _operation in (_BITWISE | _NEGATED_SOURCE).items():
+        define(f"s_{_name}_saveexec_b{_bits}", _signature, _save_exec(_operation, _type), of=_set)
+    for _name in ("andn1", "andn2"):
+        _operation = (_BITWISE | _NEGATED_SOURCE)[_name]
+        define(f"s_{_name}_wrexec_b{_bits}", _signature, _write_exec(_operation, _type), of=_set)
+for _bits in (32, 64):
+    for _name, _operation in _BITWISE.items():
+        define(f"s_{_name}_b{_bits}", f"i{_bits} scc = i{_bits} i{_bits}", with_scc(_operation, f"i{_bits}"))
 
 for _bits in (32, 64):
     _type = f"i{_bits}"

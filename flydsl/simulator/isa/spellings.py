@@ -1,19 +1,75 @@
-"""Older spellings of mnemonics: LLVM's own for gfx90a, which it still assembles for later GPUs. Inline assembly stands
-in a listing as written.
+"""How GPUs spell the mnemonics of the table.
 
-v_mfma_f32_16x16x16f16 is v_mfma_f32_16x16x16_f16, and v_mfma_f32_32x32x4bf16_1k is v_mfma_f32_32x32x4_2b_bf16.
+The rows of the table are spelled as LLVM spells them for gfx942. There are two other ways:
+
+- The CDNA GPUs also have LLVM's older spellings for gfx90a, which it still assembles. Inline assembly stands in a
+  listing as written. v_mfma_f32_16x16x16f16 is v_mfma_f32_16x16x16_f16, and v_mfma_f32_32x32x4bf16_1k is
+  v_mfma_f32_32x32x4_2b_bf16.
+- RDNA has names of its own for much that it shares with CDNA: ds_load_b128 is ds_read_b128, v_add_nc_u32 is v_add_u32.
+  `_RENAMED` are the rules, tried in order, and `_ABSENT` says which rows it does not have.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
+from functools import cache
 
-from flydsl.simulator.isa.table import TABLE, mnemonic_of
+from flydsl.simulator.isa.table import TABLE, Semantics, entries_of, look_up, mnemonic_of
 
 _MFMA = re.compile(r"(v_mfma_\w+_\d+x\d+x\d+)(?:_\d+b)?_(f64|f32|xf32|f16|bf16|i8)$")
 
+_BITS = {"": "32", "x2": "64", "x3": "96", "x4": "128", "x8": "256", "x16": "512"}
+_SMALL = {"ubyte": "u8", "sbyte": "i8", "ushort": "u16", "sshort": "i16", "short": "b16", "byte": "b8"}
+_DS = {"read": "load", "write": "store", "wrxchg": "storexchg"}
+_MEMORY = r"(global|flat|scratch|buffer|s|s_buffer)"
 
-def _spellings() -> dict[str, str]:
+_RENAMED: tuple[tuple[str, Callable[[re.Match[str]], str]], ...] = (
+    (rf"{_MEMORY}_(load|store)_dword(x\d+)?", lambda m: f"{m[1]}_{m[2]}_b{_BITS[m[3] or '']}"),
+    (rf"{_MEMORY}_(load|store)_([us]?(?:byte|short))", lambda m: f"{m[1]}_{m[2]}_{_SMALL[m[3]]}"),
+    (rf"{_MEMORY}_(load|store)_([us]?(?:byte|short))_d16(_hi)?",
+     lambda m: f"{m[1]}_{m[2]}_d16{m[4] or ''}_{_SMALL[m[3]]}"),
+    (r"(\w+_atomic)_(add|sub|inc|dec)(_x2)?", lambda m: f"{m[1]}_{m[2]}_u{64 if m[3] else 32}"),
+    (r"(\w+_atomic)_([su])(min|max)(_x2)?",
+     lambda m: f"{m[1]}_{m[3]}_{'i' if m[2] == 's' else 'u'}{64 if m[4] else 32}"),
+    (r"(\w+_atomic)_(and|or|xor|swap|cmpswap)(_x2)?", lambda m: f"{m[1]}_{m[2]}_b{64 if m[3] else 32}"),
+    (r"ds_(read|write|wrxchg)(2)?(st64)?(_.*)",
+     lambda m: f"ds_{_DS[m[1]]}{'_2addr' if m[2] else ''}{'_stride64' if m[3] else ''}{m[4]}"),
+    (r"s_(and|or)n([12])_(.*)", lambda m: f"s_{m[1]}_not{int(m[2]) - 1}_{m[3]}"),
+    (r"s_ff1_i32_(b\d+)", lambda m: f"s_ctz_i32_{m[1]}"),
+    (r"s_flbit_i32_b(\d+)", lambda m: f"s_clz_i32_u{m[1]}"),
+    (r"s_flbit_i32(_i64)?", lambda m: f"s_cls_i32{m[1] or ''}"),
+    (r"s_(add|sub|addk)_([iu]32)", lambda m: f"s_{m[1]}_co_{m[2]}"),
+    (r"s_(add|sub)[cb]_u32", lambda m: f"s_{m[1]}_co_ci_u32"),
+    (r"v_(add|sub|subrev)_([iu](?:16|32))", lambda m: f"v_{m[1]}_nc_{m[2]}"),
+    (r"v_(add|sub)[cb]_co_u32", lambda m: f"v_{m[1]}_co_ci_u32"),
+    (r"v_subbrev_co_u32", lambda m: "v_subrev_co_ci_u32"),
+    (r"v_ffbh_u32", lambda m: "v_clz_i32_u32"),
+    (r"v_ffbh_i32", lambda m: "v_cls_i32"),
+    (r"v_ffbl_b32", lambda m: "v_ctz_i32_b32"),
+    (r"v_cvt_flr_i32_f32", lambda m: "v_cvt_floor_i32_f32"),
+    (r"v_cvt_rpi_i32_f32", lambda m: "v_cvt_nearest_i32_f32"),
+    (r"v_cvt_pknorm_(\w+)", lambda m: f"v_cvt_pk_norm_{m[1]}"),
+    (r"v_cvt_pkrtz_f16_f32", lambda m: "v_cvt_pk_rtz_f16_f32"),
+    (r"v_mul_legacy_f32", lambda m: "v_mul_dx9_zero_f32"),
+    (r"v_mad_([ui]64_[ui]32)", lambda m: f"v_mad_co_{m[1]}"),
+)  # fmt: skip
+_ALIASES = {
+    f"{beginning}{name}": f"{beginning}{new}"
+    for beginning in ("v_", "s_", "v_pk_")
+    for name, new in (
+        *(
+            (f"{n}_f{bits}", f"{n}_num_f{bits}")
+            for n in ("min", "max", "min3", "max3", "med3")
+            for bits in (16, 32, 64)
+        ),
+        *((f"{n}_f{bits}", f"{n}_num_f{bits}") for n in ("minmax", "maxmin") for bits in (16, 32)),
+    )
+}
+"""Names of RDNA 3 that LLVM accepts for RDNA 4."""
+
+
+def _older_spellings() -> dict[str, str]:
     spellings = {}
     for mnemonic in map(mnemonic_of, TABLE):
         match = _MFMA.match(mnemonic)
@@ -22,4 +78,60 @@ def _spellings() -> dict[str, str]:
     return spellings
 
 
-SPELLINGS = _spellings()
+OLDER_SPELLINGS = _older_spellings()
+"""The rows by their names for gfx90a, where these differ."""
+
+_ABSENT = re.compile(
+    r"v_(mfma|smfmac|accvgpr)_.*|\w+_load_lds_.*|buffer_(wb|inv).*|s_dcache_(inv_vol|wb.*)|s_(cmpk|ff0|set_gpr_idx)_.*"
+    r"|s_(barrier|inst_prefetch|memtime|memrealtime)|(buffer|flat|global)_atomic_(add|min|max)_f64(/.*)?|v_clrexcp"
+    r"|ds_(add(_rtn)?_f64|cmpst_.*|wrap_.*|(min|max)(_rtn)?_f(32|64))|v_cmpx_.*|v_cmp_(f|t|tru)_.*|\w+_legacy_[fiu]16"
+    r"|v_dot2_[iu]32_[iu]16|v_dot\d+c_.*|v_(exp|log)_legacy_f32|v_fmac_f64|v_(mac|mad|madak|madmk)_f16|v_mul_lo_i32"
+    r"|v_pk_(add|fma|mul)_f32|v_pk_mov_b32|v_subrev_u16|v_cvt_pkaccum_u8_f32|v_(pk_)?(min|max|min3|max3|med3)_f\d+"
+    r"|.*/(lds|gpr_idx.*)"
+)
+"""The rows that are for every CDNA, but not for RDNA: it has not the instruction, or one that does something else."""
+
+
+def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
+    """The mnemonic of a row of the table on a GPU with these sets; None if it has no such instruction.
+
+    >>> [name_on(row, ["rdna"]) for row in ("ds_read2st64_b64", "s_andn1_saveexec_b64", "s_ff0_i32_b32")]
+    ['ds_load_2addr_stride64_b64', 's_and_not0_saveexec_b64', None]
+    """
+    if "rdna" not in instruction_sets:
+        return mnemonic
+    row = look_up(mnemonic, instruction_sets)
+    is_its_own = row is not None and row.instruction_set not in ("", "ocp")
+    return None if _ABSENT.fullmatch(mnemonic) and not is_its_own else _renamed(mnemonic_of(mnemonic))
+
+
+def _renamed(mnemonic: str) -> str:
+    matches = ((re.fullmatch(pattern, mnemonic), rename) for pattern, rename in _RENAMED)
+    return next((rename(match) for match, rename in matches if match), mnemonic)
+
+
+def entries_on(instruction_sets: tuple[str, ...]) -> dict[str, Semantics]:
+    """The part of the table that a GPU with these sets executes, by entry."""
+    entries = entries_of(instruction_sets).items()
+    return {entry: s for entry, s in entries if name_on(s.mnemonic, instruction_sets)}
+
+
+def in_table(mnemonic: str, instruction_sets: tuple[str, ...]) -> str | None:
+    """The row for a mnemonic of a listing for a GPU with these sets; None for a spelling that the GPU does not have.
+
+    >>> in_table("ds_load_b128", ("rdna",)), in_table("v_mfma_f32_16x16x16f16", ("cdna3",))
+    ('ds_read_b128', 'v_mfma_f32_16x16x16_f16')
+    """
+    if "rdna" not in instruction_sets:
+        return OLDER_SPELLINGS.get(mnemonic, mnemonic)
+    return _rdna_rows(instruction_sets).get(mnemonic)
+
+
+@cache
+def _rdna_rows(instruction_sets: tuple[str, ...]) -> dict[str, str]:
+    """The rows by their names on RDNA, and by those of CDNA that LLVM accepts instead."""
+    rows: dict[str, str] = {}
+    for mnemonic in dict.fromkeys(mnemonic_of(s.mnemonic) for s in entries_on(instruction_sets).values()):
+        rows.setdefault(mnemonic, mnemonic)
+        rows[name_on(mnemonic, instruction_sets) or mnemonic] = mnemonic
+    return rows | {alias: rows[name] for alias, name in _ALIASES.items() if name in rows}

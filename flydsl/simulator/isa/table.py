@@ -13,7 +13,7 @@ The words, in the order of the assembly text:
 | `f16x2 i16x2 bf16x2` | the two halves of a register, as op_sel arranges them (VOP3P); a bf16 is an i16 |
 | `mix` | an f32, or an f16 converted to f32, as op_sel_hi says |
 | `any` | by the number of registers: None for `off`, i32, i64, or a tuple |
-| `mask` | one bit per lane in a pair of scalar registers, a value of type i1 |
+| `mask` | one bit per lane, in a pair of scalar registers or, in waves of 32, in one; a value of type i1 |
 | `imm` | a Python int that is part of the instruction; `word`, its text |
 | `register` | the register itself, not its value |
 | `offset` | an i64: a constant is sign-extended, a register zero-extended |
@@ -24,7 +24,8 @@ These words stand for no operand in the text:
 | word | meaning |
 | --- | --- |
 | `scc` | the scalar condition code, i1 |
-| `vcc` | a mask; `vcc_bits` and `exec`, i64; `m0`, i32 |
+| `vcc` | a mask; `vcc_bits` and `exec`, its bits as an i64; `m0`, i32 |
+| `exec_b32 exec_b64` | the registers of EXEC, whatever the size of the wave |
 | `dst` | the value that the first result's registers have before; `dst1`, the second's |
 | `modifiers` | the `Modifiers` of the instruction |
 
@@ -39,20 +40,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from flydsl.hsaco.operands import EXEC, M0, VCC, Register
 
 FIXED = {
     "vcc": ("mask", Register("s", VCC, 2)),
-    "vcc_bits": ("i64", Register("s", VCC, 2)),
-    "exec": ("i64", Register("s", EXEC, 2)),
+    "vcc_bits": ("lanes", Register("s", VCC, 2)),
+    "exec": ("lanes", Register("s", EXEC, 2)),
+    "exec_b32": ("i32", Register("s", EXEC, 1)),
+    "exec_b64": ("i64", Register("s", EXEC, 2)),
     "m0": ("i32", Register("s", M0, 1)),
 }
 """Words of a signature that always mean the same register: its type and place."""
 
 HALVES = ("f16x2", "i16x2", "bf16x2")
 IMPLICIT = ("scc", *FIXED, "dst", "dst1", "modifiers")
+
+
+def fixed_register(word: str, wave_size: int) -> Register:
+    """The registers that a word of `FIXED` means in waves of so many lanes."""
+    type_, register = FIXED[word]
+    return Register("s", register.first, wave_size // 32) if type_ in ("mask", "lanes") else register
 
 
 @dataclass(frozen=True)
@@ -109,10 +119,13 @@ def define(
     packed: bool = False,
     of: str = "",
 ) -> None:
-    """Enter one or more mnemonics (separated by spaces) of the same signature and semantics, for GPUs `of` a set."""
+    """Enter one or more mnemonics (separated by spaces) of the same signature and semantics, for GPUs `of` a set, or of
+    one of several."""
     results, sources = (tuple(side.split()) for side in signature.split("="))
-    for mnemonic in mnemonics.split() if isinstance(mnemonics, str) else mnemonics:
-        semantics = Semantics(mnemonic, results, sources, evaluate, ignores_exec, packed, of)
+    for mnemonic, instruction_set in product(
+        mnemonics.split() if isinstance(mnemonics, str) else mnemonics, of.split() or [""]
+    ):
+        semantics = Semantics(mnemonic, results, sources, evaluate, ignores_exec, packed, instruction_set)
         if semantics.entry in TABLE:
             raise ValueError(f"{semantics.entry} is defined twice")
         TABLE[semantics.entry] = semantics

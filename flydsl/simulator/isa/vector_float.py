@@ -122,8 +122,8 @@ for _type in ("f16", "f32"):
     define(f"v_max3_{_type}", _kept, lambda b, x, y, z, f=_high: f(b, f(b, x, y), z))
     define(f"v_med3_{_type}", _kept, _median(_type))
 
-define("v_fmamk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: b.fma(x, k, y), of="cdna3")
-define("v_fmaak_f32", "f32 = f32 f32 f32", lambda b, x, y, k: b.fma(x, y, k), of="cdna3")
+define("v_fmamk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: b.fma(x, k, y), of="cdna3 rdna")
+define("v_fmaak_f32", "f32 = f32 f32 f32", lambda b, x, y, k: b.fma(x, y, k), of="cdna3 rdna")
 # The multiply-adds of older generations round the product, too.
 define("v_mac_f16", "f16 = f16 f16 dst", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
 define("v_mad_f16", "f16~ = f16 f16 f16", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))

@@ -14,7 +14,7 @@ from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Memory
 from flydsl.simulator.program import Program
-from flydsl.simulator.waves import LANES, Waves
+from flydsl.simulator.waves import Waves
 
 
 class CountingMachine(Machine):
@@ -55,8 +55,8 @@ class CountingMachine(Machine):
         self, space: str, address: Array, size: int, where: Array | None, *, is_write: bool, aligned: bool = False
     ) -> Any:
         resolved = super()._resolve(space, address, size, where, is_write=is_write, aligned=aligned)
-        if address.shape[1] == LANES:  # SMEM's addresses are one for a wave
-            shape = (self.selected_count, LANES)
+        if address.shape[1] > 1:  # SMEM's addresses are one for a wave
+            shape = (self.selected_count, self.lane_count)
             mask = self.exec_mask() if where is None else self.exec_mask() & where
             accessed = np.broadcast_to(address, shape).astype(np.uint64)
             self._accesses.append((space, accessed, np.broadcast_to(mask, shape), size))

@@ -12,9 +12,7 @@ from flydsl.simulator.errors import RegisterFault
 from flydsl.simulator.isa.matrix import MatrixShape
 from flydsl.simulator.lockstep.matrix import matmul
 from flydsl.simulator.lockstep.values import NumpyValues
-from flydsl.simulator.waves import LANES, Waves, row_of
-
-_LANE_ID = np.arange(LANES, dtype=np.uint32)[None, :]
+from flydsl.simulator.waves import Waves, row_of
 
 
 class NumpyLanes(NumpyValues):
@@ -23,6 +21,8 @@ class NumpyLanes(NumpyValues):
     def __init__(self, waves: Waves) -> None:
         super().__init__()
         self.waves = waves
+        self.lane_count = waves.lanes
+        self._lane_id = np.arange(waves.lanes, dtype=np.uint32)[None, :]
         self.selection: slice | Array = slice(None)
         self.selected_count = waves.count
         self.lane_enable: Array | None = None  # set while a DPP instruction executes
@@ -40,7 +40,7 @@ class NumpyLanes(NumpyValues):
 
     def exec_mask(self) -> Array:
         if self._exec is None:
-            self._exec = self.mask_bits(self.waves.sgpr[self.selection, EXEC : EXEC + 2])
+            self._exec = self.mask_bits(self.lane_bits(EXEC))
             self._exec_is_full = bool(self._exec.all())
         return self._exec
 
@@ -49,20 +49,31 @@ class NumpyLanes(NumpyValues):
         return self._exec_is_full
 
     def lane_id(self) -> Array:
-        return _LANE_ID
+        return self._lane_id
 
     def mask_bits(self, bits: Array) -> Array:
         """The bits of a 64-bit scalar, (n, 1) i64 or (n, 2) i32, as i1 per lane."""
         as_bytes = np.ascontiguousarray(bits).view(np.uint8)
-        return np.unpackbits(as_bytes, axis=1, bitorder="little").view(np.bool_)
+        return np.unpackbits(as_bytes, axis=1, count=self.lane_count, bitorder="little").view(np.bool_)
+
+    def lane_bits(self, first: int) -> Array:
+        """The bits of a lane mask in scalar registers, of which it takes as many as it has bits, as (n, 1) i64."""
+        if self.lane_count == 64:
+            return np.ascontiguousarray(self.waves.sgpr[self.selection, first : first + 2]).view(np.uint64)
+        return self.waves.sgpr[self.selection, first : first + 1].astype(np.uint64)
+
+    def write_lane_bits(self, first: int, bits: Array) -> None:
+        count = self.lane_count // 32
+        self.waves.sgpr[self.selection, first : first + count] = np.ascontiguousarray(bits).view(np.uint32)[:, :count]
 
     def ballot(self, condition: Array) -> Array:
         """A 64-bit scalar with the condition's bit for each active lane, and 0 for the others."""
         active = condition & self.exec_mask()
-        return np.packbits(active, axis=1, bitorder="little").view(np.uint64)
+        packed = np.packbits(active, axis=1, bitorder="little")
+        return packed.view(np.uint64) if self.lane_count == 64 else packed.view(np.uint32).astype(np.uint64)
 
     def read_lane(self, x: Array, lane: Array) -> Array:
-        return np.take_along_axis(self.per_lane(x), (lane & np.uint32(63)).astype(np.intp), axis=1)
+        return np.take_along_axis(self.per_lane(x), (lane & np.uint32(self.lane_count - 1)).astype(np.intp), axis=1)
 
     def read_first_lane(self, x: Array) -> Array:
         """The value in the lowest active lane; in lane 0 if none is active."""
@@ -71,7 +82,7 @@ class NumpyLanes(NumpyValues):
         return np.take_along_axis(self.per_lane(x), self.exec_mask().argmax(axis=1)[:, None], axis=1)
 
     def permute(self, x: Array, lane: Array) -> Array:
-        lane = np.broadcast_to(lane & lane.dtype.type(63), (self.selected_count, LANES))
+        lane = np.broadcast_to(lane & lane.dtype.type(self.lane_count - 1), (self.selected_count, self.lane_count))
         return np.take_along_axis(self.per_lane(x), lane.astype(np.intp), axis=1)
 
     def permute_constant(self, x: Array, source: Sequence[int]) -> Array:
@@ -80,9 +91,9 @@ class NumpyLanes(NumpyValues):
 
     def scatter_lanes(self, x: Array, target: Array) -> Array:
         """Send active lanes' values to lanes `target`: of several senders the highest wins, without any it is 0."""
-        result = np.zeros((self.selected_count, LANES), x.dtype)
+        result = np.zeros((self.selected_count, self.lane_count), x.dtype)
         x, target, active = self.per_lane(x), self.per_lane(target), self.exec_mask()
-        for lane in range(LANES):
+        for lane in range(self.lane_count):
             waves = np.flatnonzero(active[:, lane])
             result[waves, target[waves, lane]] = x[waves, lane]
         return result
@@ -114,4 +125,4 @@ class NumpyLanes(NumpyValues):
         return tuple(matmul(a, b, c, shape, self.selected_count))
 
     def per_lane(self, x: Array) -> Array:
-        return np.broadcast_to(x, (self.selected_count, LANES))
+        return np.broadcast_to(x, (self.selected_count, self.lane_count))

@@ -170,6 +170,7 @@ class Machine(NumpyMemory):
             self.waves.pc[self.selection] = pc
             if self._executed >= _TURN:
                 self._yielded[self.selection] = True
+                self.complete_barriers()  # of waves that went on after their signal, others may wait for one of these
             return
         self._stop_at(pc)
         wave = int(np.arange(self.waves.count)[self.selection][0])
@@ -183,12 +184,24 @@ class Machine(NumpyMemory):
         waiting = waves.status == AT_BARRIER
         if not waiting.any():
             return False
-        ended_workgroups = np.unique(waves.workgroup[waves.status == ENDED])
-        stuck = np.flatnonzero(waiting & np.isin(waves.workgroup, ended_workgroups))
+        have_arrived = (waves.signals == waves.waves_per_workgroup)[waves.workgroup]
+        stuck = np.flatnonzero(waiting & ~have_arrived)
         if stuck.size:
             self._deadlock(stuck)
-        waves.status[waiting] = RUNNING
+        self.complete_barriers()
         return True
+
+    def complete_barriers(self) -> Array:
+        """Let the workgroups pass whose waves have all arrived: those that wait go on, the others may pass when they
+        come to it. Return the waves of these workgroups."""
+        waves = self.waves
+        complete = waves.signals == waves.waves_per_workgroup
+        of_them = complete[waves.workgroup]
+        waiting = waves.status == AT_BARRIER
+        waves.may_pass |= of_them & ~waiting
+        waves.status[of_them & waiting] = RUNNING
+        waves.signals[complete] = 0
+        return np.flatnonzero(of_them)
 
     def _deadlock(self, stuck: Array) -> None:
         waves = self.waves
@@ -196,9 +209,13 @@ class Machine(NumpyMemory):
         here = stuck[waves.workgroup[stuck] == workgroup] % waves.waves_per_workgroup
         ended = np.flatnonzero((waves.workgroup == workgroup) & (waves.status == ENDED)) % waves.waves_per_workgroup
         barrier = self.program.instructions[int(waves.pc[stuck[0]]) - 1]
+        story = (
+            f"waves {ended.tolist()} ended without reaching"
+            if ended.size
+            else f"{int(waves.signals[workgroup])} of {waves.waves_per_workgroup} waves have signalled"
+        )
         raise BarrierDeadlock(
-            f"workgroup {waves.workgroup_ids[int(workgroup)]}: waves {here.tolist()} wait at a barrier that waves "
-            f"{ended.tolist()} ended without reaching\n"
+            f"workgroup {waves.workgroup_ids[int(workgroup)]}: waves {here.tolist()} wait at a barrier that {story}\n"
             f"  instruction: {barrier.listed.text} (ISA line {barrier.listed.line})",
             at=barrier.location,
             hint="a barrier must be reached by every thread of the workgroup",
@@ -222,9 +239,19 @@ class Machine(NumpyMemory):
         self.waves.pc[self.selection] = targets.astype(np.int64)
         self._following = None
 
-    def barrier(self) -> None:
-        self.waves.pc[self.selection] = self._pc + 1
-        self.waves.status[self.selection] = AT_BARRIER
+    def barrier_signal(self) -> Array:
+        workgroups = self.waves.workgroup[self.selection]
+        distinct, first = np.unique(workgroups, return_index=True)
+        is_first = np.zeros((workgroups.size, 1), np.bool_)
+        is_first[first, 0] = self.waves.signals[distinct] == 0
+        np.add.at(self.waves.signals, workgroups, 1)
+        return is_first
+
+    def barrier_wait(self) -> None:
+        waves, selection = self.waves, self.selection
+        waves.pc[selection] = self._pc + 1
+        waves.status[selection] = np.where(waves.may_pass[selection], RUNNING, AT_BARRIER)
+        waves.may_pass[selection] = False
         self._following = None
 
     def end_wave(self) -> None:

@@ -22,7 +22,7 @@ from flydsl.simulator.memory import (
     Memory,
 )
 from flydsl.simulator.program import Instruction
-from flydsl.simulator.waves import LANES, Waves
+from flydsl.simulator.waves import Waves
 
 _GAP_HINT = "the tensor is a part of a larger one, and this is one of the other parts"
 
@@ -208,7 +208,9 @@ class NumpyMemory(NumpyLanes):
             hint = _BEYOND_LDS_HINT.format(needed=needed) if is_lds else None
             self._fault(space, request, bad, None, f"outside of {whole}: {where}", hint=hint)
         wave, lane = self._wave_and_lane(request)
-        base = waves.workgroup[wave] * waves.lds_stride if is_lds else (wave * LANES + lane) * waves.scratch_stride
+        base = (
+            waves.workgroup[wave] * waves.lds_stride if is_lds else (wave * waves.lanes + lane) * waves.scratch_stride
+        )
         storage = waves.lds if is_lds else waves.scratch
         return Resolved(storage, request.address.astype(np.int64) + base, request.lanes)
 

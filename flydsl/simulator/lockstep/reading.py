@@ -79,6 +79,8 @@ def read_plain(atom: Any, word: str, program: Program) -> Read:
         raise NotImplementedError(f"{atom} as {word}")
     if word == "mask":
         return _mask(atom)
+    if word == "lanes":
+        return lambda m: m.lane_bits(atom.first)
     raw = _raw64(atom) if word in ("i64", "f64") else _raw32(atom)
     if word in ("i32", "i64"):
         return raw
@@ -109,8 +111,8 @@ def _raw_status(bit: StatusBit) -> Read:
     """A reader of a status bit as a dword."""
     if bit.register is None:
         return lambda m: m.waves.scc[m.selection].astype(np.uint32)
-    pair = slice(bit.register, bit.register + 2)
-    return lambda m: (~m.waves.sgpr[m.selection, pair].any(axis=1, keepdims=True)).astype(np.uint32)
+    first = bit.register
+    return lambda m: (m.lane_bits(first) == 0).astype(np.uint32)
 
 
 def _raw(atom: Any, type_: str) -> Read:
@@ -155,13 +157,13 @@ def _half(raw: Read, type_: str, half: int) -> Read:
 
 def _mask(register: Register) -> Read:
     first = register.first
-    return lambda m: m.mask_bits(m.waves.sgpr[m.selection, first : first + 2])
+    return lambda m: m.mask_bits(m.lane_bits(first))
 
 
 def _immediate(atom: Immediate, word: str) -> Read:
     if word == "mask":
         lanes = np.array([[(atom.bits("i64") >> lane) & 1 for lane in range(64)]], np.bool_)
-        return lambda m: lanes
+        return lambda m: lanes[:, : m.lane_count]
     value = constant("i" + word[1:], atom.bits(word)).view(DTYPES[word])
     return lambda m: value
 
@@ -333,11 +335,11 @@ def _part_of_dword(raw: Read, kind: str, number: int, sign_extend: bool) -> Read
 
 
 def _dpp(read: Read, instruction: Instruction) -> Read:
-    pattern = lane_pattern(instruction.modifiers)
+    pattern = lane_pattern(instruction.modifiers, instruction.wave_size)
 
     def moved(m: Machine) -> Array:
         value = np.broadcast_to(read(m), (m.selected_count, pattern.source.size))
-        valid = pattern.in_range & m.exec_mask()[:, pattern.source]
+        valid = pattern.in_range if pattern.fetches_inactive else pattern.in_range & m.exec_mask()[:, pattern.source]
         m.lane_enable = pattern.enabled if pattern.bound_control else pattern.enabled & valid
         taken = value[:, pattern.source]
         return np.where(valid, taken, taken.dtype.type(0)) if pattern.bound_control else taken

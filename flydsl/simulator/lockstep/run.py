@@ -14,7 +14,6 @@ from flydsl.simulator.lockstep.checked.machine import CheckedMachine
 from flydsl.simulator.lockstep.checked.races import RaceHistory
 from flydsl.simulator.lockstep.counting import CountingMachine
 from flydsl.simulator.lockstep.machine import Machine
-from flydsl.simulator.waves import LANES
 
 _WAVES_PER_BATCH = 512
 _STATE_BYTES_PER_BATCH = 1 << 28
@@ -82,7 +81,9 @@ def _new_races(dispatch: Dispatch) -> RaceHistory | None:
 def _workgroups_per_batch(dispatch: Dispatch) -> int:
     """The workgroups of a batch: as many as fit the host's cache, and the budget if the kernel uses much memory."""
     waves = dispatch.waves_per_workgroup
-    bytes_ = dispatch.lds_bytes + waves * LANES * (dispatch.scratch_bytes + 4 * (dispatch.vgprs + dispatch.agprs))
+    bytes_ = dispatch.lds_bytes + waves * dispatch.lanes * (
+        dispatch.scratch_bytes + 4 * (dispatch.vgprs + dispatch.agprs)
+    )
     return max(min(_WAVES_PER_BATCH // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.hsaco.operands import EXEC, Modifiers, Register, Symbol
+from flydsl.hsaco.operands import EXEC, Modifiers, Null, Register, Symbol
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.isa.table import FIXED
 from flydsl.simulator.lockstep.machine import Machine
@@ -37,6 +37,8 @@ def writers(instruction: Instruction, program: Program) -> list[Write]:
 def _explicit(instruction: Instruction, atom: Any, word: str, program: Program) -> Write:
     if word == "label":
         return _branch(atom, program)
+    if isinstance(atom, Null):
+        return lambda m, value: None
     if not isinstance(atom, Register):
         raise NotImplementedError(f"{atom} as a result")
     assert instruction.semantics is not None
@@ -69,6 +71,8 @@ def _explicit_sources(instruction: Instruction) -> list[Any]:
 def _plain(register: Register, type_: str, ignores_exec: bool) -> Write:
     if type_ == "mask":
         return _mask(register)
+    if type_ == "lanes":
+        return _lanes(register)
     if "x" in type_:
         return _tuple(register, type_.split("x")[0], ignores_exec)
     if register.file == "s":
@@ -119,8 +123,22 @@ def _scalar(register: Register, *, wide: bool) -> Write:
     return write
 
 
+def _lanes(register: Register) -> Write:
+    """A writer of the bits of a lane mask, an i64."""
+    first, touches_exec = register.first, register.first == EXEC
+
+    def write(m: Machine, value: Array) -> None:
+        if value.shape[1] != 1:
+            raise ValueError(f"a value per lane, {value.shape}, for a scalar register")
+        m.write_lane_bits(first, value)
+        if touches_exec:
+            m.exec_changed()
+
+    return write
+
+
 def _mask(register: Register) -> Write:
-    write = _scalar(register, wide=True)
+    write = _lanes(register)
 
     def write_bits(m: Machine, value: Array) -> None:
         write(m, m.ballot(value if m.lane_enable is None else value & m.lane_enable))

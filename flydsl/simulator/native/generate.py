@@ -22,7 +22,7 @@ class Handler:
 
 def generate(shape: Shape, name: str) -> Handler:
     """The handler of a shape. NotImplementedError names the form that has no native handler."""
-    builder = HandlerBuilder(shape.mode)
+    builder = HandlerBuilder(shape.mode, shape.lane_count)
     semantics = shape.semantics
     if semantics.sources == ("...",):
         semantics.evaluate(builder)

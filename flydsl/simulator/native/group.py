@@ -11,7 +11,7 @@ from flydsl.arch.launch_limits import Dim3
 from flydsl.hsaco.operands import SGPR_FILE_SIZE
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.native import layout
-from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, LANES, RUNNING, Waves
+from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, RUNNING, Waves
 
 _ALIGNMENT_BYTES = 64
 
@@ -40,7 +40,7 @@ class WorkgroupSlot:
         self.block = layout.Group(launch=addressof(launch), waves=self._waves.ctypes.data, lds=lds, scratch=scratch)
         for w in range(template.count):
             wave = self.wave(w)
-            wave.lds, wave.scratch = lds, scratch + LANES * template.scratch_stride * w
+            wave.lds, wave.scratch = lds, scratch + template.lanes * template.scratch_stride * w
             wave.workspace, wave.counting = workspace, counting
 
     @property
@@ -63,17 +63,18 @@ class WorkgroupSlot:
 
     def waves(self, workgroup_id: Dim3) -> SharedWaves:
         """The state of the workgroup, in place. Program counters, statuses and counts are copies: see `put_back`."""
-        return SharedWaves(self, workgroup_id, self._template, (self._waves, self._lds, self._scratch))
+        return SharedWaves(self, workgroup_id, self._template, (self._waves, self._lds, self._scratch, self._workspace))
 
 
 class SharedWaves(Waves):
     """One workgroup of a `WorkgroupSlot`."""
 
     def __init__(
-        self, slot: WorkgroupSlot, workgroup_id: Dim3, like: Waves, storage: tuple[Array, Array, Array]
+        self, slot: WorkgroupSlot, workgroup_id: Dim3, like: Waves, storage: tuple[Array, Array, Array, Array]
     ) -> None:
         self._slot = slot
-        waves, self.lds, scratch = storage
+        waves, self.lds, scratch, workspace = storage
+        self.lanes = like.lanes
         self.workgroup_ids = [workgroup_id]
         self.block, self.vgprs = like.block, like.vgprs
         self.lds_bytes, self.scratch_bytes = like.lds_bytes, like.scratch_bytes
@@ -85,8 +86,10 @@ class SharedWaves(Waves):
         self.scc = self._field(waves, layout.Wave.scc.offset, np.bool_, (1,), (1,))
         self.mode = self._field(waves, layout.Wave.mode.offset, np.uint32, (1,), (4,))
         rows = 2 * ACCUMULATION_ROW
-        by_wave = self._field(waves, layout.Wave.vgpr.offset, np.uint32, (rows, LANES), (layout.ROW_BYTES, 4))
+        by_wave = self._field(waves, layout.Wave.vgpr.offset, np.uint32, (rows, self.lanes), (layout.ROW_BYTES, 4))
         self.vgpr = by_wave.swapaxes(0, 1)
+        self.may_pass = self._field(waves, layout.Wave.may_pass.offset, np.bool_, (), ())
+        self.signals = np.ndarray(1, np.int64, buffer=workspace, offset=layout.Workspace.signals.offset)
         status = self._field(waves, layout.Wave.status.offset, np.uint32, (), ())
         self.status = np.where(status <= ENDED, status, RUNNING).astype(np.uint8)  # others only left native code
         self.executed = self._field(waves, layout.Wave.executed.offset, np.int64, (), ()).copy()

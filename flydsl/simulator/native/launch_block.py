@@ -35,7 +35,9 @@ class Work(Protocol):
     agprs: int
 
     def waves(self, workgroup_ids: list[Dim3]) -> Waves: ...
-    def workgroup_id_registers(self) -> tuple[int | None, int | None, int | None]: ...
+    @property
+    def workgroup_id_yz_bytes(self) -> int: ...
+    def workgroup_id_places(self) -> tuple[int | None, int | None, int | None]: ...
 
 
 class SharedLaunch:
@@ -66,8 +68,9 @@ class SharedLaunch:
         block = self.block
         block.workgroup_count = self.workgroup_count
         block.grid_x, block.grid_y = work.grid[:2]
-        id_offsets = (-1 if register is None else 4 * register for register in work.workgroup_id_registers())
+        id_offsets = (-1 if place is None else place for place in work.workgroup_id_places())
         block.id_x, block.id_y, block.id_z = id_offsets
+        block.id_yz_bytes = work.workgroup_id_yz_bytes
         block.wave_count, block.template = template.count, self._wave_templates.ctypes.data
         block.vgpr_bytes, block.agpr_bytes = layout.ROW_BYTES * work.vgprs, layout.ROW_BYTES * work.agprs
         block.lds_bytes, block.scratch_bytes = template.lds_stride, template.scratch.size
@@ -81,7 +84,7 @@ class SharedLaunch:
             wave = layout.Wave.from_buffer(storage.data, layout.TEMPLATE_BYTES * w)
             self.fill_wave(wave, int(template.pc[w]))
             np.ctypeslib.as_array(wave.sgpr)[:] = template.sgpr[w]
-            np.ctypeslib.as_array(wave.vgpr[0])[:] = template.vgpr[0, w]
+            np.ctypeslib.as_array(wave.vgpr[0])[: template.lanes] = template.vgpr[0, w]
         return storage
 
     def fill_wave(self, wave: layout.Wave, pc: int) -> None:
@@ -92,6 +95,7 @@ class SharedLaunch:
         wave.records, wave.record_count = records.ctypes.data, len(records)
         wave.pc = wave.records + layout.RECORD_BYTES * pc
         wave.lds_bytes = template.lds_bytes
+        wave.lane_mask = (1 << template.lanes) - 1
         wave.scratch_bytes, wave.scratch_stride = template.scratch_bytes, template.scratch_stride
         wave.buffers, wave.buffer_count = addressof(self._buffers), len(self._buffers)
         wave.vgpr_end = layout.Wave.vgpr.offset + layout.ROW_BYTES * self._work.vgprs

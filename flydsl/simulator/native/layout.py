@@ -5,7 +5,7 @@
 - A `Record` is one decoded instruction: the address of its handler, then eight bytes for each operand in the order of
   the text (a register's offset in the wave, the bits of a constant, or the distance to a branch target), then the
   offset modifiers. A handler is called with its wave and its record, and ends by calling the next record's.
-- A `Workspace` is what handlers and the runtime functions use to pass vectors; each thread has one.
+- A `Workspace` is what handlers and the runtime functions use to pass vectors; each workgroup in execution has one.
 - A `Group` is a workgroup in execution; a `LaunchState` is what all threads share.
 - A `CountingBlock` is where a thread counts, with an `Entry` for each instruction and a `Pattern` for each that has
   accesses.
@@ -59,7 +59,8 @@ class Wave(Shared):
 
     stop_at: after so many instructions a taken branch returns to the scheduler. scratch_bytes is of one lane.
     observer: the function to call after every vector access that succeeded, or null. vgpr_end: the offset in the wave
-    where the VGPRs end that the kernel was given.
+    where the VGPRs end that the kernel was given. may_pass: whether all waves have arrived at the barrier, and this one
+    has not passed it. lane_mask: a one for each lane that waves have.
     """
 
     _fields_ = [
@@ -84,7 +85,9 @@ class Wave(Shared):
         ("counting", c_uint64),
         ("observer", c_uint64),
         ("vgpr_end", c_int64),
-        ("unused", c_uint8 * 360),  # registers begin at a multiple of their size
+        ("may_pass", c_uint64),
+        ("lane_mask", c_uint64),
+        ("unused", c_uint8 * 344),  # registers begin at a multiple of their size
         ("vgpr", _Row * (2 * ACCUMULATION_ROW)),
     ]
     _points_to_ = {
@@ -104,7 +107,10 @@ TEMPLATE_BYTES = Wave.vgpr.offset + ROW_BYTES
 
 
 class Workspace(Shared):
-    """A lane that does not read takes `nowhere`, which is zero; one that does not write writes to `dump`."""
+    """A lane that does not read takes `nowhere`, which is zero; one that does not write writes to `dump`.
+
+    signals: the waves of the workgroup that have arrived at its barrier.
+    """
 
     _fields_ = [
         ("addresses", _Addresses),
@@ -114,6 +120,7 @@ class Workspace(Shared):
         ("matrix_b", (c_double * LANES) * 32),
         ("nowhere", c_uint8 * 64),
         ("dump", c_uint8 * 64),
+        ("signals", c_uint64),
     ]
 
 
@@ -145,7 +152,8 @@ class Mode(Shared):
 
 
 class LaunchState(Shared):
-    """next: the linear id of the next workgroup to start. id_*: offset of the scalar register with the id, or -1.
+    """next: the linear id of the next workgroup to start. id_*: offset of the scalar register with the id, or -1;
+    y and z have id_yz_bytes.
 
     template: `wave_count` waves as they start. lds_bytes and scratch_bytes are per workgroup; limit is the number of
     instructions per wave.
@@ -159,6 +167,7 @@ class LaunchState(Shared):
         ("id_x", c_int64),
         ("id_y", c_int64),
         ("id_z", c_int64),
+        ("id_yz_bytes", c_uint64),
         ("wave_count", c_uint64),
         ("template", c_uint64),
         ("vgpr_bytes", c_uint64),

@@ -54,9 +54,12 @@ class _Continuation:
             scratch_bytes=state.scratch_bytes,
             entry=0,
             mode=self.mode.bits,
+            lanes=state.lanes,
         )
 
-    def workgroup_id_registers(self) -> tuple[None, None, None]:
+    workgroup_id_yz_bytes = 4
+
+    def workgroup_id_places(self) -> tuple[None, None, None]:
         return None, None, None  # no workgroup starts
 
     def waves_of(self, workgroup: int) -> slice:
@@ -83,12 +86,13 @@ class _Continued(Execution):
         for w in range(group.wave_count):
             self.launch.fill_wave(group.wave(w), 0)
         shared = self._shared(group)
-        for name in ("sgpr", "scc", "mode", "status", "executed", "pc"):
+        for name in ("sgpr", "scc", "mode", "status", "executed", "pc", "may_pass"):
             getattr(shared, name)[:] = getattr(state, name)[chosen]
         shared.vgpr[: len(state.vgpr)] = state.vgpr[:, chosen]
         for name in ("lds", "scratch"):
             of_workgroup = getattr(state, name).reshape(len(state.workgroup_ids), -1)[workgroup]
             getattr(shared, name)[: of_workgroup.size] = of_workgroup
+        shared.signals[0] = state.signals[workgroup]
         for w in range(group.wave_count):
             self._resume(shared, group, w)
         return group

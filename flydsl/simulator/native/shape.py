@@ -15,12 +15,14 @@ from flydsl.hsaco.operands import (
     Keyword,
     Modifiers,
     ModifierValue,
+    Null,
     Operand,
     Register,
     StatusBit,
     Symbol,
 )
 from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.control import wait
 from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
@@ -33,13 +35,19 @@ _OFFSETS = {
     "offset0": layout.OFFSET_SLOT,
     "offset1": layout.SECOND_OFFSET_SLOT,
 }
-_NO_EFFECT = {"sc0", "sc1", "nt"}  # on caches only; that an atomic returns something is in the entry's name
+_NO_EFFECT = {
+    "sc0",
+    "sc1",
+    "nt",
+    "th",
+    "scope",
+}  # on caches only; that an atomic returns something is in the entry's name
 _OFFSET_IS_A_PATTERN = {"ds_swizzle_b32"}
 
 
 @dataclass(frozen=True)
 class OperandShape:
-    """An operand without its number. kind: register, immediate, symbol, label, aperture, status or keyword.
+    """An operand without its number. kind: register, immediate, symbol, label, aperture, status, null or keyword.
 
     file and count are those of a register, text is the name of an aperture or status bit, or the keyword. `slot` is
     where the record has the number.
@@ -65,6 +73,7 @@ class Shape:
     sources: tuple[OperandShape | None, ...]
     modifiers: tuple[tuple[str, ModifierValue], ...]
     mode_bits: int
+    lane_count: int = 64
 
     @property
     def semantics(self) -> Semantics:
@@ -99,10 +108,10 @@ def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundIn
     if semantics is None:
         raise NotImplementedError(instruction.problem)
     entry = semantics.entry
-    if entry == "s_waitcnt" and program.has_global_atomics:
+    if semantics.evaluate is wait and program.has_global_atomics:
         entry = "s_nop"  # waves in turns would reach atomics, which return what came before, in another order
     if semantics.sources == ("...",):
-        return BoundInstruction(Shape(entry, "", (), (), (), mode.bits))
+        return BoundInstruction(Shape(entry, "", (), (), (), mode.bits, instruction.wave_size))
     binder = _Binder(instruction, program)
     words = [w for w in semantics.results if w not in IMPLICIT]
     results = tuple(binder.operand(o, w, 0) for o, w in zip(instruction.results, words, strict=True))
@@ -112,7 +121,7 @@ def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundIn
         sources.append(None if operand is None else binder.operand(operand, word, explicit))
     modifiers = binder.modifiers(entry)
     encoding = next((e for e in ("sdwa", "dpp") if e in instruction.encoding), "")
-    shape = Shape(entry, encoding, results, tuple(sources), modifiers, mode.bits)
+    shape = Shape(entry, encoding, results, tuple(sources), modifiers, mode.bits, instruction.wave_size)
     return BoundInstruction(shape, binder.slots, binder.symbols)
 
 
@@ -124,13 +133,11 @@ class _Binder:
         self.slots = [0] * 7
         self.symbols: list[tuple[int, Symbol]] = []
         self._next = 0
+        self._constants: dict[Immediate, int] = {}
 
     def operand(self, operand: Operand, word: str, explicit: int) -> OperandShape:
         """The shape of an operand. `explicit` counts the sources before this one."""
-        slot, self._next = self._next, self._next + 1
-        has_offsets = not self._instruction.mnemonic.startswith("v_")
-        if slot >= (layout.OPERAND_SLOTS if has_offsets else len(self.slots)):
-            raise NotImplementedError("so many operands")
+        slot = self._slot(operand)
         flags = (operand.negate, operand.absolute, operand.sign_extend)
         atom = operand.atom
         if word == "label":
@@ -147,9 +154,23 @@ class _Binder:
             return OperandShape("symbol", slot, "", 1, "", *flags)
         if isinstance(atom, StatusBit):
             return OperandShape("status", slot, "", 1, atom.name, *flags)
+        if isinstance(atom, Null):
+            return OperandShape("null", slot)
         kind = "aperture" if isinstance(atom, Aperture) else "keyword"
         assert isinstance(atom, (Aperture, Keyword))
         return OperandShape(kind, slot, "", 1, atom.name if isinstance(atom, Aperture) else atom.text, *flags)
+
+    def _slot(self, operand: Operand) -> int:
+        """The next slot; where there is none, that of the same literal, which a pair of operations shares."""
+        has_offsets = not self._instruction.mnemonic.startswith("v_")
+        if self._next < (layout.OPERAND_SLOTS if has_offsets else len(self.slots)):
+            slot, self._next = self._next, self._next + 1
+            if isinstance(operand.atom, Immediate):
+                self._constants[operand.atom] = slot
+            return slot
+        if isinstance(operand.atom, Immediate) and operand.atom in self._constants:
+            return self._constants[operand.atom]
+        raise NotImplementedError("so many operands")
 
     def modifiers(self, entry: str) -> tuple[tuple[str, ModifierValue], ...]:
         kept = []

@@ -6,7 +6,7 @@ import numpy as np
 
 from flydsl.hsaco.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register, register_name
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, Waves
+from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, Waves
 
 _GENERAL_SGPRS = 102
 
@@ -48,7 +48,7 @@ class WaveState:
     @property
     def active(self) -> Array:
         """The active lanes: (64,) bool."""
-        return np.array([(self.exec >> lane) & 1 for lane in range(LANES)], np.bool_)
+        return np.array([(self.exec >> lane) & 1 for lane in range(self._waves.lanes)], np.bool_)
 
     @property
     def vcc(self) -> int:

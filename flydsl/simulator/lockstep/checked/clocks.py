@@ -35,6 +35,7 @@ class Clocks:
     def __init__(self, waves: int, waves_per_workgroup: int) -> None:
         self._per_workgroup = waves_per_workgroup
         self.time = np.ones(waves, np.int64)
+        self._signalled = np.zeros(waves, np.int64)
         self._known = np.zeros((waves, waves_per_workgroup), np.int64)
         self._elsewhere: dict[int, Array] = {}  # by wave; the waves of a workgroup may share one after a barrier
         self._places: dict[object, int] = {}
@@ -63,13 +64,17 @@ class Clocks:
         return before
 
     def pass_barrier(self, workgroup: int) -> None:
-        """Let all waves of a workgroup know of each other's accesses so far, and of what any of them knew."""
+        """Let the waves of a workgroup know of each other's accesses before their signals, and of what any knew."""
         waves = np.arange(self._per_workgroup) + workgroup * self._per_workgroup
-        self._known[waves] = self.time[waves]
+        self._known[waves] = self._signalled[waves]
         rows = [self._elsewhere[int(wave)] for wave in waves if int(wave) in self._elsewhere]
         if rows:
             together = np.maximum.reduce(rows)
             self._elsewhere.update((int(wave), together) for wave in waves)
+
+    def signal_barrier(self, waves: Array) -> None:
+        """Waves arrive at their barrier: what they do from now on does not belong to what others learn there."""
+        self._signalled[waves] = self.time[waves]
         self._tick(waves)
 
     def acquire(self, wave: int, place: object) -> None:

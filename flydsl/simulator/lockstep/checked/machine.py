@@ -21,7 +21,6 @@ from flydsl.simulator.lockstep.checked.threefold import COPIES, ThreefoldMachine
 from flydsl.simulator.lockstep.machine import Step
 from flydsl.simulator.lockstep.memory import Request, Resolved
 from flydsl.simulator.memory import Buffer
-from flydsl.simulator.waves import AT_BARRIER, LANES
 
 _ALIGNMENT_ELSEWHERE = 4
 _ALIGNMENT_IN_LDS = 16
@@ -53,13 +52,17 @@ class CheckedMachine(ThreefoldMachine):
             self._number = races.start_batch(workgroup_ids, self.waves.lds[:lds_bytes])
         self._stores: list[tuple[Sequence[Array], tuple[int, int]]] = []
 
-    def release_barriers(self) -> bool:
-        first = slice(self._originals)
-        arrived = np.flatnonzero(self.waves.status[first] == AT_BARRIER)
-        released = super().release_barriers()
+    def complete_barriers(self) -> Array:
+        arrived = super().complete_barriers()
         if self._races is not None:
-            self._races.pass_barrier(self._number[arrived])
-        return released
+            self._races.pass_barrier(self._number[arrived[arrived < self._originals]])
+        return arrived
+
+    def barrier_signal(self) -> Array:
+        if self._races is not None:
+            waves = self._selected_indices()
+            self._races.clocks.signal_barrier(self._number[waves[waves < self._originals]])
+        return super().barrier_signal()
 
     # --- every access comes by here
 
@@ -140,7 +143,7 @@ class CheckedMachine(ThreefoldMachine):
         found = self._races.of_buffer(access.storage)
         if buffer is None or found is None:
             return
-        if request.width < LANES:
+        if request.width == 1:
             # Of less than a dword, and of three, the compiler loads more than the program asks for.
             if buffer.element_bytes < 4:
                 return

@@ -9,7 +9,7 @@ import numpy as np
 
 from flydsl.hsaco.operands import Register, register_name
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.isa.table import FIXED
+from flydsl.simulator.isa.table import FIXED, fixed_register
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.waves import Waves, row_of
 
@@ -87,7 +87,7 @@ def registers_read(instruction: Instruction) -> list[Register]:
         return []
     for word, operand in zip(semantics.sources, instruction.sources, strict=False):
         if word in FIXED:
-            found.append(FIXED[word][1])
+            found.append(fixed_register(word, instruction.wave_size))
         elif word == "dst" and _accumulates(semantics.mnemonic):
             found += _registers(instruction.results[:1])
         elif operand is not None and word != "register":
@@ -97,7 +97,8 @@ def registers_read(instruction: Instruction) -> list[Register]:
 
 def registers_written(instruction: Instruction) -> list[Register]:
     semantics = instruction.semantics
-    implicit = [FIXED[word][1] for word in semantics.results if word in FIXED] if semantics else []
+    words = [word for word in semantics.results if word in FIXED] if semantics else []
+    implicit = [fixed_register(word, instruction.wave_size) for word in words]
     return _registers(instruction.results) + implicit
 
 

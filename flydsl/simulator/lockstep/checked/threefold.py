@@ -16,7 +16,7 @@ from flydsl.simulator.lockstep.checked.register_history import RegisterHistory, 
 from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.lockstep.memory import Request
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE
-from flydsl.simulator.waves import LANES, Waves
+from flydsl.simulator.waves import Waves
 
 COPIES = 3
 _SGPRS = 102  # the general ones; then come those that the hardware sets up
@@ -242,7 +242,7 @@ class ThreefoldMachine(Machine):
         if buffer and elements is not request.address:
             problem += f" ({buffer.name}, {buffer.label}: element {access.element_index}, address {access.address:#x})"
         wave = int(self._wave_and_lane(request)[0][which])
-        self._undefined(problem, wave, access.lane if request.width == LANES else None, access)
+        self._undefined(problem, wave, access.lane if request.width > 1 else None, access)
 
 
 def _in_global(space: str, address: Array) -> Any:

@@ -22,8 +22,8 @@ _DEFAULT_NAN = {"f16": 0x7E00, "f32": 0x7FC00000, "f64": 0x7FF8 << 48}
 class NativeFloats(NativeValues):
     """The part of `Builder` that depends on the float mode."""
 
-    def __init__(self, mode: FloatMode) -> None:
-        super().__init__()
+    def __init__(self, mode: FloatMode, lane_count: int) -> None:
+        super().__init__(lane_count)
         self._mode = mode
 
     def ieee_mode(self) -> bool:

@@ -20,11 +20,11 @@ class HandlerBuilder(NativeMatrix):
     Vector results are written at the end, all of them at once: first without, then with regard to EXEC.
     """
 
-    def __init__(self, mode: FloatMode) -> None:
-        super().__init__(mode)
+    def __init__(self, mode: FloatMode, lane_count: int) -> None:
+        super().__init__(mode, lane_count)
         self._rows: list[tuple[str, LlvmValue, bool]] = []
         self._falls_back = ""  # the label of the block that leaves the instruction to the lock-step machine
-        self._leave: tuple[int, bool] | None = None  # status, and whether the pc moves on
+        self._leave: tuple[int | str, bool] | None = None  # status, and whether the pc moves on
         self._target: str | None = None  # the record to jump to, in any case
         self._branch: tuple[LlvmValue, int] | None = None
 
@@ -40,10 +40,12 @@ class HandlerBuilder(NativeMatrix):
         self._rows.append((pointer, self.broadcast(value), ignores_exec))
 
     def constant_mask(self, lanes: list[bool]) -> LlvmValue:
-        return LlvmValue(f"<{', '.join('i1 true' if lane else 'i1 false' for lane in lanes)}>", "i1", True, True)
+        return LlvmValue(
+            f"<{', '.join('i1 true' if lane else 'i1 false' for lane in lanes)}>", "i1", self.lane_count, True
+        )
 
     def read_scc(self) -> LlvmValue:
-        byte = LlvmValue(self.body.load("i8", self.wave_pointer(layout.Wave.scc.offset)), "i8", False)
+        byte = LlvmValue(self.body.load("i8", self.wave_pointer(layout.Wave.scc.offset)), "i8", 0)
         return self.icmp("ne", byte, constant("i8", 0))
 
     def write_scc(self, value: LlvmValue) -> None:
@@ -60,7 +62,7 @@ class HandlerBuilder(NativeMatrix):
 
     def jump(self, address: LlvmValue) -> None:
         index = self.lshr(self.sub(address, constant("i64", CODE_BASE)), constant("i64", _CODE_SHIFT))
-        count = LlvmValue(self.body.load("i64", self.wave_pointer(layout.Wave.record_count.offset)), "i64", False)
+        count = LlvmValue(self.body.load("i64", self.wave_pointer(layout.Wave.record_count.offset)), "i64", 0)
         self.fall_back_if(self.icmp("uge", index, count).text)
         records = self.body.load("ptr", self.wave_pointer(layout.Wave.records.offset))
         self._target = self.body.pointer(records, self.shl(index, constant("i64", _RECORD_SHIFT)).text)
@@ -68,8 +70,18 @@ class HandlerBuilder(NativeMatrix):
     def branch(self, condition: LlvmValue, slot: int) -> None:
         self._branch = (condition, slot)
 
-    def barrier(self) -> None:
-        self._leave = (AT_BARRIER, True)
+    def barrier_signal(self) -> LlvmValue:
+        signals = self.workspace_pointer(layout.Workspace.signals.offset)
+        before = LlvmValue(self.body.load("i64", signals), "i64", 0)
+        self.body.store(self.add(before, constant("i64", 1)), signals)
+        return self.icmp("eq", before, constant("i64", 0))
+
+    def barrier_wait(self) -> None:
+        may_pass = self.wave_pointer(layout.Wave.may_pass.offset)
+        passes = self.icmp("ne", LlvmValue(self.body.load("i64", may_pass), "i64", 0), constant("i64", 0))
+        self.body.store(constant("i64", 0), may_pass)
+        status = self.select(passes, constant("i32", RUNNING), constant("i32", AT_BARRIER))
+        self._leave = (status.text, True)
 
     def end_wave(self) -> None:
         self._leave = (ENDED, True)
@@ -89,7 +101,7 @@ class HandlerBuilder(NativeMatrix):
         self._leave = (RUNNING, True)
 
     def read_mode(self) -> LlvmValue:
-        return LlvmValue(self.body.load("i32", self.wave_pointer(layout.Wave.mode.offset)), "i32", False)
+        return LlvmValue(self.body.load("i32", self.wave_pointer(layout.Wave.mode.offset)), "i32", 0)
 
     def write_mode(self, value: LlvmValue) -> None:
         if value.lanes:
@@ -98,7 +110,7 @@ class HandlerBuilder(NativeMatrix):
         self._leave = (layout.MODE_CHANGED, True)
 
     def clock(self) -> LlvmValue:
-        executed = LlvmValue(self.body.load("i64", self.wave_pointer(layout.Wave.executed.offset)), "i64", False)
+        executed = LlvmValue(self.body.load("i64", self.wave_pointer(layout.Wave.executed.offset)), "i64", 0)
         run = self.lshr(self._distance_from(layout.Wave.run_start.offset), constant("i64", _RECORD_SHIFT))
         return self.add(executed, run)
 
@@ -106,7 +118,7 @@ class HandlerBuilder(NativeMatrix):
         """Distance in bytes from a record that the wave block points to, to this one."""
         there = self.body.load("i64", self.wave_pointer(field))
         here = self.body.emit("ptrtoint ptr %record to i64")
-        return LlvmValue(self.body.emit(f"sub i64 {here}, {there}"), "i64", False)
+        return LlvmValue(self.body.emit(f"sub i64 {here}, {there}"), "i64", 0)
 
     def fall_back_if(self, condition: str) -> None:
         self._falls_back = self._falls_back or self.body.label()
@@ -147,7 +159,8 @@ class HandlerBuilder(NativeMatrix):
             return
         body = self.body
         full, partial, done = body.label(), body.label(), body.label()
-        is_full = body.emit(f"icmp eq {self.exec_bits}, -1")
+        every = constant("i64", (1 << self.lane_count) - 1).text
+        is_full = body.emit(f"icmp eq {self.exec_bits}, {every}")
         body.do(f"br i1 {is_full}, label %{full}, label %{partial}")
         body.start_block(full)
         for pointer, value, _ in masked:
@@ -178,7 +191,7 @@ class HandlerBuilder(NativeMatrix):
         body = self.body
         run = self.lshr(self._distance_from(layout.Wave.run_start.offset), constant("i64", _RECORD_SHIFT))
         executed_pointer = self.wave_pointer(layout.Wave.executed.offset)
-        before = LlvmValue(body.load("i64", executed_pointer), "i64", False)
+        before = LlvmValue(body.load("i64", executed_pointer), "i64", 0)
         executed = self.add(before, self.add(run, constant("i64", 1)))
         body.store(executed, executed_pointer)
         body.store(f"ptr {target}", self.wave_pointer(layout.Wave.run_start.offset))
@@ -196,7 +209,7 @@ class HandlerBuilder(NativeMatrix):
         self.body.do(f"musttail call void {handler}(ptr %wave, ptr {record})")
         self.body.do("ret void")
 
-    def _return(self, status: int, moves_on: bool) -> None:
+    def _return(self, status: int | str, moves_on: bool) -> None:
         """Return to the scheduler, with this instruction executed or not."""
         steps = int(moves_on)
         self.body.call_void("leave", "ptr %wave", "ptr %record", f"i64 {steps}", f"i32 {status}")

@@ -6,8 +6,6 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from flydsl.simulator.waves import LANES
-
 _LLVM_NAMES = {"f16": "half", "f32": "float", "f64": "double"}
 
 
@@ -16,22 +14,22 @@ def scalar_type(type_: str) -> str:
     return _LLVM_NAMES.get(type_, type_)
 
 
-def vector_type(type_: str) -> str:
-    return f"<{LANES} x {scalar_type(type_)}>"
+def vector_type(type_: str, lanes: int) -> str:
+    return f"<{lanes} x {scalar_type(type_)}>"
 
 
 @dataclass(frozen=True)
 class LlvmValue:
-    """An SSA value or constant: one per lane (`lanes`) or one per wave. type is the builder's name."""
+    """An SSA value or constant: one for each of `lanes`, or, with 0, one per wave. type is the builder's name."""
 
     text: str
     type: str
-    lanes: bool
+    lanes: int
     is_constant: bool = False
 
     @property
     def llvm_type(self) -> str:
-        return vector_type(self.type) if self.lanes else scalar_type(self.type)
+        return vector_type(self.type, self.lanes) if self.lanes else scalar_type(self.type)
 
     def __str__(self) -> str:
         return f"{self.llvm_type} {self.text}"
@@ -72,14 +70,14 @@ def constant(type_: str, value: int | float) -> LlvmValue:
     ('65535', '0x3FF0000000000000', '0xH3C00')
     """
     if type_ == "i1":
-        return LlvmValue("true" if value else "false", type_, False, True)
+        return LlvmValue("true" if value else "false", type_, 0, True)
     if type_[0] == "i":
-        return LlvmValue(str(int(value) & ((1 << int(type_[1:])) - 1)), type_, False, True)
+        return LlvmValue(str(int(value) & ((1 << int(type_[1:])) - 1)), type_, 0, True)
     if type_ == "f16":
-        return LlvmValue(f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}", type_, False, True)
+        return LlvmValue(f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}", type_, 0, True)
     if type_ == "f32":
         value = struct.unpack("<f", struct.pack("<f", value))[0]
-    return LlvmValue(f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}", type_, False, True)
+    return LlvmValue(f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}", type_, 0, True)
 
 
 def indices(numbers: Iterable[int]) -> str:

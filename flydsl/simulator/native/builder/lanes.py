@@ -10,17 +10,14 @@ from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.floats import NativeFloats
 from flydsl.simulator.native.builder.ir import LlvmValue, constant, indices, vector_type
-from flydsl.simulator.waves import LANES
-
-_LANE_NUMBERS = f"<{', '.join(f'i32 {lane}' for lane in range(LANES))}>"
 
 
 class NativeLanes(NativeFloats):
     """%wave is the wave block, %workspace the thread's workspace. EXEC is read once, when the handler begins."""
 
-    def __init__(self, mode: FloatMode) -> None:
-        super().__init__(mode)
-        self.exec_bits = LlvmValue(self.body.load("i64", self.wave_pointer(4 * EXEC)), "i64", False)
+    def __init__(self, mode: FloatMode, lane_count: int) -> None:
+        super().__init__(mode, lane_count)
+        self.exec_bits = self.load_lane_bits(self.wave_pointer(4 * EXEC))
         self._workspace: str | None = None
         self.has_loops = False  # in the handler or in the functions that it calls
         self.lane_enable: LlvmValue | None = None  # set by the operand of a DPP instruction
@@ -34,15 +31,24 @@ class NativeLanes(NativeFloats):
         return self.body.pointer(self._workspace, offset)
 
     def load_row(self, pointer: str, type_: str = "i32") -> LlvmValue:
-        return LlvmValue(self.body.load(vector_type(type_), pointer, 64), type_, True)
+        return LlvmValue(self.body.load(vector_type(type_, self.lane_count), pointer, 64), type_, self.lane_count)
 
     def store_row(self, value: LlvmValue, pointer: str) -> None:
         self.body.store(self.broadcast(value), pointer, 64)
 
     # --- masks
 
+    def load_lane_bits(self, pointer: str, alignment: int = 0) -> LlvmValue:
+        """The bits of a lane mask in scalar registers, of which it takes as many as it has bits, as an i64."""
+        type_ = f"i{self.lane_count}"
+        return self.zext(LlvmValue(self.body.load(type_, pointer, alignment), type_, 0), "i64")
+
+    def store_lane_bits(self, bits: LlvmValue, pointer: str) -> None:
+        self.body.store(self.trunc(bits, f"i{self.lane_count}"), pointer, 4)
+
     def lane_id(self) -> LlvmValue:
-        return LlvmValue(_LANE_NUMBERS, "i32", True, True)
+        numbers = ", ".join(f"i32 {lane}" for lane in range(self.lane_count))
+        return LlvmValue(f"<{numbers}>", "i32", self.lane_count, True)
 
     def per_lane(self, x: LlvmValue) -> LlvmValue:
         return self.broadcast(x)
@@ -51,11 +57,15 @@ class NativeLanes(NativeFloats):
         return self.mask_bits(self.exec_bits)
 
     def mask_bits(self, bits: LlvmValue) -> LlvmValue:
-        return LlvmValue(self.body.emit(f"bitcast {bits} to <{LANES} x i1>"), "i1", True)
+        bits = self.trunc(bits, f"i{self.lane_count}")
+        return LlvmValue(
+            self.body.emit(f"bitcast {bits} to {vector_type('i1', self.lane_count)}"), "i1", self.lane_count
+        )
 
     def bits_of_mask(self, mask: LlvmValue) -> LlvmValue:
         """A 64-bit scalar of one bit per lane, active or not."""
-        return LlvmValue(self.body.emit(f"bitcast {self.broadcast(mask)} to i64"), "i64", False)
+        type_ = f"i{self.lane_count}"
+        return self.zext(LlvmValue(self.body.emit(f"bitcast {self.broadcast(mask)} to {type_}"), type_, 0), "i64")
 
     def ballot(self, condition: LlvmValue) -> LlvmValue:
         return self.and_(self.bits_of_mask(condition), self.exec_bits)
@@ -65,11 +75,13 @@ class NativeLanes(NativeFloats):
     def read_lane(self, x: LlvmValue, lane: LlvmValue) -> LlvmValue:
         if not x.lanes:
             return x
-        chosen = self.and_(lane, constant(lane.type, LANES - 1))
-        return LlvmValue(self.body.emit(f"extractelement {x}, {chosen}"), x.type, False)
+        chosen = self.and_(lane, constant(lane.type, self.lane_count - 1))
+        return LlvmValue(self.body.emit(f"extractelement {x}, {chosen}"), x.type, 0)
 
     def read_first_lane(self, x: LlvmValue) -> LlvmValue:
-        first = self.and_(self.cttz(self.exec_bits), constant("i64", LANES - 1))  # 64 if none is active: lane 0
+        first = self.and_(
+            self.cttz(self.exec_bits), constant("i64", self.lane_count - 1)
+        )  # 64 if none is active: lane 0
         return self.read_lane(x, first)
 
     def permute(self, x: LlvmValue, lane: LlvmValue) -> LlvmValue:
@@ -93,7 +105,7 @@ class NativeLanes(NativeFloats):
         if not x.lanes:
             return x
         moved = self.body.emit(f"shufflevector {x}, {x.llvm_type} poison, {indices(source)}")
-        return LlvmValue(moved, x.type, True)
+        return LlvmValue(moved, x.type, self.lane_count)
 
     # --- vector registers at an index known at run time
 
@@ -106,9 +118,9 @@ class NativeLanes(NativeFloats):
     def _indexed_row(self, register: Any, index: LlvmValue) -> str:
         """The row of an i32 index. Beyond the kernel's registers the lock-step machine raises the error."""
         distance = self.mul(self.zext(index, "i64"), constant("i64", layout.ROW_BYTES))
-        first = LlvmValue(self.body.load("i64", self.record_pointer(layout.slot_offset(register.slot))), "i64", False)
+        first = LlvmValue(self.body.load("i64", self.record_pointer(layout.slot_offset(register.slot))), "i64", 0)
         offset = self.add(first, distance)
-        end = LlvmValue(self.body.load("i64", self.wave_pointer(layout.Wave.vgpr_end.offset)), "i64", False)
+        end = LlvmValue(self.body.load("i64", self.wave_pointer(layout.Wave.vgpr_end.offset)), "i64", 0)
         self.fall_back_if(self.icmp("uge", offset, end).text)
         return self.wave_pointer(offset.text)
 

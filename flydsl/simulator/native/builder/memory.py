@@ -49,7 +49,7 @@ class NativeMemory(NativeLanes):
         self.fall_back_if(self.body.emit(f"icmp eq ptr {host}, null"))
         loaded = self.body.load(f"<{dwords} x i32>", host, 4)
         return tuple(
-            LlvmValue(self.body.emit(f"extractelement <{dwords} x i32> {loaded}, i64 {i}"), "i32", False)
+            LlvmValue(self.body.emit(f"extractelement <{dwords} x i32> {loaded}, i64 {i}"), "i32", 0)
             for i in range(dwords)
         )
 
@@ -121,8 +121,8 @@ class NativeMemory(NativeLanes):
             self.body.emit(f"getelementptr {llvm}, ptr {self.body.pointer(rows, stride * i)}, i64 {lane}")
             for i in range(len(operands) + 1)
         ]
-        old = LlvmValue(self.body.load(llvm, target), type_, False)
-        new = update(old, *(LlvmValue(self.body.load(llvm, place), type_, False) for place in places[1:]))
+        old = LlvmValue(self.body.load(llvm, target), type_, 0)
+        new = update(old, *(LlvmValue(self.body.load(llvm, place), type_, 0) for place in places[1:]))
         self.body.store(old, places[0])
         self.body.store(new, target)
 

@@ -95,7 +95,7 @@ class Reader:
         register = STATUS_BITS[operand.text]
         if register is None:
             return self._b.read_scc()
-        pair = self._scalar(self._b.wave_pointer(4 * register), "i64")
+        pair = self._scalar(self._b.wave_pointer(4 * register), "lanes")
         return self._b.icmp("eq", pair, constant("i64", 0))
 
     def _raw(self, operand: OperandShape) -> LlvmValue:
@@ -121,10 +121,12 @@ class Reader:
     def _scalar(self, pointer: str, word: str) -> LlvmValue:
         b = self._b
         if word == "mask":
-            return b.mask_bits(LlvmValue(b.body.load("i64", pointer, 4), "i64", False))
+            return b.mask_bits(b.load_lane_bits(pointer, 4))
+        if word == "lanes":
+            return b.load_lane_bits(pointer, 4)
         if word in ("i64", "f64"):
-            return b.bitcast(LlvmValue(b.body.load("i64", pointer, 4), "i64", False), word)
-        return self._narrow(LlvmValue(b.body.load("i32", pointer, 4), "i32", False), word)
+            return b.bitcast(LlvmValue(b.body.load("i64", pointer, 4), "i64", 0), word)
+        return self._narrow(LlvmValue(b.body.load("i32", pointer, 4), "i32", 0), word)
 
     def _row(self, operand: OperandShape, part: int) -> LlvmValue:
         return self._b.load_row(self._b.body.pointer(self._b.register_pointer(operand), layout.ROW_BYTES * part))
@@ -240,9 +242,11 @@ class Reader:
         return self._narrow(raw, word)
 
     def _dpp(self, value: LlvmValue) -> LlvmValue:
-        b, pattern = self._b, lane_pattern(self.modifiers)
+        b, pattern = self._b, lane_pattern(self.modifiers, self._b.lane_count)
         in_range, enabled = (b.constant_mask(m.tolist()) for m in (pattern.in_range, pattern.enabled))
-        valid = b.and_(b.permute_constant(b.exec_mask(), pattern.source.tolist()), in_range)
+        valid = in_range
+        if not pattern.fetches_inactive:
+            valid = b.and_(b.permute_constant(b.exec_mask(), pattern.source.tolist()), in_range)
         taken = b.permute_constant(b.broadcast(value), pattern.source.tolist())
         if pattern.bound_control:
             b.lane_enable = None if pattern.enabled.all() else enabled

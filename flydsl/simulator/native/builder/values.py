@@ -19,10 +19,11 @@ def bits_of(type_: str) -> int:
 
 
 class NativeValues:
-    """The part of `Builder` that only computes. `body` is the handler that grows."""
+    """The part of `Builder` that only computes. `body` is the handler that grows; lane_count: the lanes of a wave."""
 
-    def __init__(self) -> None:
+    def __init__(self, lane_count: int) -> None:
         self.body = Body()
+        self.lane_count = lane_count
 
     # --- making values
 
@@ -35,19 +36,19 @@ class NativeValues:
         text = self.body.load("i64", self.body.pointer("%record", slot_offset(field.slot)))
         for operation, number in field.steps:
             text = self.body.emit(f"{operation} i64 {text}, {number}")
-        wide = LlvmValue(text, "i64", False)
+        wide = LlvmValue(text, "i64", 0)
         return wide if type_ == "i64" else self.trunc(wide, type_)
 
     def broadcast(self, x: LlvmValue) -> LlvmValue:
         """The same number in every lane."""
         if x.lanes:
             return x
-        type_ = vector_type(x.type)
+        type_ = vector_type(x.type, self.lane_count)
         if x.is_constant:
-            return LlvmValue(f"splat ({scalar_type(x.type)} {x.text})", x.type, True, True)
-        single = self.body.emit(f"insertelement {type_} poison, {x}, i64 0")
-        every = self.body.emit(f"shufflevector {type_} {single}, {type_} poison, <64 x i32> zeroinitializer")
-        return LlvmValue(every, x.type, True)
+            return LlvmValue(f"splat ({scalar_type(x.type)} {x.text})", x.type, self.lane_count, True)
+        single, mask = self.body.emit(f"insertelement {type_} poison, {x}, i64 0"), vector_type("i32", self.lane_count)
+        every = self.body.emit(f"shufflevector {type_} {single}, {type_} poison, {mask} zeroinitializer")
+        return LlvmValue(every, x.type, self.lane_count)
 
     def alike(self, *values: LlvmValue) -> tuple[LlvmValue, ...]:
         """The values, all per lane if any is."""
@@ -62,13 +63,13 @@ class NativeValues:
     def _convert(self, operation: str, x: LlvmValue, type_: str) -> LlvmValue:
         if x.type == type_:
             return x
-        target = vector_type(type_) if x.lanes else scalar_type(type_)
+        target = vector_type(type_, x.lanes) if x.lanes else scalar_type(type_)
         return LlvmValue(self.body.emit(f"{operation} {x} to {target}"), type_, x.lanes)
 
     def intrinsic(self, name: str, x: LlvmValue, *more: LlvmValue) -> LlvmValue:
         """An LLVM intrinsic from some operands of one type to a result of the same."""
         x, *others = self.alike(x, *more)
-        suffix = f"v64{x.type}" if x.lanes else x.type
+        suffix = f"v{x.lanes}{x.type}" if x.lanes else x.type
         return LlvmValue(self.body.call(x.llvm_type, f"llvm.{name}.{suffix}", x, *others), x.type, x.lanes)
 
     # --- conversions
@@ -95,7 +96,7 @@ class NativeValues:
         """A saturating conversion. An f16 goes through f32: LLVM's own conversions are wrong on some CPUs."""
         x = self._convert("fpext", x, "f32") if x.type == "f16" else x
         result = LlvmValue("", type_, x.lanes).llvm_type
-        prefix = "v64" if x.lanes else ""
+        prefix = f"v{x.lanes}" if x.lanes else ""
         name = f"llvm.{operation}.sat.{prefix}{type_}.{prefix}{x.type}"
         return LlvmValue(self.body.call(result, name, x), type_, x.lanes)
 
@@ -152,7 +153,7 @@ class NativeValues:
         return self._count_zeros("cttz", x)
 
     def _count_zeros(self, name: str, x: LlvmValue) -> LlvmValue:
-        suffix = f"v64{x.type}" if x.lanes else x.type
+        suffix = f"v{x.lanes}{x.type}" if x.lanes else x.type
         return LlvmValue(self.body.call(x.llvm_type, f"llvm.{name}.{suffix}", x, "i1 false"), x.type, x.lanes)
 
     def bitreverse(self, x: LlvmValue) -> LlvmValue:

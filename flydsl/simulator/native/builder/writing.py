@@ -50,6 +50,8 @@ class Writer:
         b.write_row(b.body.pointer(pointer, layout.ROW_BYTES), b.bitcast(high, "i32"))
 
     def _explicit(self, result: OperandShape, word: str, value: Any) -> None:
+        if result.kind == "null":
+            return
         if result.kind != "register":
             raise NotImplementedError(f"{result.text} as a result")
         type_, modifiers = word.rstrip("~"), self._modifiers
@@ -90,6 +92,9 @@ class Writer:
             value = b.ballot(value if b.lane_enable is None else b.and_(value, b.lane_enable))
         if value.lanes:
             raise NotImplementedError("a value per lane for a scalar register")
+        if type_ in ("mask", "lanes"):
+            b.store_lane_bits(value, pointer)
+            return
         b.body.store(b.bitcast(value, "i" + value.type[1:]), pointer, 4)
 
     def _vector(self, result: OperandShape, type_: str, value: LlvmValue, part: int = 0) -> None:

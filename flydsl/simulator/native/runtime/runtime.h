@@ -24,4 +24,4 @@ static u64x64 addresses_of(const Workspace *workspace) { return *(const u64x64 *
 
 static u64 first_lane(u64 active) { return (u64)__builtin_ctzll(active); }
 
-static u64 exec_of(const Wave *wave) { return *(const u64 *)&wave->sgpr[EXEC]; }
+static u64 exec_of(const Wave *wave) { return *(const u64 *)&wave->sgpr[EXEC] & wave->lane_mask; }

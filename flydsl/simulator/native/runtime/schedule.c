@@ -12,8 +12,8 @@ void fall_back(Wave *wave, const Record *record) { leave(wave, record, 0, FALL_B
 
 static Wave *wave_of(const Group *group, u64 w) { return (Wave *)(group->waves + w * WAVE_STRIDE); }
 
-static void set_id(Wave *wave, i64 offset, u64 id) {
-  if (offset >= 0) *(u32 *)((u8 *)wave + offset) = (u32)id;
+static void set_id(Wave *wave, i64 offset, u64 id, u64 bytes) {
+  if (offset >= 0) __builtin_memcpy((u8 *)wave + offset, &id, bytes == 2 ? 2 : 4);
 }
 
 static void start_wave(const Group *group, u64 w) {
@@ -26,9 +26,9 @@ static void start_wave(const Group *group, u64 w) {
   __builtin_memset(wave->vgpr[ACCUMULATION_ROW], 0, launch->agpr_bytes);
   __builtin_memcpy(wave, launch->template + w * TEMPLATE_BYTES, TEMPLATE_BYTES);
   wave->lds = lds, wave->scratch = scratch, wave->workspace = workspace, wave->counting = counting;
-  set_id(wave, launch->id_x, group->workgroup % launch->grid_x);
-  set_id(wave, launch->id_y, group->workgroup / launch->grid_x % launch->grid_y);
-  set_id(wave, launch->id_z, group->workgroup / launch->grid_x / launch->grid_y);
+  set_id(wave, launch->id_x, group->workgroup % launch->grid_x, 4);
+  set_id(wave, launch->id_y, group->workgroup / launch->grid_x % launch->grid_y, launch->id_yz_bytes);
+  set_id(wave, launch->id_z, group->workgroup / launch->grid_x / launch->grid_y, launch->id_yz_bytes);
 }
 
 // Put the next workgroup into the group block. False if there is none.
@@ -40,6 +40,7 @@ static int start_workgroup(Group *group) {
   __builtin_memset(group->scratch, 0, launch->scratch_bytes);
   group->workgroup = id;
   for (u64 w = 0; w < launch->wave_count; w++) start_wave(group, w);
+  wave_of(group, 0)->workspace->signals = 0;
   group->active = 1;
   group->wave = 0;
   return 1;
@@ -86,6 +87,18 @@ static u64 take_turns(Group *group) {
   return 0;
 }
 
+// All waves have arrived at the barrier: those that wait go on, the others may pass it when they come to it.
+static void complete_barrier(Group *group) {
+  for (u64 w = 0; w < group->launch->wave_count; w++) {
+    Wave *wave = wave_of(group, w);
+    if (wave->status == AT_BARRIER)
+      wave->status = RUNNING;
+    else
+      wave->may_pass = 1;
+  }
+  wave_of(group, 0)->workspace->signals = 0;
+}
+
 // Every wave had its turn: whether the workgroup is stuck at a barrier, passes one, is done, or just goes on.
 static u64 survey(Group *group) {
   u64 count = group->launch->wave_count, executed = 0, seen[ENDED + 1] = {};
@@ -93,10 +106,9 @@ static u64 survey(Group *group) {
     seen[wave_of(group, w)->status]++;
     executed += wave_of(group, w)->executed;
   }
-  if (seen[RUNNING]) return 0;
-  if (seen[AT_BARRIER] && seen[ENDED]) return DEADLOCK;
-  if (seen[AT_BARRIER])
-    for (u64 w = 0; w < count; w++) wave_of(group, w)->status = RUNNING;
+  if (wave_of(group, 0)->workspace->signals == count) complete_barrier(group);
+  else if (seen[RUNNING]) return 0;
+  else if (seen[AT_BARRIER]) return DEADLOCK;
   else {
     group->active = 0;
     group->executed += executed;
