@@ -8,6 +8,7 @@ import flydsl.layout                # the algebra alone: no MLIR, no GPU
 __version__ = "0.1.0"
 
 # Imported here, as the name is both that of the module and of the decorator.
-from flydsl.autotune import Config, autotune
+from flydsl.autotune import autotune
+from flydsl.sweeps import Config, sweep
 
-__all__ = ["Config", "autotune"]
+__all__ = ["Config", "autotune", "sweep"]

@@ -6,94 +6,52 @@
 
     scale(A, 1000)      # the first call for this n runs both, the later ones the faster
 
-A GPU is measured. The simulator is not: there the time is the roofline estimate from what a launch counted.
+A GPU is measured. The simulator is not: there the time is estimated from what a launch did. With `executor=` the
+workers of a `concurrent.futures.Executor` run the trials.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from flydsl.errors import ArgumentError, FlyError
+from flydsl import env, errors
+from flydsl.errors import ArgumentError, DeviceError, FlyError, SourceLocation
+from flydsl.sweeps.bench import do_bench
+from flydsl.sweeps.config import Config
+from flydsl.sweeps.workers import RETRIES, Lost, MakesExecutor, results
 
 __all__ = ["Autotuner", "Config", "autotune", "do_bench"]
 
 
-class Config:
-    """One choice of arguments, by the names of the launcher's parameters.
+@dataclass(frozen=True)
+class Trials:
+    """What the trials of one search share; called with a configuration, it makes one."""
 
-    pre_hook: called with all arguments by name before each launch. num_warps: an argument of that name.
-    waves_per_eu, maxnreg: compiler hints (`flydsl.compiler.hints`).
-    """
+    tuner: Autotuner
+    arguments: dict[str, Any]
+    variables: dict[str, str]
 
-    def __init__(
-        self,
-        *,
-        num_warps: int | None = None,
-        waves_per_eu: int | None = None,
-        maxnreg: int | None = None,
-        pre_hook: Callable[[dict[str, Any]], Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self.kwargs = kwargs if num_warps is None else {**kwargs, "num_warps": num_warps}
-        self.num_warps, self.waves_per_eu, self.maxnreg = num_warps, waves_per_eu, maxnreg
-        self.pre_hook = pre_hook
-
-    def all_kwargs(self) -> dict[str, Any]:
-        """The arguments by name."""
-        return dict(self.kwargs)
-
-    @property
-    def compiler_opts(self) -> dict[str, Any]:
-        """The compiler hints that are given."""
-        hints = {"waves_per_eu": self.waves_per_eu, "maxnreg": self.maxnreg}
-        return {name: value for name, value in hints.items() if value is not None}
-
-    def to_dict(self) -> dict[str, Any]:
-        """The arguments and compiler hints by name, without the hook.
-
-        >>> Config.from_dict(Config(block=64, waves_per_eu=2).to_dict())
-        Config(block=64, waves_per_eu=2)
-        """
-        return {**self.kwargs, **self.compiler_opts}
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Config:
-        """The configuration of such a dict."""
-        return cls(**values)
-
-    def __repr__(self) -> str:
-        return f"Config({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
+    def __call__(self, config: Config) -> dict[str, Any]:
+        """The time in ms, or the error of a configuration that does not compile or faults, as plain data."""
+        try:
+            with env.replaced(self.variables):
+                return {"time_ms": float(self.tuner.trial(config, self.arguments))}
+        except FlyError as error:
+            place = None if error.at is None else [*vars(error.at).values()]
+            return {"error": type(error).__name__, "message": error.message, "hint": error.hint, "at": place}
 
 
-def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
-    """The time in ms of the launches of a call: on a GPU the median of `rep` calls after `warmup` others.
-
-    On the simulator one call is made, and the time is estimated (`flydsl.simulator.counters`).
-    """
-    from flydsl.simulator import counting
-
-    with counting() as counters:
-        fn()
-    if counters.launches:
-        return sum(launch.roofline().time_us for launch in counters.launches) / 1000
-    import torch
-
-    if not torch.cuda.is_available():
-        raise ArgumentError("do_bench: the call launched nothing, neither on the simulator nor on a GPU")
-    times = []
-    for repetition in range(warmup + rep):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        fn()
-        end.record()
-        end.synchronize()
-        if repetition >= warmup:
-            times.append(start.elapsed_time(end))
-    return float(sorted(times)[len(times) // 2])
+def _error(outcome: Mapping[str, Any]) -> FlyError:
+    """The error of a trial in another process."""
+    kind = getattr(errors, outcome["error"], FlyError)
+    at = None if outcome["at"] is None else SourceLocation(*outcome["at"])
+    found: FlyError = kind(outcome["message"], at=at, hint=outcome["hint"])
+    return found
 
 
 class Autotuner:
@@ -115,10 +73,11 @@ class Autotuner:
         restore_value: Sequence[str] = (),
         do_bench_fn: Callable[..., float] = do_bench,
         default: Config | None = None,
+        executor: MakesExecutor | None = None,
     ) -> None:
         self.fn, self.configs, self.key = fn, list(configs), tuple(key)
         self.warmup, self.rep, self.bench, self.default = warmup, rep, do_bench_fn, default
-        self.prune_configs_by = prune_configs_by
+        self.prune_configs_by, self.executor = prune_configs_by, executor
         self.reset_to_zero, self.restore_value = tuple(reset_to_zero), tuple(restore_value)
         self.cache: dict[Any, Config] = {}
         self.failures: dict[Any, list[tuple[Config, FlyError]]] = {}
@@ -157,15 +116,11 @@ class Autotuner:
         configs = self.configs
         if self.prune_configs_by is not None:
             configs = list(self.prune_configs_by(configs, dict(arguments)))
-        times: list[tuple[float, Config]] = []
-        failures = self.failures[key] = []
-        for config in configs:
-            try:
-                with self._restored(arguments):
-                    run = functools.partial(self._run, config, arguments)
-                    times.append((self.bench(run, warmup=self.warmup, rep=self.rep), config))
-            except FlyError as error:
-                failures.append((config, error))
+        found = dict(self._trials(configs, arguments))
+        failures = self.failures[key] = [
+            (config, error) for i, config in enumerate(configs) if isinstance(error := found[i], FlyError)
+        ]
+        times = [(time, config) for i, config in enumerate(configs) if isinstance(time := found[i], float)]
         if not times:
             if self.default is not None:
                 return self.default
@@ -173,6 +128,32 @@ class Autotuner:
                 raise failures[0][1]
             raise ArgumentError("autotune: no configuration is left to try")
         return min(times, key=lambda pair: pair[0])[1]
+
+    def _trials(self, configs: Sequence[Config], arguments: dict[str, Any]) -> Iterator[tuple[int, float | FlyError]]:
+        """The time in ms or the error of each configuration, by its number, as they come."""
+        if self.executor is None:
+            for number, config in enumerate(configs):
+                try:
+                    yield number, self.trial(config, arguments)
+                except FlyError as error:
+                    yield number, error
+            return
+        trials = Trials(self, arguments, env.code_variables())
+        for number, outcome in results(trials, configs, self.executor, RETRIES):
+            if isinstance(outcome, Lost):
+                yield number, DeviceError(f"{configs[number]!r}: {outcome.reason}")
+            else:
+                yield number, outcome["time_ms"] if "time_ms" in outcome else _error(outcome)
+
+    def trial(self, config: Config, arguments: dict[str, Any]) -> float:
+        """The time of a configuration in ms. Tensors of `restore_value` keep their values."""
+        with self._restored(arguments):
+            return float(self.bench(functools.partial(self._run, config, arguments), warmup=self.warmup, rep=self.rep))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in another process has no executor, and has chosen nothing yet."""
+        options = self.warmup, self.rep, self.prune_configs_by, self.reset_to_zero, self.restore_value, self.bench
+        return Autotuner, (self.fn, self.configs, self.key, *options, self.default)
 
     def _run(self, config: Config, arguments: dict[str, Any]) -> Any:
         for name in self.reset_to_zero:
@@ -211,6 +192,7 @@ def autotune(
     restore_value: Sequence[str] = (),
     do_bench: Callable[..., float] = do_bench,
     default: Config | None = None,
+    executor: MakesExecutor | None = None,
 ) -> Callable[[Any], Autotuner]:
     """Decorate a launcher: try configurations and keep the fastest for each key while the process runs.
 
@@ -218,7 +200,10 @@ def autotune(
     prune_configs_by: `(configs, arguments) -> configs`, those worth a try. reset_to_zero: tensors that are zeroed
     before every launch; restore_value: tensors that have their values back after each trial.
     do_bench: `(call, warmup=, rep=) -> milliseconds`. default: what is taken where none of the others compiles.
+    executor: runs the trials: any `concurrent.futures.Executor`, or a function that makes one for each search, as
+    `flydsl.sweep` takes it. A worker has copies of the arguments, so trials leave the tensors alone. The choice is the
+    same as without: of equal times the first configuration's. It is also an attribute, to be set later.
     """
     return lambda fn: Autotuner(
-        fn, configs, key, warmup, rep, prune_configs_by, reset_to_zero, restore_value, do_bench, default
+        fn, configs, key, warmup, rep, prune_configs_by, reset_to_zero, restore_value, do_bench, default, executor
     )

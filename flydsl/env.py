@@ -36,9 +36,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from flydsl.errors import ArgumentError
@@ -47,14 +49,37 @@ _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
 
+_replaced: ContextVar[Mapping[str, str]] = ContextVar("flydsl_environment", default=MappingProxyType({}))
+
+
+@contextmanager
+def replaced(values: Mapping[str, str]) -> Iterator[None]:
+    """Inside the `with` block variables have other values for this thread, as far as this package asks for them.
+
+    `os.environ` stays as it is: it is the whole process's, which may compile for another architecture at the same time.
+    """
+    token = _replaced.set({**_replaced.get(), **values})
+    try:
+        yield
+    finally:
+        _replaced.reset(token)
+
+
+def _value(name: str) -> str | None:
+    """The value of a variable, None where it is not set."""
+    given = _replaced.get()
+    return given[name] if name in given else os.environ.get(name)
+
+
 def text(name: str, default: str = "") -> str:
     """The value of a variable, stripped."""
-    return os.environ.get(name, default).strip()
+    value = _value(name)
+    return (default if value is None else value).strip()
 
 
 def flag(name: str, default: bool = False) -> bool:
     """A boolean variable. Raises ArgumentError for a word that is neither yes nor no."""
-    value = os.environ.get(name)
+    value = _value(name)
     if value is None:
         return default
     word = value.strip().lower()
@@ -81,7 +106,15 @@ _environment: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
 
 def code_settings() -> tuple[Any, ...]:
     """The variables that decide which code a compilation makes, as they stand: part of the key of a cache."""
+    if _replaced.get():
+        return tuple(None if value is None else os.environ.encodekey(value) for value in map(_value, _CODE_VARIABLES))
     return tuple(map(_environment.get, _CODE_KEYS))
+
+
+def code_variables() -> dict[str, str]:
+    """The variables that decide which code a compilation makes, those that are set, by name."""
+    found = {name: _value(name) for name in _CODE_VARIABLES}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 _COMPILE_ONLY = os.environ.encodekey("COMPILE_ONLY")
@@ -89,7 +122,7 @@ _COMPILE_ONLY = os.environ.encodekey("COMPILE_ONLY")
 
 def compile_only() -> bool:
     """`COMPILE_ONLY`: compile, launch nothing."""
-    return _COMPILE_ONLY in _environment and flag("COMPILE_ONLY")
+    return (_COMPILE_ONLY in _environment or bool(_replaced.get())) and flag("COMPILE_ONLY")
 
 
 def variables() -> dict[Any, Any]:

@@ -32,7 +32,8 @@ MAY_IMPORT = {
     "simulator": ("arch", "hsaco", "disk_cache", "ziglang"),
     "runtime": ("simulator", "codegen", "printing", "atoms"),
     "compiler": ("expr", "passes", "codegen", "runtime", "utils"),
-    "autotune": ("compiler",),
+    "sweeps": ("compiler",),
+    "autotune": ("sweeps",),
     "_mlir": ("compiler",),
 }
 JUPYTER = {"workbench", "IPython", "ipykernel", "ipywidgets", "anywidget", "jupyterlab", "notebook", "plotly"}

@@ -43,6 +43,7 @@ class Capture:
 
     trace_only: bool
     counted: bool
+    with_stages: bool
     launches: list[Launch] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
 
@@ -58,18 +59,26 @@ _capture: ContextVar[Capture | None] = ContextVar("flydsl_capture", default=None
 
 
 @contextmanager
-def capture_launches(*, trace_only: bool = False, counted: bool = False) -> Iterator[list[Launch]]:
+def capture_launches(
+    *, trace_only: bool = False, counted: bool = False, with_stages: bool = True
+) -> Iterator[list[Launch]]:
     """Yield a list that receives every launch made inside the `with` block, also one whose compilation or run fails.
 
     trace_only: stop each launch before the first stage of its pipeline; nothing is compiled or run.
     counted: the first launch of each compilation is counted (see `flydsl.simulator.counting`), if it runs on the
     simulator and without checks.
+    with_stages: compile what is not compiled in this process yet, and keep the module after each stage, to look at. If
+    False, machine code that is on disk is taken from there, as outside such a block.
 
     In nested blocks, the outer one receives the launches, too, when the inner one ends. If the outer one is trace_only,
-    so is the inner one.
+    so is the inner one; likewise with_stages.
     """
     around = _capture.get()
-    capture = Capture(trace_only or (around is not None and around.trace_only), counted)
+    capture = Capture(
+        trace_only or (around is not None and around.trace_only),
+        counted,
+        with_stages or (around is not None and around.with_stages),
+    )
     token = _capture.set(capture)
     try:
         yield capture.launches
@@ -82,6 +91,12 @@ def capture_launches(*, trace_only: bool = False, counted: bool = False) -> Iter
 def current_capture() -> Capture | None:
     """The active capture, if any."""
     return _capture.get()
+
+
+def stages_are_kept() -> bool:
+    """True if somebody wants to see the stages of what is compiled now."""
+    capture = _capture.get()
+    return capture is not None and capture.with_stages
 
 
 @contextmanager

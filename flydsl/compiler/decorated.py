@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import linecache
+import sys
 import types
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
-from flydsl.compiler.signature import Signature
+from flydsl.compiler.signature import Signature, annotations_of
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 
@@ -40,6 +42,21 @@ class DecoratedFunction:
         """What was said of the function beside itself, and decides what it traces."""
         return ()
 
+    def settings(self) -> dict[str, Any]:
+        """The attributes that a copy of it in another process has as well."""
+        return {}
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickled by its name where that can be imported; otherwise with its source, which tracing needs.
+
+        The latter is for functions of notebooks and of `__main__`, and takes cloudpickle.
+        """
+        if _is_importable(self):
+            return self.function.__qualname__
+        file = self.function.__code__.co_filename
+        sent = type(self), self.function, annotations_of(self.function), self.settings(), file, linecache.getlines(file)
+        return _received, sent
+
     @functools.cached_property
     def signature(self) -> Signature:
         """Its parameters; read at the first call, when the names in its annotations are defined."""
@@ -56,6 +73,34 @@ class DecoratedFunction:
     def __get__(self: _Self, instance: object, owner: type | None = None) -> Any:
         """The function itself if found through its class, and a `BoundFunction` if found through an object."""
         return self if instance is None else BoundFunction(self, instance)
+
+
+def _is_importable(value: DecoratedFunction) -> bool:
+    """True if another process that imports the module finds this very object by its name."""
+    module, name = value.function.__module__, value.function.__qualname__
+    if module == "__main__" or "<locals>" in name:
+        return False
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is value
+
+
+def _received(
+    kind: type[_Self],
+    function: types.FunctionType,
+    annotations: dict[str, Any],
+    settings: dict[str, Any],
+    file: str,
+    lines: list[str],
+) -> _Self:
+    """What `DecoratedFunction.__reduce__` has sent. The file need not be on this machine, or may have changed."""
+    if file not in linecache.cache:
+        linecache.cache[file] = sum(map(len, lines)), None, lines, file
+    function.__annotations__ = annotations
+    made = kind(function)
+    vars(made).update(settings)
+    return made
 
 
 class BoundFunction:
@@ -77,6 +122,9 @@ class BoundFunction:
         found = getattr(self.bound, name)
         takes_arguments = name in ("compile", "lower", "simulate")
         return functools.partial(found, self.instance) if takes_arguments else found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BoundFunction, (self.bound, self.instance)
 
     def __repr__(self) -> str:
         return f"<{self.bound!r} of {self.instance!r}>"

@@ -56,10 +56,15 @@ class UnknownStateError(Exception):
 
 
 class Fingerprint:
-    """The digest of values. attributes: the names that the code which uses them may read of modules."""
+    """The digest of values. attributes: the names that the code which uses them may read of modules.
 
-    def __init__(self, attributes: Iterable[str] = ()) -> None:
+    with_places: False leaves out which files and lines functions come from and what else is in the files, which what is
+    compiled may depend on, and results do not: the same cell of a restarted notebook has another file.
+    """
+
+    def __init__(self, attributes: Iterable[str] = (), *, with_places: bool = True) -> None:
         self._attributes = frozenset(attributes)
+        self._with_places = with_places
         self._hash = hashlib.sha256()
         self._seen: dict[int, tuple[int, Any]] = {}  # the objects are kept, so that no id is reused
         self._files: set[str] = set()
@@ -68,7 +73,7 @@ class Fingerprint:
 
     def hexdigest(self) -> str:
         """The digest of all that was added, and of the files and packages that it comes from."""
-        for file in sorted(self._files):
+        for file in sorted(self._files) if self._with_places else ():
             self._write("file", file, _content_digest(file, _unchanged_state(file)))
         for package in sorted(self._packages):
             self._write("package", package, _package_state(package))
@@ -123,7 +128,7 @@ class Fingerprint:
 
     def _apart(self, value: Any) -> str:
         """The digest of a value by itself, for values without an order."""
-        inner = Fingerprint(self._attributes)
+        inner = Fingerprint(self._attributes, with_places=self._with_places)
         inner._count = self._count
         inner._add(value)
         self._count = inner._count
@@ -217,10 +222,12 @@ class Fingerprint:
             raise UnknownStateError(f"an annotation cannot be read: {error}") from None
 
     def _add_code(self, code: types.CodeType) -> None:
+        if self._with_places:
+            self._write("place", code.co_filename, code.co_firstlineno, code.co_linetable)
         self._write(
-            "code", code.co_filename, code.co_firstlineno, code.co_name, code.co_flags, code.co_argcount,
-            code.co_posonlyargcount, code.co_kwonlyargcount, code.co_names, code.co_varnames, code.co_freevars,
-            code.co_cellvars, code.co_code, code.co_linetable, getattr(code, "co_exceptiontable", b""),
+            "code", code.co_name, code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount,
+            code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_code,
+            getattr(code, "co_exceptiontable", b""),
         )  # fmt: skip
         self._add_items(tuple, code.co_consts)
 

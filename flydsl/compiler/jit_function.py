@@ -15,7 +15,7 @@ from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.artifact_cache import place_of, tools_version
 from flydsl.compiler.backends import launch_stages
 from flydsl.compiler.cache_key import cache_key, python_signature, surroundings
-from flydsl.compiler.capture import Launch, current_capture
+from flydsl.compiler.capture import Launch, current_capture, stages_are_kept
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import NO_HINTS, all_hints, compile_hints, hints_for
@@ -76,6 +76,9 @@ class JitFunction(DecoratedFunction):
 
     def options(self) -> tuple[Any, ...]:
         return (self.compile_hints,)
+
+    def settings(self) -> dict[str, Any]:
+        return {"compile_hints": self.compile_hints}
 
     @user_facing
     def __call__(self, *args: Any, **kwargs: Any) -> None:
@@ -171,7 +174,7 @@ class JitFunction(DecoratedFunction):
             return self._replaced(arguments, values, arch)
         specs = launch_stages(arch, all_hints(self.compile_hints))
         place = place_of(self.function, arguments, arch, hints, dependencies) if specs is None else None
-        if place is not None and current_capture() is None:
+        if place is not None and not stages_are_kept():
             found = place.find(arguments, self.signature)
             if found is not None:
                 return found
@@ -182,7 +185,7 @@ class JitFunction(DecoratedFunction):
             )
         llvm_process.start()
         with observed() as seen:
-            keep = current_capture() is not None
+            keep = stages_are_kept()
             pipeline = self._pipeline(arguments, values, arch.name, keep_snapshots=keep, specs=specs)
         artifact = self._artifact_of(pipeline, values)
         if place is not None:

@@ -46,6 +46,9 @@ class KernelFunction(DecoratedFunction):
     def options(self) -> tuple[Any, ...]:
         return self._name, self.known_block_size
 
+    def settings(self) -> dict[str, Any]:
+        return {"_name": self._name, "known_block_size": self.known_block_size}
+
     def __call__(
         self,
         *args: Any,

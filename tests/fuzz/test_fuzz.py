@@ -17,6 +17,7 @@ TRIALS = {
     "mlir_builders": 30,
     "tiles": 30,
     "fly_opt": 50,
+    "sweeps": 40,
 }
 
 

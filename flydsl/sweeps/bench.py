@@ -1,0 +1,65 @@
+"""The time of a call: measured on a GPU, estimated on the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flydsl.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from flydsl.simulator.counters import LaunchCounters
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """A call that ran on the simulator. launches: what its kernels did; empty for a call that ran on a GPU."""
+
+    launches: tuple[LaunchCounters, ...]
+
+    @property
+    def time_us(self) -> float:
+        """The time on the GPU, of all kernels. ArchError for an architecture whose peak figures are not known."""
+        return sum(launch.roofline().time_us for launch in self.launches)
+
+    @property
+    def bound(self) -> str:
+        """The resource that limits the kernel that takes the longest."""
+        return max((launch.roofline() for launch in self.launches), key=lambda found: found.time_us).bound
+
+
+def estimated(call: Callable[[], Any]) -> Estimated:
+    """Make a call, and estimate how long it would take on a GPU.
+
+    `autotune` and `sweep` have their estimates from here and from nowhere else.
+    """
+    from flydsl.simulator import counting
+
+    with counting() as counters:
+        call()
+    return Estimated(tuple(counters.launches))
+
+
+def do_bench(fn: Callable[[], Any], warmup: int = 5, rep: int = 25) -> float:
+    """The time in ms of the launches of a call: on a GPU the median of `rep` calls after `warmup` others.
+
+    On the simulator one call is made, and the time is estimated (`estimated`).
+    """
+    found = estimated(fn)
+    if found.launches:
+        return found.time_us / 1000
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ArgumentError("do_bench: the call launched nothing, neither on the simulator nor on a GPU")
+    times = []
+    for repetition in range(warmup + rep):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        fn()
+        end.record()
+        end.synchronize()
+        if repetition >= warmup:
+            times.append(start.elapsed_time(end))
+    return float(sorted(times)[len(times) // 2])

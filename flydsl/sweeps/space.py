@@ -1,0 +1,96 @@
+"""The points of a search: every launcher, shape, configuration and architecture, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from flydsl.errors import ArgumentError
+from flydsl.sweeps.config import Config
+
+Configs = Sequence[Config] | Mapping[str, Sequence[Any]]
+Shapes = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
+Launchers = Callable[..., Any] | Sequence[Callable[..., Any]] | Mapping[str, Callable[..., Any]]
+
+# What a row has beside its shape and its configuration; see `table.Row.record`.
+RESERVED = frozenset({"launcher", "arch", "error", "note"})
+
+
+@dataclass(frozen=True)
+class Point:
+    """One launcher, by its name, with one shape and one configuration, for one architecture.
+
+    arch: None for that of the device which the tensors are on.
+    """
+
+    launcher: str
+    shape: dict[str, Any]
+    config: Config
+    arch: str | None
+
+
+def points(launchers: Mapping[str, Any], configs: Configs, shapes: Shapes, archs: Sequence[str | None]) -> list[Point]:
+    """All points. Raises ArgumentError for names that clash, and if there is none."""
+    every_config, every_shape = list(_configs(configs)), list(_shapes(shapes))
+    _check_names(every_config, every_shape)
+    found = [Point(*parts) for parts in product(launchers, every_shape, every_config, archs)]
+    if not found:
+        raise ArgumentError("there is nothing to sweep", hint="give a launcher, a configuration, a shape and an arch")
+    return found
+
+
+def named(launchers: Launchers) -> dict[str, Callable[..., Any]]:
+    """Launchers by name. Raises ArgumentError for what cannot be called, and for two of one name."""
+    if isinstance(launchers, Mapping):
+        found = dict(launchers)
+    else:
+        given = [launchers] if callable(launchers) else list(launchers)
+        found = {getattr(launcher, "__name__", repr(launcher)): launcher for launcher in given}
+        if len(found) < len(given):
+            raise ArgumentError("two launchers have the same name", hint='name them: {"first": ..., "second": ...}')
+    wrong = next((launcher for launcher in found.values() if not callable(launcher)), None)
+    if wrong is not None:
+        raise ArgumentError(f"{wrong!r} is no launcher", hint="a @flyc.jit function, or one that calls some")
+    return found
+
+
+def _configs(configs: Configs) -> Iterator[Config]:
+    if isinstance(configs, Mapping):
+        yield from (Config(**values) for values in _grid(configs, "configs"))
+        return
+    for config in configs:
+        if not isinstance(config, Config):
+            raise ArgumentError(
+                f"configs: {config!r} is no configuration",
+                hint='a list of flydsl.Config, or the values of each parameter: {"block": [64, 128]}',
+            )
+        yield config
+
+
+def _shapes(shapes: Shapes) -> Iterator[dict[str, Any]]:
+    if isinstance(shapes, Mapping):
+        yield from _grid(shapes, "shapes")
+        return
+    for shape in shapes:
+        if not isinstance(shape, Mapping):
+            raise ArgumentError(f"shapes: {shape!r} is no shape", hint='a list of dicts such as {"m": 128, "n": 256}')
+        yield dict(shape)
+
+
+def _grid(values: Mapping[str, Sequence[Any]], what: str) -> Iterator[dict[str, Any]]:
+    """Every combination, the last name varying fastest."""
+    for name, given in values.items():
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise ArgumentError(f"{what}: {name}={given!r} is no list of values", hint=f"{name}: [{given!r}]")
+    return (dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
+
+
+def _check_names(configs: list[Config], shapes: list[dict[str, Any]]) -> None:
+    of_configs = {name for config in configs for name in config.to_dict()}
+    of_shapes = {name for shape in shapes for name in shape}
+    if both := sorted(of_configs & of_shapes):
+        raise ArgumentError(f"{', '.join(both)}: both a shape's and a configuration's", hint="a name means one thing")
+    if taken := sorted((of_configs | of_shapes) & RESERVED):
+        raise ArgumentError(f"{', '.join(taken)}: the table has a column of that name", hint="call it otherwise")

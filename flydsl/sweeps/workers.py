@@ -1,0 +1,199 @@
+"""Work for an executor: results as they come, and once more what a dying worker leaves undone."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+from flydsl import env
+from flydsl.errors import ArgumentError, DeviceError
+from flydsl.sweeps.point import error_text
+from flydsl.sweeps.sending import Job, packed, received, work
+
+MakesExecutor = Executor | Callable[[], Executor]
+RETRIES = 10
+_DEATHS_BESIDE_OTHERS = 3
+_MOST_WAITING = 256  # where nobody says how many workers there are
+_HOPELESS = 3
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What became of an item whose worker died each time."""
+
+    reason: str
+
+
+def results(
+    job: Job, items: Sequence[Any], executor: MakesExecutor | None, retries: int
+) -> Iterator[tuple[int, dict[str, Any] | Lost]]:
+    """The number and the result of each item, as they come: in this process one after the other without an executor.
+
+    A result is what JSON makes of it. An item whose worker dies is given to another one, up to `retries` times; then it
+    is `Lost`. As a death may be the fault of others that ran beside it, it runs alone from the third on.
+
+    Raises ArgumentError for what is no executor, cannot be sent, or cannot be loaded by the workers; DeviceError if the
+    executor is broken and cannot be made again, or if no worker survives.
+    """
+    if executor is None:
+        for number, item in enumerate(items):
+            yield number, json.loads(json.dumps(job(item)))
+        return
+    _load()
+    pool = _Pool(executor)
+    try:
+        yield from _Work(pool, packed(job, "the launcher"), items, retries).results()
+    except BaseException:
+        pool.close(cancel=True)
+        raise
+    pool.close()
+
+
+def _load() -> None:
+    """Load what workers need before they are forked, which then have it."""
+    from flydsl.codegen import llvm_process
+    from flydsl.compiler import jit_function  # noqa: F401
+    from flydsl.runtime.device import preload
+
+    preload()
+    llvm_process.start()
+
+
+class _Pool:
+    """An executor that can be made again if it breaks: by the caller's function, or with a process pool's settings."""
+
+    def __init__(self, executor: MakesExecutor) -> None:
+        self._make = None if isinstance(executor, Executor) else executor
+        self._is_own = self._make is not None
+        self._executor = executor if isinstance(executor, Executor) else self._made()
+
+    @property
+    def workers(self) -> int | None:
+        """How many workers it has, if it says so."""
+        count = getattr(self._executor, "_max_workers", None)
+        return count if isinstance(count, int) else None
+
+    @property
+    def most_at_once(self) -> int:
+        """How much to submit at once: enough that no worker waits, and little, as a broken pool loses all of it."""
+        return _MOST_WAITING if self.workers is None else 2 * self.workers
+
+    def submit(self, *arguments: Any) -> Future[str]:
+        try:
+            return self._executor.submit(work, *arguments)
+        except BrokenExecutor:
+            raise
+        except RuntimeError as error:
+            raise DeviceError(f"the executor takes no work: {error}", hint="it must not be shut down") from error
+
+    def renew(self) -> None:
+        """Make the executor again. Raises DeviceError for one of another's making."""
+        broken, again = self._executor, self._make or _like(self._executor)
+        if again is None:
+            raise DeviceError(
+                f"a worker died, and a broken {type(broken).__name__} takes no more work",
+                hint="give a function that makes one, which is called again: executor=lambda: ...",
+            )
+        if self._is_own:
+            broken.shutdown(wait=False, cancel_futures=True)
+        self._make, self._is_own = again, True
+        self._executor = self._made()
+
+    def close(self, cancel: bool = False) -> None:
+        """Shut the executor down, if it was made here."""
+        if self._is_own:
+            self._executor.shutdown(wait=not cancel, cancel_futures=cancel)
+
+    def _made(self) -> Executor:
+        made = self._make() if callable(self._make) else None
+        if not isinstance(made, Executor):
+            raise ArgumentError(
+                f"executor={self._make!r} is no executor, and makes none",
+                hint="concurrent.futures.ProcessPoolExecutor(2), or client.get_executor() of a dask.distributed.Client",
+            )
+        return made
+
+
+def _like(executor: Executor) -> Callable[[], Executor] | None:
+    """A function that makes a process pool of the same settings; None for other executors."""
+    if type(executor) is not ProcessPoolExecutor:
+        return None
+    settings: dict[str, Any] = {
+        "max_workers": executor._max_workers,
+        "mp_context": executor._mp_context,
+        "initializer": executor._initializer,
+        "initargs": executor._initargs,
+    }
+    if (most := getattr(executor, "_max_tasks_per_child", None)) is not None:
+        settings["max_tasks_per_child"] = most
+    return lambda: ProcessPoolExecutor(**settings)
+
+
+class _Work:
+    """The items that are not done yet: waiting, submitted, or to run alone, by number."""
+
+    def __init__(self, pool: _Pool, job: bytes, items: Sequence[Any], retries: int) -> None:
+        self._pool, self._job, self._items, self._retries = pool, job, items, retries
+        self._waiting, self._alone = deque(range(len(items))), deque[int]()
+        self._submitted: dict[Future[str], int] = {}
+        self._deaths = [0] * len(items)
+        self._is_broken = self._has_result = False
+        self._lost = 0
+
+    def results(self) -> Iterator[tuple[int, dict[str, Any] | Lost]]:
+        while self._waiting or self._alone or self._submitted:
+            self._submit()
+            done, _ = wait(self._submitted, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield from self._result(self._submitted.pop(future), future)
+            if self._is_broken and not self._submitted:  # a broken pool ends all that was submitted
+                self._pool.renew()
+                self._is_broken = False
+
+    def _submit(self) -> None:
+        while self._waiting and not self._is_broken and len(self._submitted) < self._pool.most_at_once:
+            self._send(self._waiting)
+        if self._alone and not (self._waiting or self._submitted or self._is_broken):
+            self._send(self._alone)
+
+    def _send(self, queue: deque[int]) -> None:
+        number = queue[0]
+        try:
+            future = self._pool.submit(self._job, packed(self._items[number], "a configuration"), self._variables())
+        except BrokenExecutor:
+            self._is_broken = True
+            return
+        self._submitted[future] = queue.popleft()
+
+    def _variables(self) -> dict[str, str]:
+        """Workers share the processors, unless the user says how many threads each has."""
+        if env.simulator_threads() is not None:
+            return {}
+        threads = max((os.cpu_count() or 1) // (self._pool.workers or os.cpu_count() or 1), 1)
+        return {"FLYDSL_SIMULATOR_THREADS": str(threads)}
+
+    def _result(self, number: int, future: Future[str]) -> Iterator[tuple[int, dict[str, Any] | Lost]]:
+        try:
+            answer = future.result()
+        except Exception as error:  # noqa: BLE001 - each executor has its own errors for a worker that is gone
+            self._is_broken = self._is_broken or isinstance(error, BrokenExecutor)
+            yield from self._died(number, error)
+            return
+        self._has_result = True
+        yield number, received(answer)
+
+    def _died(self, number: int, error: BaseException) -> Iterator[tuple[int, Lost]]:
+        self._deaths[number] += 1
+        deaths = self._deaths[number]
+        if deaths <= self._retries:
+            (self._waiting if deaths < _DEATHS_BESIDE_OTHERS else self._alone).append(number)
+            return
+        self._lost += 1
+        if self._lost == _HOPELESS and not self._has_result:
+            raise DeviceError(f"no worker survives: {error_text(error)}", hint="do they have flydsl, and memory?")
+        yield number, Lost(f"its worker died {deaths} times, the last time alone: {error_text(error)}")
