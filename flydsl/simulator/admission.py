@@ -58,7 +58,6 @@ _RANGES = {
     "fi": (0, 1),
     "bound_ctrl": (0, 1),
     "byte_sel": (0, 3),
-    "index_key": (0, 3),
     "row_shl": (1, 15),
     "row_shr": (1, 15),
     "row_ror": (1, 15),
