@@ -8,6 +8,7 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.atoms.instruction_sets import CDNA4, GFX1250
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import target_name
 
@@ -46,10 +47,11 @@ def bytes_of(*dtypes: Any) -> tuple[Any, ...]:
 def bf16(v: Any) -> Any:
     """A vector of f32 rounded to bf16, to the nearest, ties to even, for numbers that come from bf16.
 
-    gfx942 has no instruction for it, and what the compiler makes of `to` must keep every NaN one. A NaN that comes from
-    a bf16 has zeros in the bits that are cut off, so that rounding up cannot carry out of it: half the instructions.
+    Only CDNA 4 and gfx1250 have an instruction for it, and what the compiler makes of `to` must keep every NaN one. A
+    NaN that comes from a bf16 has zeros in the bits that are cut off, so that rounding up cannot carry out of it: half
+    the instructions.
     """
-    if target_name() != GFX942:
+    if target_name() in (*CDNA4, *GFX1250):
         return v.to(fx.BFloat16)
     words = v.bitcast(fx.Uint32)
     words = words + (words >> 16 & 1) + 0x7FFF

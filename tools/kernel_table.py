@@ -9,6 +9,7 @@ import importlib
 import sys
 from pathlib import Path
 
+from flydsl.atoms.instruction_sets import CDNA
 from flydsl.simulator import counting
 from tests.kernels.cases import ARCHS, Case, Figures, every_case, known_misses, measured, originals
 
@@ -20,15 +21,15 @@ Each module has the builder or launcher of its kernels, `reference` in torch, an
 simulator. `make table` writes this page.
 
 Figures: instructions / VGPRs / LDS bytes / waves per SIMD, of this compiler and, in brackets, of FlyDSL 0.2.2's kernel
-for the same configuration; MFMA instructions follow where there are any. The time is the simulator's estimate for an
-MI300X of the size that the case runs with ([`tests/kernels/cases`](../tests/kernels/cases)).
-`tests/kernels/test_figures.py` holds them: no more instructions, registers and scratch, no less occupancy; where that is
-missed, the table says why.
-"""  # noqa: E501 - a link
+for the same configuration; matrix instructions follow where there are any (MFMA; on Radeon and gfx1250 WMMA). The time
+is the simulator's estimate for an MI300X of the size that the case runs with
+([`tests/kernels/cases`](../tests/kernels/cases)). `tests/kernels/test_figures.py` holds them: no more instructions,
+registers and scratch, no less occupancy; where that is missed, the table says why.
+"""
 
 
-def _cells(figures: Figures) -> str:
-    matrix = f" / {figures.mfma} MFMA" if figures.mfma else ""
+def _cells(figures: Figures, matrix_name: str) -> str:
+    matrix = f" / {figures.mfma} {matrix_name}" if figures.mfma else ""
     scratch = f" / scratch {figures.scratch_bytes}" if figures.scratch_bytes else ""
     return f"{figures.instructions} / {figures.vgprs} / {figures.lds_bytes} / {figures.occupancy}{matrix}{scratch}"
 
@@ -36,8 +37,9 @@ def _cells(figures: Figures) -> str:
 def machine_code_cells(name: str, arch: str, figures: Figures) -> str:
     """The part of a case's line that shows its machine code."""
     original = originals().get((name, arch))
-    beside = f" ({_cells(original)})" if original else ""
-    return f"| `{name}` | {arch} | {_cells(figures)}{beside} |"
+    matrix_name = "MFMA" if arch in CDNA else "WMMA"
+    beside = f" ({_cells(original, matrix_name)})" if original else ""
+    return f"| `{name}` | {arch} | {_cells(figures, matrix_name)}{beside} |"
 
 
 def estimate_us(case: Case) -> float:

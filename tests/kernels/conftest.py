@@ -19,3 +19,13 @@ def _launch(*args: Any, **options: Any) -> Any:
 @pytest.fixture(autouse=True)
 def _both_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flydsl.runtime.simulated, "launch", _launch)
+
+
+@pytest.fixture
+def on_gfx1201(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx1201")
+
+
+@pytest.fixture
+def on_gfx1250(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx1250")

@@ -41,7 +41,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a compiled kernel takes. vgprs: with AGPRs, as they are one file."""
+    """What a compiled kernel takes. vgprs: with AGPRs, as they are one file. mfma: matrix instructions, WMMA too."""
 
     instructions: int
     vgprs: int
@@ -88,7 +88,7 @@ def measured(case: Case, arch: str) -> Figures:
         lds_bytes=max(r.lds_bytes for r in used),
         scratch_bytes=max(r.scratch_bytes for r in used),
         occupancy=min(kernel.occupancy.waves_per_simd for kernel in artifact.kernels),
-        mfma=sum(line.startswith(("v_mfma", "v_smfmac")) for line in lines),
+        mfma=sum(line.startswith(("v_mfma", "v_smfmac", "v_wmma")) for line in lines),
     )
 
 
