@@ -38,10 +38,12 @@ from flydsl.expr import range_constexpr
 from .kernels_common import ceil_div, power_of_two
 from .rows import WAVE
 from .tensor_shim import GTensor, STensor
+from .topk_gating_softmax_kernel import Gating, build_topk_gating_softmax_module, route
 
 UNIT = 32
 MOST_EXPERTS = 1024
 MOST_AT_ONCE = 512  # ids
+MOST_ROUTED = 16  # tokens of a workgroup: it has a lane for each 16 numbers of the gating
 SLOT_SHIFT = 24
 WAVES = 4
 THREADS = WAVE * WAVES
@@ -130,11 +132,11 @@ class Tables:
         for tensor, word in zip(self.tensors, (sentinel, fx.Int32(0), fx.Int32(-1)), strict=False):
             fill(tensor, word, thread, threads)
 
-    def put(self, item: Any, place: Any) -> None:
-        """Write the row of an id, unless its place is negative."""
+    def put(self, item: Any, place: Any, weights: Any) -> None:
+        """Write the row of an id, unless its place is negative. weights: of all ids."""
         token = item // self.spec.topk
         self.sorted_ids.store(place, token | (item - token * self.spec.topk) << SLOT_SHIFT)
-        self.sorted_weights.store(place, self.weights.load(item))
+        self.sorted_weights.store(place, weights.load(item))
 
 
 @flyc.jit
@@ -181,14 +183,33 @@ def blocks_of(tables: Tables, start: Any, rows: Any, local: Any, thread: Any, th
 
 
 @flyc.jit
-def sort_at_once(tables: Tables) -> None:
-    """Sort by one workgroup."""
+def route_at_once(tables: Tables, gating: Any, ids: Any, weights: Any) -> None:
+    """Put the experts of all tokens and their weights into shared memory."""
+    spec, thread = gating[1], fx.Int32(fx.thread_idx.x)
+    token, lane = thread // spec.lanes, thread % spec.lanes
+    probabilities, experts = route(gating[0], token, lane, token < tables.tokens, spec)
+    if (token < tables.tokens) & (lane == 0):
+        for number in range_constexpr(spec.topk):
+            ids.store(token * spec.topk + number, experts[number])
+            weights.store(token * spec.topk + number, probabilities[number])
+
+
+@flyc.jit
+def sort_at_once(tables: Tables, gating: Any = None) -> None:
+    """Sort by one workgroup. gating: (logits, how they are routed), where the experts are not yet known."""
     spec, thread = tables.spec, fx.Int32(fx.thread_idx.x)
     allocator = fx.SharedAllocator()
     ids, places = (STensor(allocator.allocate(MOST_AT_ONCE * 4, 16).peek().ptr, fx.Int32) for _ in range(2))
     for item in range(thread, (tables.items + EACH - 1) // EACH * EACH, spec.threads):
-        ids.store(item, (item < tables.items).select(tables.ids.load(item), -1))
+        if fx.const_expr(gating is None):
+            ids.store(item, (item < tables.items).select(tables.ids.load(item), -1))
+        elif item >= tables.items:
+            ids.store(item, fx.Int32(-1))
         places.store(item, fx.Int32(-1))
+    weights: Any = tables.weights
+    if fx.const_expr(gating is not None):
+        weights = STensor(allocator.allocate(MOST_AT_ONCE * 4, 16).peek().ptr, fx.Float32)
+        route_at_once(tables, gating, ids, weights)
     tables.fill(thread, spec.threads)
     fx.gpu.barrier()
     exists = thread < spec.experts
@@ -210,15 +231,20 @@ def sort_at_once(tables: Tables) -> None:
     for item in range(thread, tables.items, spec.threads):
         place = places.load(item)
         if place >= 0:
-            tables.put(item, place)
+            tables.put(item, place, weights)
 
 
 @flyc.kernel
-def sort_at_once_kernel(inputs: Any, results: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
-    """The tables, by the first workgroup, and zeros in moe_buf, by the others."""
+def sort_at_once_kernel(
+    inputs: Any, results: Any, tokens: fx.Int32, spec: fx.Constexpr[Sorting], gating: fx.Constexpr[Gating | None] = None
+) -> None:
+    """The tables, by the first workgroup, and zeros in moe_buf, by the others.
+
+    gating: None, or how the logits are routed that stand in place of the ids.
+    """
     tables = Tables(spec, inputs, results, tokens)
     if fx.block_idx.x == 0:
-        sort_at_once(tables)
+        sort_at_once(tables, None if gating is None else (inputs[0], gating))
     else:
         thread = (fx.Int32(fx.block_idx.x) - 1) * spec.threads + fx.Int32(fx.thread_idx.x)
         fill(tables.moe_buf, fx.Int32(0), thread, (fx.Int32(fx.grid_dim.x) - 1) * spec.threads)
@@ -303,7 +329,7 @@ def place_by_wave(tables: Tables, expert: Any, place: Any) -> None:
             own = place + lanes_before(masks)
             for number in range_constexpr(EACH):
                 if mine[number]:
-                    tables.put(first + lane * EACH + number, own)
+                    tables.put(first + lane * EACH + number, own, tables.weights)
                     own = own + 1
             place = place + found
 
@@ -336,19 +362,22 @@ def clearing_blocks(moe_buf: Any, threads: int) -> Any:
 @cache
 def build_moe_sorting_module(
     num_experts: int, topk: int, unit_size: int = UNIT, masked: bool = False, counted: bool = False,
-    at_once: bool = False,
+    at_once: bool = False, renormalize: bool | None = None,
 ) -> Any:  # fmt: skip
     """The launcher (topk_ids, topk_weights, sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf,
     expert_mask, num_local_tokens, workspace, tokens, stream), every tensor flattened to one dimension.
 
     masked, counted: expert_mask and num_local_tokens are used. at_once: by one kernel, for up to MOST_AT_ONCE ids;
-    else workspace has an i32 for each expert. moe_buf's bytes are a multiple of 4.
+    else workspace has an i32 for each expert. moe_buf's bytes are a multiple of 4. renormalize: not None where topk_ids
+    are logits (T, E) instead, of up to MOST_ROUTED tokens, and topk_weights are not used; see
+    `build_topk_gating_softmax_module`.
     """
     if not 1 <= topk <= num_experts <= MOST_EXPERTS:
         raise ArgumentError(f"the top {topk} of {num_experts} experts", hint=f"supported: up to {MOST_EXPERTS} experts")
     if unit_size < 1:
         raise ArgumentError(f"unit_size={unit_size}", hint="rows of a block, at least 1")
     spec = Sorting(num_experts, topk, unit_size, masked, counted)
+    gating = None if renormalize is None else Gating(num_experts, topk, renormalize)
 
     @flyc.jit
     def launch_moe_sorting(
@@ -368,7 +397,7 @@ def build_moe_sorting_module(
         inputs = (topk_ids, topk_weights, expert_mask, num_local_tokens)
         results = (sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
         if at_once:
-            sort = sort_at_once_kernel(inputs, results, tokens, spec)
+            sort = sort_at_once_kernel(inputs, results, tokens, spec, gating)
             sort.launch(grid=1 + clearing_blocks(moe_buf, spec.threads), block=spec.threads, stream=stream)
         else:
             count = count_kernel(inputs, results, workspace, tokens, spec)
@@ -382,6 +411,55 @@ def build_moe_sorting_module(
 def moe_sorting_get_workspace_size(M: int, num_experts: int, topk: int, unit_size: int = UNIT) -> int:
     """The i32 that `moe_sorting_flydsl` needs as workspace for M tokens."""
     return 0 if M * topk <= MOST_AT_ONCE else num_experts
+
+
+def moe_softmax_sort_flydsl(
+    gating_logits: Any,
+    sorted_ids: Any,
+    sorted_weights: Any,
+    sorted_expert_ids: Any,
+    num_valid_ids: Any,
+    moe_buf: Any,
+    num_experts: int,
+    topk: int,
+    dtype_str: str = "bf16",
+    unit_size: int = UNIT,
+    expert_mask: Any = None,
+    renormalize: bool = True,
+    num_local_tokens: Any = None,
+) -> None:
+    """Fill the tables from the logits (T, E) of the gating, and clear moe_buf: softmax, the top k, and their sorting.
+
+    dtype_str: of the logits: f32, f16 or bf16. One kernel for up to MOST_ROUTED tokens, and else one for the routing
+    before those of `moe_sorting_flydsl`, which says what the other arguments are. num_experts is a power of two.
+    Raises ArgumentError for tensors of other types or sizes.
+    """
+    import torch
+
+    tokens = gating_logits.shape[0]
+    wanted = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}.get(dtype_str)
+    if gating_logits.shape[1:] != (num_experts,) or gating_logits.dtype != wanted:
+        raise ArgumentError(
+            f"gating_logits of {tuple(gating_logits.shape)}, {gating_logits.dtype}",
+            hint=f"(tokens, {num_experts}) of dtype_str={dtype_str!r}: f32, f16 or bf16",
+        )
+    results = (sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
+    at_once = tokens <= MOST_ROUTED and tokens * topk <= MOST_AT_ONCE
+    ids = torch.empty(0 if at_once else tokens, topk, dtype=torch.int32, device=gating_logits.device)
+    weights = torch.empty_like(ids, dtype=torch.float32)
+    if not at_once:
+        gate = build_topk_gating_softmax_module(num_experts, topk, dtype_str, renormalize)
+        gate(gating_logits, weights, ids, torch.empty_like(ids), tokens)
+        options = (num_experts, unit_size, expert_mask, num_local_tokens)
+        moe_sorting_flydsl(ids, weights, *results, *options)
+        return
+    _require_tables(tokens, topk, results, num_experts, unit_size, expert_mask, num_local_tokens)
+    mask, local_tokens = (num_valid_ids if t is None else t for t in (expert_mask, num_local_tokens))
+    launch = build_moe_sorting_module(
+        num_experts, topk, unit_size, expert_mask is not None, num_local_tokens is not None, True, renormalize
+    )
+    tables = (tensor.view(-1) for tensor in results)
+    launch(gating_logits, weights.view(-1), *tables, mask, local_tokens, num_valid_ids, tokens)
 
 
 def moe_sorting_flydsl(
@@ -411,22 +489,35 @@ def moe_sorting_flydsl(
     if workspace is None:
         workspace = torch.empty(max(1, needed), dtype=torch.int32, device=topk_ids.device)
     mask, local_tokens = (num_valid_ids if t is None else t for t in (expert_mask, num_local_tokens))
-    rows = sorted_size(tokens, num_experts, topk, unit_size)
-    given = (
-        ("topk_ids", topk_ids, torch.int32, 0), ("topk_weights", topk_weights, torch.float32, tokens * topk),
-        ("sorted_ids", sorted_ids, torch.int32, rows), ("sorted_weights", sorted_weights, torch.float32, rows),
-        ("sorted_expert_ids", sorted_expert_ids, torch.int32, -(-rows // unit_size)),
-        ("num_valid_ids", num_valid_ids, torch.int32, 2), ("moe_buf", moe_buf, moe_buf.dtype, 0),
-        ("expert_mask", mask, torch.int32, 0 if expert_mask is None else num_experts),
-        ("num_local_tokens", local_tokens, torch.int32, 1), ("workspace", workspace, torch.int32, needed),
-    )  # fmt: skip
-    for name, tensor, dtype, least in given:
-        _require(name, tensor, dtype, least)
+    _require("topk_ids", topk_ids, torch.int32, 0)
+    _require("topk_weights", topk_weights, torch.float32, tokens * topk)
+    _require("workspace", workspace, torch.int32, needed)
+    results = (sorted_ids, sorted_weights, sorted_expert_ids, num_valid_ids, moe_buf)
+    _require_tables(tokens, topk, results, num_experts, unit_size, expert_mask, num_local_tokens)
     launch = build_moe_sorting_module(
         num_experts, topk, unit_size, expert_mask is not None, num_local_tokens is not None,
         tokens * topk <= MOST_AT_ONCE,
     )  # fmt: skip
-    launch(*(tensor.view(-1) for _, tensor, _, _ in given[:7]), mask, local_tokens, workspace, tokens)
+    tables = (tensor.view(-1) for tensor in (topk_ids, topk_weights, *results))
+    launch(*tables, mask, local_tokens, workspace, tokens)
+
+
+def _require_tables(
+    tokens: int, topk: int, results: Any, experts: int, unit: int, expert_mask: Any, num_local_tokens: Any
+) -> None:
+    import torch
+
+    *tables, moe_buf = results
+    rows = sorted_size(tokens, experts, topk, unit)
+    kinds = (torch.int32, torch.float32, torch.int32, torch.int32)
+    names = ("sorted_ids", "sorted_weights", "sorted_expert_ids", "num_valid_ids")
+    for name, tensor, dtype, least in zip(names, tables, kinds, (rows, rows, -(-rows // unit), 2), strict=True):
+        _require(name, tensor, dtype, least)
+    _require("moe_buf", moe_buf, moe_buf.dtype, 0)
+    if expert_mask is not None:
+        _require("expert_mask", expert_mask, torch.int32, experts)
+    if num_local_tokens is not None:
+        _require("num_local_tokens", num_local_tokens, torch.int32, 1)
 
 
 def _require(name: str, tensor: Any, dtype: Any, least: int) -> None:

@@ -83,6 +83,18 @@ def topk_gating_softmax_kernel(
     thread = fx.thread_idx.x
     token, lane = fx.block_idx.x * spec.tokens + thread // spec.lanes, thread % spec.lanes
     exists = token < tokens
+    probabilities, experts = route(gating, token, lane, exists, spec)
+    results = {
+        weights: probabilities,
+        indices: experts,
+        token_expert_idx: [tokens * round_ + token for round_ in range_constexpr(spec.topk)],
+    }
+    for tensor, values in results.items():
+        write(tensor, values, token, exists & (lane == 0), spec.topk)
+
+
+def route(gating: fx.Tensor, token: Any, lane: Any, exists: Any, spec: Gating) -> tuple[list[Any], list[Any]]:
+    """(probabilities, experts) of a token, k of each in each of its lanes."""
     numbers = experts_of(gating, token, lane, exists, spec)
     largest = group(vector_reduce(numbers, "max"), "max", spec)
     powers = fx.exp2((numbers - largest) * LOG2_E, fastmath="afn")
@@ -91,7 +103,7 @@ def topk_gating_softmax_kernel(
     # A NaN counts as 0, so that each round finds an expert.
     left = [(power == power).select(power, 0.0) for power in powers]
     chosen, experts = [], []
-    for _ in range_constexpr(spec.topk):
+    for _ in range(spec.topk):
         best = group(vector_reduce(fx.Vector.from_elements(left), "max"), "max", spec)
         expert = fx.Int32(spec.experts)
         for number in reversed(range(spec.each)):
@@ -102,13 +114,7 @@ def topk_gating_softmax_kernel(
         experts.append(expert)
     if spec.renormalize:
         factor = fx.rocdl.rcp(fx.arith.maxnumf(sum(chosen[1:], chosen[0]) * factor, SMALLEST_SUM)) * factor
-    results = {
-        weights: [power * factor for power in chosen],
-        indices: experts,
-        token_expert_idx: [tokens * round_ + token for round_ in range_constexpr(spec.topk)],
-    }
-    for tensor, values in results.items():
-        write(tensor, values, token, exists & (lane == 0), spec.topk)
+    return [power * factor for power in chosen], experts
 
 
 def group(value: Any, op: str, spec: Gating) -> Any:

@@ -90,3 +90,17 @@ def test_parameters_without_annotation() -> None:
     for n in (5, 1 << 40):
         store(A, n, 2.5, True)
         assert A.tolist() == [float(n), 2.5, 1.0]
+
+
+def test_a_constant_of_any_type() -> None:
+    @flyc.kernel
+    def fill_kernel(A: fx.Tensor, value: fx.Constexpr[Any], other: fx.Constexpr[int | None] = None):
+        A[fx.thread_idx.x] = value[0] if other is None else other
+
+    @flyc.jit
+    def fill(A: fx.Tensor, value: fx.Constexpr[Any]):
+        fill_kernel(A, value).launch(grid=1, block=4)
+
+    A = torch.zeros(4)
+    fill(A, (5.0,))
+    assert A.tolist() == [5.0] * 4

@@ -8,6 +8,7 @@ import torch
 from flydsl.errors import ArgumentError
 from flydsl.simulator import checking
 from kernels import moe_sorting_kernel as kernel
+from kernels import topk_gating_softmax_kernel as gating
 
 
 def routing(tokens: int, experts: int, topk: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -90,3 +91,54 @@ def test_the_reference_itself() -> None:
     assert experts.tolist() == [0, 1, 3, -1, -1, -1]
     assert valid.tolist() == [6, 3]
     assert kernel.reference(ids, weights, 4, 2, [1, 0, 0, 1])[2].tolist() == [0, 1, -1, -1, -1, -1]
+
+
+def softmax_sort(logits: torch.Tensor, topk: int, unit: int, **options: Any) -> list[torch.Tensor]:
+    """The tables from logits, whose every element must be written, checked."""
+    tokens, experts = logits.shape
+    size = kernel.sorted_size(tokens, experts, topk, unit)
+    integers = [torch.full((n,), -77, dtype=torch.int32) for n in (size, -(-size // unit), 2)]
+    results = [integers[0], torch.full((size,), torch.nan), *integers[1:]]
+    moe_buf = torch.full((tokens, 37, 2), torch.nan, dtype=torch.bfloat16)
+    dtype = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}[logits.dtype]
+    with checking():
+        kernel.moe_softmax_sort_flydsl(logits, *results, moe_buf, experts, topk, dtype, unit, **options)
+    assert not moe_buf.any()
+    return results
+
+
+@pytest.mark.parametrize(
+    ("tokens", "experts", "topk", "dtype"),
+    [(1, 256, 8, torch.bfloat16), (16, 256, 8, torch.float32), (9, 8, 2, torch.float16), (5, 512, 3, torch.float16),
+     (21, 64, 4, torch.bfloat16)],
+)  # fmt: skip
+def test_logits_are_routed_and_sorted(tokens: int, experts: int, topk: int, dtype: torch.dtype) -> None:
+    """By one kernel, and by two for more tokens than it takes."""
+    random = torch.Generator().manual_seed(tokens)
+    logits = torch.stack([torch.randperm(experts, generator=random) / 32 for _ in range(tokens)]).to(dtype)
+    weights, ids = gating.reference(logits, topk)
+    found = softmax_sort(logits, topk, 16)
+    expected = kernel.reference(ids, weights, experts, 16)
+    assert torch.equal(found[0], expected[0])
+    torch.testing.assert_close(found[1], expected[1], rtol=2e-5, atol=1e-7)
+    for got, wanted in zip(found[2:], expected[2:], strict=True):
+        assert torch.equal(got, wanted)
+
+
+def test_logits_with_a_mask_and_the_tokens_that_count() -> None:
+    logits = torch.randn(12, 32, generator=torch.Generator().manual_seed(2))
+    mask = (torch.arange(32) % 3 > 0).int()
+    weights, ids = gating.reference(logits, 4, renormalize=False)
+    options = {"expert_mask": mask, "renormalize": False}
+    found = softmax_sort(logits, 4, 8, num_local_tokens=torch.tensor([7], dtype=torch.int32), **options)
+    for got, expected in zip(found, kernel.reference(ids[:7], weights[:7], 32, 8, mask), strict=True):
+        torch.testing.assert_close(got[: len(expected)], expected, rtol=2e-5, atol=1e-7)
+
+
+def test_wrong_logits() -> None:
+    with pytest.raises(ArgumentError, match="gating_logits"):
+        kernel.moe_softmax_sort_flydsl(torch.zeros(4, 8), *[torch.zeros(1)] * 5, 16, 2, "f32")
+    with pytest.raises(ArgumentError, match="gating_logits"):
+        kernel.moe_softmax_sort_flydsl(torch.zeros(4, 16), *[torch.zeros(1)] * 5, 16, 2, "bf16")
+    with pytest.raises(ArgumentError, match="gating of 24 experts"):
+        softmax_sort(torch.zeros(4, 24), 2, 16)

@@ -32,6 +32,12 @@ def sort(tokens: int, experts: int, topk: int) -> tuple[Any, tuple[Any, ...]]:
     return launch, (ids, torch.ones(tokens * topk), *results, *[unused] * 3, tokens)
 
 
+def routed_sort(tokens: int, experts: int, topk: int) -> tuple[Any, tuple[Any, ...]]:
+    (_, (_, _, *others)), logits = sort(tokens, experts, topk), torch.zeros(tokens, experts, dtype=torch.bfloat16)
+    launch = sorting.build_moe_sorting_module(experts, topk, at_once=True, renormalize=True)
+    return launch, (logits, torch.zeros(0), *others)
+
+
 def sorting_case(tokens: int, experts: int, topk: int) -> Case:
     return Case("moe_sorting_kernel", "i32", partial(sort, tokens, experts, topk))
 
@@ -188,6 +194,7 @@ CASES: dict[str, Case] = {
     "moe_sort_oneshot_e256k8_t16": sorting_case(16, 256, 8),
     "moe_sort_oneshot_e513k9_t16": sorting_case(16, 513, 9),
     "moe_sort_two_kernels_e256k8_t512": sorting_case(512, 256, 8),
+    "moe_sort_fused_e256k8_t16": Case("moe_sorting_kernel", "bf16", partial(routed_sort, 16, 256, 8)),
     **reduction_case("moe_reduce_k8_d7168_f32", "f32"),
     **reduction_case("moe_reduce_k8_d7168_f16", "f16"),
     **reduction_case("moe_reduce_k8_d7168_bf16", "bf16"),
