@@ -82,7 +82,6 @@ class Timing:
     launch_us: Figure
     dispatch_cycles_per_wave: Figure
     workgroup_start_cycles: Figure
-    boost_us: Figure
     sustained_matrix_rates: Mapping[str, Figure]
     """By element type, the part of the peak that power allows for long; see `sustained_matrix_rate`."""
 
@@ -141,7 +140,6 @@ _MI300X = Timing(
     launch_us=_assumed(1.5, "us", "what profilers show for empty kernels; nobody publishes it for these GPUs"),
     dispatch_cycles_per_wave=_assumed(4, "cycles", "a wave for each issue slot of a die's dispatcher"),
     workgroup_start_cycles=_assumed(200, "cycles", "end of a workgroup until the next one's first instruction"),
-    boost_us=_assumed(1000, "us", "power management lowers the clock after about a millisecond"),
     sustained_matrix_rates={
         "bf16": _published(0.542, "of the peak", "MAF of the MI300X: 708 of 1307 TFLOPS"),
         "f16": _published(0.500, "of the peak", "MAF of the MI300X: 654 of 1307 TFLOPS"),
@@ -182,6 +180,11 @@ _MI250X = replace(
 )
 
 _TIMINGS: Mapping[str, Timing] = {GFX942.name: _MI300X, GFX950.name: _MI355X, GFX90A.name: _MI250X}
+
+
+def is_timed(arch: Arch) -> bool:
+    """True if the project has the figures of an architecture."""
+    return arch.name in _TIMINGS
 
 
 def timing(arch: Arch) -> Timing:

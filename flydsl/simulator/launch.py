@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from flydsl import env
 from flydsl.arch import ARCHS, Arch, launch_limits
 from flydsl.arch.launch_limits import Dim3
+from flydsl.arch.timing import is_timed
 from flydsl.errors import ArchError, LaunchError
 from flydsl.hsaco import KernelInfo
 from flydsl.simulator import checks
@@ -70,7 +71,7 @@ def launch(
             f"there is no simulator backend {backend!r}", hint=f"it is one of {', '.join(env.SIMULATOR_BACKENDS)}"
         )
     tracing, trace = current_tracing(), None
-    if tracing is not None:
+    if tracing is not None and (is_timed(program.arch) or not tracing.only_known):
         trace = _trace(dispatch, limit, threads or env.simulator_threads())
         tracing.launches.append(TracedLaunch(kernel_name, grid, block, trace))
         if not tracing.execute:

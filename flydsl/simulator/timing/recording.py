@@ -170,8 +170,8 @@ def touched_lines(streams: Iterable[Array]) -> Array:
     return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.uint32)
 
 
-LINE_WORD = 0xC000_0000
-"""What marks a word that is a line of memory."""
+LDS_WORD, LINE_WORD = 0x8000_0000, 0xC000_0000
+"""What marks a word that is a number of LDS passes, and one that is a line of memory."""
 
 
 def _helpers(threads: int | None, workgroups: int) -> int:

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from flydsl.arch import Arch
-from flydsl.arch.instruction_costs import matrix_element
+from flydsl.arch.instruction_costs import matrix_element, mfma_operations
 from flydsl.arch.occupancy import occupancy
 from flydsl.arch.timing import Timing, timing
 from flydsl.simulator.arrays import Array
@@ -30,6 +30,8 @@ from flydsl.simulator.timing.trace import WAVE, Trace, TracedInstruction
 
 _RECORDED_COMPUTE_UNITS = 1
 _EVENT_ROOM = 400_000
+_OPERATIONS_PER_BYTE = 4096
+"""With more of them per byte from LDS and L1, a launch is no product: one with tiles of 256 x 256 has 128."""
 _WORDS = 100_000_000
 """Words of all streams that are kept at once: what does not fit is left to fewer compute units."""
 
@@ -150,27 +152,38 @@ class Sample:
             ends = np.sort(replay.ends)
             size = self.plan.round_size
             cycles += self.plan.skipped_rounds * float(ends[2 * size - 1] - ends[size - 1])
-        return self._at_sustained_clock(cycles)
+        return max(cycles, self.sustained_matrix_cycles())
 
-    def _at_sustained_clock(self, cycles: float) -> float:
-        """Cycles of the peak clock for work that takes so many of them: power lowers the clock of what takes long."""
-        before = self.timing.boost_us.value * self.timing.clock_mhz.value
-        slow = self.sustained_matrix_cycles()
-        return cycles if cycles <= before or slow <= cycles else before + (1 - before / cycles) * slow
+    @property
+    def _bytes_moved(self) -> int:
+        """Bytes that the recorded waves move to or from LDS and the vector L1."""
+        moved = 0
+        for stream in (s for workgroup in self.streams for s in workgroup):
+            is_line = stream >= recording.LINE_WORD
+            passes = stream[(stream >= recording.LDS_WORD) & ~is_line] & ~np.uint32(recording.LDS_WORD)
+            moved += LINE_BYTES * int(is_line.sum()) + 128 * int(passes.sum())
+        return moved
 
     def sustained_matrix_cycles(self) -> float:
-        """The cycles of the matrix instructions alone, at the rate that power allows when all SIMDs are at work."""
+        """The cycles of the matrix instructions alone, at the rate that power allows when all SIMDs are at work.
+
+        0 for a launch whose matrix instructions take hardly anything from memory: what limits power is known of
+        products only, where most of it goes into moving data.
+        """
         program = self._dispatch.program
         counts = np.zeros(len(program.instructions), np.int64)
         for workgroup in self.streams:
             for stream in workgroup:
                 counts += np.bincount(stream[stream < 1 << 31], minlength=len(counts))
         costs = described(self.arch, self.timing, program.instructions)
-        cycles = 0.0
+        cycles, operations = 0.0, 0
         for instruction, cost, count in zip(program.instructions, costs, counts.tolist(), strict=True):
             element = matrix_element(instruction.table_name)
             if element is not None and count:
                 cycles += count * cost.busy / self.timing.sustained_matrix_rate(element)
+                operations += count * mfma_operations(instruction.table_name)
+        if operations > _OPERATIONS_PER_BYTE * self._bytes_moved:
+            return 0.0
         of_all = cycles * self._dispatch.workgroup_count / len(self.streams)
         simds = self.dies * self.timing.compute_units_per_xcd.value * self.arch.lds_simds
         return of_all / simds

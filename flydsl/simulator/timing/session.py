@@ -33,9 +33,10 @@ class TracedLaunch:
 
 @dataclass
 class Tracing:
-    """The launches that were timed, in their order. execute: whether they are also carried out."""
+    """The launches that were timed, in their order. execute, only_known: see `tracing`."""
 
     execute: bool
+    only_known: bool = False
     launches: list[TracedLaunch] = field(default_factory=list)
 
     @property
@@ -51,14 +52,17 @@ _current: ContextVar[Tracing | None] = ContextVar("flydsl_tracing", default=None
 
 
 @contextmanager
-def tracing(*, execute: bool = False) -> Iterator[Tracing]:
+def tracing(*, execute: bool = False, only_known: bool = False) -> Iterator[Tracing]:
     """Time the launches on the simulator that this thread makes inside the `with` block, and keep their traces.
 
     Launches are timed and not carried out: of a large grid only some workgroups run, on a copy, and tensors keep their
     values. With execute=True launches are also carried out as always, for programs where one depends on another's
     results. Launches on a GPU are not timed.
+
+    A launch for a GPU without latencies and bandwidths (`flydsl.arch.timing`) raises ArchError; with only_known=True it
+    is carried out and not timed.
     """
-    session = Tracing(execute)
+    session = Tracing(execute, only_known)
     token = _current.set(session)
     try:
         yield session

@@ -69,7 +69,9 @@ static void issue(Replay *replay, u32 number, Wave *wave, u64 time) {
     done = accessed(replay, wave, instruction, index, words, time);
   else
     set_registers(wave, instruction, done);
-  record(replay, number, index, time, done - time, time - wave->ready + wave->barrier_stall, wave->barrier_stall ? BARRIER : wave->reason);
+  u64 latency = instruction->unit == MATRIX ? instruction->busy : done - time;
+  u64 reason = wave->barrier_stall ? BARRIER : wave->reason;
+  record(replay, number, index, time, latency, time - wave->ready + wave->barrier_stall, reason);
   replay->executed++;
   replay->busy[instruction->unit] += instruction->busy;
   int is_taken = instruction->unit == BRANCH && wave->at + 1 < wave->end && wave->at[1] != index + 1;
