@@ -20,8 +20,11 @@ class Estimated:
 
     @property
     def time_us(self) -> float:
-        """The time on the GPU, of all kernels. ArchError for an architecture whose peak figures are not known."""
-        return sum(launch.roofline().time_us for launch in self.launches)
+        """The time on the GPU, of all kernels: by the model of time, or by the roofline where a GPU has none.
+
+        ArchError for an architecture whose peak figures are not known.
+        """
+        return sum((launch.trace or launch.roofline()).time_us for launch in self.launches)
 
     @property
     def bound(self) -> str:
@@ -34,9 +37,9 @@ def estimated(call: Callable[[], Any]) -> Estimated:
 
     `autotune` and `sweep` have their estimates from here and from nowhere else.
     """
-    from flydsl.simulator import counting
+    from flydsl.simulator import counting, tracing
 
-    with counting() as counters:
+    with counting() as counters, tracing(execute=True, only_known=True):
         call()
     return Estimated(tuple(counters.launches))
 
