@@ -106,7 +106,7 @@ class _Recorder(Execution):
         words = (self._streams[w].at - buffer.ctypes.data) // buffer.itemsize
         if words > len(buffer):
             raise SimulatorError(
-                f"a wave executes too much for a trace: {words} instructions and lines; there is room for {len(buffer)}",
+                f"a wave executes too much for a trace: {words} instructions and lines of {len(buffer)}",
                 hint="time a launch with shorter loops",
             )
         return buffer[:words].copy()
