@@ -551,19 +551,21 @@ def main_loop(
 
     def load(k: Any, stage: int, before: Any = None) -> tuple[Any, ...]:
         k = k + first_tile
-        if asynchronous:
+        if asynchronous and other_buffer:
             a.copy(k, stage)
             fx.rocdl.sched_barrier(0)
         return None if asynchronous else a.load(k), b.load(k), scales(k, stage, before)
 
-    def put(next_a: Any, stage: int) -> Any:
-        """The first fragment of a tile, when all of it is in shared memory."""
+    def put(next_a: Any, k: Any, stage: int) -> Any:
+        """The first fragment of tile k, when all of it is in shared memory."""
         if not asynchronous:
             a.store(next_a, stage)
+        elif not other_buffer:
+            a.copy(k + first_tile, stage)
         if tiling.stages == 2 and hints:
             interleave(mfma, reads, writes + b.loads + extra_loads, writes, *ahead)
         if asynchronous:
-            fx.rocdl.s_waitcnt(vmcnt(b.loads + extra_loads))
+            fx.rocdl.s_waitcnt(vmcnt(b.loads + extra_loads if other_buffer else 0))
         fx.gpu.barrier()
         return a.fragment(0, 0, stage)
 
@@ -572,11 +574,11 @@ def main_loop(
         now = tile(state, stage)
         if tiling.stages == 1:
             fx.gpu.barrier()
-        return now, next_b, next_scales, put(next_a, stage ^ other_buffer)
+        return now, next_b, next_scales, put(next_a, k, stage ^ other_buffer)
 
     first_a, first_b, first_scales = load(0, 0)
     walk: Any = two_stages if tiling.stages == 2 else one_stage
-    state = walk(step, (sums, first_b, first_scales, put(first_a, 0)), tiles, unroll)
+    state = walk(step, (sums, first_b, first_scales, put(first_a, 0, 0)), tiles, unroll)
     result = tile(state, (tiles - 1) % tiling.stages)
     fx.rocdl.sched_barrier(0)
     return result

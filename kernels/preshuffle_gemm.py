@@ -203,7 +203,6 @@ def compile_preshuffle_gemm_a8(
     require(not use_cshuffle_epilog or 2 * tile_m * tile_n <= room, f"use_cshuffle_epilog with {room} bytes of A",
             f"C takes {2 * tile_m * tile_n}")  # fmt: skip
     require(xcd_swizzle >= 0, f"xcd_swizzle={xcd_swizzle}", "0 or more")
-    require(not use_async_copy or lds_stage == 2, "use_async_copy with lds_stage=1", "2 buffers")
     ahead = (2 if dsrd_preload < 0 else dsrd_preload, max(0, dvmem_preload))
     plan = Plan(tiling, N, out_dtype, use_cshuffle_epilog, use_async_copy, ahead, epilogue, xcd_swizzle)
     return _launcher(plan, waves_per_eu)

@@ -144,6 +144,16 @@ _PASSES: Mapping[str, Callable[[_MatrixInstruction], int | None]] = {
 }
 
 
+def matrix_element(mnemonic: str) -> str | None:
+    """The element type in the name of a matrix instruction; None for others.
+
+    >>> matrix_element("v_mfma_f32_16x16x16_bf16"), matrix_element("v_mfma_f32_16x16x32_fp8_fp8")
+    ('bf16', 'fp8_fp8')
+    """
+    match = _MATRIX.fullmatch(mnemonic)
+    return match and match[6]
+
+
 def mfma_operations(mnemonic: str) -> int:
     """Multiplications and additions of a matrix instruction, those with a sparse A's zeros included; 0 for others.
 

@@ -19,7 +19,7 @@ at `launch`, files at `loading`.
 
 Two backends execute the table: `lockstep/`, a machine of numpy arrays, and `native/`, host code, which `launch` uses by
 default. `checks` turns further checks on, and `lockstep/checked/` performs them. `stepping/` runs a lock-step machine
-instruction by instruction. `counters/` holds the results of `with counting()`.
+instruction by instruction. `counters/` holds the results of `with counting()`, `timing/` those of `with tracing()`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from flydsl.simulator.launch import launch, prepare
 from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
+from flydsl.simulator.timing import tracing
 
 if TYPE_CHECKING:
     from flydsl.simulator.stepping.simulation import Simulation
@@ -81,6 +82,7 @@ __all__ = [
     "limited",
     "load",
     "prepare",
+    "tracing",
 ]
 
 

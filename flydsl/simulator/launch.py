@@ -17,9 +17,11 @@ from flydsl.simulator.counters.raw import no_counts
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics, LdsSize
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
+from flydsl.simulator.timing.session import TracedLaunch, current_tracing
 
 if TYPE_CHECKING:
     from flydsl.simulator.lockstep.machine import Step
+    from flydsl.simulator.timing.trace import Trace
 
 _MOST_SCRATCH_BYTES = 131_056
 """The most scratch that LLVM's back end for gfx9 gives a thread."""
@@ -67,6 +69,12 @@ def launch(
         raise LaunchError(
             f"there is no simulator backend {backend!r}", hint=f"it is one of {', '.join(env.SIMULATOR_BACKENDS)}"
         )
+    tracing, trace = current_tracing(), None
+    if tracing is not None:
+        trace = _trace(dispatch, limit, threads or env.simulator_threads())
+        tracing.launches.append(TracedLaunch(kernel_name, grid, block, trace))
+        if not tracing.execute:
+            return LaunchStatistics(dispatch.workgroup_count * dispatch.waves_per_workgroup, 0)
     counting = _counting()
     counts = None if counting is None else no_counts(len(program.instructions))
     if backend == "lockstep" or checks.enabled_checks():
@@ -79,8 +87,20 @@ def launch(
         threads = threads or env.simulator_threads()
         statistics = run(dispatch, limit, threads, partial(_bound_steps, dispatch), counts)
     if counting is not None and counts is not None:
-        counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts))
+        counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts, trace))
     return statistics
+
+
+def _trace(dispatch: Dispatch, limit: int, threads: int | None) -> Trace:
+    """The trace of a launch that `tracing` asks for."""
+    if checks.enabled_checks():
+        raise LaunchError(
+            "a launch under checks is not timed",
+            hint="launch twice: once inside tracing(), once inside checking()",
+        )
+    from flydsl.simulator.timing.sampling import estimate  # brings LLVM, too
+
+    return estimate(dispatch, limit, threads)
 
 
 def _bound_steps(dispatch: Dispatch) -> Sequence[Step]:

@@ -11,6 +11,7 @@ read and written like any others; a compare-and-swap writes back the bytes that 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -124,6 +125,12 @@ class Memory:
         copy = Memory()
         copy.null_hint = self.null_hint
         copy._buffers.update(self._buffers)
+        return copy
+
+    def with_content(self, content: Callable[[Buffer], Array]) -> Memory:
+        """The same buffers at the same addresses with other content: as many bytes for each."""
+        copy = self.copy()
+        copy._buffers = {slot: replace(b, data=content(b)) for slot, b in self._buffers.items()}
         return copy
 
     def with_copied_content(self) -> Memory:

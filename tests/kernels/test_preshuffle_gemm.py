@@ -58,6 +58,7 @@ def test_equals_torch(dtype: str, stages: int) -> None:
         (33, 64, 256, (32, 64, 128), {}),
         (40, 256, 384, (32, 256, 128), {"xcd_swizzle": 2}),
         (33, 128, 512, (32, 128, 128), {"use_async_copy": True}),
+        (20, 64, 192, (16, 64, 64), {"use_async_copy": True, "lds_stage": 1}),
         (70, 64, 384, (64, 64, 128), {"use_cshuffle_epilog": True}),
         (70, 128, 512, (64, 128, 128), {"use_cshuffle_epilog": True, "use_async_copy": True, "waves_per_eu": 2}),
         (17, 64, 576, (64, 64, 192), {}),
@@ -136,7 +137,6 @@ def test_tiles_chosen_by_measurement() -> None:
         ({"epilogue": "tanh"}, "epilogue='tanh'"),
         ({"epilogue": "bias", "use_cshuffle_epilog": True}, "use_cshuffle_epilog"),
         ({"tile_n": 256, "use_cshuffle_epilog": True}, "C takes 16384"),
-        ({"lds_stage": 1, "use_async_copy": True}, "lds_stage=1"),
     ],
 )
 def test_sizes_that_do_not_fit(changed: dict[str, Any], said: str) -> None:

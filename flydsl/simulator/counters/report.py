@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from flydsl.arch.launch_limits import Dim3
     from flydsl.simulator.dispatch import LaunchStatistics
     from flydsl.simulator.program import Instruction, Program
+    from flydsl.simulator.timing.trace import Trace
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +34,7 @@ class LaunchCounters:
     """The counters of one launch. Its repr is a table.
 
     kernel, grid, block: as launched. statistics: what `launch` returns. counts: of each instruction of the program,
-    as `counters.raw` describes.
+    as `counters.raw` describes. trace: of a launch inside `tracing(execute=True)`, too.
     """
 
     kernel: str
@@ -42,6 +43,7 @@ class LaunchCounters:
     statistics: LaunchStatistics
     program: Program
     counts: Array
+    trace: Trace | None = None
 
     @cached_property
     def by_line(self) -> dict[int, LineCounts]:

@@ -53,12 +53,35 @@ def _plan(program: Program) -> _Plan:
 
 def counting_records(records: Array, program: Program) -> Array:
     """The records of a program with counting handlers. Their memory also holds the original records, which follow."""
+    handlers = library().counting
+    return _watched_records(records, program, handlers["count"], handlers["count_access"])
+
+
+def tracing_records(records: Array, program: Program, skipped: Array) -> Array:
+    """The records of a program with recording handlers, likewise. skipped: instructions that need not be executed."""
+    handlers = library().tracing
+    watched = _watched_records(records, program, handlers["trace"], handlers["trace_access"])
+    watched[skipped, 0] = handlers["trace_only"]
+    return watched
+
+
+def _watched_records(records: Array, program: Program, each: int, access: int) -> Array:
     both = aligned_zeros(2 * records.nbytes).view(np.int64).reshape(2, *records.shape)
     both[:] = records
-    handlers = library().counting
-    both[0, : len(program.instructions), 0] = handlers["count"]
-    both[0, _plan(program).accessing, 0] = handlers["count_access"]
+    both[0, : len(program.instructions), 0] = each
+    both[0, _plan(program).accessing, 0] = access
     return both[0]
+
+
+class CountWatch:
+    """Counts: see `launch_block.Watch`."""
+
+    @property
+    def observer(self) -> int:
+        return library().counting["observe"]
+
+    def records(self, records: Array, program: Program) -> Array:
+        return counting_records(records, program)
 
 
 class ThreadCounts:
@@ -80,6 +103,10 @@ class ThreadCounts:
     @property
     def address(self) -> int:
         return int(self._block.ctypes.data)
+
+    @property
+    def block(self) -> layout.CountingBlock:
+        return layout.CountingBlock.from_buffer(self._block.data)
 
     def counts(self) -> Array:
         """The counts in the form of `counters.raw`, without those of the lock-step machine."""

@@ -16,7 +16,6 @@ from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.bound_program import bound_program
-from flydsl.simulator.native.counting import counting_records
 from flydsl.simulator.native.group import aligned_zeros
 from flydsl.simulator.native.library import library
 from flydsl.simulator.program import Program
@@ -40,15 +39,23 @@ class Work(Protocol):
     def workgroup_id_places(self) -> tuple[int | None, int | None, int | None]: ...
 
 
+class Watch(Protocol):
+    """What is done besides executing: the handlers before each instruction's own, and the observer of accesses."""
+
+    @property
+    def observer(self) -> int: ...
+    def records(self, records: Array, program: Program) -> Array: ...
+
+
 class SharedLaunch:
     """Some work in native form: `block`. It keeps everything alive that native code has addresses of.
 
-    template: the waves of the first workgroup, as they start. counts: whether native code counts what it does.
+    template: the waves of the first workgroup, as they start. watch: what native code counts or records, if anything.
     """
 
-    def __init__(self, work: Work, instruction_limit: int, *, counts: bool = False) -> None:
+    def __init__(self, work: Work, instruction_limit: int, *, watch: Watch | None = None) -> None:
         self.block = layout.LaunchState()
-        self._work, self._limit, self._counts = work, instruction_limit, counts
+        self._work, self._limit, self._watch = work, instruction_limit, watch
         self._lock = threading.Lock()
         self._records: dict[int, Array] = {}  # by MODE
         self.has_global_atomics = bound_program(work.program, work.mode).has_global_atomics
@@ -99,7 +106,7 @@ class SharedLaunch:
         wave.scratch_bytes, wave.scratch_stride = template.scratch_bytes, template.scratch_stride
         wave.buffers, wave.buffer_count = addressof(self._buffers), len(self._buffers)
         wave.vgpr_end = layout.Wave.vgpr.offset + layout.ROW_BYTES * self._work.vgprs
-        wave.observer = library().counting["observe"] if self._counts else 0
+        wave.observer = self._watch.observer if self._watch else 0
 
     def records(self, mode: FloatMode, pc: int | None = None) -> Array:
         """The program for waves of a mode, entered at instruction `pc`."""
@@ -109,8 +116,8 @@ class SharedLaunch:
         with self._lock:
             if mode.bits not in self._records:
                 records = self._within_registers(bound.at_launch(self._work.symbols))
-                if self._counts:
-                    records = counting_records(records, self._work.program)
+                if self._watch:
+                    records = self._watch.records(records, self._work.program)
                 self._add_records(mode, records, at)
             return self._records[mode.bits]
 

@@ -15,6 +15,7 @@ Addresses are plain numbers in Python; `_points_to_` says what they point to.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ctypes import Array, Structure, c_double, c_int64, c_uint8, c_uint32, c_uint64
 from typing import Any, ClassVar
 
@@ -258,24 +259,36 @@ class Stamped(Shared):
     _fields_ = [("number", c_uint64), ("stamp", c_uint64)]
 
 
+class Stream(Shared):
+    """What a wave executes, as words. `at` goes beyond `end` where there is no room for all of it."""
+
+    _fields_ = [("at", c_uint64), ("end", c_uint64)]
+    _points_to_ = {"at": "u32", "end": "u32"}
+
+
 class CountingBlock(Shared):
     """The counting block of a thread; an `Entry` for every record follows.
 
     entry: of the instruction with an access that is being executed, `part` how many accesses it has made. masks, rows:
-    of each part, the lanes that took part and their addresses. ways: for each bank.
+    of each part, the lanes that took part and their addresses. ways: for each bank. Of a thread that traces:
+    first_wave: where the waves are, streams: where each one is recorded, line_base: the number of each buffer's first
+    line.
     """
 
     _fields_ = [
         ("entry", c_uint64),
         ("part", c_uint64),
         ("stamp", c_uint64),
-        ("unused", c_uint64 * 5),
+        ("first_wave", c_uint64),
+        ("streams", c_uint64),
+        ("line_base", c_uint64),
+        ("unused", c_uint64 * 2),
         ("masks", c_uint64 * MAX_PARTS),
         ("rows", _Addresses * MAX_PARTS),
         ("ways", c_uint64 * MAX_BANKS),
         ("set", Stamped * (1 << SET_SIZE_LOG2)),
     ]
-    _points_to_ = {"entry": "Entry"}
+    _points_to_ = {"entry": "Entry", "first_wave": "u8", "streams": "Stream", "line_base": "u32"}
 
 
 RECORD_BYTES, ENTRIES = Record.handler.size + Record.slots.size, CountingBlock.set.offset + CountingBlock.set.size
@@ -289,14 +302,18 @@ def slot_offset(slot: int) -> int:
 
 
 def declarations() -> str:
-    """The structures in C, with assertions that the compiler lays them out as ctypes does.
+    """The structures of this module in C; see `declarations_of`.
 
     >>> print(declarations().splitlines()[0])
     typedef struct Record Record;
     """
-    structures = Shared.__subclasses__()
+    return declarations_of([s for s in Shared.__subclasses__() if s.__module__ == __name__])
+
+
+def declarations_of(structures: Sequence[type[Shared]]) -> str:
+    """Structures in C, with assertions that the compiler lays them out as ctypes does."""
     names = "".join(f"typedef struct {s.__name__} {s.__name__};\n" for s in structures)
-    handler = "typedef void Handler(Wave *, const Record *);\n"
+    handler = "typedef void Handler(Wave *, const Record *);\n" if Record in structures else ""
     return names + handler + "".join(_declaration(s) + _assertions(s) for s in structures)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from flydsl import env
 from flydsl.simulator.native import host
 from flydsl.simulator.native.cache import HandlerCache
-from flydsl.simulator.native.runtime import Translation
+from flydsl.simulator.native.runtime import Translation, source
 from flydsl.simulator.native.shape import Shape
 
 _SOURCES = (("hsaco", "*.py"), ("simulator", "*.py"), ("simulator", "*.c"), ("simulator", "*.h"))
@@ -53,6 +53,23 @@ class HandlerLibrary:
         """Addresses of the functions of `runtime/count.c`, which are loaded when they are first needed."""
         with self._lock:
             return self._loader.load(self._translated.object_file("counting"), ("count", "count_access", "observe"))
+
+    @cached_property
+    def tracing(self) -> dict[str, int]:
+        """Addresses of the functions of `runtime/trace.c`, likewise."""
+        names = ("trace", "trace_access", "trace_only", "record_access")
+        with self._lock:
+            return self._loader.load(self._translated.object_file("tracing"), names)
+
+    def compiled(self, text: str, names: Sequence[str]) -> dict[str, int]:
+        """Addresses of the functions of some other C, compiled once per machine."""
+        key = hashlib.sha256(self._basis + text.encode()).hexdigest()
+        with self._lock:
+            found = self._cache.find(key)
+            obj = found[0] if found else host.compile_module(Translation(text, host.triple()).result(), optimize=True)
+            if not found:
+                self._cache.add(obj, [key])
+            return self._loader.load(obj, names)
 
     def addresses(self, shapes: Iterable[Shape]) -> dict[Shape, int]:
         """The address of the handler of each shape; `fall_back_address` for a form without a native handler."""
@@ -116,7 +133,7 @@ class _Translated:
         if found:
             self._found[name] = found[0]
         else:
-            self._translations[name] = Translation(name, host.triple())
+            self._translations[name] = Translation(source(name), host.triple())
 
     def object_file(self, name: str) -> bytes:
         if name not in self._translations and name not in self._found:

@@ -20,9 +20,9 @@ from flydsl.simulator.lockstep.counting import CountingMachine
 from flydsl.simulator.lockstep.machine import Machine, Step, limit_error
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
-from flydsl.simulator.native.counting import ThreadCounts
+from flydsl.simulator.native.counting import CountWatch, ThreadCounts
 from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
-from flydsl.simulator.native.launch_block import SharedLaunch, Work
+from flydsl.simulator.native.launch_block import SharedLaunch, Watch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
 
@@ -78,6 +78,7 @@ class Execution:
         instruction_limit: int,
         steps: Callable[[], Sequence[Step]],
         counts: Array | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.work, self._steps, self._limit, self._counts = work, steps, instruction_limit, counts
         self._own_counts = _OwnCounts()
@@ -86,7 +87,7 @@ class Execution:
         self._errors: list[tuple[int, BaseException]] = []
         self._executed = 0
         self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
-        self.launch = SharedLaunch(work, instruction_limit, counts=counts is not None)
+        self.launch = SharedLaunch(work, instruction_limit, watch=watch or (None if counts is None else CountWatch()))
 
     # --- threads
 

@@ -1,8 +1,27 @@
 """Time: the cycles of a launch, estimated from the instructions that its waves execute.
 
-How to read this package: `trace` is what users read.
+    with flydsl.simulator.tracing() as traced:
+        launch(A, B, C)
+    traced.launches[0].trace, traced.time_us
+
+How to read this package: `trace` is what users read, `session` the `with` statement. `sampling` puts an estimate
+together: `recording` executes some workgroups, `needed` says which of their instructions it must, `instructions` says
+how long each takes, `gpu` what the hardware is, and `replay/` lays them out in time. The figures are in
+`flydsl.arch.timing`, each with its source.
 """
 
+from flydsl.simulator.timing.session import TracedLaunch, Tracing, current_tracing, tracing
 from flydsl.simulator.timing.trace import EVENT, WAVE, Stall, Trace, TracedInstruction, Unit
 
-__all__ = ["EVENT", "WAVE", "Stall", "Trace", "TracedInstruction", "Unit"]
+__all__ = [
+    "EVENT",
+    "WAVE",
+    "Stall",
+    "Trace",
+    "TracedInstruction",
+    "TracedLaunch",
+    "Tracing",
+    "Unit",
+    "current_tracing",
+    "tracing",
+]

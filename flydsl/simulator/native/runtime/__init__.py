@@ -1,6 +1,7 @@
 """The functions that handlers call, and the scheduler: C, compiled for the structures of `layout` by ziglang's clang.
 
-`resolve.c` checks addresses, `move.c` moves data, `schedule.c` runs workgroups and waves, `count.c` counts.
+`resolve.c` checks addresses, `move.c` moves data, `schedule.c` runs workgroups and waves, `count.c` counts, `trace.c`
+records what waves execute.
 clang's output is LLVM IR without the host's CPU; `host` compiles it as it compiles the handlers.
 """
 
@@ -26,6 +27,7 @@ TURN_INSTRUCTIONS = 20_000
 _PARTS = {
     "runtime": ("runtime.h", "resolve.c", "move.c", "schedule.c"),
     "counting": ("runtime.h", "count.c"),
+    "tracing": ("runtime.h", "count.c", "trace.c"),
 }
 _FLAGS = (
     *("-std=c23", "-O2", "-ffreestanding", "-fno-strict-aliasing", "-fno-asynchronous-unwind-tables"),
@@ -39,8 +41,7 @@ _TARGET = re.compile(r"^target (datalayout|triple) = .*\n", re.MULTILINE)
 class Translation:
     """C that another process is translating to LLVM IR."""
 
-    def __init__(self, name: str, triple: str) -> None:
-        """name: "runtime" or "counting"."""
+    def __init__(self, text: str, triple: str) -> None:
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `result` closes it
         zig = find_zig()
         if zig is None:
@@ -52,7 +53,7 @@ class Translation:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=self._output, stderr=subprocess.PIPE, text=True
         )
-        self._source = source(name)
+        self._source = text
 
     def result(self) -> str:
         """Wait for the LLVM IR, once."""
@@ -74,10 +75,10 @@ def source(name: str) -> str:
     """The C of a part: integer types, constants, the structures of `layout`, and the files."""
     folder = Path(__file__).parent
     files = [f'#line 1 "{file}"\n{(folder / file).read_text("utf-8")}' for file in _PARTS[name]]
-    return "\n".join([_TYPES, _constants(), layout.declarations(), *files, ""])
+    return "\n".join([TYPES, _constants(), layout.declarations(), *files, ""])
 
 
-_TYPES = """
+TYPES = """
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned u32;

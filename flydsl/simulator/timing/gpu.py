@@ -1,0 +1,51 @@
+"""The figures of an accelerator in the units of the replay: cycles, and bytes a cycle of a die's share."""
+
+from __future__ import annotations
+
+from flydsl.arch.timing import Timing
+from flydsl.simulator.timing.replay import layout
+
+_LINE_BYTES = 128
+
+
+def die(timing: Timing, *, dies_at_work: int, workgroups_per_compute_unit: int, footprint_bytes: int) -> layout.Gpu:
+    """A die while so many of them work. footprint_bytes: what the launch reads and writes in all."""
+    hertz = timing.clock_mhz.value * 1e6
+
+    def cycles(nanoseconds: float) -> int:
+        return round(nanoseconds * 1e-9 * hertz)
+
+    def share(bytes_per_second: float) -> float:
+        return bytes_per_second / hertz / dies_at_work
+
+    l1_lines = int(timing.l1_bytes.value) // _LINE_BYTES
+    l1_ways = min(int(timing.l1_ways.value), l1_lines)
+    cache = timing.infinity_cache_bytes.value
+    return layout.Gpu(
+        compute_units=int(timing.compute_units_per_xcd.value),
+        workgroups_per_compute_unit=workgroups_per_compute_unit,
+        dispatch_cycles=int(timing.dispatch_cycles_per_wave.value),
+        start_cycles=int(timing.workgroup_start_cycles.value),
+        branch_cycles=int(timing.branch_cycles.value),
+        barrier_cycles=int(timing.barrier_cycles.value),
+        lds_latency=int(timing.lds_latency.value),
+        scalar_hit_latency=int(timing.scalar_cache_latency.value),
+        scalar_miss_latency=int(timing.scalar_miss_latency.value),
+        l1_sets=l1_lines // l1_ways,
+        l1_ways=l1_ways,
+        l1_latency=int(timing.l1_latency.value),
+        l1_address_cycles=int(timing.l1_address_cycles.value),
+        l1_bytes_per_cycle=timing.l1_bytes_per_cycle.value,
+        l2_sets=int(timing.l2_bytes.value) // _LINE_BYTES // int(timing.l2_ways.value),
+        l2_ways=int(timing.l2_ways.value),
+        l2_channels=int(timing.l2_channels.value),
+        l2_latency=int(timing.l2_latency.value),
+        l2_read_bytes=timing.l2_read_bytes_per_cycle.value,
+        l2_write_bytes=timing.l2_write_bytes_per_cycle.value,
+        cache_latency=cycles(timing.infinity_cache_latency_ns.value),
+        cache_bytes_per_cycle=share(timing.infinity_cache_bytes_per_second.value),
+        cache_keeps=min(1.0, cache / footprint_bytes) if footprint_bytes else 1.0,
+        memory_latency=cycles(timing.memory_latency_ns.value),
+        read_bytes_per_cycle=share(timing.memory_read_bytes_per_second.value),
+        write_bytes_per_cycle=share(timing.memory_write_bytes_per_second.value),
+    )

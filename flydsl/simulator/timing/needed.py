@@ -1,0 +1,221 @@
+"""Which instructions decide where waves go and what they touch. The others need not be executed for a trace.
+
+A backward walk over the program with the set of registers that matter behind each instruction: those that a branch, an
+address or EXEC is computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from flydsl.hsaco.operands import EXEC, VCC, Keyword, Register, StatusBit, Symbol
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.counters.instruction_class import instruction_class
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.isa.table import FIXED
+from flydsl.simulator.program import Instruction, Program
+
+_FIRST = {"s": 0, "v": 129, "a": 129 + 256}
+_SCC = 128
+_ALWAYS = 3 << EXEC
+_CALLS = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
+
+
+@dataclass(frozen=True)
+class Needed:
+    """skipped: the instructions that a trace need not execute. content: whether what is in memory matters."""
+
+    skipped: Array
+    content: bool
+
+
+def register_bits(registers: Iterable[Register]) -> int:
+    """A set of registers as the bits of a number.
+
+    >>> register_bits([Register("s", 2, 2)])
+    12
+    """
+    bits = 0
+    for register in registers:
+        bits |= ((1 << register.count) - 1) << (_FIRST[register.file] + register.first)
+    return bits
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What an instruction reads and writes, as sets of registers."""
+
+    reads: int
+    writes: int
+
+
+def effects(instruction: Instruction) -> Effects:
+    """The registers of an instruction, SCC and those that its text does not show included."""
+    semantics = instruction.semantics
+    if semantics is None:
+        return Effects(0, 0)
+    sources = [o for o in instruction.sources if o is not None]
+    reads = register_bits(o.atom for o in sources if isinstance(o.atom, Register))
+    writes = register_bits(o.atom for o in instruction.results if isinstance(o.atom, Register))
+    for operand in sources:
+        if isinstance(operand.atom, StatusBit):
+            reads |= 1 << _SCC | 3 << VCC | _ALWAYS
+    reads |= _implicit(semantics.sources) | (writes if {"dst", "dst1"}.intersection(semantics.sources) else 0)
+    return Effects(reads, writes | _implicit(semantics.results))
+
+
+def _implicit(words: tuple[str, ...]) -> int:
+    fixed = register_bits(FIXED[word][1] for word in words if word in FIXED)
+    return fixed | (1 << _SCC if "scc" in words else 0)
+
+
+def needed_instructions(dispatch: Dispatch) -> Needed:
+    """Which instructions a trace of a launch must execute."""
+    program = dispatch.program
+    nothing = Needed(np.zeros(0, np.intp), content=True)
+    if any(i.semantics is None or i.mnemonic in _CALLS for i in program.instructions) or program.has_global_atomics:
+        return nothing
+    if any("gpr_idx" in i.mnemonic or "movrel" in i.mnemonic for i in program.instructions):
+        return nothing
+    walk = _Walk(program, dispatch.entry, _kernarg_pointers(dispatch))
+    after = walk.solution()
+    if walk.content_matters(after):
+        return Needed(np.zeros(0, np.intp), content=True)
+    kinds = {i.index: instruction_class(i.mnemonic) for i in program.instructions}
+    skipped = [
+        i for i, kind in kinds.items() if kind in ("VALU", "MFMA") and not walk.effects[i].writes & (after[i] | _ALWAYS)
+    ]
+    return Needed(np.array(skipped, np.intp), content=False)
+
+
+def _kernarg_pointers(dispatch: Dispatch) -> int:
+    """The registers that hold the addresses of the arguments and of the dispatch packet."""
+    user_sgprs = dispatch.program.kernels[dispatch.kernel_name].descriptor.user_sgprs
+    names = ("kernarg_segment_ptr", "dispatch_ptr")
+    return register_bits(Register("s", r.first_sgpr, 2) for r in user_sgprs if r.name in names)
+
+
+class _Walk:
+    """The registers that matter behind each instruction, found by walking backwards until nothing changes."""
+
+    def __init__(self, program: Program, entry: int, arguments: int) -> None:
+        self._instructions = program.instructions
+        self.effects = [effects(i) for i in self._instructions]
+        self._targets = [_target(program, i) for i in self._instructions]
+        self._kinds = [instruction_class(i.mnemonic) for i in self._instructions]
+        self._initial = self._where_initial(entry, arguments | _ALWAYS)
+        self._arguments = arguments
+
+    def solution(self) -> list[int]:
+        """The registers that matter behind each instruction."""
+        count = len(self._instructions)
+        after = [_ALWAYS] * count
+        before = [_ALWAYS] * (count + 1)
+        changed = True
+        while changed:
+            changed = False
+            for i in range(count - 1, -1, -1):
+                out = before[i + 1] if not self._ends(i) else _ALWAYS
+                target = self._targets[i]
+                if target is not None:
+                    out |= before[target]
+                now = self._before(i, out)
+                changed |= now != before[i]
+                after[i], before[i] = out, now
+        return after
+
+    def _before(self, i: int, after: int) -> int:
+        effect = self.effects[i]
+        addresses = self._addresses(i)
+        if addresses is not None:
+            return after & ~self._replaced(i) | addresses
+        if not effect.writes & after and self._targets[i] is None:
+            return after
+        return after & ~self._replaced(i) | effect.reads | _ALWAYS
+
+    def _addresses(self, i: int) -> int | None:
+        """What an access is made with, all but the data that it stores; None for other instructions."""
+        kind = self._kinds[i]
+        if kind not in ("SMEM", "LDS") and not kind.startswith("VMEM"):
+            return None
+        return self.effects[i].reads & ~_stored_registers(self._instructions[i]) | _ALWAYS
+
+    def _replaced(self, i: int) -> int:
+        """The registers of which nothing is left behind an instruction."""
+        effect = self.effects[i]
+        scalar = effect.writes & ((1 << _SCC + 1) - 1)
+        semantics = self._instructions[i].semantics
+        whole = self._initial[i] & _ALWAYS == _ALWAYS or (semantics is not None and semantics.ignores_exec)
+        return effect.writes if whole else scalar
+
+    def _where_initial(self, entry: int, registers: int) -> list[int]:
+        """Which of some registers are before each instruction what they were at the kernel's beginning."""
+        initial = [registers] * (len(self._instructions) + 1)
+        reached, todo = {entry}, [entry]
+        while todo:
+            i = todo.pop()
+            if i == len(self._instructions):
+                continue
+            following = initial[i] & ~self.effects[i].writes
+            for place in (None if self._ends(i) else i + 1, self._targets[i]):
+                if place is not None and (place not in reached or initial[place] & ~following):
+                    reached.add(place)
+                    initial[place] &= following
+                    todo.append(place)
+        return initial
+
+    def _ends(self, i: int) -> bool:
+        return self._instructions[i].mnemonic in ("s_endpgm", "s_branch")
+
+    def content_matters(self, after: list[int]) -> bool:
+        """True if what a load brings, other than an argument of the kernel, decides anything."""
+        for i, kind in enumerate(self._kinds):
+            if not self.effects[i].writes & after[i]:
+                continue
+            if kind in ("VMEM load", "VMEM atomic", "LDS") and not self._moves_between_lanes(i):
+                return True
+            if kind == "SMEM" and not self._is_argument(i):
+                return True
+        return False
+
+    def _moves_between_lanes(self, i: int) -> bool:
+        """True for what goes through the LDS hardware without its memory."""
+        return "permute" in self._instructions[i].mnemonic or "swizzle" in self._instructions[i].mnemonic
+
+    def _is_argument(self, i: int) -> bool:
+        base = self._instructions[i].sources[0] if self._instructions[i].sources else None
+        if base is None or not isinstance(base.atom, Register):
+            return True  # the clock
+        bits = register_bits([base.atom])
+        return bits & self._arguments & self._initial[i] == bits
+
+
+def _stored_registers(instruction: Instruction) -> int:
+    """The registers with what an instruction stores, unless its address is in them, too."""
+    family, _, rest = instruction.mnemonic.partition("_")
+    sources = [o.atom for o in instruction.sources if o is not None and isinstance(o.atom, Register)]
+    if family == "buffer" and rest.startswith("store"):
+        data, addresses = sources[:1], sources[1:]
+    elif rest.startswith("store") or (family == "ds" and rest.startswith("write")):
+        data, addresses = (
+            [r for r in sources[1:] if r.file != "s"],
+            [sources[0], *(r for r in sources if r.file == "s")],
+        )
+    else:
+        return 0
+    return register_bits(data) & ~register_bits(addresses)
+
+
+def _target(program: Program, instruction: Instruction) -> int | None:
+    """Where a branch goes; None for other instructions."""
+    if not instruction.mnemonic.startswith(("s_branch", "s_cbranch")):
+        return None
+    for operand in (*instruction.results, *instruction.sources):
+        atom = None if operand is None else operand.atom
+        name = atom.name if isinstance(atom, Symbol) else atom.text if isinstance(atom, Keyword) else ""
+        if name in program.labels:
+            return program.labels[name]
+    return None

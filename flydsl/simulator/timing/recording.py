@@ -1,0 +1,187 @@
+"""What some workgroups of a launch execute: for every wave its instructions in order, and the lines that they touch.
+
+A stream is an array of u32. A word with a clear highest bit is the index of an instruction; the words after it are its
+accesses to memory, see `native/runtime/trace.c`.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from ctypes import addressof
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from flydsl.errors import SimulatorError
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.counters.raw import LINE_BYTES
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.memory import Memory
+from flydsl.simulator.native import layout
+from flydsl.simulator.native.counting import ThreadCounts, tracing_records
+from flydsl.simulator.native.group import WorkgroupSlot
+from flydsl.simulator.native.library import library
+from flydsl.simulator.native.machine import Execution
+from flydsl.simulator.native.turns import Turns
+from flydsl.simulator.program import Program
+from flydsl.simulator.timing.needed import Needed, needed_instructions
+
+if TYPE_CHECKING:
+    from flydsl.simulator.lockstep.machine import Step
+
+_WORDS_PER_WAVE = 1 << 24
+"""Of memory that the host only provides where it is written."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of memory of a launch, numbered through all its buffers.
+
+    bases: by slot of the address space, the number of its first line; the last one is the number of all lines.
+    """
+
+    bases: Array
+
+    @classmethod
+    def of(cls, memory: Memory) -> Lines:
+        buffers = memory.buffers()
+        sizes = np.zeros(max(buffers, default=0) + 2, np.int64)
+        for slot, buffer in buffers.items():
+            sizes[slot + 1] = -(-buffer.size_bytes // LINE_BYTES) + 2
+        bases = np.cumsum(sizes)
+        if bases[-1] >> 30:
+            raise SimulatorError("a trace of a launch whose tensors have more than 64 GiB", hint="time a smaller one")
+        return cls(bases.astype(np.uint32))
+
+    @property
+    def count(self) -> int:
+        return int(self.bases[-1])
+
+
+class _TracingWatch:
+    """Records: see `native.launch_block.Watch`."""
+
+    def __init__(self, needed: Needed) -> None:
+        self._skipped = needed.skipped
+
+    @property
+    def observer(self) -> int:
+        return library().tracing["record_access"]
+
+    def records(self, records: Array, program: Program) -> Array:
+        return tracing_records(records, program, self._skipped)
+
+
+class _Recorder(Execution):
+    """Executes single workgroups of a launch, and keeps what their waves do."""
+
+    def __init__(self, work: Dispatch, lines: Lines, needed: Needed, instruction_limit: int) -> None:
+        super().__init__(work, instruction_limit, partial(_bound_steps, work), watch=_TracingWatch(needed))
+        waves = self.launch.template.count
+        self._buffers = [np.empty(_WORDS_PER_WAVE, np.uint32) for _ in range(waves)]
+        self._streams = (layout.Stream * waves)()
+        self._counting, self._bases = ThreadCounts(work.program), lines.bases
+        self._slot = WorkgroupSlot(self.launch.template, self.launch.block, self._counting.address)
+        block = self._counting.block
+        block.first_wave, block.line_base = self._slot.block.waves, self._bases.ctypes.data
+        block.streams = addressof(self._streams)
+
+    def record(self, workgroup: int) -> list[Array]:
+        """The streams of a workgroup's waves. SimulatorError where one executes too much to be kept."""
+        for stream, buffer in zip(self._streams, self._buffers, strict=True):
+            stream.at = buffer.ctypes.data
+            stream.end = stream.at + buffer.nbytes
+        self.launch.block.next, self.launch.block.workgroup_count = workgroup, workgroup + 1
+        self.take_turns(Turns(self._slot))
+        self.raise_first_error()
+        return [self._recorded(w) for w in range(len(self._buffers))]
+
+    def _recorded(self, w: int) -> Array:
+        buffer = self._buffers[w]
+        words = (self._streams[w].at - buffer.ctypes.data) // buffer.itemsize
+        if words > len(buffer):
+            raise SimulatorError(
+                f"a wave executes too much for a trace: {words} instructions and lines of {len(buffer)}",
+                hint="time a launch with shorter loops",
+            )
+        return buffer[:words].copy()
+
+
+def record(
+    dispatch: Dispatch, workgroups: Sequence[int], instruction_limit: int, threads: int | None
+) -> list[list[Array]]:
+    """The streams of some workgroups, wave by wave. The launch's memory is not changed.
+
+    Instructions whose results decide neither control flow nor addresses are recorded, but not executed. Raises what
+    the launch would raise, and SimulatorError for waves that execute too much.
+    """
+    needed = needed_instructions(dispatch)
+    lines = Lines.of(dispatch.memory)
+    work = copy.copy(dispatch)
+    work.memory = dispatch.memory.with_copied_content() if needed.content else with_empty_content(dispatch.memory)
+    found: dict[int, list[Array]] = {}
+    todo, lock = iter(workgroups), threading.Lock()
+    errors: list[BaseException] = []
+
+    def work_through() -> None:
+        recorder = _Recorder(work, lines, needed, instruction_limit)
+        while not errors:
+            with lock:
+                workgroup = next(todo, None)
+            if workgroup is None:
+                return
+            found[workgroup] = recorder.record(workgroup)
+
+    def help_out() -> None:
+        try:
+            work_through()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    helpers = [threading.Thread(target=help_out, daemon=True) for _ in range(_helpers(threads, len(workgroups)))]
+    for helper in helpers:
+        helper.start()
+    try:
+        work_through()
+    except BaseException as error:
+        errors.append(error)
+        raise
+    finally:
+        for helper in helpers:
+            helper.join()
+    if errors:
+        raise errors[0]
+    return [found[workgroup] for workgroup in workgroups]
+
+
+def with_empty_content(memory: Memory) -> Memory:
+    """The same buffers at the same addresses; those that a kernel may write have zeros, which take no room."""
+    return memory.with_content(lambda buffer: np.zeros(buffer.size_bytes, np.uint8) if buffer.writable else buffer.data)
+
+
+def touched_lines(streams: Iterable[Array]) -> Array:
+    """The numbers of the lines that some waves touch, sorted."""
+    parts = [stream[stream >= LINE_WORD] & ~np.uint32(LINE_WORD) for stream in streams]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.uint32)
+
+
+LINE_WORD = 0xC000_0000
+"""What marks a word that is a line of memory."""
+
+
+def _helpers(threads: int | None, workgroups: int) -> int:
+    """Threads besides the calling one. Default: one per core."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(threads or cores, workgroups) - 1
+
+
+def _bound_steps(work: Dispatch) -> Sequence[Step]:
+    """`lockstep.bind.bound_steps`, imported where native code leaves something to it."""
+    from flydsl.simulator.lockstep.bind import bound_steps
+
+    return bound_steps(work)

@@ -1,0 +1,170 @@
+"""The replay: what the waves of a die executed, laid out in time by a model of its units.
+
+C, one file per unit: `issue.c` says when a wave may issue, `waits.c` what it waits for, `lds.c`, `vector_memory.c`,
+`scalar_memory.c`, `l2.c` and `memory.c` when accesses end, `dispatch.c` where workgroups go; `schedule.c` is the loop.
+`layout` has the structures.
+"""
+
+from __future__ import annotations
+
+from ctypes import CFUNCTYPE, Array, addressof, c_void_p, sizeof
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flydsl.simulator import arrays
+from flydsl.simulator.native.library import library
+from flydsl.simulator.native.runtime import TYPES
+from flydsl.simulator.timing.replay import layout
+from flydsl.simulator.timing.trace import EVENT, Stall, Unit
+
+_UNITS = ("memory.c", "l2.c", "vector_memory.c", "lds.c", "scalar_memory.c", "waits.c", "issue.c", "dispatch.c")
+_FILES = ("replay.h", *_UNITS, "schedule.c")
+_LDS_BYTES_PER_CYCLE = 128
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a die does. streams: by workgroup and wave. bases, first_shares: of the buffers, see `layout.Replay`."""
+
+    streams: list[list[arrays.Array]]
+    instructions: list[layout.Instruction]
+    bases: arrays.Array
+    first_shares: arrays.Array
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What happened. starts, ends: of the workgroups, in cycles. waves: (workgroup, wave) fields of each wave.
+
+    events: those of the recorded compute units, as `trace.EVENT`; complete: whether there was room for all.
+    """
+
+    state: layout.Replay
+    starts: arrays.Array
+    ends: arrays.Array
+    waves: arrays.Array
+    events: arrays.Array
+    complete: bool
+
+    @property
+    def cycles(self) -> int:
+        """Until the last workgroup has ended and all it wrote is on its way."""
+        state = self.state
+        return int(max(self.ends.max(initial=0), state.last_access, state.memory_free))
+
+
+def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_room: int) -> Replayed:
+    """Replay the workgroups of a die."""
+    streams = [stream for workgroup in work.streams for stream in workgroup]
+    instructions = _array(layout.Instruction, len(work.instructions))
+    for i, instruction in enumerate(work.instructions):
+        instructions[i] = instruction
+    workgroups, waves = _array(layout.Workgroup, len(work.streams)), _array(layout.Wave, len(streams))
+    first = 0
+    for i, of_workgroup in enumerate(work.streams):
+        workgroups[i].first_wave, workgroups[i].wave_count = first, len(of_workgroup)
+        for stream in of_workgroup:
+            waves[first].at = stream.ctypes.data
+            waves[first].end = stream.ctypes.data + stream.nbytes
+            waves[first].workgroup = i
+            first += 1
+    memory = _DieMemory(gpu, work, len(waves))
+    events = np.zeros(event_room, _EVENT)
+    state = layout.Replay(
+        gpu=addressof(gpu),
+        instructions=addressof(instructions),
+        workgroups=addressof(workgroups),
+        workgroup_count=len(workgroups),
+        waves=addressof(waves),
+        events=events.ctypes.data,
+        event_room=event_room,
+        recorded_compute_units=recorded_compute_units,
+        **memory.fields(),
+    )
+    _replay()(addressof(state))
+    found = events[: min(int(state.event_count), event_room)]
+    return Replayed(
+        state,
+        np.array([w.start for w in workgroups], np.int64),
+        np.array([w.end for w in workgroups], np.int64),
+        np.array([(w.workgroup, w.compute_unit, w.simd, w.slot, w.start, w.ended) for w in waves], np.int64),
+        _as_events(found),
+        bool(state.event_count <= event_room),
+    )
+
+
+class _DieMemory:
+    """The state of a die's units, of zeros."""
+
+    def __init__(self, gpu: layout.Gpu, work: Work, waves: int) -> None:
+        lines = int(gpu.l2_sets * gpu.l2_ways)
+        count = len(work.instructions)
+        self._units = _array(layout.ComputeUnit, int(gpu.compute_units))
+        self._scalar = np.zeros((len(self._units) + 1, count), np.uint8)
+        for unit, seen in zip(self._units, self._scalar[1:], strict=True):
+            unit.scalar_seen = seen.ctypes.data
+        self._arrays = {
+            "heap": np.zeros(waves + 1, np.uint32),
+            "l2_tags": np.zeros(lines, np.uint32),
+            "l2_used": np.zeros(lines, np.uint32),
+            "l2_filled": np.zeros(lines, np.uint64),
+            "channel_free": np.zeros(int(gpu.l2_channels), np.float64),
+            "scalar_seen": self._scalar[0],
+            "seen": np.zeros(int(work.bases[-1]) // 16 + 2, np.uint8),
+            "bases": work.bases,
+            "first_shares": work.first_shares,
+        }
+
+    def fields(self) -> dict[str, int]:
+        addresses = {name: int(array.ctypes.data) for name, array in self._arrays.items()}
+        buffers = len(self._arrays["first_shares"])
+        return {**addresses, "compute_units": addressof(self._units), "buffer_count": buffers}
+
+
+_EVENT = np.dtype(
+    [
+        ("wave", np.uint32),
+        ("instruction", np.uint32),
+        ("issue", np.uint64),
+        ("latency", np.uint32),
+        ("stall", np.uint32),
+        ("reason", np.uint32),
+        ("unused", np.uint32),
+    ]
+)
+assert sizeof(layout.Event) == _EVENT.itemsize
+
+
+def _as_events(found: arrays.Array) -> arrays.Array:
+    """Sorted by wave, then by issue; a wave's events are in order."""
+    order = np.argsort(found["wave"], kind="stable")
+    events = np.zeros(len(found), EVENT)
+    for name in EVENT.names or ():
+        events[name] = found[name][order]
+    return events
+
+
+def _array(structure: Any, count: int) -> Array[Any]:
+    return (structure * count)()
+
+
+@cache
+def _replay() -> Any:
+    """The function `replay` of schedule.c."""
+    return CFUNCTYPE(None, c_void_p)(library().compiled(source(), ("replay",))["replay"])
+
+
+def source() -> str:
+    """The C of the replay."""
+    folder = Path(__file__).parent
+    names = {unit.name: int(unit) for unit in Unit} | {stall.name: int(stall) for stall in Stall}
+    kinds = ("LOAD", "STORE", "ATOMIC", "LOAD_TO_LDS", "WAIT", "QUEUE", "SCALAR_QUEUE", "SIMDS", "PORTS")
+    names |= {name: getattr(layout, name) for name in kinds}
+    names |= {"BARRIER_KIND": layout.BARRIER, "SLOT_CYCLES": 4, "LDS_BYTES_PER_CYCLE": _LDS_BYTES_PER_CYCLE}
+    constants = [f"#define {name} {value}" for name, value in names.items()] + ["#define LINE_WORD 0xC0000000u"]
+    files = [f'#line 1 "{file}"\n{(folder / file).read_text("utf-8")}' for file in _FILES]
+    return "\n".join([TYPES, *constants, layout.declarations(), *files, ""])

@@ -1,0 +1,49 @@
+// The L2 of a die: sets of lines, of which the one that was used longest ago makes room; channels by line.
+
+static u64 l2_set(const Gpu *gpu, u64 line) { return (line ^ line / gpu->l2_sets * 7) % gpu->l2_sets; }
+
+// The place of a line, or that of the one that makes room for it. `found` says which.
+static u64 l2_place(const Replay *replay, u64 line, int *found) {
+  u64 first = l2_set(replay->gpu, line) * replay->gpu->l2_ways, oldest = first;
+  for (u64 way = first; way < first + replay->gpu->l2_ways; way++) {
+    if (replay->l2_tags[way] == line + 1) {
+      *found = 1;
+      return way;
+    }
+    if (replay->l2_used[way] < replay->l2_used[oldest]) oldest = way;
+  }
+  *found = 0;
+  return oldest;
+}
+
+static double l2_served(Replay *replay, u64 line, double time, double bytes_per_cycle) {
+  u64 channel = (line ^ line / 16 ^ line / 256) % replay->gpu->l2_channels;
+  return served(&replay->channel_free[channel], time, LINE_BYTES / bytes_per_cycle);
+}
+
+// When a line that is asked for at `time` leaves the L2.
+static u64 l2_read(Replay *replay, u64 line, u64 time) {
+  int found;
+  u64 place = l2_place(replay, line, &found);
+  u64 done = (u64)l2_served(replay, line, (double)time, replay->gpu->l2_read_bytes) + replay->gpu->l2_latency;
+  replay->l2_requests++;
+  replay->l2_used[place] = (u32)++replay->clock;
+  if (found) return later(done, replay->l2_filled[place]);
+  replay->l2_misses++;
+  replay->l2_tags[place] = (u32)line + 1;
+  return replay->l2_filled[place] = fetched(replay, line, time);
+}
+
+// When the L2 has taken a line.
+static u64 l2_write(Replay *replay, u64 line, u64 time) {
+  int found;
+  u64 place = l2_place(replay, line, &found);
+  double done = l2_served(replay, line, (double)time, replay->gpu->l2_write_bytes);
+  replay->l2_used[place] = (u32)++replay->clock;
+  if (!found) {
+    replay->l2_tags[place] = (u32)line + 1;
+    replay->l2_filled[place] = (u64)done;
+    written_back(replay, line, time);
+  }
+  return (u64)done + replay->gpu->l2_latency;
+}

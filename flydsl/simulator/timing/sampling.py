@@ -1,0 +1,235 @@
+"""The time of a launch from some of its workgroups.
+
+Dies take workgroups in turn, so all of them do much the same: one is replayed. Of a long grid it gets as many as fit at
+once from the beginning, as many from the middle, and what is left over for the end; the rounds between take as long as
+the middle one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from flydsl.arch import Arch
+from flydsl.arch.instruction_costs import matrix_element
+from flydsl.arch.occupancy import occupancy
+from flydsl.arch.timing import Timing, timing
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.counters.raw import LINE_BYTES
+from flydsl.simulator.dispatch import Dispatch
+from flydsl.simulator.program import Instruction
+from flydsl.simulator.timing import recording
+from flydsl.simulator.timing.gpu import die
+from flydsl.simulator.timing.instructions import described, unit_of
+from flydsl.simulator.timing.recording import Lines
+from flydsl.simulator.timing.replay import Replayed, Work, replayed
+from flydsl.simulator.timing.trace import WAVE, Trace, TracedInstruction
+
+_RECORDED_COMPUTE_UNITS = 1
+_EVENT_ROOM = 400_000
+_WORDS = 100_000_000
+"""Words of all streams that are kept at once: what does not fit is left to fewer compute units."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which workgroups of a die are replayed. chosen: their numbers, in order. skipped_rounds: how many were left out,
+    of `round_size` workgroups each. compute_units: of the die."""
+
+    chosen: tuple[int, ...]
+    skipped_rounds: int
+    round_size: int
+    compute_units: int
+
+
+def plan(own: Sequence[int], compute_units: int, per_compute_unit: int) -> Plan:
+    """Which of a die's workgroups to replay.
+
+    >>> plan(range(10), 2, 1)
+    Plan(chosen=(0, 1, 4, 5), skipped_rounds=3, round_size=2, compute_units=2)
+    >>> plan(range(5), 2, 1)
+    Plan(chosen=(0, 1, 2, 3, 4), skipped_rounds=0, round_size=2, compute_units=2)
+    """
+    size = compute_units * per_compute_unit
+    rounds, rest = divmod(len(own), size)
+    if rounds <= 2:
+        return Plan(tuple(own), 0, size, compute_units)
+    middle = rounds // 2 * size
+    chosen = (*own[:size], *own[middle : middle + size], *own[len(own) - rest :])
+    return Plan(chosen, rounds - 2, size, compute_units)
+
+
+def workgroups_per_compute_unit(dispatch: Dispatch) -> int:
+    """How many workgroups of a launch fit on a compute unit at once."""
+    kernel, arch = dispatch.program.kernels[dispatch.kernel_name], dispatch.program.arch
+    x, y, z = dispatch.block
+    resources = {"vgprs": kernel.vgprs, "agprs": kernel.agprs, "sgprs": kernel.sgprs}
+    fitting = occupancy(arch, **resources, lds_bytes=dispatch.lds_bytes, workgroup_size=x * y * z)
+    return max(1, fitting.waves_per_simd * arch.lds_simds // fitting.waves_per_workgroup)
+
+
+class Sample:
+    """A launch of which some workgroups are recorded."""
+
+    def __init__(self, dispatch: Dispatch, instruction_limit: int, threads: int | None) -> None:
+        self._dispatch, self._limit, self._threads = dispatch, instruction_limit, threads
+        self.arch: Arch = dispatch.program.arch
+        self.timing: Timing = timing(self.arch)
+        self.lines = Lines.of(dispatch.memory)
+        self.dies = int(self.timing.xcds.value)
+        self.per_compute_unit = workgroups_per_compute_unit(dispatch)
+
+    def _record(self, workgroups: Sequence[int]) -> list[list[Array]]:
+        return recording.record(self._dispatch, workgroups, self._limit, self._threads)
+
+    @cached_property
+    def _first(self) -> list[Array]:
+        return self._record([0])[0]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Which workgroups are replayed: of fewer compute units where all of them are too much to keep."""
+        own = range(0, self._dispatch.workgroup_count, self.dies)
+        units = int(self.timing.compute_units_per_xcd.value)
+        found = plan(own, units, self.per_compute_unit)
+        words = sum(map(len, self._first))
+        while found.compute_units > 1 and len(found.chosen) * words > _WORDS:
+            units = found.compute_units // 2
+            step = -(-int(self.timing.compute_units_per_xcd.value) // units)
+            found = plan(own[::step], units, self.per_compute_unit)
+        return found
+
+    @cached_property
+    def streams(self) -> list[list[Array]]:
+        """What the chosen workgroups execute."""
+        return [self._first, *self._record(self.plan.chosen[1:])] if len(self.plan.chosen) > 1 else [self._first]
+
+    @cached_property
+    def first_shares(self) -> Array:
+        """Of each buffer, the part of a die's lines that no other die asks for before it.
+
+        A workgroup of every other die is compared with those that this die executes at the same time.
+        """
+        others = [d + self.dies * (7 * d % self.plan.round_size) for d in range(1, self.dies)]
+        others = [w for w in others if w < self._dispatch.workgroup_count]
+        if not others:
+            return np.ones(len(self.lines.bases) - 1)
+        here = recording.touched_lines(s for w in self.streams[: self.plan.round_size] for s in w)
+        there = recording.touched_lines(s for w in self._record(others) for s in w)
+        bases = self.lines.bases
+        every = np.histogram(there, bases.astype(np.int64))[0]
+        shared = np.histogram(there[np.isin(there, here)], bases.astype(np.int64))[0]
+        part = np.divide(shared, every, out=np.zeros(len(every)), where=every > 0)
+        return 1 / (1 + len(others) * part)
+
+    def replay(self) -> Replayed:
+        """The die at work on the chosen workgroups."""
+        dies = min(self.dies, self._dispatch.workgroup_count)
+        footprint = self.lines.count * LINE_BYTES
+        units = int(self.timing.compute_units_per_xcd.value)
+        gpu = die(
+            self.timing, dies_at_work=dies, workgroups_per_compute_unit=self.per_compute_unit, footprint_bytes=footprint
+        )
+        part = self.plan.compute_units / units
+        if part < 1:
+            gpu.compute_units = self.plan.compute_units
+            gpu.l2_channels = max(1, round(gpu.l2_channels * part))
+            for name in ("cache_bytes_per_cycle", "read_bytes_per_cycle", "write_bytes_per_cycle"):
+                setattr(gpu, name, getattr(gpu, name) * part)
+        instructions = described(self.arch, self.timing, self._dispatch.program.instructions)
+        work = Work(self.streams, instructions, self.lines.bases, self.first_shares)
+        return replayed(gpu, work, recorded_compute_units=_RECORDED_COMPUTE_UNITS, event_room=_EVENT_ROOM)
+
+    def whole_cycles(self, replay: Replayed) -> float:
+        """The cycles of all workgroups, with the rounds that were left out, at the clock that power allows."""
+        cycles = float(replay.cycles)
+        if self.plan.skipped_rounds:
+            ends = np.sort(replay.ends)
+            size = self.plan.round_size
+            cycles += self.plan.skipped_rounds * float(ends[2 * size - 1] - ends[size - 1])
+        return self._at_sustained_clock(cycles)
+
+    def _at_sustained_clock(self, cycles: float) -> float:
+        """Cycles of the peak clock for work that takes so many of them: power lowers the clock of what takes long."""
+        before = self.timing.boost_us.value * self.timing.clock_mhz.value
+        slow = self.sustained_matrix_cycles()
+        return cycles if cycles <= before or slow <= cycles else before + (1 - before / cycles) * slow
+
+    def sustained_matrix_cycles(self) -> float:
+        """The cycles of the matrix instructions alone, at the rate that power allows when all SIMDs are at work."""
+        program = self._dispatch.program
+        counts = np.zeros(len(program.instructions), np.int64)
+        for workgroup in self.streams:
+            for stream in workgroup:
+                counts += np.bincount(stream[stream < 1 << 31], minlength=len(counts))
+        costs = described(self.arch, self.timing, program.instructions)
+        cycles = 0.0
+        for instruction, cost, count in zip(program.instructions, costs, counts.tolist(), strict=True):
+            element = matrix_element(instruction.table_name)
+            if element is not None and count:
+                cycles += count * cost.busy / self.timing.sustained_matrix_rate(element)
+        of_all = cycles * self._dispatch.workgroup_count / len(self.streams)
+        simds = self.dies * self.timing.compute_units_per_xcd.value * self.arch.lds_simds
+        return of_all / simds
+
+    def sentence(self, replay: Replayed) -> str:
+        """What was replayed, and how the rest follows."""
+        chosen, every = len(self.plan.chosen), self._dispatch.workgroup_count
+        units = int(self.timing.compute_units_per_xcd.value)
+        where = f"on {self.plan.compute_units} of {units * self.dies} compute units"
+        text = f"{chosen} of {every} workgroups replayed, {where}"
+        if self.plan.skipped_rounds:
+            text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
+        if not replay.complete:
+            text += f"; the first {len(replay.events)} instructions are shown"
+        return text
+
+
+def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None) -> Trace:
+    """The time of a launch, and what the waves of a compute unit do in it. The launch's memory is not changed.
+
+    ArchError for a GPU without figures; whatever error the launch's workgroups run into.
+    """
+    sample = Sample(dispatch, instruction_limit, threads)
+    replay = sample.replay()
+    clock = sample.timing.clock_mhz.value
+    cycles = round(sample.whole_cycles(replay) + sample.timing.launch_us.value * clock)
+    waves, events = _shown(sample, replay)
+    return Trace(
+        kernel=dispatch.kernel_name,
+        arch=sample.arch.name,
+        clock_mhz=clock,
+        origin="model",
+        cycles=cycles,
+        error_percent=50.0,
+        sampling=sample.sentence(replay),
+        instructions=tuple(_traced(i) for i in dispatch.program.instructions),
+        waves=waves,
+        events=events,
+    )
+
+
+def _shown(sample: Sample, replay: Replayed) -> tuple[Array, Array]:
+    """The recorded waves and their events, renumbered."""
+    waves = np.zeros(len(replay.waves), WAVE)
+    chosen = np.array(sample.plan.chosen)
+    for column, name in enumerate(("workgroup", "cu", "simd", "slot", "start", "end")):
+        waves[name] = replay.waves[:, column]
+    waves["workgroup"] = chosen[replay.waves[:, 0]]
+    waves["wave"] = np.concatenate([np.arange(len(w)) for w in sample.streams])
+    shown = np.unique(replay.events["wave"])
+    events = replay.events.copy()
+    events["wave"] = np.searchsorted(shown, events["wave"])
+    return waves[shown], events
+
+
+def _traced(instruction: Instruction) -> TracedInstruction:
+    at = instruction.location
+    text = " ".join(instruction.listed.text.split())
+    unit = unit_of(instruction.mnemonic)
+    # The listing does not tell sizes: addresses count eight bytes for each instruction, as the simulator's do.
+    file, line = (at.file, at.line) if at else (None, None)
+    return TracedInstruction(8 * instruction.index, text, unit, file, line)

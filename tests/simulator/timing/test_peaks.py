@@ -1,0 +1,92 @@
+"""Published peaks: the model comes within a tenth of them with kernels that do nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from flydsl.arch import get_arch
+from flydsl.arch.instruction_costs import mfma_operations
+from flydsl.arch.timing import timing
+from tests.simulator.timing.loops import busy_us, lines, trace_of, traced
+
+WORKGROUPS = {"gfx942": 304, "gfx950": 256}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "instruction", "registers", "tera"),
+    [
+        ("gfx942", "v_mfma_f32_32x32x8_f16", 2, 1307.4),
+        ("gfx942", "v_mfma_f32_16x16x16_bf16", 2, 1307.4),
+        ("gfx942", "v_mfma_f32_16x16x32_fp8_fp8", 2, 2614.9),
+        ("gfx942", "v_mfma_i32_32x32x16_i8", 2, 2614.9),
+        ("gfx942", "v_mfma_f32_16x16x4_f32", 1, 163.4),
+        ("gfx942", "v_mfma_f64_16x16x4_f64", 2, 163.4),
+        ("gfx950", "v_mfma_f32_16x16x32_f16", 4, 2516.6),
+        ("gfx950", "v_mfma_f32_16x16x128_f8f6f4", 8, 5033.2),
+    ],
+)
+def test_matrix_instructions(arch: str, instruction: str, registers: int, tera: float) -> None:
+    """AMD's data sheets of the MI300X and MI355X, dense."""
+    size = {"32x32": 16, "16x16": 8 if "f64" in instruction else 4}[instruction.split("_")[3][:5]]
+    end = registers - 1
+    sources = (f"v[16:{16 + end}]", f"v[32:{32 + end}]") if registers > 1 else ("v16", "v32")
+    sums = [f"a[{size * i}:{size * i + size - 1}]" for i in range(4)]
+    one = [f"{instruction} {s}, {sources[0]}, {sources[1]}, {s}" for s in sums]
+    body = lines(*one, times=8)
+    trace = trace_of(body, "a[0:63] v[16:39]", repeats=20, workgroups=WORKGROUPS[arch], arch=arch)
+    formats = "/fp8_fp8" if "f8f6f4" in instruction else ""
+    operations = mfma_operations(instruction + formats) * 32 * 20 * 4 * WORKGROUPS[arch]
+    assert operations / busy_us(trace) * 1e-6 == pytest.approx(tera, rel=0.1)
+
+
+def test_lds() -> None:
+    """128 bytes a cycle of each compute unit: the CDNA 3 white paper."""
+    body = lines("v_lshlrev_b32 v40, 4, $1") + "\\0A" + lines("ds_read_b128 v[16:19], v40", times=32)
+    trace = trace_of(body, "v[16:19] v40", repeats=20, workgroups=304)
+    bytes_ = 1024 * 32 * 20 * 4 * 304
+    assert bytes_ / busy_us(trace) * 1e-6 == pytest.approx(128 * 304 * 2.1e-3, rel=0.1)
+
+
+COPY = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare i32 @llvm.amdgcn.workgroup.id.x()
+define amdgpu_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y) #0 {
+entry:
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %w = call i32 @llvm.amdgcn.workgroup.id.x()
+  %first = mul i32 %w, 1024
+  %i = add i32 %first, %t
+  PARTS
+  ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }
+"""
+
+
+def copy_kernel(parts: int = 4) -> str:
+    """Each thread copies some vectors of 16 bytes, all loads first."""
+    load = """
+  %i{0} = add i32 %i, {1}
+  %from{0} = getelementptr <4 x float>, ptr addrspace(1) %x, i32 %i{0}
+  %v{0} = load <4 x float>, ptr addrspace(1) %from{0}"""
+    store = """
+  %to{0} = getelementptr <4 x float>, ptr addrspace(1) %y, i32 %i{0}
+  store <4 x float> %v{0}, ptr addrspace(1) %to{0}"""
+    text = "".join(load.format(p, 256 * p) for p in range(parts)) + "".join(store.format(p) for p in range(parts))
+    return COPY.replace("PARTS", text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "tera"), [("gfx942", 4.2), ("gfx950", 6.3)])
+def test_copy_of_memory(arch: str, tera: float) -> None:
+    """What copies reach on an MI300X, 79 % of the peak; the same part of an MI355X's."""
+    workgroups = 16384
+    trace = traced(copy_kernel(), workgroups, workgroups * 16384, workgroups * 16384, arch=arch)
+    assert 2 * workgroups * 16384 / busy_us(trace) * 1e-6 == pytest.approx(tera, rel=0.1)
+
+
+def test_empty_kernel() -> None:
+    """A launch takes a while even if it does nothing."""
+    trace = trace_of("s_nop 0", "memory", repeats=1, workgroups=1)
+    assert trace.time_us == pytest.approx(timing(get_arch("gfx942")).launch_us.value, rel=0.6)
