@@ -9,6 +9,7 @@ the figures. Everything here uses only the public interface of `flydsl`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,20 @@ if TYPE_CHECKING:
     from flydsl.simulator.counters import LaunchCounters
     from workbench.machine_code.listing import IsaListing
     from workbench.stages.search import Search
+    from workbench.thread_trace.comparison import TraceComparison
+    from workbench.thread_trace.trace_view import TraceView
 
-__all__ = ["compare", "explore", "export", "find", "listing", "occupancy_figure", "profile", "roofline_figure"]
+__all__ = [
+    "compare",
+    "explore",
+    "export",
+    "find",
+    "listing",
+    "occupancy_figure",
+    "profile",
+    "roofline_figure",
+    "timeline",
+]
 
 
 def __dir__() -> list[str]:
@@ -40,11 +53,11 @@ def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
 
 
 def compare(before: Any, after: Any, stage: str | int | None = None) -> Any:
-    """Compare two pipelines or artifacts (stage: only that stage of both), two stages, or two texts.
+    """Compare two pipelines or artifacts (stage: only that stage of both), two stages, two texts, or two traces.
 
     Raises ArgumentError for things that cannot be compared.
     """
-    from workbench.stages.comparison import compare
+    from workbench.comparisons import compare
 
     return compare(before, after, stage)
 
@@ -57,7 +70,7 @@ def find(pipeline: Pipeline, text: str) -> Search:
 
 
 def export(value: Any, path: str | Path) -> Path:
-    """Write one self-contained HTML page of a pipeline, an artifact or a launch, or of several of them."""
+    """Write one self-contained HTML page of a pipeline, an artifact, a launch or a trace, or of several of them."""
     from workbench.page import export
 
     return export(value, path)
@@ -104,6 +117,27 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
     from workbench.run.roofline import roofline_figure
 
     return roofline_figure(counters)
+
+
+def timeline(
+    source: Any,
+    baseline: Any = None,
+    *,
+    counters: str | Path | Sequence[str | Path] = (),
+    arch: str | None = None,
+    clock_mhz: float | None = None,
+) -> TraceView | TraceComparison:
+    """The view of a thread trace, or of two over each other. Its `.explore()` zooms.
+
+    source, baseline: a `Trace`, the folder `ui_output_*` that `rocprofv3 --att` wrote, or a file with
+    `Trace.to_json()` in it. counters: files `*_counter_collection.csv` of rocprofv3, shown beside the trace. arch,
+    clock_mhz: of the GPU, where the folder does not say it.
+
+    Raises ArgumentError for other sources, and for files that are not as they should be.
+    """
+    from workbench.thread_trace.trace_view import timeline
+
+    return timeline(source, baseline, counters=counters, arch=arch, clock_mhz=clock_mhz)
 
 
 def load_ipython_extension(shell: Any) -> None:

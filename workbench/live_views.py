@@ -14,9 +14,12 @@ from flydsl.compiler import CompiledArtifact, JitFunction, Launch, Pipeline, Sta
 from flydsl.errors import ArgumentError, FlyError
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
+from flydsl.simulator.timing import Trace
 from workbench.layouts.live_views import EXPLORERS as LAYOUT_EXPLORERS
 from workbench.stages.comparison import Comparison
 from workbench.stages.levels import Level
+from workbench.thread_trace.comparison import TraceComparison
+from workbench.thread_trace.trace_view import TraceView
 
 
 def explore_launch(function: JitFunction, *arguments: Any, **keywords: Any) -> Any:
@@ -95,6 +98,27 @@ def explore_counting(counting: Counting) -> Any:
     return CountersExplorer(counting.launches)
 
 
+def explore_trace(trace: Trace) -> Any:
+    """The timeline, zoomed and panned, with the code."""
+    from workbench.thread_trace.widget import TraceExplorer
+
+    return TraceExplorer(trace)
+
+
+def explore_trace_view(view: TraceView) -> Any:
+    """The timeline, and what was measured."""
+    from workbench.thread_trace.widget import TraceExplorer
+
+    return TraceExplorer(view.trace, view.measured)
+
+
+def explore_traces(comparison: TraceComparison) -> Any:
+    """Two timelines over each other."""
+    from workbench.thread_trace.widget import ComparisonExplorer
+
+    return ComparisonExplorer(comparison)
+
+
 # Every type that has a live view, and what makes it: called with the value and whatever else `explore` was given.
 EXPLORERS: dict[type, Callable[..., Any]] = {
     JitFunction: explore_launch,
@@ -107,6 +131,9 @@ EXPLORERS: dict[type, Callable[..., Any]] = {
     Launch: explore_run,
     LaunchCounters: explore_counters,
     Counting: explore_counting,
+    Trace: explore_trace,
+    TraceView: explore_trace_view,
+    TraceComparison: explore_traces,
     **LAYOUT_EXPLORERS,
 }
 

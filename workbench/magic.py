@@ -17,9 +17,10 @@ from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
 from flydsl.compiler import Pipeline, capture_launches
 from flydsl.compiler.stages import number_of, stages
 from flydsl.errors import ArgumentError, FlyError, did_you_mean
+from workbench.comparisons import compare
 from workbench.live_views import explore
 from workbench.report import DEFAULT_SECTIONS, SECTIONS, Report, Shown, reports
-from workbench.stages.comparison import Comparison, compare
+from workbench.stages.comparison import Comparison
 
 _NOTHING_LAUNCHED = (
     "%%flykernel: the cell ran and launched nothing. Call a @flyc.jit function in it to see how it was compiled."
@@ -91,7 +92,8 @@ def _flydiff_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=_formatter,
         description="Compare two pipelines, artifacts, stages or texts: resources and every stage of two "
-        "compilations, or the lines of two stages. Names of values and locations are no difference.",
+        "compilations, or the lines of two stages. Names of values and locations are no difference. Of two traces, "
+        "times, utilisation, stalls and lines.",
     )
     parser.add_argument(
         "before", nargs="?", help="an expression of the notebook, such as p, p[3] or 'p[\"canonicalize\"]'"

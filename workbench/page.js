@@ -1,10 +1,14 @@
 
 // The exported page: its long parts are in it packed (zlib's format, in base64), and unpacked when they are looked at.
 
-async function unpacked(part) {
+function inflated(part) {
   const packed = Uint8Array.from(atob(document.getElementById(part).textContent), (char) => char.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Response(stream).text();
+  return new Response(stream);
+}
+
+async function unpacked(part) {
+  return inflated(part).text();
 }
 
 async function fill(place) {
@@ -29,4 +33,15 @@ for (const place of document.querySelectorAll("[data-linked]")) {
   unpacked(part)
     .then((meta) => mount(place, JSON.parse(meta), async (level) => JSON.parse(await unpacked(`${part}-${level}`))))
     .catch((error) => (place.textContent = `This browser cannot unpack this part of the page: ${error}`));
+}
+
+for (const place of document.querySelectorAll("[data-timeline]")) {
+  const part = place.dataset.timeline;
+  Promise.all([unpacked(part), inflated(`${part}-data`).arrayBuffer()])
+    .then(([meta, data]) => {
+      const timeline = document.createElement("div");
+      place.replaceChildren(timeline); // the picture stays where there is no script
+      mountTimeline(timeline, JSON.parse(meta), data);
+    })
+    .catch((error) => place.append(`This browser cannot unpack this part of the page: ${error}`));
 }

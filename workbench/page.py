@@ -16,6 +16,8 @@ from typing import Any
 
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline
 from flydsl.errors import ArgumentError
+from flydsl.simulator.timing import Trace
+from workbench.kit import line_list
 from workbench.kit.html import code, details, escape, title
 from workbench.machine_code.analysis import analyses
 from workbench.machine_code.listing import kernel_isa_html
@@ -24,16 +26,24 @@ from workbench.run.counted_lines import linked_levels
 from workbench.run.counters import MAX_LAUNCHES
 from workbench.run.measures import limiting
 from workbench.run.view import run_html
+from workbench.stages import linked
 from workbench.stages.diff import Diff
 from workbench.stages.layout_list import layouts_html
 from workbench.stages.levels import levels
-from workbench.stages.linked import Linked, script, style
+from workbench.stages.linked import Linked
 from workbench.stages.names import compilation_names
 from workbench.stages.pipeline import label, pipeline_html, stage_diff
+from workbench.thread_trace import content as timeline
+from workbench.thread_trace.comparison import TraceComparison
+from workbench.thread_trace.overview import overview_image
+from workbench.thread_trace.trace_view import TraceView
+from workbench.thread_trace.view import trace_head_html, trace_tables_html
 
 _MAX_DIFF_LINES = 5000  # of each stage; the texts themselves are all there
 _MAX_ISA_LINES = 100_000
 _MIN_PACKED_CHARS = 4000
+
+Subject = Pipeline | Launch | TraceView | TraceComparison
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -63,7 +73,7 @@ the machine code. The script is in the page; nothing is fetched.</p>
 
 
 def export(value: Any, path: str | Path) -> Path:
-    """Write the page of a pipeline, an artifact or a launch, or of several.
+    """Write the page of a pipeline, an artifact, a launch or a trace, or of several.
 
     A pipeline is shown as far as it has run; the page of a launch includes its counters.
     Raises ArgumentError for other objects, and if there is nothing to write or the folder does not exist.
@@ -78,30 +88,57 @@ def export(value: Any, path: str | Path) -> Path:
     return written
 
 
-def _subject(value: Any) -> Pipeline | Launch:
+def _subject(value: Any) -> Subject:
     if isinstance(value, CompiledArtifact):
         return value.pipeline
-    if isinstance(value, Pipeline | Launch):
+    if isinstance(value, Trace):
+        return TraceView(value)
+    if isinstance(value, Subject):
         return value
     raise ArgumentError(
         f"a {type(value).__name__} has no page",
-        hint="export a pipeline (launch.lower(...)), an artifact, or a launch (workbench.profile(...))",
+        hint="export a pipeline (launch.lower(...)), an artifact, a launch (workbench.profile(...)), or a trace",
     )
 
 
-def page(subjects: Sequence[Pipeline | Launch]) -> str:
-    """The text of the page: a list of contents, then each compilation."""
-    pipelines = [subject.pipeline if isinstance(subject, Launch) else subject for subject in subjects]
-    names = compilation_names(pipelines)
+def page(subjects: Sequence[Subject]) -> str:
+    """The text of the page: a list of contents, then each compilation and each trace."""
+    names = _names(subjects)
     chapters = {f"part-{i}": _chapter(subject, f"part-{i}") for i, subject in enumerate(subjects)}
     contents = _contents(dict(zip(chapters, names, strict=True)), chapters)
     body = [
         f'<h1 id="{part}">{code(name)}</h1>\n{_sections(part, chapters[part])}'
         for part, name in zip(chapters, names, strict=True)
     ]
+    uses = [line_list, linked, *([timeline] if any(_has_timeline(subject) for subject in subjects) else [])]
     return _PAGE.format(
-        title=escape(", ".join(names)), body="\n".join([contents, *body]), style=style(), script=script() + _script()
+        title=escape(", ".join(names)),
+        body="\n".join([contents, *body]),
+        style="".join(part.style() for part in uses),
+        script="".join(part.script() for part in uses) + _script(),
     )
+
+
+def _has_timeline(subject: Subject) -> bool:
+    return isinstance(subject, TraceView | TraceComparison)
+
+
+def _names(subjects: Sequence[Subject]) -> list[str]:
+    """What each part of the page is called."""
+    pipelines = {
+        index: subject.pipeline if isinstance(subject, Launch) else subject
+        for index, subject in enumerate(subjects)
+        if isinstance(subject, Pipeline | Launch)
+    }
+    names = dict(zip(pipelines, compilation_names(list(pipelines.values())), strict=True))
+    return [names[index] if index in names else _trace_name(subject) for index, subject in enumerate(subjects)]
+
+
+def _trace_name(subject: Subject) -> str:
+    if isinstance(subject, TraceView):
+        return f"{subject.trace.kernel} on {subject.trace.arch}"
+    assert isinstance(subject, TraceComparison)
+    return " → ".join(subject.names)
 
 
 def _contents(names: dict[str, str], chapters: dict[str, dict[str, str]]) -> str:
@@ -125,8 +162,33 @@ def _script() -> str:
     return (Path(__file__).parent / "page.js").read_text("utf-8")
 
 
-def _chapter(subject: Pipeline | Launch, part: str) -> dict[str, str]:
-    """The HTML of each section about a compilation, by its title. part: begins the names of its packed parts."""
+def _chapter(subject: Subject, part: str) -> dict[str, str]:
+    """The HTML of each section, by its title. part: begins the names of its packed parts."""
+    if isinstance(subject, TraceView):
+        return _trace_chapter(subject, part)
+    if isinstance(subject, TraceComparison):
+        both = _timeline((subject.before, subject.after), subject.names, f"{part}-timeline", "")
+        return {"Timelines": both, "Numbers and pictures": subject._repr_html_()}
+    return _compilation_chapter(subject, part)
+
+
+def _trace_chapter(view: TraceView, part: str) -> dict[str, str]:
+    """The timeline in place of its picture, where there is a script."""
+    trace = view.trace
+    picture = _timeline((trace,), (trace.kernel,), f"{part}-timeline", overview_image(trace))
+    tables = "\n".join(trace_tables_html(trace, view.measured, _MAX_ISA_LINES))
+    return {"Time": trace_head_html(trace), "Timeline": picture, "Utilisation, stalls, hot spots": tables}
+
+
+def _timeline(traces: Sequence[Trace], names: Sequence[str], part: str, picture: str) -> str:
+    """The place of a timeline, and what belongs there: names and lines, and the columns of the events."""
+    content = timeline.Content(traces, names)
+    packed = [_packed(_json(content.meta()), part), _packed(content.data(), f"{part}-data")]
+    return "\n".join([f'<div data-timeline="{part}">{picture}</div>', *packed])
+
+
+def _compilation_chapter(subject: Pipeline | Launch, part: str) -> dict[str, str]:
+    """The sections about a compilation, and its launch."""
     pipeline = subject.pipeline if isinstance(subject, Launch) else subject
     found = {
         "Pipeline": pipeline_html(pipeline, with_changes=False),
@@ -178,10 +240,11 @@ def _packed_html(html: str, part: str) -> str:
     return f'<div data-packed="{part}"></div>{_packed(html, part)}'
 
 
-def _packed(text: str, part: str) -> str:
-    """A text that is not shown: zlib's format (RFC 1950) in base64, which cannot end the element that it is in."""
-    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-    return f'<script type="application/x-packed" id="{part}">{packed}</script>'
+def _packed(content: str | bytes, part: str) -> str:
+    """What is not shown: zlib's format (RFC 1950) in base64, which cannot end the element that it is in."""
+    plain, kind = (content.encode(), "packed") if isinstance(content, str) else (content, "packed-bytes")
+    packed = base64.b64encode(zlib.compress(plain, 9)).decode()
+    return f'<script type="application/x-{kind}" id="{part}">{packed}</script>'
 
 
 def _json(value: Any) -> str:

@@ -98,7 +98,7 @@ def pipeline(launcher: JitFunction, tensors: tuple[torch.Tensor, ...]) -> Pipeli
 
 # What JupyterLab's sanitizer lets through in notebooks that are not trusted, as far as views need it.
 _TAGS = {"div", "span", "strong", "em", "code", "pre", "details", "summary"}
-_TAGS |= {"u", "img", "table", "thead", "tbody", "tr", "th", "td"}
+_TAGS |= {"ul", "li", "u", "img", "table", "thead", "tbody", "tr", "th", "td"}
 _VOID_TAGS = {"img"}
 _ATTRIBUTES = {"style", "open", "title", "alt", "src"}
 _STYLES = {

@@ -13,6 +13,7 @@ from flydsl.compiler.stages import StageSpec
 from flydsl.errors import CompileError
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
+from flydsl.simulator.timing import Trace
 from workbench.display import VIEWS
 from workbench.kit import html
 from workbench.kit.highlight import LANGUAGES, highlight
@@ -43,8 +44,8 @@ def everything(pipeline) -> list[object]:
 
 
 def test_every_view_survives_the_sanitizer_and_escapes_the_source(pipeline, read):
-    # What test_stepper and test_run show are launches, not compilations.
-    launches = {Simulation, Launch, LaunchCounters, Counting}
+    # What other tests show are launches and what is known of them, not compilations.
+    launches = {Simulation, Launch, LaunchCounters, Counting, Trace}
     assert {type(value) for value in everything(pipeline)} == set(VIEWS) - launches
     for value in everything(pipeline):
         as_html, as_text = shown(value)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Generic, Protocol, TypeVar
 
 from flydsl.errors import SourceLocation
 from flydsl.simulator.counters import Counts, LaunchCounters
@@ -20,19 +21,36 @@ _BAR_EM = 4
 _LARGEST_GAP = 4  # lines of the source without counts that are shown between two with
 
 
+Amounts = TypeVar("Amounts")
+_Shown = TypeVar("_Shown", contravariant=True)
+
+
 @dataclass(frozen=True)
-class CountedLine:
+class CountedLine(Generic[Amounts]):
     """A line. number: as people refer to it, "17" or "isa:42". counts: None where nothing of it was executed."""
 
     number: str
     text: str
     place: SourceLocation | None
-    counts: Counts | None
+    counts: Amounts | None
 
 
-def source_lines(counters: LaunchCounters) -> dict[str, list[CountedLine]]:
+class LineColumns(Protocol[_Shown]):
+    """What stands before each line: `head` over all of them, and for the counts of a line HTML that is as wide."""
+
+    @property
+    def head(self) -> str: ...
+
+    def html(self, counts: _Shown | None) -> str: ...
+
+
+def source_lines(counters: LaunchCounters) -> dict[str, list[CountedLine[Counts]]]:
     """Of each file the lines from the first with counts to the last."""
-    by_place = counters.by_source_line
+    return lines_of_files(counters.by_source_line)
+
+
+def lines_of_files(by_place: Mapping[SourceLocation, Amounts]) -> dict[str, list[CountedLine[Amounts]]]:
+    """Of each file the lines from the first with amounts to the last."""
     found = {}
     for file in dict.fromkeys(place.file for place in by_place):
         numbers = [place.line for place in by_place if place.file == file]
@@ -43,7 +61,7 @@ def source_lines(counters: LaunchCounters) -> dict[str, list[CountedLine]]:
     return found
 
 
-def isa_lines(counters: LaunchCounters) -> list[CountedLine]:
+def isa_lines(counters: LaunchCounters) -> list[CountedLine[Counts]]:
     """The instructions of the kernel in order, executed or not."""
     program = counters.program
     entry = program.labels[counters.kernel]
@@ -56,7 +74,9 @@ def isa_lines(counters: LaunchCounters) -> list[CountedLine]:
     ]
 
 
-def hottest(lines: Sequence[CountedLine], measure: Measure, count: int | None = None) -> list[CountedLine]:
+def hottest(
+    lines: Sequence[CountedLine[Counts]], measure: Measure, count: int | None = None
+) -> list[CountedLine[Counts]]:
     """The lines with the largest counts first, without zeros. Lines whose measure is unknown come last."""
     with_some = [line for line in lines if line.counts is not None and measure.text(line.counts)]
     ordered = sorted(with_some, key=lambda line: -measure.amount(line.counts or Counts()))
@@ -114,12 +134,12 @@ class Columns:
         return "  ".join([*numbers, lanes.rjust(6), share.rjust(6)])
 
 
-def source_html(lines: Sequence[CountedLine], columns: Columns) -> str:
+def source_html(lines: Sequence[CountedLine[Amounts]], columns: LineColumns[Amounts]) -> str:
     """A file's lines, long stretches without counts left out."""
     return listing(f"{escape(columns.head)}\n{''.join(_folded(lines, columns))}")
 
 
-def _folded(lines: Sequence[CountedLine], columns: Columns) -> Iterator[str]:
+def _folded(lines: Sequence[CountedLine[Amounts]], columns: LineColumns[Amounts]) -> Iterator[str]:
     counted = [index for index, line in enumerate(lines) if line.counts is not None]
     width = max((len(line.number) for line in lines), default=0)
     shown = -1
@@ -132,7 +152,7 @@ def _folded(lines: Sequence[CountedLine], columns: Columns) -> Iterator[str]:
         shown = index
 
 
-def isa_html(lines: Sequence[CountedLine], columns: Columns, max_lines: int) -> str:
+def isa_html(lines: Sequence[CountedLine[Amounts]], columns: LineColumns[Amounts], max_lines: int) -> str:
     """Instructions, at most so many."""
     width = max((len(line.number) for line in lines), default=0)
     rows = [
@@ -160,7 +180,7 @@ def file_name(file: str) -> str:
     return posixpath.basename(SourceLocation(file, 1).file_label)
 
 
-def _level(name: str, language: str, lines: Sequence[CountedLine], columns: Columns) -> Level:
+def _level(name: str, language: str, lines: Sequence[CountedLine[Counts]], columns: Columns) -> Level:
     width = max((len(line.number) for line in lines), default=0)
     indent = "\t" if language == "isa" else " "
     return Level(

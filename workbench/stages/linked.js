@@ -4,14 +4,6 @@
 // onChoose(index): called with the origin of a line that is chosen.
 // fetchLevel(index): a promise of {lines: [HTML of each line, escaped], origins: [index or -1], operations: [name or ""]}.
 
-function element(tag, properties, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
-
-let mounted = 0; // panes on this page
-
 function mount(root, meta, fetchLevel, onChoose = () => {}) {
   root.classList.add("fly-linked");
   const names = meta.levels.map((level) => level.name);
@@ -37,19 +29,11 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
   function makePane(title, initial) {
     const select = element("select", { ariaLabel: `${title} level` });
     names.forEach((name, index) => select.append(element("option", { value: index, textContent: name })));
-    const lines = element("div", { className: "lines", tabIndex: 0, role: "listbox", ariaLabel: `${title} lines` });
-    const cursorId = `fly-cursor-${++mounted}`;
-    lines.setAttribute("aria-activedescendant", cursorId);
-    lines.dataset.lmSuppressShortcuts = "true"; // JupyterLab has its own meaning for arrow keys
-    const pane = { select, lines, level: initial, cursor: -1, cursorId, origins: [], operations: [] };
+    const list = lineList(`${title} lines`, (index) => choose(pane, index));
+    const pane = { select, list, level: initial, origins: [], operations: [] };
     select.value = initial;
     select.addEventListener("change", () => show(pane, Number(select.value)));
-    lines.addEventListener("click", (event) => {
-      const line = event.target.closest("[role=option]");
-      if (line) choose(pane, Array.prototype.indexOf.call(lines.children, line));
-    });
-    lines.addEventListener("keydown", (event) => onKey(pane, event));
-    row.append(element("div", { className: "pane" }, element("label", {}, `${title} `, select), lines));
+    row.append(element("div", { className: "pane" }, element("label", {}, `${title} `, select), list.root));
     show(pane, initial);
     return pane;
   }
@@ -61,40 +45,14 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
     if (pane.level !== level) return; // another level was chosen meanwhile
     pane.origins = content.origins;
     pane.operations = content.operations;
-    pane.cursor = -1;
-    pane.lines.innerHTML = content.lines
-      .map((line, i) => `<div role="option" aria-selected="false"${content.origins[i] < 0 ? "" : ' class="has"'}>${line || " "}</div>`)
-      .join("");
+    pane.list.fill(content.lines, (line) => content.origins[line] >= 0);
     paint(pane, !isSearch);
     mark(pane, isSearch);
   }
 
-  function onKey(pane, event) {
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 }[event.key];
-    if (step) move(pane, pane.cursor + step);
-    else if (event.key === "Home") move(pane, 0);
-    else if (event.key === "End") move(pane, pane.origins.length - 1);
-    else if (event.key === "Enter" || event.key === " ") choose(pane, pane.cursor);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  function move(pane, to) {
-    const left = pane.lines.children[pane.cursor];
-    left?.classList.remove("cursor");
-    left?.removeAttribute("id");
-    pane.cursor = Math.min(Math.max(to, 0), pane.origins.length - 1);
-    const line = pane.lines.children[pane.cursor];
-    if (!line) return;
-    line.classList.add("cursor");
-    line.id = pane.cursorId; // what a screen reader says while the list has the focus
-    reveal(pane.lines, line);
-  }
-
   function choose(pane, index) {
     if (index < 0 || index >= pane.origins.length) return;
-    move(pane, index);
+    pane.list.move(index);
     lit = pane.origins[index];
     isSearch = false;
     panes.forEach((other) => paint(other, other !== pane));
@@ -103,16 +61,7 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
   }
 
   function paint(pane, scroll) {
-    let revealed = !scroll;
-    Array.prototype.forEach.call(pane.lines.children, (line, index) => {
-      const on = lit >= 0 && pane.origins[index] === lit;
-      line.classList.toggle("lit", on);
-      line.setAttribute("aria-selected", on);
-      if (on && !revealed) {
-        reveal(pane.lines, line);
-        revealed = true;
-      }
-    });
+    pane.list.mark("lit", (line) => lit >= 0 && pane.origins[line] === lit, scroll);
   }
 
   function describe() {
@@ -133,15 +82,7 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
   }
 
   function mark(pane, scroll) {
-    let revealed = !scroll;
-    Array.prototype.forEach.call(pane.lines.children, (line, index) => {
-      const on = wanted !== "" && pane.operations[index].includes(wanted);
-      line.classList.toggle("found", on);
-      if (on && !revealed) {
-        reveal(pane.lines, line);
-        revealed = true;
-      }
-    });
+    pane.list.mark("found", (line) => wanted !== "" && pane.operations[line].includes(wanted), scroll);
   }
 
   function find(text) {
@@ -172,12 +113,4 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
       before = count;
     });
   }
-}
-
-// Scrolls the list alone; scrollIntoView would move the page too.
-function reveal(list, line) {
-  const inside = list.getBoundingClientRect();
-  const at = line.getBoundingClientRect();
-  const bottom = inside.top + list.clientTop + list.clientHeight; // without a scroll bar
-  if (at.top < inside.top || at.bottom > bottom) list.scrollTop += at.top - inside.top - list.clientHeight / 3;
 }

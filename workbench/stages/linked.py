@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from flydsl.errors import SourceLocation
-from workbench.kit.highlight import COLORS, highlight
+from workbench.kit.highlight import highlight
+from workbench.kit.line_list import TAGS
 from workbench.stages.diff import clipped
 from workbench.stages.levels import Level, place_key
 
 _HERE = Path(__file__).parent
-_TAGS = {kind: f'<span class="{kind}">' for kind in (*COLORS, "comment")}
 
 
 class Linked:
@@ -42,7 +42,7 @@ class Linked:
     def content(self, index: int) -> dict[str, Any]:
         """One level: the HTML of its lines, of each the number of its origin, -1 for none, and its operation."""
         level = self.levels[index]
-        lines = [highlight(clipped(line).expandtabs(4), level.language, _TAGS) for line in level.lines]
+        lines = [highlight(clipped(line).expandtabs(4), level.language, TAGS) for line in level.lines]
         if level.margins:
             lines = [margin + line for margin, line in zip(level.margins, lines, strict=True)]
         names = [""] * len(lines) if level.language == "python" else list(level.operation_names)
@@ -58,7 +58,7 @@ def _origin(place: SourceLocation) -> tuple[str, int]:
 
 @cache
 def script() -> str:
-    """The JavaScript: a function `mount(element, meta, fetchLevel)`."""
+    """The JavaScript: a function `mount(element, meta, fetchLevel)`. That of `kit.line_list` goes before."""
     return (_HERE / "linked.js").read_text("utf-8")
 
 

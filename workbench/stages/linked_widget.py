@@ -8,6 +8,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from workbench.kit import line_list
 from workbench.stages.levels import Level
 from workbench.stages.linked import Linked, script, style
 
@@ -38,8 +39,8 @@ class LinkedCode(anywidget.AnyWidget):
     on_choose: called with the origin of a line that is chosen, as "kernel.py:17".
     """
 
-    _esm = script() + _RENDER
-    _css = style()
+    _esm = line_list.script() + script() + _RENDER
+    _css = line_list.style() + style()
     meta = traitlets.Dict().tag(sync=True)
 
     def __init__(

@@ -63,7 +63,7 @@ def shares(trace: Trace, unit: Unit, edges: Array) -> Array:
     events = trace.events[used[trace.events["instruction"]]] if len(used) else trace.events
     starts = events["issue"].astype(np.int64)
     groups = _wave_groups(trace, by_simd=by_simd)
-    busy = _covered(groups[events["wave"]], starts, starts + events["latency"], edges)
+    busy = covered(groups[events["wave"]], starts, starts + events["latency"], edges)
     return _share(busy, _alive(trace, groups, edges))
 
 
@@ -71,7 +71,7 @@ def _issuing(trace: Trace, first: int, last: int) -> float:
     edges = np.array([first, last])
     groups = _wave_groups(trace, by_simd=True)
     starts = trace.events["issue"].astype(np.int64)
-    busy = _covered(groups[trace.events["wave"]], starts, starts + issue_cycles(trace), edges)
+    busy = covered(groups[trace.events["wave"]], starts, starts + issue_cycles(trace), edges)
     return float(_share(busy, _alive(trace, groups, edges))[0])
 
 
@@ -100,23 +100,23 @@ def _wave_groups(trace: Trace, *, by_simd: bool) -> Array:
 
 def _alive(trace: Trace, groups: Array, edges: Array) -> Array:
     """In each span, the cycles in which a group had a wave, summed over groups."""
-    return _covered(groups, trace.waves["start"].astype(np.int64), trace.waves["end"].astype(np.int64), edges)
+    return covered(groups, trace.waves["start"].astype(np.int64), trace.waves["end"].astype(np.int64), edges)
 
 
 def _length(trace: Trace, groups: Array, first: int, last: int) -> int:
     return int(_alive(trace, groups, np.array([first, last]))[0])
 
 
-def _covered(groups: Array, starts: Array, ends: Array, edges: Array) -> Array:
+def covered(groups: Array, starts: Array, ends: Array, edges: Array) -> Array:
     """In each span between edges, the cycles that intervals cover, overlaps of a group once, summed over groups."""
-    covered = np.zeros(len(edges) - 1)
+    found = np.zeros(len(edges) - 1)
     for first, last in _merged(groups, starts, ends):
         lengths = np.append(0, np.cumsum(last - first))
         position = np.searchsorted(first, edges, side="right")
         inside = np.where(position > 0, np.minimum(edges, last[position - 1]) - first[position - 1], 0)
         before = lengths[np.maximum(position - 1, 0)]
-        covered += np.diff(before + inside)
-    return covered
+        found += np.diff(before + inside)
+    return found
 
 
 def _merged(groups: Array, starts: Array, ends: Array) -> Iterator[tuple[Array, Array]]:

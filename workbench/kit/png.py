@@ -1,0 +1,37 @@
+"""Pixels as a PNG file: for pictures of so many parts that an element for each would be too much."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_EIGHT_BITS_OF_PALETTE = bytes([8, 3, 0, 0, 0])
+
+
+def png(pixels: NDArray[np.uint8], palette: Sequence[str]) -> bytes:
+    """A picture. pixels: of shape (height, width), numbers of colours. palette: the colours as "#rrggbb", at most 256.
+
+    Source: PNG specification, third edition, W3C.
+    """
+    height, width = pixels.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels], axis=1)  # each row begins with its filter, none
+    colors = b"".join(bytes.fromhex(color.removeprefix("#")) for color in palette)
+    head = struct.pack(">II", width, height) + _EIGHT_BITS_OF_PALETTE
+    content = zlib.compress(rows.tobytes(), 9)
+    chunks = (_chunk(b"IHDR", head), _chunk(b"PLTE", colors), _chunk(b"IDAT", content), _chunk(b"IEND", b""))
+    return _SIGNATURE + b"".join(chunks)
+
+
+def png_address(pixels: NDArray[np.uint8], palette: Sequence[str]) -> str:
+    """The picture as the address of an image, which contains it."""
+    return f"data:image/png;base64,{base64.b64encode(png(pixels, palette)).decode()}"
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))

@@ -1,0 +1,71 @@
+"""The timeline, live: zoomed, panned, linked with the code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anywidget
+import traitlets
+
+from flydsl.simulator.timing import Trace
+from flydsl.simulator.timing.rocprofv3_counters import MeasuredDispatch
+from workbench.kit import line_list
+from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.thread_trace.comparison import TraceComparison
+from workbench.thread_trace.content import Content, script, style
+from workbench.thread_trace.view import MAX_ISA_LINES, trace_head_html, trace_html, trace_tables_html, trace_text
+
+_RENDER = """
+function render({ model, el }) {
+  const { buffer, byteOffset, byteLength } = model.get("data");
+  mountTimeline(el, model.get("meta"), buffer.slice(byteOffset, byteOffset + byteLength));
+}
+export default { render };
+"""
+
+
+class Timeline(anywidget.AnyWidget):
+    """One trace on a canvas, or two over each other, with their code. names: of each."""
+
+    _esm = line_list.script() + script() + _RENDER
+    _css = line_list.style() + style()
+    meta = traitlets.Dict().tag(sync=True)
+    data = traitlets.Bytes().tag(sync=True)
+
+    def __init__(self, traces: Sequence[Trace], names: Sequence[str]) -> None:
+        content = Content(traces, names)
+        super().__init__(meta=content.meta(), data=content.data())
+
+
+class TraceExplorer(LiveView):
+    """A trace with what limits it, the timeline, and tables."""
+
+    def __init__(self, trace: Trace, measured: Sequence[MeasuredDispatch] = ()) -> None:
+        self._trace, self._measured = trace, measured
+        tables = "".join(trace_tables_html(trace, measured, MAX_ISA_LINES))
+        super().__init__([HtmlPart(trace_head_html(trace)), Timeline([trace], [trace.kernel]), HtmlPart(tables)])
+
+    def static_html(self) -> str:
+        """The view with the picture in place of the timeline."""
+        return trace_html(self._trace, self._measured)
+
+    def static_text(self) -> str:
+        """The text for a terminal."""
+        return trace_text(self._trace)
+
+
+class ComparisonExplorer(LiveView):
+    """Two traces over each other."""
+
+    def __init__(self, comparison: TraceComparison) -> None:
+        self._comparison = comparison
+        timeline = Timeline([comparison.before, comparison.after], comparison.names)
+        super().__init__([timeline, HtmlPart(comparison._repr_html_())])
+
+    def static_html(self) -> str:
+        """Numbers and pictures."""
+        return self._comparison._repr_html_()
+
+    def static_text(self) -> str:
+        """The text for a terminal."""
+        return repr(self._comparison)
