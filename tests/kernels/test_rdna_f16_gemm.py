@@ -38,7 +38,7 @@ SMALL = {"reg_m": 2, "reg_n": 1, "waves_n": 1}
     [
         ((64, 16, 64), "bf16", "bf16", SMALL),
         ((128, 48, 96), "fp16", "f32", SMALL | {"group_m": 3}),
-        ((96, 32, 128), "fp16", "fp16", {"reg_m": 1, "reg_n": 1, "reg_k": 4, "waves_m": 3, "group_m": 2}),
+        ((96, 32, 192), "fp16", "fp16", {"reg_m": 1, "reg_n": 1, "reg_k": 6, "waves_m": 3, "group_m": 2}),
         ((32, 64, 64), "bf16", "f32", {"reg_m": 1, "reg_n": 2, "a_k_pad": 0, "b_k_pad": 16}),
     ],
     ids=str,

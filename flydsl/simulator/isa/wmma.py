@@ -194,6 +194,8 @@ def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> N
         return accumulate(b, left, right, total, shape, types, modifiers)
 
     def with_constant(b: Builder, x: Any, y: Any, number: Value, modifiers: Any) -> Any:
+        if modifiers.bits("neg_lo", 3)[2] or modifiers.bits("neg_hi", 3)[2]:
+            raise NotImplementedError("the sign of a constant, which can have it itself")
         half = b.zext(b.bitcast(number, "i16"), "i32")
         both = b.per_lane(b.or_(half, b.shl(half, b.const("i32", 16))))
         return evaluate(b, x, y, (both,) * (shape.results_per_lane // 2), modifiers)

@@ -230,6 +230,8 @@ def _modified(instruction: Instruction, operand: Operand, word: str, explicit: i
         read = read_plain(operand.atom, word, program)
     if "dpp" in instruction.encoding and explicit == 0:
         read = _dpp(read, instruction)
+    if "x" in word:  # registers whose modifiers are for the semantics
+        return read
     return _signs(read, operand.negate != _negates_whole(modifiers, explicit), operand.absolute, word)
 
 

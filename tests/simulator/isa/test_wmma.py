@@ -2,72 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from flydsl.arch import get_arch
-from flydsl.hsaco.listing import read_listing
-from flydsl.hsaco.operands import Immediate, Register
 from flydsl.simulator import UnknownInstruction
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.lockstep.matrix import matmul
-from flydsl.simulator.lockstep.values import NumpyValues
-from flydsl.simulator.program import Program
 from tests.simulator.reference.wmma import BITS, DENSE, RESULT_BITS, SPARSE, Case
 
-SETS = {"gfx1201": ("rdna4",)}
+Run = Callable[..., Any]
+DESTINATION = 96
+"""The first register of D."""
 
 
-class OneWave(NumpyValues):
-    """A builder on one wave of so many lanes."""
-
-    def __init__(self, lanes: int) -> None:
-        super().__init__()
-        self.lanes = lanes
-
-    def per_lane(self, x: Array) -> Array:
-        return np.broadcast_to(x, (1, self.lanes))
-
-    def overflow_saturates(self) -> bool:
-        return False
-
-    def matmul(self, a: Any, b: Any, c: Any, shape: Any) -> tuple[Array, ...]:
-        assert shape.lanes == self.lanes
-        return tuple(matmul(a, b, c, shape, 1))
-
-
-def execute(text: str, registers: dict[int, Array], case: Case) -> list[Array]:
-    """The registers of D after an instruction."""
-    arch = replace(get_arch(case.arch), instruction_sets=SETS[case.arch])
-    (instruction, _) = Program.from_listing({}, read_listing(f"k:\n{text}\ns_endpgm\n"), arch).instructions
-    if instruction.semantics is None:
-        raise instruction.unknown(instruction.problem)
-    semantics, builder = instruction.semantics, OneWave(case.lanes)
-
-    def read(word: str, atom: Any) -> Any:
-        if isinstance(atom, Immediate):
-            type_ = word.partition("x")[0]
-            value = np.full((1, 1), atom.bits(type_), np.uint16 if type_ == "f16" else np.uint32)
-            return (value,) * int(word.partition("x")[2]) if "x" in word else value.view(f"f{value.itemsize}")
-        assert isinstance(atom, Register)
-        rows = tuple(registers[atom.first + i][None, : case.lanes] for i in range(atom.count))
-        return rows if "x" in word else rows[0]
-
-    values = []
-    for word, source in zip(semantics.sources, instruction.sources, strict=True):
-        if word == "modifiers":
-            values.append(instruction.modifiers)
-        else:
-            operand = instruction.results[0] if word == "dst" else source
-            assert operand is not None
-            values.append(read(semantics.results[0] if word == "dst" else word, operand.atom))
-    with np.errstate(all="ignore"):
-        return [np.broadcast_to(x, (1, case.lanes))[0] for x in semantics.evaluate(builder, *values)]
+def execute(run: Run, text: str, registers: dict[int, Array], case: Case, first: int = DESTINATION) -> list[Array]:
+    """The registers of D, from `first` on, after an instruction that all lanes execute, active or not."""
+    after = run(text, v=registers, arch=case.arch, lanes=case.lanes, exec_bits=0)
+    return [after.v(first + i) for i in range(case.results_per_lane * RESULT_BITS[case.result] // 32)]
 
 
 # --- formats
@@ -159,7 +113,7 @@ def register_range(first: int, count: int) -> str:
     return f"v[{first}:{first + count - 1}]" if count > 1 else f"v{first}"
 
 
-def multiply(case: Case, a: Array, b: Array, c: Array | str, modifiers: str = "") -> Array:
+def multiply(run: Run, case: Case, a: Array, b: Array, c: Array | str, modifiers: str = "") -> Array:
     """A * B + C of (m, k), (16 columns, k) and (m, 16); c may be the text of a constant."""
     left = [r for tile in range(case.m // 16) for r in source_registers(a[16 * tile :][:16], case.a, case)]
     right = source_registers(b, case.b, case)
@@ -170,8 +124,11 @@ def multiply(case: Case, a: Array, b: Array, c: Array | str, modifiers: str = ""
         rows = result_registers(c, case.c, case)
         registers |= {64 + i: r for i, r in enumerate(rows)}
         c_text = register_range(64, len(rows))
-    d, sources = register_range(96, count), (register_range(0, len(left)), register_range(32, len(right)), c_text)
-    return result_matrix(execute(f"{case.mnemonic} {d}, {', '.join(sources)}{modifiers}", registers, case), case)
+    d, sources = (
+        register_range(DESTINATION, count),
+        (register_range(0, len(left)), register_range(32, len(right)), c_text),
+    )
+    return result_matrix(execute(run, f"{case.mnemonic} {d}, {', '.join(sources)}{modifiers}", registers, case), case)
 
 
 LIMITS = {"fp8": 8, "bf8": 5, "iu8": 256, "iu4": 16, "fp4": 5, "fp6": 6, "bf6": 6}
@@ -212,96 +169,96 @@ def by_name(name: str, lanes: int = 32, arch: str = "gfx1201") -> Case:
 
 
 @pytest.mark.parametrize("case", DENSE, ids=lambda c: c.id)
-def test_product_of_small_numbers(case: Case) -> None:
+def test_product_of_small_numbers(run: Run, case: Case) -> None:
     a, b, c = matrices(case)
     exact = a @ b.T + c
     expected = [[rounded(Fraction(int(x)), case.result) for x in row] for row in exact]
-    np.testing.assert_array_equal(multiply(case, a, b, c), expected)
+    np.testing.assert_array_equal(multiply(run, case, a, b, c), expected)
 
 
 @pytest.mark.parametrize("result", ["f32", "f16", "bf16"])
-def test_a_float_result_is_the_exact_sum_rounded_once(result: str) -> None:
+def test_a_float_result_is_the_exact_sum_rounded_once(run: Run, result: str) -> None:
     case = by_name(f"v_wmma_{result}_16x16x16_{'f16' if result == 'f32' else result}")
     rng = np.random.default_rng(3)
     steps = 2.0 ** rng.integers(-5, 6, (2, 16, 16))
     a, b = rng.integers(-100, 101, (2, 16, 16)) * steps
     c = rng.integers(-100, 101, (16, 16)).astype(float)
-    got = multiply(case, a, b, c)
+    got = multiply(run, case, a, b, c)
     for i, j in np.ndindex(16, 16):
         products = (Fraction(x) * Fraction(y) for x, y in zip(a[i].tolist(), b[j].tolist(), strict=True))
         assert got[i, j] == rounded(sum(products, Fraction(c[i, j])), result)
 
 
 @pytest.mark.parametrize("result", ["f16", "bf16"])
-def test_a_16_bit_result_is_not_rounded_twice(result: str) -> None:
+def test_a_16_bit_result_is_not_rounded_twice(run: Run, result: str) -> None:
     """1, half a unit in the last place, and a bit that an f32 in between would lose: it decides which way to go."""
     case = by_name(f"v_wmma_{result}_16x16x16_{result}")
     half_unit = 2.0 ** -(MANTISSAS[result][0] + 1)
     a, b = np.zeros((2, 16, 16))
     a[:, :3], b[:, :3] = [1, half_unit, 2.0**-13], [1, 1, 2.0**-13]
     for sign in (1, -1):
-        got = multiply(case, sign * a, b, np.zeros((16, 16)))
+        got = multiply(run, case, sign * a, b, np.zeros((16, 16)))
         assert (got == sign * (1 + 2 * half_unit)).all()
 
 
 @pytest.mark.parametrize("lanes", [32, 64])
 @pytest.mark.parametrize("name", ["f16", "bf16"])
-def test_signs_of_halves(name: str, lanes: int) -> None:
+def test_signs_of_halves(run: Run, name: str, lanes: int) -> None:
     """neg_lo of A and B is for even k, neg_hi for odd k; of C the two are {negate, absolute value}."""
     case = by_name(f"v_wmma_f32_16x16x16_{name}", lanes)
     a, b, c = matrices(case)
     odd = np.arange(16) % 2
     signs = {"low": np.where(odd, 1, -1), "high": np.where(odd, -1, 1)}
-    assert (multiply(case, a, b, c, " neg_lo:[1,0,0]") == (a * signs["low"]) @ b.T + c).all()
-    assert (multiply(case, a, b, c, " neg_hi:[0,1,0]") == (a * signs["high"]) @ b.T + c).all()
-    assert (multiply(case, a, b, c, " neg_lo:[1,1,0] neg_hi:[1,0,0]") == (-a * signs["low"]) @ b.T + c).all()
-    assert (multiply(case, a, b, c, " neg_lo:[0,0,1]") == a @ b.T - c).all()
-    assert (multiply(case, a, b, c, " neg_hi:[0,0,1]") == a @ b.T + abs(c)).all()
-    assert (multiply(case, a, b, c, " neg_lo:[0,0,1] neg_hi:[0,0,1]") == a @ b.T - abs(c)).all()
+    assert (multiply(run, case, a, b, c, " neg_lo:[1,0,0]") == (a * signs["low"]) @ b.T + c).all()
+    assert (multiply(run, case, a, b, c, " neg_hi:[0,1,0]") == (a * signs["high"]) @ b.T + c).all()
+    assert (multiply(run, case, a, b, c, " neg_lo:[1,1,0] neg_hi:[1,0,0]") == (-a * signs["low"]) @ b.T + c).all()
+    assert (multiply(run, case, a, b, c, " neg_lo:[0,0,1]") == a @ b.T - c).all()
+    assert (multiply(run, case, a, b, c, " neg_hi:[0,0,1]") == a @ b.T + abs(c)).all()
+    assert (multiply(run, case, a, b, c, " neg_lo:[0,0,1] neg_hi:[0,0,1]") == a @ b.T - abs(c)).all()
 
 
-def test_c_of_16_bits_has_signs_too() -> None:
+def test_c_of_16_bits_has_signs_too(run: Run) -> None:
     case = by_name("v_wmma_f16_16x16x16_f16")
     a, b, c = matrices(case)
     a, b = np.sign(a), np.sign(b)
-    assert (multiply(case, a, b, c, " neg_lo:[0,0,1] neg_hi:[0,0,1]") == a @ b.T - abs(c)).all()
+    assert (multiply(run, case, a, b, c, " neg_lo:[0,0,1] neg_hi:[0,0,1]") == a @ b.T - abs(c)).all()
 
 
-def test_elements_of_8_bits_cannot_be_negated() -> None:
+def test_elements_of_8_bits_cannot_be_negated(run: Run) -> None:
     case = by_name("v_wmma_f32_16x16x16_fp8_bf8")
     a, b, c = matrices(case)
-    assert (multiply(case, a, b, c, " neg_lo:[0,0,1] neg_hi:[0,0,1]") == a @ b.T - abs(c)).all()
-    with pytest.raises(NotImplementedError, match="the negation of elements of 8 bits"):
-        multiply(case, a, b, c, " neg_lo:[1,0,0]")
+    assert (multiply(run, case, a, b, c, " neg_lo:[0,0,1] neg_hi:[0,0,1]") == a @ b.T - abs(c)).all()
+    with pytest.raises(UnknownInstruction, match="the negation of elements of 8 bits"):
+        multiply(run, case, a, b, c, " neg_lo:[1,0,0]")
 
 
 @pytest.mark.parametrize("lanes", [32, 64])
 @pytest.mark.parametrize(("name", "bits"), [("16x16x16_iu8", 8), ("16x16x16_iu4", 4), ("16x16x32_iu4", 4)])
-def test_integers_are_signed_where_neg_lo_says_so(name: str, bits: int, lanes: int) -> None:
+def test_integers_are_signed_where_neg_lo_says_so(run: Run, name: str, bits: int, lanes: int) -> None:
     case = by_name(f"v_wmma_i32_{name}", lanes)
     a, b, c = matrices(case)
     signed_a, signed_b = ((x ^ (1 << (bits - 1))) - (1 << (bits - 1)) for x in (a, b))
-    assert (multiply(case, a, b, c, " neg_lo:[1,0,0]") == signed_a @ b.T + c).all()
-    assert (multiply(case, a, b, c, " neg_lo:[0,1,0]") == a @ signed_b.T + c).all()
-    assert (multiply(case, a, b, c, " neg_lo:[1,1,0]") == signed_a @ signed_b.T + c).all()
+    assert (multiply(run, case, a, b, c, " neg_lo:[1,0,0]") == signed_a @ b.T + c).all()
+    assert (multiply(run, case, a, b, c, " neg_lo:[0,1,0]") == a @ signed_b.T + c).all()
+    assert (multiply(run, case, a, b, c, " neg_lo:[1,1,0]") == signed_a @ signed_b.T + c).all()
 
 
-def test_clamp_saturates_the_addition_of_c() -> None:
+def test_clamp_saturates_the_addition_of_c(run: Run) -> None:
     case = by_name("v_wmma_i32_16x16x16_iu8")
     a, b, c = matrices(case)
     c[:8], c[8:] = 2**31 - 5, -(2**31) + 5
     a[8:] = 0
     a[8:, 0], b[:, 0] = 128, 200  # -128 where it is signed
     wrapped = (a @ b.T + c + 2**31) % 2**32 - 2**31
-    assert (multiply(case, a, b, c) == wrapped).all()
-    assert (multiply(case, a, b, c, " clamp") == np.clip(a @ b.T + c, -(2**31), 2**31 - 1)).all()
+    assert (multiply(run, case, a, b, c) == wrapped).all()
+    assert (multiply(run, case, a, b, c, " clamp") == np.clip(a @ b.T + c, -(2**31), 2**31 - 1)).all()
     signed = (a ^ 128) - 128
     expected = np.clip(signed @ b.T + c, -(2**31), 2**31 - 1)
-    assert (multiply(case, a, b, c, " neg_lo:[1,0,0] clamp") == expected).all()
+    assert (multiply(run, case, a, b, c, " neg_lo:[1,0,0] clamp") == expected).all()
 
 
 @pytest.mark.parametrize("lanes", [32, 64])
-def test_a_constant_is_every_element_of_c(lanes: int) -> None:
+def test_a_constant_is_every_element_of_c(run: Run, lanes: int) -> None:
     for name, text, value in (
         ("v_wmma_f32_16x16x16_f16", "1.0", 1),
         ("v_wmma_f16_16x16x16_f16", "-2.0", -2),
@@ -311,18 +268,18 @@ def test_a_constant_is_every_element_of_c(lanes: int) -> None:
         case = by_name(name, lanes)
         a, b, _ = matrices(case)
         a, b = np.sign(a), np.sign(b)
-        assert (multiply(case, a, b, text) == a @ b.T + value).all()
+        assert (multiply(run, case, a, b, text) == a @ b.T + value).all()
 
 
-def test_a_constant_of_bf16_is_refused() -> None:
+def test_a_constant_of_bf16_is_refused(run: Run) -> None:
     case = by_name("v_wmma_bf16_16x16x16_bf16")
     a, b, _ = matrices(case)
     with pytest.raises(UnknownInstruction, match="v_wmma_bf16_16x16x16_bf16"):
-        multiply(case, a, b, "1.0")
+        multiply(run, case, a, b, "1.0")
 
 
 @pytest.mark.parametrize("result", ["f32", "f16"])
-def test_infinities_and_nans_spread_over_their_row(result: str) -> None:
+def test_infinities_and_nans_spread_over_their_row(run: Run, result: str) -> None:
     case = by_name(f"v_wmma_{result}_16x16x16_f16")
     a, b, c = matrices(case)
     left, right = source_registers(a, "f16", case), source_registers(b, "f16", case)
@@ -333,7 +290,7 @@ def test_infinities_and_nans_spread_over_their_row(result: str) -> None:
     registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
     registers |= {64 + i: r for i, r in enumerate(rows)}
     last = 64 + len(rows) - 1
-    raw = execute(f"{case.mnemonic} v[96:{96 + len(rows) - 1}], v[0:3], v[32:35], v[64:{last}]", registers, case)
+    raw = execute(run, f"{case.mnemonic} v[96:{96 + len(rows) - 1}], v[0:3], v[32:35], v[64:{last}]", registers, case)
     got = result_matrix(raw, case)
     assert np.isnan(got[3]).all()
     assert (np.isinf(got[5]) == (b[:, 0] != 0)).all()
@@ -343,11 +300,11 @@ def test_infinities_and_nans_spread_over_their_row(result: str) -> None:
     assert fields[lane][element] == {"f32": 0x7FC00000, "f16": 0x7E00}[result]
 
 
-def test_denormals_are_kept() -> None:
+def test_denormals_are_kept(run: Run) -> None:
     case = by_name("v_wmma_f16_16x16x16_f16")
     a, b = np.zeros((2, 16, 16))
     a[:, 0], b[:, 0] = 2.0**-24, 1
-    assert (multiply(case, a, b, np.full((16, 16), 2.0**-24)) == 2.0**-23).all()
+    assert (multiply(run, case, a, b, np.full((16, 16), 2.0**-24)) == 2.0**-23).all()
 
 
 # --- sparse products
@@ -360,7 +317,7 @@ def parts_of_an_index() -> list[Any]:
 
 
 @pytest.mark.parametrize(("case", "key"), parts_of_an_index())
-def test_sparse_product(case: Case, key: int) -> None:
+def test_sparse_product(run: Run, case: Case, key: int) -> None:
     """Of every four elements of A two are stored, with two bits each for their places; index_key picks a part."""
     rng = np.random.default_rng(2)
     stored = case.per_lane // 2
@@ -383,6 +340,6 @@ def test_sparse_product(case: Case, key: int) -> None:
     registers |= {64 + i: r for i, r in enumerate(rows)}
     operands = (register_range(64, len(rows)), register_range(0, len(left)), register_range(32, len(right)), "v60")
     key_text = f" index_key:{key}" if key else ""
-    got = result_matrix(execute(f"{case.mnemonic} {', '.join(operands)}{key_text}", registers, case), case)
+    got = result_matrix(execute(run, f"{case.mnemonic} {', '.join(operands)}{key_text}", registers, case, 64), case)
     expected = [[rounded(Fraction(int(x)), case.result) for x in row] for row in a @ b.T + c]
     np.testing.assert_array_equal(got, expected)

@@ -179,6 +179,8 @@ class Reader:
             value = self.plain(operand, word)
         if self._shape.encoding == "dpp" and explicit == 0:
             value = self._dpp(value)
+        if "x" in word:  # registers whose modifiers are for the semantics
+            return value
         whole = explicit < 3 and modifiers.bits("neg_lo", 3)[explicit] == 1
         negates = operand.negate != whole
         return self._signs(value, negates, operand.absolute, word)
