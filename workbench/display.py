@@ -10,6 +10,7 @@ from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline, Stage
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
+from flydsl.sweeps import Row, Table
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import (
@@ -25,6 +26,7 @@ from workbench.run.counters import counters_html, counters_text, counting_html, 
 from workbench.run.stepper import simulation_html
 from workbench.run.view import run_html, run_text
 from workbench.stages.pipeline import pipeline_html, stage_html, stage_text
+from workbench.sweeps.rows import row_html, sweep_html, sweep_text
 
 
 def artifact_html(artifact: CompiledArtifact | CodeObject) -> str:
@@ -50,6 +52,8 @@ VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     Launch: (run_html, run_text),
     LaunchCounters: (counters_html, counters_text),
     Counting: (counting_html, counting_text),
+    Table: (sweep_html, sweep_text),
+    Row: (row_html, repr),
 }
 
 

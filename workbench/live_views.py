@@ -14,6 +14,7 @@ from flydsl.compiler import CompiledArtifact, JitFunction, Launch, Pipeline, Sta
 from flydsl.errors import ArgumentError, FlyError
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
+from flydsl.sweeps import Table
 from workbench.layouts.live_views import EXPLORERS as LAYOUT_EXPLORERS
 from workbench.stages.comparison import Comparison
 from workbench.stages.levels import Level
@@ -95,6 +96,13 @@ def explore_counting(counting: Counting) -> Any:
     return CountersExplorer(counting.launches)
 
 
+def explore_sweep(table: Table) -> Any:
+    """The live table of a sweep, and its heat map."""
+    from workbench.sweeps.widget import SweepExplorer
+
+    return SweepExplorer(table)
+
+
 # Every type that has a live view, and what makes it: called with the value and whatever else `explore` was given.
 EXPLORERS: dict[type, Callable[..., Any]] = {
     JitFunction: explore_launch,
@@ -107,6 +115,7 @@ EXPLORERS: dict[type, Callable[..., Any]] = {
     Launch: explore_run,
     LaunchCounters: explore_counters,
     Counting: explore_counting,
+    Table: explore_sweep,
     **LAYOUT_EXPLORERS,
 }
 
