@@ -40,7 +40,7 @@ JUPYTER = {"workbench", "IPython", "ipykernel", "ipywidgets", "anywidget", "jupy
 ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}
 
 # The groups of the workbench's views; each may import those before it.
-VIEW_GROUPS = ("kit", "resources", "layouts", "stages", "machine_code", "run", "thread_trace")
+VIEW_GROUPS = ("kit", "resources", "layouts", "stages", "machine_code", "run", "thread_trace", "sweeps")
 
 SOURCES = [p for package in ("flydsl", "workbench", "kernels") for p in sorted((ROOT / package).rglob("*.py"))]
 

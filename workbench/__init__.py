@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from flydsl.codegen import Kernel
     from flydsl.compiler import JitFunction, Launch, Pipeline
     from flydsl.simulator.counters import LaunchCounters
+    from flydsl.sweeps import Table
     from workbench.machine_code.listing import IsaListing
     from workbench.stages.search import Search
     from workbench.thread_trace.comparison import TraceComparison
@@ -29,8 +30,10 @@ __all__ = [
     "explore",
     "export",
     "find",
+    "heat_map_figure",
     "listing",
     "occupancy_figure",
+    "pareto_figure",
     "profile",
     "roofline_figure",
     "timeline",
@@ -140,12 +143,41 @@ def timeline(
     return timeline(source, baseline, counters=counters, arch=arch, clock_mhz=clock_mhz)
 
 
+def heat_map_figure(
+    table: Table, x: str | None = None, y: str | None = None, value: str | None = None, **where: Any
+) -> Figure:
+    """The times of a sweep (or another column) over two of its parameters, as a plotly figure.
+
+    x, y: by default the first two parameters with several values. where: values of other columns, such as n=4096.
+    Where several rows fall into a field, the smallest number counts.
+
+    Raises ArgumentError for names that no row has.
+    """
+    from workbench.sweeps.heat_map import heat_map_figure
+
+    return heat_map_figure(table, x, y, value, **where)
+
+
+def pareto_figure(table: Table, small: str | None = None, large: str = "waves_per_simd") -> Figure:
+    """The rows of a sweep by time and waves per SIMD, and the front that no other row beats in both; for plotly.
+
+    small, large: other columns, of which small and large numbers are good. Raises ArgumentError for names that no row
+    has.
+    """
+    from workbench.sweeps.pareto import pareto_figure
+
+    return pareto_figure(table, small, large)
+
+
 def load_ipython_extension(shell: Any) -> None:
     """IPython's hook for `%load_ext workbench`."""
+    from flydsl.sweeps import show_progress_with
     from workbench.display import register_formatters
     from workbench.live_views import add_methods
     from workbench.magic import register_magics
+    from workbench.sweeps.progress import Progress
 
     register_formatters(shell)
     register_magics(shell)
     add_methods()
+    show_progress_with(Progress())

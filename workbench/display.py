@@ -11,6 +11,7 @@ from flydsl.compiler import CompiledArtifact, Launch, Pipeline, Stage
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.timing import Trace
+from flydsl.sweeps import Row, Table
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import (
@@ -26,6 +27,7 @@ from workbench.run.counters import counters_html, counters_text, counting_html, 
 from workbench.run.stepper import simulation_html
 from workbench.run.view import run_html, run_text
 from workbench.stages.pipeline import pipeline_html, stage_html, stage_text
+from workbench.sweeps.rows import row_html, sweep_html, sweep_text
 from workbench.thread_trace.view import trace_html, trace_text
 
 
@@ -53,6 +55,8 @@ VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     LaunchCounters: (counters_html, counters_text),
     Counting: (counting_html, counting_text),
     Trace: (trace_html, trace_text),
+    Table: (sweep_html, sweep_text),
+    Row: (row_html, repr),
 }
 
 

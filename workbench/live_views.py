@@ -15,6 +15,7 @@ from flydsl.errors import ArgumentError, FlyError
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.timing import Trace
+from flydsl.sweeps import Table
 from workbench.layouts.live_views import EXPLORERS as LAYOUT_EXPLORERS
 from workbench.stages.comparison import Comparison
 from workbench.stages.levels import Level
@@ -119,6 +120,13 @@ def explore_traces(comparison: TraceComparison) -> Any:
     return ComparisonExplorer(comparison)
 
 
+def explore_sweep(table: Table) -> Any:
+    """The live table of a sweep, and its heat map."""
+    from workbench.sweeps.widget import SweepExplorer
+
+    return SweepExplorer(table)
+
+
 # Every type that has a live view, and what makes it: called with the value and whatever else `explore` was given.
 EXPLORERS: dict[type, Callable[..., Any]] = {
     JitFunction: explore_launch,
@@ -134,6 +142,7 @@ EXPLORERS: dict[type, Callable[..., Any]] = {
     Trace: explore_trace,
     TraceView: explore_trace_view,
     TraceComparison: explore_traces,
+    Table: explore_sweep,
     **LAYOUT_EXPLORERS,
 }
 

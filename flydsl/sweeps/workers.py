@@ -123,14 +123,9 @@ def _like(executor: Executor) -> Callable[[], Executor] | None:
     """A function that makes a process pool of the same settings; None for other executors."""
     if type(executor) is not ProcessPoolExecutor:
         return None
-    settings: dict[str, Any] = {
-        "max_workers": executor._max_workers,
-        "mp_context": executor._mp_context,
-        "initializer": executor._initializer,
-        "initargs": executor._initargs,
-    }
-    if (most := getattr(executor, "_max_tasks_per_child", None)) is not None:
-        settings["max_tasks_per_child"] = most
+    state = vars(executor)
+    names = "max_workers", "mp_context", "initializer", "initargs", "max_tasks_per_child"
+    settings = {name: state[f"_{name}"] for name in names if state.get(f"_{name}") is not None}
     return lambda: ProcessPoolExecutor(**settings)
 
 

@@ -1,0 +1,1 @@
+"""A sweep: its progress, its table, and pictures of it."""
