@@ -1,7 +1,7 @@
 """Copy and matrix instructions as data: sizes, element types and thread-value layouts. One file per family."""
 
 from flydsl.atoms.atomic_copy import AtomicCopy, BufferAtomic, UniversalAtomic
-from flydsl.atoms.buffer_copy import BufferCopy, BufferCopyLDS
+from flydsl.atoms.buffer_copy import BufferCopy, BufferCopyLDS, BufferLoadAsyncLDS, GlobalLoadAsyncLDS
 from flydsl.atoms.copy import BUFFER, CopyOp, Lowering, UniversalCopy, parse_copy_op
 from flydsl.atoms.lds_read_trans import LDSReadTrans
 from flydsl.atoms.mfma import MFMA
@@ -20,7 +20,9 @@ __all__ = [
     "BufferAtomic",
     "BufferCopy",
     "BufferCopyLDS",
+    "BufferLoadAsyncLDS",
     "CopyOp",
+    "GlobalLoadAsyncLDS",
     "LDSReadTrans",
     "Lowering",
     "MFMAScale",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from flydsl.atoms.copy import BUFFER, CopyOp, Lowering
 from flydsl.atoms.instruction_sets import CDNA, CDNA4, WAVE32
@@ -75,7 +76,7 @@ class BufferCopyLDS(CopyOp):
     """
 
     name = "fly_rocdl.cdna3.buffer_copy_lds"
-    widths = (8, 16, 32, 96, 128)
+    widths: ClassVar[tuple[int, ...]] = (8, 16, 32, 96, 128)
     spaces = frozenset({(BUFFER, "shared")})
     moves = "it copies from a buffer tensor to shared memory"
     hint = "fx.rocdl.make_buffer_tensor(tensor) makes the one, fx.SharedAllocator the other"
@@ -86,3 +87,40 @@ class BufferCopyLDS(CopyOp):
     @property
     def archs(self) -> tuple[str, ...]:
         return CDNA if self.bits <= 32 else CDNA4
+
+
+@dataclass(frozen=True)
+class BufferLoadAsyncLDS(BufferCopyLDS):
+    """CDNA 4's asynchronous read from a buffer tensor into LDS: the same move, for which the program itself waits.
+
+    >>> print(BufferLoadAsyncLDS(128))
+    !fly_rocdl.cdna4.buffer_load_async_lds<128>
+    """
+
+    name = "fly_rocdl.cdna4.buffer_load_async_lds"
+    widths = (32, 96, 128)
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        return CDNA4
+
+
+@dataclass(frozen=True)
+class GlobalLoadAsyncLDS(CopyOp):
+    """CDNA 4's asynchronous read from global memory into LDS, where the wave's data is contiguous.
+
+    >>> print(GlobalLoadAsyncLDS(32))
+    !fly_rocdl.cdna4.global_load_async_lds<32>
+    """
+
+    name = "fly_rocdl.cdna4.global_load_async_lds"
+    widths = (32, 96, 128)
+    spaces = frozenset({("global", "shared")})
+    moves = "it copies from global to shared memory"
+    hint = "of a buffer tensor, fx.rocdl.cdna4.BufferLoadAsyncLDS does"
+    lowering = Lowering.GLOBAL_TO_LDS
+    passes_registers = True
+
+    @property
+    def archs(self) -> tuple[str, ...]:
+        return CDNA4

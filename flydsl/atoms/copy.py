@@ -27,6 +27,7 @@ class Lowering(Enum):
     BUFFER = "a buffer load or store"
     BUFFER_ATOMIC = "an atomic update through a buffer resource"
     BUFFER_TO_LDS = "a buffer load to LDS"
+    GLOBAL_TO_LDS = "a global load to LDS"
     LDS_TRANSPOSE = "a transposing read from LDS"
 
 

@@ -91,9 +91,14 @@ class KernelFunction(DecoratedFunction):
             [value.type for given in operands for value in given],
             ir.InsertionPoint(state.gpu_module_body),
             self.signature.location,
-            {"gpu.kernel": ir.UnitAttr.get()},
+            {"gpu.kernel": ir.UnitAttr.get(), **self._block_size()},
         )
         return symbol, block
+
+    def _block_size(self) -> dict[str, ir.Attribute]:
+        """The attribute that tells the block size, if it is known before the launch."""
+        size = self.known_block_size
+        return {} if size is None else {"known_block_size": ir.DenseI32ArrayAttr.get(list(size))}
 
     def _trace(
         self, state: CompilationContext, launcher: KernelLauncher, values: list[Any], operands: list[list[ir.Value]]

@@ -131,7 +131,7 @@ def _one_of(result: Callable[[Any], Any]) -> Infer:
 _MAX_LEAVES = 32
 
 # name -> number of layout, tile and tuple operands; modes and widths are attributes.
-_ON_TENSORS_TOO = {
+ON_TENSORS_TOO = {
     "logical_divide": 2, "zipped_divide": 2, "tiled_divide": 2, "flat_divide": 2, "composition": 2, "coalesce": 2,
     "select": 1, "take": 1, "group": 1,
 }  # fmt: skip
@@ -150,7 +150,7 @@ _ON_LAYOUTS_AND_TUPLES = {
 _LAST_IS_OPTIONAL = {"coalesce", "complement", "tile_to_shape"}
 
 _ALGEBRA = [
-    *(_algebra_op(name, arity, keeps_tensor=True) for name, arity in _ON_TENSORS_TOO.items()),
+    *(_algebra_op(name, arity, keeps_tensor=True) for name, arity in ON_TENSORS_TOO.items()),
     *(_algebra_op(name, arity) for name, arity in _ON_LAYOUTS_AND_TUPLES.items()),
 ]
 

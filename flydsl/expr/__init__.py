@@ -11,6 +11,7 @@ from flydsl.expr import (
     derived,
     extern,
     gpu,
+    llvm,
     math,
     meta,
     numeric,
@@ -24,6 +25,7 @@ from flydsl.expr import (
 )
 from flydsl.expr.arith import (
     andi,
+    ceildiv,
     cmpf,
     cmpi,
     constant,
@@ -45,12 +47,14 @@ from flydsl.expr.arith import (
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.coop import *
 from flydsl.expr.derived import (
+    gather,
     make_layout_tv,
     make_rmem_tensor,
     make_tiled_copy_A,
     make_tiled_copy_B,
     make_tiled_copy_C,
     make_tiled_copy_tv,
+    scatter,
 )
 from flydsl.expr.fastmath_flags import FastMathFlags, fastmath
 from flydsl.expr.gpu import (
@@ -60,7 +64,9 @@ from flydsl.expr.gpu import (
     block_id,
     block_idx,
     grid_dim,
+    known_block_size,
     lds_space,
+    num_warp_threads,
     shuffle_down,
     shuffle_idx,
     shuffle_up,
@@ -69,9 +75,19 @@ from flydsl.expr.gpu import (
     thread_id,
     thread_idx,
 )
+from flydsl.expr.llvm import (
+    AtomicOrdering,
+    SyncScope,
+    atomic_cas,
+    generic_load,
+    generic_store,
+    memory_fence,
+    to_llvm_ptr,
+)
 from flydsl.expr.math import *
 from flydsl.expr.names import public_names as _public_names
 from flydsl.expr.names import unknown_name as _unknown_name
+from flydsl.expr.numeric import Integer, NumericMeta, as_numeric
 from flydsl.expr.operators import max, min
 from flydsl.expr.primitive import *
 from flydsl.expr.raw_values import as_dsl_value, as_ir_value
@@ -90,11 +106,13 @@ from flydsl.expr.struct import (
     union,
 )
 from flydsl.expr.typing import *
+from flydsl.expr.vector_alias import VectorAlias
+from flydsl.expr.vector_alias import vector_names as _vector_names
 
-__getattr__ = _unknown_name(__name__, globals())
+__getattr__ = _vector_names(_unknown_name(__name__, globals()))
 
 # The modules that programs use by name; the others are where the names of this one come from.
-_MODULES = {"arith", "buffer_ops", "coop", "extern", "gpu", "math", "rocdl", "tdm_ops", "utils", "vector"}
+_MODULES = {"arith", "buffer_ops", "coop", "extern", "gpu", "llvm", "math", "rocdl", "tdm_ops", "utils", "vector"}
 
 
 def __dir__() -> list[str]:

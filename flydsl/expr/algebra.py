@@ -15,6 +15,7 @@ from typing import Any
 
 from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
+from flydsl.dialect.ops import ON_TENSORS_TOO
 from flydsl.dialect.types import ComposedLayoutType, IntTupleType, LayoutType, MemRefType, is_static
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit_fly, is_traced
@@ -151,6 +152,28 @@ class LayoutValue(FlyValue, shows=(LayoutType, ComposedLayoutType)):
         return crd2idx(coordinate[0] if len(coordinate) == 1 else coordinate, self)
 
 
+class Coordinates:
+    """What a coordinate tensor is to the algebra: a layout, whose results are coordinate tensors again."""
+
+    layout: Any
+
+    def of_layout(self, layout: Any) -> Any:
+        """The coordinate tensor that begins at the same coordinate, with another layout."""
+        raise NotImplementedError
+
+    def slice(self, coordinate: Any) -> Any:
+        """What remains when a coordinate fixes some modes."""
+        raise NotImplementedError
+
+
+def _of_coordinates(name: str, tensor: Coordinates, *rest: Any) -> Any:
+    """A function of the algebra of a coordinate tensor."""
+    if name == "slice":
+        return tensor.slice(rest[0])
+    result = globals()[name if name in globals() else f"{name}_"](tensor.layout, *rest)
+    return tensor.of_layout(result) if name in ON_TENSORS_TOO else result
+
+
 def _algebra(name: str, operands: int) -> Callable[..., Any]:
     """The DSL's form of `flydsl.layout.<name>`, whose first `operands` arguments may be traced."""
     function = getattr(algebra, name)
@@ -164,6 +187,8 @@ def _algebra(name: str, operands: int) -> Callable[..., Any]:
             raise ArgumentError(
                 f"{name}{signature}: {error}", at=user_location(), hint="pass each of its parameters once"
             ) from None
+        if arguments and isinstance(arguments[0], Coordinates):
+            return _of_coordinates(name, *arguments)
         if any(map(is_runtime, arguments[:operands])):
             return call_algebra(name, arguments[:operands], _attributes(name, arguments[operands:]))
         return as_int_tuple(located(function, *map(static_operand, arguments)))
@@ -310,6 +335,8 @@ def _symbolic(value: Any) -> Any:
     """A value with `?` in place of runtime parts."""
     if isinstance(value, tuple | list):
         return tuple(map(_symbolic, value))
+    if isinstance(value, Coordinates):
+        return _symbolic(value.layout)
     kind = value.type if isinstance(value, FlyValue) else None
     if isinstance(kind, LayoutType | ComposedLayoutType | MemRefType):
         return kind.layout

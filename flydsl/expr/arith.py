@@ -69,6 +69,7 @@ __all__ = [
     "addi",
     "andi",
     "bitcast",
+    "ceildiv",
     "ceildivsi",
     "ceildivui",
     "cmpf",
@@ -156,6 +157,14 @@ remui = _binary_function("remui", "unsigned remainder")
 floordivsi = _binary_function("floordivsi", "signed quotient, rounded down")
 ceildivsi = _binary_function("ceildivsi", "signed quotient, rounded up")
 ceildivui = _binary_function("ceildivui", "unsigned quotient, rounded up")
+
+
+def ceildiv(lhs: Any, rhs: Any) -> Any:
+    """The integer quotient, rounded up, of the sign that the operands have in common by promotion."""
+    signed = common_type("floordiv", lhs, rhs).signed
+    return (ceildivsi if signed else ceildivui)(lhs, rhs)
+
+
 andi = _binary_function("andi", "bitwise and")
 ori = _binary_function("ori", "bitwise or")
 xori = _binary_function("xori", "bitwise exclusive or")

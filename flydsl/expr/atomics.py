@@ -13,14 +13,13 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl import atoms, how_made
+from flydsl import atoms
 from flydsl.atoms import CopyOp
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit
-from flydsl.expr.memory import Pointer
+from flydsl.expr.memory_order import AtomicOrdering, address_of, ordering_number, scope_name
 from flydsl.expr.numeric import BFloat16, Float16, Numeric, numeric_class, require_numeric
 from flydsl.expr.operands import located
 from flydsl.expr.vector_value import Vector
@@ -28,29 +27,23 @@ from flydsl.expr.vector_value import Vector
 __all__ = [
     "AtomicOp", "UniversalAtomic", "UniversalAtomicAdd", "UniversalAtomicAnd", "UniversalAtomicDec",
     "UniversalAtomicInc", "UniversalAtomicMax", "UniversalAtomicMin", "UniversalAtomicOr", "atomic_add",
-    "atomic_and", "atomic_max", "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor",
+    "atomic_and", "atomic_fmax", "atomic_fmin", "atomic_max", "atomic_min", "atomic_or", "atomic_sub", "atomic_xchg",
+    "atomic_xor",
 ]  # fmt: skip
-
-_SPACES = {"generic": 0, "global": 1, "shared": 3}
-_SCOPES = {"system": "", "agent": "agent", "workgroup": "workgroup", "wavefront": "wavefront"}
-_MONOTONIC = 2  # MLIR, LLVMEnums.td, `AtomicOrdering`
 
 
 def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: int) -> Callable[..., Any]:
     """An atomic, with LLVM's number for each kind of element (MLIR, LLVMEnums.td, `AtomicBinOp`)."""
 
-    def function(pointer: Any, value: Any, *, syncscope: str = "agent") -> Any:
-        kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
-        if not isinstance(kind, PointerType) or kind.space not in _SPACES:
-            raise ArgumentError(
-                f"{name} takes a pointer to global or shared memory, not {pointer!r}",
-                at=user_location(),
-                hint=how_made.ELEMENT_POINTER,
-            )
+    def function(
+        pointer: Any, value: Any, *, syncscope: Any = "agent", ordering: Any = AtomicOrdering.Monotonic
+    ) -> Any:
+        kind, address = address_of(name, pointer)
+        order = ordering_number(name, ordering), scope_name(syncscope)
         dtype = numeric_class(kind.element)
         if isinstance(value, Vector):
             _check_pair(name, value, dtype)
-            return Vector(_emit(kind, pointer.value, value.ir_value(), floats or 0, _scope(syncscope)), dtype=dtype)
+            return Vector(_emit(address, value.ir_value(), floats or 0, *order), dtype=dtype)
         if isinstance(value, Numeric) and value.dtype.ir_type == dtype.ir_type:
             dtype = value.dtype  # which knows the sign
         number = floats if dtype.is_float else signed if dtype.signed else unsigned
@@ -60,12 +53,12 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
                 at=user_location(),
                 hint="floats of 16 to 64 bits have add, max and min; integers of 32 and 64 bits have all of them",
             )
-        return dtype.of(_emit(kind, pointer.value, dtype(value).ir_value(), number, _scope(syncscope)))
+        return dtype.of(_emit(address, dtype(value).ir_value(), number, *order))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"{summary}, atomically; what memory held before. syncscope: the threads that see it in one order, `agent`, "
-        "`system`, `workgroup` or `wavefront`."
+        "`system`, `workgroup` or `wavefront` (None is `system`). ordering: of the thread's other accesses around it."
     )
     return function
 
@@ -80,35 +73,39 @@ def _check_pair(name: str, value: Vector, dtype: Any) -> None:
         )
 
 
-def _scope(syncscope: Any) -> str:
-    name = str(getattr(syncscope, "value", syncscope)) or "system"
-    if name not in _SCOPES:
-        raise ArgumentError(f"syncscope={syncscope!r}", at=user_location(), hint=f"there is {', '.join(_SCOPES)}")
-    return _SCOPES[name]
-
-
-def _emit(kind: PointerType, pointer: ir.Value, value: ir.Value, number: int, scope: str) -> ir.Value:
-    space = _SPACES[kind.space]
-    raw = ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+def _emit(address: ir.Value, value: ir.Value, number: int, ordering: int, scope: str) -> ir.Value:
     i64 = element_type("i64")
     attributes = {
         "bin_op": ir.IntegerAttr.get(i64, number),
-        "ordering": ir.IntegerAttr.get(i64, _MONOTONIC),
+        "ordering": ir.IntegerAttr.get(i64, ordering),
         "syncscope": ir.StringAttr.get(scope),
         "rocdl.no_fine_grained_memory": ir.UnitAttr.get(),
         "rocdl.no_remote_memory": ir.UnitAttr.get(),
     }
-    address = emit("builtin.unrealized_conversion_cast", [pointer], [raw]).result
     return emit("llvm.atomicrmw", [address, value], [value.type], attributes).result
 
 
 atomic_add = _atomic("atomic_add", "memory + value", 11, 1, 1)
+atomic_sub = _atomic("atomic_sub", "memory - value", 12, 2, 2)
 atomic_max = _atomic("atomic_max", "The larger of memory and value", 13, 7, 9)
 atomic_min = _atomic("atomic_min", "The smaller of memory and value", 14, 8, 10)
 atomic_and = _atomic("atomic_and", "memory & value", None, 3, 3)
 atomic_or = _atomic("atomic_or", "memory | value", None, 5, 5)
 atomic_xor = _atomic("atomic_xor", "memory ^ value", None, 6, 6)
 atomic_xchg = _atomic("atomic_xchg", "The value", 0, 0, 0)
+
+
+def atomic_fmax(pointer: Any, value: Any, *, is_positive: bool | None = None, **order: Any) -> Any:
+    """The larger float of memory and value, atomically; what memory held before: `atomic_max`.
+
+    is_positive: what the author knows of the value's sign; taken and not used, as the hardware compares floats.
+    """
+    return atomic_max(pointer, value, **order)
+
+
+def atomic_fmin(pointer: Any, value: Any, *, is_positive: bool | None = None, **order: Any) -> Any:
+    """The smaller float of memory and value, atomically; what memory held before: `atomic_min`. See `atomic_fmax`."""
+    return atomic_min(pointer, value, **order)
 
 
 # --- as copy atoms ---------------------------------------------------------------------------------------------------

@@ -8,10 +8,22 @@ from typing import Any, NoReturn
 from flydsl import layout as algebra
 from flydsl.dialect.inference import algebra_value
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import FlyType
+from flydsl.dialect.types import FlyType, is_static
 from flydsl.errors import ArgumentError, TraceError
-from flydsl.expr.algebra import IntTuple, crd2idx, has_none
+from flydsl.expr.algebra import (
+    Coordinates,
+    IntTuple,
+    LayoutValue,
+    crd2idx,
+    get_shape,
+    get_stride,
+    has_none,
+    size,
+)
+from flydsl.expr.algebra import slice as layout_slice
+from flydsl.expr.numeric import Int32
 from flydsl.expr.operands import located, static_operand
+from flydsl.expr.vector_value import Vector
 from flydsl.layout import Layout
 from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.layout.layout import of_modes
@@ -24,7 +36,7 @@ class CoordTensorType:
     """The type of a coordinate tensor. base: the coordinate of its first element."""
 
     base: Any
-    layout: Layout
+    layout: Any
 
     @classmethod
     def get(cls, base: Any, layout: Any) -> CoordTensorType:
@@ -32,32 +44,41 @@ class CoordTensorType:
         return cls(*(algebra_value(part) if isinstance(part, FlyType) else part for part in (base, layout)))
 
 
-class CoordTensor:
+class CoordTensor(Coordinates):
     """A tensor whose elements are coordinates of another tensor. It occupies no memory.
 
     origin: the coordinate of the first element: an int or a runtime integer, or a tuple of them.
-    layout: a static layout. With a tuple its strides are basis elements, as `make_identity_layout` returns them.
+    layout: with a tuple its strides are basis elements, as `make_identity_layout` returns them, and it is static. With
+    an integer its strides are integers, and its extents may be known at run time only.
 
-    Partition it like the tensor that it describes, and compare its elements with the extents:
+    Divide, slice and partition it like the tensor that it describes, and compare its elements with the extents:
 
         coordinates = thr_copy.partition_S(fx.make_identity_tensor((64, 8)))
         inside = fx.elem_less(coordinates[0, i, j], (m, k))
     """
 
-    def __init__(self, origin: Any, layout: Layout) -> None:
+    def __init__(self, origin: Any, layout: Any) -> None:
         self.origin = origin
         self.layout = layout
 
     @classmethod
     def at(cls, origin: Any, layout: Any) -> CoordTensor:
         """The coordinate tensor that begins at a coordinate: integers, nested like the layout's strides."""
-        if not isinstance(layout, Layout):
+        if not isinstance(layout, Layout | LayoutValue):
             raise ArgumentError(
-                f"a coordinate tensor with {layout}: a layout that is static",
-                at=user_location(),
-                hint="make it of Python ints or fx.Constexpr values",
+                f"a coordinate tensor with {layout}", at=user_location(), hint="it takes a layout: fx.make_layout(...)"
             )
-        return cls(origin.unpack() if isinstance(origin, IntTuple) else origin, layout)
+        start = origin.unpack() if isinstance(origin, IntTuple) else origin
+        if isinstance(layout, LayoutValue) and isinstance(start, tuple):
+            raise ArgumentError(
+                f"a coordinate tensor from {origin} on with {layout}, which is known at run time only",
+                at=user_location(),
+                hint="make one per mode, of integers: fx.make_view(0, fx.make_layout((m, n), (1, 0))) has the rows",
+            )
+        return cls(start, layout)
+
+    def of_layout(self, layout: Any) -> CoordTensor:
+        return CoordTensor(self.origin, layout)
 
     @property
     def type(self) -> CoordTensorType:
@@ -67,22 +88,34 @@ class CoordTensor:
     @property
     def shape(self) -> Any:
         """The shape of the tensor that it describes."""
-        return algebra.get_shape(self.layout)
+        return get_shape(self.layout)
+
+    @property
+    def stride(self) -> Any:
+        """The steps from element to element."""
+        return get_stride(self.layout)
 
     def __getitem__(self, coordinate: Any) -> Any:
         """The element at a coordinate, a tuple; with None in a mode the remaining coordinate tensor."""
-        if not has_none(coordinate):
-            return self._moved(crd2idx(coordinate, self.layout))
-        given = coordinate if isinstance(coordinate, tuple) else (coordinate,)
-        if any(isinstance(part, tuple) for part in given):
+        return self.slice(coordinate) if has_none(coordinate) else self._moved(crd2idx(coordinate, self.layout))
+
+    def slice(self, coordinate: Any) -> CoordTensor:
+        """The coordinate tensor that remains when the modes with an integer are fixed."""
+        given = coordinate if isinstance(coordinate, tuple | list) else (coordinate,)
+        kept = layout_slice(self.layout, _wildcards(given))
+        return CoordTensor(self._moved(crd2idx(_zeros(given), self.layout)), kept)
+
+    def load(self) -> Any:
+        """All elements, if they are integers, as a vector in the order of the coordinates, leftmost mode fastest."""
+        shape = self.shape
+        if isinstance(self.origin, tuple) or not is_static(shape):
             raise ArgumentError(
-                f"{coordinate!r} indexes a coordinate tensor: integers and None",
+                f"load of {self!r}: integers, of an extent that is known when compiling",
                 at=user_location(),
-                hint="None keeps a mode, an integer takes one of its coordinates",
+                hint="index it: coordinates[i, j] is the coordinate of an element",
             )
-        fixed = tuple(0 if part is None else part for part in given)
-        kept = located(algebra.slice, self.layout, tuple(None if part is None else 0 for part in given))
-        return CoordTensor(self._moved(crd2idx(fixed, self.layout)), kept)
+        numbers = [Int32(self._moved(crd2idx(i, self.layout))) for i in range(int(size(self.layout)))]
+        return Vector.from_elements(numbers, Int32)
 
     def __iter__(self) -> NoReturn:
         raise TraceError(
@@ -96,6 +129,10 @@ class CoordTensor:
         by_thread, *rest = parts
         return CoordTensor(self._moved(crd2idx(thread, by_thread)), of_modes(rest))
 
+    def moved(self, step: Any) -> Any:
+        """The origin moved by a step."""
+        return self._moved(step)
+
     def _moved(self, step: Any) -> Any:
         """The origin moved by a coordinate. Trailing parts may be missing."""
         if not isinstance(self.origin, tuple):
@@ -106,6 +143,20 @@ class CoordTensor:
 
     def __repr__(self) -> str:
         return f"CoordTensor({self.origin}, {self.layout})"
+
+
+def _wildcards(coordinate: Any) -> Any:
+    """A coordinate with 0 for what it fixes."""
+    if isinstance(coordinate, tuple | list):
+        return tuple(map(_wildcards, coordinate))
+    return None if coordinate is None else 0
+
+
+def _zeros(coordinate: Any) -> Any:
+    """A coordinate with 0 for its wildcards."""
+    if isinstance(coordinate, tuple | list):
+        return tuple(map(_zeros, coordinate))
+    return 0 if coordinate is None else coordinate
 
 
 def E(*modes: int) -> algebra.Basis:

@@ -20,7 +20,7 @@ from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.copy_forms import as_moved
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.memory import Tensor, memref_alloca, memref_store, require_tensor
+from flydsl.expr.memory import Tensor, as_memory, memref_alloca, memref_store, of_memory, require_tensor
 from flydsl.expr.numeric import Boolean, numeric_class
 from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import ComposedLayout, Layout, Tile
@@ -285,7 +285,9 @@ def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any
             f"{operation} takes a tiled copy first, not {copy!r}", at=user_location(), hint=how_made.TILED_COPY
         )
     if isinstance(tensor, CoordTensor):
-        return tensor.by_thread(located(copy.type.copy.partition, tensor.layout), thread)
+        if isinstance(tensor.layout, Layout):
+            return tensor.by_thread(located(copy.type.copy.partition, tensor.layout), thread)
+        return of_memory(tensor, _partition(operation, copy, as_memory(tensor), thread))
     value = require_tensor(operation, tensor).value
     return Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl import layout as algebra
-from flydsl.atoms import BufferCopyLDS
 from flydsl.dialect.elements import memory_bits, value_name
 from flydsl.dialect.types import CopyAtomType, MemRefType, is_static
 from flydsl.expr.memory import Tensor, get_iter, make_view, recast_iter
@@ -21,7 +20,7 @@ from flydsl.expr.numeric import numeric_class
 
 def as_moved(atom: CopyAtomType, source: Tensor, target: Tensor) -> tuple[CopyAtomType, Tensor, Tensor]:
     """The instruction and the tensors, converted to one element type and shape if possible."""
-    if isinstance(atom.op, BufferCopyLDS):
+    if atom.op.passes_registers:
         return _into_lds(atom, source, target)
     if (source.type.space == "register") == (target.type.space == "register"):
         return atom, source, target

@@ -9,6 +9,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import make_layout
 from flydsl.expr.copies import CopyAtom, ThrCopy, TiledCopy, make_tiled_copy
+from flydsl.expr.indexed_copies import gather, scatter
 from flydsl.expr.keywords import accept_keywords
 from flydsl.expr.memory import Tensor, memref_alloca
 from flydsl.expr.mma import MmaAtom, ThrMma, TiledMma
@@ -18,8 +19,21 @@ from flydsl.expr.operands import is_runtime, located
 from flydsl.layout import Layout
 
 __all__ = [
-    "CopyAtom", "MmaAtom", "ThrCopy", "ThrMma", "TiledCopy", "TiledMma", "make_layout_tv", "make_rmem_tensor",
-    "make_tiled_copy", "make_tiled_copy_A", "make_tiled_copy_B", "make_tiled_copy_C", "make_tiled_copy_tv",
+    "CopyAtom",
+    "MmaAtom",
+    "ThrCopy",
+    "ThrMma",
+    "TiledCopy",
+    "TiledMma",
+    "gather",
+    "make_layout_tv",
+    "make_rmem_tensor",
+    "make_tiled_copy",
+    "make_tiled_copy_A",
+    "make_tiled_copy_B",
+    "make_tiled_copy_C",
+    "make_tiled_copy_tv",
+    "scatter",
 ]  # fmt: skip
 
 __getattr__ = unknown_name(__name__, globals())

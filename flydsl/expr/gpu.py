@@ -6,8 +6,11 @@ from typing import Any
 
 from mlir import ir
 
+from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.dialect.context import context
-from flydsl.expr.emit import emit
+from flydsl.dialect.location import user_location
+from flydsl.errors import TraceError
+from flydsl.expr.emit import emit, is_traced, require_trace, target_name
 from flydsl.expr.names import unknown_name
 from flydsl.expr.positions import Tuple3D, block_dim, block_id, block_idx, grid_dim, thread_id, thread_idx
 from flydsl.expr.shared_allocator import SharedAllocator
@@ -21,7 +24,9 @@ __all__ = [
     "block_id",
     "block_idx",
     "grid_dim",
+    "known_block_size",
     "lds_space",
+    "num_warp_threads",
     "shuffle",
     "shuffle_down",
     "shuffle_idx",
@@ -49,5 +54,32 @@ def smem_space(int: bool = False) -> Any:
 
 
 lds_space = smem_space
+
+
+def known_block_size() -> tuple[int, int, int]:
+    """The block size that a kernel was decorated with, as Python ints. Raises TraceError where it has none."""
+    op = ir.InsertionPoint.current.block.owner if is_traced() else None
+    while op is not None and op.operation.name != "gpu.func":
+        op = op.parent
+    sizes = None if op is None else op.attributes.get("known_block_size")
+    if sizes is None:
+        raise BlockSizeError(
+            "known_block_size() in a kernel whose block size is not known",
+            at=user_location(),
+            hint="@flyc.kernel(known_block_size=[256, 1, 1]) makes it known",
+        )
+    x, y, z = ir.DenseI32ArrayAttr(sizes)
+    return x, y, z
+
+
+class BlockSizeError(TraceError, RuntimeError):
+    """A kernel asks for a block size that is not known."""
+
+
+def num_warp_threads() -> int:
+    """The lanes of a wave of the architecture that is compiled for, as a Python int."""
+    require_trace("num_warp_threads()")
+    return get_arch(target_name() or DEFAULT_ARCH.name).wave_size
+
 
 __getattr__ = unknown_name(__name__, globals())

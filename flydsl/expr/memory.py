@@ -284,6 +284,16 @@ def make_view(pointer: Any, layout: Any) -> Any:
     return Tensor(emit_fly("make_view", [_require_pointer("make_view", pointer), as_operand(layout)]).result)
 
 
+def as_memory(coordinates: CoordTensor) -> Tensor:
+    """Bytes from address 0 on, laid out as a coordinate tensor of integers: their addresses are its coordinates."""
+    return make_view(inttoptr(PointerType("i8", "global"), 0), coordinates.layout)
+
+
+def of_memory(coordinates: CoordTensor, part: Tensor) -> CoordTensor:
+    """The coordinates of a part of `as_memory(coordinates)`."""
+    return CoordTensor(coordinates.moved(Int32(ptrtoint(get_iter(part)))), get_layout(part))
+
+
 def add_offset(pointer: Any, offset: Any) -> Pointer:
     """`pointer` advanced by `offset` elements."""
     return Pointer(emit_fly("add_offset", [_require_pointer("add_offset", pointer), as_operand(offset)]).result)
@@ -353,6 +363,7 @@ def ptr_load(pointer: Any, result_type: Any = None) -> Any:
     if element != dtype.ir_type:
         dtype = numeric_class(element)
         source = recast_iter(dtype, source).value
+    dtype = getattr(result_type, "element", dtype)  # a vector type of the DSL knows the sign
     value = emit_fly("ptr.load", [source], results=[kind]).result
     return Vector(value, dtype=dtype) if isinstance(kind, ir.VectorType) else dtype.of(value)
 

@@ -19,9 +19,10 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.memory import Tensor, require_tensor
+from flydsl.expr.memory import Tensor, as_memory, of_memory, require_tensor
 from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import Layout, Tile
+from flydsl.layout.int_tuple import as_int_tuple
 
 __all__ = [
     "GemmTraversalOrder", "MmaOperand", "UniversalFMA", "gemm", "make_mma_atom", "make_tiled_mma", "mma_atom_call",
@@ -269,7 +270,10 @@ def tiled_mma_partition(operand: Any, tiled_mma: TiledMma, tensor: Any, thread: 
     """
     if isinstance(tensor, CoordTensor):
         mma = _require_tiled("partition", tiled_mma).type.mma
-        return tensor.by_thread(located(mma.partition, _operand(operand), tensor.layout), thread)
+        if isinstance(tensor.layout, Layout):
+            return tensor.by_thread(located(mma.partition, _operand(operand), tensor.layout), thread)
+        part = tiled_mma_partition(operand, tiled_mma, as_memory(tensor), thread)
+        return of_memory(tensor, part)
     value = require_tensor("partition", tensor).value
     operands = [as_operand(_require_tiled("partition", tiled_mma)), value, as_operand(thread)]
     return Tensor(emit_fly("tiled_mma.partition", operands, attributes={"operand": _operand(operand)}).result)
@@ -279,7 +283,7 @@ def tiled_mma_partition_shape(operand: Any, tiled_mma: TiledMma, shape: Any) -> 
     """The shape of a thread's part of an operand of a static shape."""
     mma = _require_tiled("partition_shape", tiled_mma).type.mma
     parts = located(mma.partition, _operand(operand), located(algebra.make_layout, shape))
-    return tuple(mode.extents for mode in list(parts)[1:])
+    return as_int_tuple(tuple(mode.extents for mode in list(parts)[1:]))
 
 
 def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages: int | None = None) -> Tensor:

@@ -163,7 +163,10 @@ def element_name(element: Any) -> str:
 
 def ir_type_of(kind: Any) -> ir.Type:
     """A type of the DSL as MLIR's."""
-    return kind if isinstance(kind, ir.Type) else element_type(element_name(kind))
+    if isinstance(kind, ir.Type):
+        return kind
+    made = getattr(kind, "ir_type", None) if isinstance(kind, type) and not issubclass(kind, Numeric) else None
+    return made if isinstance(made, ir.Type) else element_type(element_name(kind))
 
 
 def _int_tuple(value: Any) -> tuple[Any, list[ir.Value]]:

@@ -339,6 +339,14 @@ def _copy_buffer_to_lds(op: ir.Operation, atom: ir.Value, source: ir.Value, targ
     buffers.load_to_lds(atom, source, operand_of(target, "make_view"), op.location)
 
 
+def _copy_global_to_lds(op: ir.Operation, atom: ir.Value, source: ir.Value, target: ir.Value) -> None:
+    addresses = [operand_of(source, "make_view"), operand_of(target, "make_view")]
+    i32 = element_type("i32")
+    numbers = {"size": fly_type(atom.type).op.bits // 8, "offset": 0, "aux": 0}
+    attributes = {name: ir.IntegerAttr.get(i32, number) for name, number in numbers.items()}
+    create("rocdl.global.load.lds", addresses, [], op.location, attributes)
+
+
 def _read_transposed(op: ir.Operation, atom: ir.Value, source: ir.Value) -> None:
     copy = fly_type(atom.type).op
     words = element_type("i16"), copy.bits // 16
@@ -356,6 +364,7 @@ _COPIES: dict[Lowering, Callable[..., None]] = {
     Lowering.BUFFER: _copy_buffer,
     Lowering.BUFFER_ATOMIC: _update_buffer,
     Lowering.BUFFER_TO_LDS: _copy_buffer_to_lds,
+    Lowering.GLOBAL_TO_LDS: _copy_global_to_lds,
     Lowering.LDS_TRANSPOSE: _read_transposed,
 }
 

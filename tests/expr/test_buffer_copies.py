@@ -167,3 +167,58 @@ def test_transposing_reads_from_lds() -> None:
         _ = launch.lower(out).artifact
     with pytest.raises(ArgumentError, match="no transposing read of 16-bit elements in 96 bits"):
         fx.rocdl.cdna4.LDSReadTrans(16, 96)
+
+
+@flyc.kernel
+def async_kernel(source: fx.Tensor, out: fx.Tensor):
+    lane = fx.thread_idx.x
+    shared = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 512, 16]).peek()
+    halves = [fx.make_view(shared.ptr + 256 * half, fx.make_layout((4, 64), (1, 4))) for half in (0, 1)]
+    buffer = fx.rocdl.make_buffer_tensor(source)
+    tiles = fx.logical_divide(buffer, fx.make_layout(4, 1)), fx.logical_divide(source, fx.make_layout(4, 1))
+    atoms = fx.rocdl.cdna4.BufferLoadAsyncLDS128b(), fx.rocdl.cdna4.GlobalLoadAsyncLDS128b()
+    for half, (tile, atom) in enumerate(zip(tiles, atoms, strict=True)):
+        fx.copy(fx.make_copy_atom(atom, fx.Float32), tile[None, lane], halves[half][None, lane])
+        fx.rocdl.asyncmark()
+    fx.rocdl.wait_asyncmark(0)
+    fx.barrier()
+    for i in fx.range_constexpr(4):
+        out[lane * 4 + i] = halves[0][3 - i, lane] * 10.0 + halves[1][i, lane]
+
+
+@flyc.jit
+def async_copy(source: fx.Tensor, out: fx.Tensor):
+    async_kernel(source, out).launch(grid=1, block=64)
+
+
+def test_asynchronous_copies_into_lds_of_cdna_4(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", "gfx950")
+    source, out = torch.randn(256), torch.zeros(256)
+    async_copy(source, out)
+    assert torch.equal(out, source.view(64, 4).flip(1).flatten() * 10.0 + source)
+    isa = async_copy.lower(source, out).artifact.isa
+    assert "buffer_load_dwordx4" in isa
+    assert "global_load_lds_dwordx4" in isa
+
+
+@flyc.kernel
+def scalar_kernel(source: fx.Tensor, out: fx.Tensor):
+    whole = fx.get_iter(fx.rocdl.make_buffer_tensor(source, max_size=False))
+    four = fx.rocdl.s_buffer_load(whole, 4, count=4)
+    out[0] = fx.rocdl.s_buffer_load(whole, fx.block_idx.x + 3)
+    out[1], out[2] = four[0], four[3]
+    out[3] = fx.rocdl.s_buffer_load(whole, 100)
+    two = fx.rocdl.get_buffer_rsrc(fx.rocdl.make_buffer_ptr(fx.get_iter(source), 8))
+    for i in fx.range_constexpr(2):
+        out[4 + i] = fx.Int32(fx.rocdl.raw_ptr_buffer_load(fx.T.i32, two, fx.Int32(4 + 4 * i), fx.Int32(0), 0))
+
+
+@flyc.jit
+def scalar_reads(source: fx.Tensor, out: fx.Tensor):
+    scalar_kernel(source, out).launch(grid=1, block=64)
+
+
+def test_scalar_reads_and_the_resource_of_a_buffer() -> None:
+    out = torch.zeros(6, dtype=torch.int32)
+    scalar_reads(torch.arange(10, 20, dtype=torch.int32), out)
+    assert out.tolist() == [13, 14, 17, 0, 11, 0]

@@ -21,6 +21,7 @@ from flydsl.expr.rocdl import (
     barriers,
     buffer_atomic,
     buffer_tensor,
+    cdna3,
     cdna4,
     cluster,
     convert,
@@ -33,9 +34,12 @@ from flydsl.expr.rocdl import (
     matrix_atoms,
     mfma,
     raw_buffer,
+    rdna3,
+    rdna4,
     scheduling,
     tdm_ops,
     universal,
+    waits,
     wmma,
 )
 from flydsl.expr.rocdl.async_copy import *  # noqa: F403
@@ -53,16 +57,18 @@ from flydsl.expr.rocdl.mfma import *  # noqa: F403
 from flydsl.expr.rocdl.raw_buffer import *  # noqa: F403
 from flydsl.expr.rocdl.scheduling import *  # noqa: F403
 from flydsl.expr.rocdl.tdm_ops import tensor_load_to_lds, tensor_store_from_lds
+from flydsl.expr.rocdl.waits import *  # noqa: F403
 from flydsl.expr.rocdl.wmma import *  # noqa: F403
 
 _FAMILIES = (
     async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, hardware_math, ids, lane, lds,
-    matrix_atoms, mfma, raw_buffer, scheduling, wmma,
+    matrix_atoms, mfma, raw_buffer, scheduling, waits, wmma,
 )  # fmt: skip
 
 __all__ = [
-    "Int16", "Int32", "Int64", "cdna4", "cluster", "inline_asm", "tdm_ops", "tensor_load_to_lds",
-    "tensor_store_from_lds", "universal", *(name for family in _FAMILIES for name in family.__all__),
+    "Int16", "Int32", "Int64", "cdna3", "cdna4", "cluster", "inline_asm", "rdna3", "rdna4", "tdm_ops",
+    "tensor_load_to_lds", "tensor_store_from_lds", "universal",
+    *(name for family in _FAMILIES for name in family.__all__),
 ]  # fmt: skip
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlir import ir
+
 from flydsl import atoms, how_made
 from flydsl.atoms import BUFFER, CopyOp
 from flydsl.atoms.buffer_copy import resource_flags
+from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import PointerType
+from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import cosize
-from flydsl.expr.emit import emit_fly, target_name
-from flydsl.expr.memory import Tensor, get_iter, make_view
+from flydsl.expr.emit import emit, emit_fly, target_name
+from flydsl.expr.memory import Pointer, Tensor, get_iter, make_view
 from flydsl.expr.numeric import Int16, Int32, Int64
 from flydsl.expr.operands import located
+from flydsl.expr.rocdl.intrinsic import call_intrinsic, immediate, llvm_pointer
+from flydsl.expr.traced_value import with_operators
+from flydsl.expr.vector_value import Vector
 
 __all__ = [
     "BufferCopy",
@@ -27,7 +33,10 @@ __all__ = [
     "BufferCopyLDS32b",
     "BufferCopyLDS64b",
     "BufferCopyLDS128b",
+    "get_buffer_rsrc",
+    "make_buffer_ptr",
     "make_buffer_tensor",
+    "s_buffer_load",
 ]
 
 # The largest size that the resource's 32-bit field holds: no bound.
@@ -52,18 +61,54 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_byt
             at=user_location(),
             hint=how_made.GLOBAL_TENSOR,
         )
-    if num_records_bytes is not None:
-        size = _bounded(Int64(num_records_bytes))
-    else:
-        size = Int64(_MAX_BYTES) if max_size else _size_bytes(tensor)
+    if num_records_bytes is None and not max_size:
+        num_records_bytes = _size_bytes(tensor)
+    return make_view(make_buffer_ptr(get_iter(tensor), num_records_bytes), tensor.layout)
+
+
+def make_buffer_ptr(ptr: Any, num_records_bytes: Any = None) -> Pointer:
+    """Convert a pointer to global memory to one that buffer instructions use.
+
+    num_records_bytes: the size in bytes, an integer or a runtime value; the hardware reads 0 beyond it, and drops
+    writes there. Without it there is no bound.
+    """
+    kind = fly_type(ptr.value.type) if isinstance(ptr, Pointer) else None
+    if not isinstance(kind, PointerType) or kind.space != "global":
+        raise ArgumentError(
+            f"make_buffer_ptr takes a pointer to global memory, not {ptr!r}", at=user_location(), hint=how_made.POINTER
+        )
+    size = Int64(_MAX_BYTES) if num_records_bytes is None else _bounded(Int64(num_records_bytes))
     operands = [
-        get_iter(tensor).value,
+        ptr.value,
         Int16(0).ir_value(),
         size.ir_value(),
         Int32(resource_flags(target_name())).ir_value(),
     ]
-    pointer = emit_fly("make_ptr", operands, results=[PointerType(kind.element, BUFFER)]).result
-    return make_view(pointer, tensor.layout)
+    return Pointer(emit_fly("make_ptr", operands, results=[PointerType(kind.element, BUFFER)]).result)
+
+
+def get_buffer_rsrc(ptr: Any) -> ir.Value:
+    """The resource of a pointer for buffer instructions, `!llvm.ptr<8>`: what `raw_ptr_buffer_load` takes."""
+    return with_operators(llvm_pointer("get_buffer_rsrc", ptr, 8))
+
+
+def s_buffer_load(ptr: Any, offset: Any, *, count: int = 1, cache_modifier: int = 0) -> Any:
+    """Read 1 or 4 words of a buffer once for the wave, into scalar registers: Int32, or a vector of 4.
+
+    ptr: the pointer of a buffer tensor. offset: in words of 4 bytes, the same in all lanes.
+    """
+    number = immediate("the count of s_buffer_load", count, 1, 4)
+    if number not in (1, 4):
+        raise ArgumentError(f"s_buffer_load of {number} words", at=user_location(), hint="it reads 1 or 4")
+    i32 = element_type("i32")
+    words = ir.VectorType.get([4], i32)
+    bits = emit("llvm.ptrtoint", [llvm_pointer("s_buffer_load", ptr, 8)], [element_type("i128")]).result
+    resource = emit("llvm.bitcast", [bits], [words]).result
+    place = (Int32(offset) * 4).ir_value()
+    policy = Int32(immediate("the cache_modifier of s_buffer_load", cache_modifier, 0, 0x1F)).ir_value()
+    result, suffix = (i32, "i32") if number == 1 else (words, "v4i32")
+    read = call_intrinsic(f"llvm.amdgcn.s.buffer.load.{suffix}", [resource, place, policy], result)
+    return Int32.of(read) if number == 1 else Vector(read, dtype=Int32)
 
 
 def _size_bytes(tensor: Tensor) -> Int64:

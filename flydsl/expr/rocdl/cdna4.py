@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flydsl import atoms
@@ -11,6 +12,8 @@ from flydsl.expr.operands import located
 from flydsl.expr.rocdl.matrix_atoms import scaled_op
 
 __all__ = [
+    "BufferLoadAsyncLDS", "BufferLoadAsyncLDS32b", "BufferLoadAsyncLDS96b", "BufferLoadAsyncLDS128b",
+    "GlobalLoadAsyncLDS", "GlobalLoadAsyncLDS32b", "GlobalLoadAsyncLDS96b", "GlobalLoadAsyncLDS128b",
     "LDSReadTrans", "LDSReadTrans4_64b", "LDSReadTrans6_96b", "LDSReadTrans8_64b", "LDSReadTrans16_64b", "MFMAScale",
     "MFMA_Scale",
 ]  # fmt: skip
@@ -37,6 +40,39 @@ def MFMA_Scale(
 
 
 MFMAScale = MFMA_Scale
+
+
+def BufferLoadAsyncLDS(bit_size: int) -> CopyOp:
+    """An asynchronous copy of 32, 96 or 128 bits per lane from a buffer tensor into LDS: see `rocdl.BufferCopyLDS`.
+
+    End a group of copies with `rocdl.asyncmark()` and wait with `rocdl.wait_asyncmark(groups)`, or `rocdl.s_waitcnt`.
+    """
+    return located(atoms.BufferLoadAsyncLDS, bit_size)
+
+
+def GlobalLoadAsyncLDS(bit_size: int) -> CopyOp:
+    """An asynchronous copy of 32, 96 or 128 bits per lane from global memory into LDS. See `BufferLoadAsyncLDS`.
+
+    The wave writes contiguously, from the first lane's address in LDS on.
+    """
+    return located(atoms.GlobalLoadAsyncLDS, bit_size)
+
+
+def _of_width(make: Callable[[int], CopyOp], bits: int) -> Callable[[], CopyOp]:
+    def atom() -> CopyOp:
+        return make(bits)
+
+    atom.__name__ = atom.__qualname__ = f"{make.__name__}{bits}b"
+    atom.__doc__ = f"An asynchronous copy of {bits} bits per lane: see `{make.__name__}`."
+    return atom
+
+
+BufferLoadAsyncLDS32b = _of_width(BufferLoadAsyncLDS, 32)
+BufferLoadAsyncLDS96b = _of_width(BufferLoadAsyncLDS, 96)
+BufferLoadAsyncLDS128b = _of_width(BufferLoadAsyncLDS, 128)
+GlobalLoadAsyncLDS32b = _of_width(GlobalLoadAsyncLDS, 32)
+GlobalLoadAsyncLDS96b = _of_width(GlobalLoadAsyncLDS, 96)
+GlobalLoadAsyncLDS128b = _of_width(GlobalLoadAsyncLDS, 128)
 
 
 def LDSReadTrans(trans_granularity: int, bit_size: int) -> CopyOp:

@@ -142,6 +142,6 @@ s_wait_tensorcnt: Any = _wait("tensorcnt", "tensor copies", GFX1250)
 __all__ = [
     "barrier", "disable_xdl_arb_stall", "iglp_opt", "mask_dsrd", "mask_dswr", "mask_mfma", "mask_vmem_rd",
     "s_barrier", "s_nop", "s_setprio", "s_sleep", "s_wait_asynccnt", "s_wait_dscnt", "s_wait_expcnt",
-    "s_wait_loadcnt", "s_wait_storecnt", "s_wait_tensorcnt", "s_waitcnt", "sched_barrier", "sched_dsrd", "sched_dswr",
+    "s_wait_loadcnt", "s_wait_storecnt", "s_wait_tensorcnt", "sched_barrier", "sched_dsrd", "sched_dswr",
     "sched_group_barrier", "sched_mfma", "sched_vmem",
 ]  # fmt: skip

@@ -1,0 +1,182 @@
+"""Memory accesses with the guarantees of LLVM's memory model: loads and stores that are atomic, fences, exchanges.
+
+A kernel rarely needs them: `tensor[i]`, `fx.barrier()` and `fx.atomic_add` are enough within a launch. They are for
+flags between workgroups and between devices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlir import ir
+
+from flydsl.dialect.elements import element_type
+from flydsl.dialect.location import user_location
+from flydsl.dialect.types import PointerType
+from flydsl.errors import ArgumentError
+from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_fmax,
+    atomic_fmin,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_sub,
+    atomic_xchg,
+    atomic_xor,
+)
+from flydsl.expr.emit import emit
+from flydsl.expr.memory_order import (
+    FENCES,
+    LOADS,
+    STORES,
+    AtomicOrdering,
+    SyncScope,
+    address_of,
+    ordering_number,
+    scope_name,
+)
+from flydsl.expr.numeric import Boolean, Integer, Numeric, numeric_class
+from flydsl.expr.operands import ir_type_of
+from flydsl.expr.vector_value import Vector
+
+__all__ = [
+    "AtomicOrdering", "SyncScope", "atomic_add", "atomic_and", "atomic_cas", "atomic_fmax", "atomic_fmin", "atomic_max",
+    "atomic_min", "atomic_or", "atomic_sub", "atomic_xchg", "atomic_xor", "generic_load", "generic_store",
+    "memory_fence", "to_llvm_ptr",
+]  # fmt: skip
+
+
+def to_llvm_ptr(ptr: Any) -> ir.Value:
+    """A pointer as MLIR's `!llvm.ptr`, in LLVM's number of its address space."""
+    return address_of("to_llvm_ptr", ptr)[1]
+
+
+def _access(kind: PointerType, bits: int, order: int, syncscope: Any, flags: dict[str, bool]) -> dict[str, Any]:
+    """Attributes of a load or store. An atomic one is as aligned as it is wide, which the author promises."""
+    atomic = order != AtomicOrdering.NotAtomic
+    if syncscope is not None and not atomic:
+        raise ArgumentError(
+            f"syncscope={syncscope!r} of an access that is not atomic",
+            at=user_location(),
+            hint="memory_order=fx.AtomicOrdering.Monotonic makes it atomic",
+        )
+    i64 = element_type("i64")
+    alignment = max(kind.known_alignment, bits // 8) if atomic else kind.known_alignment
+    return {
+        "alignment": ir.IntegerAttr.get(i64, alignment),
+        "ordering": ir.IntegerAttr.get(i64, order),
+        **({"syncscope": ir.StringAttr.get(scope_name(syncscope))} if atomic else {}),
+        **{name: ir.UnitAttr.get() for name, on in flags.items() if on},
+    }
+
+
+def _check_atomic(what: str, kind: ir.Type, bits: int, order: int) -> None:
+    if order != AtomicOrdering.NotAtomic and (isinstance(kind, ir.VectorType) or bits not in (8, 16, 32, 64)):
+        raise ArgumentError(
+            f"an atomic {what} of {kind}", at=user_location(), hint="one number of 8, 16, 32 or 64 bits is atomic"
+        )
+
+
+def generic_load(
+    ptr: Any,
+    *,
+    dtype: Any = None,
+    count: int | None = None,
+    memory_order: Any = AtomicOrdering.NotAtomic,
+    syncscope: Any = None,
+    nontemporal: bool = False,
+    volatile: bool = False,
+) -> Any:
+    """Read a scalar, or a vector of `count` elements, at a pointer to generic, global or shared memory.
+
+    dtype: an element type or a vector type, by default the pointer's element type; the bytes are read as that. An
+    atomic load (memory_order) is of one number.
+    """
+    kind, address = address_of("generic_load", ptr)
+    element = numeric_class(kind.element)
+    result = element.ir_type if dtype is None else ir_type_of(dtype)
+    if count not in (None, 1):
+        if isinstance(result, ir.VectorType) or not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise ArgumentError(
+                f"generic_load of {count!r} times {result}", at=user_location(), hint="count=4 of a scalar type"
+            )
+        result = ir.VectorType.get([count], result)
+    named = getattr(dtype, "element", dtype)
+    named = named if isinstance(named, type) and issubclass(named, Numeric) else None
+    scalar = result.element_type if isinstance(result, ir.VectorType) else result
+    number = named or (element if scalar == element.ir_type else numeric_class(scalar))
+    order = ordering_number("a load", memory_order, (AtomicOrdering.NotAtomic, *LOADS))
+    _check_atomic("load", result, number.width, order)
+    attributes = _access(kind, number.width, order, syncscope, {"nontemporal": nontemporal, "volatile_": volatile})
+    loaded = emit("llvm.load", [address], [result], attributes).result
+    return Vector(loaded, dtype=number) if isinstance(result, ir.VectorType) else number.of(loaded)
+
+
+def generic_store(
+    ptr: Any,
+    value: Any,
+    *,
+    memory_order: Any = AtomicOrdering.NotAtomic,
+    syncscope: Any = None,
+    nontemporal: bool = False,
+    volatile: bool = False,
+) -> None:
+    """Write a scalar or a vector at a pointer to generic, global or shared memory, as the type that the value has.
+
+    A Python number takes the pointer's element type. An atomic store (memory_order) is of one number.
+    """
+    kind, address = address_of("generic_store", ptr)
+    given = value if isinstance(value, ArithValue) else numeric_class(kind.element)(value)
+    stored = given.ir_value()
+    order = ordering_number("a store", memory_order, (AtomicOrdering.NotAtomic, *STORES))
+    _check_atomic("store", stored.type, given.dtype.width, order)
+    attributes = _access(kind, given.dtype.width, order, syncscope, {"nontemporal": nontemporal, "volatile_": volatile})
+    emit("llvm.store", [stored, address], attributes=attributes)
+
+
+def memory_fence(*, syncscope: Any = None, ordering: Any = AtomicOrdering.SeqCst) -> None:
+    """Order the thread's accesses before the fence with those after it, for the threads of a scope."""
+    number = ordering_number("memory_fence", ordering, FENCES)
+    attributes = {
+        "ordering": ir.IntegerAttr.get(element_type("i64"), number),
+        "syncscope": ir.StringAttr.get(scope_name(syncscope)),
+    }
+    emit("llvm.fence", attributes=attributes)
+
+
+def atomic_cas(
+    ptr: Any,
+    cmp: Any,
+    val: Any,
+    *,
+    syncscope: Any = None,
+    success_ordering: Any = AtomicOrdering.Monotonic,
+    failure_ordering: Any = AtomicOrdering.Monotonic,
+    weak: bool = False,
+) -> tuple[Any, Any]:
+    """Replace an integer in memory by `val` if it is `cmp`, atomically: what memory held before, and whether it was."""
+    kind, address = address_of("atomic_cas", ptr)
+    dtype = numeric_class(kind.element)
+    if not issubclass(dtype, Integer) or dtype.width not in (32, 64):
+        raise ArgumentError(
+            f"atomic_cas of {dtype.__name__}", at=user_location(), hint="integers of 32 and 64 bits; recast the pointer"
+        )
+    i64 = element_type("i64")
+    attributes: dict[str, ir.Attribute] = {
+        "success_ordering": ir.IntegerAttr.get(i64, ordering_number("atomic_cas", success_ordering)),
+        "failure_ordering": ir.IntegerAttr.get(i64, ordering_number("atomic_cas", failure_ordering, LOADS[1:])),
+        "syncscope": ir.StringAttr.get(scope_name(syncscope)),
+    }
+    if weak:
+        attributes["weak"] = ir.UnitAttr.get()
+    pair = ir.Type.parse(f"!llvm.struct<({dtype.ir_type}, i1)>")
+    values = [address, dtype(cmp).ir_value(), dtype(val).ir_value()]
+    found = emit("llvm.cmpxchg", values, [pair], attributes).result
+    held, same = (
+        emit("llvm.extractvalue", [found], [part], {"position": ir.DenseI64ArrayAttr.get([i])}).result
+        for i, part in enumerate((dtype.ir_type, element_type("i1")))
+    )
+    return dtype.of(held), Boolean.of(same)

@@ -1,0 +1,5 @@
+"""What FlyDSL has under the name of this architecture. The functions check the target by themselves."""
+
+from flydsl.expr.rocdl.waits import s_waitcnt
+
+__all__ = ["s_waitcnt"]

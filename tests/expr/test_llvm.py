@@ -1,0 +1,136 @@
+"""Loads, stores, exchanges and fences with LLVM's memory orderings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+
+
+@flyc.kernel
+def handover_kernel(data: fx.Tensor, flag: fx.Tensor, out: fx.Tensor):
+    """Workgroup 0 writes data and raises a flag; workgroup 1 waits for it."""
+    at, raised = fx.get_iter(data), fx.get_iter(flag)
+    if fx.block_idx.x == 0:
+        fx.generic_store(at, fx.Float32x4([1.0, 2.0, 3.0, 4.0]), nontemporal=True)
+        fx.memory_fence(syncscope=fx.rocdl.SyncScope.Agent, ordering=fx.AtomicOrdering.Release)
+        fx.generic_store(raised, 1, memory_order=fx.AtomicOrdering.Monotonic, syncscope="agent")
+    else:
+        seen = fx.Int32(0)
+        while seen == 0:
+            seen = fx.generic_load(raised, memory_order=fx.AtomicOrdering.Acquire, syncscope=fx.rocdl.SyncScope.Agent)
+        four = fx.generic_load(at, dtype=fx.Float32, count=4)
+        for i in fx.range_constexpr(4):
+            out[i] = four[i] * 2.0
+        out[4] = fx.generic_load(at + 3, volatile=True)
+
+
+@flyc.jit
+def handover(data: fx.Tensor, flag: fx.Tensor, out: fx.Tensor):
+    handover_kernel(data, flag, out).launch(grid=2, block=1)
+
+
+def test_a_flag_hands_data_over() -> None:
+    out = torch.zeros(5)
+    handover(torch.zeros(4), torch.zeros(1, dtype=torch.int32), out)
+    assert out.tolist() == [2.0, 4.0, 6.0, 8.0, 4.0]
+
+
+@flyc.kernel
+def update_kernel(numbers: fx.Tensor, floats: fx.Tensor, before: fx.Tensor):
+    place = fx.get_iter(numbers)
+    before[0], swapped = fx.atomic_cas(place, 10, 20)
+    before[1] = swapped.select(fx.Int32(1), fx.Int32(0))
+    before[2], swapped = fx.atomic_cas(place + 1, 10, 20, success_ordering=fx.AtomicOrdering.AcqRel, weak=True)
+    before[3] = swapped.select(fx.Int32(1), fx.Int32(0))
+    before[4] = fx.atomic_sub(place + 2, 3, syncscope=None, ordering=fx.AtomicOrdering.SeqCst)
+    fx.atomic_fmax(fx.get_iter(floats), 2.5)
+    fx.atomic_fmin(fx.get_iter(floats) + 1, -2.5, is_positive=False, syncscope="agent")
+    fx.atomic_sub(fx.get_iter(floats) + 2, 0.5)
+
+
+@flyc.jit
+def update(numbers: fx.Tensor, floats: fx.Tensor, before: fx.Tensor):
+    update_kernel(numbers, floats, before).launch(grid=1, block=1)
+
+
+def test_exchanges_and_differences() -> None:
+    numbers, floats = torch.tensor([10, 11, 12], dtype=torch.int32), torch.tensor([1.0, 1.0, 1.0])
+    before = torch.zeros(5, dtype=torch.int32)
+    update(numbers, floats, before)
+    assert before.tolist() == [10, 1, 11, 0, 12]
+    assert numbers.tolist() == [20, 11, 9]
+    assert floats.tolist() == [2.5, -2.5, 0.5]
+
+
+def test_wrong_orders_are_refused(trace: Callable[..., Any]) -> None:
+    wrong: list[tuple[Callable[[Any], Any], str]] = [
+        (lambda p: fx.generic_load(p, memory_order=fx.AtomicOrdering.Release), "a load with ordering"),
+        (lambda p: fx.generic_store(p, 1.0, memory_order="acquire"), "a store with ordering 'acquire'"),
+        (lambda p: fx.generic_load(p, syncscope="agent"), "an access that is not atomic"),
+        (lambda p: fx.generic_load(p, count=2, memory_order="monotonic"), "an atomic load of vector"),
+        (lambda p: fx.memory_fence(ordering=fx.AtomicOrdering.Monotonic), "memory_fence with ordering"),
+        (lambda p: fx.memory_fence(syncscope="planet"), "syncscope='planet'"),
+        (lambda p: fx.atomic_cas(p, 1.0, 2.0), "atomic_cas of Float32"),
+        (lambda p: fx.generic_load(3), "takes a pointer to global or shared memory"),
+    ]
+    for call, message in wrong:
+        with pytest.raises(ArgumentError, match=message) as raised:
+            trace(lambda A, Out, call=call: call(fx.get_iter(A)))
+        assert raised.value.at is not None
+        assert raised.value.at.file == __file__
+
+
+def test_vector_types_have_names() -> None:
+    assert fx.Float32x4 is fx.VectorAlias(fx.Float32, 4)
+    assert fx.Float32x4.__name__ == "Float32x4"
+    assert str(fx.Int8x16.ir_type) == "vector<16xi8>"
+    assert str(fx.VectorAlias(fx.Int32, (2, 2)).ir_type) == "vector<4xi32>"
+    with pytest.raises(AttributeError):
+        _ = fx.Float32x3
+    with pytest.raises(ArgumentError, match="VectorAlias of 0 lanes"):
+        fx.VectorAlias(fx.Float32, 0)
+
+
+@flyc.kernel(known_block_size=[64, 2, 1])
+def facts_kernel(words: fx.Tensor, out: fx.Tensor):
+    packed = fx.ptr_load(fx.get_iter(words), fx.Uint32x4)
+    doubled = fx.Uint32x4(packed + packed)
+    assert isinstance(doubled, fx.Uint32x4)
+    assert not isinstance(doubled, fx.Int32x4)
+    out[0] = (doubled[3] >> 1).to(fx.Int64)
+    x, y, z = fx.known_block_size()
+    out[1] = x + y + z
+    out[2] = fx.num_warp_threads()
+    out[3] = fx.ceildiv(fx.Int32(fx.thread_idx.x) * 0 - 7, 2).to(fx.Int64)
+    fx.rocdl.s_waitcnt(vmcnt=0, lgkmcnt=3)
+    fx.rocdl.asyncmark()
+    fx.rocdl.wait_asyncmark(2)
+
+
+@flyc.jit
+def facts(words: fx.Tensor, out: fx.Tensor):
+    facts_kernel(words, out).launch(grid=1, block=(64, 2, 1))
+
+
+def test_facts_of_the_target_and_waits() -> None:
+    out = torch.zeros(4, dtype=torch.int64)
+    facts(torch.tensor([1, 2, 3, -1], dtype=torch.int32).view(torch.uint32), out)
+    assert out.tolist() == [0x7FFFFFFF, 67, 64, -3]
+    isa = facts.lower(torch.zeros(4, dtype=torch.uint32), out).artifact.isa
+    assert "s_waitcnt vmcnt(0) lgkmcnt(3)" in isa
+
+
+def test_waits_are_checked(trace: Callable[..., Any]) -> None:
+    with pytest.raises(ArgumentError, match="a bit field and counters"):
+        trace(lambda A, Out: fx.rocdl.s_waitcnt(0, vmcnt=1))
+    with pytest.raises(ArgumentError, match="known when compiling"):
+        trace(lambda A, Out: fx.rocdl.wait_asyncmark(fx.Int32(fx.thread_idx.x)))
+    with pytest.raises(RuntimeError, match="not known"):
+        trace(lambda A, Out: fx.known_block_size())
