@@ -13,6 +13,7 @@ import flydsl
 from flydsl.sweeps import Table
 from tests.sweeps.launchers import doubled, scale, tensors
 
+dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed", reason="dask.distributed, the extra [distributed], is not installed")
 psutil = pytest.importorskip("psutil")
 
@@ -22,8 +23,12 @@ FACTORS = list(range(2, 14))
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """Two worker processes, made as the README says."""
-    with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
+    """Two worker processes, made as the README says, on a machine that may be busy."""
+    patience = {f"distributed.comm.timeouts.{name}": "300s" for name in ("connect", "tcp")}
+    with (
+        dask.config.set(patience),
+        distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client,
+    ):
         yield client
         client.cluster.close()
 
