@@ -14,15 +14,16 @@ _LARGEST_MODIFIER = 0x1F
 
 # Word 3 of a resource: raw addressing of 32-bit data, bounds checked per byte (CDNA 3 ISA, "Buffer Resource").
 _RESOURCE_FLAGS = 0x27000
-# From RDNA on it also holds a format that is valid (bits 24 on) and how bounds are checked (bits 28 and 29): 2, raw.
-_RESOURCE_FLAGS_RDNA = _RESOURCE_FLAGS | 1 << 24 | 2 << 28
+# From RDNA on it also holds a format that is valid (bits 24 on), and how bounds are checked (bits 28 and 29): 3, by
+# bytes. With 2 they are not (MLIR, AMDGPUToROCDL).
+_RESOURCE_FLAGS_RDNA = _RESOURCE_FLAGS | 1 << 24 | 3 << 28
 
 
 def resource_flags(arch_name: str | None) -> int:
     """Word 3 of a buffer resource on an architecture; CDNA's if the architecture is unknown.
 
     >>> hex(resource_flags("gfx942")), hex(resource_flags("gfx1201"))
-    ('0x27000', '0x21027000')
+    ('0x27000', '0x31027000')
     """
     return _RESOURCE_FLAGS_RDNA if arch_name in WAVE32 else _RESOURCE_FLAGS
 

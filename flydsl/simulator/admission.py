@@ -116,13 +116,20 @@ _MODIFIERS = {
 }
 """The modifiers that instructions have, by the beginning of the mnemonic; `_of_vectors` has those of the others."""
 
+_OF_DPP = DPP_CONTROLS | {"row_mask", "bank_mask", "bound_ctrl", "fi"}
 _CACHED = frozenset(("offset", "th", "scope"))
 _MODIFIERS_OF_RDNA: Mapping[str, frozenset[str]] = {
     "s_load_": _CACHED,
     "s_buffer_load_": _CACHED,
     "buffer_": _CACHED | {"offen", "idxen"},
-    "v_permlane16_b": frozenset(("op_sel",)),
-    "v_permlanex16_b": frozenset(("op_sel",)),
+    "v_permlane16_": frozenset(("op_sel",)),
+    "v_permlanex16_": frozenset(("op_sel",)),
+    "v_cvt_f32_fp8": frozenset(("byte_sel",)) | _OF_DPP,
+    "v_cvt_f32_bf8": frozenset(("byte_sel",)) | _OF_DPP,
+    "v_cvt_sr_": frozenset(("byte_sel",)) | _OF_DPP,
+    "v_dot4_i32_iu8": frozenset(("neg_lo", "clamp")) | _OF_DPP,
+    "v_dot8_i32_iu4": frozenset(("neg_lo", "clamp")) | _OF_DPP,
+    "v_dot4_f32_": frozenset(("neg_lo", "neg_hi")) | _OF_DPP,
     "v_permlane": frozenset[str](),
     "v_wmma_i32_": frozenset(("neg_lo", "clamp")),
     "v_wmma_": frozenset(("neg_lo", "neg_hi")),
@@ -141,9 +148,6 @@ _OFFSETS_OF_RDNA = {
     "flat": _SIGNED_24_BITS,
     "s": _SIGNED_24_BITS,
 }
-
-
-_OF_DPP = DPP_CONTROLS | {"row_mask", "bank_mask", "bound_ctrl"}
 
 
 @dataclass(frozen=True)
@@ -165,10 +169,10 @@ class Rules:
 def rules_of(instruction_sets: tuple[str, ...], wave_size: int) -> Rules:
     """The rules of a GPU with these sets of instructions, in waves of so many lanes."""
     if "rdna" in instruction_sets:
-        dpp = (_OF_DPP | {"fi"}) - {"row_newbcast", "row_bcast", "wave_shl", "wave_shr", "wave_rol", "wave_ror"}
+        dpp = _OF_DPP - {"row_newbcast", "row_bcast", "wave_shl", "wave_shr", "wave_rol", "wave_ror"}
         modifiers = {name: known for name, known in _MODIFIERS.items() if name not in _MODIFIERS_OF_RDNA}
         return Rules(wave_size, _OFFSETS_OF_RDNA, {**_MODIFIERS_OF_RDNA, **modifiers}, dpp, "v", False)
-    return Rules(wave_size, _OFFSETS, _MODIFIERS, _OF_DPP - _OF_RDNA, "va", True)
+    return Rules(wave_size, _OFFSETS, _MODIFIERS, _OF_DPP - _OF_RDNA - {"fi"}, "va", True)
 
 
 _TO_BYTES = ("v_cvt_pk_fp8_", "v_cvt_pk_bf8_", "v_cvt_sr_")
@@ -366,7 +370,7 @@ def _check_address(
 ) -> None:
     """Check the registers of an address: vector, scalar, or both."""
     family = mnemonic.partition("_")[0]
-    if family not in ("global", "scratch", "buffer"):
+    if family not in ("global", "scratch", "buffer") or "addtid" in mnemonic:
         return
     vector = _width(operands[words.index("any", results)])
     if family == "buffer":

@@ -301,6 +301,8 @@ def _look_up(
     if mnemonic.startswith("s_barrier_") and operands and isinstance(operands[0].atom, Immediate):
         number = int(operands[0].atom.value) & 0xFFFF
         return look_up(f"{mnemonic}/{number - 0x10000 if number > 0x7FFF else number}", sets)
+    if mnemonic.startswith("s_sendmsg_rtn_") and len(operands) == 2:
+        return look_up(f"{mnemonic}/{getattr(operands[1].atom, 'text', '')}", sets)
     if mnemonic.endswith("_f8f6f4"):
         return look_up(f"{mnemonic}/{matrix_formats(modifiers)}", sets)
     returns = modifiers.flag("sc0") or modifiers.flag("glc") or "RETURN" in modifiers.text("th", "")

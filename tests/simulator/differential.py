@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flydsl.arch import GFX942, get_arch
+from flydsl.arch import GFX942, Arch, get_arch
 from flydsl.hsaco.listing import read_listing
 from flydsl.hsaco.operands import EXEC, VCC
 from flydsl.simulator import Memory, Program
@@ -115,19 +115,21 @@ def run(
     scratch_bytes: int = 0,
     exec_bits: int | None = (1 << 64) - 1,
     waves: int = WAVES,
+    arch: Arch | None = None,
 ) -> Waves:
-    """Run instructions on registers of u32: vectors (waves, 64), scalars (waves). exec_bits None: it is in scalars."""
-    arch = NOT_ON_GFX942.get(text.split(None, 1)[0], GFX942)
+    """Run instructions on registers of u32: vectors (waves, lanes), scalars (waves,). exec_bits None: as in scalars."""
+    arch = arch or NOT_ON_GFX942.get(text.split(None, 1)[0], GFX942)
     program = Program.from_listing({}, read_listing(f"k:\n{text}\ns_endpgm\n"), arch)
     state = Waves(
         [(0, 0, 0)],
-        (LANES * waves, 1, 1),
+        (arch.wave_size * waves, 1, 1),
         vgprs=128,
         agprs=0,
         lds_bytes=len(lds),
         scratch_bytes=scratch_bytes,
         entry=0,
         mode=mode,
+        lanes=arch.wave_size,
     )
     state.lds[: len(lds)] = np.frombuffer(lds, np.uint8)
     for register, values in (vectors or {}).items():
@@ -156,16 +158,16 @@ def vector_place(first: int, bits: int) -> _Place:
     return _Place(first, dwords, f"v{first}" if dwords == 1 else f"v[{first}:{first + dwords - 1}]")
 
 
-def split_dwords(values: list[int], dwords: int) -> list[Array]:
-    """Registers of (waves, 64) u32."""
-    return [np.array([v >> 32 * i & 0xFFFFFFFF for v in values], np.uint32).reshape(-1, LANES) for i in range(dwords)]
+def split_dwords(values: list[int], dwords: int, lanes: int = LANES) -> list[Array]:
+    """Registers of (waves, lanes) u32."""
+    return [np.array([v >> 32 * i & 0xFFFFFFFF for v in values], np.uint32).reshape(-1, lanes) for i in range(dwords)]
 
 
-def mask_dwords(values: list[int]) -> list[Array]:
-    """Lane bits as two scalar registers per wave."""
-    bits = np.array(values, np.uint8).reshape(-1, LANES)
+def mask_dwords(values: list[int], lanes: int = LANES) -> list[Array]:
+    """Lane bits as one or two scalar registers per wave."""
+    bits = np.array(values, np.uint8).reshape(-1, lanes)
     packed = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
-    return [packed[:, 0], packed[:, 1]]
+    return list(packed.T)
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ class Trial:
     def got(self, index: int) -> list[int]:
         place = self.results[index]
         if isinstance(place, int):
-            pair = np.ascontiguousarray(self.state.sgpr[:, place : place + 2]).view(np.uint8)
+            pair = np.ascontiguousarray(self.state.sgpr[:, place : place + self.state.lanes // 32]).view(np.uint8)
             return [int(b) for b in np.unpackbits(pair, axis=1, bitorder="little").reshape(-1)]
         parts = [self.state.vgpr[place.first + i].reshape(-1) for i in range(place.dwords)]
         return [sum(int(p[lane]) << 32 * i for i, p in enumerate(parts)) for lane in range(parts[0].size)]
@@ -190,8 +192,16 @@ class Trial:
 OLD_VALUE = 0xA5A5_5A5A
 
 
-def attempt(mnemonic: str, case: Case, mode: int = 0x3F0, suffix: str = "", seed: int = 1) -> Trial:
-    """Run the instruction on DATA lanes of samples."""
+def mask_text(first: int, lanes: int) -> str:
+    return f"s{first}" if lanes == 32 else f"s[{first}:{first + 1}]"
+
+
+def attempt(
+    mnemonic: str, case: Case, mode: int = 0x3F0, suffix: str = "", seed: int = 1, arch: Arch | None = None
+) -> Trial:
+    """Run the instruction on DATA lanes of samples. arch: of which `mnemonic` is a name; by default a CDNA GPU."""
+    lanes = arch.wave_size if arch else LANES
+    waves = DATA // lanes
     rng = np.random.default_rng([seed, *mnemonic.encode()])
     operands = operand_values(case, rng)
     vectors: dict[int, Array] = {}
@@ -200,31 +210,31 @@ def attempt(mnemonic: str, case: Case, mode: int = 0x3F0, suffix: str = "", seed
     for i, word in enumerate(case.results):
         if word == "mask":
             results.append(20 + 2 * i)
-            texts.append(f"s[{20 + 2 * i}:{21 + 2 * i}]")
+            texts.append(mask_text(20 + 2 * i, lanes))
         else:
             place = vector_place(64 + 8 * i, width_of(word))
             results.append(place)  # type: ignore[arg-type]
             texts.append(place.text)
             for j in range(place.dwords):
-                vectors[place.first + j] = np.full((WAVES, LANES), OLD_VALUE, np.uint32)
+                vectors[place.first + j] = np.full((waves, lanes), OLD_VALUE, np.uint32)
     for i, (word, values) in enumerate(zip(case.operands, operands, strict=True)):
         if word in ("old", "old1"):
             place = results[int(word == "old1")]  # type: ignore[assignment]
-            for j, dword in enumerate(split_dwords(values, place.dwords)):
+            for j, dword in enumerate(split_dwords(values, place.dwords, lanes)):
                 vectors[place.first + j] = dword
         elif word == "vcc":
-            scalars[VCC], scalars[VCC + 1] = mask_dwords(values)
+            scalars |= {VCC + j: dword for j, dword in enumerate(mask_dwords(values, lanes))}
         elif word == "mask":
-            scalars[10 + 2 * i], scalars[11 + 2 * i] = mask_dwords(values)
-            texts.append(f"s[{10 + 2 * i}:{11 + 2 * i}]")
+            scalars |= {10 + 2 * i + j: dword for j, dword in enumerate(mask_dwords(values, lanes))}
+            texts.append(mask_text(10 + 2 * i, lanes))
         elif word.startswith("0x"):
             texts.append(word)
         else:
             place = vector_place(8 * i, width_of(word))
             texts.append(place.text)
-            vectors |= {place.first + j: dword for j, dword in enumerate(split_dwords(values, place.dwords))}
+            vectors |= {place.first + j: dword for j, dword in enumerate(split_dwords(values, place.dwords, lanes))}
     text = f"{mnemonic} {', '.join(texts)}{suffix}{case.suffix}"
-    state = run(text, vectors=vectors, scalars=scalars, mode=mode)
+    state = run(text, vectors=vectors, scalars=scalars, mode=mode, waves=waves, arch=arch)
     return Trial(case, text, tuple(results), operands, state)
 
 
@@ -262,14 +272,14 @@ def expected(trial: Trial, mode: int) -> list[tuple[int, ...]]:
     return rows
 
 
-def same(word: str, got: int, wanted: int, exact_nan: bool) -> bool:
+def same(word: str, got: int, wanted: int, exact_nan: bool, old: int = OLD_VALUE) -> bool:
     """Whether a result is what the reference says. Any quiet NaN will do where the document names none."""
     bits = width_of(word)
     wanted &= (1 << bits) - 1
     if word == "f16hi":
         return got & M16 == wanted & M16 and same("f16", got >> 16, wanted >> 16, exact_nan)
     if bits == 16:
-        upper = OLD_VALUE >> 16 if word.endswith("~") else 0
+        upper = old >> 16 if word.endswith("~") else 0
         if got >> 16 != upper:
             return False
         got &= M16
@@ -290,11 +300,13 @@ def same_float(type_: str, got: int, wanted: int) -> bool:
     return got == wanted or (quiet_nan and ieee.is_nan(f, wanted))
 
 
-def disagreements(trial: Trial, mode: int) -> list[str]:
-    """A line for every lane where the simulator gives something else than the reference."""
+def disagreements(trial: Trial, mode: int, *, keeps_halves: bool = False) -> list[str]:
+    """A line for every lane where the simulator gives something else than the reference. keeps_halves: of every result
+    of 16 bits the other half of the register stays."""
     wanted = expected(trial, mode)
     found = []
     for index, word in enumerate(trial.case.results):
+        word = f"{word}~" if keeps_halves and word in ("i16", "f16") else word
         for lane, (got, results) in enumerate(zip(trial.got(index), wanted, strict=True)):
             if not same(word, got, results[index], trial.case.exact_nan):
                 operands = ", ".join(f"{values[lane]:#x}" for values in trial.operands)
@@ -309,15 +321,15 @@ CONSTANTS = (0, 1, 5, 0x7FFF, 0x8000, 0xFFFF)
 """What stands for `k`."""
 
 
-def attempt_scalar(mnemonic: str, case: Case) -> list[str]:
+def attempt_scalar(mnemonic: str, case: Case, arch: Arch | None = None, mode: int = 0x3F0) -> list[str]:
     """Run a scalar instruction in many waves, each with operands of its own; a line for every difference."""
     found = []
     for constant in CONSTANTS if "k" in case.operands else (0,):
-        found += _attempt_scalar(mnemonic, case, constant)
+        found += _attempt_scalar(mnemonic, case, constant, arch, mode)
     return found
 
 
-def _attempt_scalar(mnemonic: str, case: Case, constant: int) -> list[str]:
+def _attempt_scalar(mnemonic: str, case: Case, constant: int, arch: Arch | None, mode: int) -> list[str]:
     rng = np.random.default_rng([constant, *mnemonic.encode()])
     operands: list[list[int]] = []
     scalars: dict[int, Array] = {}
@@ -325,11 +337,15 @@ def _attempt_scalar(mnemonic: str, case: Case, constant: int) -> list[str]:
     scc = np.zeros(SCALAR_WAVES, np.bool_)
     result_word = case.results[0]
     if result_word != "scc":
-        texts.append("s10" if result_word == "i32" else "s[10:11]")
+        texts.append("s[10:11]" if width_of(result_word) == 64 else "s10")
     for i, word in enumerate(case.operands):
         if word == "k":
             operands.append([constant] * SCALAR_WAVES)
             texts.append(f"{constant:#x}")
+            continue
+        if word.startswith("0x"):
+            operands.append([int(word, 16)] * SCALAR_WAVES)
+            texts.append(word)
             continue
         kind = {"scc": "mask", "exec": "i64", "old": result_word}.get(word, word)
         values = samples(kind, rng, SCALAR_WAVES)
@@ -345,23 +361,25 @@ def _attempt_scalar(mnemonic: str, case: Case, constant: int) -> list[str]:
             texts.append(f"s[{first}:{first + 1}]" if wide else f"s{first}")
     text = f"{mnemonic} {', '.join(texts)}"
     exec_bits = None if "exec" in case.operands else (1 << 64) - 1
-    state = run(text, scalars=scalars, scc=scc, exec_bits=exec_bits, waves=SCALAR_WAVES)
-    return _scalar_disagreements(text, case, operands, scc, state)
+    state = run(text, scalars=scalars, scc=scc, exec_bits=exec_bits, waves=SCALAR_WAVES, arch=arch, mode=mode)
+    return _scalar_disagreements(text, case, operands, scc, state, mode)
 
 
-def _scalar_disagreements(text: str, case: Case, operands: list[list[int]], scc: Array, state: Waves) -> list[str]:
+def _scalar_disagreements(
+    text: str, case: Case, operands: list[list[int]], scc: Array, state: Waves, mode: int
+) -> list[str]:
     found = []
     for wave in range(SCALAR_WAVES):
-        row = [values[wave] for values in operands]
-        for word, wanted in zip(case.results, case.evaluate(Mode(), *row), strict=True):
+        row = [values[wave] for values, word in zip(operands, case.operands, strict=True) if not word.startswith("0x")]
+        for word, wanted in zip(case.results, case.evaluate(Mode(mode), *row), strict=True):
             if word == "scc":
                 got = int(state.scc[wave, 0])
             else:
                 first = EXEC if word == "exec" else 10
-                count = 1 if word == "i32" else 2
+                count = 2 if width_of(word) == 64 else 1
                 got = sum(int(state.sgpr[wave, first + j]) << 32 * j for j in range(count))
                 wanted &= (1 << 32 * count) - 1
-            if got != int(wanted):
+            if got != int(wanted) and not (word[0] == "f" and same(word, got, int(wanted), case.exact_nan, 0)):
                 found.append(f"{text}: {word} of ({', '.join(map(hex, row))}) is {got:#x}, not {int(wanted):#x}")
         if "scc" not in case.results and state.scc[wave, 0] != scc[wave]:
             found.append(f"{text} changes SCC")

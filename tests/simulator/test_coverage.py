@@ -11,6 +11,7 @@ import pytest
 from flydsl.arch import get_arch
 from flydsl.simulator.coverage import PAGE, page
 from flydsl.simulator.isa import TABLE
+from flydsl.simulator.isa.dual import FIRST, SECOND
 from flydsl.simulator.isa.spellings import name_on
 from flydsl.simulator.isa.table import mnemonic_of
 from tests.simulator.reference import (
@@ -20,6 +21,7 @@ from tests.simulator.reference import (
     division,
     matrix,
     packed,
+    rdna,
     scalar,
     transcendental,
     vector_float,
@@ -35,7 +37,7 @@ from tests.simulator.reference.memory import (
     STORES,
     UPDATES,
 )
-from tests.simulator.reference.names import by_hand
+from tests.simulator.reference.names import by_hand, of_rdna_memory
 
 RDNA = get_arch("gfx1201").instruction_sets
 SPACES = ("global", "flat", "buffer")
@@ -64,7 +66,9 @@ def with_a_reference() -> set[str]:
     names |= {case.mnemonic for case in (*matrix.DENSE, *matrix.SPARSE)}
     names |= {case.mnemonic for case in (*matrix.DENSE_OF_GFX950, *matrix.SPARSE_OF_GFX950, *matrix.DENSE_OF_GFX90A)}
     names |= {case.mnemonic for case in (*wmma.DENSE, *wmma.SPARSE)}
-    names |= by_hand()
+    names |= {*rdna.CASES, *rdna.SCALAR, *(name for name, _ in rdna.MIXED_DOTS)}
+    names |= {f"v_dual_{first}::v_dual_{second}" for first in FIRST for second in SECOND}  # test_rdna_lanes
+    names |= by_hand() | of_rdna_memory()
     for space in (*SPACES, "scratch"):
         names |= {f"{space}_load_{n}" for n in LOADS} | {f"{space}_store_{n}" for n in STORES}
     for space in SPACES:

@@ -15,22 +15,27 @@ from flydsl.simulator.isa import (
     cross_lane,
     cube,
     division,
+    dual,
+    extremes,
     flat,
     lds,
     matrix,
     packed,
     register_indexing,
     scalar,
+    scalar_float,
     scalar_memory,
     scalar_quads,
     scaled_convert,
     scaled_matrix,
+    sixteen_bits,
     transcendental,
     vector_bytes,
     vector_float,
     vector_integer,
     wmma,
 )
+from flydsl.simulator.isa.spellings import name_on
 from flydsl.simulator.isa.table import TABLE
 
 __all__ = [
@@ -43,19 +48,25 @@ __all__ = [
     "cross_lane",
     "cube",
     "division",
+    "dual",
+    "extremes",
     "flat",
     "lds",
     "matrix",
     "packed",
     "register_indexing",
     "scalar",
+    "scalar_float",
     "scalar_memory",
     "scalar_quads",
     "scaled_convert",
     "scaled_matrix",
+    "sixteen_bits",
     "transcendental",
     "vector_bytes",
     "vector_float",
     "vector_integer",
     "wmma",
 ]
+
+sixteen_bits.keep_other_halves(name_on)

@@ -8,6 +8,7 @@ from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import minimum
+from flydsl.simulator.isa.extremes import extreme_number
 
 
 @dataclass(frozen=True)
@@ -132,3 +133,21 @@ ATOMICS["min_f64"] = Atomic(_float_extreme("olt"), "f64")
 ATOMICS["max_f64"] = Atomic(_float_extreme("ogt"), "f64")
 ATOMICS["pk_add_f16"] = Atomic(_packed_add("f16"), "i32")
 ATOMICS["pk_add_bf16"] = Atomic(_packed_add("bf16"), "i32")
+
+
+def _subtract_if_enough(b: Builder, old: Value, x: Value) -> Value:
+    return b.select(b.icmp("uge", old, x), b.sub(old, x), old)
+
+
+def _subtract_to_zero(b: Builder, old: Value, x: Value) -> Value:
+    return b.select(b.icmp("uge", old, x), b.sub(old, x), b.const("i32", 0))
+
+
+NEW_ON_RDNA = {
+    "cond_sub_u32": Atomic(_subtract_if_enough, "i32"),
+    "sub_clamp_u32": Atomic(_subtract_to_zero, "i32"),
+    "min_num_f32": Atomic(extreme_number("f32", maximum=False), "f32"),
+    "max_num_f32": Atomic(extreme_number("f32", maximum=True), "f32"),
+}
+ATOMICS_OF_RDNA = {name: atomic for name, atomic in ATOMICS.items() if not name.endswith("_f64")} | NEW_ON_RDNA
+"""Those of RDNA 4, whose floats are f32, and pairs of f16 and bf16."""

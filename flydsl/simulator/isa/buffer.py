@@ -8,10 +8,11 @@ and those that add the lane to the index are not simulated: an access through on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, store_to_lds
@@ -36,12 +37,16 @@ class _Place:
         self._records = b.zext(b.select(swizzled, b.const("i32", 0xFFFF_FFFF), resource[2]), "i64")
         self._is_indexed = modifiers.flag("idxen")
         self._has_no_stride = b.icmp("eq", stride, b.const("i64", 0))
+        self._stride, self._flags = stride, resource[3]
         self.address = b.add(b.add(base, offset), b.mul(b.zext(index, "i64"), stride))
 
-    @staticmethod
-    def _is_swizzled(b: Builder, resource: tuple[Value, ...]) -> Value:
+    SWIZZLE = 1 << 31
+    """Of the resource's second dword."""
+
+    @classmethod
+    def _is_swizzled(cls, b: Builder, resource: tuple[Value, ...]) -> Value:
         """True if SWIZZLE_ENABLE or ADD_TID_ENABLE is set (ISA, "Buffer Resource Descriptor")."""
-        swizzle = b.and_(resource[1], b.const("i32", 1 << 31))
+        swizzle = b.and_(resource[1], b.const("i32", cls.SWIZZLE))
         add_lane = b.and_(resource[3], b.const("i32", 1 << 23))
         return b.icmp("ne", b.or_(swizzle, add_lane), b.const("i32", 0))
 
@@ -70,38 +75,64 @@ class _Place:
         return b.add(self.address, b.const("i64", 4 * i)), self.in_range(4 * i, 4)
 
 
+class _PlaceOfRdna(_Place):
+    """OOB_SELECT of the resource says how the range is checked (ISA, "Buffer Resource Descriptor").
+
+    0: the index, and the offset in the stride; 1: the index; 2: only that there are records; 3: the bytes.
+    A resource without a stride is checked by bytes in the first two cases, too.
+    """
+
+    SWIZZLE = 3 << 30
+
+    def in_range(self, first_byte: int, bytes_: int) -> Value:
+        b = self._b
+        end = b.add(self._offset, b.const("i64", first_byte + bytes_))
+        raw = b.icmp("ule", end, self._records)
+        by_index = b.icmp("ult", b.zext(self._index, "i64"), self._records)
+        structured = b.and_(by_index, b.icmp("ule", end, self._stride))
+        select = b.and_(b.lshr(self._flags, b.const("i32", 28)), b.const("i32", 3))
+
+        def selected(number: int) -> Value:
+            return b.icmp("eq", select, b.const("i32", number))
+
+        exists = b.icmp("ne", self._records, b.const("i64", 0))
+        with_stride = b.select(selected(0), structured, by_index)
+        checked = b.select(b.or_(selected(3), self._has_no_stride), raw, with_stride)
+        return b.select(selected(2), exists, checked)
+
+
 _ADDRESS = "any i32x4 i32 modifiers"
 
 
-def _define_loads() -> None:
+def _define_loads(at: type[_Place], of: str) -> None:
     for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
 
         def load(b: Builder, *address: Any, n: int = dwords) -> tuple[Value, ...]:
-            place = _Place(b, *address)
+            place = at(b, *address)
             loaded: list[Value] = []
             for i in range(n):
-                at, in_range = place.dword(i)
-                loaded += b.load("global", at, 1, in_range)
+                address_, in_range = place.dword(i)
+                loaded += b.load("global", address_, 1, in_range)
             return tuple(loaded)
 
-        define(f"buffer_load_dword{suffix}", f"i32x{dwords} = {_ADDRESS}", load)
+        define(f"buffer_load_dword{suffix}", f"i32x{dwords} = {_ADDRESS}", load, of=of)
     for name, (bits, signed) in SMALL_LOADS.items():
 
         def load_small(b: Builder, *address: Any, n: int = bits, s: bool = signed) -> Value:
-            place = _Place(b, *address)
+            place = at(b, *address)
             value = b.load_small("global", place.address, n // 8, place.in_range(0, n // 8))
             return extend_small(b, value, n, signed=s)
 
-        define(f"buffer_load_{name}", f"i32 = {_ADDRESS}", load_small)
+        define(f"buffer_load_{name}", f"i32 = {_ADDRESS}", load_small, of=of)
     for name, (bits, signed) in D16_LOADS.items():
         for suffix, high in (("", False), ("_hi", True)):
 
             def load_half(b: Builder, *operands: Any, n: int = bits, s: bool = signed, h: bool = high) -> Value:
-                place = _Place(b, *operands[:-1])
+                place = at(b, *operands[:-1])
                 value = b.load_small("global", place.address, n // 8, place.in_range(0, n // 8))
                 return insert_half(b, operands[-1], extend_small(b, value, n, signed=s), high=h)
 
-            define(f"buffer_load_{name}{suffix}", f"i32 = {_ADDRESS} dst", load_half)
+            define(f"buffer_load_{name}{suffix}", f"i32 = {_ADDRESS} dst", load_half, of=of)
 
 
 def _define_lds_loads(of: str) -> None:
@@ -130,36 +161,36 @@ def _define_lds_loads(of: str) -> None:
         define(f"buffer_load_{name}/lds", f"= {_ADDRESS} m0", load_small, of=of)
 
 
-def _define_stores() -> None:
+def _define_stores(at: type[_Place], of: str) -> None:
     for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
 
         def store(b: Builder, data: tuple[Value, ...], *address: Any) -> None:
-            place = _Place(b, *address)
+            place = at(b, *address)
             places = [place.dword(i) for i in range(len(data))]
-            b.store_dwords("global", [at for at, _ in places], data, [where for _, where in places])
+            b.store_dwords("global", [address_ for address_, _ in places], data, [where for _, where in places])
 
-        define(f"buffer_store_dword{suffix}", f"= i32x{dwords} {_ADDRESS}", store)
+        define(f"buffer_store_dword{suffix}", f"= i32x{dwords} {_ADDRESS}", store, of=of)
     for name, bytes_, shift in (("byte", 1, 0), ("short", 2, 0), ("byte_d16_hi", 1, 16), ("short_d16_hi", 2, 16)):
 
         def store_small(b: Builder, data: Value, *address: Any, n: int = bytes_, s: int = shift) -> None:
-            place = _Place(b, *address)
+            place = at(b, *address)
             value = b.lshr(data, b.const("i32", s))
             b.store_small("global", place.address, value, n, place.in_range(0, n))
 
-        define(f"buffer_store_{name}", f"= i32 {_ADDRESS}", store_small)
+        define(f"buffer_store_{name}", f"= i32 {_ADDRESS}", store_small, of=of)
 
 
-def _define_atomics() -> None:
-    for name, atomic in ATOMICS.items():
-        of = "cdna4" if name == "pk_add_bf16" else ""
+def _define_atomics(at: type[_Place], atomics: Mapping[str, Atomic], of: str) -> None:
+    for name, atomic in atomics.items():
+        set_ = "cdna4" if name == "pk_add_bf16" and not of else of
 
         def evaluate(b: Builder, data: tuple[Value, ...], *address: Any, a: Atomic = atomic) -> Any:
-            place = _Place(b, *address)
+            place = at(b, *address)
             return a.perform(b, "global", place.address, data, place.in_range(0, a.bits // 8))
 
-        define(f"buffer_atomic_{name}", f"= {atomic.data_word} {_ADDRESS}", evaluate, of=of)
+        define(f"buffer_atomic_{name}", f"= {atomic.data_word} {_ADDRESS}", evaluate, of=set_)
         returning = _returning(evaluate)
-        define(f"buffer_atomic_{name}/returning", f"{atomic.data_word} = dst {_ADDRESS}", returning, of=of)
+        define(f"buffer_atomic_{name}/returning", f"{atomic.data_word} = dst {_ADDRESS}", returning, of=set_)
 
 
 def _returning(evaluate: Any) -> Any:
@@ -172,8 +203,9 @@ def _returning(evaluate: Any) -> Any:
     return with_old
 
 
-_define_loads()
+for _at, _set, _atomics in ((_Place, "", ATOMICS), (_PlaceOfRdna, "rdna", ATOMICS_OF_RDNA)):
+    _define_loads(_at, _set)
+    _define_stores(_at, _set)
+    _define_atomics(_at, _atomics, _set)
 for _set in ("", "cdna4"):
     _define_lds_loads(_set)
-_define_stores()
-_define_atomics()

@@ -9,7 +9,7 @@ from flydsl.simulator.isa.table import define
 from flydsl.simulator.isa.vector_float import is_signaling
 
 _INTEGER_RELATIONS = ("lt", "eq", "le", "gt", "ne", "ge")
-_FLOAT_RELATIONS = {
+FLOAT_RELATIONS = {
     "lt": "olt",
     "eq": "oeq",
     "le": "ole",
@@ -48,7 +48,7 @@ for _bits in (16, 32, 64):
             _define_comparison(f"{_relation}_{_letter}{_bits}", _words, lambda b, x, y, p=_p: b.icmp(p, x, y))
         _define_comparison(f"f_{_letter}{_bits}", _words, lambda b, x, y: b.const("i1", False))
         _define_comparison(f"t_{_letter}{_bits}", _words, lambda b, x, y: b.const("i1", True))
-    for _relation, _p in _FLOAT_RELATIONS.items():
+    for _relation, _p in FLOAT_RELATIONS.items():
         _define_comparison(f"{_relation}_f{_bits}", f"f{_bits} f{_bits}", lambda b, x, y, p=_p: b.fcmp(p, x, y))
     _define_comparison(f"f_f{_bits}", f"f{_bits} f{_bits}", lambda b, x, y: b.const("i1", False))
     _define_comparison(f"tru_f{_bits}", f"f{_bits} f{_bits}", lambda b, x, y: b.const("i1", True))

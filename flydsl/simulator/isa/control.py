@@ -45,6 +45,7 @@ for _name in [
 ]:
     define(f"s_wait_{_name}", "= ...", wait, of="rdna")
 define("s_sleep", "= ...", lambda b: b.yield_wave())
+define("s_sleep_var", "= i32", lambda b, time: b.yield_wave(), of="rdna")
 
 
 def _barrier(b: Builder) -> None:
@@ -87,3 +88,4 @@ define("s_swappc_b64", "i64 = i64", _swap_pc)
 define("s_call_b64", "i64 label =", lambda b: (b.next_pc(), b.const("i1", True)))
 
 define("s_memtime s_memrealtime", "i64 =", lambda b: b.clock())
+define("s_sendmsg_rtn_b64/sendmsg(MSG_RTN_GET_REALTIME)", "i64 = word", lambda b, message: b.clock(), of="rdna")

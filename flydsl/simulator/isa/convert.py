@@ -9,6 +9,7 @@ from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.narrow_floats import (
     BY_INSTRUCTION_SET,
+    OCP,
     NarrowFloat,
     decode,
     encode,
@@ -226,3 +227,28 @@ define(
     lambda b, x, y: pack_halves(b, b.fptrunc(x, "f16"), b.fptrunc(y, "f16")),
     of="cdna4",
 )
+
+
+def _define_float8_of_rdna(name: str, format_: NarrowFloat) -> None:
+    """Define the forms with a byte_sel, and with halves of registers."""
+
+    def chosen(b: Builder, x: tuple[Value, ...], modifiers: Any) -> tuple[Value, ...]:
+        return (b.bitcast(decode(b, byte_of(b, x[0], modifiers.integer("byte_sel")), format_), "i32"),)
+
+    def pair(b: Builder, x: Value) -> tuple[Value, Value]:
+        wide = b.zext(x, "i32")
+        low, high = (b.bitcast(decode(b, byte_of(b, wide, i), format_), "i32") for i in range(2))
+        return low, high
+
+    def stochastic(b: Builder, x: Value, random: Value, old: Value, modifiers: Any) -> Value:
+        at = b.const("i32", 8 * modifiers.integer("byte_sel"))
+        code = encode_stochastically(b, x, random, format_)
+        return b.or_(b.and_(old, b.not_(b.shl(b.const("i32", 0xFF), at))), b.shl(code, at))
+
+    define(f"v_cvt_f32_{name}", "i32x1 = i32x1 modifiers", chosen, of="rdna")
+    define(f"v_cvt_pk_f32_{name}", "i32x2 = i16", pair, of="rdna")
+    define(f"v_cvt_sr_{name}_f32", "i32 = f32 i32 dst modifiers", stochastic, of="rdna")
+
+
+for _name, _format in OCP.items():
+    _define_float8_of_rdna(_name, _format)

@@ -13,7 +13,7 @@ define("v_readlane_b32", "i32 = i32 i32", lambda b, x, lane: b.read_lane(x, lane
 
 
 def _write_lane(b: Builder, x: Value, lane: Value, old: Value) -> Value:
-    chosen = b.icmp("eq", b.lane_id(), b.and_(lane, b.const("i32", 63)))
+    chosen = b.icmp("eq", b.lane_id(), b.and_(lane, b.const("i32", b.lane_count - 1)))
     return b.select(chosen, x, old)
 
 
@@ -47,7 +47,7 @@ def _active_or_zero(b: Builder, x: Value) -> Value:
 
 def _lane_of_address(b: Builder, address: Value, modifiers: Any) -> Value:
     offset = b.const("i32", modifiers.integer("offset"))
-    return b.and_(b.lshr(b.add(address, offset), b.const("i32", 2)), b.const("i32", 63))
+    return b.and_(b.lshr(b.add(address, offset), b.const("i32", 2)), b.const("i32", b.lane_count - 1))
 
 
 def _backward_permute(b: Builder, address: Value, data: Value, modifiers: Any) -> Value:
@@ -62,6 +62,14 @@ def _forward_permute(b: Builder, address: Value, data: Value, modifiers: Any) ->
 
 define("ds_bpermute_b32", "i32 = i32 i32 modifiers", _backward_permute)
 define("ds_permute_b32", "i32 = i32 i32 modifiers", _forward_permute)
+
+
+def _fetching_permute(b: Builder, address: Value, data: Value, modifiers: Any) -> Value:
+    """Lanes that are not active are read, too."""
+    return b.permute(b.per_lane(data), _lane_of_address(b, address, modifiers))
+
+
+define("ds_bpermute_fi_b32", "i32 = i32 i32 modifiers", _fetching_permute, of="rdna4")
 
 
 def _swizzle(b: Builder, data: Value, modifiers: Any) -> Value:
@@ -171,3 +179,55 @@ def _swap_rows(lanes: int) -> Any:
 
 for _lanes in (16, 32):
     define(f"v_permlane{_lanes}_swap_b32", "i32 i32 = dst dst1 modifiers", _swap_rows(_lanes), of="cdna4")
+
+
+# --- permutations of rows of 16 lanes, and of halves of a wave
+
+
+def _permute_rows(*, across: bool, variable: bool) -> Any:
+    """Each lane takes the value of the lane of its row that four bits of the selectors name: of a pair of scalars, a
+    nibble for each lane of a row, or of a register, each lane's own. across: of the other row of the two.
+
+    op_sel is fi, which reads lanes that are not active, and bound_ctrl, which reads 0 there; without both the result
+    stays as it is.
+    """
+
+    def evaluate(b: Builder, x: Value, *rest: Any) -> Value:
+        *selectors, old, modifiers = rest
+        lane = b.per_lane(b.lane_id())
+        row = b.and_(lane, b.const("i32", ~15))
+        row = b.xor(row, b.const("i32", 16)) if across else row
+        source = b.or_(row, b.and_(_nibbles(b, lane, selectors), b.const("i32", 15)))
+        fetches, bound = (bool(bit) for bit in modifiers.bits("op_sel", 2)[:2])
+        taken = b.permute(b.per_lane(x), source)
+        if fetches:
+            return taken
+        active = b.permute(b.select(b.exec_mask(), b.const("i32", 1), b.const("i32", 0)), source)
+        other = b.const("i32", 0) if bound else old
+        return b.select(b.icmp("ne", active, b.const("i32", 0)), taken, other)
+
+    def _nibbles(b: Builder, lane: Value, selectors: list[Value]) -> Value:
+        if variable:
+            return selectors[0]
+        low, high = (b.per_lane(s) for s in selectors)
+        is_high = b.icmp("ne", b.and_(lane, b.const("i32", 8)), b.const("i32", 0))
+        at = b.mul(b.and_(lane, b.const("i32", 7)), b.const("i32", 4))
+        return b.lshr(b.select(is_high, high, low), at)
+
+    return evaluate
+
+
+for _name, _across in (("", False), ("x", True)):
+    _evaluate = _permute_rows(across=_across, variable=False)
+    define(f"v_permlane{_name}16_b32", "i32 = i32 i32 i32 dst modifiers", _evaluate, of="rdna")
+    _evaluate = _permute_rows(across=_across, variable=True)
+    define(f"v_permlane{_name}16_var_b32", "i32 = i32 i32 dst modifiers", _evaluate, of="rdna")
+
+
+def _swap_halves(b: Builder, x: Value) -> Value:
+    """The other half of a wave of 64 lanes; in a wave of 32 nothing moves. Lanes that are not active are read."""
+    source = [(lane + 32) % b.lane_count for lane in range(b.lane_count)]
+    return b.permute_constant(b.per_lane(x), source)
+
+
+define("v_permlane64_b32", "i32 = i32", _swap_halves, of="rdna")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.table import define
@@ -119,13 +119,13 @@ def _define_atomics(space: str) -> None:
     """Define the atomics. With sc0 they return the old value: the text then has a result operand in front."""
     _, address_of = _ADDRESSING[space]
     words = "i64 {} modifiers" if space == "flat" else "any {} any modifiers"
-    for name, atomic in ATOMICS.items():
+    for name, atomic in (ATOMICS | NEW_ON_RDNA).items():
 
         def evaluate(b: Builder, vector: Value, data: Any, *rest: Any, a: Atomic = atomic) -> Any:
             return a.perform(b, space, address_of(b, vector, *rest), data)
 
         sources = words.format(atomic.data_word)
-        of = "cdna3" if name in _FROM_CDNA3[space] else ""
+        of = "cdna3 rdna" if name in _FROM_CDNA3[space] else "rdna" if name in NEW_ON_RDNA else ""
         define(f"{space}_atomic_{name}", "= " + sources, evaluate, of=of)
         define(f"{space}_atomic_{name}/returning", f"i32x{atomic.bits // 32} = " + sources, evaluate, of=of)
 
@@ -152,6 +152,26 @@ def _define_loads_to_lds(space: str, of: str) -> None:
         define(f"{space}_load_lds_{name}", f"= {words} m0", load_small, of=of)
 
 
+def _consecutive_address(b: Builder, scalar: Value | None, modifiers: Any) -> Value:
+    """A dword for each lane, one after the other."""
+    if scalar is None:
+        raise NotImplementedError("an address without a scalar base")
+    lanes = b.mul(b.lane_id(), b.const("i32", 4))
+    return b.add(b.add(scalar, b.const("i64", modifiers.integer("offset"))), b.zext(b.per_lane(lanes), "i64"))
+
+
+define(
+    "global_load_addtid_b32",
+    "i32x1 = any modifiers",
+    lambda b, scalar, m: b.load("global", _consecutive_address(b, scalar, m), 1),
+    of="rdna",
+)
+define(
+    "global_store_addtid_b32",
+    "= i32x1 any modifiers",
+    lambda b, data, scalar, m: b.store("global", _consecutive_address(b, scalar, m), data),
+    of="rdna",
+)
 for _set in ("cdna3", "cdna4"):
     for _space in ("global", "scratch"):
         _define_loads_to_lds(_space, _set)

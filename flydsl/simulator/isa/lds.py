@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.extremes import extreme_number
 from flydsl.simulator.isa.fields import field_of, packed_fields
 from flydsl.simulator.isa.flat import extend_small
 from flydsl.simulator.isa.table import define
@@ -170,8 +171,20 @@ def _lds_atomics() -> dict[str, Atomic]:
     return atomics
 
 
-def _define_atomics() -> None:
-    for name, atomic in _lds_atomics().items():
+def _atomics_of_rdna() -> dict[str, Atomic]:
+    """Those that RDNA has besides, or instead. Unlike on CDNA, its compare-and-store takes the new value first."""
+    atomics = dict(NEW_ON_RDNA)
+    for bits, suffix in ((32, ""), (64, "_x2")):
+        atomics[f"cmpstore_b{bits}"] = ATOMICS["cmpswap" + suffix]
+    for name, maximum in (("min", False), ("max", True)):
+        atomics[f"{name}_num_f64"] = Atomic(extreme_number("f64", maximum=maximum), "f64")
+    for name in ("pk_add_f16", "pk_add_bf16"):
+        atomics[name] = ATOMICS[name]
+    return atomics
+
+
+def _define_atomics(atomics: dict[str, Atomic], of: str) -> None:
+    for name, atomic in atomics.items():
         operation, _, type_name = name.rpartition("_")
         words = f"i32x{atomic.bits // 32}"
         sources = f"i32 {' '.join([words] * atomic.operand_count)} modifiers"
@@ -180,10 +193,10 @@ def _define_atomics() -> None:
             *data, modifiers = operands
             return a.perform(b, "lds", _place(b, address, modifiers), tuple(d for part in data for d in part))
 
-        of = "cdna3" if name.startswith("pk_add") else ""
+        set_ = of or ("cdna3" if name.startswith("pk_add") else "")
         if operation not in ("wrxchg", "wrap"):
-            define(f"ds_{name}", f"= {sources}", evaluate, of=of)
-        define(f"ds_{operation}_rtn_{type_name}", f"{words} = {sources}", evaluate, of=of)
+            define(f"ds_{name}", f"= {sources}", evaluate, of=set_)
+        define(f"ds_{operation}_rtn_{type_name}", f"{words} = {sources}", evaluate, of=set_)
 
 
 def _define_exchanges() -> None:
@@ -254,7 +267,8 @@ def _count_lanes(update: Any) -> Any:
 _define_reads()
 _define_transposing_reads()
 _define_writes()
-_define_atomics()
+_define_atomics(_lds_atomics(), "")
+_define_atomics(_atomics_of_rdna(), "rdna")
 _define_exchanges()
 _define_m0_forms()
 define("ds_nop", "= ...", lambda b: None)

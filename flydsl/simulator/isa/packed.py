@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flydsl.simulator.isa.atomics import to_float
+from flydsl.simulator.isa.atomics import round_to_bf16, to_float
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import flush_denormals, insert_half, saturated, shift
+from flydsl.simulator.isa.convert import byte_of
+from flydsl.simulator.isa.narrow_floats import OCP, NarrowFloat, decode
 from flydsl.simulator.isa.table import TABLE, define
 from flydsl.simulator.isa.vector_integer import clamped
 
@@ -128,5 +130,54 @@ def _bfloat_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], tota
     return _accumulated(b, p, q, total, smallest=_SMALLEST_NORMAL["f32"])
 
 
-define("v_dot2_f32_bf16", "f32 = bf16x2 bf16x2 f32", _bfloat_dot, of="cdna4")
+define("v_dot2_f32_bf16", "f32 = bf16x2 bf16x2 f32", _bfloat_dot, of="cdna4 rdna")
 define("v_dot2c_f32_bf16", "f32 = bf16x2 bf16x2 dst", _bfloat_dot, of="cdna4")
+
+
+# --- dot products of RDNA: products and their sum in f32, rounded to 16 bits at the end
+
+
+def _half_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], total: Value) -> Value:
+    return b.fptrunc(_float_dot(b, x, y, b.fpext(total, "f32")), "f16")
+
+
+def _bfloat_half_dot(b: Builder, x: tuple[Value, Value], y: tuple[Value, Value], total: Value) -> Value:
+    return round_to_bf16(b, _bfloat_dot(b, x, y, to_float(b, total, "bf16")))
+
+
+define("v_dot2_f16_f16", "f16~ = f16x2 f16x2 f16", _half_dot, of="rdna")
+define("v_dot2_bf16_bf16", "i16~ = bf16x2 bf16x2 i16", _bfloat_half_dot, of="rdna")
+
+
+def _mixed_dot(bits: int) -> Any:
+    """neg_lo tells which of the factors are signed; clamp saturates the exact sum to a signed number."""
+
+    def evaluate(
+        b: Builder, x: tuple[Value], y: tuple[Value], start: tuple[Value], modifiers: Any
+    ) -> tuple[Value, ...]:
+        signed = [bool(bit) for bit in modifiers.bits("neg_lo", 3)]
+        factors = [_fields(b, v, bits, signed=s) for (v,), s in zip((x, y), signed, strict=False)]
+        total = b.sext(start[0], "i64")
+        for p, q in zip(*factors, strict=True):
+            product = b.mul(*((b.sext if s else b.zext)(v, "i64") for v, s in zip((p, q), signed, strict=False)))
+            total = b.add(total, product)
+        return (saturated(b, total, "i32", signed=True) if modifiers.flag("clamp") else b.trunc(total, "i32"),)
+
+    return evaluate
+
+
+define("v_dot4_i32_iu8", "i32x1 = i32x1 i32x1 i32x1 modifiers", _mixed_dot(8), of="rdna")
+define("v_dot8_i32_iu4", "i32x1 = i32x1 i32x1 i32x1 modifiers", _mixed_dot(4), of="rdna")
+
+
+def _float8_dot(x_format: NarrowFloat, y_format: NarrowFloat) -> Any:
+    def evaluate(b: Builder, x: Value, y: Value, total: Value) -> Value:
+        p, q = ([decode(b, byte_of(b, v, i), f) for i in range(4)] for v, f in ((x, x_format), (y, y_format)))
+        return _accumulated(b, p, q, total, smallest=_SMALLEST_NORMAL["f32"])
+
+    return evaluate
+
+
+for _x in OCP:
+    for _y in OCP:
+        define(f"v_dot4_f32_{_x}_{_y}", "f32 = i32 i32 f32", _float8_dot(OCP[_x], OCP[_y]), of="rdna4")

@@ -40,3 +40,8 @@ define("s_set_gpr_idx_on", "m0 = i32 word m0", _index_on)
 define("s_set_gpr_idx_off", "= ...", nothing)
 define("v_mov_b32/gpr_idx(SRC0)", "i32 = register m0", _read)
 define("v_mov_b32/gpr_idx(DST)", "= register i32 m0", _write)
+
+# --- RDNA: the number of the register is that of the text plus M0
+
+define("v_movrels_b32", "i32 = register m0", lambda b, register, m0: b.read_register(register, m0), of="rdna")
+define("v_movreld_b32", "= register i32 m0", lambda b, register, x, m0: b.write_register(register, m0, x), of="rdna")

@@ -268,6 +268,11 @@ def _pack(first_high: bool, second_high: bool) -> Any:
 define("s_pack_ll_b32_b16", "i32 = i32 i32", _pack(False, False))
 define("s_pack_lh_b32_b16", "i32 = i32 i32", _pack(False, True))
 define("s_pack_hh_b32_b16", "i32 = i32 i32", _pack(True, True))
+define("s_pack_hl_b32_b16", "i32 = i32 i32", _pack(True, False), of="rdna")
+
+define("s_add_nc_u64", "i64 = i64 i64", lambda b, x, y: b.add(x, y), of="rdna")
+define("s_sub_nc_u64", "i64 = i64 i64", lambda b, x, y: b.sub(x, y), of="rdna")
+define("s_mul_u64", "i64 = i64 i64", lambda b, x, y: b.mul(x, y), of="rdna")
 
 # --- comparisons
 
@@ -306,8 +311,9 @@ for _bits in (32, 64):
 
 # --- hardware registers: MODE, and where a wave runs, which here is always the same place
 
-_MODE = ("HW_REG_MODE", "1")
-_PLACES = ("HW_REG_HW_ID", "4", "HW_REG_XCC_ID", "20")
+_MODE = ("HW_REG_MODE", "HW_REG_WAVE_MODE", "1")
+_PLACES = ("HW_REG_HW_ID", "4", "HW_REG_XCC_ID", "20", "HW_REG_WAVE_HW_ID1", "23", "HW_REG_WAVE_HW_ID2", "24")
+_CYCLES = {"HW_REG_SHADER_CYCLES_LO": 0, "29": 0, "HW_REG_SHADER_CYCLES_HI": 32, "30": 32}
 
 
 def _field(text: str) -> tuple[str, int, int]:
@@ -329,6 +335,9 @@ def _get_register(b: Builder, register: str) -> Value:
     name, offset, width = _field(register)
     if name in _PLACES:
         return b.const("i32", 0)  # slot, SIMD, compute unit and XCC number 0
+    if name in _CYCLES:
+        cycles = b.trunc(b.lshr(b.clock(), b.const("i64", _CYCLES[name])), "i32")
+        return b.and_(b.lshr(cycles, b.const("i32", offset)), b.const("i32", (1 << width) - 1))
     if name not in _MODE:
         raise NotImplementedError(f"hardware register {name}")
     return b.and_(b.lshr(b.read_mode(), b.const("i32", offset)), b.const("i32", (1 << width) - 1))
@@ -337,3 +346,17 @@ def _get_register(b: Builder, register: str) -> Value:
 define("s_setreg_b32", "= word i32", _set_mode)
 define("s_setreg_imm32_b32", "= word i32", _set_mode)
 define("s_getreg_b32", "i32 = word", _get_register)
+
+
+def _set_mode_bits(offset: int) -> Any:
+    """Four bits of MODE: how floats are rounded, or which denormals are kept."""
+
+    def evaluate(b: Builder, bits: int) -> None:
+        placed = b.shl(b.and_(b.const("i32", bits), b.const("i32", 15)), b.const("i32", offset))
+        b.write_mode(b.or_(b.and_(b.read_mode(), b.const("i32", ~(15 << offset))), placed))
+
+    return evaluate
+
+
+define("s_round_mode", "= imm", _set_mode_bits(0), of="rdna")
+define("s_denorm_mode", "= imm", _set_mode_bits(4), of="rdna")

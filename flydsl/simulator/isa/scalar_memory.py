@@ -34,6 +34,40 @@ def _buffer_load(dwords: int) -> Any:
     return evaluate
 
 
-for _suffix, _dwords in (("", 1), ("x2", 2), ("x4", 4), ("x8", 8), ("x16", 16)):
-    define(f"s_load_dword{_suffix}", f"i32x{_dwords} = i64 offset modifiers", _load(_dwords))
-    define(f"s_buffer_load_dword{_suffix}", f"i32x{_dwords} = i32x4 i32 modifiers", _buffer_load(_dwords))
+for _suffix, _dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4), ("x8", 8), ("x16", 16)):
+    _set = "rdna" if _dwords == 3 else ""
+    define(f"s_load_dword{_suffix}", f"i32x{_dwords} = i64 offset modifiers", _load(_dwords), of=_set)
+    define(f"s_buffer_load_dword{_suffix}", f"i32x{_dwords} = i32x4 i32 modifiers", _buffer_load(_dwords), of=_set)
+
+
+def _part(b: Builder, dword: Value, address: Value, bits: int, *, signed: bool) -> Value:
+    """The number of so many bits that an address means within its dword; it is a multiple of the number's size."""
+    byte = b.and_(address, b.const("i32", 3 & ~(bits // 8 - 1)))
+    value = b.trunc(b.lshr(dword, b.mul(byte, b.const("i32", 8))), f"i{bits}")
+    return (b.sext if signed else b.zext)(value, "i32")
+
+
+def _small_load(bits: int, *, signed: bool) -> Any:
+    def evaluate(b: Builder, base: Value, offset: Value, modifiers: Any) -> Value:
+        address = b.add(base, b.add(offset, b.const("i64", modifiers.integer("offset"))))
+        (dword,) = b.load("global", b.and_(address, b.const("i64", ~3)), 1)
+        return _part(b, dword, b.trunc(address, "i32"), bits, signed=signed)
+
+    return evaluate
+
+
+def _small_buffer_load(bits: int, *, signed: bool) -> Any:
+    def evaluate(b: Builder, resource: tuple[Value, ...], offset: Value, modifiers: Any) -> Value:
+        offset = b.add(offset, b.const("i32", modifiers.integer("offset")))
+        upper = b.and_(resource[1], b.const("i32", 0xFFFF))
+        address = b.add(b.join((resource[0], upper)), b.zext(offset, "i64"))
+        in_range = b.icmp("ult", offset, resource[2])
+        (dword,) = b.load("global", b.and_(address, b.const("i64", ~3)), 1, where=in_range)
+        return _part(b, dword, b.trunc(address, "i32"), bits, signed=signed)
+
+    return evaluate
+
+
+for _name, _bits, _signed in (("ubyte", 8, False), ("sbyte", 8, True), ("ushort", 16, False), ("sshort", 16, True)):
+    define(f"s_load_{_name}", "i32 = i64 offset modifiers", _small_load(_bits, signed=_signed), of="rdna")
+    define(f"s_buffer_load_{_name}", "i32 = i32x4 i32 modifiers", _small_buffer_load(_bits, signed=_signed), of="rdna")

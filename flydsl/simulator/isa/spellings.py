@@ -66,7 +66,23 @@ _ALIASES = {
         *((f"{n}_f{bits}", f"{n}_num_f{bits}") for n in ("minmax", "maxmin") for bits in (16, 32)),
     )
 }
-"""Names of RDNA 3 that LLVM accepts for RDNA 4."""
+_ALIASES |= {
+    f"{space}_atomic_{name}": f"{space}_atomic_{new}"
+    for space in ("global", "flat", "buffer")
+    for name, new in (
+        *(("fmin", "min_num_f32"), ("fmax", "max_num_f32"), ("min_f32", "min_num_f32"), ("max_f32", "max_num_f32")),
+        *(("csub", "sub_clamp_u32"), ("csub_u32", "sub_clamp_u32")),
+    )
+}
+_ALIASES |= {
+    f"ds_{name}{rtn}_f{bits}": f"ds_{name}_num{rtn}_f{bits}"
+    for name in ("min", "max")
+    for rtn in ("", "_rtn")
+    for bits in (32, 64)
+}
+_ALIASES |= {f"global_{name}_dword_addtid": f"global_{name}_addtid_b32" for name in ("load", "store")}
+_ALIASES |= {"v_fma_legacy_f32": "v_fma_dx9_zero_f32"}
+"""Names of earlier generations that LLVM accepts for RDNA 4."""
 
 
 def _older_spellings() -> dict[str, str]:
@@ -101,8 +117,9 @@ def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
     if "rdna" not in instruction_sets:
         return mnemonic
     row = look_up(mnemonic, instruction_sets)
-    is_its_own = row is not None and row.instruction_set not in ("", "ocp")
-    return None if _ABSENT.fullmatch(mnemonic) and not is_its_own else _renamed(mnemonic_of(mnemonic))
+    if row is None or (_ABSENT.fullmatch(mnemonic) and row.instruction_set in ("", "ocp")):
+        return None
+    return _renamed(mnemonic_of(mnemonic))
 
 
 def _renamed(mnemonic: str) -> str:

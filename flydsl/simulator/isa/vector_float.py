@@ -152,17 +152,17 @@ def _define_multiply_adds() -> None:
     define("v_mac_f32", "f32 = f32 f32 dst", evaluate, of=of)
     define("v_madmk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: evaluate(b, x, k, y), of=of)
     define("v_madak_f32", "f32 = f32 f32 f32", evaluate, of=of)
-    define("v_mad_legacy_f32", "f32 = f32 f32 f32", _multiply_add(_mul_legacy), of=of)
+    define("v_mad_legacy_f32", "f32 = f32 f32 f32", _multiply_add(mul_legacy), of=of)
 
 
-def _mul_legacy(b: Builder, x: Value, y: Value) -> Value:
+def mul_legacy(b: Builder, x: Value, y: Value) -> Value:
     """DirectX 9: zero times anything is zero."""
     zero = b.const("f32", 0.0)
     either = b.or_(b.fcmp("oeq", x, zero), b.fcmp("oeq", y, zero))
     return b.select(either, zero, b.fmul(x, y))
 
 
-define("v_mul_legacy_f32", "f32 = f32 f32", _mul_legacy)
+define("v_mul_legacy_f32", "f32 = f32 f32", mul_legacy)
 _define_multiply_adds()
 
 

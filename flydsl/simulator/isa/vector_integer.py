@@ -296,3 +296,8 @@ def _next_random(b: Builder, x: Value) -> Value:
 
 
 define("v_prng_b32", "i32 = i32", _next_random, of="cdna4")
+
+
+# --- additions of RDNA
+
+define("v_xor3_b32", "i32 = i32 i32 i32", lambda b, x, y, z: b.xor(b.xor(x, y), z), of="rdna")

@@ -28,6 +28,7 @@ from flydsl.simulator.waves import row_of
 Read = Callable[[Machine], Any]
 
 _SDWA_SOURCES = ("src0_sel", "src1_sel")
+_MOST = 8  # operands of an instruction
 
 
 def reader(instruction: Instruction, position: int, program: Program) -> Read:
@@ -42,7 +43,7 @@ def reader(instruction: Instruction, position: int, program: Program) -> Read:
         return lambda m: m.waves.scc[m.selection]
     if word in ("dst", "dst1"):
         which = int(word == "dst1")
-        return read_plain(instruction.results[which].atom, semantics.results[which].rstrip("~"), program)
+        return _destination(instruction, which, program)
     if word in FIXED:
         type_, register = FIXED[word]
         return read_plain(register, type_, program)
@@ -51,6 +52,16 @@ def reader(instruction: Instruction, position: int, program: Program) -> Read:
         return _symbol(operand.atom, instruction, program)
     explicit = sum(s is not None for s in instruction.sources[:position])
     return _modified(instruction, operand, word, explicit, program)
+
+
+def _destination(instruction: Instruction, which: int, program: Program) -> Read:
+    """A reader of what a result's registers have before: of 16 bits, those that are written."""
+    assert instruction.semantics is not None
+    atom, word = instruction.results[which].atom, instruction.semantics.results[which].rstrip("~")
+    half = instruction.modifiers.bits("op_sel", _MOST)[sum(s is not None for s in instruction.sources) + which]
+    if word in ("f16", "i16") and half and isinstance(atom, Register):
+        return _half(_raw32(atom), word, 1)
+    return read_plain(atom, word, program)
 
 
 def read_plain(atom: Any, word: str, program: Program) -> Read:
@@ -225,7 +236,7 @@ def _modified(instruction: Instruction, operand: Operand, word: str, explicit: i
     if instruction.encoding == "sdwa":
         read = _sdwa(instruction, operand, word, explicit)
     elif word in ("f16", "i16") and "op_sel" in modifiers.values and isinstance(operand.atom, Register):
-        read = _half(_raw32(operand.atom), word, modifiers.bits("op_sel", 4)[explicit])
+        read = _half(_raw32(operand.atom), word, modifiers.bits("op_sel", _MOST)[explicit])
     else:
         read = read_plain(operand.atom, word, program)
     if "dpp" in instruction.encoding and explicit == 0:
@@ -237,7 +248,7 @@ def _modified(instruction: Instruction, operand: Operand, word: str, explicit: i
 
 def _negates_whole(modifiers: Modifiers, explicit: int) -> bool:
     """True if neg_lo is the sign of a VOP3P operand without halves; neg_hi is then ignored. (LLVM sets both.)"""
-    return explicit < 3 and modifiers.bits("neg_lo", 3)[explicit] == 1
+    return modifiers.bits("neg_lo", _MOST)[explicit] == 1
 
 
 def _signs(read: Read, negate: bool, absolute: bool, word: str) -> Read:
@@ -275,8 +286,8 @@ def _selected_halves(instruction: Instruction, operand: Operand, word: str, expl
     if instruction.encoding == "sdwa":
         raise NotImplementedError("sdwa operand of packed math")
     moves = "dpp" in instruction.encoding and explicit == 0
-    halves = modifiers.bits("op_sel", 3)[explicit], modifiers.bits("op_sel_hi", 3, default=1)[explicit]
-    negated = modifiers.bits("neg_lo", 3)[explicit], modifiers.bits("neg_hi", 3)[explicit]
+    halves = modifiers.bits("op_sel", _MOST)[explicit], modifiers.bits("op_sel_hi", _MOST, default=1)[explicit]
+    negated = modifiers.bits("neg_lo", _MOST)[explicit], modifiers.bits("neg_hi", _MOST)[explicit]
     low, high = (
         _signs(_packed_part(operand.atom, word, half, instruction if moves else None), bool(negate), False, word)
         for half, negate in zip(halves, negated, strict=True)
@@ -302,8 +313,8 @@ def _both_halves(instruction: Instruction, operand: Operand, type_: str, explici
 def _mix(instruction: Instruction, operand: Operand, explicit: int, program: Program) -> Read:
     """A reader for v_fma_mix: op_sel_hi marks the operand as an f16, op_sel selects its half; neg and abs as usual."""
     modifiers = instruction.modifiers
-    if modifiers.bits("op_sel_hi", 3)[explicit]:
-        half = _packed_part(operand.atom, "f16", modifiers.bits("op_sel", 3)[explicit])
+    if modifiers.bits("op_sel_hi", _MOST)[explicit]:
+        half = _packed_part(operand.atom, "f16", modifiers.bits("op_sel", _MOST)[explicit])
         return _signs(lambda m: m.fpext(half(m), "f32"), operand.negate, operand.absolute, "f32")
     return _signs(read_plain(operand.atom, "f32", program), operand.negate, operand.absolute, "f32")
 

@@ -21,7 +21,7 @@ def writers(instruction: Instruction, program: Program) -> list[Write]:
     """One writer per result of the signature. NotImplementedError for an unsupported form."""
     semantics = instruction.semantics
     assert semantics is not None
-    explicit = iter(instruction.results)
+    explicit = enumerate(instruction.results)
     result: list[Write] = []
     for word in semantics.results:
         if word == "scc":
@@ -30,11 +30,13 @@ def writers(instruction: Instruction, program: Program) -> list[Write]:
             type_, register = FIXED[word]
             result.append(_plain(register, type_, ignores_exec=False))
         else:
-            result.append(_explicit(instruction, next(explicit).atom, word, program))
+            place, operand = next(explicit)
+            result.append(_explicit(instruction, operand.atom, place, word, program))
     return result
 
 
-def _explicit(instruction: Instruction, atom: Any, word: str, program: Program) -> Write:
+def _explicit(instruction: Instruction, atom: Any, place: int, word: str, program: Program) -> Write:
+    """place: the number of results before this one."""
     if word == "label":
         return _branch(atom, program)
     if isinstance(atom, Null):
@@ -48,7 +50,7 @@ def _explicit(instruction: Instruction, atom: Any, word: str, program: Program) 
     if instruction.encoding == "sdwa" and modifiers.text("dst_sel", "DWORD") != "DWORD" and type_ != "mask":
         write = _sdwa(atom, modifiers)
     elif type_ in ("f16", "i16") and (word.endswith("~") or "op_sel" in modifiers.values):
-        half = modifiers.bits("op_sel", 4)[len(_explicit_sources(instruction))]
+        half = modifiers.bits("op_sel", 8)[len(_explicit_sources(instruction)) + place]
         keep = word.endswith("~") or half == 1
         write = _half(atom, half) if keep else _plain(atom, type_, ignores_exec)
     else:
@@ -75,6 +77,9 @@ def _plain(register: Register, type_: str, ignores_exec: bool) -> Write:
         return _lanes(register)
     if "x" in type_:
         return _tuple(register, type_.split("x")[0], ignores_exec)
+    if register.file == "s" and type_ in ("i16", "f16"):
+        write = _scalar(register, wide=False)
+        return lambda m, value: write(m, value.view(np.uint16).astype(np.uint32))
     if register.file == "s":
         return _scalar(register, wide=type_ in ("i64", "f64"))
     if type_ in ("i64", "f64"):

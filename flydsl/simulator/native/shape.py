@@ -133,7 +133,7 @@ class _Binder:
         self.slots = [0] * 7
         self.symbols: list[tuple[int, Symbol]] = []
         self._next = 0
-        self._constants: dict[Immediate, int] = {}
+        self._constants: dict[object, int] = {}
 
     def operand(self, operand: Operand, word: str, explicit: int) -> OperandShape:
         """The shape of an operand. `explicit` counts the sources before this one."""
@@ -161,16 +161,16 @@ class _Binder:
         return OperandShape(kind, slot, "", 1, atom.name if isinstance(atom, Aperture) else atom.text, *flags)
 
     def _slot(self, operand: Operand) -> int:
-        """The next slot; where there is none, that of the same literal, which a pair of operations shares."""
-        has_offsets = not self._instruction.mnemonic.startswith("v_")
-        if self._next < (layout.OPERAND_SLOTS if has_offsets else len(self.slots)):
-            slot, self._next = self._next, self._next + 1
-            if isinstance(operand.atom, Immediate):
-                self._constants[operand.atom] = slot
-            return slot
-        if isinstance(operand.atom, Immediate) and operand.atom in self._constants:
+        """The next slot, or that of the same constant in a pair of operations, which have a literal between them."""
+        is_shared = "::" in self._instruction.mnemonic and isinstance(operand.atom, Immediate)
+        if is_shared and operand.atom in self._constants:
             return self._constants[operand.atom]
-        raise NotImplementedError("so many operands")
+        slot, self._next = self._next, self._next + 1
+        has_offsets = not self._instruction.mnemonic.startswith("v_")
+        if slot >= (layout.OPERAND_SLOTS if has_offsets else len(self.slots)):
+            raise NotImplementedError("so many operands")
+        self._constants[operand.atom] = slot
+        return slot
 
     def modifiers(self, entry: str) -> tuple[tuple[str, ModifierValue], ...]:
         kept = []

@@ -148,7 +148,7 @@ def test_misuse(call: Callable[[Any], Any], says: str, compiled: Callable[..., s
 
 @pytest.mark.parametrize(
     ("arch", "word"),
-    [("gfx90a", 0x27000), ("gfx942", 0x27000), ("gfx950", 0x27000), ("gfx1201", 0x21027000), ("gfx1250", 0x21027000)],
+    [("gfx90a", 0x27000), ("gfx942", 0x27000), ("gfx950", 0x27000), ("gfx1201", 0x31027000), ("gfx1250", 0x31027000)],
 )
 def test_a_resource_has_the_flags_of_its_architecture(arch: str, word: int) -> None:
     """On RDNA a format and the kind of bounds check are in the word that CDNA leaves at zero there."""

@@ -5,6 +5,18 @@ from __future__ import annotations
 _EIGHT, _SIX, _WIDE = ("fp8", "bf8"), ("fp6", "bf6"), ("f32", "f16", "bf16")
 
 
+def of_rdna_memory() -> set[str]:
+    """Those of `isa/test_rdna_memory.py`, by the names of the table."""
+    new = ("cond_sub_u32", "sub_clamp_u32", "min_num_f32", "max_num_f32")
+    names = {f"{space}_atomic_{name}" for space in ("global", "flat", "buffer") for name in new}
+    in_lds = {
+        name.rpartition("_")[::2] for name in (*new, "min_num_f64", "max_num_f64", "cmpstore_b32", "cmpstore_b64")
+    }
+    names |= {f"ds_{operation}{rtn}_{type_}" for operation, type_ in in_lds for rtn in ("", "_rtn")}
+    small = ("ubyte", "sbyte", "ushort", "sshort", "dwordx3")
+    return names | {f"s_{buffer}load_{name}" for buffer in ("", "buffer_") for name in small}
+
+
 def by_hand() -> set[str]:
     """Those of `isa/test_cdna4.py` and `isa/test_cdna2.py`."""
     names = {f"pk_{w}_{n}" for w in _WIDE for n in (*_EIGHT, "fp4")}

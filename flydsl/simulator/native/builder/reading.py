@@ -18,6 +18,7 @@ from flydsl.simulator.native.shape import OperandShape, Shape, ShapeModifiers
 """Words of a signature that always mean the same register: its type and number."""
 
 _SDWA_SOURCES = ("src0_sel", "src1_sel")
+_MOST = 8  # operands of an instruction
 
 
 class Reader:
@@ -37,12 +38,20 @@ class Reader:
             return self._b.read_scc()
         if word in ("dst", "dst1"):
             which = int(word == "dst1")
-            return self.plain(self._shape.results[which], self._semantics.results[which].rstrip("~"))
+            return self._destination(which)
         if word in FIXED:
             type_, register = FIXED[word]
             return self._scalar(self._b.wave_pointer(4 * register.first), type_)
         assert operand is not None
         return self._modified(operand, word, self._explicit(position))
+
+    def _destination(self, which: int) -> Any:
+        """What a result's registers have before: of 16 bits, those that are written."""
+        operand, word = self._shape.results[which], self._semantics.results[which].rstrip("~")
+        half = self.modifiers.bits("op_sel", _MOST)[self._explicit(len(self._shape.sources)) + which]
+        if word in ("f16", "i16") and half and operand.kind == "register":
+            return self._half(operand, word, 1)
+        return self.plain(operand, word)
 
     def halves(self, position: int) -> tuple[Any, Any]:
         """A packed (VOP3P) operand, for the low and for the high result."""
@@ -174,14 +183,14 @@ class Reader:
         if self._shape.encoding == "sdwa":
             value = self._sdwa(operand, word, explicit)
         elif word in ("f16", "i16") and "op_sel" in modifiers.values and operand.kind == "register":
-            value = self._half(operand, word, modifiers.bits("op_sel", 4)[explicit])
+            value = self._half(operand, word, modifiers.bits("op_sel", _MOST)[explicit])
         else:
             value = self.plain(operand, word)
         if self._shape.encoding == "dpp" and explicit == 0:
             value = self._dpp(value)
         if "x" in word:  # registers whose modifiers are for the semantics
             return value
-        whole = explicit < 3 and modifiers.bits("neg_lo", 3)[explicit] == 1
+        whole = modifiers.bits("neg_lo", _MOST)[explicit] == 1
         negates = operand.negate != whole
         return self._signs(value, negates, operand.absolute, word)
 
@@ -200,8 +209,8 @@ class Reader:
         if self._shape.encoding == "sdwa":
             raise NotImplementedError("sdwa operand of packed math")
         moves = self._shape.encoding == "dpp" and explicit == 0
-        which = modifiers.bits("op_sel", 3)[explicit], modifiers.bits("op_sel_hi", 3, default=1)[explicit]
-        negated = modifiers.bits("neg_lo", 3)[explicit], modifiers.bits("neg_hi", 3)[explicit]
+        which = modifiers.bits("op_sel", _MOST)[explicit], modifiers.bits("op_sel_hi", _MOST, default=1)[explicit]
+        negated = modifiers.bits("neg_lo", _MOST)[explicit], modifiers.bits("neg_hi", _MOST)[explicit]
         low, high = (
             self._signs(self._packed_part(operand, type_, half, moves=moves), bool(negate), False, type_)
             for half, negate in zip(which, negated, strict=True)
@@ -222,8 +231,8 @@ class Reader:
         return self._narrow(b.lshr(raw, constant("i32", 16)) if half else raw, word)
 
     def _mix(self, operand: OperandShape, explicit: int) -> LlvmValue:
-        if self.modifiers.bits("op_sel_hi", 3)[explicit]:
-            half = self._packed_part(operand, "f16", self.modifiers.bits("op_sel", 3)[explicit])
+        if self.modifiers.bits("op_sel_hi", _MOST)[explicit]:
+            half = self._packed_part(operand, "f16", self.modifiers.bits("op_sel", _MOST)[explicit])
             value = self._b.fpext(half, "f32")
         else:
             value = self.plain(operand, "f32")

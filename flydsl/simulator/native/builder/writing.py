@@ -22,7 +22,7 @@ class Writer:
         self._ignores_exec = shape.semantics.ignores_exec
 
     def write(self, values: tuple[Any, ...]) -> None:
-        explicit = iter(self._shape.results)
+        explicit = enumerate(self._shape.results)
         for word, value in zip(self._shape.semantics.results, values, strict=True):
             if word == "scc":
                 self._b.write_scc(value)
@@ -30,9 +30,9 @@ class Writer:
                 type_, register = FIXED[word]
                 self._scalar(self._b.wave_pointer(4 * register.first), type_, value)
             elif word == "label":
-                self._b.branch(value, next(explicit).slot)
+                self._b.branch(value, next(explicit)[1].slot)
             else:
-                self._explicit(next(explicit), word, value)
+                self._explicit(*next(explicit), word, value)
 
     def write_packed(self, low: LlvmValue, high: LlvmValue) -> None:
         """Write the two results of packed math: two halves of a register, or two registers."""
@@ -49,7 +49,8 @@ class Writer:
         b.write_row(pointer, b.bitcast(low, "i32"))
         b.write_row(b.body.pointer(pointer, layout.ROW_BYTES), b.bitcast(high, "i32"))
 
-    def _explicit(self, result: OperandShape, word: str, value: Any) -> None:
+    def _explicit(self, place: int, result: OperandShape, word: str, value: Any) -> None:
+        """place: the number of results before this one."""
         if result.kind == "null":
             return
         if result.kind != "register":
@@ -60,7 +61,7 @@ class Writer:
         if self._shape.encoding == "sdwa" and modifiers.text("dst_sel", "DWORD") != "DWORD" and type_ != "mask":
             self._sdwa(result, value)
         elif type_ in ("f16", "i16") and (word.endswith("~") or "op_sel" in modifiers.values):
-            half = modifiers.bits("op_sel", 4)[sum(s is not None for s in self._shape.sources)]
+            half = modifiers.bits("op_sel", 8)[sum(s is not None for s in self._shape.sources) + place]
             if word.endswith("~") or half == 1:
                 self._half(result, value, half)
             else:
@@ -95,7 +96,8 @@ class Writer:
         if type_ in ("mask", "lanes"):
             b.store_lane_bits(value, pointer)
             return
-        b.body.store(b.bitcast(value, "i" + value.type[1:]), pointer, 4)
+        bits = b.bitcast(value, "i" + value.type[1:])
+        b.body.store(b.zext(bits, "i32") if type_ in ("i16", "f16") else bits, pointer, 4)
 
     def _vector(self, result: OperandShape, type_: str, value: LlvmValue, part: int = 0) -> None:
         b = self._b

@@ -1,0 +1,100 @@
+"""Minima, maxima and medians of floats on RDNA 4 (ISA, "V_MIN_NUM_F32" and the instructions after it).
+
+There are two kinds, those of IEEE 754-2019. Of `num`, a NaN loses against a number; of two the first is taken, made
+quiet. Of `imum` a NaN wins: the first signalling one, else the first, made quiet. Both have -0 below +0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.common import minimum
+from flydsl.simulator.isa.table import define
+from flydsl.simulator.isa.vector_float import is_signaling, quiet
+
+Of2 = Callable[[Builder, Value, Value], Value]
+
+
+def extreme_number(type_: str, *, maximum: bool) -> Of2:
+    """minimumNumber or maximumNumber."""
+
+    def evaluate(b: Builder, x: Value, y: Value) -> Value:
+        x, y = b.canonicalize(x), b.canonicalize(y)
+        number = _extreme(b, x, y, type_, maximum=maximum)
+        return b.select(b.fcmp("uno", y, y), x, b.select(b.fcmp("uno", x, x), y, number))
+
+    return evaluate
+
+
+def extreme(type_: str, *, maximum: bool) -> Of2:
+    """minimum or maximum."""
+
+    def evaluate(b: Builder, x: Value, y: Value) -> Value:
+        first = b.or_(is_signaling(b, x, type_), b.and_(b.fcmp("uno", x, x), b.not_(is_signaling(b, y, type_))))
+        nan = b.select(first, quiet(b, x, type_), quiet(b, y, type_))
+        number = _extreme(b, b.canonicalize(x), b.canonicalize(y), type_, maximum=maximum)
+        return b.select(b.fcmp("uno", x, y), nan, number)
+
+    return evaluate
+
+
+def _extreme(b: Builder, x: Value, y: Value, type_: str, *, maximum: bool) -> Value:
+    """Of two numbers. Of equal ones only zeros can differ: and-ing their signs gives +0, or-ing them -0."""
+    bits = [b.bitcast(v, "i" + type_[1:]) for v in (x, y)]
+    tie = b.bitcast((b.and_ if maximum else b.or_)(*bits), type_)
+    better = b.select(b.fcmp("ogt" if maximum else "olt", x, y), x, y)
+    return b.select(b.fcmp("oeq", x, y), tie, better)
+
+
+def _of_three(first: Of2, then: Of2) -> Any:
+    return lambda b, x, y, z: then(b, first(b, x, y), z)
+
+
+def _median(type_: str) -> Any:
+    """The number that is neither the smallest nor the largest; the minimum if any is NaN."""
+    low, high = extreme_number(type_, maximum=False), extreme_number(type_, maximum=True)
+
+    def evaluate(b: Builder, x: Value, y: Value, z: Value) -> Value:
+        has_nan = b.or_(b.or_(b.fcmp("uno", x, x), b.fcmp("uno", y, y)), b.fcmp("uno", z, z))
+        median = high(b, low(b, x, y), low(b, high(b, x, y), z))
+        return b.select(has_nan, low(b, low(b, x, y), z), median)
+
+    return evaluate
+
+
+def _define_floats(type_: str) -> None:
+    kept = "~" if type_ == "f16" else ""
+    two, three = f"{type_}{kept} = {type_} {type_}", f"{type_}{kept} = {type_} {type_} {type_}"
+    low, high = extreme_number(type_, maximum=False), extreme_number(type_, maximum=True)
+    minimum_, maximum_ = extreme(type_, maximum=False), extreme(type_, maximum=True)
+    for name, evaluate in (("min_num", low), ("max_num", high), ("minimum", minimum_), ("maximum", maximum_)):
+        define(f"v_{name}_{type_}", two, evaluate, of="rdna")
+        if type_ != "f64":
+            define(f"s_{name}_{type_}", f"{type_} = {type_} {type_}", evaluate, of="rdna")
+        if type_ == "f16":
+            define(f"v_pk_{name}_f16", "f16 = f16 f16", evaluate, packed=True, of="rdna")
+    if type_ == "f64":
+        return
+    for name, first, then in (
+        ("min3_num", low, low),
+        ("max3_num", high, high),
+        ("minimum3", minimum_, minimum_),
+        ("maximum3", maximum_, maximum_),
+        ("minmax_num", low, high),
+        ("maxmin_num", high, low),
+        ("minimummaximum", minimum_, maximum_),
+        ("maximumminimum", maximum_, minimum_),
+    ):
+        define(f"v_{name}_{type_}", three, _of_three(first, then), of="rdna")
+    define(f"v_med3_num_{type_}", three, _median(type_), of="rdna")
+
+
+for _type in ("f16", "f32", "f64"):
+    _define_floats(_type)
+
+for _suffix, _less in (("i32", "slt"), ("u32", "ult")):
+    _low, _high = minimum(_less), minimum(_less.replace("lt", "gt"))
+    define(f"v_minmax_{_suffix}", "i32 = i32 i32 i32", _of_three(_low, _high), of="rdna")
+    define(f"v_maxmin_{_suffix}", "i32 = i32 i32 i32", _of_three(_high, _low), of="rdna")
