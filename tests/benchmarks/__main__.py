@@ -203,6 +203,12 @@ def _preshuffle_gemm(n: int) -> Row:
     return Row(f"simulator, f16 GEMM {n} x {n} x {n}, preshuffle_gemm", median * 1e3, "ms", 40)
 
 
+def model_of_time() -> list[Row]:
+    from tests.benchmarks import bench_timing
+
+    return [Row(*measured) for measured in bench_timing.run()]
+
+
 def layout_algebra() -> list[Row]:
     from tests.benchmarks import bench_layout
 
@@ -264,6 +270,7 @@ def main() -> None:
         *stages(),
         *warm_call(),
         *simulator(),
+        *model_of_time(),
         *layout_algebra(),
         *layout_views(),
         *in_the_browser(),

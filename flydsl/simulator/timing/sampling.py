@@ -22,6 +22,7 @@ from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.timing import recording
+from flydsl.simulator.timing.accuracy import error_percent, kind_of
 from flydsl.simulator.timing.gpu import die
 from flydsl.simulator.timing.instructions import described, unit_of
 from flydsl.simulator.timing.recording import Lines
@@ -217,7 +218,7 @@ def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None) ->
         clock_mhz=clock,
         origin="model",
         cycles=cycles,
-        error_percent=50.0,
+        error_percent=error_percent(kind_of(replay, cycles / clock)),
         sampling=sample.sentence(replay),
         instructions=tuple(_traced(i) for i in dispatch.program.instructions),
         waves=waves,

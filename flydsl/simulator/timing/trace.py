@@ -123,7 +123,7 @@ class Trace:
         return self.cycles / self.clock_mhz
 
     def __repr__(self) -> str:
-        about = "" if self.error_percent is None else f" +- {self.error_percent:.0f} %"
+        about = " (error unknown)" if self.error_percent is None else f" +- {self.error_percent:.0f} %"
         cycles = f"{self.cycles} cycles at {self.clock_mhz:g} MHz, {self.origin}"
         shown = f"{len(self.waves)} waves, {len(self.events)} instructions; {self.sampling}"
         return f"{self.kernel} on {self.arch}: {self.time_us:.4g} us{about} ({cycles}); {shown}"

@@ -38,11 +38,13 @@ class Work:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What happened. starts, ends: of the workgroups, in cycles. waves: (workgroup, wave) fields of each wave.
+    """What happened. starts, ends: of the workgroups, in cycles. waves: of each the workgroup, compute unit, SIMD and
+    slot, start and end.
 
     events: those of the recorded compute units, as `trace.EVENT`; complete: whether there was room for all.
     """
 
+    gpu: layout.Gpu
     state: layout.Replay
     starts: arrays.Array
     ends: arrays.Array
@@ -55,6 +57,12 @@ class Replayed:
         """Until the last workgroup has ended and all it wrote is on its way."""
         state = self.state
         return int(max(self.ends.max(initial=0), state.last_access, state.memory_free))
+
+    @property
+    def memory_part(self) -> float:
+        """The part of the time in which the die's share of the memory is busy."""
+        reads = self.state.read_bytes / self.gpu.read_bytes_per_cycle
+        return float(reads + self.state.write_bytes / self.gpu.write_bytes_per_cycle) / max(self.cycles, 1)
 
 
 def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_room: int) -> Replayed:
@@ -88,6 +96,7 @@ def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_
     _replay()(addressof(state))
     found = events[: min(int(state.event_count), event_room)]
     return Replayed(
+        gpu,
         state,
         np.array([w.start for w in workgroups], np.int64),
         np.array([w.end for w in workgroups], np.int64),

@@ -54,6 +54,7 @@ static void wait_for_accesses(const Wave *wave, const Instruction *instruction, 
 static Bound earliest(Replay *replay, const Wave *wave) {
   const Instruction *instruction = &replay->instructions[*wave->at];
   Bound bound = {wave->ready, NONE};
+  raise_bound(&bound, wave->fetched, INSTRUCTION_FETCH);
   wait_for_registers(wave, instruction, &bound);
   wait_for_accesses(wave, instruction, &bound);
   wait_for_unit(&replay->compute_units[wave->compute_unit], wave, instruction, &bound);

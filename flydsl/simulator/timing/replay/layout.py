@@ -103,8 +103,8 @@ class Workgroup(Shared):
 
 
 class Wave(Shared):
-    """at, end: of its stream. ready: when it may issue its next instruction if nothing hinders. key: when it will be
-    looked at. vector_done, scalar_done: when accesses under way end, of which the first is the oldest; registers: when
+    """at, end: of its stream. ready: when it may issue its next instruction if nothing hinders. fetched: when that is
+    there after a branch. key: when the wave will be looked at. vector_done, scalar_done: when accesses under way end, of which the first is the oldest; registers: when
     they have their values."""
 
     _fields_ = [
@@ -120,6 +120,7 @@ class Wave(Shared):
         ("looked_at", c_uint64),
         ("start", c_uint64),
         ("ended", c_uint64),
+        ("fetched", c_uint64),
         ("at_barrier", c_uint64),
         ("barrier_stall", c_uint64),
         ("vector_first", c_uint64),

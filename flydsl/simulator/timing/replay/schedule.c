@@ -77,7 +77,8 @@ static void issue(Replay *replay, u32 number, Wave *wave, u64 time) {
   int is_taken = instruction->unit == BRANCH && wave->at + 1 < wave->end && wave->at[1] != index + 1;
   wave->barrier_stall = 0;
   wave->reason = NONE;
-  wave->ready = time + (is_taken ? instruction->latency : instruction->after);
+  wave->ready = time + instruction->after;
+  wave->fetched = is_taken ? time + instruction->latency : 0;
   wave->at += 1 + words;
 }
 

@@ -1,0 +1,33 @@
+"""How far off estimates are, by kind of launch: what 9 of 10 measured launches of the kind are within.
+
+ACCURACY.md has the comparison with measurements. Nothing of the model is derived from these numbers.
+"""
+
+from __future__ import annotations
+
+from flydsl.simulator.timing.replay import Replayed
+from flydsl.simulator.timing.trace import Unit
+
+SHORT_US = 10.0
+_MEMORY_BOUND = 0.4
+"""Part of the time in which a launch keeps memory busy."""
+_ERROR_PERCENT = {"short": 25.0, "memory": 30.0, "matrix": 45.0, "stream": 20.0}
+
+
+def kind_of(replay: Replayed, time_us: float) -> str | None:
+    """The kind of a launch: "short", "memory" or "matrix" for products, "stream" for others that memory limits.
+
+    None for what nobody has compared with a GPU.
+    """
+    is_product = replay.state.busy[Unit.MATRIX] > 0
+    is_memory_bound = replay.memory_part > _MEMORY_BOUND
+    if not is_product:
+        return "stream" if is_memory_bound else None
+    if time_us < SHORT_US:
+        return "short"
+    return "memory" if is_memory_bound else "matrix"
+
+
+def error_percent(kind: str | None) -> float | None:
+    """The error of a kind, None where it is not known."""
+    return None if kind is None else _ERROR_PERCENT[kind]
