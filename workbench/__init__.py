@@ -37,6 +37,7 @@ __all__ = [
     "profile",
     "roofline_figure",
     "timeline",
+    "trace",
 ]
 
 
@@ -132,9 +133,9 @@ def timeline(
 ) -> TraceView | TraceComparison:
     """The view of a thread trace, or of two over each other. Its `.explore()` zooms.
 
-    source, baseline: a `Trace`, the folder `ui_output_*` that `rocprofv3 --att` wrote, or a file with
-    `Trace.to_json()` in it. counters: files `*_counter_collection.csv` of rocprofv3, shown beside the trace. arch,
-    clock_mhz: of the GPU, where the folder does not say it.
+    source, baseline: a `Trace`, a launch that was timed, the folder `ui_output_*` that `rocprofv3 --att` wrote, or a
+    file with `Trace.to_json()` in it. counters: files `*_counter_collection.csv` of rocprofv3, shown beside the trace.
+    arch, clock_mhz: of the GPU, where the folder does not say it.
 
     Raises ArgumentError for other sources, and for files that are not as they should be.
     """
@@ -167,6 +168,16 @@ def pareto_figure(table: Table, small: str | None = None, large: str = "waves_pe
     from workbench.sweeps.pareto import pareto_figure
 
     return pareto_figure(table, small, large)
+
+
+def trace(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
+    """Launch, time what the simulator executes, and return the launch. `.trace` displays itself as a timeline.
+
+    Raises the errors of the call.
+    """
+    from workbench.run.view import trace
+
+    return trace(launcher, *arguments, **keywords)
 
 
 def load_ipython_extension(shell: Any) -> None:

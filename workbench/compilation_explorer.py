@@ -20,6 +20,8 @@ from workbench.stages.layout_list import layouts_html
 from workbench.stages.levels import levels
 from workbench.stages.linked_widget import LinkedCode
 from workbench.stages.pipeline import pipeline_html
+from workbench.thread_trace.view import launch_traces_html
+from workbench.thread_trace.widget import TracesExplorer
 
 
 class StaticView(Protocol):
@@ -31,7 +33,7 @@ class StaticView(Protocol):
 class Explorer(LiveView):
     """A compilation with controls.
 
-    sections: the parts to show, among "layout", "pipeline", "isa", "occupancy" and, with a launch, "run".
+    sections: the parts to show, among "layout", "pipeline", "isa", "occupancy" and, with a launch, "run" and "trace".
     heading: one line above the tabs. static: the content without widgets, by default the pipeline.
     """
 
@@ -76,6 +78,8 @@ class Explorer(LiveView):
             found["Layouts"] = lambda: HtmlPart(layouts_html(self.pipeline))
         if "run" in wanted and finished and (launch := self._launch) is not None:
             found["Run"] = lambda: RunExplorer(launch)
+        if "trace" in wanted and finished and (traced := self._launch) is not None:
+            found["Time"] = lambda: self._trace_tab(traced)
         return found
 
     def _open(self, change: Any) -> None:
@@ -100,6 +104,12 @@ class Explorer(LiveView):
         with suppress(FlyError):  # the pipeline keeps the error with its stage, and shows it
             run()
         self._fill()
+
+    @staticmethod
+    def _trace_tab(launch: Launch) -> Any:
+        if not launch.traces:
+            return HtmlPart(launch_traces_html(launch))
+        return TracesExplorer(launch.traces)
 
     def _lines_tab(self) -> Any:
         return LinkedCode(levels(self.pipeline))

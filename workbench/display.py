@@ -10,7 +10,7 @@ from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline, Stage
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
-from flydsl.simulator.timing import Trace
+from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
 from flydsl.sweeps import Row, Table
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.machine_code.listing import isa_html, isa_text
@@ -28,7 +28,7 @@ from workbench.run.stepper import simulation_html
 from workbench.run.view import run_html, run_text
 from workbench.stages.pipeline import pipeline_html, stage_html, stage_text
 from workbench.sweeps.rows import row_html, sweep_html, sweep_text
-from workbench.thread_trace.view import trace_html, trace_text
+from workbench.thread_trace.view import trace_html, trace_text, tracing_html, tracing_text
 
 
 def artifact_html(artifact: CompiledArtifact | CodeObject) -> str:
@@ -55,6 +55,8 @@ VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     LaunchCounters: (counters_html, counters_text),
     Counting: (counting_html, counting_text),
     Trace: (trace_html, trace_text),
+    TracedLaunch: (lambda launch: trace_html(launch.trace), lambda launch: trace_text(launch.trace)),
+    Tracing: (tracing_html, tracing_text),
     Table: (sweep_html, sweep_text),
     Row: (row_html, repr),
 }

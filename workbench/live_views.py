@@ -14,7 +14,7 @@ from flydsl.compiler import CompiledArtifact, JitFunction, Launch, Pipeline, Sta
 from flydsl.errors import ArgumentError, FlyError
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
-from flydsl.simulator.timing import Trace
+from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
 from flydsl.sweeps import Table
 from workbench.layouts.live_views import EXPLORERS as LAYOUT_EXPLORERS
 from workbench.stages.comparison import Comparison
@@ -106,6 +106,20 @@ def explore_trace(trace: Trace) -> Any:
     return TraceExplorer(trace)
 
 
+def explore_tracing(tracing: Tracing) -> Any:
+    """The timeline of each launch. Raises ArgumentError if there was none."""
+    from workbench.thread_trace.widget import TracesExplorer
+
+    if not tracing.launches:
+        raise ArgumentError("no launch was timed", hint="launch inside of the `with tracing()` block")
+    return TracesExplorer([launch.trace for launch in tracing.launches])
+
+
+def explore_traced_launch(launch: TracedLaunch) -> Any:
+    """The timeline of a launch."""
+    return explore_trace(launch.trace)
+
+
 def explore_trace_view(view: TraceView) -> Any:
     """The timeline, and what was measured."""
     from workbench.thread_trace.widget import TraceExplorer
@@ -140,6 +154,8 @@ EXPLORERS: dict[type, Callable[..., Any]] = {
     LaunchCounters: explore_counters,
     Counting: explore_counting,
     Trace: explore_trace,
+    TracedLaunch: explore_traced_launch,
+    Tracing: explore_tracing,
     TraceView: explore_trace_view,
     TraceComparison: explore_traces,
     Table: explore_sweep,

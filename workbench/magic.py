@@ -66,7 +66,7 @@ def _flykernel_parser() -> argparse.ArgumentParser:
         default=",".join(DEFAULT_SECTIONS),
         help=f"what to show: {', '.join(SECTIONS)}; by default {', '.join(DEFAULT_SECTIONS)}. "
         "For run, the first launch of each compilation is counted, if it is on the simulator; it takes up to 1.5 "
-        "times as long then",
+        "times as long then. For trace, it is timed by the simulator's model, which takes some seconds",
     )
     parser.add_argument("--stage", metavar="STAGE", help="show what that stage did, by a pass's name or a number")
     parser.add_argument(
@@ -185,7 +185,8 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
     _check_name(options.name)
     _check_stages(archs[0] or DEFAULT_ARCH, options)
     trace_only = options.step is not None
-    with capture_launches(trace_only=trace_only, counted="run" in shown.sections) as launches:
+    watched = {"counted": "run" in shown.sections, "traced": "trace" in shown.sections}
+    with capture_launches(trace_only=trace_only, **watched) as launches:
         failure = _run(shell, f"# %%flykernel {line}\n{cell}")
     if not launches and failure is None:
         print(_NOTHING_LAUNCHED)

@@ -120,7 +120,7 @@ def page(subjects: Sequence[Subject]) -> str:
 
 
 def _has_timeline(subject: Subject) -> bool:
-    return isinstance(subject, TraceView | TraceComparison)
+    return isinstance(subject, TraceView | TraceComparison) or (isinstance(subject, Launch) and bool(subject.traces))
 
 
 def _names(subjects: Sequence[Subject]) -> list[str]:
@@ -203,6 +203,9 @@ def _compilation_chapter(subject: Pipeline | Launch, part: str) -> dict[str, str
         found["Occupancy"] = "\n".join(map(kernel_html, pipeline.artifact.kernels))
     if isinstance(subject, Launch):
         found["Run"] = _run(subject, part.replace("part", "run"))
+        for number, trace in enumerate(subject.traces[:MAX_LAUNCHES]):
+            section = _trace_chapter(TraceView(trace), part.replace("part", f"trace-{number}"))
+            found[f"Time of {trace.kernel}"] = "\n".join(section.values())
     return found
 
 

@@ -16,8 +16,9 @@ from workbench.resources.occupancy import kernel_html, kernel_text, kernels_html
 from workbench.run.view import run_html, run_text
 from workbench.stages.layout_list import layouts_html
 from workbench.stages.pipeline import progress, stage_html, stage_text, stages_html
+from workbench.thread_trace.view import launch_traces_html, launch_traces_text
 
-SECTIONS = ("layout", "pipeline", "isa", "occupancy", "run")
+SECTIONS = ("layout", "pipeline", "isa", "occupancy", "run", "trace")
 DEFAULT_SECTIONS = ("pipeline", "isa", "occupancy")
 _LIVE_HINT = title(faint(f"With controls: {code('%%flykernel --live')}"))
 
@@ -110,6 +111,7 @@ class Report:
                 for kernel in pipeline.artifact.kernels
             ),
             "run": lambda: details(f"Run, {escape(self._calls)}", run_html(self.launch), is_open=is_open),
+            "trace": lambda: details(f"Time, {escape(self._calls)}", launch_traces_html(self.launch), is_open=is_open),
         }
         return parts[name]()
 
@@ -129,6 +131,8 @@ class Report:
             parts.append(isa_text(pipeline.artifact))
         if pipeline.finished and "run" in self._sections():
             parts.append(run_text(self.launch))
+        if pipeline.finished and "trace" in self._sections():
+            parts.append(launch_traces_text(self.launch))
         return "\n\n".join(parts)
 
 

@@ -1,21 +1,23 @@
-"""Launches as they are made: the list of `capture_launches`, and the counters of launches."""
+"""Launches as they are made: the list of `capture_launches`, the counters and the traces of launches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.pipeline import Pipeline
+from flydsl.errors import ArgumentError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from flydsl.compiler.jit_function import JitFunction
     from flydsl.simulator.counters import LaunchCounters
+    from flydsl.simulator.timing import Trace
 
 
 @dataclass(frozen=True)
@@ -23,18 +25,31 @@ class Launch:
     """A call of a launcher that `capture_launches` saw.
 
     arguments: in parameter order, with defaults. pipeline: its compilation, up to the stage that failed, if any.
-    counters: one for each kernel that it ran, if the simulator counted this launch.
+    counters: one for each kernel that it ran, if the simulator counted this launch. traces: likewise, if it was timed.
     """
 
     function: JitFunction
     arguments: tuple[Any, ...]
     pipeline: Pipeline
     counters: list[LaunchCounters] = field(default_factory=list, repr=False)
+    traces: list[Trace] = field(default_factory=list, repr=False)
 
     @property
     def artifact(self) -> CompiledArtifact:
         """The compiled launcher. Raises CompileError if compiling failed."""
         return self.pipeline.artifact
+
+    @property
+    def trace(self) -> Trace:
+        """The trace of its only kernel. Raises ArgumentError if it was not timed, or ran several."""
+        if len(self.traces) != 1:
+            raise ArgumentError(
+                f"the launch has {len(self.traces)} traces",
+                hint="traces has all of them"
+                if self.traces
+                else "capture_launches(traced=True) times the first launch",
+            )
+        return self.traces[0]
 
 
 @dataclass
@@ -43,16 +58,22 @@ class Capture:
 
     trace_only: bool
     counted: bool
+    traced: bool
     with_stages: bool
     launches: list[Launch] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
 
-    def add(self, launch: Launch) -> AbstractContextManager[None]:
+    def add(self, launch: Launch) -> AbstractContextManager[Any]:
         """Record a launch that is about to run. It runs inside the `with` block of the result."""
         is_first = id(launch.pipeline) not in self._seen
         self._seen.add(id(launch.pipeline))
         self.launches.append(launch)
-        return _counted(launch) if self.counted and is_first else nullcontext()
+        around = ExitStack()
+        if self.counted and is_first:
+            around.enter_context(_counted(launch))
+        if self.traced and is_first:
+            around.enter_context(_traced(launch))
+        return around
 
 
 _capture: ContextVar[Capture | None] = ContextVar("flydsl_capture", default=None)
@@ -60,13 +81,14 @@ _capture: ContextVar[Capture | None] = ContextVar("flydsl_capture", default=None
 
 @contextmanager
 def capture_launches(
-    *, trace_only: bool = False, counted: bool = False, with_stages: bool = True
+    *, trace_only: bool = False, counted: bool = False, traced: bool = False, with_stages: bool = True
 ) -> Iterator[list[Launch]]:
     """Yield a list that receives every launch made inside the `with` block, also one whose compilation or run fails.
 
     trace_only: stop each launch before the first stage of its pipeline; nothing is compiled or run.
     counted: the first launch of each compilation is counted (see `flydsl.simulator.counting`), if it runs on the
     simulator and without checks.
+    traced: likewise timed (see `flydsl.simulator.tracing`), in addition to running as always.
     with_stages: compile what is not compiled in this process yet, and keep the module after each stage, to look at. If
     False, machine code that is on disk is taken from there, as outside such a block.
 
@@ -77,6 +99,7 @@ def capture_launches(
     capture = Capture(
         trace_only or (around is not None and around.trace_only),
         counted,
+        traced,
         with_stages or (around is not None and around.with_stages),
     )
     token = _capture.set(capture)
@@ -116,3 +139,22 @@ def _counted(launch: Launch) -> Iterator[None]:
             launch.counters.extend(counters.launches)
             if around is not None:
                 around.launches.extend(counters.launches)
+
+
+@contextmanager
+def _traced(launch: Launch) -> Iterator[None]:
+    """Time the launches of kernels inside the block. Surrounding tracing receives them, too."""
+    from flydsl.simulator.checks import enabled_checks
+    from flydsl.simulator.timing import current_tracing, tracing
+
+    if enabled_checks():
+        yield
+        return
+    around = current_tracing()
+    with tracing(execute=around is None or around.execute) as traced:
+        try:
+            yield
+        finally:
+            launch.traces.extend(one.trace for one in traced.launches)
+            if around is not None:
+                around.launches.extend(traced.launches)

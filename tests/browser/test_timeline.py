@@ -260,7 +260,7 @@ def test_without_scripts_the_picture_stays(browser, address):
     page.goto(address)
     picture = page.get_by_role("img", name="4 waves of synthetic")
     assert picture.evaluate("image => image.complete && image.naturalWidth") > 500
-    assert page.get_by_text("Waiting for LDS limits the loop").is_visible()
+    assert page.get_by_text("What limits the loop most is waiting for LDS").is_visible()
     context.close()
 
 
@@ -276,7 +276,7 @@ def notebook(lab, open_notebook):
 def test_in_a_notebook_of_either_theme(notebook, theme):
     notebook.set_theme(theme)
     static = notebook.output(1)
-    static.shows("Waiting for LDS limits the loop", "ds_read_b128 (kernel.py:21)")
+    static.shows("What limits the loop most is waiting for LDS", "ds_read_b128 (kernel.py:21)")
     assert static.area.locator("img").first.evaluate("image => image.naturalWidth") > 500
     assert static.hard_to_read() == []
     live = notebook.output(2)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.errors import ArgumentError
+from flydsl.simulator import tracing
 
 
 @flyc.kernel
@@ -48,3 +51,24 @@ def test_of_each_compilation_the_first_launch_is_counted() -> None:
     with flyc.capture_launches(counted=True) as launches:
         double(A)
     assert launches[0].counters[0].totals.global_bytes == 2 * 64 * 4
+
+
+def test_of_each_compilation_the_first_launch_is_timed_and_runs() -> None:
+    A = torch.ones(64)
+    with flyc.capture_launches(traced=True, counted=True) as launches:
+        double(A)
+        double(A)
+    assert (A == 4).all()
+    assert [len(launch.traces) for launch in launches] == [1, 0]
+    assert [len(launch.counters) for launch in launches] == [1, 0]
+    assert launches[0].trace.time_us > 0
+    with pytest.raises(ArgumentError, match="has 0 traces"):
+        _ = launches[1].trace
+
+
+def test_a_session_around_receives_the_traces_and_says_what_runs() -> None:
+    A = torch.ones(64)
+    with tracing() as around, flyc.capture_launches(traced=True) as launches:
+        double(A)
+    assert [one.trace for one in around.launches] == launches[0].traces
+    assert (A == 1).all()

@@ -13,7 +13,7 @@ from flydsl.compiler.stages import StageSpec
 from flydsl.errors import CompileError
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
-from flydsl.simulator.timing import Trace
+from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
 from workbench.display import VIEWS
 from workbench.kit import html
 from workbench.kit.highlight import LANGUAGES, highlight
@@ -45,7 +45,7 @@ def everything(pipeline) -> list[object]:
 
 def test_every_view_survives_the_sanitizer_and_escapes_the_source(pipeline, read):
     # What other tests show are launches and what is known of them, not compilations.
-    launches = {Simulation, Launch, LaunchCounters, Counting, Trace}
+    launches = {Simulation, Launch, LaunchCounters, Counting, Trace, TracedLaunch, Tracing}
     assert {type(value) for value in everything(pipeline)} == set(VIEWS) - launches
     for value in everything(pipeline):
         as_html, as_text = shown(value)

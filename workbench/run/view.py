@@ -20,9 +20,21 @@ def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
 
     Raises the errors of the call, and ArgumentError for an object that is not a launcher.
     """
+    return _watched(launcher, arguments, keywords, counted=True)
+
+
+def trace(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
+    """Launch, and time it by the simulator's model: the launch has the traces of its kernels. On a GPU it only runs.
+
+    Raises the errors of the call, and ArgumentError for an object that is not a launcher.
+    """
+    return _watched(launcher, arguments, keywords, traced=True)
+
+
+def _watched(launcher: JitFunction, arguments: Any, keywords: Any, **watch: bool) -> Launch:
     if not isinstance(launcher, JitFunction):
         raise ArgumentError(f"a {type(launcher).__name__} cannot be launched", hint="give a @flyc.jit function")
-    with capture_launches(counted=True) as launches:
+    with capture_launches(**watch) as launches:
         launcher(*arguments, **keywords)
     return launches[0]
 

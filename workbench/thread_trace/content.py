@@ -82,7 +82,8 @@ class _Sources:
     def __init__(self, traces: Sequence[Trace]) -> None:
         self._lines: dict[str, list[str]] = {}
         self._first: dict[str, int] = {}
-        for file in dict.fromkeys(i.file for trace in traces for i in trace.instructions if i.file is not None):
+        hot = [file for trace in traces for file in source_lines(trace)]
+        for file in dict.fromkeys([*hot, *(i.file for t in traces for i in t.instructions if i.file is not None)]):
             numbers = [i.line for trace in traces for i in trace.instructions if i.file == file and i.line is not None]
             costs = {place: (trace, line) for trace in traces for place, line in _costly(trace, file)}
             columns = {id(trace): CostColumns(trace) for trace, _ in costs.values()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from flydsl.errors import SourceLocation
 from flydsl.simulator.timing import Trace
 from flydsl.simulator.timing.hot_spots import Cost, by_source_line, costs, total
@@ -19,8 +21,16 @@ LEGEND = (
 
 
 def source_lines(trace: Trace) -> dict[str, list[CountedLine[Cost]]]:
-    """Of each file the lines from the first that an executed instruction comes from to the last."""
-    return lines_of_files(by_source_line(trace))
+    """Of each file the lines from the first that an executed instruction comes from to the last.
+
+    The files in which most cycles go come first.
+    """
+    found = lines_of_files(by_source_line(trace))
+    return dict(sorted(found.items(), key=lambda item: -_together(item[1]).cycles))
+
+
+def _together(lines: Iterable[CountedLine[Cost]]) -> Cost:
+    return total(line.counts for line in lines if line.counts is not None)
 
 
 def isa_lines(trace: Trace) -> list[CountedLine[Cost]]:
@@ -51,7 +61,11 @@ class CostColumns:
     @property
     def head(self) -> str:
         """The heads of the columns."""
-        return f"{'cycles':>{self._width}}  share  stalled {'':{_REASON_WIDTH}}"
+        return f"{'cycles':>{self._width}}  share  stalled {'mostly':{_REASON_WIDTH}}"
+
+    def share(self, lines: Iterable[CountedLine[Cost]]) -> float:
+        """The share of some lines of all cycles."""
+        return _together(lines).cycles / self._total
 
     def text(self, cost: Cost | None) -> str:
         """The numbers of a line."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flydsl.compiler import Launch
 from flydsl.errors import ArgumentError
-from flydsl.simulator.timing import Trace
-from flydsl.simulator.timing.rocprofv3 import read_thread_trace
+from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
 from flydsl.simulator.timing.rocprofv3_counters import MeasuredDispatch, of_kernel, read_counters
 from workbench.thread_trace.comparison import TraceComparison
 from workbench.thread_trace.view import trace_html, trace_text
@@ -39,7 +39,8 @@ def timeline(
 ) -> TraceView | TraceComparison:
     """The view of a trace, or of two over each other; `.explore()` of it is live.
 
-    source, baseline: a `Trace`, the folder that `rocprofv3 --att` wrote, or a file with `Trace.to_json()` in it.
+    source, baseline: a `Trace`, a launch that was timed, the folder that `rocprofv3 --att` wrote, or a file with
+    `Trace.to_json()` in it.
     counters: files `*_counter_collection.csv` of rocprofv3, shown beside the trace. arch, clock_mhz: of the GPU, where
     the folder does not say it (see `read_thread_trace`).
 
@@ -58,15 +59,20 @@ def open_trace(source: Any, arch: str | None = None, clock_mhz: float | None = N
     """The trace in a source, as `timeline` takes it."""
     if isinstance(source, Trace):
         return source
-    if isinstance(source, TraceView):
+    if isinstance(source, TraceView | TracedLaunch | Launch):
         return source.trace
+    if isinstance(source, Tracing) and len(source.launches) == 1:
+        return source.launches[0].trace
     if not isinstance(source, str | Path):
+        several = f"of {len(source.launches)} launches " if isinstance(source, Tracing) else ""
         raise ArgumentError(
-            f"a {type(source).__name__} is no trace",
+            f"a {type(source).__name__} {several}is no trace",
             hint="give a Trace, a folder that rocprofv3 --att wrote, or a file that has Trace.to_json() in it",
         )
     path = Path(source)
     if path.is_dir() or not path.exists():
+        from flydsl.simulator.timing.rocprofv3 import read_thread_trace  # brings the model's instructions
+
         return read_thread_trace(path, arch=arch, clock_mhz=clock_mhz)
     try:
         return Trace.from_json(path.read_text("utf-8"))

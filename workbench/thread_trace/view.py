@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from flydsl.simulator.timing import Stall, Trace
+from flydsl.compiler import Launch
+from flydsl.simulator.timing import Stall, Trace, Tracing
 from flydsl.simulator.timing.advice import Advice, advise
 from flydsl.simulator.timing.hot_spots import costs, hottest, total
 from flydsl.simulator.timing.perfetto import has_clock
@@ -12,6 +13,7 @@ from flydsl.simulator.timing.rocprofv3_counters import Comparison, MeasuredDispa
 from flydsl.simulator.timing.utilisation import Utilisation, utilisation
 from workbench.kit.html import details, escape, table, title
 from workbench.run.counted_lines import file_name, isa_html, source_html
+from workbench.run.view import tensors
 from workbench.thread_trace.cost_lines import LEGEND, CostColumns, isa_lines, source_lines
 from workbench.thread_trace.overview import overview_image
 from workbench.thread_trace.palette import REASON_COLORS, REASON_NAMES, UNIT_COLORS, UNIT_NAMES
@@ -19,6 +21,7 @@ from workbench.thread_trace.palette import REASON_COLORS, REASON_NAMES, UNIT_COL
 MAX_HOTTEST = 20
 MAX_ISA_LINES = 300
 MAX_TRACES = 8
+_OPEN_SHARE = 0.05  # of the cycles, for a file to be unfolded
 _ORIGINS = {"model": "estimated by the timing model", "rocprofv3": "measured"}
 
 
@@ -67,7 +70,9 @@ def trace_tables_html(trace: Trace, measured: Sequence[MeasuredDispatch], max_li
         )
     yield title(escape(f"{LEGEND}."))
     for file, inside in source_lines(trace).items():
-        yield details(escape(file_name(file)), source_html(inside, columns), is_open=True)
+        share = columns.share(inside)
+        name = f"{escape(file_name(file))}: {share:.1%} of the cycles"
+        yield details(name, source_html(inside, columns), is_open=share >= _OPEN_SHARE)
     hot = [lines[index] for index in hottest(trace, MAX_HOTTEST)]
     yield details(f"The {len(hot)} instructions with the most cycles", isa_html(hot, columns, MAX_HOTTEST))
     yield details("Machine code, all", isa_html(lines, columns, max_lines))
@@ -133,8 +138,51 @@ def trace_text(trace: Trace) -> str:
     return "\n".join(lines)
 
 
+def launch_traces_html(launch: Launch, *, max_lines: int = MAX_ISA_LINES) -> str:
+    """The traces of a launch, or why there are none."""
+    if not launch.traces:
+        return title(escape(why_not_timed(launch)))
+    return traces_html(launch.traces, max_lines=max_lines)
+
+
+def launch_traces_text(launch: Launch) -> str:
+    """The traces of a launch as text."""
+    return traces_text(launch.traces) if launch.traces else why_not_timed(launch)
+
+
+def why_not_timed(launch: Launch) -> str:
+    """Why there are no traces of a launch."""
+    places = sorted({str(tensor.device) for tensor in tensors(launch.arguments) if tensor.device.type != "cpu"})
+    if places:
+        where = ", ".join(places)
+        return f"Not timed: it ran on {where}. workbench.timeline reads what rocprofv3 --att measures there."
+    return (
+        "Not timed: the launch came to no end, was compiled only, was not the first of its compilation, or was not "
+        "watched (%%flykernel --show trace and workbench.trace do that; under checking() nothing is timed)."
+    )
+
+
+def tracing_html(tracing: Tracing) -> str:
+    """The launches of a `with tracing()`."""
+    return f"<div>{traces_html([launch.trace for launch in tracing.launches])}</div>"
+
+
+def tracing_text(tracing: Tracing) -> str:
+    """The launches of a `with tracing()` as text."""
+    return traces_text([launch.trace for launch in tracing.launches])
+
+
+def traces_text(traces: Sequence[Trace]) -> str:
+    """Each trace as text; of many the first ones."""
+    left = len(traces) - MAX_TRACES
+    more = [f"{left} more traces"] if left > 0 else []
+    return "\n\n".join([*map(trace_text, traces[:MAX_TRACES]), *more]) or "No launch was timed."
+
+
 def traces_html(traces: Sequence[Trace], *, max_lines: int = MAX_ISA_LINES) -> str:
     """Each trace of a launch; of many the first ones, folded."""
+    if not traces:
+        return title("No launch was timed.")
     if len(traces) == 1:
         return trace_html(traces[0], max_lines=max_lines)
     shown = [details(escape(heading(trace)), trace_html(trace, max_lines=max_lines)) for trace in traces[:MAX_TRACES]]

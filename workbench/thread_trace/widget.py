@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import anywidget
+import ipywidgets as widgets
 import traitlets
 
 from flydsl.simulator.timing import Trace
 from flydsl.simulator.timing.rocprofv3_counters import MeasuredDispatch
 from workbench.kit import line_list
+from workbench.kit.controls import dropdown
 from workbench.kit.live_view import HtmlPart, LiveView
 from workbench.thread_trace.comparison import TraceComparison
 from workbench.thread_trace.content import Content, script, style
-from workbench.thread_trace.view import MAX_ISA_LINES, trace_head_html, trace_html, trace_tables_html, trace_text
+from workbench.thread_trace.view import (
+    MAX_ISA_LINES,
+    heading,
+    trace_head_html,
+    trace_html,
+    trace_tables_html,
+    trace_text,
+    traces_html,
+    traces_text,
+)
 
 _RENDER = """
 function render({ model, el }) {
@@ -52,6 +64,32 @@ class TraceExplorer(LiveView):
     def static_text(self) -> str:
         """The text for a terminal."""
         return trace_text(self._trace)
+
+
+class TracesExplorer(LiveView):
+    """Traces, of which one is chosen."""
+
+    def __init__(self, traces: Sequence[Trace]) -> None:
+        self._traces = list(traces)
+        self._kernel = dropdown("Kernel", [(f"{i} {heading(t)}", i) for i, t in enumerate(self._traces)], 0)
+        self._kernel.observe(self._show, names="value")
+        self._shown = widgets.VBox()
+        self._show()
+        super().__init__([*([self._kernel] if len(self._traces) > 1 else []), self._shown])
+
+    def _show(self, _change: Any = None) -> None:
+        shown = self._shown.children
+        self._shown.children = [TraceExplorer(self._traces[self._kernel.value])]
+        for old in shown:
+            old.close()
+
+    def static_html(self) -> str:
+        """Each trace, folded where there are several."""
+        return f"<div>{traces_html(self._traces)}</div>"
+
+    def static_text(self) -> str:
+        """The text for a terminal."""
+        return traces_text(self._traces)
 
 
 class ComparisonExplorer(LiveView):

@@ -50,11 +50,11 @@ REASON_NAMES = {
     Stall.WAIT_VECTOR_MEMORY: "waiting for global memory",
     Stall.WAIT_LDS: "waiting for LDS",
     Stall.WAIT_SCALAR: "waiting for scalar loads",
-    Stall.LDS_BUSY: "LDS busy",
-    Stall.MATRIX_BUSY: "matrix unit busy",
-    Stall.MEMORY_BUSY: "vector memory busy",
+    Stall.LDS_BUSY: "waiting for a free LDS",
+    Stall.MATRIX_BUSY: "waiting for a free matrix unit",
+    Stall.MEMORY_BUSY: "waiting for vector memory to take more",
     Stall.BARRIER: "waiting at barriers",
-    Stall.NO_SLOT: "another wave was issued",
+    Stall.NO_SLOT: "letting another wave go first",
     Stall.INSTRUCTION_FETCH: "waiting for instructions",
 }
 
@@ -137,15 +137,15 @@ class _Adviser:
 
     def _limit(self, findings: list[Finding]) -> str:
         busiest = self.utilisation.busiest
-        where = f"{self.part}, {self.cycles:.0f} cycles {self.run}" if self.cycles else "it"
-        work = f"the {UNIT_NAMES[busiest[0]]} has work {busiest[1]:.0%} of the time" if busiest is not None else ""
+        cycles = f"its {self.cycles:.0f} cycles {self.run}" if self.cycles else "the time"
         if busiest is not None and busiest[1] >= _BUSY:
-            return f"The {UNIT_NAMES[busiest[0]]} limits {where}: it is busy {busiest[1]:.0%} of the time."
+            return f"What limits {self.part} is the {UNIT_NAMES[busiest[0]]}: busy {busiest[1]:.0%} of {cycles}."
+        work = f"; the {UNIT_NAMES[busiest[0]]} has work {busiest[1]:.0%} of the time" if busiest is not None else ""
         lost = [finding for finding in findings if finding.reason is not Stall.NO_SLOT]
         if not lost:
-            return f"No stall of more than {_LEAST_SHARE:.0%} limits {where}{work and f'; {work}'}."
+            return f"Nothing stalls {self.part} for more than {_LEAST_SHARE:.0%} of {cycles}{work}."
         name = REASON_NAMES[lost[0].reason or Stall.NONE]
-        return f"{name[0].upper()}{name[1:]} limits {where}: {lost[0].share:.0%} of the time{work and f'; {work}'}."
+        return f"What limits {self.part} most is {name}: {lost[0].share:.0%} of {cycles}{work}."
 
     def _finding(self, reason: Stall) -> Finding:
         stalled = self._stalled(reason)
@@ -190,9 +190,9 @@ class _Adviser:
     def _prefetch(self, reason: Stall, rows: Array, made: Array, hidden: float, *, is_bounded: bool) -> str:
         heads = np.cumsum(self.trace.events["instruction"] == self.region.first)
         ahead = round(float((heads[rows] - heads[made]).mean()))
-        now = f"It is issued {ahead} iteration{'s' * (ahead != 1)} ahead" if ahead else "It is issued in the same one"
-        gain = f"one iteration earlier would hide {hidden:.0f} of these {self.stall(reason):.0f} cycles"
-        return f"{now}; {gain}{self._bound() if is_bounded else ''}."
+        earlier = f"{ahead} iteration{'s' * (ahead != 1)} ahead" if ahead else "in the same iteration"
+        gain = f"one iteration earlier would hide {hidden:.0f} of these {self.stall(reason):.0f}"
+        return f"It is issued {earlier}; {gain}{self._bound() if is_bounded else ''}."
 
     def _bound(self) -> str:
         """What keeps a change from hiding more."""

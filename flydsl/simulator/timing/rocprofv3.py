@@ -31,7 +31,9 @@ import numpy as np
 from flydsl.arch import get_arch
 from flydsl.arch.instruction_costs import peaks
 from flydsl.errors import ArchError, ArgumentError
+from flydsl.hsaco.operands import split_encoding
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.timing.instructions import unit_of
 from flydsl.simulator.timing.json_files import as_list, as_object, field, malformed, read_json, whole
 from flydsl.simulator.timing.memory_waits import counters_waited_for, producers
 from flydsl.simulator.timing.trace import EVENT, WAVE, Stall, Trace, TracedInstruction, Unit
@@ -44,21 +46,12 @@ _EVENT_COLUMNS = 5
 _UNMATCHED = TracedInstruction(0, "; an instruction that the decoder did not find in the code", Unit.MESSAGE)
 _LARGEST = {name: np.iinfo(EVENT[name]).max for name in ("issue", "latency", "stall")}
 
-_UNITS = (
-    (Unit.MATRIX, r"v_s?w?mfma|v_smfmac|v_s?wmma|v_swmmac"),
-    (Unit.TRANSCENDENTAL, r"v_(s_)?(exp|log|rcp|rsq|sqrt|sin|cos|tanh)_"),
-    (Unit.VALU, r"v_"),
-    (Unit.LDS, r"ds_"),
-    (Unit.VECTOR_MEMORY, r"global_|flat_|buffer_|scratch_|tbuffer_|image_|tensor_|cluster_"),
-    (Unit.SCALAR_MEMORY, r"s_(buffer_|scratch_)?(load|store|atomic)_|s_dcache|s_mem(real)?time|s_prefetch"),
-    (Unit.BRANCH, r"s_c?branch|s_setpc|s_swappc|s_call"),
-    (
-        Unit.MESSAGE,
-        r"s_wait|s_nop|s_sleep|s_barrier|s_endpgm|s_sendmsg|s_setprio|s_delay_alu|s_clause|s_trap|s_icache|s_ttrace|;",
-    ),
-    (Unit.SCALAR, r"s_"),
+# Of the instructions of RDNA, those whose class the simulator's own table does not know.
+_OTHER_UNITS = (
+    (Unit.MATRIX, re.compile(r"v_wmma|v_swmmac")),
+    (Unit.VECTOR_MEMORY, re.compile(r"image_|tbuffer_|tensor_|cluster_")),
+    (Unit.MESSAGE, re.compile(r"s_wait_|s_waitcnt_|s_delay_alu|s_clause|s_barrier_|s_prefetch|s_set_")),
 )
-_PATTERNS = tuple((unit, re.compile(pattern)) for unit, pattern in _UNITS)
 _REASONS = {
     Unit.SCALAR: Stall.DEPENDENCY,
     Unit.VALU: Stall.DEPENDENCY,
@@ -114,13 +107,15 @@ def _trace(place: Path, code: _Code, waves: list[_Wave], arch: str | None, clock
     return _with_latencies(trace)
 
 
-def unit_of(text: str) -> Unit:
+def unit_of_text(text: str) -> Unit:
     """The unit that executes an instruction, by its name.
 
-    >>> [unit_of(text).name for text in ("v_mfma_f32_4x4x1_16b_f32 a[0:3], v0, v1, a[0:3]", "s_waitcnt vmcnt(0)")]
+    >>> [unit_of_text(text).name for text in ("v_mfma_f32_4x4x1_16b_f32 a[0:3], v0, v1, a[0:3]", "s_wait_kmcnt 0x0")]
     ['MATRIX', 'MESSAGE']
     """
-    return next((unit for unit, pattern in _PATTERNS if pattern.match(text)), Unit.MESSAGE)
+    name = (text.split(None, 1) or [""])[0]
+    other = next((unit for unit, pattern in _OTHER_UNITS if pattern.match(name)), None)
+    return unit_of(split_encoding(name)[0]) if other is None else other
 
 
 @dataclass(frozen=True)
@@ -153,7 +148,7 @@ class _Code:
                 continue
             index[whole(file, where, number)] = len(instructions)
             place = _place(source or "", sources)
-            instructions.append(TracedInstruction(whole(file, where, address), text, unit_of(text), *place))
+            instructions.append(TracedInstruction(whole(file, where, address), text, unit_of_text(text), *place))
         return _Code((*instructions, _UNMATCHED), index, kernels)
 
     def kernel_of(self, events: Array) -> str | None:

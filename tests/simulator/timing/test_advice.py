@@ -38,13 +38,13 @@ def test_waiting_for_lds_names_the_read_and_what_a_prefetch_hides() -> None:
     assert finding.causes == (READ,)
     assert finding.stall_cycles == 100
     assert "ds_read_b128 (kernel.py:21)" in finding.sentence
-    assert "issued in the same one" in finding.sentence
+    assert "issued in the same iteration" in finding.sentence
     cycles = hot_region(trace).cycles_per_run
     assert finding.share == pytest.approx(100 / cycles)
     assert finding.hidden_cycles is not None
     assert 0 < finding.hidden_cycles <= 100
     assert f"({100:.0f} of {cycles:.0f} cycles an iteration)" in finding.sentence
-    assert f"would hide {finding.hidden_cycles:.0f} of these 100 cycles" in finding.sentence
+    assert f"would hide {finding.hidden_cycles:.0f} of these 100" in finding.sentence
 
 
 def test_a_prefetch_hides_no_more_than_the_rest_of_an_iteration() -> None:
@@ -59,14 +59,14 @@ def test_the_longest_wait_comes_first_and_small_ones_are_left_out() -> None:
     assert [f.reason for f in advise(synthetic(iterations=30)).findings[:3]] == stalls
     at_barriers = advise(synthetic(iterations=30, loop=with_stall("s_barrier", 2000)))
     assert at_barriers.findings[0].reason is Stall.BARRIER
-    assert "Waiting at barriers limits the loop" in at_barriers.limit
+    assert "What limits the loop most is waiting at barriers" in at_barriers.limit
     assert Stall.MATRIX_BUSY not in [finding.reason for finding in at_barriers.findings]
 
 
 def test_a_busy_matrix_unit_is_the_limit() -> None:
     products = tuple(replace(step, latency=300) if step.unit is Unit.MATRIX else step for step in LOOP)
     advice = advise(synthetic(waves=8, iterations=20, loop=products))
-    assert re.match(r"The matrix unit limits the loop, \d+ cycles an iteration: it is busy \d+%", advice.limit)
+    assert re.match(r"What limits the loop is the matrix unit: busy \d+% of its \d+ cycles an iteration", advice.limit)
 
 
 @pytest.mark.parametrize("reason", list(Stall), ids=lambda reason: reason.name)

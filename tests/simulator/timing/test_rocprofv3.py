@@ -11,7 +11,7 @@ import pytest
 
 from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Stall, Trace, Unit
-from flydsl.simulator.timing.rocprofv3 import read_thread_trace, unit_of
+from flydsl.simulator.timing.rocprofv3 import read_thread_trace, unit_of_text
 from tests.simulator.timing.rocprof_folder import write_folder
 from tests.simulator.timing.synthetic import LOOP, PROLOGUE, synthetic
 
@@ -163,4 +163,4 @@ def test_a_folder_without_waves_says_where_they_are(tmp_path: Path, original: Tr
     ],
 )
 def test_units_by_name(text: str, unit: Unit) -> None:
-    assert unit_of(text) is unit
+    assert unit_of_text(text) is unit

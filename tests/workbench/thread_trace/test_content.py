@@ -76,7 +76,7 @@ def test_the_page_has_the_timeline_and_without_a_script_the_picture(tmp_path: Pa
     for place in places:
         assert {place, f"{place}-data"} <= set(re.findall(r'id="([^"]+)"', file.read_text("utf-8")))
     assert sum(tag == "img" for tag, _ in found.tags) >= 3
-    assert "Waiting for LDS limits the loop" in found.text
+    assert "What limits the loop most is waiting for LDS" in found.text
     assert "function mountTimeline" in file.read_text("utf-8")
     with pytest.raises(ArgumentError, match="has no page"):
         workbench.export(3, tmp_path / "other.html")
@@ -94,7 +94,7 @@ def test_live_views_have_the_content_and_a_static_form(read) -> None:
     assert isinstance(live, TraceExplorer)
     timeline = live.children[1]
     assert timeline.data == Content([trace], [trace.kernel]).data()
-    assert "Waiting for LDS limits the loop" in read(live.static_html()).text
+    assert "What limits the loop most is waiting for LDS" in read(live.static_html()).text
     both = workbench.explore(workbench.timeline(trace, synthetic(seed=4)))
     assert isinstance(both, ComparisonExplorer)
     assert len(both.children[0].meta["traces"]) == 2

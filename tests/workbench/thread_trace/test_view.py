@@ -37,7 +37,7 @@ def trace() -> Trace:
 
 def test_it_says_what_limits_and_where_the_time_goes(trace: Trace, read) -> None:
     for text in (read(trace_html(trace)).text, trace_text(trace)):
-        assert "Waiting for LDS limits the loop" in text
+        assert "What limits the loop most is waiting for LDS" in text
         assert "ds_read_b128 (kernel.py:21)" in text
         assert "estimated by the timing model" in text
         assert "how far off is not known" in text
