@@ -227,7 +227,10 @@ def test_scalar_reads_and_the_resource_of_a_buffer() -> None:
 @flyc.kernel
 def element_kernel(source: fx.Tensor, out: fx.Tensor, wide: fx.Tensor):
     i = fx.thread_idx.x
-    reads, writes = fx.rocdl.make_buffer_tensor(source, max_size=False), fx.rocdl.make_buffer_tensor(out, max_size=False)
+    reads, writes = (
+        fx.rocdl.make_buffer_tensor(source, max_size=False),
+        fx.rocdl.make_buffer_tensor(out, max_size=False),
+    )
     writes[i, 1] = reads[i, 0] + 1.0
     writes[i + 100, 0] = 5.0  # beyond the end: dropped
     wide[i] = fx.rocdl.make_buffer_tensor(wide)[i + 4] * 2
