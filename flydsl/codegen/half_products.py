@@ -21,6 +21,7 @@ _ANY_SIGN = {"nsz", "fast"}
 _MULTIPLIES = re.compile(r"= (?:fmul|fdiv|(?:tail )?call(?= [^@\n]*@llvm\.powi\.)) (?P<flags>(?:[a-z]+ )*)")
 _WITH_ADDEND_ZERO = re.compile(r"^\tv_fma_mix(?:lo|hi)_b?f16\w* [^,\n]+, [^,\n]+, [^,\n]+, 0\b(?![.x])", re.M)
 
+ITS_FEATURES = '"target-features"="'  # how LLVM IR says what a function's target has
 # Of a target without the instruction.
 WITHOUT_MIX = "-fma-mix-insts,-fma-mix-bf16-insts"
 
@@ -46,7 +47,7 @@ def lost_signs(listing: str, llvm_ir: str) -> bool:
 
 def without_mix(llvm_ir: str) -> str:
     """The module for a target without that instruction: what its functions say of their target wins."""
-    return llvm_ir.replace('"target-features"="', f'"target-features"="{WITHOUT_MIX},')
+    return llvm_ir.replace(ITS_FEATURES, f"{ITS_FEATURES}{WITHOUT_MIX},")
 
 
 def _with_signed_zeros(function: str) -> tuple[str, set[str]]:

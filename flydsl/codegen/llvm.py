@@ -13,13 +13,13 @@ from typing import Any
 from flydsl.arch import Arch
 from flydsl.codegen import barriers, bfloat_ranges, float_fences, indexed_writes, inline_assembly
 from flydsl.codegen.isolate import ProcessEndedError
+from flydsl.codegen.half_products import ITS_FEATURES
 from flydsl.codegen.llvm_process import Job, llvm_library
 from flydsl.codegen.llvm_worker import Request
 from flydsl.errors import CompileError, SourceLocation
 
 # With it an object says in a section which instructions it holds: see `agreement`. It changes no machine code.
 _FEATURES = "+dumpcode"
-_ITS_FEATURES = '"target-features"="'  # of a function
 
 _ERROR_LINE = re.compile(r"(?:LLVM ERROR|error): (.+)")
 _PLACE = re.compile(r"(?P<file>[^:]*):(?P<line>\d+):(?P<column>\d+): ?(?P<rest>.*)")
@@ -140,7 +140,7 @@ def _binding() -> ModuleType:
 def _prepared(llvm_ir: str) -> str:
     """LLVM IR text as it is compiled. Functions with their own features get ours too."""
     placed = inline_assembly.with_places(bfloat_ranges.fenced(llvm_ir))
-    return barriers.guarded(placed).replace(_ITS_FEATURES, f"{_ITS_FEATURES}{_FEATURES},")
+    return barriers.guarded(placed).replace(ITS_FEATURES, f"{ITS_FEATURES}{_FEATURES},")
 
 
 def _parse_bitcode(bitcode: bytes) -> Any:

@@ -7,6 +7,7 @@ as tracing a small kernel. Processes that the user forks share it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib.util
 import os
@@ -103,11 +104,14 @@ def _started() -> socket.socket:
                     hint=f"it is started as {sys.executable!r} (sys.executable)",
                 ) from error
         _requests = ours
+        atexit.register(_forget)
     return _requests
 
 
 def _forget() -> None:
+    """Close the socket, at which the process ends, unless a fork of this one has it, too."""
     global _requests
+    atexit.unregister(_forget)
     if _requests is not None:
         _requests.close()
     _requests = None

@@ -18,9 +18,22 @@ from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.errors import ArgumentError
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
+from flydsl.expr.algebra import crd2idx
 from flydsl.expr.copy_forms import as_moved
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.memory import Tensor, as_memory, memref_alloca, memref_store, of_memory, require_tensor
+from flydsl.expr.memory import (
+    Tensor,
+    add_offset,
+    as_memory,
+    buffer_elements,
+    get_iter,
+    get_layout,
+    make_view,
+    memref_alloca,
+    memref_store,
+    of_memory,
+    require_tensor,
+)
 from flydsl.expr.numeric import Boolean, numeric_class
 from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import ComposedLayout, Layout, Tile
@@ -233,6 +246,17 @@ def _emit_copy(operation: str, atom: CopyAtom, source: Any, target: Any, pred: A
     if pred is not None:
         tensors.append(pred if isinstance(pred, Tensor) else _in_register(pred))
     emit_fly(operation, [as_operand(atom), *(tensor.value for tensor in tensors)])
+
+
+def _copy_element(tensor: Tensor, coordinate: Any, held: Tensor, is_store: bool) -> None:
+    """Read or write an element of a buffer tensor, whose width an instruction must have."""
+    place = add_offset(get_iter(tensor), crd2idx(coordinate, get_layout(tensor)))
+    element = make_view(place, Layout(1, 1))
+    atom = make_copy_atom(located(atoms.BufferCopy, tensor.type.element_bits), tensor.dtype)
+    copy_atom_call(atom, *((held, element) if is_store else (element, held)))
+
+
+buffer_elements.copy = _copy_element
 
 
 def _in_register(condition: Any) -> Tensor:

@@ -420,15 +420,38 @@ def _check_coordinate(what: str, tensor: Tensor, coordinate: Any) -> None:
         )
 
 
+class BufferElements:
+    """How an element of a buffer tensor is read and written; `flydsl.expr.copies` enters it, as copies do it."""
+
+    copy: Callable[[Tensor, Any, Tensor, bool], None]
+
+
+buffer_elements = BufferElements()
+
+
+def _one_element(tensor: Tensor) -> Tensor:
+    """A register for an element of a tensor."""
+    return memref_alloca(algebra.Layout(1, 1), tensor.dtype)
+
+
 def memref_load(tensor: Any, coordinate: Any) -> Any:
     """The element at a coordinate: one integer per mode, or one index into the whole tensor, leftmost mode fastest."""
     _check_coordinate("a load", require_tensor("memref_load", tensor), coordinate)
+    if tensor.type.space == BUFFER:
+        held = _one_element(tensor)
+        buffer_elements.copy(tensor, coordinate, held, False)
+        return memref_load(held, 0)
     return tensor.dtype.of(emit_fly("memref.load", [tensor.value, as_operand(_unwrapped(coordinate))]).result)
 
 
 def memref_store(value: Any, tensor: Any, coordinate: Any) -> None:
     """Write one element; a Python number takes the tensor's type."""
     _check_coordinate("a store", require_tensor("memref_store", tensor), coordinate)
+    if tensor.type.space == BUFFER:
+        held = _one_element(tensor)
+        memref_store(value, held, 0)
+        buffer_elements.copy(tensor, coordinate, held, True)
+        return
     element = _as_element(value, tensor)
     emit_fly("memref.store", [element, tensor.value, as_operand(_unwrapped(coordinate))])
 

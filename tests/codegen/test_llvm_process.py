@@ -113,3 +113,11 @@ def test_no_process_is_left_behind() -> None:
     )
     assert done.stdout.split("\n")[:2] == ["no child is left", "True"]
     assert done.stderr == ""
+
+
+def test_a_process_leaves_no_open_socket_behind(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("from flydsl.codegen import llvm_process\nllvm_process.start()\n")
+    done = subprocess.run([sys.executable, "-X", "dev", str(program)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "ResourceWarning: unclosed <socket" not in done.stderr

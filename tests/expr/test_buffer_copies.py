@@ -222,3 +222,27 @@ def test_scalar_reads_and_the_resource_of_a_buffer() -> None:
     out = torch.zeros(6, dtype=torch.int32)
     scalar_reads(torch.arange(10, 20, dtype=torch.int32), out)
     assert out.tolist() == [13, 14, 17, 0, 11, 0]
+
+
+@flyc.kernel
+def element_kernel(source: fx.Tensor, out: fx.Tensor, wide: fx.Tensor):
+    i = fx.thread_idx.x
+    reads, writes = (
+        fx.rocdl.make_buffer_tensor(source, max_size=False),
+        fx.rocdl.make_buffer_tensor(out, max_size=False),
+    )
+    writes[i, 1] = reads[i, 0] + 1.0
+    writes[i + 100, 0] = 5.0  # beyond the end: dropped
+    wide[i] = fx.rocdl.make_buffer_tensor(wide)[i + 4] * 2
+
+
+@flyc.jit
+def elements(source: fx.Tensor, out: fx.Tensor, wide: fx.Tensor):
+    element_kernel(source, out, wide).launch(grid=1, block=4)
+
+
+def test_elements_of_buffer_tensors_are_read_and_written() -> None:
+    source, out, wide = torch.randn(3, 2), torch.zeros(4, 2), torch.arange(8)
+    elements(source, out, wide)
+    assert torch.equal(out[:, 1], torch.cat([source[:, 0], torch.zeros(1)]) + 1.0)
+    assert not out[:, 0].any() and wide[:4].tolist() == [8, 10, 12, 14]
