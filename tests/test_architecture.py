@@ -35,6 +35,8 @@ MAY_IMPORT = {
     "sweeps": ("compiler",),
     "autotune": ("sweeps",),
     "_mlir": ("compiler",),
+    "binary": ("compiler",),
+    "triton": ("binary",),
 }
 JUPYTER = {"workbench", "IPython", "ipykernel", "ipywidgets", "anywidget", "jupyterlab", "notebook", "plotly"}
 ENVIRONMENT = {"environ", "environb", "getenv", "putenv"}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+    from flydsl.binary import BinaryModule
     from flydsl.codegen import Kernel
     from flydsl.compiler import JitFunction, Launch, Pipeline
     from flydsl.simulator.counters import LaunchCounters
@@ -33,6 +34,7 @@ __all__ = [
     "heat_map_figure",
     "listing",
     "occupancy_figure",
+    "open",
     "pareto_figure",
     "profile",
     "roofline_figure",
@@ -93,6 +95,20 @@ def listing(
     from workbench.machine_code.listing import part_of
 
     return part_of(value, kernel, first=first, count=count, registers=registers)
+
+
+def open(path: str | Path, listing: str | Path | None = None) -> BinaryModule:
+    """Open a code object for an AMD GPU that any compiler made. It displays its ISA, resources and occupancy.
+
+    listing: its assembly, by default the file beside it with the suffix .s. Each kernel is an attribute, and is
+    launched on the simulator with tensors on the CPU: `module.add(x, y, 1000, grid=4, block=256)`.
+
+    Raises ArgumentError, HsacoError and ListingError for files that do not hold what they should, and CompileError if
+    there is no listing and nothing to disassemble the code with.
+    """
+    from flydsl.binary import open_binary
+
+    return open_binary(path, listing)
 
 
 def occupancy_figure(kernel: Kernel) -> Figure:

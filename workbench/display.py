@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.arch import Occupancy
+from flydsl.binary import BinaryKernel, BinaryLaunch, BinaryModule
 from flydsl.codegen import CodeObject, Kernel, Resources
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline, Stage
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
 from flydsl.sweeps import Row, Table
+from workbench.binary_report import kernel_view_html, kernel_view_text, module_html, module_text
 from workbench.layouts import SHOWN, layout_bundle
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import (
@@ -52,6 +54,9 @@ VIEWS: dict[type, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
     Occupancy: (occupancy_html, occupancy_text),
     Simulation: (simulation_html, repr),
     Launch: (run_html, run_text),
+    BinaryModule: (module_html, module_text),
+    BinaryKernel: (kernel_view_html, kernel_view_text),
+    BinaryLaunch: (run_html, run_text),
     LaunchCounters: (counters_html, counters_text),
     Counting: (counting_html, counting_text),
     Trace: (trace_html, trace_text),

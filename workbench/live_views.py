@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flydsl.binary import BinaryKernel, BinaryLaunch
 from flydsl.codegen import Kernel
 from flydsl.compiler import CompiledArtifact, JitFunction, Launch, Pipeline, Stage
 from flydsl.errors import ArgumentError, FlyError
@@ -62,6 +63,11 @@ def explore_kernel(kernel: Kernel) -> Any:
     return WhatIf(kernel.usage, kernel.name)
 
 
+def explore_binary_kernel(kernel: BinaryKernel) -> Any:
+    """The live occupancy of a kernel of another compiler."""
+    return explore_kernel(kernel.resources)
+
+
 def explore_comparison(comparison: Comparison, stage: str | int | None = None) -> Any:
     """Compare stage by stage. stage: the one shown first, by name or number; None: the module as traced."""
     from workbench.stages.comparers import StageComparer
@@ -76,7 +82,7 @@ def explore_simulation(simulation: Simulation) -> Any:
     return Stepper(simulation)
 
 
-def explore_run(launch: Launch) -> Any:
+def explore_run(launch: Launch | BinaryLaunch) -> Any:
     """The counters of a past launch, and a stepper on copies of its tensors."""
     from workbench.run.widget import RunExplorer
 
@@ -151,6 +157,8 @@ EXPLORERS: dict[type, Callable[..., Any]] = {
     Comparison: explore_comparison,
     Simulation: explore_simulation,
     Launch: explore_run,
+    BinaryLaunch: explore_run,
+    BinaryKernel: explore_binary_kernel,
     LaunchCounters: explore_counters,
     Counting: explore_counting,
     Trace: explore_trace,

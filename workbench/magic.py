@@ -14,10 +14,13 @@ from typing import Any, NoReturn
 from IPython.display import display
 
 from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
+from flydsl.binary import capture_binary_launches, open_binary
 from flydsl.compiler import Pipeline, capture_launches
 from flydsl.compiler.stages import number_of, stages
 from flydsl.errors import ArgumentError, FlyError, did_you_mean
+from workbench.binary_report import binary_reports
 from workbench.comparisons import compare
+from workbench.foreign_cell import DEFAULT_NAME, LANGUAGES, run_source
 from workbench.live_views import explore
 from workbench.report import DEFAULT_SECTIONS, SECTIONS, Report, Shown, reports
 from workbench.stages.comparison import Comparison
@@ -79,6 +82,25 @@ def _flykernel_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--name", metavar="NAME", help="bind the pipeline to a variable; a list of them where there are several"
+    )
+    parser.add_argument(
+        "--hsaco",
+        metavar="FILE",
+        help="open a code object that any compiler made, with its assembly beside it (.s), and bind it to --name, by "
+        "default `module`; the cell then launches its kernels, module.add(x, y, 1000, grid=4, block=256)",
+    )
+    parser.add_argument(
+        "--language",
+        choices=sorted(LANGUAGES),
+        help="the cell is a source text in that language, which is compiled and bound to --name, by default `module`",
+    )
+    parser.add_argument(
+        "--options", metavar="OPTIONS", default="", help='of that compiler, such as --options="-O1 -DTILE=16"'
+    )
+    parser.add_argument(
+        "--call",
+        metavar="EXPRESSION",
+        help='with --language: Python that runs then, such as --call "module.add(x, y, 1000, grid=4, block=256)"',
     )
     _add_form(parser)
     parser.add_argument("--help", action="store_true", help="show this text and run nothing")
@@ -183,19 +205,31 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
         return
     archs, shown = _archs(options.arch), Shown(_sections(options.show), _stage(options.stage))
     _check_name(options.name)
+    _check_foreign(options)
+    if options.language is not None:
+        run_source(shell, options, cell, archs, shown.sections)
+        return
+    if options.hsaco is not None:
+        shell.push({options.name or DEFAULT_NAME: open_binary(options.hsaco)})
     _check_stages(archs[0] or DEFAULT_ARCH, options)
     trace_only = options.step is not None
     watched = {"counted": "run" in shown.sections, "traced": "trace" in shown.sections}
-    with capture_launches(trace_only=trace_only, **watched) as launches:
+    with (
+        capture_launches(trace_only=trace_only, **watched) as launches,
+        capture_binary_launches(counted=watched["counted"]) as binary_launches,
+    ):
         failure = _run(shell, f"# %%flykernel {line}\n{cell}")
-    if not launches and failure is None:
+    if not launches and not binary_launches and failure is None:
         print(_NOTHING_LAUNCHED)
     found = [reports(launches, shown, arch, trace_only=trace_only) for arch in archs]
     if trace_only:
         for report in _flat(found):
             _stop_before(report, _stage(options.stage if options.step == _FIRST_STAGE else options.step))
-    _bind(shell, options.name, _flat(found))
+    if options.hsaco is None:
+        _bind(shell, options.name, _flat(found))
     _show(found, is_live=options.live)
+    for binary_report in binary_reports(binary_launches, shown.sections):
+        display(explore(binary_report.launch) if options.live else binary_report)
     failure = failure or next((report.error for report in _flat(found) if report.error), None)
     if failure is not None:
         raise failure
@@ -265,6 +299,17 @@ def _sections(text: str) -> tuple[str, ...]:
 def _check_name(name: str | None) -> None:
     if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
         raise ArgumentError(f"%%flykernel --name {name}: not a name", hint="give one that Python takes for a variable")
+
+
+def _check_foreign(options: argparse.Namespace) -> None:
+    """Raise ArgumentError for options of other compilers' programs that do not go together."""
+    if options.hsaco is not None and options.language is not None:
+        raise ArgumentError("%%flykernel with --hsaco and --language", hint="one of them: a file, or the cell's source")
+    for option in ("options", "call"):
+        if getattr(options, option) and options.language is None:
+            raise ArgumentError(f"%%flykernel --{option} without --language", hint="--language hip, or opencl")
+    if (options.hsaco or options.language) and (options.step or options.stage):
+        raise ArgumentError("%%flykernel --step and --stage are for launches of @flyc.jit functions")
 
 
 def _check_stages(arch: Arch, options: argparse.Namespace) -> None:

@@ -16,9 +16,9 @@ from flydsl.dialect.elements import memory_bits
 from flydsl.dialect.location import user_location
 from flydsl.dialect.types import CopyAtomType, TiledCopyType
 from flydsl.errors import ArgumentError
+from flydsl.expr.algebra import crd2idx
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
-from flydsl.expr.algebra import crd2idx
 from flydsl.expr.copy_forms import as_moved
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.memory import (

@@ -168,12 +168,12 @@ class LoadedKernel:
             raise ArgumentError(f"{self.name} takes {len(parameters)} arguments ({names}), not {len(args)}")
         segment = bytearray(self.program.kernels[self.name].kernarg_bytes)
         for parameter, value in zip(parameters, args, strict=True):
-            packed = _packed(parameter, value, memory)
-            segment[parameter.offset : parameter.offset + parameter.size] = packed
+            data = packed(parameter, value, memory)
+            segment[parameter.offset : parameter.offset + parameter.size] = data
         return bytes(segment)
 
 
-def _packed(parameter: KernelArg, value: Any, memory: Memory) -> bytes:
+def packed(parameter: KernelArg, value: Any, memory: Memory) -> bytes:
     """The bytes of an argument in the kernarg segment."""
     if isinstance(value, np.ndarray):
         if parameter.size != 8:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from flydsl.binary import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact, Pipeline
 from flydsl.errors import ArgumentError, did_you_mean
@@ -51,8 +52,13 @@ def part_of(
     """Any part of the machine code; see `workbench.listing`."""
     if isinstance(value, Pipeline):
         value = value.artifact
+    if isinstance(value, BinaryModule):
+        value = value.code
     if not isinstance(value, CompiledArtifact | CodeObject):
-        raise ArgumentError(f"a {type(value).__name__} has no machine code", hint="a pipeline, p, or p.artifact has")
+        raise ArgumentError(
+            f"a {type(value).__name__} has no machine code",
+            hint="a pipeline, p, p.artifact, or a module that was opened",
+        )
     if not all(isinstance(number, int) and number >= 1 for number in (first, count)):
         raise ArgumentError(f"lines {first!r} and on, {count!r} of them", hint="both are numbers from 1 on")
     found = analyses(_code(value))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from flydsl.binary import BinaryLaunch
 from flydsl.compiler import JitFunction, Launch, capture_launches
 from flydsl.errors import ArgumentError
 from workbench.kit.html import code, escape, table, title
@@ -39,25 +40,25 @@ def _watched(launcher: JitFunction, arguments: Any, keywords: Any, **watch: bool
     return launches[0]
 
 
-def run_html(launch: Launch, *, max_lines: int = MAX_ISA_LINES) -> str:
+def run_html(launch: Launch | BinaryLaunch, *, max_lines: int = MAX_ISA_LINES) -> str:
     """The arguments, and the counters of every kernel. max_lines: of the machine code of each."""
     return f"<div>{arguments_html(launch)}{_counters_html(launch, max_lines)}</div>"
 
 
-def arguments_html(launch: Launch) -> str:
+def arguments_html(launch: Launch | BinaryLaunch) -> str:
     """A table of the arguments, tensors with their first elements."""
     rows = [[code(name), escape(text), escape(first)] for name, text, first in _arguments(launch)]
     return table(("argument", "value", "first elements now"), rows)
 
 
-def run_text(launch: Launch) -> str:
+def run_text(launch: Launch | BinaryLaunch) -> str:
     """The run view as text, without the lines."""
     arguments = [f"{name} = {text}{first and f': {first}'}" for name, text, first in _arguments(launch)]
     counted = launches_text(launch.counters) if launch.counters else why_not_counted(launch)
     return "\n".join([*arguments, "", counted])
 
 
-def why_not_counted(launch: Launch) -> str:
+def why_not_counted(launch: Launch | BinaryLaunch) -> str:
     """Why there are no counters of a launch."""
     places = sorted({str(tensor.device) for tensor in tensors(launch.arguments) if tensor.device.type != "cpu"})
     if places:
@@ -76,15 +77,22 @@ def tensors(values: Any) -> Iterator[Any]:
             yield tensor
 
 
-def _counters_html(launch: Launch, max_lines: int) -> str:
+def _counters_html(launch: Launch | BinaryLaunch, max_lines: int) -> str:
     if not launch.counters:
         return title(escape(why_not_counted(launch)))
     return launches_html(launch.counters, max_lines=max_lines)
 
 
-def _arguments(launch: Launch) -> Iterator[tuple[str, str, str]]:
-    for parameter, value in zip(launch.function.signature.parameters, launch.arguments, strict=True):
-        yield parameter.name, value_text(value), _elements(value)
+def _arguments(launch: Launch | BinaryLaunch) -> Iterator[tuple[str, str, str]]:
+    for name, value in zip(_names(launch), launch.arguments, strict=True):
+        yield name, value_text(value), _elements(value)
+
+
+def _names(launch: Launch | BinaryLaunch) -> list[str]:
+    """The names of the parameters; a code object may not have them."""
+    if isinstance(launch, BinaryLaunch):
+        return [parameter.name or f"argument {i}" for i, parameter in enumerate(launch.kernel.parameters)]
+    return [parameter.name for parameter in launch.function.signature.parameters]
 
 
 def _elements(value: Any) -> str:

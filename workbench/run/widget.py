@@ -7,6 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from flydsl.binary import BinaryLaunch
 from flydsl.compiler import Launch
 from flydsl.errors import FlyError
 from flydsl.simulator.counters import LaunchCounters
@@ -72,7 +73,7 @@ class CountersExplorer(LiveView):
 class RunExplorer(LiveView):
     """A launch: arguments, counters where there are some, and the stepper."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch | BinaryLaunch) -> None:
         self._run = launch
         self._stepping = Stepping(launch)
         counted = (
@@ -90,7 +91,7 @@ class RunExplorer(LiveView):
 class Stepping(widgets.VBox):
     """A button that starts the stepper in the workgroup of one's choice."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch | BinaryLaunch) -> None:
         self._launch = launch
         self._place = ""
         self._workgroup = widgets.Text(

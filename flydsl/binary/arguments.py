@@ -1,0 +1,150 @@
+"""The arguments of a binary kernel, as bytes at the offsets that the code object's metadata gives.
+
+The metadata tells pointers from values, and their sizes. What a value's bytes mean it does not tell: where the LLVM IR
+of the kernel is known, its types do (`kinds_of`).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from flydsl.errors import ArgumentError
+from flydsl.hsaco import KernelArg
+from flydsl.runtime.interface import NamedTensor
+from flydsl.simulator.gaps import rows_of
+from flydsl.simulator.loading import Struct, packed
+from flydsl.simulator.memory import Memory
+
+# LLVM's names of number types -> how `struct` packs them. An integer takes any number of as many bits, signed or not.
+_FLOATS = {"half": "<e", "float": "<f", "double": "<d"}
+_INTEGERS = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+
+_KERNEL = re.compile(
+    r"^define\b[^@\n]*\bamdgpu_kernel\b[^@\n]*@(\"[^\"]+\"|[\w.$]+)\(([^\n]*)\)[^)\n]*\{$", re.MULTILINE
+)
+
+
+def kernarg(
+    kernel: str, segment_bytes: int, parameters: Sequence[KernelArg], kinds: Sequence[str], values: Sequence[Any]
+) -> tuple[bytes, Memory]:
+    """The kernel argument segment of a call, and the memory that its pointers lie in.
+
+    kinds: LLVM's type of each parameter, where it is known. Raises ArgumentError for what does not fit.
+    """
+    if len(values) != len(parameters):
+        names = ", ".join(_label(p, i) for i, p in enumerate(parameters)) or "none"
+        raise ArgumentError(
+            f"{kernel} takes {len(parameters)} arguments ({names}), not {len(values)}",
+            hint="one for each parameter, in their order; the launch's size goes in grid= and block=",
+        )
+    memory, segment = Memory(), bytearray(segment_bytes)
+    for i, (parameter, value) in enumerate(zip(parameters, values, strict=True)):
+        named = parameter._replace(name=_label(parameter, i))
+        data = _bytes_of(named, kinds[i] if i < len(kinds) else "", value, memory)
+        segment[parameter.offset : parameter.offset + parameter.size] = data
+    return bytes(segment), memory
+
+
+def _label(parameter: KernelArg, position: int) -> str:
+    return parameter.name or f"argument {position}"
+
+
+def _bytes_of(parameter: KernelArg, kind: str, value: Any, memory: Memory) -> bytes:
+    if hasattr(value, "data_ptr"):
+        return struct.pack("<Q", _address(parameter, value, memory))
+    if value is None and (parameter.kind == "global_buffer" or kind == "ptr"):
+        return bytes(parameter.size)
+    if isinstance(value, bool | int | float) and kind:
+        return _number(parameter, kind, value)
+    if isinstance(value, np.ndarray | np.generic | bytes | Struct | int | float):
+        return packed(parameter, value, memory)
+    wanted = "a tensor on the CPU" if parameter.kind == "global_buffer" else f"a number of {parameter.size} bytes"
+    raise ArgumentError(
+        f"{parameter.name} takes {wanted}, not {value!r:.80} ({type(value).__name__})",
+        hint="torch tensors and numpy arrays for pointers; numbers, np.float16(1) or bytes for values",
+    )
+
+
+def _address(parameter: KernelArg, tensor: Any, memory: Memory) -> int:
+    if parameter.kind != "global_buffer" and parameter.size != 8:
+        raise ArgumentError(f"{parameter.name} is a number of {parameter.size} bytes, and got a tensor")
+    if tensor.device.type != "cpu":
+        raise ArgumentError(
+            f"{parameter.name} is on {tensor.device}; code objects are launched on the simulator",
+            hint="move it with .cpu()",
+        )
+    argument = NamedTensor(parameter.name, tensor)
+    return memory.map(
+        tensor.data_ptr(),
+        argument.size_bytes,
+        name=parameter.name,
+        element_bytes=tensor.element_size(),
+        label=argument.label,
+        rows=rows_of(tensor.shape, tensor.stride(), tensor.element_size()),
+    )
+
+
+def _number(parameter: KernelArg, kind: str, value: float) -> bytes:
+    """A Python number as the kernel's parameter has it."""
+    if kind == "ptr":
+        raise ArgumentError(f"{parameter.name} is a pointer and takes a tensor, not {value!r}", hint="None is null")
+    if kind == "bfloat":
+        return _bfloat16(value)
+    try:
+        if kind in _FLOATS:
+            return struct.pack(_FLOATS[kind], value)
+        if kind in _INTEGERS and value == int(value):
+            return _integer(int(value), _INTEGERS[kind])
+    except (struct.error, OverflowError, ValueError):
+        raise ArgumentError(f"{parameter.name} is of type {kind}, which {value!r} does not fit") from None
+    raise ArgumentError(
+        f"{parameter.name} is of type {kind}, and got {value!r}",
+        hint="an integer for iN; for anything else than a number its bytes, or a Struct",
+    )
+
+
+def _bfloat16(value: float) -> bytes:
+    """The upper half of the f32, rounded to the nearest, ties to even."""
+    bits = int(np.float32(value).view(np.uint32))
+    rounded = bits if np.isnan(value) else bits + 0x7FFF + (bits >> 16 & 1)
+    return (rounded >> 16 & 0xFFFF).to_bytes(2, "little")
+
+
+def _integer(value: int, size: int) -> bytes:
+    return value.to_bytes(size, "little", signed=value < 0)
+
+
+def kinds_of(llvm_ir: str) -> Mapping[str, tuple[str, ...]]:
+    """The parameter types of the kernels of LLVM IR text, by name: `ptr`, `i32`, `float`; empty for aggregates.
+
+    >>> kinds_of("define protected amdgpu_kernel void @add(ptr addrspace(1) noundef %0, float %f, i32 %n) #0 {")
+    {'add': ('ptr', 'float', 'i32')}
+    """
+    return {
+        name.strip('"'): tuple(_kind(parameter) for parameter in _split(parameters))
+        for name, parameters in _KERNEL.findall(llvm_ir)
+    }
+
+
+def _kind(parameter: str) -> str:
+    word = parameter.split(" ", 1)[0].rstrip(",")
+    if word == "ptr":
+        return "" if "byref(" in parameter else "ptr"
+    return word if word in _FLOATS or word in _INTEGERS or word == "bfloat" else ""
+
+
+def _split(parameters: str) -> list[str]:
+    """Parameters at the commas that are in no brackets."""
+    found, depth = [""], 0
+    for character in parameters:
+        depth += (character in "([{<") - (character in ")]}>")
+        if character == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += character
+    return [text.strip() for text in found if text.strip()]

@@ -1,0 +1,3 @@
+// The types are in hip_runtime.h.
+#pragma once
+#include <hip/hip_runtime.h>

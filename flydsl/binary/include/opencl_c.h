@@ -1,0 +1,146 @@
+// What kernels of OpenCL C use of its library, by clang's builtins: positions, barriers, atomics and mathematics.
+#pragma once
+
+typedef __SIZE_TYPE__ size_t;
+typedef __PTRDIFF_TYPE__ ptrdiff_t;
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+
+#define FLYDSL_VECTORS(type)                             \
+  typedef type type##2 __attribute__((ext_vector_type(2))); \
+  typedef type type##3 __attribute__((ext_vector_type(3))); \
+  typedef type type##4 __attribute__((ext_vector_type(4))); \
+  typedef type type##8 __attribute__((ext_vector_type(8))); \
+  typedef type type##16 __attribute__((ext_vector_type(16)));
+FLYDSL_VECTORS(char)
+FLYDSL_VECTORS(uchar)
+FLYDSL_VECTORS(short)
+FLYDSL_VECTORS(ushort)
+FLYDSL_VECTORS(int)
+FLYDSL_VECTORS(uint)
+FLYDSL_VECTORS(long)
+FLYDSL_VECTORS(ulong)
+FLYDSL_VECTORS(half)
+FLYDSL_VECTORS(float)
+FLYDSL_VECTORS(double)
+
+#define FLYDSL_F static inline __attribute__((overloadable, always_inline))
+
+// --- positions -------------------------------------------------------------------------------------------------------
+
+#define FLYDSL_BY_DIMENSION(builtin) (d == 0 ? builtin##_x() : d == 1 ? builtin##_y() : d == 2 ? builtin##_z() : 0)
+#define FLYDSL_SIZE(builtin) (d == 0 ? builtin##_x() : d == 1 ? builtin##_y() : d == 2 ? builtin##_z() : 1)
+FLYDSL_F size_t get_local_id(uint d) { return FLYDSL_BY_DIMENSION(__builtin_amdgcn_workitem_id); }
+FLYDSL_F size_t get_group_id(uint d) { return FLYDSL_BY_DIMENSION(__builtin_amdgcn_workgroup_id); }
+FLYDSL_F size_t get_local_size(uint d) { return FLYDSL_SIZE(__builtin_amdgcn_workgroup_size); }
+FLYDSL_F size_t get_global_size(uint d) { return FLYDSL_SIZE(__builtin_amdgcn_grid_size); }
+FLYDSL_F size_t get_num_groups(uint d) { return get_global_size(d) / get_local_size(d); }
+FLYDSL_F size_t get_global_offset(uint d) { return 0; }
+FLYDSL_F size_t get_global_id(uint d) { return get_group_id(d) * get_local_size(d) + get_local_id(d); }
+FLYDSL_F uint get_sub_group_local_id(void) {
+  return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0));
+}
+
+// --- synchronization and atomics -------------------------------------------------------------------------------------
+
+typedef uint cl_mem_fence_flags;
+#define CLK_LOCAL_MEM_FENCE 1
+#define CLK_GLOBAL_MEM_FENCE 2
+
+FLYDSL_F __attribute__((convergent)) void barrier(cl_mem_fence_flags flags) {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+FLYDSL_F __attribute__((convergent)) void work_group_barrier(cl_mem_fence_flags flags) { barrier(flags); }
+FLYDSL_F void mem_fence(cl_mem_fence_flags flags) { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup"); }
+
+#define FLYDSL_ATOMIC(name, operation, space, type) \
+  FLYDSL_F type name(volatile space type *place, type value) { return operation(place, value, __ATOMIC_RELAXED); }
+#define FLYDSL_ATOMICS(name, operation)           \
+  FLYDSL_ATOMIC(name, operation, global, int)     \
+  FLYDSL_ATOMIC(name, operation, global, uint)    \
+  FLYDSL_ATOMIC(name, operation, local, int)      \
+  FLYDSL_ATOMIC(name, operation, local, uint)
+FLYDSL_ATOMICS(atomic_add, __atomic_fetch_add)
+FLYDSL_ATOMICS(atomic_sub, __atomic_fetch_sub)
+FLYDSL_ATOMICS(atomic_min, __atomic_fetch_min)
+FLYDSL_ATOMICS(atomic_max, __atomic_fetch_max)
+FLYDSL_ATOMICS(atomic_and, __atomic_fetch_and)
+FLYDSL_ATOMICS(atomic_or, __atomic_fetch_or)
+FLYDSL_ATOMICS(atomic_xor, __atomic_fetch_xor)
+FLYDSL_ATOMICS(atomic_xchg, __atomic_exchange_n)
+#define atomic_inc(place) atomic_add(place, 1)
+#define atomic_dec(place) atomic_sub(place, 1)
+
+// --- mathematics -----------------------------------------------------------------------------------------------------
+
+#define FLYDSL_MATH_OF(name, builtin, type) FLYDSL_F type name(type x) { return builtin(x); }
+#define FLYDSL_MATH(name, builtin)          \
+  FLYDSL_MATH_OF(name, builtin, float)      \
+  FLYDSL_MATH_OF(name, builtin, float2)     \
+  FLYDSL_MATH_OF(name, builtin, float4)
+FLYDSL_MATH(exp, __builtin_elementwise_exp)
+FLYDSL_MATH(exp2, __builtin_elementwise_exp2)
+FLYDSL_MATH(log, __builtin_elementwise_log)
+FLYDSL_MATH(log2, __builtin_elementwise_log2)
+FLYDSL_MATH(sqrt, __builtin_elementwise_sqrt)
+FLYDSL_MATH(sin, __builtin_elementwise_sin)
+FLYDSL_MATH(cos, __builtin_elementwise_cos)
+FLYDSL_MATH(floor, __builtin_elementwise_floor)
+FLYDSL_MATH(ceil, __builtin_elementwise_ceil)
+FLYDSL_MATH(trunc, __builtin_elementwise_trunc)
+FLYDSL_MATH(rint, __builtin_elementwise_rint)
+FLYDSL_MATH(round, __builtin_elementwise_round)
+FLYDSL_MATH(fabs, __builtin_elementwise_abs)
+FLYDSL_MATH(native_exp, __builtin_elementwise_exp)
+FLYDSL_MATH(native_log, __builtin_elementwise_log)
+FLYDSL_MATH(native_sqrt, __builtin_elementwise_sqrt)
+FLYDSL_F float rsqrt(float x) { return 1.0f / sqrt(x); }
+FLYDSL_F float native_rsqrt(float x) { return 1.0f / sqrt(x); }
+FLYDSL_F float native_recip(float x) { return 1.0f / x; }
+FLYDSL_F float pow(float x, float y) { return __builtin_elementwise_exp2(y * __builtin_elementwise_log2(x)); }
+FLYDSL_F float tanh(float x) { return 1.0f - 2.0f / (exp(2.0f * x) + 1.0f); }
+FLYDSL_F float fma(float a, float b, float c) { return __builtin_elementwise_fma(a, b, c); }
+FLYDSL_F float mad(float a, float b, float c) { return a * b + c; }
+FLYDSL_F float fmax(float a, float b) { return __builtin_elementwise_maxnum(a, b); }
+FLYDSL_F float fmin(float a, float b) { return __builtin_elementwise_minnum(a, b); }
+FLYDSL_F float max(float a, float b) { return __builtin_elementwise_maxnum(a, b); }
+FLYDSL_F float min(float a, float b) { return __builtin_elementwise_minnum(a, b); }
+FLYDSL_F float clamp(float x, float low, float high) { return fmin(fmax(x, low), high); }
+FLYDSL_F float dot(float4 a, float4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
+FLYDSL_F int max(int a, int b) { return a > b ? a : b; }
+FLYDSL_F int min(int a, int b) { return a < b ? a : b; }
+FLYDSL_F uint max(uint a, uint b) { return a > b ? a : b; }
+FLYDSL_F uint min(uint a, uint b) { return a < b ? a : b; }
+FLYDSL_F int clamp(int x, int low, int high) { return min(max(x, low), high); }
+FLYDSL_F uint abs(int x) { return x < 0 ? -(uint)x : x; }
+FLYDSL_F int popcount(int x) { return __builtin_popcount(x); }
+FLYDSL_F int mad24(int a, int b, int c) { return a * b + c; }
+FLYDSL_F int mul24(int a, int b) { return a * b; }
+
+#define convert_float(x) ((float)(x))
+#define convert_int(x) ((int)(x))
+#define convert_uint(x) ((uint)(x))
+#define convert_half(x) ((half)(x))
+#define convert_float4(x) __builtin_convertvector(x, float4)
+#define convert_int4(x) __builtin_convertvector(x, int4)
+#define as_float(x) __builtin_astype(x, float)
+#define as_int(x) __builtin_astype(x, int)
+#define as_uint(x) __builtin_astype(x, uint)
+
+#define FLYDSL_VECTOR_MEMORY(type, n)                                                                              \
+  FLYDSL_F type##n vload##n(size_t i, const global type *p) {                                                      \
+    type##n v;                                                                                                     \
+    __builtin_memcpy(&v, p + n * i, sizeof(type) * n);                                                             \
+    return v;                                                                                                      \
+  }                                                                                                                \
+  FLYDSL_F void vstore##n(type##n v, size_t i, global type *p) { __builtin_memcpy(p + n * i, &v, sizeof(type) * n); }
+FLYDSL_VECTOR_MEMORY(float, 2)
+FLYDSL_VECTOR_MEMORY(float, 4)
+FLYDSL_VECTOR_MEMORY(int, 4)

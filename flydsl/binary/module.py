@@ -1,0 +1,189 @@
+"""A code object of any origin, and its kernels, which are launched on the simulator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from flydsl.arch.launch_limits import Dim3
+from flydsl.binary.arguments import kernarg, kinds_of
+from flydsl.binary.capture import BinaryLaunch, recorded
+from flydsl.codegen import CodeObject, Kernel
+from flydsl.compiler.user_error import user_facing
+from flydsl.errors import ArgumentError, LaunchError, did_you_mean
+from flydsl.hsaco import KernelArg
+from flydsl.simulator import launch, prepare
+from flydsl.simulator.memory import Memory
+from flydsl.simulator.program import Program
+
+if TYPE_CHECKING:
+    from flydsl.simulator import Simulation
+
+_MANGLED = re.compile(r"_Z(\d+)(\w+)")
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryModule:
+    """A code object and its listing. A kernel is an attribute, and is called: `module.add(x, y, n, grid=4, block=256)`.
+
+    origin: what made it, for people. texts: what it was compiled from, level by level, by name.
+    """
+
+    code: CodeObject
+    origin: str
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def isa(self) -> str:
+        """The assembly."""
+        return self.code.isa
+
+    @property
+    def hsaco(self) -> bytes:
+        """The code object's bytes."""
+        return self.code.hsaco
+
+    @cached_property
+    def kernels(self) -> Mapping[str, BinaryKernel]:
+        """The kernels by name; those of C++ under the name that the source has, where there is one of it."""
+        symbols = [kernel.name for kernel in self.code.kernels]
+        plain = [demangled(symbol) for symbol in symbols]
+        names = [name if plain.count(name) == 1 else symbol for name, symbol in zip(plain, symbols, strict=True)]
+        return {
+            name: BinaryKernel(self, name, resources) for name, resources in zip(names, self.code.kernels, strict=True)
+        }
+
+    def kernel(self, name: str) -> BinaryKernel:
+        """The kernel of a name, as in the source or mangled. Raises ArgumentError if there is none."""
+        for kernel in self.kernels.values():
+            if name in (kernel.name, kernel.symbol):
+                return kernel
+        raise ArgumentError(
+            f"there is no kernel {name!r} in this module ({self.origin})",
+            hint=f"{did_you_mean(name, self.kernels)}it has {', '.join(self.kernels) or 'none'}",
+        )
+
+    def __getattr__(self, name: str) -> BinaryKernel:
+        if name.startswith("_") or "code" not in self.__dict__:
+            raise AttributeError(name)
+        try:
+            return self.kernel(name)
+        except ArgumentError as error:
+            raise AttributeError(f"{error.message}; {error.hint}") from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.kernels]
+
+    @cached_property
+    def program(self) -> Program:
+        """The decoded code, ready for the simulator. Raises ListingError for what it refuses."""
+        return Program.load(self.code.hsaco, self.code.listing)
+
+    @cached_property
+    def argument_kinds(self) -> Mapping[str, tuple[str, ...]]:
+        """LLVM's types of the parameters of each kernel, by symbol, where its LLVM IR is known."""
+        return kinds_of(self.code.llvm_ir)
+
+    def __repr__(self) -> str:
+        return f"<BinaryModule of {self.origin} for {self.code.arch.name}: {', '.join(self.kernels)}>"
+
+
+def demangled(symbol: str) -> str:
+    """A C++ function's name as in the source; other symbols stay what they are.
+
+    >>> demangled("_Z3addPKfPffi"), demangled("add")
+    ('add', 'add')
+    """
+    found = _MANGLED.match(symbol)
+    return found[2][: int(found[1])] if found and len(found[2]) >= int(found[1]) else symbol
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryKernel:
+    """A kernel of a code object. name: as in the source. resources: its registers, LDS and occupancy."""
+
+    module: BinaryModule
+    name: str
+    resources: Kernel
+
+    @property
+    def symbol(self) -> str:
+        """The name in the code object."""
+        return self.resources.name
+
+    @property
+    def parameters(self) -> tuple[KernelArg, ...]:
+        """The arguments as the code object describes them."""
+        return tuple(arg for arg in self.resources.info.args if not arg.kind.startswith("hidden_"))
+
+    @user_facing
+    def __call__(self, *arguments: Any, grid: Any, block: Any, smem: int = 0) -> BinaryLaunch:
+        """Launch on the simulator, and wait. grid counts workgroups, block threads: an integer, or up to three.
+
+        arguments: one for each of `parameters`. A torch tensor on the CPU or a numpy array for a pointer, which the
+        kernel reads and writes in place; None for a null pointer; a number, numpy number or bytes for a value, and
+        `flydsl.simulator.Struct` for a struct. A Python number becomes the parameter's type where the LLVM IR is
+        known (HIP, OpenCL C), otherwise an int of 4 or 8 bytes, or a float.
+
+        Raises ArgumentError, LaunchError, and SimulatorError for what the program does wrong.
+        """
+        made = BinaryLaunch(self, arguments, dim3("grid", grid), dim3("block", block), smem)
+        segment, memory = self._kernarg(arguments)
+        with recorded(made):
+            launch(
+                self.module.program,
+                self.symbol,
+                grid=made.grid,
+                block=made.block,
+                kernarg=segment,
+                memory=memory,
+                dynamic_lds_bytes=smem,
+            )
+        return made
+
+    @user_facing
+    def simulate(
+        self, *arguments: Any, grid: Any, block: Any, smem: int = 0, workgroup: Dim3 = (0, 0, 0)
+    ) -> Simulation:
+        """The same launch, instruction by instruction; see `flydsl.simulator.Simulation`."""
+        from flydsl.simulator import Simulation
+
+        segment, memory = self._kernarg(arguments)
+        prepared = prepare(
+            self.module.program,
+            self.symbol,
+            grid=dim3("grid", grid),
+            block=dim3("block", block),
+            kernarg=segment,
+            memory=memory,
+            dynamic_lds_bytes=smem,
+        )
+        return Simulation([prepared], workgroup, keep_alive=list(arguments))
+
+    def _kernarg(self, arguments: tuple[Any, ...]) -> tuple[bytes, Memory]:
+        info = self.resources.info
+        kinds = self.module.argument_kinds.get(self.symbol, ())
+        return kernarg(self.name, info.kernarg_bytes, self.parameters, kinds, arguments)
+
+    def __repr__(self) -> str:
+        parameters = ", ".join(f"{p.name or '?'}: {_described(p)}" for p in self.parameters)
+        return f"<BinaryKernel {self.name}({parameters})>"
+
+
+def _described(parameter: KernelArg) -> str:
+    return "pointer" if parameter.kind == "global_buffer" else f"{parameter.size} bytes"
+
+
+def dim3(what: str, size: Any) -> Dim3:
+    """1 to 3 sizes as three. Raises LaunchError for anything else.
+
+    >>> dim3("grid", 4), dim3("block", (16, 16))
+    ((4, 1, 1), (16, 16, 1))
+    """
+    given = tuple(size) if isinstance(size, tuple | list) else (size,)
+    if not 1 <= len(given) <= 3 or not all(isinstance(n, int) and not isinstance(n, bool) for n in given):
+        raise LaunchError(f"{what}={size!r}: an integer, or up to three of them", hint=f"such as {what}=256")
+    return (*given, *(1,) * (3 - len(given)))

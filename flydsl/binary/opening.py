@@ -1,0 +1,59 @@
+"""Open a code object from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from flydsl.arch import get_arch
+from flydsl.binary.disassembly import disassembled
+from flydsl.binary.module import BinaryModule
+from flydsl.codegen import CodeObject
+from flydsl.compiler.user_error import user_facing
+from flydsl.errors import ArgumentError
+from flydsl.hsaco import HsacoError, read_hsaco
+from flydsl.hsaco.same_code import check_listing
+
+_BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
+
+
+@user_facing
+def open_binary(path: str | Path, listing: str | Path | None = None) -> BinaryModule:
+    """Open a code object: a linked ELF file for an AMD GPU, as HIP, Triton and others load it.
+
+    listing: its assembly, by default the file beside it with the suffix .s. Without one, the code is disassembled by
+    an llvm-objdump. Either is assembled and compared with the code object.
+
+    Raises ArgumentError for files that cannot be read, HsacoError for what is no code object, ListingError for a
+    listing of other code, and CompileError if there is no disassembler for it.
+    """
+    file = Path(path)
+    data = _bytes_of(file)
+    contents = read_hsaco(data)
+    arch = get_arch(contents.arch_name)
+    beside = file.with_suffix(".s")
+    source = Path(listing) if listing is not None else beside if beside.exists() and beside != file else None
+    text = disassembled(data, contents) if source is None else _text_of(source)
+    check_listing(data, text)
+    return BinaryModule(CodeObject(arch, "", 0, b"", data, text), file.name)
+
+
+def _bytes_of(file: Path) -> bytes:
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ArgumentError(f"{file}: {error.strerror}", hint="a path of a code object, mostly .hsaco or .co") from None
+    if data.startswith(_BUNDLES):
+        raise HsacoError(
+            f"{file.name} is a bundle of code objects for several GPUs",
+            hint="clang-offload-bundler --unbundle --type=o --targets=... takes one out",
+        )
+    return data
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(
+            f"the listing {file}: {error}", hint="the assembly that a compiler writes with -S"
+        ) from None

@@ -1,0 +1,240 @@
+"""Triton's kernels on the simulator: `@triton.jit` functions, compiled by Triton's AMD backend, on CPU tensors.
+
+    import flydsl.triton
+
+    flydsl.triton.activate()  # or `with flydsl.triton.active(): ...`
+    add_kernel[(4,)](x, y, out, n, BLOCK=256)
+
+Triton is an extra: `pip install flydsl-workbench[triton]`. Its driver is what runs the machine code that it compiles;
+this one launches it on the simulator, for the architecture that FlyDSL compiles for. Launches show themselves as those
+of other code objects do: inside of `%%flykernel`, and `flydsl.triton.module_of(kernel)` is the module of what
+`kernel[grid](...)` returns, with its levels, from TTIR to the listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flydsl.arch import get_arch
+from flydsl.arch.instruction_costs import peaks
+from flydsl.binary import BinaryModule
+from flydsl.codegen import CodeObject
+from flydsl.compiler.user_error import user_facing
+from flydsl.errors import ArgumentError, DeviceError
+from flydsl.hsaco import read_hsaco
+from flydsl.hsaco.same_code import check_listing
+from flydsl.runtime.device import target_arch
+from flydsl.simulator.counters import counting
+
+if TYPE_CHECKING:
+    from triton.compiler import CompiledKernel
+
+_LEVELS = ("ttir", "ttgir", "llir")
+
+
+def activate() -> None:
+    """Make Triton launch on the simulator from now on. Raises DeviceError if Triton is not installed."""
+    _config().set_active(_driver())
+
+
+def deactivate() -> None:
+    """Give Triton back the driver that it finds by itself; without a GPU it has none."""
+    _config()._active = None
+
+
+@contextmanager
+def active() -> Iterator[None]:
+    """Make Triton launch on the simulator inside of the `with` block."""
+    config = _config()
+    before, config._active = config._active, _driver()
+    try:
+        yield
+    finally:
+        config._active = before
+
+
+def module_of(kernel: CompiledKernel) -> BinaryModule:
+    """The code object of a compiled kernel: what `kernel[grid](...)` and `kernel.warmup(...)` return."""
+    if not hasattr(kernel, "metadata") or not hasattr(kernel, "asm"):
+        raise ArgumentError(
+            f"a {type(kernel).__name__} is no compiled kernel", hint="kernel[grid](...) returns one, and kernel.warmup"
+        )
+    return _module(kernel.metadata.hash, _file_name(kernel.src))
+
+
+def _config() -> Any:
+    try:
+        from triton.runtime.driver import driver
+    except ImportError as error:
+        raise DeviceError(f"Triton is not installed: {error}", hint="pip install triton") from None
+    return driver
+
+
+@cache
+def _driver() -> Any:
+    """The driver. Its class derives from Triton's, which is imported when first needed."""
+    from triton.backends.compiler import GPUTarget
+    from triton.backends.driver import DriverBase
+
+    class SimulatorDriver(DriverBase):
+        """Triton's view of the simulator: one device, one stream, memory of the host."""
+
+        def __init__(self) -> None:
+            self.utils = SimpleNamespace(
+                get_device_properties=lambda device: _properties(), load_binary=_load, unload_module=lambda module: None
+            )
+            self.launcher_cls = _Launcher
+
+        @classmethod
+        def is_active(cls) -> bool:
+            return True
+
+        def map_python_to_cpp_type(self, ty: str) -> str:
+            raise DeviceError("the simulator compiles no launchers in C++")
+
+        def get_current_target(self) -> Any:
+            arch = get_arch(target_arch("cpu"))
+            return GPUTarget("hip", arch.name, arch.wave_size)
+
+        def get_current_device(self) -> int:
+            return 0
+
+        def set_current_device(self, device: int) -> None:
+            if device != 0:
+                raise DeviceError(f"there is no device {device}: the simulator is device 0")
+
+        def get_current_stream(self, device: int) -> int:
+            return 0
+
+        def get_active_torch_device(self) -> Any:
+            import torch
+
+            return torch.device("cpu")
+
+        def get_device_interface(self) -> Any:
+            raise DeviceError("the simulator has no streams and events of torch")
+
+        def get_benchmarker(self) -> Callable[..., Any]:
+            return _estimated
+
+    return SimulatorDriver()
+
+
+def _properties() -> dict[str, Any]:
+    arch = get_arch(target_arch("cpu"))
+    return {
+        "arch": arch.name,
+        "warpSize": arch.wave_size,
+        "max_shared_mem": arch.lds_bytes_per_workgroup,
+        "cooperativeLaunch": False,
+        **({"multiprocessor_count": peaks(arch).compute_units} if arch.instruction_sets else {}),
+    }
+
+
+def _load(name: str, binary: bytes, shared: int, device: int) -> tuple[Any, Any, int, int, int]:
+    """What Triton wants to know of a loaded kernel: two handles, its registers, its spills, its largest workgroup."""
+    kernel = next(iter(read_hsaco(binary).kernels.values()))
+    return name, name, kernel.total_vgprs, kernel.vgpr_spills, kernel.max_workgroup_size
+
+
+def _estimated(call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **options: Any) -> Any:
+    """The estimated time of a call in ms, for Triton's autotuner: it does not vary."""
+    with counting() as counters:
+        call()
+    time_ms = sum(launch.roofline().time_us for launch in counters.launches) / 1000
+    return time_ms if quantiles is None else [time_ms] * len(quantiles)
+
+
+class _Launcher:
+    """Launches one compiled kernel; Triton makes it of what it has compiled, and calls it with every launch."""
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        from triton.backends.driver import expand_signature
+
+        self._metadata = metadata
+        self._module = _module(metadata.hash, _file_name(src))
+        self._kernel = self._module.kernel(metadata.name)
+        self._types = list(_flat(expand_signature(list(src.signature.values()), None, "tensordesc")))
+        if metadata.num_ctas != 1 or metadata.launch_cooperative_grid:
+            raise DeviceError(f"{metadata.name}: clusters and cooperative launches are unsupported on the simulator")
+
+    @user_facing
+    def __call__(self, x: int, y: int, z: int, stream: Any, function: Any, packed: Any, *rest: Any) -> None:
+        """Launch. rest: Triton's metadata of the launch, the hooks before and after it, and the arguments."""
+        about, enter, leave, *args = rest
+        if enter is not None:
+            enter(about)
+        if x * y * z > 0:
+            self._launch((x, y, z), args)
+        if leave is not None:
+            leave(about)
+
+    def _launch(self, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+        metadata, info = self._metadata, self._kernel.resources.info
+        values = [_plain(v) for v, kind in zip(_flat_values(args), self._types, strict=True) if kind != "constexpr"]
+        blocks = grid[0] * grid[1] * grid[2]
+        scratch = [_scratch(blocks * size) for size in (metadata.global_scratch_size, metadata.profile_scratch_size)]
+        smem = metadata.shared if info.lds_bytes == 0 else 0
+        block = metadata.num_warps * metadata.warp_size
+        self._kernel(*values, *scratch[: len(self._kernel.parameters) - len(values)], grid=grid, block=block, smem=smem)
+
+
+def _flat(types: Any) -> Iterator[str]:
+    for kind in types:
+        if isinstance(kind, tuple | list):
+            yield from _flat(kind)
+        else:
+            yield kind
+
+
+def _flat_values(values: Sequence[Any]) -> Iterator[Any]:
+    """Arguments without tuples; a tensor descriptor is its tensor, shape and strides, as the kernel takes them."""
+    from triton.backends.driver import decompose_descriptor
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _flat_values(value)
+        elif isinstance(value, TensorDescriptor):
+            yield from decompose_descriptor(value)
+        else:
+            yield value
+
+
+def _plain(value: Any) -> Any:
+    """An argument as binary kernels take it: Triton's view of a tensor as another type is the tensor."""
+    return value.base if type(value).__name__ == "TensorWrapper" else value
+
+
+def _scratch(size_bytes: int) -> np.ndarray[Any, Any] | None:
+    return np.zeros(size_bytes, np.uint8) if size_bytes else None
+
+
+def _file_name(src: Any) -> str:
+    """The name under which Triton keeps what it compiled of a source."""
+    return str(src.name)[:150]
+
+
+@cache
+def _module(key: str, name: str) -> BinaryModule:
+    """What Triton has compiled and keeps in its cache under a key."""
+    from triton.runtime.cache import get_cache_manager
+
+    files = get_cache_manager(key).get_group(f"{name}.json") or {}
+    paths = {path.rpartition(".")[2]: path for path in files.values()}
+    if "hsaco" not in paths or "amdgcn" not in paths:
+        raise DeviceError(
+            f"Triton's cache has no machine code and listing of {name}", hint="TRITON_STORE_BINARY_ONLY must not be set"
+        )
+    texts = {level: Path(paths[level]).read_text("utf-8") for level in (*_LEVELS, "amdgcn") if level in paths}
+    hsaco, listing = Path(paths["hsaco"]).read_bytes(), texts.pop("amdgcn")
+    check_listing(hsaco, listing)
+    arch = get_arch(read_hsaco(hsaco).arch_name)
+    return BinaryModule(CodeObject(arch, texts.get("llir", ""), 3, b"", hsaco, listing), "Triton", texts)

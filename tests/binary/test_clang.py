@@ -1,0 +1,183 @@
+"""HIP and OpenCL C sources: compiled by ziglang's clang, launched on the simulator, errors at their lines."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from flydsl.binary import BinaryModule, compile_hip, compile_opencl
+from flydsl.errors import ArgumentError, CompileError, FlyError, LaunchError, SimulatorError
+
+HIP = """\
+#include <hip/hip_runtime.h>
+template <typename T> __device__ T twice(T x) { return x + x; }
+__global__ void scale(const float *x, float *y, float factor, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = twice(x[i]) * factor;
+}
+__global__ void count(const int *values, int *bins) {
+  atomicAdd(&bins[values[blockIdx.x * blockDim.x + threadIdx.x]], 1);
+}
+extern __shared__ float shared[];
+__global__ void sum_and_largest(const float *x, float *out) {
+  shared[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  for (int step = blockDim.x / 2; step > 0; step >>= 1) {
+    if (threadIdx.x < step) shared[threadIdx.x] += shared[threadIdx.x + step];
+    __syncthreads();
+  }
+  float largest = x[threadIdx.x];
+  for (int step = warpSize / 2; step > 0; step >>= 1) largest = fmaxf(largest, __shfl_xor(largest, step));
+  if (threadIdx.x == 0) out[0] = shared[0], out[1] = largest, out[2] = expf(x[0]), out[3] = sqrtf(fabsf(x[1]));
+}
+struct Pair { float a; int b; };
+__global__ void by_value(double d, long l, unsigned char c, half h, Pair pair, float4 v, double *out) {
+  out[0] = d, out[1] = l, out[2] = c, out[3] = h, out[4] = pair.a, out[5] = pair.b, out[6] = v.w;
+}
+"""
+
+OPENCL = """\
+kernel void scale(global const float *x, global float *y, float factor, int n) {
+  size_t i = get_global_id(0);
+  if (i < n) y[i] = 2 * x[i] * factor;
+}
+kernel __attribute__((reqd_work_group_size(64, 1, 1)))
+void reversed_in_groups(global const float *x, global float *y, global int *count) {
+  local float tile[64];
+  tile[get_local_id(0)] = x[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  y[get_global_id(0)] = fmax(tile[get_local_size(0) - 1 - get_local_id(0)], 0.0f) + exp((float)get_group_id(0));
+  atomic_inc(count);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def hip() -> BinaryModule:
+    return compile_hip(HIP)
+
+
+@pytest.fixture(scope="module")
+def opencl() -> BinaryModule:
+    return compile_opencl(OPENCL)
+
+
+@pytest.mark.parametrize("language", ["hip", "opencl"])
+def test_a_kernel_of_either_language(language: str, request: pytest.FixtureRequest) -> None:
+    module = request.getfixturevalue(language)
+    x, y = torch.randn(300), torch.zeros(300)
+    module.scale(x, y, 3, 300, grid=5, block=64)
+    torch.testing.assert_close(y, 6 * x)
+    assert [p.name for p in module.scale.parameters] == ["x", "y", "factor", "n"]
+
+
+def test_atomics(hip: BinaryModule) -> None:
+    values, bins = torch.randint(0, 8, (512,), dtype=torch.int32), torch.zeros(8, dtype=torch.int32)
+    hip.count(values, bins, grid=2, block=256)
+    assert torch.equal(bins, torch.bincount(values, minlength=8).int())
+
+
+def test_dynamic_shared_memory_shuffles_and_mathematics(hip: BinaryModule) -> None:
+    x, out = torch.randn(64), torch.zeros(4)
+    hip.sum_and_largest(x, out, grid=1, block=64, smem=256)
+    torch.testing.assert_close(out, torch.stack([x.sum(), x.max(), x[0].exp(), x[1].abs().sqrt()]))
+
+
+def test_arguments_by_value_have_the_types_of_the_source(hip: BinaryModule) -> None:
+    import numpy as np
+
+    from flydsl.simulator import Struct
+
+    out = torch.zeros(7, dtype=torch.float64)
+    pair, vector = Struct(np.float32(4.5), np.int32(-5)), np.array([1, 2, 3, 7.25], np.float32).tobytes()
+    hip.by_value(1, -(2**40), 200, 0.5, pair, vector, out, grid=1, block=1)
+    assert out.tolist() == [1, -(2**40), 200, 0.5, 4.5, -5, 7.25]
+
+
+def test_barriers_and_groups_of_opencl(opencl: BinaryModule) -> None:
+    x, y, count = torch.randn(128), torch.zeros(128), torch.zeros(1, dtype=torch.int32)
+    opencl.reversed_in_groups(x, y, count, grid=2, block=64)
+    groups = torch.arange(2.0).exp().repeat_interleave(64)
+    torch.testing.assert_close(y, x.view(2, 64).flip(1).flatten().clamp(min=0) + groups)
+    assert count.item() == 128
+    with pytest.raises(LaunchError, match="compiled for at most 64"):
+        opencl.reversed_in_groups(x, y, count, grid=1, block=128)
+
+
+def test_other_targets_and_options() -> None:
+    assert compile_hip(HIP, arch="gfx1201").code.arch.name == "gfx1201"
+    tile = compile_hip("__global__ void f(int *p) { p[0] = TILE; }", options=["-DTILE=16", "-O1"])
+    out = torch.zeros(1, dtype=torch.int32)
+    tile.f(out, grid=1, block=1)
+    assert (out.item(), tile.code.opt_level) == (16, 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "says", "line"),
+    [
+        ("__global__ void f(int *p) {\n  p[0] = nothing;\n}", "undeclared identifier 'nothing'", 2),
+        ("__global__ void f(int *p) {\n  p[0] = 1\n}", "expected ';'", 2),
+        ("\n\n#include <nowhere.h>", "'nowhere.h' file not found", 3),
+    ],
+)
+def test_an_error_of_clang_is_at_the_line_of_the_source(source: str, says: str, line: int) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_hip(source)
+    assert says in caught.value.message
+    assert caught.value.at is not None
+    assert caught.value.at.line == line
+    assert caught.value.at.source_line == source.splitlines()[line - 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("__device__ int g(int);\n__global__ void f(int *p) { p[0] = g(3); }", "g(int) is used and defined nowhere"),
+        ("int x;", "there is no kernel"),
+        ("", "there is no kernel"),
+    ],
+)
+def test_a_source_without_what_it_needs(source: str, says: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_hip(source)
+    assert says in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((1.0,), "takes 4 arguments (x, y, factor, n), not 1"),
+        ((torch.zeros(4), 3, 2.0, 4), "y is a pointer and takes a tensor, not 3"),
+        ((torch.zeros(4), torch.zeros(4), 2.0, 4.5), "n is of type i32, and got 4.5"),
+        ((torch.zeros(4), torch.zeros(4), 2.0, 1 << 40), "which 1099511627776 does not fit"),
+        ((torch.zeros(4), torch.zeros(4), "2", 4), "factor takes a number of 4 bytes, not '2'"),
+        ((torch.zeros(4), torch.zeros(4, device="meta"), 2.0, 4), "y is on meta"),
+        ((torch.zeros(4), torch.zeros(4), torch.zeros(1), 4), "factor is a number of 4 bytes, and got a tensor"),
+    ],
+)
+def test_arguments_that_do_not_fit(hip: BinaryModule, arguments: tuple, says: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        hip.scale(*arguments, grid=1, block=64)
+    assert says in caught.value.message
+    assert caught.value.at is not None
+
+
+def test_an_access_outside_of_a_tensor_is_at_the_line_of_the_source(hip: BinaryModule) -> None:
+    with pytest.raises(SimulatorError, match=r"outside of x \(float32\[100\]") as caught:
+        hip.scale(torch.zeros(100), torch.zeros(128), 1.0, 128, grid=2, block=64)
+    assert caught.value.at is not None
+    assert "twice(x[i]) * factor" in str(caught.value.at.source_line)
+
+
+@pytest.mark.parametrize("size", [0, (1, 2, 3, 4), "4", 2.0, True])
+def test_wrong_sizes(hip: BinaryModule, size: object) -> None:
+    with pytest.raises(LaunchError):
+        hip.scale(torch.zeros(4), torch.zeros(4), 1.0, 4, grid=size, block=64)
+
+
+def test_a_kernel_that_is_not_there(hip: BinaryModule) -> None:
+    with pytest.raises(AttributeError, match="did you mean scale"):
+        hip.scal  # noqa: B018
+    with pytest.raises(FlyError, match="no kernel 'nothing'"):
+        hip.kernel("nothing")

@@ -1,0 +1,117 @@
+"""Programs of other compilers: the views of their code objects and launches, and the report of `%%flykernel`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape as escape_all
+
+from flydsl.binary import BinaryKernel, BinaryLaunch, BinaryModule
+from workbench.kit.html import code, details, escape, faint, listing, title
+from workbench.kit.values import value_text
+from workbench.machine_code.listing import isa_html, isa_text
+from workbench.resources.occupancy import kernel_html, kernel_text, kernels_html
+from workbench.run.view import run_html, run_text
+
+_MAX_TEXT_LINES = 400
+
+
+def module_html(module: BinaryModule) -> str:
+    """Resources of every kernel, the ISA, and what it was compiled from."""
+    return f"<div>{_head(module)}{kernels_html(module.code.kernels)}{isa_html(module.code)}{_texts_html(module)}</div>"
+
+
+def module_text(module: BinaryModule) -> str:
+    """Resources of every kernel and the ISA, as text."""
+    return "\n\n".join([repr(module), *map(kernel_text, module.code.kernels), isa_text(module.code)])
+
+
+def kernel_view_html(kernel: BinaryKernel) -> str:
+    """A kernel's resources and occupancy."""
+    return kernel_html(kernel.resources)
+
+
+def kernel_view_text(kernel: BinaryKernel) -> str:
+    """A kernel's parameters and resources, as text."""
+    return f"{kernel!r}\n{kernel_text(kernel.resources)}"
+
+
+class BinaryReport:
+    """What `%%flykernel` shows of a module, or of the launches of one of its kernels.
+
+    launches: of one kernel, the first one counted; none to show the module. sections: of `report.SECTIONS`; there is
+    no pipeline and there are no layouts.
+    """
+
+    def __init__(self, module: BinaryModule, launches: Sequence[BinaryLaunch], sections: Sequence[str]) -> None:
+        self.module = module
+        self.launch = launches[0] if launches else None
+        self._calls = len(launches)
+        self._sections = sections
+
+    @property
+    def heading(self) -> str:
+        """The module, or the call as the user would write it."""
+        if self.launch is None:
+            return f"{self.module.origin} for {self.module.code.arch.name}"
+        calls = "1 call" if self._calls == 1 else f"{self._calls} calls, the first one shown"
+        return f"{call_text(self.launch)} for {self.module.code.arch.name} ({calls}), {self.module.origin}"
+
+    def _repr_html_(self) -> str:
+        return f"<div>{title(f'<strong>{escape(self.heading)}</strong>')}{''.join(self._parts())}</div>"
+
+    def _parts(self) -> Iterator[str]:
+        kernels = self.module.code.kernels
+        if self.launch is not None:
+            kernels = (self.launch.kernel.resources,)
+        if "isa" in self._sections:
+            yield kernels_html(kernels) + isa_html(self.module.code)
+        if "occupancy" in self._sections:
+            for kernel in kernels:
+                yield details(f"Occupancy of {code(kernel.name)}", kernel_html(kernel))
+        if "run" in self._sections and self.launch is not None:
+            yield details("Run", run_html(self.launch), is_open=True)
+        yield _texts_html(self.module)
+
+    def __repr__(self) -> str:
+        kernels = self.module.code.kernels if self.launch is None else (self.launch.kernel.resources,)
+        parts = [self.heading, *map(kernel_text, kernels)]
+        if "isa" in self._sections:
+            parts.append(isa_text(self.module.code))
+        if "run" in self._sections and self.launch is not None:
+            parts.append(run_text(self.launch))
+        return "\n\n".join(parts)
+
+
+def binary_reports(launches: Sequence[BinaryLaunch], sections: Sequence[str]) -> list[BinaryReport]:
+    """One report per kernel, in the order of the first launches."""
+    groups: dict[tuple[int, str], list[BinaryLaunch]] = {}
+    for launch in launches:
+        groups.setdefault((id(launch.kernel.module), launch.kernel.symbol), []).append(launch)
+    return [BinaryReport(group[0].kernel.module, group, sections) for group in groups.values()]
+
+
+def call_text(launch: BinaryLaunch) -> str:
+    """A launch as the user would write it, with tensors as types."""
+    arguments = ", ".join(map(value_text, launch.arguments))
+    return f"{launch.kernel.name}({arguments}), grid={_short(launch.grid)}, block={_short(launch.block)}"
+
+
+def _short(size: tuple[int, int, int]) -> str:
+    """Three sizes without trailing ones."""
+    shown = size[: 3 if size[2] > 1 else 2 if size[1] > 1 else 1]
+    return str(shown[0]) if len(shown) == 1 else str(shown)
+
+
+def _head(module: BinaryModule) -> str:
+    return title(f"<strong>{escape(module.origin)}</strong> for {escape(module.code.arch.name)}")
+
+
+def _texts_html(module: BinaryModule) -> str:
+    return "".join(details(escape(name), listing(_clipped(text))) for name, text in module.texts.items())
+
+
+def _clipped(text: str) -> str:
+    """The first lines of a text."""
+    lines = text.splitlines()
+    more = f"\n{faint(f'{len(lines) - _MAX_TEXT_LINES} more lines')}" if len(lines) > _MAX_TEXT_LINES else ""
+    return escape_all("\n".join(lines[:_MAX_TEXT_LINES])) + more
