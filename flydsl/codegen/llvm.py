@@ -12,8 +12,8 @@ from typing import Any
 
 from flydsl.arch import Arch
 from flydsl.codegen import barriers, bfloat_ranges, float_fences, indexed_writes, inline_assembly
-from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.half_products import ITS_FEATURES
+from flydsl.codegen.isolate import ProcessEndedError
 from flydsl.codegen.llvm_process import Job, llvm_library
 from flydsl.codegen.llvm_worker import Request
 from flydsl.errors import CompileError, SourceLocation
