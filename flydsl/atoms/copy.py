@@ -39,6 +39,8 @@ class CopyOp:
     spaces: the address spaces (source, destination) between which it moves. moves: the same in words, and hint: how to
     come by tensors of such spaces, or by another copy.
     lowering: the way in which `convert-fly-to-rocdl` lowers a call.
+    transposes: whether the threads of a call exchange what they read: thread t's value v is number t + v * threads of
+    the values that they read, thread after thread.
     value_names: numbers that a call takes besides its tensors, by name: `soffset`, elements to add to the address of a
     buffer.
     passes_registers: whether one instruction both reads and writes memory, past the registers.
@@ -53,6 +55,7 @@ class CopyOp:
     value_names: ClassVar[tuple[str, ...]] = ()
     passes_registers: ClassVar[bool] = False
     threads: ClassVar[int] = 1
+    transposes: ClassVar[bool] = False
 
     bits: int
 

@@ -30,6 +30,8 @@ class LDSReadTrans(CopyOp):
     moves = "it copies from shared memory to registers"
     hint = "a store to shared memory takes fx.UniversalCopy64b()"
     lowering = Lowering.LDS_TRANSPOSE
+    threads = 16
+    transposes = True
 
     element_bits: int = 16
 

@@ -62,9 +62,10 @@ class TiledCopy:
         assert isinstance(size, int)
         return size
 
-    def partition(self, layout: Layout) -> Layout:
+    def partition(self, layout: Layout, reads: bool = False) -> Layout:
         """A tensor's layout as (thread, (values of a call, calls), rest of mode 0, rest of mode 1, ...).
 
+        reads: what the threads read, which differs from what they hold afterwards where the instruction transposes.
         Raises LayoutError where the tile does not divide the layout.
         """
         try:
@@ -74,7 +75,7 @@ class TiledCopy:
                 f"a copy in tiles of {self.tile} does not fit {layout}: {error.message}",
                 hint="take a tile that divides the tensor, or pad the tensor to whole tiles",
             ) from None
-        by_thread = algebra.composition(tiles, self._thread_and_value())
+        by_thread = algebra.composition(tiles, self._thread_and_value(reads))
         rests = list(rest) if isinstance(rest.extents, tuple) else [rest]
         modes = [*by_thread, *rests]
         return algebra.make_layout(tuple(mode.extents for mode in modes), tuple(mode.strides for mode in modes))
@@ -102,14 +103,26 @@ class TiledCopy:
         held, (_, *rest) = algebra.zipped_divide(layout, modes)
         return of_modes([algebra.composition(held, by_call), *rest])
 
-    def _thread_and_value(self) -> Layout:
-        """(thread, (values of a call, calls)) -> element of the tile."""
+    def _thread_and_value(self, reads: bool) -> Layout:
+        """(thread, (values of a call, calls)) -> element of the tile, that a thread reads or holds afterwards."""
         split = algebra.make_tile(self.op.threads, self.values_per_call)
-        (atom_thread, atom_value), (rest_thread, rest_value) = algebra.zipped_divide(self.layout_tv, split)
+        held, (rest_thread, rest_value) = algebra.zipped_divide(self.layout_tv, split)
+        atom_thread, atom_value = self._before_transposing(held) if reads and self.op.transposes else held
         threads, values = (atom_thread, rest_thread), (atom_value, rest_value)
         shape = tuple(tuple(mode.extents for mode in pair) for pair in (threads, values))
         stride = tuple(tuple(mode.strides for mode in pair) for pair in (threads, values))
         return algebra.coalesce(algebra.make_layout(shape, stride), (1, (1, 1)))
+
+    def _before_transposing(self, held: Layout) -> Layout:
+        """(thread, value) -> element that a thread reads, from that of what it holds afterwards."""
+        in_order = Layout((self.op.threads, self.values_per_call), (self.values_per_call, 1))
+        try:
+            return algebra.composition(held, in_order)
+        except LayoutError:
+            raise LayoutError(
+                f"{self.op}: the {self.values_per_call} values that a thread reads are no pattern of {held}",
+                hint=f"{self.op.threads} threads in a row of the tile, and their values across it",
+            ) from None
 
 
 def _extent(mode: object) -> object:

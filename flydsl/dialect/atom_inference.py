@@ -122,14 +122,14 @@ def infer_make_tiled_copy(types: Sequence[Any], attributes: Attributes) -> list[
     return [TiledCopyType(TiledCopy(atom.op, atom.value_bits, layout.layout, tile.tile))]
 
 
-def partitioned(copy: TiledCopy, thread: Any, layout: AnyLayout) -> tuple[AnyLayout, Any]:
+def partitioned(copy: TiledCopy, thread: Any, layout: AnyLayout, reads: bool) -> tuple[AnyLayout, Any]:
     """One thread's part of a layout, ((values of a call, calls), rest...), and the offset of its first element."""
-    parts = on_plain_layout(copy.partition, layout)
+    parts = on_plain_layout(lambda plain: copy.partition(plain, reads), layout)
     return algebra.slice_and_offset((thread, *[None] * (algebra.rank(parts) - 1)), parts)
 
 
-def infer_partition(types: Sequence[Any], attributes: Attributes) -> list[Any]:
-    """The part of a tensor that a thread copies."""
+def infer_partition(types: Sequence[Any], attributes: Attributes, *, reads: bool) -> list[Any]:
+    """The part of a tensor that a thread reads or writes."""
     copy, memref, thread = types
     infer_get_scalar([thread], attributes)
     if memref.element_bits != copy.copy.value_bits:
@@ -138,7 +138,7 @@ def infer_partition(types: Sequence[Any], attributes: Attributes) -> list[Any]:
             f"{copy.copy.value_bits}-bit values",
             hint="make the copy atom for the tensor's element type",
         )
-    return [memref.with_layout(partitioned(copy.copy, thread.value, memref.layout)[0])]
+    return [memref.with_layout(partitioned(copy.copy, thread.value, memref.layout, reads)[0])]
 
 
 def infer_make_fragment_like(types: Sequence[Any], attributes: Attributes) -> list[Any]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from mlir import ir
@@ -206,8 +206,16 @@ _ATOMS = [
         effect=Effect.WRITE,
     ),
     OpSpec("make_tiled_copy", (_ATOM, _LAYOUT, TileType), atom_inference.infer_make_tiled_copy),
-    OpSpec("tiled_copy.partition_src", (TiledCopyType, _TENSOR, _TUPLE), atom_inference.infer_partition),
-    OpSpec("tiled_copy.partition_dst", (TiledCopyType, _TENSOR, _TUPLE), atom_inference.infer_partition),
+    OpSpec(
+        "tiled_copy.partition_src",
+        (TiledCopyType, _TENSOR, _TUPLE),
+        partial(atom_inference.infer_partition, reads=True),
+    ),
+    OpSpec(
+        "tiled_copy.partition_dst",
+        (TiledCopyType, _TENSOR, _TUPLE),
+        partial(atom_inference.infer_partition, reads=False),
+    ),
     OpSpec(
         "make_fragment_like",
         ((MemRefType, LayoutType),),

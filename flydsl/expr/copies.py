@@ -82,7 +82,14 @@ class CopyAtom(StaticFlyValue):
         values = self.type.op.bits // self.type.value_bits
         return Layout((self.type.op.threads, values), (values, 1))
 
-    layout_dst_tv = layout_ref_tv = layout_src_tv
+    @property
+    def layout_dst_tv(self) -> Layout:
+        """(thread, value) -> element of what one call reads, that a thread holds afterwards."""
+        source = self.layout_src_tv
+        threads, values = source.extents
+        return Layout((threads, values), (1, threads)) if self.type.op.transposes else source
+
+    layout_ref_tv = layout_dst_tv
 
     def set_value(self, values: Mapping[str, Any] | str, value: Any = None) -> CopyAtom:
         """The same instruction with parameters for its calls: `atom.set_value("soffset", elements)`."""
@@ -310,7 +317,8 @@ def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any
         )
     if isinstance(tensor, CoordTensor):
         if isinstance(tensor.layout, Layout):
-            return tensor.by_thread(located(copy.type.copy.partition, tensor.layout), thread)
+            reads = operation == "partition_src"
+            return tensor.by_thread(located(copy.type.copy.partition, tensor.layout, reads), thread)
         return of_memory(tensor, _partition(operation, copy, as_memory(tensor), thread))
     value = require_tensor(operation, tensor).value
     return Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)

@@ -339,7 +339,8 @@ class _Lowering:
     def partition(self, op: ir.Operation) -> None:
         copy, tensor, thread = op.operands
         parts = self.of(tensor)
-        layout, offset = partitioned(fly_type(copy.type).copy, self.of(thread), parts.layout)
+        reads = fly_name(op).endswith("src")
+        layout, offset = partitioned(fly_type(copy.type).copy, self.of(thread), parts.layout, reads)
         self.meaning[op.result] = _Tensor(parts.kind, parts.pointer, parts.offset + offset, layout)
 
     def retile(self, op: ir.Operation) -> None:

@@ -245,4 +245,5 @@ def test_elements_of_buffer_tensors_are_read_and_written() -> None:
     source, out, wide = torch.randn(3, 2), torch.zeros(4, 2), torch.arange(8)
     elements(source, out, wide)
     assert torch.equal(out[:, 1], torch.cat([source[:, 0], torch.zeros(1)]) + 1.0)
-    assert not out[:, 0].any() and wide[:4].tolist() == [8, 10, 12, 14]
+    assert not out[:, 0].any()
+    assert wide[:4].tolist() == [8, 10, 12, 14]

@@ -50,7 +50,7 @@ class CoordinatePanel(Panel):
         """One row for each element, by the int that counts to its place in the layout."""
         cells = self._places.offsets.size
         found = [self.layout(number) for number in range(cells)]
-        if not all(type(mode) is int for coordinate in found for mode in coordinate):
+        if not all(isinstance(mode, int) for coordinate in found for mode in coordinate):
             raise LayoutError(f"{self.layout} does not map to coordinates of numbers")
         coordinates = np.array([tuple(coordinate) for coordinate in found], np.int64)
         if self.origin:
@@ -79,7 +79,11 @@ class CoordinatePanel(Panel):
 @view_of.register
 def _(value: CoordTensor, *tensors: AnyLayout | None) -> View:
     named(tensors)
-    if not all(type(start) is int for start in value.origin):
+    if not isinstance(value.layout, Layout):
+        raise ArgumentError("its extents are known at run time only", hint="give it extents that are Python ints")
+    if not isinstance(value.origin, tuple):
+        return view_of(value.layout)  # its coordinates are integers: the steps from the first one
+    if not all(isinstance(start, int) for start in value.origin):
         raise ArgumentError("where the coordinates begin is known at run time only", hint="partition for thread 0, say")
     return View(str(value), (CoordinatePanel(value.layout, origin=value.origin),))
 

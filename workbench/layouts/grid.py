@@ -118,7 +118,7 @@ def _spread(layout: AnyLayout, height: int, width: int) -> Numbers:
 
 
 def _numbers(layout: AnyLayout, offsets: list[Any]) -> Numbers:
-    if any(type(offset) is not int for offset in offsets):
+    if any(not isinstance(offset, int) for offset in offsets):
         raise LayoutError(f"{layout} does not map to plain offsets")
     if any(abs(offset) >= _OFFSET_END for offset in offsets):
         raise LayoutError(f"{layout} has offsets of {_OFFSET_END} and more, which are not drawn")

@@ -61,7 +61,7 @@ def _finest(modes: list[Layout]) -> float:
 def _strides(mode: Layout) -> list[int]:
     """The strides of a mode's leaves that have more than one element. Raises LayoutError where they are no numbers."""
     pairs = list(zip(_flat(mode.shape), _flat(mode.stride), strict=True))
-    if any(type(leaf) is not int for pair in pairs for leaf in pair):
+    if any(not isinstance(leaf, int) for pair in pairs for leaf in pair):
         raise LayoutError(f"{mode} is not a layout of known numbers, so its neighbours in memory are not known")
     return [stride for extent, stride in pairs if extent != 1]
 

@@ -36,7 +36,7 @@ class Panel:
     element_bits: int = 32
 
     def __post_init__(self) -> None:
-        if type(self.element_bits) is not int or not 1 <= self.element_bits <= _MAX_ELEMENT_BITS:
+        if not isinstance(self.element_bits, int) or not 1 <= self.element_bits <= _MAX_ELEMENT_BITS:
             raise LayoutError(f"an element is 1 to {_MAX_ELEMENT_BITS} bits wide, not {self.element_bits!r}")
 
     has_addresses: ClassVar[bool] = True  # whether the grid's numbers are offsets in memory
@@ -55,7 +55,7 @@ class Panel:
             return held
         for number in range(self.threads * self.values):
             element = self.layout_tv(number)
-            if type(element) is not int or not 0 <= element < cells:
+            if not isinstance(element, int) or not 0 <= element < cells:
                 raise LayoutError(
                     f"{self.layout_tv} leads to element {element}, and {get_shape(self.layout)} has {cells} elements"
                 )
