@@ -45,10 +45,11 @@ _INTRODUCTION = """\
 
 Written by `python -m flydsl.simulator.coverage` from the table of semantics in `isa/`; a test holds it current.
 
-{counts}, in the encodings that LLVM prints for them: e32 and e64, literals and inline constants,
-scalar, vector and accumulation registers, `src_scc`, `src_vccz` and `src_execz`, SDWA, DPP, op_sel, neg, abs, clamp,
-omod, and the packed forms. An instruction, or a form of one, that is not here raises `UnknownInstruction` when a wave
-reaches it.
+{counts}, in the encodings
+that LLVM prints for them: e32 and e64, literals and inline constants, scalar, vector and accumulation registers,
+`null`, `src_scc`, `src_vccz` and `src_execz`, SDWA, DPP (DPP8, too), halves of registers (v0.h), pairs of operations
+(VOPD), op_sel, neg, abs, clamp, omod, and the packed forms. An instruction, or a form of one, that is not here raises
+`UnknownInstruction` when a wave reaches it.
 
 Results do not depend on the host: not on its CPU, its load, the number of threads, or the float environment of its
 threads. Every operation is either one of integers, one that IEEE 754 defines to the bit, or a fixed sequence of those
@@ -67,6 +68,9 @@ Numerics:
 - Conversions and fused multiply-adds are rounded once. 8-bit floats are those of the GPU: FNUZ on CDNA 3, those of the
   OCP on CDNA 4. With MODE.FP16_OVFL, conversions saturate, but OCP infinities stay; other f16 arithmetic in that mode,
   and MFMA, is refused. Where a format has no NaN (6 and 4 bits), it becomes the largest number.
+- RDNA 4 has no IEEE mode, and its clamp always takes NaN to 0. A result of 16 bits leaves the other half of a vector
+  register as it is, and clears that of a scalar one. Its dot products with a result of 16 bits are those with a result
+  of f32, rounded at the end.
 - Where the document does not say which NaN results, it is the first operand that is one, made quiet, or else
   the positive quiet NaN without payload; of MFMA always that one.
 - Conversions to integers saturate and take NaN to 0, shifts look at the lowest bits of the amount, as documented.
@@ -85,6 +89,10 @@ Numerics:
   sparse ones no layout is published, and it is taken to be that of CDNA 3.
 - The multiply-adds of f32 on CDNA 2 (v_mad, v_mac) flush denormals, whatever the mode.
 
+Waves of 32 lanes have masks in one scalar register: VCC_LO, EXEC_LO. Waits of RDNA for its counters let the other waves
+go first, as s_waitcnt does; s_delay_alu, s_clause and s_wait_alu have no effect. Of barriers there is that of the
+workgroup (-1): a wave passes s_barrier_wait when all waves have come to s_barrier_signal.
+
 Memory: an allocation does not end inside of a dword; a dword's last bytes beyond it are the host's. The offsets of a
 buffer access from a vector register and from the instruction wrap at 32 bits, its scalar offset does not. HW_ID and
 XCC_ID are 0 in every wave. An access past a workgroup's LDS is an error, though the hardware reads 0 there and writes
@@ -95,14 +103,19 @@ Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and at
 packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
 signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_alignbyte, export and image
 instructions; on CDNA 4 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4,
-v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch.
+v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch; on RDNA 4 transposing loads (global_load_tr), barriers with
+numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel, interpolation, ray tracing, loads and stores of blocks.
 
 """
 
 
 def page() -> str:
     """The text of the whole page."""
-    names = {arch.name: _mnemonics(arch) for arch in ARCHS if arch.instruction_sets}
+    alike: dict[tuple[str, ...], list[Arch]] = {}
+    for arch in ARCHS:
+        if arch.instruction_sets:
+            alike.setdefault(arch.instruction_sets, []).append(arch)
+    names = {" and ".join(arch.name for arch in archs): _mnemonics(archs[0]) for archs in alike.values()}
     counts = ", ".join(f"{len(names[arch])} mnemonics of {arch}" for arch in names)
     parts = [_INTRODUCTION.format(counts=counts), f"Of {GFX942.name}:\n\n", _table(names[GFX942.name])]
     for arch, own in names.items():
@@ -113,8 +126,9 @@ def page() -> str:
 
 
 def _mnemonics(arch: Arch) -> set[str]:
-    names = (name_on(mnemonic_of(entry), arch.instruction_sets) for entry in entries_on(arch.instruction_sets))
-    return {name for name in names if name}
+    entries = entries_on(arch.instruction_sets)
+    names = (name_on(mnemonic_of(entry), arch.instruction_sets) or "" for entry in entries)
+    return {part for name in names for part in name.split("::")}  # of a pair, each operation
 
 
 def _table(names: Collection[str]) -> str:
