@@ -11,7 +11,6 @@ from pathlib import Path
 
 from flydsl.arch import ARCHS, GFX942, Arch
 from flydsl.simulator.isa.spellings import entries_on, name_on
-from flydsl.simulator.isa.table import mnemonic_of
 
 PAGE = Path(__file__).with_name("COVERAGE.md")
 
@@ -103,8 +102,9 @@ Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and at
 packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
 signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_alignbyte, export and image
 instructions; on CDNA 4 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4,
-v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch; on RDNA 4 transposing loads (global_load_tr), barriers with
-numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel, interpolation, ray tracing, loads and stores of blocks.
+v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch; on
+RDNA 4 transposing loads (global_load_tr), barriers with numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel,
+interpolation, ray tracing, loads and stores of blocks.
 
 """
 
@@ -118,16 +118,16 @@ def page() -> str:
     names = {" and ".join(arch.name for arch in archs): _mnemonics(archs[0]) for archs in alike.values()}
     counts = ", ".join(f"{len(names[arch])} mnemonics of {arch}" for arch in names)
     parts = [_INTRODUCTION.format(counts=counts), f"Of {GFX942.name}:\n\n", _table(names[GFX942.name])]
-    for arch, own in names.items():
-        if arch != GFX942.name:
-            parts += [f"\n{arch} has, besides:\n\n", _table(own - names[GFX942.name])]
+    for which, own in names.items():
+        if which != GFX942.name:
+            parts += [f"\n{which} has, besides:\n\n", _table(own - names[GFX942.name])]
             parts += [f"\nIt has not: {' '.join(sorted(names[GFX942.name] - own))}\n"]
     return "".join(parts)
 
 
 def _mnemonics(arch: Arch) -> set[str]:
     entries = entries_on(arch.instruction_sets)
-    names = (name_on(mnemonic_of(entry), arch.instruction_sets) or "" for entry in entries)
+    names = (name_on(s.mnemonic, arch.instruction_sets) or "" for s in entries.values())
     return {part for name in names for part in name.split("::")}  # of a pair, each operation
 
 
