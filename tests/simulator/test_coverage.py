@@ -37,7 +37,7 @@ from tests.simulator.reference.memory import (
     STORES,
     UPDATES,
 )
-from tests.simulator.reference.names import by_hand, of_rdna_memory
+from tests.simulator.reference.names import by_hand, of_rdna_lanes, of_rdna_memory
 
 RDNA = get_arch("gfx1201").instruction_sets
 SPACES = ("global", "flat", "buffer")
@@ -68,7 +68,7 @@ def with_a_reference() -> set[str]:
     names |= {case.mnemonic for case in (*wmma.DENSE, *wmma.SPARSE)}
     names |= {*rdna.CASES, *rdna.SCALAR, *(name for name, _ in rdna.MIXED_DOTS)}
     names |= {f"v_dual_{first}::v_dual_{second}" for first in FIRST for second in SECOND}  # test_rdna_lanes
-    names |= by_hand() | of_rdna_memory()
+    names |= by_hand() | of_rdna_memory() | of_rdna_lanes()
     for space in (*SPACES, "scratch"):
         names |= {f"{space}_load_{n}" for n in LOADS} | {f"{space}_store_{n}" for n in STORES}
     for space in SPACES:

@@ -18,6 +18,14 @@ def of_rdna_memory() -> set[str]:
     return names | {f"s_{buffer}load_{name}" for buffer in ("", "buffer_") for name in small}
 
 
+def of_rdna_lanes() -> set[str]:
+    """Those of `isa/test_rdna_lanes.py`."""
+    names = {"v_dot2_f16_f16", "v_dot2_bf16_bf16", "v_fmac_f16", "v_swap_b16", "v_movrels_b32", "v_movreld_b32"}
+    names |= {f"v_permlane{x}16{var}_b32" for x in ("", "x") for var in ("", "_var")}
+    names |= {f"v_dot4_f32_{x}_{y}" for x in _EIGHT for y in _EIGHT}
+    return names | {f"v_s_{name}_{type_}" for name in ("rcp", "rsq", "sqrt", "exp", "log") for type_ in ("f16", "f32")}
+
+
 def by_hand() -> set[str]:
     """Those of `isa/test_cdna4.py` and `isa/test_cdna2.py`."""
     names = {f"pk_{w}_{n}" for w in _WIDE for n in (*_EIGHT, "fp4")}
