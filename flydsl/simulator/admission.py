@@ -37,11 +37,15 @@ _WITH_AGPRS = (*_MATRIX, "v_accvgpr_")
 _FLOATS = ("f16", "f32", "f64", "mix")
 
 _PARTS = {"DWORD", "WORD_0", "WORD_1", "BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3"}
+_MATRIX_FORMATS = ("FP8", "BF8", "FP6", "BF6", "FP4")
 _WORDS_OF = {
     "dst_sel": _PARTS,
     "src0_sel": _PARTS,
     "src1_sel": _PARTS,
     "dst_unused": {"UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE"},
+    **{f"matrix_{side}_fmt": {f"MATRIX_FMT_{name}" for name in _MATRIX_FORMATS} for side in "ab"},
+    **{f"matrix_{side}_scale": {f"MATRIX_SCALE_ROW{i}" for i in range(2)} for side in "ab"},
+    **{f"matrix_{side}_scale_fmt": {f"MATRIX_SCALE_FMT_{name}" for name in ("E8", "E5M3", "E4M3")} for side in "ab"},
 }
 _CHOICES = {"mul": (2, 4), "div": (2,), "row_bcast": (15, 31)}
 _RANGES = {
@@ -118,6 +122,8 @@ _MODIFIERS = {
 
 _OF_DPP = DPP_CONTROLS | {"row_mask", "bank_mask", "bound_ctrl", "fi"}
 _CACHED = frozenset(("offset", "th", "scope"))
+_REUSE = ("matrix_a_reuse", "matrix_b_reuse")
+_OF_MATRICES = tuple(f"matrix_{side}_{name}" for side in "ab" for name in ("fmt", "scale", "scale_fmt"))
 _MODIFIERS_OF_RDNA: Mapping[str, frozenset[str]] = {
     "s_load_": _CACHED,
     "s_buffer_load_": _CACHED,
@@ -131,8 +137,9 @@ _MODIFIERS_OF_RDNA: Mapping[str, frozenset[str]] = {
     "v_dot8_i32_iu4": frozenset(("neg_lo", "clamp")) | _OF_DPP,
     "v_dot4_f32_": frozenset(("neg_lo", "neg_hi")) | _OF_DPP,
     "v_permlane": frozenset[str](),
-    "v_wmma_i32_": frozenset(("neg_lo", "clamp")),
-    "v_wmma_": frozenset(("neg_lo", "neg_hi")),
+    "v_wmma_i32_": frozenset(("neg_lo", "clamp", *_REUSE)),
+    "v_wmma_scale_": frozenset(("neg_lo", "neg_hi", *_REUSE, *_OF_MATRICES)),
+    "v_wmma_": frozenset(("neg_lo", "neg_hi", *_REUSE, "matrix_a_fmt", "matrix_b_fmt")),
     "v_swmmac_i32_": frozenset(("neg_lo", "clamp", "index_key")),
     "v_swmmac_": frozenset(("neg_lo", "neg_hi", "index_key")),
     "global_": _CACHED,
@@ -243,7 +250,7 @@ def _of_vector_instruction(mnemonic: str, *, is_result: bool, place: int) -> str
     if mnemonic.startswith(_MATRIX):
         return "va"
     if mnemonic.startswith("v_wmma_"):
-        return ("v", "v", "v#")[place]  # A, B and C
+        return ("v", "v", "v#", "vs#", "vs#")[place]  # A, B, C and the scales
     if mnemonic.startswith("v_swmmac_"):
         return "v"
     return "vas#" if mnemonic.startswith(_WITH_AGPRS) else "vs#"

@@ -30,6 +30,7 @@ from flydsl.hsaco.operands import (
 from flydsl.simulator import admission
 from flydsl.simulator.errors import RegisterFault, UnknownInstruction
 from flydsl.simulator.isa.scaled_matrix import matrix_formats
+from flydsl.simulator.isa.scaled_wmma import formats_of
 from flydsl.simulator.isa.spellings import in_table
 from flydsl.simulator.isa.table import IMPLICIT, Semantics, look_up
 from flydsl.simulator.isa.wmma import wave_matrix_form
@@ -296,6 +297,8 @@ def _look_up(
     sets = arch.instruction_sets
     if register_indexing and mnemonic.startswith("v_"):
         return look_up(f"{mnemonic}/{register_indexing}", sets)
+    if mnemonic.startswith("v_wmma_") and mnemonic.endswith("_f8f6f4"):
+        return look_up(f"{mnemonic}/{formats_of(modifiers)}", sets)
     if mnemonic.startswith(("v_wmma_", "v_swmmac_")):
         return look_up(mnemonic + wave_matrix_form(mnemonic, operands), sets)
     if mnemonic.startswith("s_barrier_") and operands and isinstance(operands[0].atom, Immediate):

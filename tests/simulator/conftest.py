@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from flydsl.arch import get_arch
+from flydsl.arch import Arch, get_arch
 from flydsl.codegen.link import link
 from flydsl.hsaco.listing import read_listing
 from flydsl.hsaco.operands import EXEC, VCC
@@ -65,7 +65,7 @@ def run_instructions(
     lds: bytes = b"",
     scratch_bytes: int = 0,
     end: str = "s_endpgm",
-    arch: str = "gfx942",
+    arch: str | Arch = "gfx942",
     lanes: int | None = None,
 ) -> Registers:
     """Run instructions, in both backends, which must agree.
@@ -74,10 +74,11 @@ def run_instructions(
     wave has make more waves of one workgroup), `s` scalar ones (ints up to 64 bits). `exec_bits`: all lanes by default;
     `lanes`: of a wave, by default as many as waves of the GPU have."""
     vectors = {register: np.asarray(values) for register, values in (v or {}).items()}
-    lanes = lanes or get_arch(arch).wave_size
+    gpu = get_arch(arch) if isinstance(arch, str) else arch
+    lanes = lanes or gpu.wave_size
     wave_count = max([1, *(values.size // lanes for values in vectors.values())])
     listing = read_listing(f"k:\n{text}\n{end}\n")
-    program = Program.from_listing({}, listing, get_arch(arch), lanes)
+    program = Program.from_listing({}, listing, gpu, lanes)
     waves = Waves(
         [(0, 0, 0)],
         (lanes * wave_count, 1, 1),

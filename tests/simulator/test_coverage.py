@@ -65,7 +65,7 @@ def with_a_reference() -> set[str]:
     names |= set(transcendental.ESTIMATES)
     names |= {case.mnemonic for case in (*matrix.DENSE, *matrix.SPARSE)}
     names |= {case.mnemonic for case in (*matrix.DENSE_OF_GFX950, *matrix.SPARSE_OF_GFX950, *matrix.DENSE_OF_GFX90A)}
-    names |= {case.mnemonic for case in (*wmma.DENSE, *wmma.SPARSE)}
+    names |= {case.mnemonic for case in (*wmma.DENSE, *wmma.SPARSE, *wmma.MIXED, *wmma.SCALED)}
     names |= {*rdna.CASES, *rdna.SCALAR, *(name for name, _ in rdna.MIXED_DOTS)}
     names |= {f"v_dual_{first}::v_dual_{second}" for first in FIRST for second in SECOND}  # test_rdna_lanes
     names |= by_hand() | of_rdna_memory() | of_rdna_lanes()

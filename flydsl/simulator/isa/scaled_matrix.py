@@ -57,7 +57,7 @@ class _Side:
         """The elements times the scales of their blocks, as f64."""
         low, high = (modifiers.bits("op_sel", 3)[self.position], modifiers.bits("op_sel_hi", 3, 1)[self.position])
         code = b.and_(b.lshr(b.per_lane(scale), b.const("i32", 8 * (low + 2 * high))), b.const("i32", 0xFF))
-        runs = [self._factor(b, self._of_block(b, code, run)) for run in range(_ELEMENTS // _RUN)]
+        runs = [power_of_two(b, self._of_block(b, code, run)) for run in range(_ELEMENTS // _RUN)]
         return [b.fmul(b.fpext(x, "f64"), runs[e // _RUN]) for e, x in enumerate(elements)]
 
     def _of_block(self, b: Builder, code: Value, run: int) -> Value:
@@ -67,12 +67,6 @@ class _Side:
         groups, m = self.shape.k_groups, self.shape.m
         blocks = [(_RUN * g + self.shape.k // 2 * run) // _ELEMENTS for g in range(groups)]
         return b.permute_constant(code, [blocks[lane // m] * m + lane % m for lane in range(LANES)])
-
-    def _factor(self, b: Builder, code: Value) -> Value:
-        """2**(code - 127) as f64; NaN for 255."""
-        bits = b.shl(b.zext(b.add(code, b.const("i32", 1023 - 127)), "i64"), b.const("i64", 52))
-        is_nan = b.icmp("eq", code, b.const("i32", 0xFF))
-        return b.select(is_nan, b.const("f64", float("nan")), b.bitcast(bits, "f64"))
 
     def in_order(self, b: Builder, elements: list[Value]) -> list[Value]:
         """The elements as lanes would hold them if k were 32 g + e."""
@@ -86,6 +80,13 @@ class _Side:
             low, high = (b.permute_constant(elements[e % _RUN + _RUN * run], source) for run in (0, 1))
             result.append(b.select(is_upper, high, low))
         return result
+
+
+def power_of_two(b: Builder, code: Value) -> Value:
+    """2**(code - 127) as f64; NaN for 255."""
+    bits = b.shl(b.zext(b.add(code, b.const("i32", 1023 - 127)), "i64"), b.const("i64", 52))
+    is_nan = b.icmp("eq", code, b.const("i32", 0xFF))
+    return b.select(is_nan, b.const("f64", float("nan")), b.bitcast(bits, "f64"))
 
 
 def _define(shape: MatrixShape, a: _Side, c: _Side, form: str) -> None:

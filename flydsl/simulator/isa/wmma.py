@@ -12,8 +12,13 @@ exact. Of a sparse A (SWMMAC) a lane stores two of every four elements; two bits
 lane has for itself, tell their places. index_key picks a part of the register where that is more than a lane needs.
 
 Modifiers (the ISA, and LLVM's tests): neg_lo and neg_hi negate, of 16-bit A and B, the elements in the lower and in the
-upper halves of registers; of C they are the sign and the absolute value. For integers neg_lo tells that A or B is
-signed, and clamp saturates the addition of C.
+upper halves of registers, and neg_lo those of 32 bits; of C they are the sign and the absolute value. For integers
+neg_lo tells that A or B is signed, and clamp saturates the addition of C. matrix_a_reuse and matrix_b_reuse are hints.
+
+gfx1250 ("cdna5") has the same products with more of K, for waves of 32. No document of AMD's says how they lie in
+registers; with formats of the same width and no scales the order of k cannot be seen, and C and D are as before (LLVM's
+tests have the operands, AMD's kernels load them so). How a sparse A goes with B is not known, so that there is no
+SWMMAC. `scaled_wmma` has the products whose order of k can be seen.
 
 Accumulation is that of `matrix`: products are exact and summed in f64 (integers in i32), then C is added, then the sum
 is rounded once, to nearest even, to the type of D. Denormals are kept whatever the mode. A NaN is the default one. The
@@ -41,6 +46,8 @@ _FIRST_ROWS = {32: (0, 8), 64: (0, 8, 4, 12)}
 _BITS = {"f32": 32, "f16": 16, "bf16": 16, "iu8": 8, "iu4": 4, "fp8": 8, "bf8": 8}
 _COMPUTED_IN = {"f16": "f16", "iu8": "i32", "iu4": "i32"}
 """The type that elements are computed in, if not f32."""
+_NARROW = {"f16": "f16", "bf16": "bf16", "bf16f32": "bf16"}
+"""The type of D, where it has 16 bits, by the types of D and C as mnemonics name them."""
 _HALF = NarrowFloat(5, 10, 15, "ieee")
 _SIGN, _DEFAULT_NAN = 0x80000000, 0x7E00
 
@@ -64,16 +71,16 @@ class WaveMatrixShape(MatrixShape):
         return 0, _FIRST_ROWS[self.lanes][lane // _SIZE] + index, lane % _SIZE
 
 
-def shape_of(k: int, result: str, lanes: int) -> WaveMatrixShape:
-    """The shape of a product with this type of D."""
-    accumulated = "i32" if result == "i32" else "f32"
-    return WaveMatrixShape(_SIZE, _SIZE, k, 1, 0, accumulated, lanes, result in ("f16", "bf16"))
+def shape_of(k: int, types: str, lanes: int) -> WaveMatrixShape:
+    """The shape of a product with these types of D and C, as the mnemonic names them."""
+    accumulated = "i32" if types == "i32" else "f32"
+    return WaveMatrixShape(_SIZE, _SIZE, k, 1, 0, accumulated, lanes, types in _NARROW)
 
 
 def wave_matrix_form(mnemonic: str, operands: Sequence[Operand]) -> str:
     """The form of an instruction's operands, as the table names it: what the registers of D and a constant C tell."""
     atoms = [operand.atom for operand in operands]
-    is_16_bit = mnemonic.split("_")[2] in ("f16", "bf16")
+    is_16_bit = mnemonic.split("_")[2] in _NARROW
     is_of_64 = bool(atoms) and isinstance(atoms[0], Register) and atoms[0].count < (4 if is_16_bit else 8)
     is_constant = is_16_bit and any(isinstance(c, Immediate) and c.value != 0 for c in atoms[3:])
     return ("/wave64" if is_of_64 else "") + ("/constant" if is_constant else "")
@@ -92,6 +99,8 @@ def elements(b: Builder, registers: Sequence[Value], format_: str, *, is_signed:
     """A lane's elements, in order, as floats to compute with, or as i32."""
     if format_ in ("f16", "bf16"):
         return [to_float(b, half, format_) for half in halves_of(b, registers)]
+    if format_ == "f32":
+        return [b.bitcast(r, "f32") for r in registers]
     bits = _BITS[format_]
     codes = [field_of(b, registers, e, bits) for e in range(32 * len(registers) // bits)]
     if format_ in OCP:
@@ -109,8 +118,10 @@ def operand(b: Builder, registers: Sequence[Value], format_: str, modifiers: Any
         return elements(b, registers, format_, is_signed=bool(low))
     if format_ in OCP and (low or high):
         raise NotImplementedError("the negation of elements of 8 bits, which the ISA does not define")
-    numbers = elements(b, registers, format_, is_signed=False)
-    return [b.fneg(x) if (low, high)[e % 2] else x for e, x in enumerate(numbers)]
+    if format_ == "f32" and high:
+        raise NotImplementedError("neg_hi of elements of 32 bits, which the ISA does not define")
+    numbers, signs = elements(b, registers, format_, is_signed=False), (low, low if format_ == "f32" else high)
+    return [b.fneg(x) if signs[e % 2] else x for e, x in enumerate(numbers)]
 
 
 # --- C and D
@@ -157,10 +168,9 @@ def accumulate(
         raise NotImplementedError("WMMA with MODE.FP16_OVFL")
     if types == "i32":
         return _whole(b, left, right, c, shape, saturates=m.flag("clamp"))
-    if types in ("f16", "bf16"):
-        wide = signed_f32(b, wide_c(b, c, types), m)
-        return narrow_d(b, b.matmul(left, right, wide, shape), types)
-    return b.matmul(left, right, signed_f32(b, c, m), shape)
+    wide = signed_f32(b, wide_c(b, c, types) if types in ("f16", "bf16") else c, m)
+    total = b.matmul(left, right, wide, shape)
+    return narrow_d(b, total, _NARROW[types]) if types in _NARROW else total
 
 
 def _whole(
@@ -180,8 +190,8 @@ def registers_word(elements_: int, bits: int) -> str:
     return f"i32x{max(1, elements_ * bits // 32)}"
 
 
-def _result_word(shape: WaveMatrixShape, types: str) -> str:
-    return registers_word(shape.results_per_lane, _BITS.get(types, 32))
+def _bits_of_d_and_c(types: str) -> tuple[int, int]:
+    return 16 if types in _NARROW else 32, 16 if types in ("f16", "bf16") else 32
 
 
 def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> None:
@@ -202,10 +212,11 @@ def define_wmma(k: int, types: str, a: str, c: str, *, lanes: int, of: str) -> N
 
     form = "/wave64" if lanes == 64 else ""
     name = f"v_wmma_{types}_16x16x{k}_{a if a == c and a not in OCP else f'{a}_{c}'}{form}"
-    result, sources = _result_word(shape, types), registers_word(count, _BITS[a])
-    define(name, f"{result} = {sources} {sources} {result} modifiers", evaluate, ignores_exec=True, of=of)
+    d, total = (registers_word(shape.results_per_lane, bits) for bits in _bits_of_d_and_c(types))
+    sources = registers_word(count, _BITS[a])
+    define(name, f"{d} = {sources} {sources} {total} modifiers", evaluate, ignores_exec=True, of=of)
     if types == "f16":
-        signature = f"{result} = {sources} {sources} f16 modifiers"
+        signature = f"{d} = {sources} {sources} f16 modifiers"
         define(f"{name}/constant", signature, with_constant, ignores_exec=True, of=of)
 
 
@@ -217,14 +228,17 @@ def define_swmmac(k: int, types: str, a: str, c: str, *, lanes: int, of: str) ->
     def evaluate(b: Builder, x: Any, y: Any, index: Any, total: Any, modifiers: Any) -> Any:
         stored = operand(b, x, a, modifiers, 0)[: count // 2]
         right = operand(b, y, c, modifiers, 1)[:count]
-        index = b.lshr(index, b.const("i32", modifiers.integer("index_key") * count % 32))
+        first = modifiers.integer("index_key") * count
+        if first + count > 32:
+            raise NotImplementedError(f"index_key:{modifiers.integer('index_key')} of {32 // count}")
+        index = b.lshr(index, b.const("i32", first))
         zero = b.const(_COMPUTED_IN.get(a, "f32"), 0)
         left = dense_from_sparse(b, stored, index, zero)
         return accumulate(b, left, right, total, shape, types, modifiers)
 
     form = "/wave64" if lanes == 64 else ""
     name = f"v_swmmac_{types}_16x16x{k}_{a if a == c and a not in OCP else f'{a}_{c}'}{form}"
-    result = _result_word(shape, types)
+    result = registers_word(shape.results_per_lane, _bits_of_d_and_c(types)[0])
     sources = f"{registers_word(count // 2, _BITS[a])} {registers_word(count, _BITS[c])} i32 dst modifiers"
     define(name, f"{result} = {sources}", evaluate, ignores_exec=True, of=of)
 
@@ -245,5 +259,18 @@ def _define_rdna4(lanes: int) -> None:
         define_swmmac(k, "i32", name, name, lanes=lanes, of=of)
 
 
+def _define_cdna5() -> None:
+    define_wmma(4, "f32", "f32", "f32", lanes=32, of="cdna5")
+    for name, types in (("f16", "f32"), ("f16", "f16"), ("bf16", "f32"), ("bf16", "bf16"), ("bf16", "bf16f32")):
+        define_wmma(32, types, name, name, lanes=32, of="cdna5")
+    for a in OCP:
+        for c in OCP:
+            for types in ("f32", "f16"):
+                define_wmma(64, types, a, c, lanes=32, of="cdna5")
+                define_wmma(128, types, a, c, lanes=32, of="cdna5")
+    define_wmma(64, "i32", "iu8", "iu8", lanes=32, of="cdna5")
+
+
 for _lanes in (32, 64):
     _define_rdna4(_lanes)
+_define_cdna5()

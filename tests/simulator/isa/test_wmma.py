@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
+from flydsl.arch import get_arch
 from flydsl.simulator import UnknownInstruction
 from flydsl.simulator.arrays import Array
-from tests.simulator.reference.wmma import BITS, DENSE, RESULT_BITS, SPARSE, Case
+from tests.simulator.reference.wmma import BITS, DENSE, MIXED, RESULT_BITS, SCALED, SPARSE, Case
 
 Run = Callable[..., Any]
 DESTINATION = 96
@@ -20,13 +22,18 @@ DESTINATION = 96
 
 def execute(run: Run, text: str, registers: dict[int, Array], case: Case, first: int = DESTINATION) -> list[Array]:
     """The registers of D, from `first` on, after an instruction that all lanes execute, active or not."""
-    after = run(text, v=registers, arch=case.arch, lanes=case.lanes, exec_bits=0)
+    arch = get_arch(case.arch)
+    gpu = arch if arch.instruction_sets else replace(arch, instruction_sets=("cdna5", "rdna4", "rdna"))
+    after = run(text, v=registers, arch=gpu, lanes=case.lanes, exec_bits=0)
     return [after.v(first + i) for i in range(case.results_per_lane * RESULT_BITS[case.result] // 32)]
 
 
 # --- formats
 
-MANTISSAS = {"f16": (10, 15), "bf16": (7, 127), "fp8": (3, 7), "bf8": (2, 15), "f32": (23, 127)}
+MANTISSAS = {"f16": (10, 15), "bf16": (7, 127), "fp8": (3, 7), "bf8": (2, 15), "f32": (23, 127)} | {
+    "fp6": (3, 1), "bf6": (2, 3), "fp4": (1, 1),
+}  # fmt: skip
+"""Bits of the mantissa, and the bias of the exponent."""
 
 
 def code_of(value: int | float, format_: str) -> int:
@@ -113,10 +120,12 @@ def register_range(first: int, count: int) -> str:
     return f"v[{first}:{first + count - 1}]" if count > 1 else f"v{first}"
 
 
-def multiply(run: Run, case: Case, a: Array, b: Array, c: Array | str, modifiers: str = "") -> Array:
-    """A * B + C of (m, k), (16 columns, k) and (m, 16); c may be the text of a constant."""
+def multiply(
+    run: Run, case: Case, a: Array, b: Array, c: Array | str, modifiers: str = "", scales: Sequence[Array] = ()
+) -> Array:
+    """A * B + C of (m, k), (16 columns, k) and (m, 16); c may be the text of a constant. scales: registers."""
     left = [r for tile in range(case.m // 16) for r in source_registers(a[16 * tile :][:16], case.a, case)]
-    right = source_registers(b, case.b, case)
+    right = source_registers(b, case.b, case.of_b)
     registers = {**dict(enumerate(left)), **{32 + i: r for i, r in enumerate(right)}}
     count = case.results_per_lane * RESULT_BITS[case.result] // 32
     c_text = c if isinstance(c, str) else ""
@@ -124,16 +133,14 @@ def multiply(run: Run, case: Case, a: Array, b: Array, c: Array | str, modifiers
         rows = result_registers(c, case.c, case)
         registers |= {64 + i: r for i, r in enumerate(rows)}
         c_text = register_range(64, len(rows))
-    d, sources = (
-        register_range(DESTINATION, count),
-        (register_range(0, len(left)), register_range(32, len(right)), c_text),
-    )
-    return result_matrix(execute(run, f"{case.mnemonic} {d}, {', '.join(sources)}{modifiers}", registers, case), case)
+    registers |= {60 + i: scale for i, scale in enumerate(scales)}
+    sources = [register_range(0, len(left)), register_range(32, len(right)), c_text]
+    operands = [register_range(DESTINATION, count), *sources, *(f"v{60 + i}" for i in range(len(scales)))]
+    return result_matrix(execute(run, f"{case.mnemonic} {', '.join(operands)}{modifiers}", registers, case), case)
 
 
-LIMITS = {"fp8": 8, "bf8": 5, "iu8": 256, "iu4": 16, "fp4": 5, "fp6": 6, "bf6": 6}
-"""Numbers of the format below these are exact, if they are whole."""
-EXACT = {"fp4": [0, 1, 2, 3, 4], "fp6": range(6), "bf6": range(6)}
+LIMITS = {"fp8": 8, "bf8": 5, "iu8": 256, "iu4": 16, "fp4": 5, "fp6": 8, "bf6": 9}
+"""Whole numbers of the format below these are exact."""
 
 
 def numbers(rng: np.random.Generator, format_: str, shape: tuple[int, ...]) -> Array:
@@ -305,6 +312,97 @@ def test_denormals_are_kept(run: Run) -> None:
     a, b = np.zeros((2, 16, 16))
     a[:, 0], b[:, 0] = 2.0**-24, 1
     assert (multiply(run, case, a, b, np.full((16, 16), 2.0**-24)) == 2.0**-23).all()
+
+
+# --- formats of gfx1250, and scales
+
+
+# Of the 25 combinations, whose handlers are long: each format on each side, and both orders of pieces.
+SOME_FORMATS = ("fp8_fp8", "bf8_fp4", "fp4_bf8", "bf6_fp6", "fp8_bf6", "fp6_fp8", "fp4_fp4")
+
+
+def some(cases: list[Case]) -> list[Any]:
+    return [pytest.param(c, id=c.id, marks=pytest.mark.slow) for c in cases if f"{c.a}_{c.b}" in SOME_FORMATS]
+
+
+def text_of_formats(case: Case) -> str:
+    return (
+        ""
+        if case.m == 32
+        else "".join(
+            f" matrix_{side}_fmt:MATRIX_FMT_{name.upper()}"
+            for side, name in (("a", case.a), ("b", case.b))
+            if name != "fp8"  # as LLVM prints them
+        )
+    )
+
+
+@pytest.mark.parametrize("case", some(MIXED))
+def test_product_of_two_formats(run: Run, case: Case) -> None:
+    a, b, c = matrices(case)
+    modifiers = f"{text_of_formats(case)} neg_lo:[0,0,1]"
+    np.testing.assert_array_equal(multiply(run, case, a, b, c, modifiers), a @ b.T - c)
+
+
+@pytest.mark.parametrize("case", some(SCALED)[::2])
+def test_blocks_have_scales(run: Run, case: Case) -> None:
+    """Byte j of a lane's register is the scale of k from 32 j on, for the row (or column) that the lane has."""
+    a, b, c = matrices(case)
+    rng = np.random.default_rng(4)
+    codes = [rng.integers(124, 131, (rows, 4)) for rows in (case.m, 16)]
+    upper = (case.m == 16, case.a == "fp4")  # which lanes the two are in
+    registers = []
+    for scales, second in zip(codes, upper, strict=True):
+        register = rng.integers(0, 1 << 32, 32, dtype=np.uint32)
+        for i, row in enumerate(scales):
+            register[case.place_scale(i, second)] = sum(int(code) << 8 * j for j, code in enumerate(row))
+        registers.append(register)
+    rows = "".join(f" matrix_{s}_scale:MATRIX_SCALE_ROW1" for s, second in zip("ab", upper, strict=True) if second)
+    got = multiply(run, case, a, b, c, text_of_formats(case) + rows, registers)
+    left, right = (x * 2.0 ** (s.repeat(32, 1) - 127) for x, s in zip((a, b), codes, strict=True))
+    np.testing.assert_array_equal(got, (left @ right.T + c).astype(np.float32))
+
+
+def test_a_scale_of_255_is_nan(run: Run) -> None:
+    case = next(c for c in SCALED if (c.a, c.b) == ("fp8", "fp8"))
+    a, b, c = matrices(case)
+    one = np.full(32, 0x7F7F7F7F, np.uint32)
+    bad = one.copy()
+    bad[5] |= 0x80 << 16
+    got = multiply(run, case, a, b, c, scales=(bad, one))
+    assert np.isnan(got[5]).all()
+    np.testing.assert_array_equal(np.delete(got, 5, 0), np.delete(a @ b.T + c, 5, 0))
+
+
+@pytest.mark.parametrize(
+    ("modifiers", "said"),
+    [
+        ("matrix_a_scale_fmt:MATRIX_SCALE_FMT_E5M3", "matrix_a_scale_fmt:MATRIX_SCALE_FMT_E5M3"),
+        ("matrix_b_fmt:MATRIX_FMT_FP3", "MATRIX_FMT_FP3"),
+        ("matrix_a_scale:MATRIX_SCALE_ROW2", "MATRIX_SCALE_ROW2"),
+        ("neg_lo:[1,0,0]", "negation of elements of 8 bits or less"),
+    ],
+)
+def test_what_is_not_known_of_scales_is_refused(run: Run, modifiers: str, said: str) -> None:
+    case = next(c for c in SCALED if (c.a, c.b) == ("fp8", "fp8"))
+    a, b, c = matrices(case)
+    with pytest.raises(UnknownInstruction, match=said):
+        multiply(run, case, a, b, c, f" {modifiers}", [np.full(32, 0x7F7F7F7F, np.uint32)] * 2)
+
+
+def test_scales_of_blocks_of_16_are_refused(run: Run) -> None:
+    text = "v_wmma_scale16_f32_16x16x128_f8f6f4 v[96:103], v[0:15], v[32:47], v[64:71], v[60:61], v[62:63]"
+    with pytest.raises(UnknownInstruction, match="v_wmma_scale16_f32_16x16x128_f8f6f4"):
+        execute(run, text, {}, SCALED[0])
+
+
+def test_signs_of_f32(run: Run) -> None:
+    case = by_name("v_wmma_f32_16x16x4_f32", arch="gfx1250")
+    a, b, c = matrices(case)
+    got = multiply(run, case, a, b, c, " matrix_a_reuse neg_lo:[1,0,1] neg_hi:[0,0,1]")
+    assert (got == -a @ b.T - abs(c)).all()
+    with pytest.raises(UnknownInstruction, match="neg_hi of elements of 32 bits"):
+        multiply(run, case, a, b, c, " neg_hi:[0,1,0]")
 
 
 # --- sparse products

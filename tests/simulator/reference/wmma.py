@@ -12,7 +12,7 @@ of k have scales of their own; elsewhere any order that A and B share gives the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 BITS = {"f32": 32, "f16": 16, "bf16": 16, "iu8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "iu4": 4, "fp4": 4}
 RESULT_BITS = {"f32": 32, "i32": 32, "f16": 16, "bf16": 16}
@@ -41,7 +41,17 @@ class Case:
 
     @property
     def id(self) -> str:
-        return f"{self.mnemonic}-wave{self.lanes}-{self.arch}"
+        formats = f"-{self.a}_{self.b}" if self.run else ""
+        return f"{self.mnemonic}{formats}-wave{self.lanes}-{self.arch}"
+
+    @property
+    def of_b(self) -> Case:
+        """The same with the places of B's elements in `run`."""
+        return replace(self, run=RUNS[self.b]) if self.run else self
+
+    def place_scale(self, i: int, second: bool) -> int:
+        """The lane with the scales of row i of A (or column of B). second: the upper 16 lanes hold those of 16."""
+        return i if self.m == 32 and i >= 16 else i + 16 * second
 
     @property
     def groups(self) -> int:
@@ -96,5 +106,35 @@ def _rdna4_sparse() -> Iterator[Case]:
             yield Case(f"v_swmmac_i32_16x16x{k}_{name}", k, name, name, "i32", "i32", lanes, is_sparse=True)
 
 
-DENSE = list(_rdna4())
+def _gfx1250() -> Iterator[Case]:
+    def of(types: str, k: int, text: str, a: str, b: str, result: str, c: str) -> Case:
+        return Case(f"v_wmma_{types}_16x16x{k}_{text}", k, a, b, result, c, arch="gfx1250")
+
+    yield of("f32", 4, "f32", "f32", "f32", "f32", "f32")
+    for name in ("f16", "bf16"):
+        for result in ("f32", name):
+            yield of(result, 32, name, name, name, result, result)
+    yield of("bf16f32", 32, "bf16", "bf16", "bf16", "bf16", "f32")
+    for a, b in _FLOAT8:
+        for k in (64, 128):
+            for result in ("f32", "f16"):
+                yield of(result, k, f"{a}_{b}", a, b, result, result)
+    yield of("i32", 64, "iu8", "iu8", "iu8", "i32", "i32")
+
+
+MICROSCALING = ("fp8", "bf8", "fp6", "bf6", "fp4")
+RUNS = {"fp8": 16, "bf8": 16, "fp6": 32, "bf6": 32, "fp4": 32}
+"""The consecutive k of a row that a lane of gfx1250 has in a piece."""
+
+
+def _mixed(scale: str) -> Iterator[Case]:
+    """The products of any two formats: A and B differ in `run`, which is A's here; `side` gives B's."""
+    for a in MICROSCALING:
+        for b in MICROSCALING:
+            yield Case(f"v_wmma_{scale}f32_16x16x128_f8f6f4", 128, a, b, "f32", "f32", arch="gfx1250", run=RUNS[a])
+    yield Case(f"v_wmma_{scale}f32_32x16x128_f4", 128, "fp4", "fp4", "f32", "f32", arch="gfx1250", m=32, run=32)
+
+
+DENSE = [*_rdna4(), *_gfx1250()]
+MIXED, SCALED = list(_mixed("")), list(_mixed("scale_"))
 SPARSE = list(_rdna4_sparse())
