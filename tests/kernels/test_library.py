@@ -13,11 +13,11 @@ import pytest
 
 import kernels
 from flydsl.autotune import Autotuner
-from tests.kernels.cases import gemm, rdna, rows
+from tests.kernels.cases import gemm, gfx1250, rdna, rows
 
 HERE = Path(__file__).parent
 # Rows and products; the families of attention and of experts have contracts of their own.
-CASES = gemm.CASES | rdna.CASES | rows.CASES
+CASES = gemm.CASES | gfx1250.CASES | rdna.CASES | rows.CASES
 KERNELS = sorted({case.kernel for case in CASES.values()})
 # What products of one family share.
 WITHOUT_CASES = {"fp8_gemm_utils"}

@@ -25,7 +25,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
-from flydsl.expr.numeric import Boolean, Int32, Int64, Uint32, as_numeric
+from flydsl.expr.numeric import Int32, Int64, Uint32, as_numeric
 from flydsl.expr.rocdl.async_copy import global_prefetch
 from flydsl.expr.rocdl.ids import wave_id
 from flydsl.expr.rocdl.intrinsic import (
@@ -230,8 +230,8 @@ def _remaining(extent: Any, tile: int, own: Int64) -> Any:
 
 
 def _at_least_zero(number: Int64) -> Int32:
-    is_negative: Boolean = number < 0
-    return Int32(is_negative.select(Int64(0), number))
+    """The number, or 0; what the scalar unit does with 32 bits at a time."""
+    return Int32(number) & ~Int32(number >> 63)
 
 
 def _unsigned(number: Any) -> Any:

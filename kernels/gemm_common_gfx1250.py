@@ -1,0 +1,222 @@
+"""What the products for gfx1250 share: tiles that the tensor data mover brings, and the order in which they come.
+
+A workgroup has `buffers` places for a tile of A and of B in shared memory. One is computed while the others are on
+their way: the tensor data mover copies whole tiles, of which each wave asks for its part, and a wave waits until only
+the later ones are still under way. Workgroups of a cluster may get a tile together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl._mlir.dialects import llvm
+from flydsl.atoms.instruction_sets import GFX1250
+from flydsl.errors import ArgumentError
+from flydsl.expr import range_constexpr
+from flydsl.expr.emit import target_name
+from flydsl.expr.rocdl import cluster, tdm_ops
+from kernels.kernels_common import ceil_div, require
+
+LANES, SIZE = 32, 16
+LDS_BYTES = 320 * 1024
+_GRANULE = 1024
+_MANY = 8  # turns of a loop that the compiler does not unroll
+EXPERT = {"amdgpu-expert-scheduling-mode": True}
+"""Options of LLVM: waits for vector registers are made where they are needed."""
+
+
+def require_gfx1250(kernel: str) -> None:
+    """Raise ArgumentError unless this is compiled for gfx1250."""
+    if target_name() not in GFX1250:
+        raise ArgumentError(f"{kernel} on {target_name()}", hint=f"for {GFX1250[0]}")
+
+
+def check_smem_capacity(lds_bytes: int) -> None:
+    """Raise ArgumentError if a workgroup cannot have so much shared memory."""
+    require(
+        lds_bytes <= LDS_BYTES,
+        f"{lds_bytes} bytes of shared memory",
+        f"at most {LDS_BYTES}: smaller tiles, or fewer buffers",
+    )
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The order of the tiles of K. buffers: places for a tile; tiles: how many there are, at least as many."""
+
+    buffers: int
+    tiles: int
+
+    def check(self) -> None:
+        """Raise ArgumentError where there are too few tiles."""
+        require(self.buffers in (2, 3, 4), f"num_buffers={self.buffers}", "2, 3 or 4")
+        require(self.tiles >= self.buffers, f"{self.tiles} tiles along K", f"at least num_buffers={self.buffers}")
+
+    @property
+    def turns(self) -> int:
+        """Turns of the loop, which computes a tile in each buffer."""
+        return (self.tiles - (self.buffers - 1)) // self.buffers
+
+    @property
+    def in_loop(self) -> int:
+        """Tiles that the loop computes."""
+        return self.turns * self.buffers
+
+    def counted(self, turns: Any) -> Any:
+        """The turns as the loop has them: many as a number, few as the argument of the kernel that says how many."""
+        if self.turns > _MANY:
+            return self.turns
+        at_least = min(self.turns, 1)  # so that there is no second way around the loop
+        return (turns > at_least).select(turns, fx.Int32(at_least))
+
+    def stage(self, tile: int) -> int:
+        """The buffer of a tile."""
+        return tile % self.buffers
+
+
+@dataclass(frozen=True)
+class ClusterShape:
+    """Workgroups of a cluster along M and N."""
+
+    m: int
+    n: int
+
+    @property
+    def is_one(self) -> bool:
+        """There is one workgroup, and so no cluster."""
+        return self.m * self.n == 1
+
+    def check(self) -> None:
+        """Raise ArgumentError where there are too many."""
+        fits = self.m > 0 and self.n > 0 and self.m * self.n <= 16
+        require(fits, f"clusters of {self.m} x {self.n} workgroups", "1 to 16 in all")
+
+    def masks(self) -> tuple[Any, Any]:
+        """The workgroups that get this one's tiles of A and of B, too; 0 for none."""
+        if self.is_one:
+            return 0, 0
+        return cluster.compute_mcast_masks(*cluster.compute_cluster_position(), self.m, self.n)
+
+
+@dataclass(frozen=True)
+class TileStream:
+    """Tiles of an operand, one after the other along K, from global memory to the buffers.
+
+    descriptor: of the first tile in the first buffer. step_bytes: from tile to tile in memory.
+    """
+
+    descriptor: Any
+    step_bytes: Any
+
+    def in_buffers(self, buffers: int, buffer_bytes: int) -> list[Any]:
+        """For each buffer the addresses of the first tile that it gets: the descriptor's first group."""
+        group = self.descriptor.dgroup0
+        first = [moved(group, i * self.step_bytes) for i in range(buffers)]
+        return [
+            fx.Vector.from_elements([fx.Int32(g[0]), fx.Int32(g[1]) + i * buffer_bytes, g[2], g[3]], fx.Int32)
+            for i, g in enumerate(first)
+        ]
+
+    def load(self, addresses: Any) -> None:
+        """Start to load a tile."""
+        tdm_ops.tensor_load_2d(tdm_ops.TDMDescriptor2D(addresses, self.descriptor.dgroup1))
+
+
+def moved(addresses: Any, bytes_: Any) -> Any:
+    """A descriptor's first group with its address in global memory that much further."""
+    pair = addresses.shuffle(addresses, [2, 3]).bitcast(fx.Int64)[0] + fx.Int64(bytes_)
+    halves = fx.Vector.from_elements([pair], fx.Int64).bitcast(fx.Int32)
+    return addresses.shuffle(halves.shuffle(halves, [0, 1, 0, 1]), [0, 1, 4, 5])
+
+
+def chosen_by_wave(streams: list[TileStream], wave: Any) -> TileStream:
+    """One stream for all waves, where wave i asks for tiles of stream i and the others for none."""
+
+    def choose(part: Callable[[TileStream], Any], none: Any = None) -> Any:
+        value = part(streams[-1]) if none is None else none
+        for i, stream in reversed(list(enumerate(streams))):
+            value = (wave == i).select(fx.Int32(part(stream)), fx.Int32(value))
+        return value
+
+    group0 = [choose(lambda s: s.descriptor.dgroup0[0], 0)]
+    group0 += [choose(lambda s, i=i: s.descriptor.dgroup0[i]) for i in (1, 2, 3)]
+    group1 = [choose(lambda s, i=i: s.descriptor.dgroup1[i]) for i in range(8)]
+    vectors = [fx.Vector.from_elements([fx.Int32(word) for word in group], fx.Int32) for group in (group0, group1)]
+    return TileStream(tdm_ops.TDMDescriptor2D(*vectors), choose(lambda s: s.step_bytes))
+
+
+def opaque(number: Any) -> Any:
+    """The same Int32, of which the compiler knows nothing.
+
+    LDS instructions add distances up to 64 KiB to a register. From a place in a buffer beyond that, the compiler would
+    make a register for each instruction; with one place that it does not look into, each has its distance.
+    """
+    return fx.Int32(llvm.inline_asm(fx.T.i32, [number], "", "=v,0"))
+
+
+def round_up(number: int, multiple: int = _GRANULE) -> int:
+    """The next multiple."""
+    return ceil_div(number, multiple) * multiple
+
+
+def fence(outstanding: int, shape: ClusterShape) -> None:
+    """Wait until at most so many copies of each wave are under way, and until all waves (of the cluster) are here."""
+    tdm_ops.tensor_wait(outstanding)
+    fx.gpu.barrier()
+    if not shape.is_one:
+        cluster.cluster_signal_once_per_wg()
+        cluster.cluster_wait()
+
+
+class Loads:
+    """What a wave asks for: tiles of some streams, in the buffers of a pipeline.
+
+    ahead: called with the tile's number for every tile that the loop loads, to bring later ones into a cache.
+    """
+
+    def __init__(
+        self, plan: Pipeline, streams: list[TileStream], buffer_bytes: int, ahead: Callable[[Any], None] | None = None
+    ) -> None:
+        self.plan, self.streams, self.ahead = plan, streams, ahead
+        self.first = [stream.in_buffers(plan.buffers, buffer_bytes) for stream in streams]
+
+    def start(self, addresses: list[list[Any]], stage: int, tile: Any = None) -> list[list[Any]]:
+        """Start to load the next tile of a buffer, and give where all come from after that. tile: its number."""
+        addresses = [list(of_stream) for of_stream in addresses]
+        for stream, of_stream in zip(self.streams, addresses, strict=True):
+            stream.load(of_stream[stage])
+            of_stream[stage] = moved(of_stream[stage], self.plan.buffers * stream.step_bytes)
+        if self.ahead is not None and tile is not None:
+            self.ahead(tile)
+        return addresses
+
+
+@flyc.jit
+def run_pipeline(
+    plan: Pipeline, loads: Loads, shape: ClusterShape, compute: Callable[..., Any], sums: Any, turns: Any
+) -> Any:
+    """The sums over all tiles.
+
+    compute(sums, stage, middle): the sums with the products of the tile in a buffer, and what `middle` returns, which
+    it calls when about half of them are under way. turns: the plan's; as an argument of the kernel it keeps a short
+    loop a loop.
+    """
+    ahead, each, addresses = plan.buffers - 1, len(loads.streams), loads.first
+    for tile in range_constexpr(ahead):
+        addresses = loads.start(addresses, tile)
+    for turn in range(plan.counted(turns)):
+        for stage in range_constexpr(plan.buffers):
+            fence(each * (plan.buffers - 2), shape)
+            place, tile = (stage + ahead) % plan.buffers, fx.Int32(turn) * plan.buffers + (stage + ahead)
+            sums, addresses = compute(sums, stage, partial(loads.start, addresses, place, tile))
+    for tile in range_constexpr(plan.in_loop, plan.tiles):
+        fence(each * (min(plan.tiles, tile + ahead) - tile - 1), shape)
+        middle = partial(loads.start, addresses, plan.stage(tile + ahead)) if tile + ahead < plan.tiles else None
+        sums, following = compute(sums, plan.stage(tile), middle)
+        addresses = addresses if following is None else following
+    return sums
