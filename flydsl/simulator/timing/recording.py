@@ -124,36 +124,35 @@ def record(
     lines = Lines.of(dispatch.memory)
     work = copy.copy(dispatch)
     work.memory = dispatch.memory.with_copied_content() if needed.content else with_empty_content(dispatch.memory)
+    # All of them before the first one runs: code must not be loaded while other loaded code is being executed.
+    count = _threads(threads, len(workgroups))
+    recorders = [_Recorder(work, lines, needed, instruction_limit) for _ in range(count)]
+    return _recorded_by(recorders, workgroups)
+
+
+def _recorded_by(recorders: Sequence[_Recorder], workgroups: Sequence[int]) -> list[list[Array]]:
+    """Let each recorder, on a thread of its own, take workgroups until there are none left."""
     found: dict[int, list[Array]] = {}
     todo, lock = iter(workgroups), threading.Lock()
     errors: list[BaseException] = []
 
-    def work_through() -> None:
-        recorder = _Recorder(work, lines, needed, instruction_limit)
-        while not errors:
-            with lock:
-                workgroup = next(todo, None)
-            if workgroup is None:
-                return
-            found[workgroup] = recorder.record(workgroup)
-
-    def help_out() -> None:
+    def work_through(recorder: _Recorder) -> None:
         try:
-            work_through()
+            while not errors:
+                with lock:
+                    workgroup = next(todo, None)
+                if workgroup is None:
+                    return
+                found[workgroup] = recorder.record(workgroup)
         except BaseException as error:  # noqa: BLE001 - raised below
             errors.append(error)
 
-    helpers = [threading.Thread(target=help_out, daemon=True) for _ in range(_helpers(threads, len(workgroups)))]
+    helpers = [threading.Thread(target=work_through, args=(r,), daemon=True) for r in recorders[1:]]
     for helper in helpers:
         helper.start()
-    try:
-        work_through()
-    except BaseException as error:
-        errors.append(error)
-        raise
-    finally:
-        for helper in helpers:
-            helper.join()
+    work_through(recorders[0])
+    for helper in helpers:
+        helper.join()
     if errors:
         raise errors[0]
     return [found[workgroup] for workgroup in workgroups]
@@ -174,10 +173,10 @@ LDS_WORD, LINE_WORD = 0x8000_0000, 0xC000_0000
 """What marks a word that is a number of LDS passes, and one that is a line of memory."""
 
 
-def _helpers(threads: int | None, workgroups: int) -> int:
-    """Threads besides the calling one. Default: one per core."""
+def _threads(threads: int | None, workgroups: int) -> int:
+    """How many threads record. Default: one per core."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(threads or cores, workgroups) - 1
+    return max(1, min(threads or cores, workgroups))
 
 
 def _bound_steps(work: Dispatch) -> Sequence[Step]:

@@ -48,6 +48,21 @@ def test_lds() -> None:
     assert bytes_ / busy_us(trace) * 1e-6 == pytest.approx(128 * 304 * 2.1e-3, rel=0.1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("arch", "tera"), [("gfx942", 34.4), ("gfx950", 39.3)])
+def test_l2(arch: str, tera: float) -> None:
+    """128 bytes a cycle of each of the 16 channels of a die: the white papers. All read 512 KiB, more than L1 has."""
+    place = lines(
+        "v_lshlrev_b32 v40, 4, $1", "s_and_b32 s40, $3, 3", "s_lshl_b32 s40, s40, 17", "v_add_u32 v40, s40, v40"
+    )
+    loads = lines("global_load_dwordx4 v[16:19], v40, $0", "v_add_u32 v40, 0x1000, v40", times=32)
+    body = place + "\\0A" + loads
+    size = {"workgroups": WORKGROUPS[arch], "arch": arch, "size_bytes": 1 << 19}
+    few, many = (trace_of(body, "v[16:19] v40 s40 scc", repeats=repeats, **size) for repeats in (8, 16))
+    bytes_ = 1024 * 32 * 8 * 4 * WORKGROUPS[arch]  # the first repetitions wait for memory
+    assert bytes_ / (many.time_us - few.time_us) * 1e-6 == pytest.approx(tera, rel=0.1)
+
+
 COPY = """
 declare i32 @llvm.amdgcn.workitem.id.x()
 declare i32 @llvm.amdgcn.workgroup.id.x()

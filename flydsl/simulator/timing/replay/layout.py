@@ -104,8 +104,9 @@ class Workgroup(Shared):
 
 class Wave(Shared):
     """at, end: of its stream. ready: when it may issue its next instruction if nothing hinders. fetched: when that is
-    there after a branch. key: when the wave will be looked at. vector_done, scalar_done: when accesses under way end, of which the first is the oldest; registers: when
-    they have their values."""
+    there after a branch. key: when the wave will be looked at. vector_done, scalar_done: when accesses under way end,
+    the oldest first. registers: when they have their values.
+    """
 
     _fields_ = [
         ("at", c_uint64),

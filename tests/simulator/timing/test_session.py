@@ -1,0 +1,125 @@
+"""What `tracing` does with launches, and what it leaves alone."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flydsl.arch import GFX942, get_arch
+from flydsl.arch.timing import timing
+from flydsl.codegen import compile_llvm_ir
+from flydsl.errors import ArchError, LaunchError
+from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch, tracing
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.timing import Stall, Unit
+from flydsl.simulator.timing.sampling import plan
+
+DOUBLE = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare i32 @llvm.amdgcn.workgroup.id.x()
+define amdgpu_kernel void @double(ptr addrspace(1) %x, i32 %beyond) #0 {
+entry:
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %w = call i32 @llvm.amdgcn.workgroup.id.x()
+  %first = shl i32 %w, 8
+  %own = add i32 %first, %t
+  %i = add i32 %own, %beyond
+  %place = getelementptr i32, ptr addrspace(1) %x, i32 %i
+  %before = load i32, ptr addrspace(1) %place
+  %after = shl i32 %before, 1
+  store i32 %after, ptr addrspace(1) %place
+  ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }
+"""
+
+
+def double(x: Array, *, beyond: int = 0, **options: Any) -> None:
+    """Launch a kernel that doubles the numbers of x, 256 for each workgroup."""
+    memory = Memory()
+    kernarg = struct.pack("<QI", memory.map_array(x, name="x"), beyond)
+    code = compile_llvm_ir(DOUBLE, GFX942)
+    program = Program.load(code.hsaco, code.listing)
+    grid = (len(x) // 256, 1, 1)
+    launch(program, "double", grid=grid, block=(256, 1, 1), kernarg=kernarg, memory=memory, **options)
+
+
+def test_a_timed_launch_leaves_tensors_alone() -> None:
+    x = np.arange(1024, dtype=np.int32)
+    with tracing() as traced:
+        double(x)
+    assert np.array_equal(x, np.arange(1024))
+    (one,) = traced.launches
+    assert (one.kernel, one.grid, one.block) == ("double", (4, 1, 1), (256, 1, 1))
+    assert traced.time_us == one.time_us == one.trace.time_us > timing(GFX942).launch_us.value
+    assert "4 of 4 workgroups" not in one.trace.sampling  # a die has one of the four
+    assert "1 of 4 workgroups replayed" in repr(traced)
+
+
+@pytest.mark.parametrize("backend", ["native", "lockstep"])
+def test_a_launch_may_be_carried_out_too(backend: str) -> None:
+    x = np.arange(1024, dtype=np.int32)
+    with tracing(execute=True) as traced, counting() as counters:
+        double(x, backend=backend)
+    assert np.array_equal(x, 2 * np.arange(1024))
+    assert counters.launches[0].trace is traced.launches[0].trace
+
+
+def test_the_same_launch_has_the_same_trace() -> None:
+    texts = []
+    for _ in range(2):
+        with tracing() as traced:
+            double(np.zeros(256 * 700, np.int32), threads=2)
+        texts.append(traced.launches[0].trace.to_json())
+    assert texts[0] == texts[1]
+
+
+def test_every_instruction_of_a_wave_is_there_in_order() -> None:
+    with tracing() as traced:
+        double(np.zeros(256, np.int32))
+    trace = traced.launches[0].trace
+    assert len(trace.waves) == 4
+    for wave in range(4):
+        events = trace.events[trace.events["wave"] == wave]
+        assert events["instruction"].tolist() == sorted(events["instruction"].tolist())
+        assert (np.diff(events["issue"].astype(np.int64)) >= 4).all()
+        assert trace.instructions[int(events["instruction"][-1])].text == "s_endpgm"
+    waits = trace.events[trace.events["reason"] == Stall.WAIT_VECTOR_MEMORY]
+    assert len(waits) == 4
+    memory_cycles = timing(GFX942).memory_latency_ns.value * 2.1
+    assert (waits["stall"] > 0.8 * memory_cycles).all()
+    loads = [i for i in trace.instructions if i.unit == Unit.VECTOR_MEMORY]
+    assert [i.text.split()[0] for i in loads] == ["global_load_dword", "global_store_dword"]
+
+
+def test_errors_of_the_launch_are_raised() -> None:
+    x = np.zeros(256, np.int32)
+    with tracing() as traced, pytest.raises(MemoryFault, match="outside of x"):
+        double(x, beyond=1 << 20)
+    assert traced.launches == []
+    with tracing(), checking(), pytest.raises(LaunchError, match="under checks is not timed"):
+        double(x)
+
+
+def test_a_gpu_without_figures_is_named() -> None:
+    with pytest.raises(ArchError, match="latencies and bandwidths of gfx1201 are not known"):
+        timing(get_arch("gfx1201"))
+
+
+def test_every_figure_has_a_source() -> None:
+    for arch in ("gfx90a", "gfx942", "gfx950"):
+        for name, figure in timing(get_arch(arch)).figures():
+            assert figure.source, name
+            assert figure.sure in ("published", "measured", "scaled", "assumed"), name
+            assert figure.value > 0 or name.startswith("infinity_cache"), name
+
+
+@pytest.mark.parametrize("workgroups", [1, 7, 64, 65, 128, 129, 1000])
+def test_a_plan_accounts_for_every_workgroup(workgroups: int) -> None:
+    found = plan(range(workgroups), 32, 2)
+    assert len(found.chosen) + found.skipped_rounds * found.round_size == workgroups
+    assert sorted(set(found.chosen)) == list(found.chosen)
+    assert found.chosen[-1] == workgroups - 1 or found.skipped_rounds
