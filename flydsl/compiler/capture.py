@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from flydsl.arch.timing import is_timed
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.errors import ArgumentError
@@ -88,7 +89,7 @@ def capture_launches(
     trace_only: stop each launch before the first stage of its pipeline; nothing is compiled or run.
     counted: the first launch of each compilation is counted (see `flydsl.simulator.counting`), if it runs on the
     simulator and without checks.
-    traced: likewise timed (see `flydsl.simulator.tracing`), in addition to running as always.
+    traced: likewise timed (see `flydsl.simulator.tracing`), if there are figures of the GPU; it runs as always, too.
     with_stages: compile what is not compiled in this process yet, and keep the module after each stage, to look at. If
     False, machine code that is on disk is taken from there, as outside such a block.
 
@@ -147,7 +148,7 @@ def _traced(launch: Launch) -> Iterator[None]:
     from flydsl.simulator.checks import enabled_checks
     from flydsl.simulator.timing import current_tracing, tracing
 
-    if enabled_checks():
+    if enabled_checks() or not is_timed(launch.pipeline.arch):
         yield
         return
     around = current_tracing()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from flydsl.arch.timing import is_timed
 from flydsl.compiler import Launch
 from flydsl.simulator.timing import Stall, Trace, Tracing
 from flydsl.simulator.timing.advice import Advice, advise
@@ -156,6 +157,9 @@ def why_not_timed(launch: Launch) -> str:
     if places:
         where = ", ".join(places)
         return f"Not timed: it ran on {where}. workbench.timeline reads what rocprofv3 --att measures there."
+    arch = launch.pipeline.arch
+    if not is_timed(arch):
+        return f"Not timed: the project has no figures of the time that {arch.name} needs."
     return (
         "Not timed: the launch came to no end, was compiled only, was not the first of its compilation, or was not "
         "watched (%%flykernel --show trace and workbench.trace do that; under checking() nothing is timed)."

@@ -4,6 +4,10 @@
         launch(A, B, C)
     traced.launches[0].trace, traced.time_us
 
+Of any trace, also of one that `rocprofv3` measured (`rocprofv3`, `rocprofv3_counters`), `hot_spots` says which
+instructions and lines take the time, `utilisation` which units have work, `advice` what limits it and what would help;
+`perfetto` writes it for other viewers.
+
 How to read this package: `trace` is what users read, `session` the `with` statement. `sampling` puts an estimate
 together: `recording` executes some workgroups, `needed` says which of their instructions it must, `instructions` says
 how long each takes, `gpu` what the hardware is, and `replay/` lays them out in time; `accuracy` says how far off that is.

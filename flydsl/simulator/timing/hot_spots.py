@@ -56,14 +56,19 @@ class Cost:
 
 
 def issue_cycles(trace: Trace) -> Array:
-    """Of each event, the cycles from its issue until its wave tries the next instruction, or ends."""
+    """Of each event, the cycles from its issue until its wave tries the next instruction, or ends.
+
+    Where the trace of a wave is cut off before its end, nobody knows how many the last one has: it gets none.
+    """
     events = trace.events
     issue = events["issue"].astype(np.int64)
     until = np.append((issue - events["stall"])[1:], 0)
     is_last = np.append(events["wave"][1:] != events["wave"][:-1], True)[: len(events)]
     until = until[: len(events)]
     until[is_last] = trace.waves["end"][events["wave"][is_last]]
-    return np.maximum(until - issue, 0)
+    ends = np.array([instruction.text.startswith("s_endpgm") for instruction in trace.instructions], bool)
+    is_cut = is_last & ~ends[events["instruction"]] if len(ends) else is_last
+    return np.where(is_cut, 0, np.maximum(until - issue, 0))
 
 
 def costs(trace: Trace) -> tuple[Cost, ...]:

@@ -10,10 +10,8 @@ Source: "Trace Event Format", Google, https://docs.google.com/document/d/1CvAClv
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,13 +39,6 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
             "clock_is_known": has_clock(trace),
         },
     }
-
-
-def write_chrome_trace(trace: Trace, path: str | Path) -> Path:
-    """Write the trace in this format; the path again."""
-    written = Path(path)
-    written.write_text(json.dumps(chrome_trace(trace), separators=(",", ":"), allow_nan=False), "utf-8")
-    return written
 
 
 def has_clock(trace: Trace) -> bool:

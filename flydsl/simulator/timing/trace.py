@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -91,8 +92,10 @@ class Trace:
     cycles: of the whole launch. sampling: a sentence that says which waves are here, and how `cycles` follows from
     them. error_percent: how far off such estimates are, for this kind of kernel; None where nobody knows. origin:
     "model" or "rocprofv3". waves, events: arrays of WAVE and EVENT; events are sorted by wave, then by issue.
+    clock_mhz: NaN where nobody knows it; the time is NaN then.
 
-    Raises ArgumentError for arrays of another type, or events of waves or instructions that are not there.
+    Raises ArgumentError for arrays of another type, and for events in another order, or of waves, instructions or
+    reasons that there are not.
     """
 
     kernel: str
@@ -113,9 +116,15 @@ class Trace:
             found = getattr(self, name).dtype
             if found != type_:
                 raise ArgumentError(f"the {name} of a trace have type {found}, not {type_}")
-        for name, count in (("wave", len(self.waves)), ("instruction", len(self.instructions))):
+        counts = {"wave": len(self.waves), "instruction": len(self.instructions), "reason": len(Stall)}
+        for name, count in counts.items():
             if len(self.events) and int(self.events[name].max()) >= count:
                 raise ArgumentError(f"an event of {name} {int(self.events[name].max())}, but there are {count}")
+        order = np.lexsort((self.events["issue"], self.events["wave"]))
+        if (order != np.arange(len(order))).any():
+            raise ArgumentError("the events of a trace are not sorted", hint="sort them by wave, then by issue")
+        if (self.waves["end"] < self.waves["start"]).any():
+            raise ArgumentError("a wave of a trace ends before it starts")
 
     @property
     def time_us(self) -> float:
@@ -131,10 +140,17 @@ class Trace:
     def to_json(self) -> str:
         """The trace as text; `from_json` reads it."""
         fields = {name: getattr(self, name) for name in _SCALARS}
+        fields["clock_mhz"] = self.clock_mhz if math.isfinite(self.clock_mhz) else None  # JSON has no NaN
         fields["instructions"] = [[i.address, i.text, int(i.unit), i.file, i.line] for i in self.instructions]
         for name, array in (("waves", self.waves), ("events", self.events)):
             fields[name] = {column: array[column].tolist() for column in array.dtype.names or ()}
-        return json.dumps(fields, separators=(",", ":"))
+        return json.dumps(fields, separators=(",", ":"), allow_nan=False)
+
+    def to_chrome_trace(self) -> str:
+        """The trace in Chrome's trace event format, as text: https://ui.perfetto.dev opens a file with it."""
+        from flydsl.simulator.timing.perfetto import chrome_trace  # which needs this module
+
+        return json.dumps(chrome_trace(self), separators=(",", ":"), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
@@ -143,13 +159,38 @@ class Trace:
             fields = json.loads(text)
             instructions = tuple(TracedInstruction(a, t, Unit(u), f, n) for a, t, u, f, n in fields["instructions"])
             waves, events = _array(fields["waves"], WAVE), _array(fields["events"], EVENT)
-            scalars = {name: fields[name] for name in _SCALARS}
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            scalars = _scalars(fields)
+            if not all(isinstance(i.text, str) and isinstance(i.address, int) for i in instructions):
+                raise TypeError("an instruction is [address, text, unit, file, line]")
+            if not all(_is_place(i.file, i.line) for i in instructions):
+                raise TypeError("the file and the line of an instruction are a text and a number, or null")
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise ArgumentError(f"this is not a trace: {error}", hint="Trace.to_json() writes one") from error
         return cls(**scalars, instructions=instructions, waves=waves, events=events)
 
 
-_SCALARS = ("kernel", "arch", "clock_mhz", "origin", "cycles", "error_percent", "sampling")
+_SCALARS: Mapping[str, type | tuple[type, ...]] = {
+    "kernel": str,
+    "arch": str,
+    "clock_mhz": (int, float, type(None)),
+    "origin": str,
+    "cycles": int,
+    "error_percent": (int, float, type(None)),
+    "sampling": str,
+}
+
+
+def _scalars(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are no arrays, checked."""
+    found = {name: fields[name] for name in _SCALARS}
+    wrong = next((name for name, kind in _SCALARS.items() if not isinstance(found[name], kind)), None)
+    if wrong is not None:
+        raise TypeError(f"{wrong} is {found[wrong]!r}")
+    return found | {"clock_mhz": math.nan if found["clock_mhz"] is None else found["clock_mhz"]}
+
+
+def _is_place(file: Any, line: Any) -> bool:
+    return (file is None or isinstance(file, str)) and (line is None or isinstance(line, int))
 
 
 def _array(columns: Mapping[str, Any], type_: np.dtype[Any]) -> Array:

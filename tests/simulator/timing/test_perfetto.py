@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from flydsl.simulator.timing import Unit
-from flydsl.simulator.timing.perfetto import chrome_trace, write_chrome_trace
+from flydsl.simulator.timing.perfetto import chrome_trace
 from tests.simulator.timing.synthetic import synthetic
 
 _NEEDED = {
@@ -22,9 +22,9 @@ _NEEDED = {
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory) -> dict:
-    path = write_chrome_trace(synthetic(waves=5, iterations=4), tmp_path_factory.mktemp("perfetto") / "trace.json")
-    return json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+def written() -> dict:
+    text = synthetic(waves=5, iterations=4).to_chrome_trace()
+    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
 def test_every_event_has_what_its_kind_needs(written: dict) -> None:
