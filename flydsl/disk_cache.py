@@ -7,12 +7,15 @@ Nothing there is needed, either: a folder that cannot be used, a full disk, or a
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import random
 import stat
 import tempfile
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,8 @@ _BLOCK_BYTES = 4096
 _LOOKS = 64
 _chance = random.Random()  # of its own: the user's numbers stay what they are
 _DIGEST_BYTES = 32
+_LOCK = ".lock-"
+_LOCK_LOOKS_S, _LONGEST_WAIT_S = 0.02, 60.0
 
 
 class CacheFolder:
@@ -95,6 +100,37 @@ class CacheFolder:
         except OSError:
             return None
 
+    @contextlib.contextmanager
+    def alone(self, name: str) -> Iterator[bool]:
+        """Be the only process inside such a `with` block of this name. Gives whether another one was.
+
+        After a minute the block is entered all the same: what is written twice only costs time.
+        """
+        descriptor = self._lock_file(name)
+        if descriptor is None:
+            yield False
+            return
+        try:
+            waited = not _locked(descriptor)
+            end = time.monotonic() + _LONGEST_WAIT_S
+            while waited and not _locked(descriptor) and time.monotonic() < end:
+                time.sleep(_LOCK_LOOKS_S)
+            yield waited
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(f"{self._folder}/{_LOCK}{name}")
+            os.close(descriptor)
+
+    def _lock_file(self, name: str) -> int | None:
+        if self._folder is None:
+            return None
+        try:
+            return os.open(
+                f"{self._folder}/{_LOCK}{name}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+            )
+        except OSError:
+            return None
+
     def _prune(self, folder: Path) -> None:
         """Remove the oldest files, a quarter more than needed, so that the next removal is not due at once."""
         try:
@@ -129,6 +165,19 @@ class RecordFolder:
     def add(self, name: str, record: dict[str, Any]) -> bool:
         """Store a record under a name. Return False if that is not possible."""
         return self._files.write(name, packed(record))
+
+    def alone(self, name: str) -> contextlib.AbstractContextManager[bool]:
+        """See `CacheFolder.alone`."""
+        return self._files.alone(name)
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a file, if no other process has it. The lock ends with the process."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def packed(record: dict[str, Any]) -> bytes:

@@ -28,6 +28,7 @@
 | `FLYDSL_SIMULATOR_BACKEND` | `native` | how the simulator executes: `native` or `lockstep` |
 | `FLYDSL_SIMULATOR_HOST` | `native` | the CPU features that it uses: `avx2` or `avx512`, `neon`, or the best there is |
 | `FLYDSL_SIMULATOR_THREADS` | one per core | how many threads it uses |
+| `FLYDSL_SIMULATOR_PEER_PATIENCE_S` | 300 | for how many seconds a kernel may wait for other ranks; 0: for ever |
 
 Source: section 5 of the architecture guide.
 """
@@ -240,6 +241,31 @@ def _noted_iterate(environment: Any) -> Iterator[Any]:
         note(None)
     found: Iterator[Any] = _iterate(environment)
     return found
+
+
+@contextmanager
+def default(name: str, value: str) -> Iterator[None]:
+    """Set a variable inside the `with` block, unless it is set or the value is empty; for libraries that read it."""
+    if not value or name in os.environ:
+        yield
+        return
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+
+
+def peer_patience_s() -> float:
+    """`FLYDSL_SIMULATOR_PEER_PATIENCE_S`, at least 0; 0 for no limit."""
+    value = text("FLYDSL_SIMULATOR_PEER_PATIENCE_S", "300")
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise ArgumentError(f"FLYDSL_SIMULATOR_PEER_PATIENCE_S={value!r} is not a number of seconds")
+    return seconds
 
 
 def simulator_threads() -> int | None:

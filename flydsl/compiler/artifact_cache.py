@@ -13,6 +13,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,10 @@ class Place:
         if record is None or not _still_holds(record):
             return None
         return from_record(record, arguments, signature)
+
+    def alone(self) -> AbstractContextManager[bool]:
+        """Let no other process compile the same inside; gives whether one did. Ranks start with the same launches."""
+        return _folder().alone(self._name)
 
     def keep(self, artifact: CompiledArtifact, seen: Observation) -> None:
         """Put an artifact there. seen: by its trace."""

@@ -12,7 +12,7 @@ from flydsl.arch import Arch, get_arch
 from flydsl.codegen import llvm_process
 from flydsl.compiler.arguments import Argument
 from flydsl.compiler.artifact import CompiledArtifact
-from flydsl.compiler.artifact_cache import place_of, tools_version
+from flydsl.compiler.artifact_cache import Place, place_of, tools_version
 from flydsl.compiler.backends import launch_stages
 from flydsl.compiler.cache_key import cache_key, python_signature, surroundings
 from flydsl.compiler.capture import Launch, current_capture, stages_are_kept
@@ -174,10 +174,24 @@ class JitFunction(DecoratedFunction):
             return self._replaced(arguments, values, arch)
         specs = launch_stages(arch, all_hints(self.compile_hints))
         place = place_of(self.function, arguments, arch, hints, dependencies) if specs is None else None
-        if place is not None and not stages_are_kept():
-            found = place.find(arguments, self.signature)
-            if found is not None:
-                return found
+        if place is None or stages_are_kept():
+            return self._new(arguments, values, arch, specs, place)
+        found = place.find(arguments, self.signature)
+        if found is not None:
+            return found
+        with place.alone() as another_did:
+            found = place.find(arguments, self.signature) if another_did else None
+            return found or self._new(arguments, values, arch, specs, place)
+
+    def _new(
+        self,
+        arguments: tuple[Argument, ...],
+        values: list[Any],
+        arch: Arch,
+        specs: Sequence[StageSpec] | None,
+        place: Place | None,
+    ) -> CompiledArtifact:
+        """A new artifact, kept at its place on disk, if it has one."""
         if env.flag("FLYDSL_RUNTIME_RUN_ONLY"):
             raise CompileError(
                 f"{self.function.__name__} is not in the cache for these arguments, and FLYDSL_RUNTIME_RUN_ONLY is set",

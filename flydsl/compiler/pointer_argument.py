@@ -8,8 +8,6 @@ its end.
 from __future__ import annotations
 
 import ctypes
-import gc
-import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +16,7 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.memory import AddressSpace
 from flydsl.expr.operands import element_name
+from flydsl.runtime.host_tensors import tensor_at
 
 
 @dataclass(frozen=True)
@@ -61,37 +60,18 @@ def from_c_void_p(
     return MemoryAt(pointer_argument(element_name(elem_type), str(memory.device), assumed_align), memory)
 
 
-# Address -> the tensor in whose memory it lies. A tensor's Python object may end before its memory does.
-_found: dict[int, weakref.ref[Any]] = {}
-
-
 def _memory_at(address: int) -> Any:
     """The memory that begins at an address, as a tensor of bytes."""
     import torch
 
-    known = _found.get(address)
-    tensor = known() if known is not None else None
-    if tensor is None or not _holds(tensor, address):
-        # By type(t): isinstance would look into a weak proxy, whose object may be gone.
-        tensor = next((t for t in gc.get_objects() if issubclass(type(t), torch.Tensor) and _holds(t, address)), None)
+    tensor = tensor_at(address)
     if tensor is None:
         raise ArgumentError(
             f"no tensor has memory at {address:#x}",
             at=user_location(),
             hint="keep the tensor alive until the launch, or pass the tensor itself, which an fx.Pointer takes",
         )
-    _found[address] = weakref.ref(tensor)
     storage = tensor.untyped_storage()
     offset = address - storage.data_ptr()
     whole = torch.empty(0, dtype=torch.uint8, device=tensor.device)
     return whole.set_(storage, offset, (storage.nbytes() - offset,))  # type: ignore[call-overload]
-
-
-def _holds(tensor: Any, address: int) -> bool:
-    """True if an address lies in a tensor's memory."""
-    try:
-        storage = tensor.untyped_storage()
-        start = storage.data_ptr()
-    except (NotImplementedError, RuntimeError):  # a sparse, meta or functional tensor
-        return False
-    return bool(start and start <= address < start + storage.nbytes())

@@ -79,9 +79,9 @@ def _emit(address: ir.Value, value: ir.Value, number: int, ordering: int, scope:
         "bin_op": ir.IntegerAttr.get(i64, number),
         "ordering": ir.IntegerAttr.get(i64, ordering),
         "syncscope": ir.StringAttr.get(scope),
-        "rocdl.no_fine_grained_memory": ir.UnitAttr.get(),
-        "rocdl.no_remote_memory": ir.UnitAttr.get(),
     }
+    if scope:  # the memory of other devices is reached by atomics of the system's scope
+        attributes |= {"rocdl.no_fine_grained_memory": ir.UnitAttr.get(), "rocdl.no_remote_memory": ir.UnitAttr.get()}
     return emit("llvm.atomicrmw", [address, value], [value.type], attributes).result
 
 

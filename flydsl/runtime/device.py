@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from typing import Any
 
 from flydsl import env
 from flydsl.arch import DEFAULT_ARCH
-from flydsl.runtime.hip import HipDevice
+from flydsl.runtime.device_memory import DeviceMemory
+from flydsl.runtime.hip import HipDevice, HipMemory
 from flydsl.runtime.interface import Device
 from flydsl.runtime.rocm import (
     arch_from_environment,
@@ -27,6 +29,8 @@ from flydsl.runtime.rocm import (
 __all__ = [
     "bf16_global_atomics_arch_description",
     "current_device",
+    "device_at",
+    "device_memory",
     "get_rocm_arch",
     "get_rocm_device_count",
     "get_warp_size",
@@ -53,7 +57,7 @@ def use_device(device: Device) -> Iterator[Device]:
 def current_device(place: str) -> Device:
     """The device for tensors at a place as torch writes it: "cpu", or "cuda:0" (its name for the first HIP device)."""
     override = _override.get()
-    return override if override is not None else _default_device(place)
+    return override if override is not None else device_at(place)
 
 
 def preload() -> None:
@@ -65,13 +69,24 @@ def preload() -> None:
 
 
 @cache
-def _default_device(place: str) -> Device:
+def device_at(place: str) -> Device:
+    """The device itself; see `current_device`. For `use_device`, where a launch has addresses and no tensors."""
     kind, _, index = place.partition(":")
     if kind == "cpu":
         from flydsl.runtime.simulated import SimulatedDevice
 
         return SimulatedDevice()
     return HipDevice(int(index or 0))
+
+
+def device_memory(device: Any) -> DeviceMemory:
+    """The memory of a device, by its address and under HIP's names: of a `torch.device`, or its name."""
+    kind, _, index = str(device).partition(":")
+    if kind == "cpu":
+        from flydsl.runtime.shared_memory import SharedMemory
+
+        return SharedMemory()
+    return HipMemory(int(index or 0))
 
 
 # --- the target architecture -----------------------------------------------------------------------------------------
@@ -85,4 +100,5 @@ def target_arch(place: str) -> str:
     explicit = env.text("ARCH")
     if explicit:
         return explicit
-    return get_rocm_arch() if place.startswith("cuda") else arch_from_environment() or DEFAULT_ARCH.name
+    is_hip = isinstance(_override.get(), HipDevice) or place.startswith("cuda")
+    return get_rocm_arch() if is_hip else arch_from_environment() or DEFAULT_ARCH.name

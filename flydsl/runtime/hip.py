@@ -14,6 +14,7 @@ from flydsl import env
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
 from flydsl.errors import ArchError, DeviceError
+from flydsl.runtime.device_memory import IPC_HANDLE_BYTES, DeviceMemory, hipIpcMemLazyEnablePeerAccess
 from flydsl.runtime.interface import Device, LoadedCode, PrintBuffer, raw_stream
 from flydsl.runtime.rocm import get_rocm_arch
 
@@ -105,6 +106,62 @@ class _HipModule(LoadedCode):
                 _check(self._hip, "hipModuleGetFunction", ctypes.byref(function), self._module, kernel.encode())
                 self._functions[kernel] = function
             _check(self._hip, "hipModuleLaunchKernel", function, *sizes, ctypes.c_void_p(stream), params, None)
+
+
+class _Handle(ctypes.Structure):
+    """hipIpcMemHandle_t, which HIP takes by value."""
+
+    _fields_ = [("reserved", ctypes.c_char * IPC_HANDLE_BYTES)]
+
+
+class HipMemory(DeviceMemory):
+    """The memory of a HIP device. index: its number in torch."""
+
+    def __init__(self, index: int) -> None:
+        self._hip, self._index = hip_library(), index
+
+    def hipExtMallocWithFlags(self, size_bytes: int, flags: int) -> int:
+        pointer = ctypes.c_void_p()
+        self._call("hipExtMallocWithFlags", ctypes.byref(pointer), ctypes.c_size_t(size_bytes), ctypes.c_uint(flags))
+        return pointer.value or 0
+
+    def hipFree(self, address: int) -> None:
+        self._call("hipFree", ctypes.c_void_p(address))
+
+    def hipMemset(self, address: int, value: int, size_bytes: int) -> None:
+        self._call("hipMemset", ctypes.c_void_p(address), value, ctypes.c_size_t(size_bytes))
+
+    def hipMemcpyAsync(self, target: int, source: int, size_bytes: int, kind: int, stream: Any = None) -> None:
+        places = ctypes.c_void_p(target), ctypes.c_void_p(source)
+        handle = ctypes.c_void_p(raw_stream(stream))
+        self._call("hipMemcpyAsync", *places, ctypes.c_size_t(size_bytes), kind, handle)
+
+    def hipDeviceSynchronize(self) -> None:
+        self._call("hipDeviceSynchronize")
+
+    def hipMemGetAddressRange(self, address: int) -> tuple[int, int]:
+        base, size = ctypes.c_void_p(), ctypes.c_size_t()
+        self._call("hipMemGetAddressRange", ctypes.byref(base), ctypes.byref(size), ctypes.c_void_p(address))
+        return base.value or 0, size.value
+
+    def hipIpcGetMemHandle(self, address: int) -> bytes:
+        handle = _Handle()
+        self._call("hipIpcGetMemHandle", ctypes.byref(handle), ctypes.c_void_p(address))
+        return bytes(handle)
+
+    def hipIpcOpenMemHandle(self, handle: bytes, flags: int = hipIpcMemLazyEnablePeerAccess) -> int:
+        if len(handle) != IPC_HANDLE_BYTES:
+            raise DeviceError(f"a handle of {len(handle)} bytes: it has {IPC_HANDLE_BYTES}")
+        pointer, given = ctypes.c_void_p(), _Handle.from_buffer_copy(handle)
+        self._call("hipIpcOpenMemHandle", ctypes.byref(pointer), given, ctypes.c_uint(flags))
+        return pointer.value or 0
+
+    def hipIpcCloseMemHandle(self, address: int) -> None:
+        self._call("hipIpcCloseMemHandle", ctypes.c_void_p(address))
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        with _selected(self._hip, self._index):
+            _check(self._hip, name, *arguments)
 
 
 @contextmanager

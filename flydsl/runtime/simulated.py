@@ -11,11 +11,15 @@ import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.codegen import CodeObject
+from flydsl.runtime.host_tensors import host_tensor_memory
 from flydsl.runtime.interface import Device, LoadedCode, NamedTensor, PrintBuffer, raw_stream
 from flydsl.simulator import Memory, Program, launch, prepare
+from flydsl.simulator.allocations import allocations
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.gaps import rows_of
 from flydsl.simulator.launch import check_simulated
+
+allocations.find = host_tensor_memory
 
 
 class SimulatedDevice(Device):
@@ -24,8 +28,8 @@ class SimulatedDevice(Device):
     name = "simulator"
 
     def session(self) -> Memory:
-        """The address space of one call, which contains nothing but its tensors."""
-        return Memory()
+        """The address space of one call: its tensors, and memory that programs know by its address."""
+        return allocations.memory()
 
     def address(self, name: str, tensor: Any, session: Memory) -> int:
         argument = NamedTensor(name, tensor)
@@ -98,8 +102,8 @@ class _LoadedProgram(LoadedCode):
 class Recording(Memory):
     """The address space of a call, and the launches that it makes. after_kernel: called when a kernel has ended."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, memory: Memory) -> None:
+        super().__init__(memory.in_place, memory.find, memory.others)
         self.launches: list[Dispatch] = []
         self.after_kernel: Callable[[], None] | None = None
 
@@ -110,7 +114,7 @@ class RecordingDevice(SimulatedDevice):
     name = "simulator, for single steps"
 
     def session(self) -> Recording:
-        return Recording()
+        return Recording(allocations.memory())
 
     def _loaded(self, code: CodeObject) -> LoadedCode:
         return _RecordedProgram(code)

@@ -65,6 +65,12 @@ def launch(
         memory=memory,
         dynamic_lds_bytes=dynamic_lds_bytes,
     )
+    if memory.others is not None and "uninitialized" in checks.enabled_checks():
+        raise LaunchError(
+            f"kernel {kernel_name!r} shares memory with {memory.others}, and is checked for what was never written: "
+            "workgroups would run three times",
+            hint='checking("races", "alignment")',
+        )
     limit, backend = instruction_limit or checks.instruction_limit(), backend or env.simulator_backend()
     if backend not in env.SIMULATOR_BACKENDS:
         raise LaunchError(

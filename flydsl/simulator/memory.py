@@ -3,6 +3,10 @@
 Every buffer has a slot of 64 GiB of the address space to itself and sits in its middle, so an address that is off by
 up to 32 GiB still tells which buffer was meant, and never hits another one.
 
+Memory that programs know by its address is where the host has it: allocations, and what other processes share
+(`allocations`). Kernels find such addresses in numbers and in memory. They are looked up after the slots, whose
+addresses no host gives.
+
 Device allocations end at a dword boundary, so accesses of a dword or more may reach the end of the last dword, as
 16-bit atomics by compare-and-swap do. On the host these up to three bytes beyond a buffer are on the same page, and are
 read and written like any others; a compare-and-swap writes back the bytes that it has read.
@@ -11,9 +15,12 @@ read and written like any others; a compare-and-swap writes back the bytes that 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +41,8 @@ PRIVATE_APERTURE = 0x0002_0000_0000_0000
 # run with torch, which aligns what it allocates to this; numpy does so to 16 bytes only.
 _ALIGNMENT_BYTES = 64
 _DWORD_BYTES = 4
+_NEAR_BYTES = 1 << 16
+"""An address so close to memory that stands where the host has it means that memory, for messages."""
 _COPIED_AT_ONCE = 1 << 26
 
 
@@ -75,12 +84,23 @@ class Buffer:
 class Memory:
     """The buffers that one launch, or several, can reach.
 
+    in_place: memory of the host at its own addresses. find: asked for the memory at any other address of the host;
+    None if there is none. others: the processes that share some of the memory (`peers.Peers`), None without any.
     null_hint: a likely cause of an access near address 0, if known.
     """
 
-    def __init__(self) -> None:
-        self._buffers: dict[int, Buffer] = {}
+    def __init__(
+        self,
+        in_place: Iterable[Buffer] = (),
+        find: Callable[[int], Buffer | None] | None = None,
+        others: Any = None,
+    ) -> None:
+        self._buffers: dict[int, Buffer] = {}  # by slot
+        self._in_place = sorted(in_place, key=lambda buffer: buffer.base)
+        self.find = find
+        self.others = others
         self.null_hint: str | None = None
+        self._lock = threading.Lock()
 
     def map(
         self,
@@ -122,37 +142,70 @@ class Memory:
 
     def copy(self) -> Memory:
         """The same buffers at the same addresses; buffers mapped into the copy are not in the original."""
-        copy = Memory()
+        copy = Memory(self._in_place, self.find, self.others)
         copy.null_hint = self.null_hint
         copy._buffers.update(self._buffers)
         return copy
 
     def with_content(self, content: Callable[[Buffer], Array]) -> Memory:
         """The same buffers at the same addresses with other content: as many bytes for each."""
-        copy = self.copy()
+        copy = Memory(replace(b, data=content(b)) for b in self._in_place)
+        copy.null_hint = self.null_hint
         copy._buffers = {slot: replace(b, data=content(b)) for slot, b in self._buffers.items()}
         return copy
 
     def with_copied_content(self) -> Memory:
         """The same buffers at the same addresses with their own content; overlaps are preserved."""
-        copy = Memory()
-        copy.null_hint = self.null_hint
-        for group in overlapping(self._buffers):
+        copies: dict[int, Buffer] = {}
+        for group in overlapping(self.buffers()):
             start = min(host_range(buffer)[0] for _, buffer in group)
             stop = max(host_range(buffer)[1] for _, buffer in group)
             content = _copied(start, stop - start)
-            for slot, buffer in group:
+            for place, buffer in group:
                 first = host_range(buffer)[0] - start
-                copy._buffers[slot] = replace(buffer, data=content[first : first + buffer.size_bytes])
+                copies[place] = replace(buffer, data=content[first : first + buffer.size_bytes])
+        copy = Memory([buffer for place, buffer in copies.items() if place >= _SLOT_COUNT])
+        copy.null_hint = self.null_hint
+        copy._buffers.update({place: buffer for place, buffer in copies.items() if place < _SLOT_COUNT})
         return copy
 
     def buffers(self) -> dict[int, Buffer]:
-        """The buffers by their slot of the address space."""
+        """All buffers, by their slot of the address space, or their address where that is the host's."""
+        return self._buffers | {buffer.base: buffer for buffer in self._in_place}
+
+    @property
+    def in_slots(self) -> dict[int, Buffer]:
+        """The buffers with a slot of the address space, by its number."""
         return dict(self._buffers)
 
+    @property
+    def in_place(self) -> tuple[Buffer, ...]:
+        """Memory of the host at its own addresses, lowest first."""
+        return tuple(self._in_place)
+
     def buffer_at(self, address: int) -> Buffer | None:
-        """The buffer whose slot the address lies in, within the buffer or not."""
-        return self._buffers.get(address >> SLOT_SHIFT)
+        """The buffer whose slot the address lies in, within the buffer or not; else memory there, or just beside it."""
+        return self._buffers.get(address >> SLOT_SHIFT) or self._host_memory_at(address)
+
+    def discover(self, address: int) -> bool:
+        """True if the host has memory at an address, which is reachable from now on, or since another thread asked."""
+        if self.find is None or address >> SLOT_SHIFT in self._buffers or not NEAR_NULL_BYTES <= address < 1 << 63:
+            return False
+        with self._lock:
+            if any(known.base <= address < known.base + known.size_bytes for known in self._in_place):
+                return True
+            found = self.find(address)
+            if found is None or any(found.base == known.base for known in self._in_place):
+                return False
+            self._in_place = sorted([*self._in_place, found], key=lambda buffer: buffer.base)
+            return True
+
+    def _host_memory_at(self, address: int) -> Buffer | None:
+        known = self._in_place
+        following = bisect_right(known, address, key=lambda buffer: buffer.base)
+        around = known[max(following - 1, 0) : following + 1]
+        near = {_distance(buffer, address): buffer for buffer in around}
+        return near[min(near)] if near and min(near) < _NEAR_BYTES else None
 
     def _add(
         self,
@@ -172,6 +225,11 @@ class Memory:
         base = (slot << SLOT_SHIFT) + _SLOT_MIDDLE + page_offset
         self._buffers[slot] = Buffer(base, data, name, element_bytes, label, writable, rows)
         return base
+
+
+def _distance(buffer: Buffer, address: int) -> int:
+    """Bytes from an address to a buffer, 0 within."""
+    return max(buffer.base - address, address - (buffer.base + buffer.storage.size - 1), 0)
 
 
 def host_range(buffer: Buffer) -> tuple[int, int]:

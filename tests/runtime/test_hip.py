@@ -16,6 +16,8 @@ import flydsl.expr as fx
 from flydsl.errors import ArchError, ArgumentError, DeviceError
 from flydsl.runtime import device as devices
 from flydsl.runtime import hip
+from flydsl.runtime.device import device_memory
+from flydsl.runtime.device_memory import hipDeviceMallocUncached, hipMemcpyDeviceToHost
 
 
 @pytest.fixture(scope="session")
@@ -178,3 +180,30 @@ def test_a_buffer_that_hip_does_not_give(fake: ctypes.CDLL) -> None:
     fake.fake_fail(b"hipMalloc")
     with devices.use_device(hip.HipDevice()), pytest.raises(DeviceError, match="hipMalloc failed"):
         printing(torch.ones(64), fx.Stream(0))
+
+
+def test_memory_by_its_address(fake: ctypes.CDLL) -> None:
+    memory = device_memory("cuda:1")
+    address = memory.hipExtMallocWithFlags(64, hipDeviceMallocUncached)
+    memory.hipMemset(address, 7, 64)
+    content = ctypes.create_string_buffer(4)
+    memory.hipMemcpyAsync(ctypes.addressof(content), address, 4, hipMemcpyDeviceToHost, 0xAB)
+    assert content.raw == bytes([7] * 4)
+    assert memory.hipMemGetAddressRange(0x12345) == (0x12300, 1024)
+    memory.hipFree(address)
+    calls = [line for line in record(fake) if not line.startswith("device")]
+    assert calls == ["malloc 64 flags 3", "copy 4 kind 2 stream ab", "free"]
+
+
+def test_handles_are_passed_by_value(fake: ctypes.CDLL) -> None:
+    memory = device_memory("cuda:0")
+    handle = memory.hipIpcGetMemHandle(0x7FFF12345000)
+    assert len(handle) == 64
+    assert memory.hipIpcOpenMemHandle(handle) == 0x7FFF12345000
+    memory.hipIpcCloseMemHandle(0x7FFF12345000)
+    assert record(fake) == ["open 1 flags 1", "close 7fff12345000"]
+    with pytest.raises(DeviceError, match="a handle of 3 bytes"):
+        memory.hipIpcOpenMemHandle(b"abc")
+    fake.fake_fail(b"hipIpcOpenMemHandle")
+    with pytest.raises(DeviceError, match="hipIpcOpenMemHandle failed"):
+        memory.hipIpcOpenMemHandle(handle)

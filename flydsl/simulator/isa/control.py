@@ -6,27 +6,31 @@ from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import nonzero, nothing
 from flydsl.simulator.isa.table import define
 
-# Memory is coherent and every access completes at once: caches, priorities and idling have no effect. Nor do float
-# exceptions, which are not simulated.
+# Memory is coherent and every access completes at once: priorities and idling have no effect, and caches none but the
+# order of accesses that their instructions promise. Nor do float exceptions, which are not simulated.
 define(
     "s_nop s_setprio s_inst_prefetch s_icache_inv s_dcache_inv s_dcache_wb s_dcache_inv_vol s_dcache_wb_vol "
     "s_incperflevel s_decperflevel s_ttracedata s_sethalt s_wakeup s_sendmsg "
-    "buffer_wbl2 buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol v_nop v_clrexcp",
+    "v_nop v_clrexcp",
     "= ...",
     nothing,
 )
 define(
     "s_clause s_delay_alu s_wait_alu s_wait_event s_code_end s_prefetch_inst s_prefetch_inst_pc_rel s_prefetch_data "
-    "s_prefetch_data_pc_rel s_buffer_prefetch_data s_ttracedata_imm s_waitcnt_depctr global_inv global_wb global_wbinv "
-    "v_pipeflush",
+    "s_prefetch_data_pc_rel s_buffer_prefetch_data s_ttracedata_imm s_waitcnt_depctr v_pipeflush",
     "= ...",
     nothing,
     of="rdna",
 )
+define("buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol", "= ...", lambda b: b.fence("acq_rel"))
+define("buffer_wbl2", "= ...", lambda b: b.fence("seq_cst"))
+define("global_inv", "= ...", lambda b: b.fence("acq_rel"), of="rdna")
+define("global_wb global_wbinv", "= ...", lambda b: b.fence("seq_cst"), of="rdna")
 
 
 def wait(b: Builder) -> None:
     """Wait for memory."""
+    b.fence("acq_rel")
     b.wait()
 
 

@@ -16,8 +16,10 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, Trap
 from flydsl.simulator.float_environment import ieee_floats
 from flydsl.simulator.lockstep.memory import NumpyMemory
+from flydsl.simulator.lockstep.standstill import Standstill
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
+from flydsl.simulator.peers import Wait
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
 from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
 
@@ -25,7 +27,7 @@ Step = Callable[["Machine"], None]
 RunAhead = Callable[["Machine", int, int], None]
 """Raises InstructionLimit if one of a machine's first workgroups does not end within a limit; changes nothing."""
 
-_TURN = 10_000
+_TURN, _TURN_AMONG_PEERS = 10_000, 500
 """Instructions after which a group lets others go first that stand further on."""
 
 
@@ -58,9 +60,11 @@ class Machine(NumpyMemory):
         self._following: int | None = 0  # None: the group does not go on together
         self._yielded = np.zeros(waves.count, np.bool_)
         self._is_known_to_end = False
+        self._turn = _TURN if memory.others is None else _TURN_AMONG_PEERS
 
     def run(self) -> None:
         """Run every wave to its end."""
+        standstill = None if self.memory.others is None else Standstill(Wait(self.memory.others), self.waves)
         with ieee_floats():
             while True:
                 runnable = np.flatnonzero(self.waves.status == RUNNING)
@@ -69,12 +73,14 @@ class Machine(NumpyMemory):
                         return
                     continue
                 self._run_group(*self._next_group(runnable))
+                if standstill is not None:
+                    standstill.after_run()
                 if int(self.waves.executed.max()) >= self.patience:
                     self.look_ahead()
 
     def look_ahead(self) -> None:
         """Raise InstructionLimit if a wave does not end within its limit. Does not change this machine."""
-        if self.run_ahead is not None and not self._is_known_to_end:
+        if self.run_ahead is not None and not self._is_known_to_end and self.memory.others is None:
             self.run_ahead(self, self.workgroup_count, self._instruction_limit)
         self._is_known_to_end = True
 
@@ -132,7 +138,8 @@ class Machine(NumpyMemory):
         self._apply_mode()
         self._executed = 0
         budget = self._instruction_limit - int(waves.executed[group].max())
-        limit = min(budget, _TURN) if stop < len(steps) else budget
+        takes_turns = stop < len(steps) or self.memory.others is not None
+        limit = min(budget, self._turn) if takes_turns else budget
         if not self._is_known_to_end:
             limit = min(limit, self.patience)
         while True:
@@ -168,7 +175,7 @@ class Machine(NumpyMemory):
         """End the turn of a group, which may wait in a loop for other waves."""
         if self._executed < budget:
             self.waves.pc[self.selection] = pc
-            if self._executed >= _TURN:
+            if self._executed >= self._turn:
                 self._yielded[self.selection] = True
                 self.complete_barriers()  # of waves that went on after their signal, others may wait for one of these
             return
@@ -267,6 +274,9 @@ class Machine(NumpyMemory):
 
     def wait(self) -> None:
         """Nothing: every access has completed, and the other waves are as far."""
+
+    def fence(self, ordering: str) -> None:
+        """Nothing: between two operations of numpy, this thread's accesses are in order."""
 
     def yield_wave(self) -> None:
         """Let the other waves go first: this one may wait for them in a loop."""

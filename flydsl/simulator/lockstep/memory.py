@@ -173,12 +173,29 @@ class NumpyMemory(NumpyLanes):
             if inside and not (buffer.rows and _touches_gap(buffer, request, offsets.view(np.int64)).any()):
                 self._check_writable(buffer, request)
                 return [Resolved(buffer.storage, offsets.view(np.int64), request.lanes)]
-        slots = request.address >> np.uint64(SLOT_SHIFT)
-        distinct = np.unique(slots)
+        places = self._places(request.address)
+        distinct = np.unique(places)
         if distinct.size == 1:
+            if self._discover(request, buffer):
+                return self._resolve_global(request)
             self._fault_global(request, buffer)
-        parts = [request.part(np.flatnonzero(slots == slot)) for slot in distinct]
+        parts = [request.part(np.flatnonzero(places == place)) for place in distinct]
         return [access for part in parts for access in self._resolve_global(part)]
+
+    def _places(self, address: Array) -> Array:
+        """A number for each address: where it differs, addresses mean different buffers."""
+        slots = (address >> np.uint64(SLOT_SHIFT)).astype(np.int64)
+        bases = np.array([buffer.base for buffer in self.memory.in_place], np.uint64)
+        in_slots = np.isin(slots, list(self.memory.in_slots))
+        return np.where(in_slots, slots, -1 - np.searchsorted(bases, address, side="right"))
+
+    def _discover(self, request: Request, buffer: Buffer | None) -> bool:
+        """True if there is memory, not known before, at the first address that is outside of a buffer."""
+        if buffer is None:
+            return self.memory.discover(int(request.address[0]))
+        offsets = request.address - np.uint64(buffer.base)  # wraps below the base
+        outside = offsets > np.uint64(buffer.reach_bytes(request.size))
+        return bool(outside.any()) and self.memory.discover(int(request.address[outside.argmax()]))
 
     def _resolve_flat(self, request: Request) -> list[Resolved]:
         """The checked accesses of flat addresses: each address tells LDS, scratch and global memory apart."""

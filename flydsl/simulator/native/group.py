@@ -26,8 +26,13 @@ def aligned_zeros(size_bytes: int) -> Array:
 class WorkgroupSlot:
     """A slot that executes workgroups, one after the other. `block` is its state in native code."""
 
-    def __init__(self, template: Waves, launch: layout.LaunchState, counting: int = 0) -> None:
-        """template: the waves of some workgroup of the launch. counting: the address where the thread counts, or 0."""
+    def __init__(
+        self, template: Waves, launch: layout.LaunchState, counting: int = 0, *, watched: bool = False
+    ) -> None:
+        """template: the waves of some workgroup of the launch. counting: the address where the thread counts, or 0.
+
+        watched: see whether waves wait for memory that other processes write.
+        """
         self._launch = launch  # native code has its address
         self.wave_count = template.count
         self._waves = aligned_zeros(layout.WAVE_STRIDE * template.count)
@@ -36,12 +41,15 @@ class WorkgroupSlot:
         self._workspace = aligned_zeros(sizeof(layout.Workspace))
         self._template = template
         self.slices = 0
+        self.is_waiting = False
+        self._snapshots = (layout.Snapshot * (template.count if watched else 0))()
         lds, scratch, workspace = (a.ctypes.data for a in (self._lds, self._scratch, self._workspace))
         self.block = layout.Group(launch=addressof(launch), waves=self._waves.ctypes.data, lds=lds, scratch=scratch)
         for w in range(template.count):
             wave = self.wave(w)
             wave.lds, wave.scratch = lds, scratch + template.lanes * template.scratch_stride * w
             wave.workspace, wave.counting = workspace, counting
+            wave.snapshot = addressof(self._snapshots[w]) if watched else 0
 
     @property
     def address(self) -> int:

@@ -21,6 +21,9 @@ from flydsl.simulator.native.library import library
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import RUNNING, Waves
 
+_TURN, _TURN_AMONG_PEERS = 20_000, 1_000
+"""After so many instructions a wave lets the others of its workgroup go on: it may wait for them in a loop."""
+
 
 class Work(Protocol):
     """The work to execute: `dispatch.Dispatch`."""
@@ -60,6 +63,10 @@ class SharedLaunch:
         self._records: dict[int, Array] = {}  # by MODE
         self.has_global_atomics = bound_program(work.program, work.mode).has_global_atomics
         self._buffers, self._rows = _buffer_table(work.memory)
+        self._in_place = layout.InPlace()
+        self._tables: list[ctypes.Array[layout.BufferEntry]] = []  # native code may still use an older one
+        self.update_in_place()
+        self.is_watched = work.memory.others is not None
         self.template = work.waves([(0, 0, 0)])
         self.records(work.mode)
         self._wave_templates = self._make_wave_templates()
@@ -81,7 +88,17 @@ class SharedLaunch:
         block.wave_count, block.template = template.count, self._wave_templates.ctypes.data
         block.vgpr_bytes, block.agpr_bytes = layout.ROW_BYTES * work.vgprs, layout.ROW_BYTES * work.agprs
         block.lds_bytes, block.scratch_bytes = template.lds_stride, template.scratch.size
-        block.limit = self._limit
+        block.limit, block.turn = self._limit, _TURN_AMONG_PEERS if self.is_watched else _TURN
+
+    def update_in_place(self) -> None:
+        """Let native code access the memory that stands at its own address as far as it is known by now."""
+        known = self._work.memory.in_place
+        if self._tables and len(known) == self._in_place.count:
+            return
+        entries = [layout.BufferEntry(b.base, b.data.ctypes.data, b.size_bytes, b.writable, 0, 0) for b in known]
+        self._tables.append((layout.BufferEntry * max(len(known), 1))(*entries))
+        self._in_place.entries = addressof(self._tables[-1])
+        self._in_place.count = len(known)  # last: native code reads it first
 
     def _make_wave_templates(self) -> Array:
         template = self.template
@@ -105,6 +122,7 @@ class SharedLaunch:
         wave.lane_mask = (1 << template.lanes) - 1
         wave.scratch_bytes, wave.scratch_stride = template.scratch_bytes, template.scratch_stride
         wave.buffers, wave.buffer_count = addressof(self._buffers), len(self._buffers)
+        wave.in_place = addressof(self._in_place)
         wave.vgpr_end = layout.Wave.vgpr.offset + layout.ROW_BYTES * self._work.vgprs
         wave.observer = self._watch.observer if self._watch else 0
 
@@ -140,7 +158,7 @@ class SharedLaunch:
 
 def _buffer_table(memory: Memory) -> tuple[ctypes.Array[layout.BufferEntry], list[Array]]:
     """The table of buffers, and the rows that it points to. A slot without a buffer has size 0."""
-    buffers = memory.buffers()
+    buffers = memory.in_slots
     table = (layout.BufferEntry * (max(buffers, default=0) + 1))()
     rows: list[Array] = []
     for slot, buffer in buffers.items():

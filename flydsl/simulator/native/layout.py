@@ -35,7 +35,7 @@ SET_SIZE_LOG2 = 11  # more than twice of what one instruction can put into it: 2
 # Statuses: those of `waves` for a wave, and why a wave or `run` returned.
 FALL_BACK = 3  # the instruction at the pc is to be executed by the lock-step machine
 MODE_CHANGED = 4
-DONE, SLICE_OVER, DEADLOCK, LIMIT_REACHED = 16, 17, 18, 19
+DONE, SLICE_OVER, DEADLOCK, LIMIT_REACHED, WAITING = 16, 17, 18, 19, 20
 
 SPACES = ("global", "lds", "scratch", "flat")
 """The spaces of vector accesses, as an observer is told of them."""
@@ -61,7 +61,8 @@ class Wave(Shared):
     stop_at: after so many instructions a taken branch returns to the scheduler. scratch_bytes is of one lane.
     observer: the function to call after every vector access that succeeded, or null. vgpr_end: the offset in the wave
     where the VGPRs end that the kernel was given. may_pass: whether all waves have arrived at the barrier, and this one
-    has not passed it. lane_mask: a one for each lane that waves have.
+    has not passed it. lane_mask: a one for each lane that waves have. snapshot: null, or how the wave was, to see
+    whether it waits.
     """
 
     _fields_ = [
@@ -82,13 +83,15 @@ class Wave(Shared):
         ("scratch_stride", c_int64),
         ("buffers", c_uint64),
         ("buffer_count", c_uint64),
+        ("in_place", c_uint64),
+        ("snapshot", c_uint64),
         ("workspace", c_uint64),
         ("counting", c_uint64),
         ("observer", c_uint64),
         ("vgpr_end", c_int64),
         ("may_pass", c_uint64),
         ("lane_mask", c_uint64),
-        ("unused", c_uint8 * 344),  # registers begin at a multiple of their size
+        ("unused", c_uint8 * 328),  # registers begin at a multiple of their size
         ("vgpr", _Row * (2 * ACCUMULATION_ROW)),
     ]
     _points_to_ = {
@@ -96,6 +99,8 @@ class Wave(Shared):
         "run_start": "Record",
         "records": "Record",
         "buffers": "BufferEntry",
+        "in_place": "InPlace",
+        "snapshot": "Snapshot",
         "workspace": "Workspace",
         "counting": "CountingBlock",
     }
@@ -105,6 +110,19 @@ class Wave(Shared):
 WAVE_STRIDE = Wave.vgpr.offset + Wave.vgpr.size + 1216
 # A wave as it starts: everything up to its registers, and the row of v0.
 TEMPLATE_BYTES = Wave.vgpr.offset + ROW_BYTES
+
+
+class Snapshot(Shared):
+    """The registers of a wave at an instruction, when it had executed so many."""
+
+    _fields_ = [
+        ("pc", c_uint64),
+        ("executed", c_uint64),
+        ("scc", c_uint64),
+        ("sgpr", c_uint32 * SGPR_FILE_SIZE),
+        ("vgpr", _Row * (2 * ACCUMULATION_ROW)),
+    ]
+    _points_to_ = {"pc": "Record"}
 
 
 class Workspace(Shared):
@@ -145,6 +163,13 @@ class BufferEntry(Shared):
     _points_to_ = {"rows": "Rows"}
 
 
+class InPlace(Shared):
+    """Memory at its address on the host, lowest first. It grows while waves run: `count` is read before `entries`."""
+
+    _fields_ = [("count", c_uint64), ("entries", c_uint64)]
+    _points_to_ = {"entries": "BufferEntry"}
+
+
 class Mode(Shared):
     """A float mode that the program is bound for, and its first record then."""
 
@@ -157,7 +182,7 @@ class LaunchState(Shared):
     y and z have id_yz_bytes.
 
     template: `wave_count` waves as they start. lds_bytes and scratch_bytes are per workgroup; limit is the number of
-    instructions per wave.
+    instructions per wave, turn that after which a wave lets the others of its workgroup go on.
     """
 
     _fields_ = [
@@ -176,6 +201,7 @@ class LaunchState(Shared):
         ("lds_bytes", c_uint64),
         ("scratch_bytes", c_uint64),
         ("limit", c_uint64),
+        ("turn", c_uint64),
         ("mode_count", c_uint64),
         ("modes", Mode * MAX_MODES),
     ]
@@ -185,6 +211,7 @@ class LaunchState(Shared):
 class Group(Shared):
     """A workgroup slot. active: whether it executes one, `workgroup` its linear id. wave: whose turn it is.
 
+    moved: whether a wave went on since the first one's turn.
     budget: instructions until `run` returns to Python. executed: instructions of all workgroups that ended here.
     """
 
@@ -194,6 +221,7 @@ class Group(Shared):
         ("active", c_uint64),
         ("workgroup", c_uint64),
         ("wave", c_uint64),
+        ("moved", c_uint64),
         ("budget", c_int64),
         ("executed", c_uint64),
         ("lds", c_uint64),

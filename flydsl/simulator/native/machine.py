@@ -25,6 +25,7 @@ from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
 from flydsl.simulator.native.launch_block import SharedLaunch, Watch, Work
 from flydsl.simulator.native.library import library
 from flydsl.simulator.native.turns import Turns
+from flydsl.simulator.peers import Wait
 
 _FIRST_SLICE = 40_000
 _SLICE = 100_000
@@ -86,6 +87,7 @@ class Execution:
         self._stop = threading.Event()
         self._errors: list[tuple[int, BaseException]] = []
         self._executed = 0
+        self._others = work.memory.others
         self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
         self.launch = SharedLaunch(work, instruction_limit, watch=watch or (None if counts is None else CountWatch()))
 
@@ -150,6 +152,7 @@ class Execution:
     def take_turns(self, turns: Turns, after_first_slice: Callable[[], None] | None = None) -> int:
         """Execute groups in slices until they find no more workgroups. Return the number of instructions."""
         budget, executed = _FIRST_SLICE, 0
+        wait = None if self._others is None else Wait(self._others)
         while (group := turns.next()) and not self._stop.is_set():
             if self._is_pointless(group):
                 turns.remove(group)
@@ -157,6 +160,8 @@ class Execution:
             group.block.budget = budget
             try:
                 finished = self._continue(group)
+                if wait is not None:
+                    self._wait(wait, group, turns)
             except Exception as error:  # noqa: BLE001 - raised in `run`
                 self._fail(group.workgroup, error)
                 finished = True
@@ -173,14 +178,32 @@ class Execution:
 
     def _group(self) -> WorkgroupSlot:
         counts = self._own_counts.counts
-        return WorkgroupSlot(self.launch.template, self.launch.block, 0 if counts is None else counts.address)
+        address = 0 if counts is None else counts.address
+        return WorkgroupSlot(self.launch.template, self.launch.block, address, watched=self.launch.is_watched)
+
+    def _wait(self, wait: Wait, group: WorkgroupSlot, turns: Turns) -> None:
+        """After a group's slice: if all groups wait for memory, start another workgroup, or let other processes run."""
+        turns.waiting = turns.waiting + 1 if group.is_waiting else 0
+        if not group.is_waiting:
+            wait.go_on()
+        elif turns.waiting > 2 * len(turns):
+            if not self._add_group(turns):
+                wait.pause()
+            turns.waiting = 0
 
     def _be_patient(self, group: WorkgroupSlot, turns: Turns) -> None:
         """Give another workgroup a turn if one takes long: it may wait for the other."""
         group.slices += 1
-        if group.slices >= _PATIENCE_SLICES and self.launch.template.count * (len(turns) + 1) <= _MAX_RESIDENT_WAVES:
-            turns.add(self._group())
+        if group.slices >= _PATIENCE_SLICES and self._add_group(turns):
             group.slices = 0
+
+    def _add_group(self, turns: Turns) -> bool:
+        """Let another workgroup take turns; False if there is none, or no room for it."""
+        is_one_left = self.launch.block.next < self.launch.workgroup_count
+        if not is_one_left or self.launch.template.count * (len(turns) + 1) > _MAX_RESIDENT_WAVES:
+            return False
+        turns.add(self._group())
+        return True
 
     def _is_pointless(self, group: WorkgroupSlot) -> bool:
         """True if an earlier workgroup never ended: its error counts, whatever happens to this one."""
@@ -194,13 +217,14 @@ class Execution:
 
     def _continue(self, group: WorkgroupSlot) -> bool:
         """Run one slice of a group. Return True if it found no more workgroups."""
-        before = group.workgroup
+        before, group.is_waiting = group.workgroup, False
         while True:
             with ieee_floats():
                 reason = self._run(group.address)
             if reason == layout.DONE:
                 return True
-            if reason == layout.SLICE_OVER:
+            group.is_waiting = reason == layout.WAITING
+            if reason in (layout.SLICE_OVER, layout.WAITING):
                 if group.workgroup != before:
                     group.slices = 0
                 return False
@@ -227,6 +251,7 @@ class Execution:
         self._machine(waves).step_waves(np.array([w]))
         if not 0 <= waves.pc[w] <= len(self.work.program.instructions):
             raise SimulatorError(f"wave {w} jumped to an address that is not code")
+        self.launch.update_in_place()
         self._resume(waves, group, w)
 
     def _resume(self, waves: SharedWaves, group: WorkgroupSlot, w: int) -> None:

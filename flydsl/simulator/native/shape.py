@@ -109,7 +109,7 @@ def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundIn
         raise NotImplementedError(instruction.problem)
     entry = semantics.entry
     if semantics.evaluate is wait and program.has_global_atomics:
-        entry = "s_nop"  # waves in turns would reach atomics, which return what came before, in another order
+        entry = "buffer_inv"  # waves in turns would reach atomics, which return what came before, in another order
     if semantics.sources == ("...",):
         return BoundInstruction(Shape(entry, "", (), (), (), mode.bits, instruction.wave_size))
     binder = _Binder(instruction, program)

@@ -10,12 +10,15 @@ class Turns:
 
     A workgroup may wait for one that starts later, so all of them get turns. But where one never ends, the ones behind
     it probably do not either: with equal shares it would take as many times longer to find out as there are groups.
+
+    waiting: the turns since the last one in which a group did more than wait for memory.
     """
 
     def __init__(self, *groups: WorkgroupSlot) -> None:
         self._groups = list(groups)
         self._is_firsts_turn = False
         self._other = 0
+        self.waiting = 0
 
     def __len__(self) -> int:
         return len(self._groups)

@@ -97,6 +97,9 @@ class HandlerBuilder(NativeMatrix):
         """
         self.yield_wave()
 
+    def fence(self, ordering: str) -> None:
+        self.body.do(f"fence {ordering}")
+
     def yield_wave(self) -> None:
         self._leave = (RUNNING, True)
 

@@ -93,7 +93,10 @@ class NativeMemory(NativeLanes):
         operands: Sequence[LlvmValue],
         where: LlvmValue | None = None,
     ) -> LlvmValue:
-        """Run an atomic, one active lane after the other. Waves of a launch with global atomics share a thread."""
+        """Run an atomic, one active lane after the other.
+
+        Waves of a launch with global atomics share a thread, but other processes may share the memory.
+        """
         type_ = operands[0].type
         host = self._resolve(space, self._vector(address), bits_of(type_) // 8, where, is_write=True, aligned=True)
         rows = self.workspace_pointer(layout.Workspace.data.offset)
@@ -101,7 +104,8 @@ class NativeMemory(NativeLanes):
         for i, operand in enumerate((constant(type_, 0), *operands)):  # row 0 is the result
             self.store_row(operand, self.body.pointer(rows, stride * i))
         self._for_each_lane(
-            self._active_bits(where), lambda lane: self._update_lane(host, rows, stride, lane, update, operands)
+            self._active_bits(where),
+            lambda lane: self._update_lane(host, rows, stride, lane, update, operands, is_alone=space == "lds"),
         )
         return self.load_row(rows, type_)
 
@@ -113,7 +117,10 @@ class NativeMemory(NativeLanes):
         lane: str,
         update: Callable[..., LlvmValue],
         operands: Sequence[LlvmValue],
+        *,
+        is_alone: bool,
     ) -> None:
+        """Update the memory of one lane. is_alone: nobody else can access it meanwhile."""
         type_ = operands[0].type
         llvm = scalar_type(type_)
         target = self.body.load("ptr", self.body.emit(f"getelementptr i64, ptr {host}, i64 {lane}"))
@@ -121,10 +128,33 @@ class NativeMemory(NativeLanes):
             self.body.emit(f"getelementptr {llvm}, ptr {self.body.pointer(rows, stride * i)}, i64 {lane}")
             for i in range(len(operands) + 1)
         ]
-        old = LlvmValue(self.body.load(llvm, target), type_, 0)
-        new = update(old, *(LlvmValue(self.body.load(llvm, place), type_, 0) for place in places[1:]))
+        given = [LlvmValue(self.body.load(llvm, place), type_, 0) for place in places[1:]]
+        if is_alone:
+            old = LlvmValue(self.body.load(llvm, target), type_, 0)
+            self.body.store(update(old, *given), target)
+        else:
+            old = self._exchange(target, type_, lambda old: update(old, *given))
         self.body.store(old, places[0])
-        self.body.store(new, target)
+
+    def _exchange(self, target: str, type_: str, new: Callable[[LlvmValue], LlvmValue]) -> LlvmValue:
+        """Replace what memory holds by what `new` makes of it, as one step for every process; return the old value."""
+        body, bits = self.body, f"i{bits_of(type_)}"
+        first = body.load(bits, target)
+        before, again, done = body.block, body.label(), body.label()
+        seen, following = body.name(), body.name()
+        body.do(f"br label %{again}")
+        body.start_block(again)
+        phi = len(body.lines)
+        body.do("")  # the phi, once it is known where the loop comes from
+        old = self.bitcast(LlvmValue(seen, bits, 0), type_)
+        replacement = self.bitcast(new(old), bits)
+        pair = body.emit(f"cmpxchg ptr {target}, {bits} {seen}, {replacement} seq_cst seq_cst")
+        body.do(f"{following} = extractvalue {{ {bits}, i1 }} {pair}, 0")
+        succeeded = body.emit(f"extractvalue {{ {bits}, i1 }} {pair}, 1")
+        body.lines[phi] = f"  {seen} = phi {bits} [ {first}, %{before} ], [ {following}, %{body.block} ]"
+        body.do(f"br i1 {succeeded}, label %{done}, label %{again}")
+        body.start_block(done)
+        return old
 
     def _for_each_lane(self, active: LlvmValue, visit: Callable[[str], None]) -> None:
         """Emit a loop over the set bits of `active`, lowest first."""

@@ -21,8 +21,8 @@ from flydsl.simulator.native import layout
 from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, RUNNING
 from flydsl.ziglang import find_zig
 
-TURN_INSTRUCTIONS = 20_000
-"""After so many instructions a wave lets the others of its workgroup go on: it may wait for them in a loop."""
+SNAPSHOT_INSTRUCTIONS = 256
+"""A loop in which a wave waits for memory is shorter."""
 
 _PARTS = {
     "runtime": ("runtime.h", "resolve.c", "move.c", "schedule.c"),
@@ -100,12 +100,13 @@ def _constants() -> str:
         "SHARED_APERTURE": f"{SHARED_APERTURE}ull",
         "PRIVATE_APERTURE": f"{PRIVATE_APERTURE}ull",
         "LINE_BYTES": LINE_BYTES,
-        "TURN_INSTRUCTIONS": TURN_INSTRUCTIONS,
+        "SNAPSHOT_INSTRUCTIONS": SNAPSHOT_INSTRUCTIONS,
         "LANE_NUMBERS": f"((u64x64){{{', '.join(map(str, lanes))}}})",
         "LANE_BEFORE": ", ".join(str(max(lane - 1, 0)) for lane in lanes),
     }
     of_layout = ("WAVE_STRIDE", "TEMPLATE_BYTES", "SET_SIZE_LOG2", "FALL_BACK", "MODE_CHANGED")
-    numbers |= {name: getattr(layout, name) for name in (*of_layout, "DONE", "SLICE_OVER", "DEADLOCK", "LIMIT_REACHED")}
+    reasons = ("DONE", "SLICE_OVER", "DEADLOCK", "LIMIT_REACHED", "WAITING")
+    numbers |= {name: getattr(layout, name) for name in (*of_layout, *reasons)}
     numbers |= {f"SPACE_{space.upper()}": number for number, space in enumerate(layout.SPACES)}
     return "\n".join(f"#define {name} {value}" for name, value in numbers.items())
 

@@ -34,10 +34,23 @@ static int some_touch_gap(const BufferEntry *buffer, u64x64 starts, i64 size) {
   return 0;
 }
 
-// The entry of the table for an address, or null for an address of no buffer.
+// The last entry that begins at or below an address, or null.
+static const BufferEntry *in_place_at(const InPlace *in_place, u64 address) {
+  u64 end = __atomic_load_n(&in_place->count, __ATOMIC_ACQUIRE), first = 0;
+  const BufferEntry *entries = __atomic_load_n(&in_place->entries, __ATOMIC_RELAXED);
+  while (first < end) {
+    u64 middle = (first + end) / 2;
+    if (entries[middle].base <= address) first = middle + 1;
+    else end = middle;
+  }
+  return first ? &entries[first - 1] : 0;
+}
+
+// The entry for an address, or null for an address of no buffer.
 static const BufferEntry *buffer_at(const Wave *wave, u64 address) {
   u64 slot = address >> SLOT_SHIFT;
-  return slot < wave->buffer_count ? &wave->buffers[slot] : 0;
+  if (slot < wave->buffer_count && wave->buffers[slot].host) return &wave->buffers[slot];
+  return in_place_at(wave->in_place, address);
 }
 
 // How many bytes from its base an access of `size` bytes may reach in a buffer: to the end of its last dword, or its

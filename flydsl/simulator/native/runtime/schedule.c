@@ -22,10 +22,13 @@ static void start_wave(const Group *group, u64 w) {
   u64 lds = wave->lds, scratch = wave->scratch;
   Workspace *workspace = wave->workspace;
   CountingBlock *counting = wave->counting;
+  Snapshot *snapshot = wave->snapshot;
   __builtin_memset(wave->vgpr[0], 0, launch->vgpr_bytes);
   __builtin_memset(wave->vgpr[ACCUMULATION_ROW], 0, launch->agpr_bytes);
   __builtin_memcpy(wave, launch->template + w * TEMPLATE_BYTES, TEMPLATE_BYTES);
   wave->lds = lds, wave->scratch = scratch, wave->workspace = workspace, wave->counting = counting;
+  wave->snapshot = snapshot;
+  if (snapshot) snapshot->pc = 0, snapshot->executed = 0;
   set_id(wave, launch->id_x, group->workgroup % launch->grid_x, 4);
   set_id(wave, launch->id_y, group->workgroup / launch->grid_x % launch->grid_y, launch->id_yz_bytes);
   set_id(wave, launch->id_z, group->workgroup / launch->grid_x / launch->grid_y, launch->id_yz_bytes);
@@ -42,7 +45,7 @@ static int start_workgroup(Group *group) {
   for (u64 w = 0; w < launch->wave_count; w++) start_wave(group, w);
   wave_of(group, 0)->workspace->signals = 0;
   group->active = 1;
-  group->wave = 0;
+  group->wave = group->moved = 0;
   return 1;
 }
 
@@ -58,13 +61,37 @@ static int enter_mode(Wave *wave, const LaunchState *launch) {
   return 0;
 }
 
+static int is_as_before(const LaunchState *launch, const Wave *wave, const Snapshot *before) {
+  return wave->pc == before->pc && wave->scc == before->scc &&
+         !__builtin_memcmp(wave->sgpr, before->sgpr, sizeof wave->sgpr) &&
+         !__builtin_memcmp(wave->vgpr[0], before->vgpr[0], launch->vgpr_bytes) &&
+         !__builtin_memcmp(wave->vgpr[ACCUMULATION_ROW], before->vgpr[ACCUMULATION_ROW], launch->agpr_bytes);
+}
+
+// Whether a wave that had its turn is where it was, with the same registers. Then it goes round a loop until memory
+// changes, and what it executed meanwhile does not count. A snapshot is kept until no short loop leads back to it.
+static int is_waiting(const LaunchState *launch, Wave *wave) {
+  Snapshot *before = wave->snapshot;
+  if (is_as_before(launch, wave, before)) {
+    wave->executed = before->executed;
+    return 1;
+  }
+  if (before->pc && wave->executed - before->executed < SNAPSHOT_INSTRUCTIONS) return 0;
+  before->pc = wave->pc, before->scc = wave->scc, before->executed = wave->executed;
+  __builtin_memcpy(before->sgpr, wave->sgpr, sizeof wave->sgpr);
+  __builtin_memcpy(before->vgpr[0], wave->vgpr[0], launch->vgpr_bytes);
+  __builtin_memcpy(before->vgpr[ACCUMULATION_ROW], wave->vgpr[ACCUMULATION_ROW], launch->agpr_bytes);
+  return 0;
+}
+
 // Let a wave go on until it leaves, or its turn is over.
 static void take_turn(Group *group, Wave *wave) {
-  u64 before = wave->executed, limit = group->launch->limit, end = before + TURN_INSTRUCTIONS;
+  u64 before = wave->executed, limit = group->launch->limit, end = before + group->launch->turn;
   wave->stop_at = end < limit ? end : limit;
   wave->run_start = wave->pc;
   wave->pc->handler(wave, wave->pc);
   group->budget -= (i64)(wave->executed - before);
+  if (wave->snapshot && !(wave->status == RUNNING && is_waiting(group->launch, wave))) group->moved = 1;
 }
 
 // The waves' turns from where they are on. Why they stopped before the last one, or 0.
@@ -107,7 +134,11 @@ static u64 survey(Group *group) {
     executed += wave_of(group, w)->executed;
   }
   if (wave_of(group, 0)->workspace->signals == count) complete_barrier(group);
-  else if (seen[RUNNING]) return 0;
+  else if (seen[RUNNING]) {
+    u64 is_waiting = wave_of(group, 0)->snapshot && !group->moved;
+    group->moved = 0;
+    return is_waiting ? WAITING : 0;
+  }
   else if (seen[AT_BARRIER]) return DEADLOCK;
   else {
     group->active = 0;

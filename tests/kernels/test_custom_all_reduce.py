@@ -1,0 +1,85 @@
+"""The collectives of simulated GPUs, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from flydsl.errors import ArgumentError, DeviceError
+from flydsl.runtime import ranks
+from kernels import custom_all_reduce as host
+from kernels import custom_all_reduce_kernel as kernel
+from tests.kernels import collective_ranks as on_ranks
+
+# Less than a pack, packs and a rest. More of them, and more often, in sweep_collectives.
+CASES = [(1, "f32"), (7, "f16"), (1003, "bf16")]
+
+
+@pytest.mark.slow
+def test_collectives() -> None:
+    for rank, wrong in enumerate(ranks.run(on_ranks.everything, 4, 4, CASES)):
+        assert not any(wrong.values()), f"rank {rank}: {wrong}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("world", "elements"), [(2, 5), (8, 30_000)])
+def test_other_numbers_of_ranks(world: int, elements: int) -> None:
+    assert ranks.run(on_ranks.sums, world, world, [(elements, "f32")], 1 << 18) == [[]] * world
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_killed_is_an_error_in_the_others(tmp_path: Path) -> None:
+    """Within seconds, with the number of the rank, and nothing is left of its memory."""
+    before = set(os.listdir("/dev/shm"))
+    reports = [tmp_path / str(rank) for rank in (0, 2, 3)]
+
+    with pytest.raises(ranks.RankFailed) as caught:
+        ranks.run(on_ranks.killed, 4, 4, 1, str(tmp_path), before_ending=lambda: wait_for(reports))
+    assert caught.value.rank == 1
+    for report in reports:
+        lost, seconds = report.read_text().rsplit(" ", 1)
+        assert lost == "(1,)"
+        assert float(seconds) < 60  # two and a half, and what a loaded machine adds
+    assert set(os.listdir("/dev/shm")) == before
+
+
+def wait_for(reports: list[Path]) -> None:
+    while not all(report.exists() for report in reports):
+        time.sleep(0.05)
+
+
+def test_a_group_of_three_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="world_size=3"):
+        host.FlyDSLAllreduce(group=None, device="cpu", world_size=3, rank=0, full_nvlink=True)
+
+
+def test_without_torch_distributed_the_error_says_so() -> None:
+    with pytest.raises(DeviceError, match="not initialized"):
+        host.FlyDSLAllreduce(group=None, device="cpu", world_size=2, rank=0, full_nvlink=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"N": 7, "dtype_str": "f16", "world_size": 2},
+        {"N": 8, "dtype_str": "i8", "world_size": 2},
+        {"N": 8, "dtype_str": "f16", "world_size": 3},
+        {"N": 8, "dtype_str": "f16", "world_size": 8, "threads": 24},
+        {"N": 0, "dtype_str": "f16", "world_size": 8},
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(ArgumentError):
+        kernel.make_allreduce_kernels(**options)
+
+
+@pytest.mark.parametrize("shape", kernel.SHAPES)
+def test_parts_are_all_packs(shape: tuple[int, int]) -> None:
+    elements, world = shape
+    plan = kernel.Plan(elements, "f16", world)
+    assert plan.part * world + plan.rest == plan.packs == elements // 8
+    assert 1 <= plan.blocks(plan.packs) <= kernel.MOST_BLOCKS
