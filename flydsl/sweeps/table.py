@@ -102,10 +102,10 @@ class Table(Sequence[Row]):
     def columns(self) -> list[str]:
         """The columns that say something: what rows differ in, then what was found, errors and notes last.
 
-        Left out are amounts that are 0 in all rows.
+        Left out are parameters that have one value only, where others have several, and amounts that are 0 in all rows.
         """
         records = self.records()
-        given = dict.fromkeys(name for row in self.rows for name in (*row.shape, *row.config.to_dict()))
+        given = self.parameters or [name for row in self.rows[:1] for name in (*row.shape, *row.config.to_dict())]
         found = dict.fromkeys(name for row in self.rows for name in _times_first(row.values))
         names = [*given, *(name for name in found if any(row.values.get(name) for row in self.rows))]
         differ = [n for n in ("launcher", "arch") if len({record[n] for record in records}) > 1]

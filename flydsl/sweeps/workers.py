@@ -159,7 +159,8 @@ class _Work:
     def _send(self, queue: deque[int]) -> None:
         number = queue[0]
         try:
-            future = self._pool.submit(self._job, packed(self._items[number], "a configuration"), self._variables())
+            item = packed(self._items[number], "a configuration")
+            future = self._pool.submit(self._job, item, self._variables(), os.getpid())
         except BrokenExecutor:
             self._is_broken = True
             return

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import flydsl
 from flydsl import Config
@@ -23,6 +24,7 @@ from flydsl.sweeps import Table
 from flydsl.sweeps.workers import Lost, results
 from tests.sweeps.launchers import doubled, scale, tensors
 
+THREADS = torch.get_num_threads()
 CONFIGS = [Config(block=64), Config(block=2048), Config(block=128), Config(block=64, factor=3)]
 
 
@@ -114,6 +116,24 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path, is_made_by_function: boo
     for child in multiprocessing.active_children():  # of a pool that broke, on its way out
         child.join(timeout=60)
     assert not multiprocessing.active_children()
+
+
+def sums(count: int) -> dict[str, Any]:
+    """A job for which torch takes several threads, if it may."""
+    return {"sum": float(torch.arange(count, dtype=torch.float32).add(1).sum())}
+
+
+def test_a_fork_does_not_wait_for_threads_of_torch_that_it_has_not() -> None:
+    sizes = [1 << 18, 1 << 19]
+    expected = [sums(size) for size in sizes]
+    watchdog = threading.Timer(120, lambda: [child.kill() for child in multiprocessing.active_children()])
+    watchdog.start()
+    try:
+        found = dict(results(sums, sizes, lambda: ProcessPoolExecutor(2), 1))
+    finally:
+        watchdog.cancel()
+    assert [found[number] for number in range(2)] == expected
+    assert torch.get_num_threads() == THREADS
 
 
 def test_what_kills_its_worker_is_told_from_what_ran_beside_it(tmp_path: Path) -> None:
