@@ -199,12 +199,13 @@ def cell_text(value: Any) -> str:
 
 
 def table_text(table: Table, most: int = _SHOWN_ROWS) -> str:
-    """The first rows as text, the errors in short."""
+    """The first rows as text, the errors in short but for the first."""
     columns = table.columns
     cells = [columns, *([cell_text(row[name]) for name in columns] for row in table.rows[:most])]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return "\n".join([heading(table), *lines, *([f"{len(table) - most} more rows"] if len(table) > most else [])])
+    more = [f"{len(table) - most} more rows"] if len(table) > most else []
+    return "\n".join([heading(table), *lines, *more, *(f"first error: {row.error}" for row in table.failures[:1])])
 
 
 def heading(table: Table) -> str:

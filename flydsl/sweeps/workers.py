@@ -141,6 +141,13 @@ class _Work:
         self._lost = 0
 
     def results(self) -> Iterator[tuple[int, dict[str, Any] | Lost]]:
+        try:
+            yield from self._results()
+        finally:
+            for future in self._submitted:  # after an error, or Ctrl-C: the executor may be the user's
+                future.cancel()
+
+    def _results(self) -> Iterator[tuple[int, dict[str, Any] | Lost]]:
         while self._waiting or self._alone or self._submitted:
             self._submit()
             done, _ = wait(self._submitted, return_when=FIRST_COMPLETED)

@@ -49,7 +49,13 @@ def test_errors_are_rows() -> None:
     assert table[2]["vgprs"] > 0  # it was compiled
     assert table[2]["estimate_us"] is None
     assert table.best() is table[0]
+    assert f"first error: {table[1].error}" in repr(table)
     assert [row.error for row in table.failures] == [table[1].error, table[2].error]
+
+
+def test_a_check_may_return_a_tensor() -> None:
+    (only,) = swept(Config(block=64), {"n": [64]}, check=lambda x, y, n: (y == 3 * x).all())
+    assert "check returned False" in str(only.error)
 
 
 def test_a_fault_and_an_error_of_the_users_are_rows() -> None:

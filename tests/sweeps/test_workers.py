@@ -171,6 +171,24 @@ def test_executors_that_cannot_go_on() -> None:
         flydsl.sweep(scale, {"block": [64]}, {"n": [4]}, arguments=lambda n: lock, executor=pool)
 
 
+def test_an_interrupted_sweep_leaves_nothing_in_the_users_pool() -> None:
+    def interrupt(table: Table) -> None:
+        if len(table) == 1:
+            raise KeyboardInterrupt
+
+    started, sizes = list[int](), {"n": [*range(40)]}
+
+    def noted(n: int) -> dict[str, Any]:
+        started.append(n)
+        return tensors(n)
+
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(KeyboardInterrupt):
+            flydsl.sweep(scale, {"block": [64]}, sizes, arguments=noted, executor=pool, progress=interrupt)
+        assert pool.submit(sums, 3).result(timeout=60) == {"sum": 6.0}
+    assert not started
+
+
 class Unloadable:
     """What another machine cannot load."""
 
