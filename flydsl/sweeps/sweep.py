@@ -54,7 +54,7 @@ def sweep(
     arguments: called with a shape's values, returns the arguments of a launch, by name or in order, without those of
     the configuration. By default they are the shape's values. Its random numbers begin with `seed` each time.
     archs: names such as "gfx950"; by default that of the device which the tensors are on.
-    check: called with those arguments by name after a launch; raises or returns False for a wrong result. None is right.
+    check: called with those arguments by name after a launch; raises or returns False for a wrong result.
     launch: False compiles only: resources, no counters and no times.
 
     CPU tensors run on the simulator, which counts and estimates (`bench.estimated`). Tensors of a GPU are measured
