@@ -28,7 +28,7 @@ class Estimated:
 
     @property
     def bound(self) -> str:
-        """The resource that limits the kernel that takes the longest."""
+        """The resource that the kernel with the longest time needs the longest, by the counts alone: see `Roofline`."""
         return max((launch.roofline() for launch in self.launches), key=lambda found: found.time_us).bound
 
 

@@ -63,8 +63,9 @@ class SweepJob:
         if why_not is not None:
             outcome["note"] = why_not or None
             return
-        if self.check is not None and self.check(**arguments) is False:
-            raise AssertionError("wrong result: check returned False")
+        verdict = None if self.check is None else self.check(**arguments)
+        if verdict is not None and not verdict:
+            raise AssertionError(f"wrong result: check returned {verdict}")
         if found.launches:
             outcome["note"] = _add_counters(values, found)
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -35,16 +36,30 @@ def packed(value: Any, what: str) -> bytes:
         ) from error
 
 
-def work(job: bytes, item: bytes, variables: dict[str, str]) -> str:
-    """Run in a worker: do a job for an item. variables: of the environment, for this call."""
+def work(job: bytes, item: bytes, variables: dict[str, str], sender: int) -> str:
+    """Run in a worker: do a job for an item. variables: of the environment, for this call. sender: its process's id."""
     from flydsl import env
 
+    if os.getpid() != sender:
+        _use_one_thread()
     try:
         do, given = _loaded(job), pickle.loads(item)
     except Exception as error:  # noqa: BLE001 - a module that is missing here, or a class that is another one
         return json.dumps({_CANNOT_LOAD: error_text(error)})
     with env.replaced(variables):
         return json.dumps(do(given))
+
+
+@functools.cache
+def _use_one_thread() -> None:
+    """Have torch use one thread in this process.
+
+    Workers are as many as there are processors. And a forked one has none of the threads of the process that it is a
+    copy of, for which the runtime of OpenMP would wait without end.
+    """
+    import torch
+
+    torch.set_num_threads(1)
 
 
 @functools.lru_cache(maxsize=_KEPT_JOBS)

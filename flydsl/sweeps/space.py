@@ -10,7 +10,7 @@ from typing import Any
 from flydsl.errors import ArgumentError
 from flydsl.sweeps.config import Config
 
-Configs = Sequence[Config] | Mapping[str, Sequence[Any]]
+Configs = Config | Sequence[Config] | Mapping[str, Sequence[Any]]
 Shapes = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]
 Launchers = Callable[..., Any] | Sequence[Callable[..., Any]] | Mapping[str, Callable[..., Any]]
 
@@ -60,7 +60,7 @@ def _configs(configs: Configs) -> Iterator[Config]:
     if isinstance(configs, Mapping):
         yield from (Config(**values) for values in _grid(configs, "configs"))
         return
-    for config in configs:
+    for config in [configs] if isinstance(configs, Config) else configs:
         if not isinstance(config, Config):
             raise ArgumentError(
                 f"configs: {config!r} is no configuration",

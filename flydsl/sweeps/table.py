@@ -102,10 +102,10 @@ class Table(Sequence[Row]):
     def columns(self) -> list[str]:
         """The columns that say something: what rows differ in, then what was found, errors and notes last.
 
-        Left out are amounts that are 0 in all rows.
+        Left out are parameters that have one value only, where others have several, and amounts that are 0 in all rows.
         """
         records = self.records()
-        given = dict.fromkeys(name for row in self.rows for name in (*row.shape, *row.config.to_dict()))
+        given = self.parameters or [name for row in self.rows[:1] for name in (*row.shape, *row.config.to_dict())]
         found = dict.fromkeys(name for row in self.rows for name in _times_first(row.values))
         names = [*given, *(name for name in found if any(row.values.get(name) for row in self.rows))]
         differ = [n for n in ("launcher", "arch") if len({record[n] for record in records}) > 1]
@@ -199,12 +199,13 @@ def cell_text(value: Any) -> str:
 
 
 def table_text(table: Table, most: int = _SHOWN_ROWS) -> str:
-    """The first rows as text, the errors in short."""
+    """The first rows as text, the errors in short but for the first."""
     columns = table.columns
     cells = [columns, *([cell_text(row[name]) for name in columns] for row in table.rows[:most])]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return "\n".join([heading(table), *lines, *([f"{len(table) - most} more rows"] if len(table) > most else [])])
+    more = [f"{len(table) - most} more rows"] if len(table) > most else []
+    return "\n".join([heading(table), *lines, *more, *(f"first error: {row.error}" for row in table.failures[:1])])
 
 
 def heading(table: Table) -> str:

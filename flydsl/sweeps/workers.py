@@ -141,6 +141,13 @@ class _Work:
         self._lost = 0
 
     def results(self) -> Iterator[tuple[int, dict[str, Any] | Lost]]:
+        try:
+            yield from self._results()
+        finally:
+            for future in self._submitted:  # after an error, or Ctrl-C: the executor may be the user's
+                future.cancel()
+
+    def _results(self) -> Iterator[tuple[int, dict[str, Any] | Lost]]:
         while self._waiting or self._alone or self._submitted:
             self._submit()
             done, _ = wait(self._submitted, return_when=FIRST_COMPLETED)
@@ -159,7 +166,8 @@ class _Work:
     def _send(self, queue: deque[int]) -> None:
         number = queue[0]
         try:
-            future = self._pool.submit(self._job, packed(self._items[number], "a configuration"), self._variables())
+            item = packed(self._items[number], "a configuration")
+            future = self._pool.submit(self._job, item, self._variables(), os.getpid())
         except BrokenExecutor:
             self._is_broken = True
             return

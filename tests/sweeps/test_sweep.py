@@ -14,6 +14,7 @@ import torch
 
 import flydsl
 from flydsl import Config
+from flydsl.arch import ARCHS
 from flydsl.errors import ArchError, ArgumentError
 from flydsl.sweeps import Row, Table
 from flydsl.sweeps.journal import JournalError
@@ -48,7 +49,13 @@ def test_errors_are_rows() -> None:
     assert table[2]["vgprs"] > 0  # it was compiled
     assert table[2]["estimate_us"] is None
     assert table.best() is table[0]
+    assert f"first error: {table[1].error}" in repr(table)
     assert [row.error for row in table.failures] == [table[1].error, table[2].error]
+
+
+def test_a_check_may_return_a_tensor() -> None:
+    (only,) = swept(Config(block=64), {"n": [64]}, check=lambda x, y, n: (y == 3 * x).all())
+    assert "check returned False" in str(only.error)
 
 
 def test_a_fault_and_an_error_of_the_users_are_rows() -> None:
@@ -63,9 +70,10 @@ def test_a_fault_and_an_error_of_the_users_are_rows() -> None:
 
 
 def test_what_cannot_run_is_compiled() -> None:
-    table = swept({"block": [64]}, {"n": [64]}, archs=["gfx1201", "gfx942"])
+    other = next(arch.name for arch in ARCHS if not arch.instruction_sets)
+    table = swept({"block": [64]}, {"n": [64]}, archs=[other, "gfx942"])
     assert table[0].error is None
-    assert "gfx1201, whose code the simulator does not execute" in str(table[0].note)
+    assert f"{other}, whose code the simulator does not execute" in str(table[0].note)
     assert table[0]["vgprs"] > 0
     assert table[0]["estimate_us"] is None
     (only,) = swept({"block": [64]}, {"n": [64]}, launch=False)

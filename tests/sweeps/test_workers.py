@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import flydsl
 from flydsl import Config
@@ -23,6 +24,7 @@ from flydsl.sweeps import Table
 from flydsl.sweeps.workers import Lost, results
 from tests.sweeps.launchers import doubled, scale, tensors
 
+THREADS = torch.get_num_threads()
 CONFIGS = [Config(block=64), Config(block=2048), Config(block=128), Config(block=64, factor=3)]
 
 
@@ -116,6 +118,24 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path, is_made_by_function: boo
     assert not multiprocessing.active_children()
 
 
+def sums(count: int) -> dict[str, Any]:
+    """A job for which torch takes several threads, if it may."""
+    return {"sum": float(torch.arange(count, dtype=torch.float32).add(1).sum())}
+
+
+def test_a_fork_does_not_wait_for_threads_of_torch_that_it_has_not() -> None:
+    sizes = [1 << 18, 1 << 19]
+    expected = [sums(size) for size in sizes]
+    watchdog = threading.Timer(120, lambda: [child.kill() for child in multiprocessing.active_children()])
+    watchdog.start()
+    try:
+        found = dict(results(sums, sizes, lambda: ProcessPoolExecutor(2), 1))
+    finally:
+        watchdog.cancel()
+    assert [found[number] for number in range(2)] == expected
+    assert torch.get_num_threads() == THREADS
+
+
 def test_what_kills_its_worker_is_told_from_what_ran_beside_it(tmp_path: Path) -> None:
     found = dict(results(Fatal(tmp_path, always=(2,)), range(6), lambda: ProcessPoolExecutor(2), 4))
     lost = found.pop(2)
@@ -149,6 +169,27 @@ def test_executors_that_cannot_go_on() -> None:
     lock = threading.Lock()
     with ThreadPoolExecutor(1) as pool, pytest.raises(ArgumentError, match="cannot be sent to a worker: TypeError"):
         flydsl.sweep(scale, {"block": [64]}, {"n": [4]}, arguments=lambda n: lock, executor=pool)
+
+
+SIZES = {"n": [64 + n for n in range(40)]}
+STARTED: list[int] = []
+
+
+def noted(n: int) -> dict[str, Any]:
+    """Operands, noted where they are made: in threads of this process."""
+    STARTED.append(n)
+    return tensors(n)
+
+
+def test_an_interrupted_sweep_leaves_nothing_in_the_users_pool() -> None:
+    def interrupt(table: Table) -> None:
+        if len(table) == 1:
+            raise KeyboardInterrupt
+
+    STARTED.clear()
+    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
+        flydsl.sweep(scale, {"block": [64]}, SIZES, arguments=noted, executor=pool, progress=interrupt)
+    assert 1 <= len(STARTED) < 10
 
 
 class Unloadable:
