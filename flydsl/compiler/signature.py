@@ -141,7 +141,7 @@ class Signature:
             return Parameter(name, None, default=default)
         if annotation is Constexpr or get_origin(annotation) is Constexpr:
             (inner,) = get_args(annotation) or (None,)
-            return Parameter(name, Constexpr, inner if isinstance(inner, type) else None, default)
+            return Parameter(name, Constexpr, inner if isinstance(inner, type) and inner is not Any else None, default)
         if isinstance(annotation, type) and issubclass(annotation, Tensor | Pointer | Stream | Numeric | StructValue):
             return Parameter(name, annotation, default=default)
         if isinstance(annotation, type) and issubclass(annotation, _ATOMS):
