@@ -381,7 +381,10 @@ def _calls(fragment: Tensor) -> tuple[int, int]:
             at=user_location(),
             hint="with scales for each call fragments are (values, calls, calls), as make_fragment_A gives them",
         )
-    return int(algebra.product(shape[1])), int(algebra.product(shape[2]))
+    first, second = (algebra.product(mode) for mode in shape[1:])
+    assert isinstance(first, int)
+    assert isinstance(second, int)
+    return first, second
 
 
 def _scale(scales: Any, row: int, k: int) -> Any:
