@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from mlir import ir
@@ -82,4 +83,15 @@ def num_warp_threads() -> int:
     return get_arch(target_name() or DEFAULT_ARCH.name).wave_size
 
 
-__getattr__ = unknown_name(__name__, globals())
+_unknown = unknown_name(__name__, globals())
+# Programs call these by `gpu`, too. That module needs this one.
+_OF_CLUSTERS = frozenset({
+    "cluster_barrier", "cluster_signal_once_per_wg", "cluster_wait", "compute_cluster_position", "compute_mcast_masks",
+})  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of clusters, which are in `fx.rocdl.cluster`."""
+    if name in _OF_CLUSTERS:
+        return getattr(importlib.import_module("flydsl.expr.rocdl.cluster"), name)
+    return _unknown(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any
@@ -14,12 +15,12 @@ from flydsl.atoms import MmaOp
 from flydsl.dialect.atom_inference import TRAVERSAL_ORDERS, check_value
 from flydsl.dialect.elements import value_name
 from flydsl.dialect.location import user_location
-from flydsl.dialect.types import MmaAtomType, TiledMmaType
+from flydsl.dialect.types import MmaAtomType, TiledMmaType, is_static
 from flydsl.errors import ArgumentError
 from flydsl.expr.atom_values import with_values
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit_fly
-from flydsl.expr.memory import Tensor, as_memory, of_memory, require_tensor
+from flydsl.expr.memory import Tensor, as_memory, memref_load, of_memory, require_tensor
 from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import Layout, Tile
 from flydsl.layout.int_tuple import as_int_tuple
@@ -312,17 +313,82 @@ def gemm(
 
     d, c: (values, M, N); a: (values, M, K); b: (values, N, K), in registers; modes M, N, K may be missing.
     traversal_order: of the calls, outermost loop first, `fx.GemmTraversalOrder.KNM` for example; by default KMN.
-    values: of a scaled instruction `scale_a=` and `scale_b=`, for all calls.
+    values: of a scaled instruction `scale_a=` and `scale_b=`, for all calls. With scales of its own for each call an
+    operand is a pair, `gemm(mma, d, [a, scales_a], [b, scales_b], c)`: a register tensor of fx.Int32, (M, K) and (N, K)
+    like the calls, or a number.
     Raises LayoutError where the fragments do not fit the instruction or each other.
     """
     if not isinstance(mma, MmaAtom | TiledMma):
         raise ArgumentError(
             f"gemm takes an MMA atom or a tiled MMA first, not {mma!r}", at=user_location(), hint=how_made.MMA_ATOM
         )
-    mma = _with_values("gemm", mma, values)
+    (a, scale_a), (b, scale_b) = _with_scales(a), _with_scales(b)
+    if isinstance(scale_a, Tensor) or isinstance(scale_b, Tensor):
+        atom = mma.atom if isinstance(mma, TiledMma) else mma
+        _scaled_calls(_with_values(atom, values), (d, a, b, c), scale_a, scale_b, traversal_order)
+        return
+    given = {"scale_a": scale_a, "scale_b": scale_b}
+    values = values | {name: scale for name, scale in given.items() if scale is not None}
+    mma = _with_values(mma, values)
     attributes = {} if traversal_order is None else {"order": _order(traversal_order)}
     tensors = [require_tensor("gemm", tensor).value for tensor in (d, a, b, c)]
     emit_fly("gemm", [as_operand(mma), *tensors], attributes=attributes)
+
+
+def _with_scales(operand: Any) -> tuple[Any, Any]:
+    """The fragment and the scales of an operand of a product."""
+    if not isinstance(operand, tuple | list):
+        return operand, None
+    if len(operand) != 2:
+        raise ArgumentError(
+            f"gemm with an operand of {len(operand)} parts", at=user_location(), hint="[fragment, scales]"
+        )
+    return operand[0], operand[1]
+
+
+def _scaled_calls(atom: MmaAtom, operands: tuple[Any, ...], scale_a: Any, scale_b: Any, order: Any) -> None:
+    """A product whose calls have scales of their own, call by call."""
+    d, a, b, c = (require_tensor("gemm", operand) for operand in operands)
+    counts = [_calls(fragment) for fragment in (a, b, d)]
+    extents = {"M": counts[2][0], "N": counts[2][1], "K": counts[0][1]}
+    if counts[0] != (extents["M"], extents["K"]) or counts[1] != (extents["N"], extents["K"]):
+        raise ArgumentError(
+            f"gemm of {counts[0]} and {counts[1]} calls into {counts[2]}",
+            at=user_location(),
+            hint="a is (values, M, K), b is (values, N, K), d and c are (values, M, N)",
+        )
+    for name, scales, wanted in (("scales_a", scale_a, counts[0]), ("scales_b", scale_b, counts[1])):
+        if isinstance(scales, Tensor) and algebra.product_each(algebra.get_shape(scales.type.layout)) != wanted:
+            raise ArgumentError(
+                f"gemm with {name} {scales.type} for {wanted} calls", at=user_location(), hint="one for each call"
+            )
+    loops, _, _ = ("KMN" if order is None else _order(order)).partition("_")
+    for place in itertools.product(*(range(extents[loop]) for loop in loops)):
+        at = dict(zip(loops, place, strict=True))
+        m, n, k = at["M"], at["N"], at["K"]
+        scales = {"scale_a": _scale(scale_a, m, k), "scale_b": _scale(scale_b, n, k)}
+        so_far = c if k == 0 else d
+        call = atom.set_value({name: scale for name, scale in scales.items() if scale is not None})
+        mma_atom_call(call, d[None, m, n], a[None, m, k], b[None, n, k], so_far[None, m, n])
+
+
+def _calls(fragment: Tensor) -> tuple[int, int]:
+    """The calls of a fragment (values, calls, calls) of a product."""
+    shape = algebra.get_shape(fragment.type.layout)
+    if not isinstance(shape, tuple) or len(shape) != 3 or not is_static(shape):
+        raise ArgumentError(
+            f"gemm with scales, and a fragment of {fragment.type}",
+            at=user_location(),
+            hint="with scales for each call fragments are (values, calls, calls), as make_fragment_A gives them",
+        )
+    first, second = (algebra.product(mode) for mode in shape[1:])
+    assert isinstance(first, int)
+    assert isinstance(second, int)
+    return first, second
+
+
+def _scale(scales: Any, row: int, k: int) -> Any:
+    return memref_load(scales, (row, k)) if isinstance(scales, Tensor) else scales
 
 
 def mma_atom_call(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any, **values: Any) -> None:
@@ -334,21 +400,15 @@ def mma_atom_call(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any, **values: Any) 
         raise ArgumentError(
             f"mma_atom_call takes an MMA atom first, not {atom!r}", at=user_location(), hint=how_made.MMA_ATOM
         )
-    atom = _with_values("mma_atom_call", atom, values)
+    atom = _with_values(atom, values)
     tensors = [require_tensor("mma_atom_call", tensor).value for tensor in (d, a, b, c)]
     emit_fly("mma_atom_call", [as_operand(atom), *tensors])
 
 
-def _with_values(what: str, mma: Any, values: Mapping[str, Any]) -> Any:
+def _with_values(mma: Any, values: Mapping[str, Any]) -> Any:
     if not values:
         return mma
-    if isinstance(mma, TiledMma):
-        raise ArgumentError(
-            f"{what} with {', '.join(values)} takes the atom, not a tiled MMA",
-            at=user_location(),
-            hint="tiled_mma.atom is it",
-        )
-    return mma.set_value(values)
+    return (mma.atom if isinstance(mma, TiledMma) else mma).set_value(values)
 
 
 def _require_tiled(what: str, value: Any) -> TiledMma:

@@ -132,3 +132,8 @@ def test_clusters_of_a_launch() -> None:
         kernel(A).launch(grid=4, block=32, cluster=(2, 1, 1))
 
     assert '"amdgpu-cluster-dims"="2,1,1"' in launch.lower(torch.zeros(128), arch="gfx1250").artifact.code.llvm_ir
+
+
+def test_clusters_are_in_gpu_too() -> None:
+    for name in ("cluster_barrier", "cluster_wait", "compute_cluster_position", "compute_mcast_masks"):
+        assert getattr(fx.gpu, name) is getattr(rocdl.cluster, name)
