@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import builtins
 
 from mlir import ir
 
@@ -46,7 +46,7 @@ def barrier() -> None:
     emit("gpu.barrier")
 
 
-def smem_space(int: bool = False) -> Any:
+def smem_space(int: bool = False) -> ir.Attribute | builtins.int:
     """The address space of shared memory (LDS): an attribute for memref types, or 3, LLVM's number, if int=True."""
     if int:
         return _LDS_ADDRESS_SPACE

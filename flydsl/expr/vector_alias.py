@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -15,6 +15,9 @@ from flydsl.errors import ArgumentError
 from flydsl.expr import numeric
 from flydsl.expr.numeric import Numeric, is_python_number, require_numeric
 from flydsl.expr.vector_value import Vector
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import ScalarType
 
 __all__ = ["VectorAlias"]
 
@@ -53,7 +56,7 @@ class VectorType(type(Vector)):  # type: ignore[misc]  # mypy takes a metaclass 
         return isinstance(value, Vector) and (value.dtype, value.shape) == (cls.element, cls.lanes)
 
 
-def VectorAlias(alias_dtype: Any, lanes: Any) -> type[Vector]:
+def VectorAlias(alias_dtype: ScalarType, lanes: int) -> type[Vector]:
     """The type of vectors of an element type; the same one each time. lanes: the extents, or one extent."""
     element = require_numeric("VectorAlias", alias_dtype)
     extents = tuple(lanes) if isinstance(lanes, tuple | list) else (lanes,)
