@@ -175,7 +175,7 @@ def make_identity_tensor(shape: IntTupleLike) -> CoordTensor:
     """The coordinate tensor of a static shape; its element at each coordinate is that coordinate.
 
     >>> make_identity_tensor((4, 8))[3, 5]
-    (3, 5)
+    (3,5)
     """
     layout = located(
         algebra.make_identity_layout, static_operand(shape if isinstance(shape, tuple | list) else (shape,))

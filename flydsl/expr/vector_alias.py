@@ -76,7 +76,7 @@ def _alias(element: type[Numeric], lanes: tuple[int, ...]) -> type[Vector]:
 def vector_names(otherwise: Callable[[str], Any]) -> Callable[[str], Any]:
     """A module's `__getattr__` that knows vector types such as `Int8x16`, of at most 256 bits."""
 
-    def find(name: str) -> Any:
+    def __getattr__(name: str) -> Any:
         match = _NAME.fullmatch(name)
         dtype = getattr(numeric, match[1], None) if match else None
         if match and isinstance(dtype, type) and issubclass(dtype, Numeric):
@@ -85,4 +85,4 @@ def vector_names(otherwise: Callable[[str], Any]) -> Callable[[str], Any]:
                 return _alias(dtype, (lanes,))
         return otherwise(name)
 
-    return find
+    return __getattr__

@@ -111,7 +111,7 @@ def shared(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     s = fx.shared_array(fx.Float32, 64)  # here
 
 
-@programs.kernel("flydsl.expr.CachePolicy is part of FlyDSL's API, but unsupported")
+@programs.kernel("Int32(?) is not a valid CachePolicy")
 def cache_policy(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.CachePolicy(n)  # here
 
