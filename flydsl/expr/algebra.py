@@ -11,7 +11,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
@@ -24,6 +24,9 @@ from flydsl.expr.operands import FlyValue, as_operand, call_algebra, is_runtime,
 from flydsl.layout import Tile
 from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.layout.layout import functions
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import AnyLayout, IntTupleLike, LayoutOperand, Result
 
 __all__ = [
     "append", "apply_swizzle", "blocked_product", "ceil_div", "coalesce", "complement", "composed_get_inner",
@@ -240,7 +243,7 @@ composed_get_outer = _algebra("composed_get_outer", 1)
 
 
 @functools.wraps(algebra.get)
-def get(value: Any, *modes: Any) -> Any:
+def get(value: LayoutOperand, *modes: IntTupleLike) -> Result:
     found = get_(value, *modes)
     return Index(found) if isinstance(found, Numeric) and not found.is_static else found
 
@@ -250,7 +253,7 @@ get_stride = _algebra("get_stride", 1)
 _all_leaves = _algebra("get_leaves", 1)
 
 
-def get_leaves(value: Any, dynamic_only: bool = False) -> Any:
+def get_leaves(value: LayoutOperand, dynamic_only: bool = False) -> Result:
     """The leaves of a tuple or layout, in order. dynamic_only: those that are known at run time only."""
     leaves = _all_leaves(value)
     return tuple(leaf for leaf in leaves if isinstance(leaf, Numeric)) if dynamic_only else leaves
@@ -284,12 +287,14 @@ _composed_of_three = _algebra("make_composed_layout", 3)
 apply_swizzle = _algebra("apply_swizzle", 2)
 
 
-def make_composed_layout(inner: Any, offset: Any, outer: Any = None) -> Any:
+def make_composed_layout(
+    inner: AnyLayout | algebra.Swizzle, offset: IntTupleLike, outer: AnyLayout | None = None
+) -> Result:
     """The function c -> inner(offset + outer(c)). With two arguments, the inner and the outer one, the offset is 0."""
     return _composed_of_three(inner, 0, offset) if outer is None else _composed_of_three(inner, offset, outer)
 
 
-def elem_less(lhs: Any, rhs: Any) -> Any:
+def elem_less(lhs: LayoutOperand, rhs: LayoutOperand) -> Result:
     """True if each part of a coordinate is less than the same part of another, such as the extents of a tensor.
 
     Computed at once if all parts are known when compiling; otherwise a runtime Boolean.
@@ -300,7 +305,7 @@ def elem_less(lhs: Any, rhs: Any) -> Any:
     return _all_parts("elem_less", operator.lt, lhs, rhs)
 
 
-def equal(lhs: Any, rhs: Any) -> Any:
+def equal(lhs: LayoutOperand, rhs: LayoutOperand) -> Result:
     """True if two coordinates or tuples of integers are equal, part by part."""
     return _all_parts("equal", operator.eq, lhs, rhs)
 
@@ -321,12 +326,12 @@ def _all_parts(what: str, compare: Callable[[Any, Any], Any], lhs: Any, rhs: Any
 _TUPLES = (tuple, list, IntTuple)
 
 
-def rank(value: Any) -> int:
+def rank(value: LayoutOperand) -> int:
     """Number of top-level modes of a tuple, layout or tensor."""
     return located(algebra.rank, _symbolic(value))
 
 
-def depth(value: Any) -> int:
+def depth(value: LayoutOperand) -> int:
     """Depth of nesting: 0 for an integer, 1 for a flat tuple."""
     return located(algebra.depth, _symbolic(value))
 
@@ -345,7 +350,7 @@ def _symbolic(value: Any) -> Any:
     return algebra.Dynamic() if is_runtime(value) else static_operand(value)
 
 
-def has_none(coordinate: Any) -> bool:
+def has_none(coordinate: IntTupleLike) -> bool:
     """True if a coordinate contains None (the wildcard)."""
     if isinstance(coordinate, tuple | list):
         return any(map(has_none, coordinate))
@@ -361,27 +366,27 @@ def _make_tuple(*modes: Any) -> Any:
     return IntTuple(as_operand(value)) if isinstance(value, tuple | list) else value
 
 
-def make_int_tuple(*modes: Any) -> Any:
+def make_int_tuple(*modes: IntTupleLike) -> Result:
     """A tuple of integers, from one nested tuple or one argument per mode."""
     return _make_tuple(*modes)
 
 
-def make_shape(*modes: Any) -> Any:
+def make_shape(*modes: IntTupleLike) -> Result:
     """A shape, from one nested tuple or one argument per mode."""
     return _make_tuple(*modes)
 
 
-def make_stride(*modes: Any) -> Any:
+def make_stride(*modes: IntTupleLike) -> Result:
     """A stride, from one nested tuple or one argument per mode."""
     return _make_tuple(*modes)
 
 
-def make_coord(*modes: Any) -> Any:
+def make_coord(*modes: IntTupleLike) -> Result:
     """A coordinate; None keeps a mode."""
     return _make_tuple(*modes)
 
 
-def make_layout(shape: Any, stride: Any = None) -> Any:
+def make_layout(shape: IntTupleLike, stride: IntTupleLike = None) -> Result:
     """A layout from shape and stride (by default compact, leftmost mode fastest).
 
     In a kernel an extent may be None: unknown, and larger than every coordinate. It prints as `?`.
@@ -404,10 +409,10 @@ def _with_unknown_extents(shape: Any) -> Any:
     return Int32.of(Int32(Int32.limits()[1]).ir_value()) if shape is None else shape
 
 
-def make_tile(*modes: Any) -> Tile:
+def make_tile(*modes: IntTupleLike) -> Tile:
     """A tile: one size or layout per mode, None to leave a mode whole. A list or tuple given alone holds the modes."""
     if len(modes) == 1 and isinstance(modes[0], (list, tuple)):
-        (modes,) = map(tuple, modes)
+        modes = tuple(modes[0])
     if is_runtime(modes):
         raise ArgumentError(
             "make_tile of runtime values: a tile is known when compiling",
@@ -417,7 +422,7 @@ def make_tile(*modes: Any) -> Tile:
     return located(algebra.make_tile, *map(static_operand, modes))
 
 
-def get_scalar(value: Any) -> Any:
+def get_scalar(value: LayoutOperand) -> Result:
     """The number in a tuple of a single integer."""
     if isinstance(value, int | Numeric):
         return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -59,6 +59,9 @@ from flydsl.expr.numeric import (
 )
 from flydsl.expr.promotion import check_numbers, common_type
 from flydsl.expr.vector_value import Vector
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import FastMath, Result, ScalarType, Value
 
 __all__ = [
     "ArithValue",
@@ -120,14 +123,14 @@ __all__ = [
 
 
 def _binary_function(name: str, summary: str) -> Callable[[Any, Any], Any]:
-    def function(lhs: Any, rhs: Any) -> Any:
+    def function(lhs: Value, rhs: Value) -> Result:
         return emit_binary(name, lhs, rhs)
 
     return _named(function, name, summary)
 
 
 def _float_function(name: str, summary: str) -> Callable[..., Any]:
-    def function(lhs: Any, rhs: Any, *, fastmath: Any = None) -> Any:
+    def function(lhs: Value, rhs: Value, *, fastmath: FastMath = None) -> Result:
         return emit_binary(name, lhs, rhs, fastmath)
 
     return _named(function, name, f'{summary}. fastmath: flags such as "contract" or "fast"')
@@ -159,7 +162,7 @@ ceildivsi = _binary_function("ceildivsi", "signed quotient, rounded up")
 ceildivui = _binary_function("ceildivui", "unsigned quotient, rounded up")
 
 
-def ceildiv(lhs: Any, rhs: Any) -> Any:
+def ceildiv(lhs: Value, rhs: Value) -> Result:
     """The integer quotient, rounded up, of the sign that the operands have in common by promotion."""
     signed = common_type("floordiv", lhs, rhs).signed
     return (ceildivsi if signed else ceildivui)(lhs, rhs)
@@ -184,7 +187,7 @@ AddIOp, SubIOp, MulIOp, AndIOp, OrIOp, XOrIOp, ShLIOp = addi, subi, muli, andi, 
 ShRSIOp, ShRUIOp, MaxSIOp, MinSIOp, MaxUIOp, MinUIOp = shrsi, shrui, maxsi, minsi, maxui, minui
 
 
-def negf(operand: Any, fastmath: Any = None) -> Any:
+def negf(operand: Any, fastmath: FastMath = None) -> Any:
     """`arith.negf`: negation."""
     value = ir_value_of(operand)
     check_kind("negf", value, True)
@@ -192,7 +195,7 @@ def negf(operand: Any, fastmath: Any = None) -> Any:
     return bare_like(arith_result(result, dtype_of(operand), shape_of(operand)), operand)
 
 
-def constant(value: Any, type: Any = None, index: bool = False) -> Any:
+def constant(value: Value, type: ScalarType | None = None, index: bool = False) -> Result:
     """A constant.
 
     value: a Python number.
@@ -206,7 +209,7 @@ def constant(value: Any, type: Any = None, index: bool = False) -> Any:
     return bare_like(as_numeric(value) if type is None else require_numeric("constant", type)(value))
 
 
-def constant_vector(value: Any, vector_type: Any) -> Any:
+def constant_vector(value: Value, vector_type: ir.Type) -> Result:
     """A constant vector with one number in every element. vector_type: an MLIR vector type."""
     if not isinstance(vector_type, ir.VectorType):
         hint = "such as fx.T.vec(4, fx.T.f32)"
@@ -216,7 +219,7 @@ def constant_vector(value: Any, vector_type: Any) -> Any:
     return Vector.filled(tuple(vector_type.shape), value, numeric_class(vector_type.element_type))
 
 
-def unwrap(value: Any, index: bool = False) -> ir.Value:
+def unwrap(value: Value, index: bool = False) -> ir.Value:
     """The `ir.Value` of a scalar or vector. index: convert it to the index type."""
     return Index(value).ir_value() if index else ir_value_of(value)
 
@@ -225,7 +228,7 @@ def _to_raw(value: Any) -> ir.Value:
     return ir_value_of(value)
 
 
-def index(value: int) -> Any:
+def index(value: int) -> Result:
     """An Index constant."""
     return bare_like(Index(value))
 
@@ -291,17 +294,17 @@ def _compare_op(name: str, predicate: int, left: Any, right: Any, fastmath: Any 
     return arith_result(emit(f"arith.{name}", [lhs, rhs], [result], attributes).result, shape=shape_of(left))
 
 
-def cmpi(predicate: Any, lhs: Any, rhs: Any) -> Any:
+def cmpi(predicate: str | int, lhs: Value, rhs: Value) -> Result:
     """`arith.cmpi`: predicate is MLIR's name (`slt`, `ult`, `eq`, ...) or number."""
     return _compare_op("cmpi", _predicate(predicate, _CMPI_NAMES), lhs, rhs)
 
 
-def cmpf(predicate: Any, lhs: Any, rhs: Any, fastmath: Any = None) -> Any:
+def cmpf(predicate: str | int, lhs: Value, rhs: Value, fastmath: FastMath = None) -> Result:
     """`arith.cmpf`: predicate is MLIR's name (`olt`, `une`, ...) or number."""
     return _compare_op("cmpf", _predicate(predicate, _CMPF_NAMES), lhs, rhs, fastmath)
 
 
-def select(condition: Any, true_value: Any, false_value: Any) -> Any:
+def select(condition: Any, true_value: Any, false_value: Any) -> Result:
     """`true_value` if `condition` holds, else `false_value`. Both are evaluated and converted to a common type.
 
     A scalar condition chooses between whole vectors, a vector condition element by element.

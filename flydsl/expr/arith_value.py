@@ -47,6 +47,11 @@ class ArithValue:
         (value,) = arguments
         return functions.bare_value(value)
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Other modules add methods (`add_methods`)."""
+
     def __copy__(self) -> Any:
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -12,6 +12,11 @@ from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit_fly
 from flydsl.expr.numeric import Int32
+
+if TYPE_CHECKING:
+    from flydsl.expr.copies import CopyAtom
+    from flydsl.expr.kinds import Number
+    from flydsl.expr.mma import MmaAtom
 
 __all__ = ["atom_set_value"]
 
@@ -24,7 +29,7 @@ def with_values(atom: ir.Value, values: Mapping[str, Any]) -> ir.Value:
     return atom
 
 
-def atom_set_value(atom: Any, field: str, value: Any) -> Any:
+def atom_set_value(atom: CopyAtom | MmaAtom, field: str, value: Number) -> CopyAtom | MmaAtom:
     """An atom with a number for its calls: `soffset` of a buffer copy, `scale_a` of a scaled matrix instruction."""
     if not hasattr(atom, "set_value"):
         raise ArgumentError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -24,6 +24,10 @@ from flydsl.expr.numeric import BFloat16, Float16, Numeric, numeric_class, requi
 from flydsl.expr.operands import located
 from flydsl.expr.vector_value import Vector
 
+if TYPE_CHECKING:
+    from flydsl.expr.arith_value import ArithValue
+    from flydsl.expr.kinds import AnyPointer, Number, ScalarType, Scope
+
 __all__ = [
     "AtomicOp", "UniversalAtomic", "UniversalAtomicAdd", "UniversalAtomicAnd", "UniversalAtomicDec",
     "UniversalAtomicInc", "UniversalAtomicMax", "UniversalAtomicMin", "UniversalAtomicOr", "atomic_add",
@@ -36,8 +40,12 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
     """An atomic, with LLVM's number for each kind of element (MLIR, LLVMEnums.td, `AtomicBinOp`)."""
 
     def function(
-        pointer: Any, value: Any, *, syncscope: Any = "agent", ordering: Any = AtomicOrdering.Monotonic
-    ) -> Any:
+        pointer: AnyPointer,
+        value: Number,
+        *,
+        syncscope: Scope = "agent",
+        ordering: AtomicOrdering | str = AtomicOrdering.Monotonic,
+    ) -> ArithValue:
         kind, address = address_of(name, pointer)
         order = ordering_number(name, ordering), scope_name(syncscope)
         dtype = numeric_class(kind.element)
@@ -95,7 +103,7 @@ atomic_xor = _atomic("atomic_xor", "memory ^ value", None, 6, 6)
 atomic_xchg = _atomic("atomic_xchg", "The value", 0, 0, 0)
 
 
-def atomic_fmax(pointer: Any, value: Any, *, is_positive: bool | None = None, **order: Any) -> Any:
+def atomic_fmax(pointer: AnyPointer, value: Number, *, is_positive: bool | None = None, **order: Scope) -> ArithValue:
     """The larger float of memory and value, atomically; what memory held before: `atomic_max`.
 
     is_positive: what the author knows of the value's sign; taken and not used, as the hardware compares floats.
@@ -103,7 +111,7 @@ def atomic_fmax(pointer: Any, value: Any, *, is_positive: bool | None = None, **
     return atomic_max(pointer, value, **order)
 
 
-def atomic_fmin(pointer: Any, value: Any, *, is_positive: bool | None = None, **order: Any) -> Any:
+def atomic_fmin(pointer: AnyPointer, value: Number, *, is_positive: bool | None = None, **order: Scope) -> ArithValue:
     """The smaller float of memory and value, atomically; what memory held before: `atomic_min`. See `atomic_fmax`."""
     return atomic_min(pointer, value, **order)
 
@@ -137,7 +145,7 @@ _RESULTS = {
 def with_operation(atomic: Callable[[AtomicOp, Any], CopyOp], op: AtomicOp) -> Callable[[Any], CopyOp]:
     """The function of an element type that makes an atomic of one operation: `UniversalAtomicAdd(val_type)`."""
 
-    def function(val_type: Any) -> CopyOp:
+    def function(val_type: ScalarType) -> CopyOp:
         return atomic(op, val_type)
 
     function.__name__ = function.__qualname__ = f"{atomic.__name__}{op.name}"
@@ -145,7 +153,7 @@ def with_operation(atomic: Callable[[AtomicOp, Any], CopyOp], op: AtomicOp) -> C
     return function
 
 
-def UniversalAtomic(op: AtomicOp, val_type: Any) -> CopyOp:
+def UniversalAtomic(op: AtomicOp, val_type: ScalarType) -> CopyOp:
     """An atomic update of an element in global or shared memory.
 
     val_type: fx.Int32, Uint32, Int64, Uint64, Float32, Float64; for Add also Float16 and BFloat16. Unsigned integers
@@ -163,7 +171,7 @@ UniversalAtomicInc = with_operation(UniversalAtomic, AtomicOp.Inc)
 UniversalAtomicDec = with_operation(UniversalAtomic, AtomicOp.Dec)
 
 
-def atomic_of(family: type[atoms.AtomicCopy], op: AtomicOp, val_type: Any, values: int = 1) -> CopyOp:
+def atomic_of(family: type[atoms.AtomicCopy], op: AtomicOp, val_type: ScalarType, values: int = 1) -> CopyOp:
     """The atomic of a family on `values` elements of a type."""
     if not isinstance(op, AtomicOp):
         raise ArgumentError(f"{op!r} is not an atomic operation", at=user_location(), hint="such as fx.AtomicOp.Add")

@@ -7,7 +7,7 @@ integer type cannot hold, or a NaN, the integer is not defined (the hardware's c
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -17,6 +17,9 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.elementwise import arith_result, ir_value_of, shape_of
 from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.numeric import Float32, Index, Numeric, bare_like, cast_elements, element_of, numeric_class
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import Result, ScalarType, Value
 
 # Cast -> (from a float, to a float, how the width changes: 1 wider, -1 narrower, None either way).
 _CASTS = {
@@ -50,7 +53,7 @@ def _check_cast(name: str, source: ir.Type, target: ir.Type) -> None:
 
 
 def _cast_function(name: str, summary: str) -> Callable[..., Any]:
-    def function(result_type: Any, value: Any, **options: Any) -> Any:
+    def function(result_type: ScalarType, value: Value, **options: object) -> Result:
         attributes = _cast_attributes(name, **options)
         if isinstance(value, type | ir.Type) and not isinstance(result_type, type | ir.Type):
             result_type, value = value, result_type
@@ -99,6 +102,6 @@ index_cast = _cast_function("index_cast", "between index and a fixed-width integ
 bitcast = _cast_function("bitcast", "the same bits as another type")
 
 
-def int_to_fp(value: Any, signed: bool = True, result_type: Any = None) -> Any:
+def int_to_fp(value: Value, signed: bool = True, result_type: ScalarType | None = None) -> Result:
     """Convert an integer to a float. signed: how to read its bits; result_type: a scalar or MLIR type, or Float32."""
     return (sitofp if signed else uitofp)(Float32 if result_type is None else result_type, value)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, reduce
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from flydsl.atoms.instruction_sets import CDNA, WAVE32
 from flydsl.dialect.location import user_location
@@ -34,6 +34,9 @@ from flydsl.expr.shuffle import moved_words, shuffle_idx, shuffle_up, shuffle_xo
 from flydsl.expr.struct import Array
 from flydsl.expr.vector_value import ReductionOp
 from flydsl.layout import make_layout
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import Number, Reduction, Result
 
 __all__ = [
     "BlockReduce", "BlockScan", "ReductionOp", "WarpReduce", "WarpScan", "warp_broadcast", "warp_exclusive_scan",
@@ -59,7 +62,7 @@ def warp_size() -> int:
     return 32 if target_name() in WAVE32 else 64
 
 
-def combination(op: Any) -> Combine:
+def combination(op: Reduction) -> Combine:
     """The function of two values that an operation stands for."""
     if callable(op) and not isinstance(op, ReductionOp):
         return op
@@ -102,7 +105,7 @@ def _lanes(what: str, width: Any) -> int:
     return lanes
 
 
-def warp_reduce(value: Any, op: Any, *, width: int | None = None) -> Any:
+def warp_reduce(value: Number, op: Reduction, *, width: int | None = None) -> Result:
     """The values of a group's lanes combined to one, in every lane.
 
     Steps within 16 lanes are DPP, part of the instruction that combines. A whole wave of 64 goes on by DPP to its last
@@ -128,12 +131,14 @@ def _moved(value: Any, control: int) -> Any:
     return moved_words(value, lambda word: update_dpp(word, word, control, 0xF, 0xF, True))
 
 
-def warp_broadcast(value: Any, src_lane: Any, *, width: int | None = None) -> Any:
+def warp_broadcast(value: Number, src_lane: Number, *, width: int | None = None) -> Result:
     """The value of a group's lane number `src_lane`, in every lane."""
     return shuffle_idx(value, src_lane, _lanes("warp_broadcast", width))
 
 
-def warp_inclusive_scan(value: Any, op: Any, *, width: int | None = None, init: Any = None) -> Any:
+def warp_inclusive_scan(
+    value: Number, op: Reduction, *, width: int | None = None, init: Number | None = None
+) -> Result:
     """In lane i the values of the group's lanes 0 to i combined, after `init`."""
     combine, lanes = combination(op), _lanes("warp_inclusive_scan", width)
     value = as_numeric(value)
@@ -145,17 +150,19 @@ def warp_inclusive_scan(value: Any, op: Any, *, width: int | None = None, init: 
     return value if init is None else combine(value.dtype(init), value)
 
 
-def warp_exclusive_scan(value: Any, op: Any, *, width: int | None = None, init: Any = 0) -> Any:
+def warp_exclusive_scan(value: Number, op: Reduction, *, width: int | None = None, init: Number = 0) -> Result:
     """In lane i `init` and the values of the group's lanes before i combined; in lane 0 `init` itself."""
     return warp_scan(value, op, width=width, init=init)[1]
 
 
-def warp_scan(value: Any, op: Any, *, width: int | None = None, init: Any = 0) -> tuple[Any, Any]:
+def warp_scan(value: Number, op: Reduction, *, width: int | None = None, init: Number = 0) -> tuple[Result, Result]:
     """The inclusive and the exclusive scan."""
     return warp_scan_with_aggregate(value, op, width=width, init=init)[:2]
 
 
-def warp_scan_with_aggregate(value: Any, op: Any, *, width: int | None = None, init: Any = 0) -> tuple[Any, Any, Any]:
+def warp_scan_with_aggregate(
+    value: Number, op: Reduction, *, width: int | None = None, init: Number = 0
+) -> tuple[Result, Result, Result]:
     """The inclusive and the exclusive scan, and all values of the group combined, without `init`."""
     combine, lanes = combination(op), _lanes("warp_scan", width)
     value = as_numeric(value)
@@ -265,7 +272,7 @@ class BlockScan(_Block):
         return cls._scan(value, op, storage, init)[1]
 
     @classmethod
-    def _scan(cls, value: Any, op: Any, storage: Any, init: Any) -> tuple[Any, Any]:
+    def _scan(cls, value: Any, op: Any, storage: Any, init: Any) -> tuple[Result, Result]:
         combine, lanes = combination(op), min(cls.width, warp_size())
         number, start = cls.dtype(value), cls.dtype(init)
         if cls._waves() == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from flydsl import layout as algebra
 from flydsl.dialect.inference import algebra_value
@@ -27,6 +27,9 @@ from flydsl.expr.vector_value import Vector
 from flydsl.layout import Layout
 from flydsl.layout.int_tuple import as_int_tuple
 from flydsl.layout.layout import of_modes
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import IntTupleLike
 
 __all__ = ["CoordTensor", "CoordTensorType", "E", "make_identity_tensor"]
 
@@ -168,11 +171,11 @@ def E(*modes: int) -> algebra.Basis:
     return located(algebra.Basis, 1, modes)
 
 
-def make_identity_tensor(shape: Any) -> CoordTensor:
+def make_identity_tensor(shape: IntTupleLike) -> CoordTensor:
     """The coordinate tensor of a static shape; its element at each coordinate is that coordinate.
 
     >>> make_identity_tensor((4, 8))[3, 5]
-    (3, 5)
+    (3,5)
     """
     layout = located(
         algebra.make_identity_layout, static_operand(shape if isinstance(shape, tuple | list) else (shape,))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -37,6 +37,9 @@ from flydsl.expr.memory import (
 from flydsl.expr.numeric import Boolean, numeric_class
 from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import ComposedLayout, Layout, Tile
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import AnyLayout, AnyTensor, IntTupleLike, Number, Result, ScalarType
 
 __all__ = [
     "CachePolicy", "UniversalCopy", "UniversalCopy8b", "UniversalCopy16b", "UniversalCopy32b", "UniversalCopy64b",
@@ -200,7 +203,7 @@ def UniversalCopy128b() -> CopyOp:
     return UniversalCopy(128)
 
 
-def make_copy_atom(op: CopyOp, element: Any) -> CopyAtom:
+def make_copy_atom(op: CopyOp, element: ScalarType) -> CopyAtom:
     """A copy instruction for elements of a type.
 
     op: `UniversalCopy32b()`, ...
@@ -219,7 +222,7 @@ def make_copy_atom(op: CopyOp, element: Any) -> CopyAtom:
     return CopyAtom(CopyAtomType(op, bits))
 
 
-def copy_atom_call(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None) -> None:
+def copy_atom_call(atom: CopyAtom, source: AnyTensor, target: AnyTensor, *, pred: Tensor | None = None) -> None:
     """Execute a copy instruction once for the calling thread.
 
     source, target: tensors of exactly the atom's bits, contiguous in memory. pred: a Boolean, or a tensor of one
@@ -228,7 +231,7 @@ def copy_atom_call(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None
     _emit_copy("copy_atom_call", atom, source, target, pred)
 
 
-def copy(atom: CopyAtom, source: Any, target: Any, *, pred: Any = None, **values: Any) -> None:
+def copy(atom: CopyAtom, source: AnyTensor, target: AnyTensor, *, pred: Tensor | None = None, **values: Number) -> None:
     """Copy a thread's part of a tensor, executing the instruction as often as necessary.
 
     source, target: tensors of the same shape; the values of each call are contiguous.
@@ -279,7 +282,7 @@ def _in_register(condition: Any) -> Tensor:
     return tensor
 
 
-def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tile: Any) -> TiledCopy:
+def make_tiled_copy(atom: CopyAtom, layout_tv: AnyLayout, tile: Tile | IntTupleLike) -> TiledCopy:
     """A copy instruction repeated over a tile.
 
     layout_tv: (thread, value) -> element of the tile, leftmost mode fastest, as `make_layout_tv` gives it.
@@ -300,12 +303,12 @@ def make_tiled_copy(atom: CopyAtom, layout_tv: Any, tile: Any) -> TiledCopy:
     return TiledCopy(TiledCopyType(located(atoms.TiledCopy, atom.type.op, atom.type.value_bits, layout_tv, modes)))
 
 
-def tiled_copy_partition_src(copy: TiledCopy, source: Any, thread: Any) -> Any:
+def tiled_copy_partition_src(copy: TiledCopy, source: AnyTensor, thread: Number) -> Result:
     """The part of a tensor, or coordinate tensor, that a thread reads."""
     return _partition("partition_src", copy, source, thread)
 
 
-def tiled_copy_partition_dst(copy: TiledCopy, target: Any, thread: Any) -> Any:
+def tiled_copy_partition_dst(copy: TiledCopy, target: AnyTensor, thread: Number) -> Result:
     """The part of a tensor, or coordinate tensor, that a thread writes."""
     return _partition("partition_dst", copy, target, thread)
 
@@ -324,7 +327,7 @@ def _partition(operation: str, copy: TiledCopy, tensor: Any, thread: Any) -> Any
     return Tensor(emit_fly(f"tiled_copy.{operation}", [as_operand(copy), value, as_operand(thread)]).result)
 
 
-def tiled_copy_retile(copy: TiledCopy, fragment: Any) -> Tensor:
+def tiled_copy_retile(copy: TiledCopy, fragment: Tensor) -> Tensor:
     """A fragment of a tiled MMA, over the same registers, in the form that a tiled copy moves."""
     if not isinstance(copy, TiledCopy):
         raise ArgumentError(
@@ -333,7 +336,7 @@ def tiled_copy_retile(copy: TiledCopy, fragment: Any) -> Tensor:
     return Tensor(emit_fly("tiled_copy.retile", [as_operand(copy), require_tensor("retile", fragment).value]).result)
 
 
-def make_fragment_like(tensor: Any, dtype: Any = None) -> Tensor:
+def make_fragment_like(tensor: AnyTensor | AnyLayout, dtype: ScalarType | None = None) -> Tensor:
     """A register tensor of the shape of a tensor or static layout; see `make_rmem_tensor`.
 
     dtype: the element type, by default the tensor's.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from flydsl import layout as algebra
 from flydsl.dialect.location import user_location
@@ -17,6 +17,9 @@ from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.operands import is_runtime, located
 from flydsl.layout import Layout
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import AnyLayout, IntTupleLike, Result
 
 __all__ = [
     "CopyAtom",
@@ -39,7 +42,7 @@ __all__ = [
 __getattr__ = unknown_name(__name__, globals())
 
 
-def make_rmem_tensor(shape: Any, dtype: type[Numeric]) -> Tensor:
+def make_rmem_tensor(shape: IntTupleLike | AnyLayout, dtype: type[Numeric]) -> Tensor:
     """Create a tensor in registers, private to each thread. It must be written before it is read.
 
     A read of which nothing can have been written is a CompileError. What only some paths have written is zero on the
@@ -49,11 +52,11 @@ def make_rmem_tensor(shape: Any, dtype: type[Numeric]) -> Tensor:
     shape: a static shape (leftmost mode fastest) or a static Layout.
     dtype: the element type.
     """
-    layout = shape if isinstance(shape, Layout) else make_layout(shape)
+    layout = shape if isinstance(shape, Layout) else make_layout(cast("IntTupleLike", shape))
     return memref_alloca(layout, dtype)
 
 
-def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Any, Layout]:
+def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[Result, Layout]:
     """The tile that threads and their values cover together, and the layout (thread, value) -> element of it.
 
     thr_layout, val_layout: static layouts of the threads, and of one thread's values, in the tile.

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Flag
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import FastMath
 
 
 class FastMathFlags(Flag):
@@ -69,7 +72,7 @@ _FLOAT_OPERATIONS = frozenset(
 
 
 @contextmanager
-def fastmath(flags: Any) -> Iterator[None]:
+def fastmath(flags: FastMath) -> Iterator[None]:
     """Trace the block with these flags for operations on floats that state none.
 
     flags: as an operation takes them: "fast", "nnan,contract", FastMathFlags. Inner blocks replace outer ones.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 from typing import Any
 
@@ -47,7 +48,7 @@ def barrier() -> None:
     emit("gpu.barrier")
 
 
-def smem_space(int: bool = False) -> Any:
+def smem_space(int: bool = False) -> ir.Attribute | builtins.int:
     """The address space of shared memory (LDS): an attribute for memref types, or 3, LLVM's number, if int=True."""
     if int:
         return _LDS_ADDRESS_SPACE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flydsl import how_made
 from flydsl.dialect.location import user_location
@@ -14,10 +14,15 @@ from flydsl.expr.algebra import get_shape, size
 from flydsl.expr.copies import CopyAtom, copy_atom_call
 from flydsl.expr.memory import Pointer, Tensor, add_offset, get_layout, make_view, memref_load, require_tensor
 
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import AnyPointer
+
 __all__ = ["gather", "scatter"]
 
 
-def gather(copy_atom: Any, base_iter: Any, offset_tensor: Any, dst_tensor: Any, *, pred: Any = None) -> None:
+def gather(
+    copy_atom: CopyAtom, base_iter: AnyPointer, offset_tensor: Tensor, dst_tensor: Tensor, *, pred: Tensor | None = None
+) -> None:
     """Read values from places around a pointer: each call of the copy instruction reads at `base_iter + offset`.
 
     dst_tensor: ((values of a call, calls), rest...), as `partition_D` gives it. offset_tensor: (calls, rest...), in
@@ -31,7 +36,9 @@ def gather(copy_atom: Any, base_iter: Any, offset_tensor: Any, dst_tensor: Any, 
     _each("gather", copy_atom, base_iter, offset_tensor, dst_tensor, pred, call)
 
 
-def scatter(copy_atom: Any, src_tensor: Any, base_iter: Any, offset_tensor: Any, *, pred: Any = None) -> None:
+def scatter(
+    copy_atom: CopyAtom, src_tensor: Tensor, base_iter: AnyPointer, offset_tensor: Tensor, *, pred: Tensor | None = None
+) -> None:
     """Write values to places around a pointer: each call of the copy instruction writes at `base_iter + offset`.
 
     The shapes are those of `gather`, of what is written. Which of two values at one place remains is not defined.

@@ -6,7 +6,7 @@ flags between workgroups and between devices.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -42,6 +42,9 @@ from flydsl.expr.numeric import Boolean, Integer, Numeric, numeric_class
 from flydsl.expr.operands import ir_type_of
 from flydsl.expr.vector_value import Vector
 
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import AnyPointer, Number, Result, ScalarType, Scope, Value
+
 __all__ = [
     "AtomicOrdering", "SyncScope", "atomic_add", "atomic_and", "atomic_cas", "atomic_fmax", "atomic_fmin", "atomic_max",
     "atomic_min", "atomic_or", "atomic_sub", "atomic_xchg", "atomic_xor", "generic_load", "generic_store",
@@ -49,7 +52,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def to_llvm_ptr(ptr: Any) -> ir.Value:
+def to_llvm_ptr(ptr: AnyPointer) -> ir.Value:
     """A pointer as MLIR's `!llvm.ptr`, in LLVM's number of its address space."""
     return address_of("to_llvm_ptr", ptr)[1]
 
@@ -81,15 +84,15 @@ def _check_atomic(what: str, kind: ir.Type, bits: int, order: int) -> None:
 
 
 def generic_load(
-    ptr: Any,
+    ptr: AnyPointer,
     *,
-    dtype: Any = None,
+    dtype: ScalarType | None = None,
     count: int | None = None,
-    memory_order: Any = AtomicOrdering.NotAtomic,
-    syncscope: Any = None,
+    memory_order: AtomicOrdering | str = AtomicOrdering.NotAtomic,
+    syncscope: Scope = None,
     nontemporal: bool = False,
     volatile: bool = False,
-) -> Any:
+) -> Result:
     """Read a scalar, or a vector of `count` elements, at a pointer to generic, global or shared memory.
 
     dtype: an element type or a vector type, by default the pointer's element type; the bytes are read as that. An
@@ -116,11 +119,11 @@ def generic_load(
 
 
 def generic_store(
-    ptr: Any,
-    value: Any,
+    ptr: AnyPointer,
+    value: Value,
     *,
-    memory_order: Any = AtomicOrdering.NotAtomic,
-    syncscope: Any = None,
+    memory_order: AtomicOrdering | str = AtomicOrdering.NotAtomic,
+    syncscope: Scope = None,
     nontemporal: bool = False,
     volatile: bool = False,
 ) -> None:
@@ -137,7 +140,7 @@ def generic_store(
     emit("llvm.store", [stored, address], attributes=attributes)
 
 
-def memory_fence(*, syncscope: Any = None, ordering: Any = AtomicOrdering.SeqCst) -> None:
+def memory_fence(*, syncscope: Scope = None, ordering: AtomicOrdering | str = AtomicOrdering.SeqCst) -> None:
     """Order the thread's accesses before the fence with those after it, for the threads of a scope."""
     number = ordering_number("memory_fence", ordering, FENCES)
     attributes = {
@@ -148,15 +151,15 @@ def memory_fence(*, syncscope: Any = None, ordering: Any = AtomicOrdering.SeqCst
 
 
 def atomic_cas(
-    ptr: Any,
-    cmp: Any,
-    val: Any,
+    ptr: AnyPointer,
+    cmp: Number,
+    val: Number,
     *,
-    syncscope: Any = None,
-    success_ordering: Any = AtomicOrdering.Monotonic,
-    failure_ordering: Any = AtomicOrdering.Monotonic,
+    syncscope: Scope = None,
+    success_ordering: AtomicOrdering | str = AtomicOrdering.Monotonic,
+    failure_ordering: AtomicOrdering | str = AtomicOrdering.Monotonic,
     weak: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Result, Result]:
     """Replace an integer in memory by `val` if it is `cmp`, atomically: what memory held before, and whether it was."""
     kind, address = address_of("atomic_cas", ptr)
     dtype = numeric_class(kind.element)

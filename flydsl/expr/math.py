@@ -15,7 +15,7 @@ isnan, isnormal, round, roundeven, rsqrt, sqrt, trunc. The other functions raise
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -27,6 +27,9 @@ from flydsl.expr.emit import emit
 from flydsl.expr.fastmath_flags import fastmath_attribute
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Int32, as_numeric, bare_like, is_python_number
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import FastMath, Number, Value
 
 __all__ = [
     "absf", "absi", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "clampf",
@@ -52,7 +55,7 @@ def _emit(name: str, operands: list[ir.Value], results: list[ir.Type], fastmath:
 
 
 def _float_function(name: str, count: int, summary: str) -> Callable[..., Any]:
-    def function(*values: Any, fastmath: Any = None) -> Any:
+    def function(*values: Value, fastmath: FastMath = None) -> ArithValue:
         _check_count(name, values, count)
         operands = _operands(name, values, True)
         result = _emit(name, operands, [operands[0].type], fastmath).result
@@ -62,7 +65,7 @@ def _float_function(name: str, count: int, summary: str) -> Callable[..., Any]:
 
 
 def _integer_function(name: str, count: int, summary: str) -> Callable[..., Any]:
-    def function(*values: Any) -> Any:
+    def function(*values: Value) -> ArithValue:
         _check_count(name, values, count)
         operands = _operands(name, values, False)
         dtype = next((value.dtype for value in values if isinstance(value, ArithValue)), None)
@@ -73,7 +76,7 @@ def _integer_function(name: str, count: int, summary: str) -> Callable[..., Any]
 
 
 def _predicate(name: str, summary: str) -> Callable[..., Any]:
-    def function(*values: Any, fastmath: Any = None) -> Any:
+    def function(*values: Value, fastmath: FastMath = None) -> ArithValue:
         _check_count(name, values, 1)
         (operand,) = _operands(name, values, True)
         return arith_result(
@@ -144,14 +147,14 @@ ctpop = _integer_function("ctpop", 1, "number of bits set")
 ipowi = _integer_function("ipowi", 2, "x^n, wrapping; a negative n gives 1 / x^-n rounded toward zero")
 
 
-def sincos(x: Any, *, fastmath: Any = None) -> tuple[Any, Any]:
+def sincos(x: Value, *, fastmath: FastMath = None) -> tuple[ArithValue, ArithValue]:
     """(sin(x), cos(x)), cheaper than two calls; 2 ulp for every argument."""
     (operand,) = _operands("sincos", (x,), True)
     sine, cosine = _emit("sincos", [operand], [operand.type] * 2, fastmath).results
     return arith_result(sine, shape=shape_of(x)), arith_result(cosine, shape=shape_of(x))
 
 
-def fpowi(base: Any, exponent: Any, *, fastmath: Any = None) -> Any:
+def fpowi(base: Value, exponent: Number, *, fastmath: FastMath = None) -> ArithValue:
     """Raise a float to the power of a signed integer, 1 ulp. base, exponent: scalars, or vectors of one shape.
 
     f64 is supported if the exponent is a Python number from -4 to 4.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlir import ir
 
@@ -26,6 +26,9 @@ from flydsl.expr.operands import FlyValue, as_ir_value, as_operand, element_name
 from flydsl.expr.refusals import ELEMENTS_WHILE_TRACED
 from flydsl.expr.vector_value import Vector
 from flydsl.layout.int_tuple import as_int_tuple
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import AnyLayout, AnyPointer, AnyTensor, IntTupleLike, Number, Result, ScalarType, Value
 
 __all__ = [
     "AddressSpace", "add_offset", "get_dyn_shared", "get_iter", "get_layout", "inttoptr", "is_generic_address_space",
@@ -54,12 +57,12 @@ class AddressSpace(str, Enum):
         return ADDRESS_SPACES.index(self.value)
 
 
-def is_generic_address_space(space: Any, expected: AddressSpace) -> bool:
+def is_generic_address_space(space: AddressSpace, expected: AddressSpace) -> bool:
     """True if an address space, by name, number or as an attribute, is one of the fly dialect's."""
     return not is_target_address_space(expected, expected) and _space_text(space) == _space_text(expected)
 
 
-def is_target_address_space(space: Any, expected: Any) -> bool:
+def is_target_address_space(space: AddressSpace, expected: AddressSpace | str) -> bool:
     """True if an address space is one of a target's own, such as `AddressSpace.BufferDesc`."""
     return _space_text(expected).startswith("#") and _space_text(space) == _space_text(expected)
 
@@ -250,14 +253,14 @@ class Tensor(FlyValue, shows=(MemRefType,)):
             memref_store(value, self, coordinate)
 
 
-def require_tensor(what: str, value: Any) -> Tensor:
+def require_tensor(what: str, value: Value) -> Tensor:
     """`value` as a tensor. Raises ArgumentError for anything else."""
     if isinstance(value, Tensor):
         return value
     raise ArgumentError(f"{what} takes a tensor, not {value!r}", at=user_location(), hint=how_made.TENSOR)
 
 
-def get_layout(tensor: Any) -> Any:
+def get_layout(tensor: AnyTensor) -> Result:
     """The layout of a tensor."""
     if isinstance(tensor, CoordTensor):
         return tensor.layout
@@ -267,14 +270,14 @@ def get_layout(tensor: Any) -> Any:
     return LayoutValue(emit_fly("get_layout", [tensor.value]).result)
 
 
-def get_iter(tensor: Any) -> Any:
+def get_iter(tensor: AnyTensor) -> Result:
     """The pointer to a tensor's first element; of a coordinate tensor its first coordinate."""
     if isinstance(tensor, CoordTensor):
         return as_int_tuple(tensor.origin)
     return Pointer(emit_fly("get_iter", [require_tensor("get_iter", tensor).value]).result)
 
 
-def make_view(pointer: Any, layout: Any) -> Any:
+def make_view(pointer: AnyPointer, layout: AnyLayout) -> Result:
     """The memory at `pointer` viewed with `layout`.
 
     With an integer, or a tuple of them, in place of the pointer: the coordinate tensor that begins there, whose layout
@@ -295,12 +298,12 @@ def of_memory(coordinates: CoordTensor, part: Tensor) -> CoordTensor:
     return CoordTensor(coordinates.moved(Int32(ptrtoint(get_iter(part)))), get_layout(part))
 
 
-def add_offset(pointer: Any, offset: Any) -> Pointer:
+def add_offset(pointer: AnyPointer, offset: Number) -> Pointer:
     """`pointer` advanced by `offset` elements."""
     return Pointer(emit_fly("add_offset", [_require_pointer("add_offset", pointer), as_operand(offset)]).result)
 
 
-def recast_iter(result_type: Any, pointer: Any) -> Pointer:
+def recast_iter(result_type: PointerType | ScalarType, pointer: AnyPointer) -> Pointer:
     """The same address as a pointer to elements of another type.
 
     result_type: an element type, which keeps the known alignment, or a `PointerType`, whose alignment the author
@@ -313,7 +316,7 @@ def recast_iter(result_type: Any, pointer: Any) -> Pointer:
     return Pointer(emit_fly("recast_iter", [source], results=[result_type]).result)
 
 
-def get_dyn_shared(dtype: Any = None) -> Pointer:
+def get_dyn_shared(dtype: ScalarType = None) -> Pointer:
     """The start of the kernel's dynamic shared memory. Its launch gives the size in bytes (`smem=`).
 
     dtype: the element type; without one it is a pointer to bytes.
@@ -322,7 +325,12 @@ def get_dyn_shared(dtype: Any = None) -> Pointer:
     return start if dtype is None else recast_iter(dtype, start)
 
 
-def make_ptr(result_type: PointerType, args: Any = (), *, dict_attrs: Any = None) -> Pointer:
+def make_ptr(
+    result_type: PointerType | ir.Type,
+    args: tuple[Number, ...] = (),
+    *,
+    dict_attrs: dict[str, ir.Attribute] | None = None,
+) -> Pointer:
     """A pointer from its parts.
 
     A buffer resource (`#fly_rocdl.buffer_desc`) is made of a pointer, a stride (i16), a size in bytes (i64) and flags
@@ -350,7 +358,7 @@ def make_ptr(result_type: PointerType, args: Any = (), *, dict_attrs: Any = None
     return Pointer(emit_fly("make_ptr", operands, results=[result_type], attributes=attributes).result)
 
 
-def ptr_load(pointer: Any, result_type: Any = None) -> Any:
+def ptr_load(pointer: AnyPointer, result_type: ScalarType | None = None) -> Result:
     """The element at a pointer, or what `result_type` says: a vector of elements, or bytes as another type.
 
         fx.ptr_load(bytes_in_lds + 16 * i, fx.T.vec(8, fx.T.bf16))     # 16 bytes from a pointer to Uint8
@@ -369,7 +377,7 @@ def ptr_load(pointer: Any, result_type: Any = None) -> Any:
     return Vector(value, dtype=dtype) if isinstance(kind, ir.VectorType) else dtype.of(value)
 
 
-def ptr_store(value: Any, pointer: Any) -> None:
+def ptr_store(value: Value, pointer: AnyPointer) -> None:
     """Write an element, or a vector of elements, at a pointer; a Python number takes the pointer's type."""
     target = _require_pointer("ptr_store", pointer)
     dtype = numeric_class(fly_type(target.type).element)
@@ -384,20 +392,20 @@ def _require_pointer(what: str, value: Any) -> ir.Value:
     raise ArgumentError(f"{what} takes a pointer, not {value!r}", at=user_location(), hint="fx.get_iter(tensor) is one")
 
 
-def memref_alloca(layout: Any, dtype: Any) -> Tensor:
+def memref_alloca(layout: AnyLayout | MemRefType, dtype: ScalarType | AnyLayout) -> Tensor:
     """Create a tensor in registers. layout: static; dtype: the element type.
 
     Also `memref_alloca(fx.MemRefType.get(fx.T.f32, fx.LayoutType.get(4, 1), fx.AddressSpace.Register), layout)`.
     """
     if isinstance(layout, MemRefType):
-        layout, dtype = dtype, _register_element(layout, dtype)
+        return memref_alloca(dtype, _register_element(layout, dtype))  # type: ignore[arg-type]
     element = require_numeric("memref_alloca", dtype).memory_name
     operand = as_operand(layout)
     (kind,) = located(infer_alloca, [fly_type(operand.type)], {"element": element})
     return Tensor(emit_fly("memref.alloca", [operand], results=[kind]).result)
 
 
-def _register_element(kind: MemRefType, layout: Any) -> type[Numeric]:
+def _register_element(kind: MemRefType, layout: Any) -> Any:
     """The element type of a register tensor whose type is given together with its layout."""
     if kind.space != "register" or kind.layout != layout:
         raise ArgumentError(
@@ -435,7 +443,7 @@ def _one_element(tensor: Tensor) -> Tensor:
     return memref_alloca(algebra.Layout(1, 1), tensor.dtype)
 
 
-def memref_load(tensor: Any, coordinate: Any) -> Any:
+def memref_load(tensor: Tensor, coordinate: IntTupleLike) -> Result:
     """The element at a coordinate: one integer per mode, or one index into the whole tensor, leftmost mode fastest."""
     _check_coordinate("a load", require_tensor("memref_load", tensor), coordinate)
     if tensor.type.space == BUFFER:
@@ -445,7 +453,7 @@ def memref_load(tensor: Any, coordinate: Any) -> Any:
     return tensor.dtype.of(emit_fly("memref.load", [tensor.value, as_operand(_unwrapped(coordinate))]).result)
 
 
-def memref_store(value: Any, tensor: Any, coordinate: Any) -> None:
+def memref_store(value: Value, tensor: Tensor, coordinate: IntTupleLike) -> None:
     """Write one element; a Python number takes the tensor's type."""
     _check_coordinate("a store", require_tensor("memref_store", tensor), coordinate)
     if tensor.type.space == BUFFER:
@@ -475,13 +483,13 @@ def _as_element(value: Any, tensor: Tensor) -> ir.Value:
     return tensor.dtype(value).ir_value()
 
 
-def memref_load_vec(tensor: Any) -> Vector:
+def memref_load_vec(tensor: Tensor) -> Vector:
     """All elements of a register tensor, in the order of its coordinates (leftmost mode fastest), as a vector."""
     value = emit_fly("memref.load_vec", [require_tensor("memref_load_vec", tensor).value]).result
     return Vector(value, dtype=tensor.dtype)
 
 
-def memref_store_vec(vector: Any, tensor: Any) -> None:
+def memref_store_vec(vector: Vector, tensor: AnyTensor) -> None:
     """Write a vector to a register tensor of the same size and type."""
     memref = require_tensor("memref_store_vec", tensor)
     value = vector.ir_value() if isinstance(vector, ArithValue) else vector
@@ -498,7 +506,7 @@ def memref_store_vec(vector: Any, tensor: Any) -> None:
 _SPACES: dict[str, tuple[int, type[Integer]]] = {"generic": (0, Int64), "global": (1, Int64), "shared": (3, Int32)}
 
 
-def ptrtoint(pointer: Any) -> Any:
+def ptrtoint(pointer: AnyPointer) -> Result:
     """The address of a pointer in bytes: Int64, or in shared memory Int32, counted from the start of the LDS."""
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
     if kind is None:
@@ -508,7 +516,7 @@ def ptrtoint(pointer: Any) -> Any:
     return dtype.of(emit("llvm.ptrtoint", [address], [dtype.ir_type]).result)
 
 
-def inttoptr(result_type: Any, address: Any) -> Pointer:
+def inttoptr(result_type: PointerType, address: Number) -> Pointer:
     """A pointer from an address in bytes. The author must ensure that the memory exists and is aligned.
 
     result_type: `fx.PointerType.get(fx.Float32, fx.AddressSpace.Global)`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -24,6 +24,9 @@ from flydsl.expr.memory import Tensor, as_memory, memref_load, of_memory, requir
 from flydsl.expr.operands import StaticFlyValue, as_operand, element_name, is_runtime, located, thread_number
 from flydsl.layout import Layout, Tile
 from flydsl.layout.int_tuple import as_int_tuple
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import AnyLayout, AnyTensor, IntTupleLike, Number, Result, ScalarType
 
 __all__ = [
     "GemmTraversalOrder", "MmaOperand", "UniversalFMA", "gemm", "make_mma_atom", "make_tiled_mma", "mma_atom_call",
@@ -216,7 +219,7 @@ class ThrMma:
         return f"ThrMma({self.tiled_mma.type}, {self.thr_idx!r})"
 
 
-def UniversalFMA(element: Any) -> MmaOp:
+def UniversalFMA(element: ScalarType) -> MmaOp:
     """The multiply-add of one thread on single elements of a type."""
     return located(atoms.UniversalFMA, value_name(element_name(element)))
 
@@ -229,7 +232,9 @@ def make_mma_atom(op: MmaOp) -> MmaAtom:
     return MmaAtom(MmaAtomType(op))
 
 
-def make_tiled_mma(atom: MmaAtom, atom_layout: Any = None, permutation: Any = None) -> TiledMma:
+def make_tiled_mma(
+    atom: MmaAtom, atom_layout: AnyLayout | IntTupleLike = None, permutation: Tile | None = None
+) -> TiledMma:
     """A matrix instruction repeated over waves and values.
 
     atom_layout: (M, N, K) position of an instruction in the tile -> number of the wave that executes it; by default
@@ -264,7 +269,7 @@ def make_tiled_mma(atom: MmaAtom, atom_layout: Any = None, permutation: Any = No
     return TiledMma(TiledMmaType(located(atoms.TiledMma, atom.type.op, layout, tile)))
 
 
-def tiled_mma_partition(operand: Any, tiled_mma: TiledMma, tensor: Any, thread: Any) -> Any:
+def tiled_mma_partition(operand: MmaOperand | str, tiled_mma: TiledMma, tensor: AnyTensor, thread: Number) -> Result:
     """The part of an operand that a thread multiplies: (values of a call, calls along its two modes, other modes).
 
     tensor: a tensor, or the coordinate tensor of one.
@@ -280,14 +285,16 @@ def tiled_mma_partition(operand: Any, tiled_mma: TiledMma, tensor: Any, thread: 
     return Tensor(emit_fly("tiled_mma.partition", operands, attributes={"operand": _operand(operand)}).result)
 
 
-def tiled_mma_partition_shape(operand: Any, tiled_mma: TiledMma, shape: Any) -> Any:
+def tiled_mma_partition_shape(operand: MmaOperand | str, tiled_mma: TiledMma, shape: IntTupleLike) -> Result:
     """The shape of a thread's part of an operand of a static shape."""
     mma = _require_tiled("partition_shape", tiled_mma).type.mma
     parts = located(mma.partition, _operand(operand), located(algebra.make_layout, shape))
     return as_int_tuple(tuple(mode.extents for mode in list(parts)[1:]))
 
 
-def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages: int | None = None) -> Tensor:
+def mma_make_fragment(
+    operand: MmaOperand | str, tiled_mma: TiledMma, tensor: AnyTensor, *, stages: int | None = None
+) -> Tensor:
     """Registers for a thread's part of an operand, of the instruction's element type.
 
     tensor: the tile that the block multiplies, not yet partitioned. stages: the number of tiles, as a last mode.
@@ -307,7 +314,14 @@ def mma_make_fragment(operand: Any, tiled_mma: TiledMma, tensor: Any, *, stages:
 
 
 def gemm(
-    mma: MmaAtom | TiledMma, d: Any, a: Any, b: Any, c: Any, *, traversal_order: Any = None, **values: Any
+    mma: MmaAtom | TiledMma,
+    d: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    *,
+    traversal_order: GemmTraversalOrder | None = None,
+    **values: Number,
 ) -> None:
     """D = A B^T + C on fragments, executing the instruction as often as necessary.
 
@@ -391,7 +405,7 @@ def _scale(scales: Any, row: int, k: int) -> Any:
     return memref_load(scales, (row, k)) if isinstance(scales, Tensor) else scales
 
 
-def mma_atom_call(atom: MmaAtom, d: Any, a: Any, b: Any, c: Any, **values: Any) -> None:
+def mma_atom_call(atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **values: Number) -> None:
     """Execute a matrix instruction once, on fragments with exactly its number of values: D = A B^T + C.
 
     values: as of `gemm`.

@@ -11,7 +11,7 @@ import math
 import operator
 from copy import copy
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from mlir import ir
@@ -24,6 +24,9 @@ from flydsl.expr.emit import emit, require_trace
 from flydsl.expr.names import unknown_name
 from flydsl.expr.refusals import WHILE_TRACED, no_integer, no_text, no_truth
 from flydsl.expr.undefined import refuse_undefined
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import Result, Value
 
 
 def is_python_number(value: Any) -> bool:
@@ -493,7 +496,7 @@ def bare_value(value: Any) -> Any:
     return bare_like(copy(as_numeric(value)))
 
 
-def as_numeric(value: Any) -> Any:
+def as_numeric(value: Value) -> Result:
     """A Python number as a scalar: int is Int32 (Int64 if it does not fit), float Float32, bool Boolean.
 
     An `ir.Value` is a bare scalar or vector.

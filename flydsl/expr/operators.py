@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -45,6 +45,9 @@ from flydsl.expr.numeric import (
 )
 from flydsl.expr.promotion import DIVISIONS, SYMBOLS, check_numbers, common_type, common_type_of, stays_bare
 from flydsl.expr.vector_value import Vector
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import Result, Value
 
 # Operator -> the operation for floats, signed and unsigned integers; None where there is none, or it takes several.
 # Of signed integers only Index has `/`.
@@ -293,7 +296,7 @@ def inverted(value: Any) -> Any:
 # --- the larger and the smaller of two values, for which Python's `max` and `min` branch ------------------------------
 
 
-def max(lhs: Any, rhs: Any) -> Any:
+def max(lhs: Value, rhs: Value) -> Result:
     """The larger of two scalars, or of two vectors element by element; NaN if either is.
 
     Operands of different types meet in a common one, as those of `+` do.
@@ -301,7 +304,7 @@ def max(lhs: Any, rhs: Any) -> Any:
     return _extremum("max", lhs, rhs)
 
 
-def min(lhs: Any, rhs: Any) -> Any:
+def min(lhs: Value, rhs: Value) -> Result:
     """The smaller of two scalars, or of two vectors element by element; NaN if either is."""
     return _extremum("min", lhs, rhs)
 

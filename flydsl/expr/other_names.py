@@ -23,7 +23,7 @@ _OF_WAVE = "fx.warp_reduce(value, fx.ReductionOp.ADD) combines the values of a w
 _OF_BLOCK = "fx.coop.BlockReduce and fx.coop.BlockScan work with all threads of a block"
 _SCAN = "fx.warp_inclusive_scan(value, fx.ReductionOp.ADD) scans a wave, fx.coop.BlockScan a block"
 _UNROLL = "range_constexpr(n) unrolls a loop, and range(n) is a loop on the device"
-_FENCE = "fx.barrier() orders the memory accesses of a workgroup; atomics take syncscope="
+_FENCE = 'fx.barrier() orders the accesses of a workgroup, fx.memory_fence(syncscope="agent") those of more'
 _IN_STEP = "the lanes of a wave run in step; fx.barrier() waits for the waves of a workgroup"
 _TO_LDS = "fx.copy moves tiles into shared memory, through registers; fx.barrier() then waits for all of them"
 _PARTS = "fx.zipped_divide(tensor, fx.make_tile(8, 8))[None, i] is a tile; thr_copy.partition_S(tile) a thread's part"
@@ -35,7 +35,7 @@ _DYNAMIC_SHARED = "fx.get_dyn_shared(fx.Float32) is the memory that launch(..., 
 _ON_HOST = "the launcher says it: kernel(...).launch(grid=..., block=...)"
 _EIGHT_BITS = "fx.Float8E4M3FNUZ is a type of CDNA 3, fx.Float8E4M3FN of CDNA 4, and fx.Float8E5M2 has the wider range"
 _LOGIC = "`a and b`, `a or b` and `not a` work on runtime values"
-_CAS = "fx.atomic_add, atomic_max, atomic_min, atomic_and, atomic_or and atomic_xchg are the atomics of pointers"
+_CAS = "fx.atomic_cas(pointer, expected, value) exchanges where memory holds what is expected"
 _VIEW = "fx.make_view(pointer, layout) makes a tensor, fx.make_rmem_tensor(4, fx.Float32) one in registers"
 _ANY_INDEX = "a tensor is indexed by any runtime index: tensor[index]"
 
@@ -49,7 +49,7 @@ OTHER_NAMES: dict[str, str] = {
     for hint, names in {
         _BARRIER: "syncthreads __syncthreads sync_threads debug_barrier sync workgroup_barrier s_barrier barrier_sync",
         _IN_STEP: "syncwarp __syncwarp sync_warp",
-        _FENCE: "fence mem_fence memory_fence threadfence __threadfence __threadfence_block membar",
+        _FENCE: "fence mem_fence threadfence __threadfence __threadfence_block membar",
         _THREAD: "threadIdx thread_index tid get_thread_id get_local_id local_id thread_position_in_threadgroup "
         "thread_id_x thread_idx_x",
         _BLOCK: "blockIdx program_id block_index bid group_id get_group_id workgroup_id cta_id block_id_x block_idx_x",
@@ -96,10 +96,10 @@ OTHER_NAMES: dict[str, str] = {
         _ASSERT: "assert_ device_assert static_assert trap",
         _RANDOM: "rand randn random randint philox",
         _ON_HOST: "num_warps num_stages launch_bounds __launch_bounds__",
-        _CAS: "atomicCAS atomic_cas atomic_compare_exchange",
+        _CAS: "atomicCAS atomic_compare_exchange",
         _VIEW: "make_tensor make_gmem_tensor make_tensor_ptr make_block_ptr Tensor1D",
         "fx.make_fragment_like(tensor) is a register tensor of its shape": "make_fragment make_tensor_like",
-        "(n + 63) // 64 rounds up, as fx.ceil_div(n, 64) does": "cdiv ceildiv divup",
+        "(n + 63) // 64 rounds up, as fx.ceil_div(n, 64) does": "cdiv divup",
         "1.0 / (1.0 + fx.exp(-x)) is the sigmoid": "sigmoid silu swish",
         "0.5 * x * (1.0 + fx.erf(x * 0.70710678)) is gelu": "gelu",
         "fx.max(x, 0.0) is relu": "relu",

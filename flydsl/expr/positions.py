@@ -11,7 +11,7 @@ from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit, require_trace
-from flydsl.expr.numeric import Int32, as_numeric
+from flydsl.expr.numeric import Index, Int32, as_numeric
 
 _DIMENSIONS = ("x", "y", "z")
 
@@ -71,11 +71,11 @@ block_dim = Tuple3D("block_dim")
 grid_dim = Tuple3D("grid_dim")
 
 
-def thread_id(dimension: str) -> Any:
+def thread_id(dimension: str) -> Index:
     """The thread's id in its block along 'x', 'y' or 'z', as an Index."""
     return _id("thread_id", dimension)
 
 
-def block_id(dimension: str) -> Any:
+def block_id(dimension: str) -> Index:
     """The block's id in the grid along 'x', 'y' or 'z', as an Index."""
     return _id("block_id", dimension)

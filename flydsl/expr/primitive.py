@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from flydsl.dialect.inference import algebra_value
 from flydsl.dialect.location import user_location
@@ -42,6 +42,9 @@ from flydsl.expr.operands import is_runtime
 from flydsl.expr.printing import printf
 from flydsl.expr.typing import T
 
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import Result
+
 __all__ = [
     "ComposedLayoutType", "CopyAtomType", "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "PointerType",
     "SwizzleType", "T", "TileType", "TiledCopyType", "TiledMmaType", "const_expr", "printf", "range",
@@ -50,7 +53,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def range_constexpr(*arguments: Any) -> range:
+def range_constexpr(*arguments: int) -> range:
     """A range that is unrolled: the loop body is traced once per value. Its bounds must be known when compiling."""
     try:
         return range(*(argument.__index__() for argument in arguments))
@@ -68,7 +71,7 @@ def range_constexpr(*arguments: Any) -> range:
 range = range
 
 
-def const_expr(value: Any) -> Any:
+def const_expr(value: object) -> Result:
     """Mark a value as known when compiling; raises TraceError for a runtime value."""
     if is_runtime(value):
         raise TraceError(
@@ -79,7 +82,7 @@ def const_expr(value: Any) -> Any:
     return value
 
 
-def static(value: Any) -> Any:
+def static(value: object) -> Result:
     """A layout, tile, swizzle or tuple as a constant of the program, given as a value or as its fly type."""
     return algebra_value(value) if isinstance(value, FlyType) else value
 

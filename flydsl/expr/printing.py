@@ -22,7 +22,7 @@ __all__ = ["printf"]
 _MOST_LEAVES = 256
 
 
-def printf(*args: Any) -> None:
+def printf(*args: object) -> None:
     """Print from a kernel: `fx.printf("thread {}: {:.3f}", i, x)`, with the placeholders of Python's `str.format`.
 
     Values are numbers, vectors, integer tuples, layouts, lists and tuples of them, and anything that is known when

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mlir import ir
 
@@ -11,10 +11,13 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
 from flydsl.expr.operands import FlyValue
 
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import Nested, Result
+
 __all__ = ["as_dsl_value", "as_ir_value"]
 
 
-def as_ir_value(value: Any, *, keep_static: bool = False) -> Any:
+def as_ir_value(value: Nested, *, keep_static: bool = False) -> Result:
     """A value of the DSL as MLIR's; a Python number becomes a constant, a list or tuple one of values.
 
     An object with `__extract_to_ir_values__` gives its value, or the list of them; None and other objects stay.
@@ -34,7 +37,7 @@ def as_ir_value(value: Any, *, keep_static: bool = False) -> Any:
     return value
 
 
-def as_dsl_value(value: Any, exemplar: Any = None) -> Any:
+def as_dsl_value(value: Nested, exemplar: Nested | None = None) -> Result:
     """An `ir.Value` as a value of the DSL; anything else unchanged. Parts of a list or tuple one by one.
 
     exemplar: a class of the DSL or a value of it, which the result is like; for a list or tuple one for each part, or

@@ -7,7 +7,7 @@ suitable instruction is used: DPP (in the VALU, no LDS unit) or ds_swizzle (no a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -15,12 +15,15 @@ from flydsl.atoms.instruction_sets import WAVE32
 from flydsl.dialect.elements import element_type
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
-from flydsl.expr.arith_value import add_methods
+from flydsl.expr.arith_value import ArithValue, add_methods
 from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Index, Int32, as_numeric, bare_like
 from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, immediate, intrinsic_result, operand, value_of
 from flydsl.expr.rocdl.lane import ds_bpermute, ds_swizzle, lane_id, update_dpp
 from flydsl.expr.vector import Vector
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import Number, Value
 
 MODES = ("xor", "up", "down", "idx")
 _WAVE64_LANES, _WAVE32_LANES = 64, 32
@@ -36,7 +39,7 @@ _SWIZZLE_ALL = 0x1F
 _Move = Callable[[Any], Any]
 
 
-def shuffle(value: Any, offset: Any, width: Any, mode: str = "xor") -> Any:
+def shuffle(value: Value, offset: Number, width: Number, mode: str = "xor") -> ArithValue:
     """The value of another lane.
 
     value: a scalar or one-dimensional vector. width: lanes of a group, a power of two, known when compiling; lanes
@@ -58,29 +61,29 @@ def shuffle(value: Any, offset: Any, width: Any, mode: str = "xor") -> Any:
     return moved_words(value, _mover(offset, lanes, mode))
 
 
-def moved_words(value: Any, move: _Move) -> Any:
+def moved_words(value: Value, move: _Move) -> ArithValue:
     """A scalar or one-dimensional vector whose 32-bit words a function has moved between lanes."""
     given = value_of("shuffle", value)
     result = _from_words(list(map(move, _words(given))), given.type)
     return Vector(result, value.shape, value.dtype) if isinstance(value, Vector) else _scalar_like(value, result)
 
 
-def shuffle_xor(value: Any, offset: Any, width: Any) -> Any:
+def shuffle_xor(value: Value, offset: Number, width: Number) -> ArithValue:
     """The value of lane ^ offset, within groups of `width` lanes of the wave."""
     return shuffle(value, offset, width, "xor")
 
 
-def shuffle_up(value: Any, offset: Any, width: Any) -> Any:
+def shuffle_up(value: Value, offset: Number, width: Number) -> ArithValue:
     """The value of lane - offset; a group's first `offset` lanes keep their own."""
     return shuffle(value, offset, width, "up")
 
 
-def shuffle_down(value: Any, offset: Any, width: Any) -> Any:
+def shuffle_down(value: Value, offset: Number, width: Number) -> ArithValue:
     """The value of lane + offset; a group's last `offset` lanes keep their own."""
     return shuffle(value, offset, width, "down")
 
 
-def shuffle_idx(value: Any, lane: Any, width: Any) -> Any:
+def shuffle_idx(value: Value, lane: Number, width: Number) -> ArithValue:
     """The value of the group's lane number `lane`."""
     return shuffle(value, lane, width, "idx")
 

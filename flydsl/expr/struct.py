@@ -258,17 +258,17 @@ struct = Struct = _Composite("Struct", is_union=False)
 union = Union = _Composite("Union", is_union=True)
 
 
-def is_composite_type(kind: Any) -> bool:
+def is_composite_type(kind: object) -> bool:
     """True if a type is a struct or a union."""
     return isinstance(kind, type) and isinstance(getattr(kind, "dsl_fields", None), Fields)
 
 
-def is_struct_type(kind: Any) -> bool:
+def is_struct_type(kind: object) -> bool:
     """True if a type is a struct."""
     return is_composite_type(kind) and not fields_of(kind).is_union
 
 
-def is_specializable_struct_type(kind: Any) -> bool:
+def is_specializable_struct_type(kind: object) -> bool:
     """True if a type is a struct with a field that is known when compiling, or with such a struct in it."""
     kind = _unaligned(kind) if isinstance(kind, type) else kind
     kinds = fields_of(kind).kinds.values() if is_struct_type(kind) else ()

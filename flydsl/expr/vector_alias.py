@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlir import ir
 
@@ -15,6 +15,9 @@ from flydsl.errors import ArgumentError
 from flydsl.expr import numeric
 from flydsl.expr.numeric import Numeric, is_python_number, require_numeric
 from flydsl.expr.vector_value import Vector
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import ScalarType
 
 __all__ = ["VectorAlias"]
 
@@ -53,7 +56,7 @@ class VectorType(type(Vector)):  # type: ignore[misc]  # mypy takes a metaclass 
         return isinstance(value, Vector) and (value.dtype, value.shape) == (cls.element, cls.lanes)
 
 
-def VectorAlias(alias_dtype: Any, lanes: Any) -> type[Vector]:
+def VectorAlias(alias_dtype: ScalarType, lanes: int) -> type[Vector]:
     """The type of vectors of an element type; the same one each time. lanes: the extents, or one extent."""
     element = require_numeric("VectorAlias", alias_dtype)
     extents = tuple(lanes) if isinstance(lanes, tuple | list) else (lanes,)
@@ -73,7 +76,7 @@ def _alias(element: type[Numeric], lanes: tuple[int, ...]) -> type[Vector]:
 def vector_names(otherwise: Callable[[str], Any]) -> Callable[[str], Any]:
     """A module's `__getattr__` that knows vector types such as `Int8x16`, of at most 256 bits."""
 
-    def find(name: str) -> Any:
+    def __getattr__(name: str) -> Any:
         match = _NAME.fullmatch(name)
         dtype = getattr(numeric, match[1], None) if match else None
         if match and isinstance(dtype, type) and issubclass(dtype, Numeric):
@@ -82,4 +85,4 @@ def vector_names(otherwise: Callable[[str], Any]) -> Callable[[str], Any]:
                 return _alias(dtype, (lanes,))
         return otherwise(name)
 
-    return find
+    return __getattr__

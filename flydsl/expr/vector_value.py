@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlir import ir
 
@@ -29,6 +29,9 @@ from flydsl.expr.numeric import (
     require_numeric,
 )
 from flydsl.expr.refusals import WHILE_TRACED
+
+if TYPE_CHECKING:
+    from flydsl.expr.kinds import IntTupleLike, Number
 
 
 class ReductionOp(Enum):
@@ -282,12 +285,12 @@ class Vector(ArithValue):
         return f"{self!r}{WHILE_TRACED}"
 
 
-def full(shape: Any, fill_value: Any, dtype: type[Numeric]) -> Vector:
+def full(shape: IntTupleLike, fill_value: Number, dtype: type[Numeric]) -> Vector:
     """A vector with the same scalar everywhere."""
     return Vector.filled(shape, fill_value, dtype)
 
 
-def full_like(a: Vector, fill_value: Any, dtype: type[Numeric] | None = None) -> Vector:
+def full_like(a: Vector, fill_value: Number, dtype: type[Numeric] | None = None) -> Vector:
     """A vector with the same scalar everywhere, with the shape and by default the type of another."""
     return Vector.filled_like(as_vector("full_like", a), fill_value, dtype)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flydsl.layout.int_tuple import AnyTuple, normal_form
+from flydsl.layout.int_tuple import AnyTuple, LayoutLike, normal_form
 from flydsl.layout.layout import AnyLayout, Layout, as_layout, layout_operation, modes_of, of_modes, unchecked_layout
 from flydsl.layout.leaf import Leaf
 from flydsl.layout.text import Inadmissible, to_text
@@ -44,7 +44,7 @@ def _coalesced_by(layout: Layout, profile: AnyTuple) -> Layout:
 
 
 @layout_operation
-def coalesce(layout: AnyLayout, profile: object = None) -> Any:
+def coalesce(layout: AnyLayout, profile: object = None) -> LayoutLike:
     """The same function of an int, in as few modes as possible: `coalesce(L)(i) == L(i)`.
 
     profile: with a tuple, each mode is coalesced separately, following its nesting; modes beyond it are unchanged.

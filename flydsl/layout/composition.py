@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.layout.int_tuple import AnyTuple
+from flydsl.layout.int_tuple import AnyTuple, LayoutLike
 from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, of_modes, resting, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle
@@ -13,7 +13,7 @@ from flydsl.layout.tile import Tile, as_tiler, by_mode
 
 
 @operation
-def composition(a: AnyLayout | Swizzle, b: object) -> Any:
+def composition(a: AnyLayout | Swizzle, b: object) -> LayoutLike:
     """The layout of c -> A(B(c)), congruent to B or finer: `composition(A, B)(i) == A(B(i))`.
 
     a: a Layout, a ComposedLayout (its outer layout is composed), or a Swizzle (which gives a ComposedLayout).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.layout.indexing import coordinate_of, index_of, number
-from flydsl.layout.int_tuple import AnyTuple, as_int_tuple, compact_strides, normal_form
+from flydsl.layout.int_tuple import AnyTuple, LayoutOrTuple, as_int_tuple, compact_strides, normal_form
 from flydsl.layout.layout import (
     AnyLayout,
     ComposedLayout,
@@ -64,7 +64,7 @@ def _count(coord: AnyTuple, shape: AnyTuple) -> Leaf:
 
 
 @layout_operation
-def dice(value: Any, coord: object) -> Any:
+def dice(value: LayoutOrTuple, coord: object) -> LayoutOrTuple:
     """The part of a layout or int tuple that a coordinate fixes, the opposite of slice.
 
     >>> dice(Layout((8, 5, 16), (1, 8, 40)), (None, 3, 0))

@@ -12,10 +12,9 @@ A divisor that is a layout splits A as a whole, counted as ints, into (tile, res
 
 from __future__ import annotations
 
-from typing import Any
-
 from flydsl.layout.complement import complement_of
 from flydsl.layout.composition import composed
+from flydsl.layout.int_tuple import LayoutLike
 from flydsl.layout.layout import (
     AnyLayout,
     Layout,
@@ -34,7 +33,7 @@ Pair = tuple[Layout, Layout]
 
 
 @layout_operation
-def logical_divide(a: AnyLayout, b: object) -> Any:
+def logical_divide(a: AnyLayout, b: object) -> LayoutLike:
     """A split by a divisor: the composition of A with (B, complement(B, size(A))), or that mode by mode.
 
     a: Layout or ComposedLayout. b: a Layout, an extent n (for n:1), or a Tile of them (None leaves a mode alone, and so
@@ -54,7 +53,7 @@ def logical_divide(a: AnyLayout, b: object) -> Any:
 
 
 @layout_operation
-def zipped_divide(a: AnyLayout, b: object) -> Any:
+def zipped_divide(a: AnyLayout, b: object) -> LayoutLike:
     """A split into (tiles, rests): `((TM,TN,...),(RM,RN,...,L,...))`; for one mode `(TM,RM)`.
 
     None in the tile treats a mode of two modes as a tile and its rest, and any other mode as a rest.
@@ -66,7 +65,7 @@ def zipped_divide(a: AnyLayout, b: object) -> Any:
 
 
 @layout_operation
-def tiled_divide(a: AnyLayout, b: object) -> Any:
+def tiled_divide(a: AnyLayout, b: object) -> LayoutLike:
     """A split into the tile as one mode and each rest: `((TM,TN,...),RM,RN,...,L,...)`.
 
     >>> tiled_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))
@@ -77,7 +76,7 @@ def tiled_divide(a: AnyLayout, b: object) -> Any:
 
 
 @layout_operation
-def flat_divide(a: AnyLayout, b: object) -> Any:
+def flat_divide(a: AnyLayout, b: object) -> LayoutLike:
     """A split with all parts side by side: `(TM,TN,...,RM,RN,...,L,...)`.
 
     >>> flat_divide(Layout((4, 8), (8, 1)), Tile((2, 4)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from flydsl.errors import LayoutError
 from flydsl.layout.leaf import Basis, Dynamic, Leaf, ceil_div_leaf, divides, is_static
@@ -95,6 +95,10 @@ class IntTuple(tuple[Any, ...]):
 
 AnyTuple = Any
 """An int tuple: a leaf, or a tuple of int tuples. (mypy has no finite recursive type that the operators fit.)"""
+LayoutLike: TypeAlias = Any
+"""A layout; in a kernel also a traced one, or a tensor, which has a layout."""
+LayoutOrTuple: TypeAlias = Any
+"""A layout or an int tuple; what comes of it is of the same kind."""
 
 
 def normal_form(value: object, depth: int = 0) -> AnyTuple:

@@ -8,7 +8,16 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from flydsl.errors import LayoutError
 from flydsl.layout.indexing import counted_sum, index_of, index_or_coordinate, merge_modes, number, pick, split
-from flydsl.layout.int_tuple import AnyTuple, IntLeaf, as_int_tuple, compact_strides, depth_of, leaves, normal_form
+from flydsl.layout.int_tuple import (
+    AnyTuple,
+    IntLeaf,
+    LayoutOrTuple,
+    as_int_tuple,
+    compact_strides,
+    depth_of,
+    leaves,
+    normal_form,
+)
 from flydsl.layout.leaf import Basis, Dynamic, Leaf, is_static
 from flydsl.layout.swizzle import Swizzle
 from flydsl.layout.text import Inadmissible, operation, refusal, shown, to_text
@@ -250,7 +259,7 @@ def check_strides(shape: AnyTuple, stride: AnyTuple) -> None:
 
 
 @operation
-def crd2idx(coord: object, layout: AnyLayout) -> Any:
+def crd2idx(coord: object, layout: AnyLayout) -> LayoutOrTuple:
     """The index that the layout gives at a coordinate, which may be an int or a tuple of any coarser nesting.
 
     On a coordinate layout the result is a coordinate. Raises LayoutError where the coordinate does not fit the shape.
@@ -422,7 +431,7 @@ def _unwrapped(parts: list[AnyTuple]) -> AnyTuple:
 
 
 @operation
-def slice(value: Any, coord: object) -> Any:
+def slice(value: LayoutOrTuple, coord: object) -> LayoutOrTuple:
     """The part of a layout or int tuple that the wildcards of a coordinate leave open; a single mode is unwrapped.
 
     Of a layout this forgets where the part begins (see slice_and_offset); a composed layout keeps it in its offset.

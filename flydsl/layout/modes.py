@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from flydsl.layout.int_tuple import as_int_tuple, normal_form
+from flydsl.layout.int_tuple import LayoutOrTuple, as_int_tuple, normal_form
 from flydsl.layout.layout import Layout, layout_operation, modes_of, of_modes
 from flydsl.layout.leaf import is_integer
 from flydsl.layout.text import Inadmissible, shown
@@ -48,7 +49,7 @@ def _span(begin: object, end: object, count: int) -> tuple[int, int]:
 
 
 @layout_operation
-def get(value: Any, *modes: int) -> Any:
+def get(value: LayoutOrTuple, *modes: int) -> LayoutOrTuple:
     """One mode of a layout or int tuple; with several mode numbers, the mode of that mode.
 
     >>> get((4, (2, 8)), 1, 0), get(Layout((4, 8), (8, 1)), 1)
@@ -64,7 +65,7 @@ get_ = get
 
 
 @layout_operation
-def select(value: Any, modes: Any) -> Any:
+def select(value: LayoutOrTuple, modes: int | Sequence[int]) -> LayoutOrTuple:
     """The modes with the given numbers, in that order; a single one without parentheses.
 
     >>> select((6, (8, 4), 5), [2, 0]), select(Layout((6, 4), (1, 6)), [1])
@@ -77,7 +78,7 @@ def select(value: Any, modes: Any) -> Any:
 
 
 @layout_operation
-def take(value: Any, begin: int, end: int) -> Any:
+def take(value: LayoutOrTuple, begin: int, end: int) -> LayoutOrTuple:
     """The modes begin to end-1 (end -1: to the last); a single one without parentheses.
 
     >>> take((2, (3, 2), 4), 1, 3), take((2, (3, 2), 4), 1, 2)
@@ -89,7 +90,7 @@ def take(value: Any, begin: int, end: int) -> Any:
 
 
 @layout_operation
-def group(value: Any, begin: int, end: int) -> Any:
+def group(value: LayoutOrTuple, begin: int, end: int) -> LayoutOrTuple:
     """Combine the modes begin to end-1 (end -1: to the last) into one mode; the others are unchanged.
 
     >>> group((2, 3, 4), 0, 2), group((2, 3, 4), 2, 3)
@@ -124,7 +125,7 @@ def _joined(value: Any, mode: Any, n: int | None, front: bool) -> Any:
 
 
 @layout_operation
-def append(value: Any, mode: Any, n: int | None = None) -> Any:
+def append(value: LayoutOrTuple, mode: LayoutOrTuple, n: int | None = None) -> LayoutOrTuple:
     """The layout or int tuple with one more mode at the end, or with as many as make n modes.
 
     >>> append((4, 1), (3, 2)), append(Layout(4, 1), Layout(2, 8))
@@ -136,7 +137,7 @@ def append(value: Any, mode: Any, n: int | None = None) -> Any:
 
 
 @layout_operation
-def prepend(value: Any, mode: Any, n: int | None = None) -> Any:
+def prepend(value: LayoutOrTuple, mode: LayoutOrTuple, n: int | None = None) -> LayoutOrTuple:
     """The layout or int tuple with one more mode at the front, or with as many as make n modes.
 
     >>> prepend((4, 1), (3, 2)), prepend(Layout(4, 1), Layout(2, 8))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from flydsl.layout.complement import complement_of
 from flydsl.layout.composition import composed
 from flydsl.layout.construct import make_ordered_layout
-from flydsl.layout.int_tuple import AnyTuple, product_leaf
+from flydsl.layout.int_tuple import AnyTuple, LayoutLike, product_leaf
 from flydsl.layout.layout import (
     AnyLayout,
     Layout,
@@ -29,7 +27,7 @@ Pair = tuple[Layout, Layout]
 
 
 @layout_operation
-def logical_product(a: AnyLayout, b: object) -> Any:
+def logical_product(a: AnyLayout, b: object) -> LayoutLike:
     """A repeated at the positions of B: `(A, composition(complement(A, size(A)*cosize(B)), B))`.
 
     a: Layout or ComposedLayout. b: a Layout, an extent n (for n:1), or a Tile of them, which works mode by mode.
@@ -42,7 +40,7 @@ def logical_product(a: AnyLayout, b: object) -> Any:
 
 
 @layout_operation
-def zipped_product(a: AnyLayout, b: object) -> Any:
+def zipped_product(a: AnyLayout, b: object) -> LayoutLike:
     """The product as (blocks, repetitions). With a Tile each gathers its modes; modes beyond the tile come last.
 
     >>> zipped_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
@@ -52,7 +50,7 @@ def zipped_product(a: AnyLayout, b: object) -> Any:
 
 
 @layout_operation
-def tiled_product(a: AnyLayout, b: object) -> Any:
+def tiled_product(a: AnyLayout, b: object) -> LayoutLike:
     """The product as the block in one mode and each mode of the repetition.
 
     >>> tiled_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
@@ -63,7 +61,7 @@ def tiled_product(a: AnyLayout, b: object) -> Any:
 
 
 @layout_operation
-def flat_product(a: AnyLayout, b: object) -> Any:
+def flat_product(a: AnyLayout, b: object) -> LayoutLike:
     """The product with the modes of block and repetition side by side.
 
     >>> flat_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
@@ -74,7 +72,7 @@ def flat_product(a: AnyLayout, b: object) -> Any:
 
 
 @layout_operation
-def blocked_product(a: AnyLayout, b: object) -> Any:
+def blocked_product(a: AnyLayout, b: object) -> LayoutLike:
     """The product mode by mode, whole blocks side by side: mode i is (block i, repetition i).
 
     The operand of lower rank is padded with modes 1:0.
@@ -86,7 +84,7 @@ def blocked_product(a: AnyLayout, b: object) -> Any:
 
 
 @layout_operation
-def raked_product(a: AnyLayout, b: object) -> Any:
+def raked_product(a: AnyLayout, b: object) -> LayoutLike:
     """The product mode by mode, blocks interleaved: mode i is (repetition i, block i).
 
     >>> raked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
@@ -151,7 +149,7 @@ def _paired_product(block: Layout, tiler: Layout, raked: bool) -> Layout:
 
 
 @layout_operation
-def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> Any:
+def tile_to_shape(block: AnyLayout, shape: object, order: object = None) -> LayoutLike:
     """The block repeated until it covers a shape: a blocked product whose repetitions vary in the given order.
 
     order: one int for each mode of the shape, the smallest varying fastest; by default the leftmost mode.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import gcd
 from typing import Any
 
+from flydsl.layout.int_tuple import LayoutLike
 from flydsl.layout.layout import AnyLayout, ComposedLayout, Layout, as_layout, modes_of, of_modes, unchecked_layout
 from flydsl.layout.leaf import Basis, Leaf, ceil_div_leaf, divides
 from flydsl.layout.swizzle import Swizzle, recast_swizzle
@@ -14,7 +15,7 @@ MOST_BITS = 2**16
 
 
 @operation
-def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> Any:
+def recast_layout(layout: AnyLayout, old_bits: int, new_bits: int) -> LayoutLike:
     """The layout of the same memory, viewed in elements of old_bits, in elements of new_bits.
 
     Modes of stride 1 grow or shrink, the other strides are scaled; a run-time stride is taken not to be 1. Wider

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 
@@ -417,3 +418,9 @@ def test_dir_shows_the_api() -> None:
     assert not {"algebra", "emit", "builder", "unknown_name", "names", "Any", "annotations"} & set(dir(fx))
     assert dir(workbench) == sorted(workbench.__all__)
     assert dir(flyc) == sorted(flyc.__all__)
+
+
+def test_signatures_say_what_operands_are() -> None:
+    functions = [getattr(fx, name) for name in dir(fx) if inspect.isfunction(getattr(fx, name))]
+    assert len(functions) > 200
+    assert [f.__name__ for f in functions if re.search(r"\bAny\b", str(inspect.signature(f)))] == []

@@ -102,7 +102,7 @@ def _count(name: str, operation: str, res: Any, mask: Any, start: Any) -> Any:
     return call(operation, values, _same_type(name, res, values[1]))
 
 
-def lane_id() -> Any:
+def lane_id() -> Int32:
     """This lane's number in its wave, Int32."""
     return mbcnt_hi(-1, mbcnt_lo(-1, 0))
 
