@@ -10,6 +10,7 @@ Source: "Trace Event Format", Google, https://docs.google.com/document/d/1CvAClv
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -39,6 +40,11 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
             "clock_is_known": has_clock(trace),
         },
     }
+
+
+def to_chrome_trace(trace: Trace) -> str:
+    """The same as text: https://ui.perfetto.dev opens a file with it."""
+    return json.dumps(chrome_trace(trace), separators=(",", ":"), allow_nan=False)
 
 
 def has_clock(trace: Trace) -> bool:

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from flydsl.simulator.timing import Unit
-from flydsl.simulator.timing.perfetto import chrome_trace
+from flydsl.simulator.timing.perfetto import chrome_trace, to_chrome_trace
 from tests.simulator.timing.synthetic import synthetic
 
 _NEEDED = {
@@ -23,7 +23,7 @@ _NEEDED = {
 
 @pytest.fixture(scope="module")
 def written() -> dict:
-    text = synthetic(waves=5, iterations=4).to_chrome_trace()
+    text = to_chrome_trace(synthetic(waves=5, iterations=4))
     return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
