@@ -14,7 +14,6 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl._mlir.dialects import llvm
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
@@ -137,17 +136,16 @@ def moved(addresses: Any, bytes_: Any) -> Any:
 def chosen_by_wave(streams: list[TileStream], wave: Any) -> TileStream:
     """One stream for all waves, where wave i asks for tiles of stream i and the others for none."""
 
-    def choose(part: Callable[[TileStream], Any], none: Any = None) -> Any:
-        value = part(streams[-1]) if none is None else none
-        for i, stream in reversed(list(enumerate(streams))):
-            value = (wave == i).select(fx.Int32(part(stream)), fx.Int32(value))
-        return value
+    def choose(values: list[Any], none: Any = None) -> Any:
+        chosen = fx.Int32(values[-1] if none is None else none)
+        for i, value in reversed(list(enumerate(values))):
+            chosen = (wave == i).select(fx.Int32(value), chosen)
+        return chosen
 
-    group0 = [choose(lambda s: s.descriptor.dgroup0[0], 0)]
-    group0 += [choose(lambda s, i=i: s.descriptor.dgroup0[i]) for i in (1, 2, 3)]
-    group1 = [choose(lambda s, i=i: s.descriptor.dgroup1[i]) for i in range(8)]
+    group0 = [choose([stream.descriptor.dgroup0[i] for stream in streams], None if i else 0) for i in range(4)]
+    group1 = [choose([stream.descriptor.dgroup1[i] for stream in streams]) for i in range(8)]
     vectors = [fx.Vector.from_elements([fx.Int32(word) for word in group], fx.Int32) for group in (group0, group1)]
-    return TileStream(tdm_ops.TDMDescriptor2D(*vectors), choose(lambda s: s.step_bytes))
+    return TileStream(tdm_ops.TDMDescriptor2D(*vectors), choose([stream.step_bytes for stream in streams]))
 
 
 def opaque(number: Any) -> Any:
@@ -156,6 +154,8 @@ def opaque(number: Any) -> Any:
     LDS instructions add distances up to 64 KiB to a register. From a place in a buffer beyond that, the compiler would
     make a register for each instruction; with one place that it does not look into, each has its distance.
     """
+    from flydsl._mlir.dialects import llvm  # type: ignore[attr-defined]  # a module that is made when it is imported
+
     return fx.Int32(llvm.inline_asm(fx.T.i32, [number], "", "=v,0"))
 
 
