@@ -15,6 +15,7 @@ The figures are in `flydsl.arch.timing`, each with its source. `hot_spots`, `uti
 `rocprofv3` makes one of measurements.
 """
 
+from flydsl.simulator.timing.perfetto import write_chrome_trace
 from flydsl.simulator.timing.session import TracedLaunch, Tracing, current_tracing, tracing
 from flydsl.simulator.timing.trace import EVENT, WAVE, Stall, Trace, TracedInstruction, Unit
 
@@ -29,4 +30,5 @@ __all__ = [
     "Unit",
     "current_tracing",
     "tracing",
+    "write_chrome_trace",
 ]

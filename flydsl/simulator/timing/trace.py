@@ -146,12 +146,6 @@ class Trace:
             fields[name] = {column: array[column].tolist() for column in array.dtype.names or ()}
         return json.dumps(fields, separators=(",", ":"), allow_nan=False)
 
-    def to_chrome_trace(self) -> str:
-        """The trace in Chrome's trace event format, as text: https://ui.perfetto.dev opens a file with it."""
-        from flydsl.simulator.timing.perfetto import chrome_trace  # which needs this module
-
-        return json.dumps(chrome_trace(self), separators=(",", ":"), allow_nan=False)
-
     @classmethod
     def from_json(cls, text: str) -> Trace:
         """The trace of such a text. ArgumentError for another text."""
