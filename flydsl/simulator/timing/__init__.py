@@ -10,12 +10,12 @@ instructions and lines take the time, `utilisation` which units have work, `advi
 
 How to read this package: `trace` is what users read, `session` the `with` statement. `sampling` puts an estimate
 together: `recording` executes some workgroups, `needed` says which of their instructions it must, `instructions` says
-how long each takes, `gpu` what the hardware is, `replay/` lays them out in time, `accuracy` says how far off that is.
+how long each takes, `gpu` what the hardware is, and `replay/` lays them out in time; `accuracy` says how far off that is.
 The figures are in `flydsl.arch.timing`, each with its source. `hot_spots`, `utilisation` and `advice` read a trace,
 `rocprofv3` makes one of measurements.
 """
 
-from flydsl.simulator.timing.perfetto import to_chrome_trace
+from flydsl.simulator.timing.perfetto import write_chrome_trace
 from flydsl.simulator.timing.session import TracedLaunch, Tracing, current_tracing, tracing
 from flydsl.simulator.timing.trace import EVENT, WAVE, Stall, Trace, TracedInstruction, Unit
 
@@ -29,6 +29,6 @@ __all__ = [
     "Tracing",
     "Unit",
     "current_tracing",
-    "to_chrome_trace",
     "tracing",
+    "write_chrome_trace",
 ]

@@ -13,10 +13,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from flydsl.errors import ArgumentError
 from flydsl.simulator.timing.hot_spots import issue_cycles
 from flydsl.simulator.timing.trace import Stall, Trace
 from flydsl.simulator.timing.utilisation import UNITS, shares, span
@@ -42,9 +44,16 @@ def chrome_trace(trace: Trace) -> dict[str, Any]:
     }
 
 
-def to_chrome_trace(trace: Trace) -> str:
-    """The same as text: https://ui.perfetto.dev opens a file with it."""
-    return json.dumps(chrome_trace(trace), separators=(",", ":"), allow_nan=False)
+def write_chrome_trace(trace: Trace, path: str | Path) -> Path:
+    """Write the trace in Chrome's trace event format, for https://ui.perfetto.dev. Returns the path.
+
+    Raises ArgumentError if the folder does not exist.
+    """
+    written = Path(path)
+    if not written.parent.is_dir():
+        raise ArgumentError(f"{written}: there is no folder {written.parent} to write it to")
+    written.write_text(json.dumps(chrome_trace(trace), separators=(",", ":"), allow_nan=False), "utf-8")
+    return written
 
 
 def has_clock(trace: Trace) -> bool:

@@ -10,8 +10,9 @@ from itertools import pairwise
 
 import pytest
 
+from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Unit
-from flydsl.simulator.timing.perfetto import chrome_trace, to_chrome_trace
+from flydsl.simulator.timing.perfetto import chrome_trace, write_chrome_trace
 from tests.simulator.timing.synthetic import synthetic
 
 _NEEDED = {
@@ -22,9 +23,9 @@ _NEEDED = {
 
 
 @pytest.fixture(scope="module")
-def written() -> dict:
-    text = to_chrome_trace(synthetic(waves=5, iterations=4))
-    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+def written(tmp_path_factory) -> dict:
+    path = write_chrome_trace(synthetic(waves=5, iterations=4), tmp_path_factory.mktemp("perfetto") / "trace.json")
+    return json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
 def test_every_event_has_what_its_kind_needs(written: dict) -> None:
@@ -64,6 +65,11 @@ def test_threads_and_units_have_names(written: dict) -> None:
     assert "SIMD 1 slot 0: workgroup 0 wave 1" in names
     counters = {event["name"] for event in written["traceEvents"] if event["ph"] == "C"}
     assert f"{Unit.MATRIX.name.lower()} in use" in counters
+
+
+def test_a_folder_that_is_missing_is_an_error(tmp_path) -> None:
+    with pytest.raises(ArgumentError, match="no folder"):
+        write_chrome_trace(synthetic(waves=1, iterations=1), tmp_path / "missing" / "trace.json")
 
 
 def test_without_a_clock_a_cycle_is_a_nanosecond() -> None:
