@@ -2,7 +2,8 @@
 
 Sources: the passes of matrix instructions in LLVM's SISchedule.td (a pass is four cycles; AMD's matrix instruction
 calculator gives the same cycles), SIMD width and rates from the white papers of CDNA 2, 3 and 4, peaks from the data
-sheets of the products.
+sheets of the products. Of RDNA 4 AMD publishes the rates of a product alone, 195 TFLOPS of f16 matrices on 64 compute
+units of two SIMDs at 2.97 GHz, which are 16 cycles for 16 x 16 x 16; a SIMD has 32 lanes, and 8 for transcendentals.
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ from flydsl.arch.base import Arch
 from flydsl.arch.gfx90a import GFX90A
 from flydsl.arch.gfx942 import GFX942
 from flydsl.arch.gfx950 import GFX950
+from flydsl.arch.gfx1201 import GFX1200, GFX1201
 from flydsl.errors import ArchError
 
 _CYCLES_PER_PASS = 4
-_VALU_CYCLES = 4
-"""64 lanes on a SIMD of 16."""
-_TRANSCENDENTAL_CYCLES = 16
-_MATRIX = re.compile(r"v_(mfma|smfmac)_(?:scale_)?[a-z]+\d+_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?([a-z]\w*)(?:/(\w+))?")
+_SIMD_LANES, _SIMD_LANES_OF_RDNA = 16, 32
+_TRANSCENDENTAL_CYCLES = 4
+"""For one of another instruction."""
+_MATRIX = re.compile(
+    r"v_(mfma|smfmac|wmma|swmmac)_(?:scale_)?[a-z]+\d+_(\d+)x(\d+)x(\d+)(?:_(\d+)b)?_?([a-z]\w*)(?:/([\w/]+))?"
+)
 _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)(_iflag|_legacy)?_f(16|32)$")
 _FULL_RATE = re.compile(
     r"v_(pk_)?(mov|add|sub|subrev|addc|subb|subbrev|mul|fma|fmac|fmaak|fmamk|mac|mad|max|max3|min|min3|med3|and|or|or3"
@@ -31,7 +35,9 @@ _FULL_RATE = re.compile(
 )
 _FULL_RATE_F64 = re.compile(r"v_(fma|fmac|add|mul)_f64$")
 """Half as many operations as f32 at its packed rate of twice the lanes: a wave takes as long as with f32."""
-_OPERATIONS = re.compile(r"v_(pk_)?(add|sub|subrev|mul|fma|fmac|fmaak|fmamk|mac|mad|dot2c?)_(?:\w+_)?(f16|f32|f64)$")
+_OPERATIONS = re.compile(
+    r"v_(pk_)?(add|sub|subrev|mul|fma|fmac|fmaak|fmamk|mac|mad|dot2(?:c|acc)?)_(?:\w+_)?(f16|f32|f64)$"
+)
 _NOT_FULL_RATE = re.compile(r"v_(mul_(lo|hi)|mad_(u64|i64))_")
 
 
@@ -75,6 +81,22 @@ _PEAKS: Mapping[str, Peaks] = {
         clock_hz=1.7e9,
         memory_bytes_per_second=1.6e12,
         source="AMD Instinct MI250X data sheet",
+    ),
+    GFX1201.name: Peaks(
+        product="Radeon RX 9070 XT",
+        compute_units=64,
+        simds_per_compute_unit=2,
+        clock_hz=2.97e9,
+        memory_bytes_per_second=640e9,
+        source="AMD Radeon RX 9070 XT specifications",
+    ),
+    GFX1200.name: Peaks(
+        product="Radeon RX 9060 XT",
+        compute_units=32,
+        simds_per_compute_unit=2,
+        clock_hz=3.13e9,
+        memory_bytes_per_second=320e9,
+        source="AMD Radeon RX 9060 XT specifications",
     ),
 }
 
@@ -137,7 +159,16 @@ def _passes_of_cdna4(i: _MatrixInstruction) -> int | None:
     return {16: 8, 32: 16}[i.m] if has_float8 else {16: 4, 32: 8}[i.m]
 
 
+def _passes_of_rdna4(i: _MatrixInstruction) -> int | None:
+    """Half the bits take half as long, as does half the depth; of a sparse A the zeros take no time."""
+    depth = i.k // 2 if i.kind == "swmmac" else i.k
+    bits = {"f16": 16, "bf16": 16, "iu4": 4}.get(i.element, 8)
+    return 4 * bits * depth // (16 * 16)
+
+
 _PASSES: Mapping[str, Callable[[_MatrixInstruction], int | None]] = {
+    GFX1200.name: _passes_of_rdna4,
+    GFX1201.name: _passes_of_rdna4,
     GFX90A.name: _passes_of_cdna2,
     GFX942.name: _passes_of_cdna3,
     GFX950.name: _passes_of_cdna4,
@@ -173,6 +204,8 @@ def valu_operations(mnemonic: str) -> int:
     >>> [valu_operations(f"v_{name}") for name in ("add_f32", "fma_f64", "pk_fma_f32", "dot2_f32_f16", "add_u32")]
     [1, 2, 4, 4, 0]
     """
+    if "::" in mnemonic:
+        return sum(map(valu_operations, _of_pair(mnemonic)))
     match = _OPERATIONS.match(mnemonic)
     if match is None:
         return 0
@@ -180,18 +213,33 @@ def valu_operations(mnemonic: str) -> int:
     return 2 * operations if match[1] else operations
 
 
-def valu_cycles(arch: Arch, mnemonic: str) -> int | None:
+def _of_pair(mnemonic: str) -> list[str]:
+    """The two operations of a VOPD instruction."""
+    return [name.replace("v_dual_", "v_") for name in mnemonic.split("::")]
+
+
+def valu_cycles(arch: Arch, mnemonic: str, wave_size: int | None = None) -> int | None:
     """Cycles for which a vector instruction of a wave keeps its SIMD busy; None where not known.
 
     Not known are conversions, multiplications of integers, divisions, most of f64, and what moves data between lanes.
+    wave_size: lanes of the wave, by default as many as waves of the GPU have.
 
     >>> valu_cycles(GFX942, "v_fma_f32"), valu_cycles(GFX942, "v_exp_f32"), valu_cycles(GFX942, "v_mul_lo_u32")
     (4, 16, None)
+    >>> valu_cycles(GFX1201, "v_fma_f32"), valu_cycles(GFX1201, "v_exp_f32"), valu_cycles(GFX1201, "v_fma_f32", 64)
+    (1, 4, 2)
     """
-    if arch.name not in _PASSES or _NOT_FULL_RATE.match(mnemonic):
+    if arch.name not in _PASSES:
+        return None
+    if "::" in mnemonic:
+        both = [valu_cycles(arch, name, wave_size) for name in _of_pair(mnemonic)]
+        return both[0] if None not in both else None
+    is_rdna = arch.name in (GFX1200.name, GFX1201.name)
+    cycles = (wave_size or arch.wave_size) // (_SIMD_LANES_OF_RDNA if is_rdna else _SIMD_LANES)
+    if _NOT_FULL_RATE.match(mnemonic):
         return None
     if _TRANSCENDENTAL.match(mnemonic):
-        return _TRANSCENDENTAL_CYCLES
-    if _FULL_RATE.match(mnemonic) or _FULL_RATE_F64.match(mnemonic):
-        return _VALU_CYCLES
+        return _TRANSCENDENTAL_CYCLES * cycles
+    if _FULL_RATE.match(mnemonic) or (_FULL_RATE_F64.match(mnemonic) and not is_rdna):
+        return cycles
     return None

@@ -36,17 +36,21 @@ def lane_groups(wave_size: int, lanes_per_group: int) -> Phases:
     return tuple(tuple(range(first, first + lanes_per_group)) for first in range(0, wave_size, lanes_per_group))
 
 
-def phases(arch: Arch, op: str) -> Phases:
+def phases(arch: Arch, op: str, wave_size: int | None = None) -> Phases:
     """The phases of an LDS access; `op` is "read_b32", "read_b64", "read_b128" or "write_b128".
 
-    ArchError where nobody has measured them: a guess would look like a fact.
+    wave_size: lanes of the wave, by default as many as waves of the GPU have. Where these have 32, a wave of 64 is
+    served like two of them. ArchError where nobody has measured the phases: a guess would look like a fact.
     """
     if arch.lds_banks is None:
         raise ArchError(f"the LDS banks of {arch.name} are not known")
     if op not in arch.lds_phases:
         known = ", ".join(sorted(arch.lds_phases))
         raise ArchError(f"how {arch.name} serves an LDS {op} is not known", hint=f"known on {arch.name}: {known}")
-    return arch.lds_phases[op]
+    groups = arch.lds_phases[op]
+    lanes = sum(map(len, groups))
+    starts = range(0, wave_size or lanes, lanes)
+    return tuple(tuple(first + lane for lane in group) for first in starts for group in groups)
 
 
 def conflict_ways(arch: Arch, op: str, byte_addresses: Sequence[int | None]) -> tuple[PhaseConflicts, ...]:
@@ -55,7 +59,7 @@ def conflict_ways(arch: Arch, op: str, byte_addresses: Sequence[int | None]) -> 
     byte_addresses: one LDS address per lane, None for a lane that is switched off. Raises ArchError where the phases
     are not known or the addresses are not one for each lane, aligned to a dword.
     """
-    groups = phases(arch, op)
+    groups = phases(arch, op, len(byte_addresses) if len(byte_addresses) in arch.vgpr_files else None)
     lane_count = sum(len(lanes) for lanes in groups)
     if len(byte_addresses) != lane_count:
         raise ArchError(f"an LDS {op} on {arch.name} has {lane_count} lanes, not {len(byte_addresses)} addresses")

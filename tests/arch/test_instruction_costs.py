@@ -7,9 +7,9 @@ import re
 import pytest
 
 from flydsl.arch import ARCHS, GFX942, Arch, get_arch
-from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, peaks, valu_cycles
+from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, peaks, valu_cycles, valu_operations
 from flydsl.errors import ArchError
-from flydsl.simulator.isa.table import entries_of
+from flydsl.simulator.isa.spellings import entries_on
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,21 @@ def test_matrix_instructions_reach_the_peaks_of_the_data_sheet(mnemonics: str, t
         ("gfx950", "v_mfma_f64_16x16x4_f64", 78.6),
         ("gfx950", "v_mfma_f32_16x16x4_f32", 157.3),
         ("gfx90a", "v_mfma_f32_16x16x16_f16 v_mfma_f32_32x32x8_bf16 v_mfma_i32_32x32x8_i8", 383.0 / 2),
+        ("gfx1201", "v_wmma_f32_16x16x16_f16 v_wmma_bf16_16x16x16_bf16", 195),
+        ("gfx1201", "v_wmma_f32_16x16x16_fp8_bf8 v_wmma_i32_16x16x16_iu8", 389),
+        ("gfx1201", "v_wmma_i32_16x16x16_iu4 v_wmma_i32_16x16x32_iu4 v_swmmac_i32_16x16x32_iu8", 779),
         ("gfx90a", "v_mfma_f32_32x32x2_f32 v_mfma_f64_16x16x4_f64", 95.7 / 2),
     ],
 )
 def test_matrix_instructions_of_others_reach_theirs(arch: str, mnemonics: str, tera_operations: float) -> None:
     check_peak(get_arch(arch), mnemonics, tera_operations)
+
+
+def test_pairs_of_vector_instructions_reach_the_peak_of_the_data_sheet() -> None:
+    arch, pair = get_arch("gfx1201"), "v_dual_fmac_f32::v_dual_fmac_f32"
+    peak = peaks(arch)
+    rate = peak.operations_per_second(32 * valu_operations(pair), valu_cycles(arch, pair) or 0)
+    assert rate == pytest.approx(48.7e12, rel=2e-3)
 
 
 def check_peak(arch: Arch, mnemonics: str, tera_operations: float) -> None:
@@ -63,10 +73,11 @@ def test_vector_instructions_reach_the_peaks_of_the_data_sheet(mnemonic: str, te
     assert rate == pytest.approx(tera_operations * 1e12, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize("name", ["gfx90a", "gfx942", "gfx950", "gfx1201"])
 def test_every_matrix_instruction_has_a_cost(name: str) -> None:
     arch = get_arch(name)
-    forms = [s.mnemonic for s in entries_of(arch.instruction_sets).values() if re.match("v_s?mfmac?_", s.mnemonic)]
+    forms = [s.mnemonic for s in entries_on(arch.instruction_sets).values()]
+    forms = [name for name in forms if re.match("v_(s?mfmac?|s?w+mmac?)_", name)]
     assert len(forms) > 20
     assert all((mfma_cycles(arch, form) or 0) > 0 and mfma_operations(form) > 0 for form in forms)
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
 from flydsl.simulator.counters import LaunchCounters
-from flydsl.simulator.waves import LANES
 from workbench.kit.html import svg_image
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def _roofs(counters: LaunchCounters) -> Iterator[Roof]:
             rates.setdefault(peaks.operations_per_second(operations, cycles), []).append(mnemonic)
     cycles = valu_cycles(arch, _VECTOR_ROOF)
     assert cycles is not None
-    rates.setdefault(peaks.operations_per_second(LANES * valu_operations(_VECTOR_ROOF), cycles), []).append(
+    rates.setdefault(peaks.operations_per_second(arch.wave_size * valu_operations(_VECTOR_ROOF), cycles), []).append(
         _VECTOR_ROOF
     )
     for rate, names in rates.items():

@@ -9,7 +9,6 @@ import ipywidgets as widgets
 
 from flydsl.errors import FlyError
 from flydsl.simulator.stepping.simulation import Simulation
-from flydsl.simulator.waves import LANES
 from workbench.kit.controls import dropdown
 from workbench.kit.html import message
 from workbench.kit.live_view import HtmlPart, LiveView
@@ -27,9 +26,8 @@ class Stepper(LiveView):
         self.line = widgets.Text(description="Line", placeholder="17, kernel.py:17 or isa:42", style=_STYLE)
         self._wave = dropdown("Wave", range(simulation.wave_count), 0)
         self._registers = dropdown("Registers", (CHANGED, *FILES), CHANGED)
-        self._lanes = dropdown(
-            "Lanes", [(f"{lane} to {lane + LANES_SHOWN - 1}", lane) for lane in range(0, LANES, LANES_SHOWN)], 0
-        )
+        firsts = range(0, simulation.wave(0).active.size, LANES_SHOWN)
+        self._lanes = dropdown("Lanes", [(f"{lane} to {lane + LANES_SHOWN - 1}", lane) for lane in firsts], 0)
         self._form = dropdown("Values as", FORMS, FORMS[0])
         self._lds_start = widgets.BoundedIntText(
             description="LDS from byte", max=max(simulation.lds.size - 1, 0), step=LDS_BYTES_SHOWN, style=_STYLE

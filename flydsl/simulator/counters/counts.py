@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields
 from flydsl.errors import SourceLocation
 from flydsl.simulator.counters.instruction_class import CLASSES
 from flydsl.simulator.counters.raw import LINE_BYTES
-from flydsl.simulator.waves import LANES
 
 
 @dataclass(frozen=True)
@@ -16,7 +15,8 @@ class Counts:
     """Counts of executed instructions, summed over waves. `+` adds two of them.
 
     by_class: wave-instructions of each class of `instruction_class.CLASSES` that occurred.
-    vector_executions, active_lanes: executions of vector instructions, and the lanes that were active in them.
+    vector_executions, vector_lanes, active_lanes: executions of vector instructions, the lanes that their waves have,
+    and those that were active in them.
     global_bytes: what lanes read, wrote or changed in global memory; global_lines: distinct lines of 64 bytes of each
     access of a wave. scalar_bytes: what SMEM loaded. scratch_bytes, lds_bytes: of each lane, too.
     lds_passes: cycles for which accesses held the LDS; lds_conflicts: those of them due to bank conflicts;
@@ -28,6 +28,7 @@ class Counts:
 
     by_class: dict[str, int] = field(default_factory=dict)
     vector_executions: int = 0
+    vector_lanes: int = 0
     active_lanes: int = 0
     global_bytes: int = 0
     global_lines: int = 0
@@ -53,7 +54,7 @@ class Counts:
     @property
     def lane_utilization(self) -> float | None:
         """The fraction of lanes that were active in vector instructions; None without any."""
-        return self.active_lanes / (LANES * self.vector_executions) if self.vector_executions else None
+        return self.active_lanes / self.vector_lanes if self.vector_lanes else None
 
     @property
     def line_utilization(self) -> float | None:

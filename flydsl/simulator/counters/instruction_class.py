@@ -25,24 +25,26 @@ VECTOR_CLASSES = frozenset({"VALU", "MFMA", "VMEM load", "VMEM store", "VMEM ato
 """Those whose lanes count."""
 
 _PATTERNS = (
-    ("MFMA", r"v_(mfma|smfmac)_"),
+    ("MFMA", r"v_(mfma|smfmac|wmma|swmmac)_"),
     (
         "other",
-        r"v_(nop|clrexcp)$|ds_nop$|s_(endpgm|trap$|setprio$|sendmsg|ttracedata|incperf|decperf|icache_inv|inst_prefetch)",
+        r"v_(nop|clrexcp|pipeflush)$|ds_nop$|s_(endpgm|trap$|setprio$|sendmsg|ttracedata|incperf|decperf|icache_inv)"
+        r"|s_(inst_prefetch|prefetch_|buffer_prefetch_|delay_alu$|clause$|code_end$)",
     ),
     ("VALU", r"v_"),
     ("LDS", r"ds_"),
     ("VMEM load", r"(global|flat|buffer|scratch)_load_"),
     ("VMEM store", r"(global|flat|buffer|scratch)_store_"),
     ("VMEM atomic", r"(global|flat|buffer)_atomic_"),
-    ("barrier", r"s_barrier$"),
-    ("wait", r"s_(waitcnt|nop$|sleep$|sethalt$|wakeup$)|buffer_(wb|inv)|s_dcache_"),
+    ("barrier", r"s_barrier"),
+    ("wait", r"s_(wait|nop$|sleep(_var)?$|sethalt$|wakeup$)|(buffer|global)_(wb|inv)|s_dcache_"),
     ("branch", r"s_(branch$|cbranch_|setpc_|swappc_|call_)"),
     ("SMEM", r"s_(buffer_|scratch_)?(load|store|atomic)_|s_mem(real)?time$"),
     ("SALU", r"s_"),
 )
 _COMPILED = tuple((name, re.compile(pattern)) for name, pattern in _PATTERNS)
 _LDS_ACCESS = re.compile(r"ds_((?:read|write)_b\d+)$")
+_SMALL_SCALAR_LOAD = re.compile(r"s_(?:buffer_)?load_[us](?:byte|short)$")
 _SCALAR_LOAD = re.compile(r"s_(?:buffer_|scratch_)?load_dword(?:x(\d+))?$")
 
 
@@ -75,4 +77,6 @@ def scalar_load_bytes(mnemonic: str) -> int:
     (16, 0)
     """
     match = _SCALAR_LOAD.match(mnemonic)
-    return 4 * int(match[1] or 1) if match else 0
+    if match:
+        return 4 * int(match[1] or 1)
+    return 4 if _SMALL_SCALAR_LOAD.match(mnemonic) else 0

@@ -20,7 +20,6 @@ from flydsl.simulator.counters.instruction_class import (
 from flydsl.simulator.counters.raw import FIELDS
 from flydsl.simulator.counters.roofline import Roofline, roofline
 from flydsl.simulator.counters.table import launch_table, totals_text
-from flydsl.simulator.waves import LANES
 
 if TYPE_CHECKING:
     from flydsl.arch.launch_limits import Dim3
@@ -116,9 +115,10 @@ def _line_counts(arch: Arch, instruction: Instruction, raw: dict[str, int]) -> L
     if kind in VECTOR_CLASSES:
         ignores_exec = instruction.semantics is not None and instruction.semantics.ignores_exec
         counts["vector_executions"] = executions
-        counts["active_lanes"] = LANES * executions if ignores_exec else raw["active_lanes"]
+        counts["vector_lanes"] = instruction.wave_size * executions
+        counts["active_lanes"] = counts["vector_lanes"] if ignores_exec else raw["active_lanes"]
     counts |= _lds_counts(arch, instruction, raw)
-    counts |= _cycles(arch, kind, instruction.table_name, executions)
+    counts |= _cycles(arch, kind, instruction, executions)
     if kind == "MFMA":
         counts["mfma_operations"] = executions * mfma_operations(instruction.table_name)
     elif kind == "VALU":
@@ -140,8 +140,10 @@ def _lds_counts(arch: Arch, instruction: Instruction, raw: dict[str, int]) -> di
     }
 
 
-def _cycles(arch: Arch, kind: str, mnemonic: str, executions: int) -> dict[str, int]:
+def _cycles(arch: Arch, kind: str, instruction: Instruction, executions: int) -> dict[str, int]:
     if kind not in ("MFMA", "VALU"):
         return {}
-    name, cost = ("mfma", mfma_cycles(arch, mnemonic)) if kind == "MFMA" else ("valu", valu_cycles(arch, mnemonic))
+    name, mnemonic = kind.lower(), instruction.table_name
+    of_vectors = kind == "VALU"
+    cost = valu_cycles(arch, mnemonic, instruction.wave_size) if of_vectors else mfma_cycles(arch, mnemonic)
     return {f"{name}_unknown": executions} if cost is None else {f"{name}_cycles": cost * executions}

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from flydsl.arch import Arch
+from flydsl.arch.lds_banks import phases
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import instruction_class, lds_operation
 from flydsl.simulator.counters.raw import no_counts
@@ -45,7 +46,7 @@ _plans: WeakKeyDictionary[Program, _Plan] = WeakKeyDictionary()
 def _plan(program: Program) -> _Plan:
     if program not in _plans:
         accessing = [i for i in program.instructions if instruction_class(i.mnemonic) in _ACCESSES]
-        rules = tuple(_lds_rule(program.arch, i.mnemonic) for i in accessing)
+        rules = tuple(_lds_rule(program.arch, i.mnemonic, i.wave_size) for i in accessing)
         addresses = np.array([0 if rule is None else rule.ctypes.data for rule in rules], np.int64)
         _plans[program] = _Plan(np.array([i.index for i in accessing], np.intp), rules, addresses)
     return _plans[program]
@@ -119,15 +120,15 @@ class ThreadCounts:
 
 
 @cache
-def _lds_rule(arch: Arch, mnemonic: str) -> Array | None:
+def _lds_rule(arch: Arch, mnemonic: str, wave_size: int) -> Array | None:
     """The lanes that compete in an LDS access, as a `layout.Rule`; None if unknown."""
     operation = lds_operation(arch, mnemonic)
     if operation is None:
         return None
-    phases, banks = arch.lds_phases[operation], arch.lds_banks
+    groups, banks = phases(arch, operation, wave_size), arch.lds_banks
     assert banks is not None
     assert banks <= layout.MAX_BANKS
-    assert len({len(lanes) for lanes in phases}) == 1, "the native side takes phases of one size"
+    assert len({len(lanes) for lanes in groups}) == 1, "the native side takes phases of one size"
     dwords = int(operation.rpartition("b")[2]) // 32
-    lanes = [lane for phase in phases for lane in phase]
-    return np.array([dwords, banks, len(phases), len(phases[0]), *lanes], np.int64)
+    lanes = [lane for group in groups for lane in group]
+    return np.array([dwords, banks, len(groups), len(groups[0]), *lanes], np.int64)

@@ -32,27 +32,28 @@ class WaveState:
 
     @property
     def vgpr(self) -> Array:
-        """The vector registers that the kernel has: (registers, 64) u32."""
+        """The vector registers that the kernel has: (registers, lanes) u32."""
         return self._waves.vgpr[:ACCUMULATION_ROW, self._index]
 
     @property
     def agpr(self) -> Array:
-        """The accumulation registers that the kernel has: (registers, 64) u32."""
+        """The accumulation registers that the kernel has: (registers, lanes) u32."""
         return self._waves.vgpr[ACCUMULATION_ROW:, self._index]
 
     @property
     def exec(self) -> int:
         """The active lanes, lane 0 in the lowest bit."""
-        return self._pair(EXEC)
+        return self._lanes(EXEC)
 
     @property
     def active(self) -> Array:
-        """The active lanes: (64,) bool."""
+        """The active lanes: (lanes,) bool."""
         return np.array([(self.exec >> lane) & 1 for lane in range(self._waves.lanes)], np.bool_)
 
     @property
     def vcc(self) -> int:
-        return self._pair(VCC)
+        """The lane mask, lane 0 in the lowest bit."""
+        return self._lanes(VCC)
 
     @property
     def scc(self) -> bool:
@@ -81,9 +82,10 @@ class WaveState:
         """True if it waits for the other waves of its workgroup."""
         return bool(self._waves.status[self._index] == AT_BARRIER)
 
-    def _pair(self, first: int) -> int:
-        low, high = self._waves.sgpr[self._index, first : first + 2]
-        return int(low) | int(high) << 32
+    def _lanes(self, first: int) -> int:
+        """The bits of a lane mask, which takes as many scalar registers as it has bits."""
+        parts = self._waves.sgpr[self._index, first : first + self._waves.lanes // 32]
+        return sum(int(part) << 32 * i for i, part in enumerate(parts))
 
     def __repr__(self) -> str:
         doing = "ended" if self.done else "waits at a barrier" if self.at_barrier else f"before instruction {self.pc}"

@@ -14,7 +14,9 @@ def test_few_instructions_have_no_class_of_their_own() -> None:
     assert {instruction_class(mnemonic_of(name)) for name in TABLE} == set(CLASSES)
     assert others <= {
         "ds_nop", "s_endpgm", "s_endpgm_saved", "s_trap", "s_setprio", "s_sendmsg", "s_ttracedata", "s_icache_inv",
-        "s_incperflevel", "s_decperflevel", "s_inst_prefetch", "v_nop", "v_clrexcp",
+        "s_incperflevel", "s_decperflevel", "s_inst_prefetch", "v_nop", "v_clrexcp", "v_pipeflush", "s_ttracedata_imm",
+        "s_sendmsg_rtn_b64", "s_delay_alu", "s_clause", "s_code_end", "s_prefetch_inst", "s_prefetch_inst_pc_rel",
+        "s_prefetch_data", "s_prefetch_data_pc_rel", "s_buffer_prefetch_data",
     }  # fmt: skip
 
 
@@ -34,6 +36,11 @@ def test_few_instructions_have_no_class_of_their_own() -> None:
         ("buffer_inv", "wait"),
         ("s_waitcnt", "wait"),
         ("s_barrier", "barrier"),
+        ("s_barrier_wait", "barrier"),
+        ("s_wait_loadcnt_dscnt", "wait"),
+        ("v_wmma_f32_16x16x16_f16", "MFMA"),
+        ("v_dual_mov_b32::v_dual_add_f32", "VALU"),
+        ("global_inv", "wait"),
     ],
 )
 def test_classes(mnemonic: str, name: str) -> None:

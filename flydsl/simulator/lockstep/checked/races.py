@@ -129,6 +129,10 @@ class RaceHistory:
             self.clocks.end_release(np.unique(accesses.waves))
 
 
+_WIDE_SCOPES = frozenset(("scope:SCOPE_SE", "scope:SCOPE_DEV", "scope:SCOPE_SYS"))
+"""Beyond a compute unit, on RDNA."""
+
+
 def _role(instruction: Instruction) -> Role:
     """Read-modify-write atomics, and loads and stores that go past a cache: what LLVM makes of atomic ones."""
     name = instruction.mnemonic
@@ -136,12 +140,13 @@ def _role(instruction: Instruction) -> Role:
         kind = COMPARE if "cmp" in name else ATOMIC
         return Role(kind, acquires=bool(instruction.results), releases=True)
     words = instruction.listed.text.replace(",", " ").split()
-    if name.startswith(("global_", "flat_", "buffer_")) and ("sc0" in words or "sc1" in words) and "_lds" not in name:
+    is_coherent = "sc0" in words or "sc1" in words or bool(_WIDE_SCOPES.intersection(words))
+    if name.startswith(("global_", "flat_", "buffer_")) and is_coherent and "_lds" not in name:
         return Role(ATOMIC, acquires=True) if "_load" in name else Role(ATOMIC, releases=True)
     return Role(READ, is_scalar=name.startswith("s_"))
 
 
-_LDS_ATOMIC_NAMES = "add sub rsub inc dec min max and or xor mskor wrxchg cmpst condxchg pk_add wrap"
+_LDS_ATOMIC_NAMES = "add sub rsub inc dec min max and or xor mskor wrxchg cmpst condxchg pk_add wrap cond_sub"
 _LDS_ATOMICS = tuple(f"ds_{name}" for name in _LDS_ATOMIC_NAMES.split())
 
 
