@@ -147,7 +147,7 @@ _MI300X = Timing(
     },
 )
 
-_OF_MI325X = "MAF of the MI325X, which has 1000 W as no GPU of this architecture publishes its own"
+_OF_MI325X = "MAF of the MI325X, since that of the MI355X is not published"
 
 _MI355X = replace(
     _MI300X,

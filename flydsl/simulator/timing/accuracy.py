@@ -11,7 +11,7 @@ from flydsl.simulator.timing.trace import Unit
 SHORT_US = 10.0
 _MEMORY_BOUND = 0.4
 """Part of the time in which a launch keeps memory busy."""
-_ERROR_PERCENT = {"short": 25.0, "memory": 30.0, "matrix": 45.0, "stream": 20.0}
+_ERROR_PERCENT = {"short": 20.0, "memory": 25.0, "matrix": 35.0, "stream": 20.0}
 
 
 def kind_of(replay: Replayed, time_us: float) -> str | None:

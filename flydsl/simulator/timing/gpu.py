@@ -20,6 +20,7 @@ def die(timing: Timing, *, dies_at_work: int, workgroups_per_compute_unit: int, 
 
     l1_lines = int(timing.l1_bytes.value) // _LINE_BYTES
     l1_ways = min(int(timing.l1_ways.value), l1_lines)
+    assert l1_lines <= layout.L1_LINES, "the replay has room for so many lines"
     cache = timing.infinity_cache_bytes.value
     return layout.Gpu(
         compute_units=int(timing.compute_units_per_xcd.value),

@@ -33,7 +33,7 @@ _RECORDED_COMPUTE_UNITS = 1
 _EVENT_ROOM = 400_000
 _OPERATIONS_PER_BYTE = 4096
 """With more of them per byte from LDS and L1, a launch is no product: one with tiles of 256 x 256 has 128."""
-_WORDS = 100_000_000
+_WORDS = 40_000_000
 """Words of all streams that are kept at once: what does not fit is left to fewer compute units."""
 
 
@@ -139,6 +139,7 @@ class Sample:
         part = self.plan.compute_units / units
         if part < 1:
             gpu.compute_units = self.plan.compute_units
+            gpu.dispatch_cycles = round(gpu.dispatch_cycles / part)
             gpu.l2_channels = max(1, round(gpu.l2_channels * part))
             for name in ("cache_bytes_per_cycle", "read_bytes_per_cycle", "write_bytes_per_cycle"):
                 setattr(gpu, name, getattr(gpu, name) * part)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 
 import pytest
+import torch
 
+from flydsl.simulator import tracing
 from flydsl.simulator.timing import Stall, Trace
 from flydsl.simulator.timing.hot_spots import costs, total
+from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
 from tests.simulator.timing.loops import busy_us, lines, trace_of
 
 COMPUTE_UNITS = 304
@@ -71,6 +74,23 @@ def chains_of_loads(lds_bytes: int) -> Trace:
 def test_occupancy_hides_latency() -> None:
     one, two = chains_of_loads(40_000), chains_of_loads(20_000)
     assert busy_us(one) > 1.2 * busy_us(two)
+
+
+@pytest.mark.slow
+def test_two_buffers_hide_latency() -> None:
+    """A GEMM whose A has two buffers in LDS loads one tile while it multiplies the other."""
+    times = []
+    for stages in (1, 2):
+        n = 1024
+        launch_gemm = compile_preshuffle_gemm_a8(
+            K=n, tile_m=64, tile_n=128, tile_k=64, in_dtype="bf16", out_dtype="bf16", lds_stage=stages
+        )
+        a, b, c = (torch.zeros(n * n, dtype=torch.bfloat16) for _ in range(3))
+        none = torch.empty(0)
+        with tracing() as traced:
+            launch_gemm(c, a, b, none, none, none.to(torch.bfloat16), n, n)
+        times.append(traced.time_us)
+    assert times[0] > 1.2 * times[1]
 
 
 @pytest.mark.slow

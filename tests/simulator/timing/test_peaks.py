@@ -9,7 +9,7 @@ from flydsl.arch.instruction_costs import mfma_operations
 from flydsl.arch.timing import timing
 from tests.simulator.timing.loops import busy_us, lines, trace_of, traced
 
-WORKGROUPS = {"gfx942": 304, "gfx950": 256}
+WORKGROUPS = {"gfx90a": 110, "gfx942": 304, "gfx950": 256}
 
 
 @pytest.mark.slow
@@ -22,12 +22,13 @@ WORKGROUPS = {"gfx942": 304, "gfx950": 256}
         ("gfx942", "v_mfma_i32_32x32x16_i8", 2, 2614.9),
         ("gfx942", "v_mfma_f32_16x16x4_f32", 1, 163.4),
         ("gfx942", "v_mfma_f64_16x16x4_f64", 2, 163.4),
+        ("gfx90a", "v_mfma_f32_32x32x8f16", 2, 191.5),
         ("gfx950", "v_mfma_f32_16x16x32_f16", 4, 2516.6),
         ("gfx950", "v_mfma_f32_16x16x128_f8f6f4", 8, 5033.2),
     ],
 )
 def test_matrix_instructions(arch: str, instruction: str, registers: int, tera: float) -> None:
-    """AMD's data sheets of the MI300X and MI355X, dense."""
+    """AMD's data sheets of the MI250X (half of it), MI300X and MI355X, dense."""
     size = {"32x32": 16, "16x16": 8 if "f64" in instruction else 4}[instruction.split("_")[3][:5]]
     end = registers - 1
     sources = (f"v[16:{16 + end}]", f"v[32:{32 + end}]") if registers > 1 else ("v16", "v32")

@@ -14,7 +14,7 @@ from flydsl.codegen import compile_llvm_ir
 from flydsl.errors import ArchError, LaunchError
 from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, launch, tracing
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.timing import Stall, Unit
+from flydsl.simulator.timing import Stall, Unit, sampling
 from flydsl.simulator.timing.sampling import plan
 
 DOUBLE = """
@@ -93,6 +93,17 @@ def test_every_instruction_of_a_wave_is_there_in_order() -> None:
     assert (waits["stall"] > 0.8 * memory_cycles).all()
     loads = [i for i in trace.instructions if i.unit == Unit.VECTOR_MEMORY]
     assert [i.text.split()[0] for i in loads] == ["global_load_dword", "global_store_dword"]
+
+
+def test_what_is_too_much_is_left_to_fewer_compute_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = []
+    for words in (sampling._WORDS, 10_000):
+        monkeypatch.setattr(sampling, "_WORDS", words)
+        with tracing() as traced:
+            double(np.zeros(256 * 304 * 32, np.int32))
+        times.append(traced.time_us)
+    assert "on 4 of 304 compute units" in traced.launches[0].trace.sampling
+    assert times[0] == pytest.approx(times[1], rel=0.2)
 
 
 def test_errors_of_the_launch_are_raised() -> None:

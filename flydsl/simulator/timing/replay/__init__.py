@@ -7,7 +7,7 @@ C, one file per unit: `issue.c` says when a wave may issue, `waits.c` what it wa
 
 from __future__ import annotations
 
-from ctypes import CFUNCTYPE, Array, addressof, c_void_p, sizeof
+from ctypes import CFUNCTYPE, Array, addressof, c_uint64, c_void_p, sizeof
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,8 @@ from flydsl.simulator.timing.trace import EVENT, Stall, Unit
 _UNITS = ("memory.c", "l2.c", "vector_memory.c", "lds.c", "scalar_memory.c", "waits.c", "issue.c", "dispatch.c")
 _FILES = ("replay.h", *_UNITS, "schedule.c")
 _LDS_BYTES_PER_CYCLE = 128
+_STEPS = 200_000
+"""After so many steps C returns."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_
         recorded_compute_units=recorded_compute_units,
         **memory.fields(),
     )
-    _replay()(addressof(state))
+    while _replay()(addressof(state), _STEPS):
+        pass  # where Ctrl-C is heard
     found = events[: min(int(state.event_count), event_room)]
     return Replayed(
         gpu,
@@ -164,7 +167,7 @@ def _array(structure: Any, count: int) -> Array[Any]:
 @cache
 def _replay() -> Any:
     """The function `replay` of schedule.c."""
-    return CFUNCTYPE(None, c_void_p)(library().compiled(source(), ("replay",))["replay"])
+    return CFUNCTYPE(c_uint64, c_void_p, c_uint64)(library().compiled(source(), ("replay",))["replay"])
 
 
 def source() -> str:

@@ -212,6 +212,7 @@ class Replay(Shared):
         ("cache_bytes", c_double),
         ("write_bytes", c_double),
         ("last_access", c_uint64),
+        ("started", c_uint64),
     ]
     _points_to_ = {
         "gpu": "const Gpu",

@@ -82,9 +82,11 @@ static void issue(Replay *replay, u32 number, Wave *wave, u64 time) {
   wave->at += 1 + words;
 }
 
-void replay(Replay *replay) {
-  start_first_workgroups(replay);
-  while (replay->heap_count) {
+// Go on for some steps. How many waves are left.
+u64 replay(Replay *replay, u64 steps) {
+  if (!replay->started) start_first_workgroups(replay);
+  replay->started = 1;
+  for (; replay->heap_count && steps; steps--) {
     u32 number = replay->heap[0];
     Wave *wave = &replay->waves[number];
     u64 time = wave->key;
@@ -110,4 +112,5 @@ void replay(Replay *replay) {
     wave->key = wave->ready;
     sift(replay, number);
   }
+  return replay->heap_count;
 }
