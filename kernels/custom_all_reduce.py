@@ -19,33 +19,20 @@ torch's graph captures the launches; simulated ones are kept, and `replay()` of 
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, DeviceError
-from flydsl.runtime import ranks
-from flydsl.runtime.device import device_at, device_memory, target_arch, use_device
-from flydsl.runtime.device_memory import (
-    IPC_HANDLE_BYTES,
-    hipDeviceMallocDefault,
-    hipDeviceMallocUncached,
-    hipMemcpyDeviceToDevice,
-    hipMemcpyHostToDevice,
-)
+from flydsl.runtime.device import device_at, target_arch, use_device
+from flydsl.runtime.device_memory import hipDeviceMallocDefault, hipDeviceMallocUncached, hipMemcpyDeviceToDevice
 from flydsl.runtime.host_tensors import remember
 from kernels import custom_all_reduce_kernel as kernel
 from kernels.kernels_common import GFX942, dtype_str, require
+from kernels.node_memory import PLACE, NodeMemory
 
 MAX_SIZE = 128 << 20
-_POINTER_BYTES = 8
-_TABLE_BYTES = kernel.MOST_RANKS * _POINTER_BYTES
-_TABLES = 512
-"""Arrays of pointers that are allocated at a time."""
-_PLACE = struct.Struct(f"<{IPC_HANDLE_BYTES}sQ")
-"""A place in the memory of a rank: a handle, and the offset in its allocation."""
 
 
 def meta_size() -> int:
@@ -101,11 +88,8 @@ class FlyDSLAllreduce:
         require(max_size > 0 and max_size % kernel.PACK_BYTES == 0, f"max_size={max_size}", "a multiple of 16 bytes")
         self.world_size, self.rank, self.max_size = world_size, rank, max_size
         self._place, self._full = str(device), full_nvlink
-        self._exchange = Exchange(group, world_size)
-        self._memory = device_memory(self._place)
-        self._owned: list[int] = []
-        self._opened: dict[bytes, int] = {}
-        self._tables: Iterator[int] = iter(())
+        self._node = NodeMemory(group, self._place, world_size, rank)
+        self._memory = self._node.memory
         self._recording: Recording | None = None
         self._is_capturing = False
         self._pending: list[tuple[int, bytes]] = []
@@ -114,14 +98,14 @@ class FlyDSLAllreduce:
     def _share(self) -> None:
         """Allocate, and open the memory of the others."""
         signal_bytes = kernel.SIGNAL_BYTES
-        self._signal = self._allocate(signal_bytes + 2 * self.max_size, hipDeviceMallocUncached)
+        self._signal = self._node.allocate(signal_bytes + 2 * self.max_size, hipDeviceMallocUncached)
         self._memory.hipMemset(self._signal, 0, signal_bytes)
-        self._input, self._output = (self._allocate(self.max_size, hipDeviceMallocDefault) for _ in range(2))
+        self._input, self._output = (self._node.allocate(self.max_size, hipDeviceMallocDefault) for _ in range(2))
         self._memory.hipDeviceSynchronize()
-        signals, inputs, outputs = (self._everywhere(a) for a in (self._signal, self._input, self._output))
+        signals, inputs, outputs = (self._node.everywhere(a) for a in (self._signal, self._input, self._output))
         tmp = [address + signal_bytes for address in signals]
-        self._signals, self._outputs, self._tmp = (self._table(entries) for entries in (signals, outputs, tmp))
-        self._inputs, self._rotated_tmp = (self._table(self._rotated(entries)) for entries in (inputs, tmp))
+        self._signals, self._outputs, self._tmp = (self._node.table(entries) for entries in (signals, outputs, tmp))
+        self._inputs, self._rotated_tmp = (self._node.table(self._node.rotated(entries)) for entries in (inputs, tmp))
 
     # --- calls
 
@@ -179,12 +163,7 @@ class FlyDSLAllreduce:
 
     def close(self) -> None:
         """Give the memory back. Calls that other ranks still make fail there."""
-        for address in self._opened.values():
-            self._memory.hipIpcCloseMemHandle(address)
-        for address in self._owned:
-            self._memory.hipFree(address)
-        self._opened.clear()
-        self._owned.clear()
+        self._node.close()
 
     # --- how a call runs
 
@@ -283,7 +262,7 @@ class FlyDSLAllreduce:
         Inside `capture` the array is filled later.
         """
         place, staged = self._place_of(inp)
-        table = self._new_table()
+        table = self._node.new_table()
         if self._is_capturing:
             self._pending.append((table, place))
         else:
@@ -296,15 +275,15 @@ class FlyDSLAllreduce:
         if _is_whole(inp):
             try:
                 handle = memory.hipIpcGetMemHandle(address)
-                return _PLACE.pack(handle, address - memory.hipMemGetAddressRange(address)[0]), False
+                return PLACE.pack(handle, address - memory.hipMemGetAddressRange(address)[0]), False
             except DeviceError:
                 if self._recording is None:
                     raise
-        return _PLACE.pack(memory.hipIpcGetMemHandle(self._input), 0), True
+        return PLACE.pack(memory.hipIpcGetMemHandle(self._input), 0), True
 
     def _fill_pending(self) -> None:
         """Register what was captured."""
-        counts = [int.from_bytes(n, "little") for n in self._exchange(len(self._pending).to_bytes(8, "little"))]
+        counts = [int.from_bytes(n, "little") for n in self._node.exchange(len(self._pending).to_bytes(8, "little"))]
         if len(set(counts)) > 1:
             raise DeviceError(f"ranks captured {counts} calls", hint="every rank makes the same calls")
         self._fill(self._pending)
@@ -313,89 +292,9 @@ class FlyDSLAllreduce:
         """Exchange places, and fill arrays of pointers with all ranks' addresses, this rank's first."""
         if not tables:
             return
-        for content, (table, _) in zip(self._places([place for _, place in tables]), tables, strict=True):
-            self._write_table(table, self._rotated(content))
+        for content, (table, _) in zip(self._node.places([place for _, place in tables]), tables, strict=True):
+            self._node.write_table(table, self._node.rotated(content))
         self._memory.hipDeviceSynchronize()
-
-    def _places(self, places: Sequence[bytes]) -> list[list[int]]:
-        """For each place of this rank, the addresses here of every rank's."""
-        of_ranks = self._exchange(b"".join(places))
-        addresses = [[self._address(*place) for place in _PLACE.iter_unpack(content)] for content in of_ranks]
-        return [list(of_place) for of_place in zip(*addresses, strict=True)]
-
-    def _everywhere(self, address: int) -> list[int]:
-        """The addresses here of what every rank has allocated."""
-        return self._places([_PLACE.pack(self._memory.hipIpcGetMemHandle(address), 0)])[0]
-
-    def _address(self, handle: bytes, offset: int) -> int:
-        """The address here of a place in the memory of a rank, which is opened once."""
-        if handle not in self._opened:
-            owned = next((a for a in self._owned if self._memory.hipIpcGetMemHandle(a) == handle), None)
-            if owned is not None:
-                return owned + offset
-            self._opened[handle] = self._memory.hipIpcOpenMemHandle(handle)
-        return self._opened[handle] + offset
-
-    def _allocate(self, size_bytes: int, flags: int) -> int:
-        self._owned.append(self._memory.hipExtMallocWithFlags(size_bytes, flags))
-        return self._owned[-1]
-
-    def _rotated(self, entries: Sequence[int]) -> list[int]:
-        """Entries in the order of ranks, from this rank on."""
-        return [*entries[self.rank :], *entries[: self.rank]]
-
-    def _table(self, entries: Sequence[int]) -> int:
-        table = self._new_table()
-        self._write_table(table, entries)
-        return table
-
-    def _new_table(self) -> int:
-        """An array of pointers that is never used again: a captured graph may be replayed until `close`."""
-        table = next(self._tables, None)
-        if table is None:
-            first = self._allocate(_TABLES * _TABLE_BYTES, hipDeviceMallocDefault)
-            self._tables = iter(range(first, first + _TABLES * _TABLE_BYTES, _TABLE_BYTES))
-            return self._new_table()
-        return table
-
-    def _write_table(self, table: int, entries: Sequence[int]) -> None:
-        """Fill an array of pointers; unused entries are the first one."""
-        import torch
-
-        filled = [*entries, *[entries[0]] * (kernel.MOST_RANKS - len(entries))]
-        content = torch.tensor(filled, dtype=torch.int64)
-        self._memory.hipMemcpy(table, content.data_ptr(), _TABLE_BYTES, hipMemcpyHostToDevice)
-
-
-class Exchange:
-    """Gives every rank's bytes to all ranks: `exchange(mine)` is a list in the order of ranks.
-
-    Bytes of all ranks are of one length. A group with another backend than gloo gets one for this.
-    """
-
-    def __init__(self, group: Any, world_size: int) -> None:
-        import torch.distributed as dist
-
-        if not dist.is_initialized():
-            raise DeviceError(
-                "torch.distributed is not initialized", hint="flydsl.runtime.ranks.init_process_group(), under torchrun"
-            )
-        require(dist.get_world_size(group) == world_size, f"a group of {dist.get_world_size(group)}",
-                f"{world_size} ranks")  # fmt: skip
-        if dist.get_backend(group) == "gloo":
-            self._group = group
-        else:
-            self._group = ranks.new_gloo_group(dist.get_process_group_ranks(group))
-        self._world_size = world_size
-
-    def __call__(self, mine: bytes) -> list[bytes]:
-        import torch
-        import torch.distributed as dist
-
-        sent = torch.frombuffer(bytearray(mine), dtype=torch.uint8)
-        received = [torch.empty_like(sent) for _ in range(self._world_size)]
-        dist.all_gather(received, sent, group=self._group)
-        return [bytes(content.numpy()) for content in received]
 
 
 def _size_bytes(tensor: Any) -> int:

@@ -15,6 +15,7 @@ from flydsl.errors import ArgumentError, DeviceError
 from flydsl.simulator.peers import PeerLost
 from kernels import custom_all_reduce_kernel as kernel
 from kernels.custom_all_reduce import FlyDSLAllreduce
+from kernels.dispatch_combine_intranode_op import DispatchCombine
 from tests.kernels.rows import TYPES
 
 
@@ -153,3 +154,45 @@ def killed(rank: int, world: int, victim: int, folder: str) -> None:
     except PeerLost as error:
         (Path(folder) / str(rank)).write_text(f"{error.ranks} {time.monotonic() - start}")
     time.sleep(600)  # until the test ends this process
+
+
+def experts(rank: int, world: int, seeds: list[int]) -> list[str]:
+    """What is wrong with dispatch and combine, of other numbers of tokens each time, and none on a rank."""
+    tokens_of = [[0, 7, 3, 8], [5, 5, 5, 5], [8, 1, 0, 2]]
+    op = DispatchCombine(
+        group=dist.group.WORLD, device="cpu", world_size=world, rank=rank, max_tokens=8, experts=2 * world, topk=4,
+        hidden=136, dtype=torch.bfloat16, scale_bytes=16, result_dtype=torch.float32,
+    )  # fmt: skip
+    wrong = [name for seed in seeds for name in _round(op, rank, world, tokens_of[seed % 3], seed)]
+    op.close()
+    return wrong
+
+
+def _round(op: DispatchCombine, rank: int, world: int, tokens_of: list[int], seed: int) -> list[str]:
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randn(world, 8, 136, generator=generator).bfloat16()
+    indices = torch.stack([torch.randperm(2 * world, generator=generator)[:4] for _ in range(world * 8)])
+    indices = indices.view(world, 8, 4).int()
+    indices[:, 1] = -1  # nobody's
+    indices[0, 0, 2] = 2 * world
+    weights = torch.rand(world, 8, 4, generator=generator)
+    scales = torch.rand(world, 8, 4, generator=generator)
+    n = tokens_of[rank]
+    received = op.dispatch(*(t[rank, :n].contiguous() for t in (tokens, indices, weights, scales)))
+
+    sources = received.sources.long()
+    here = [r * 8 + t for r in range(world) for t in range(tokens_of[r]) if _is_for(indices[r, t], rank)]
+    wrong = [] if sorted(sources.tolist()) == here else [f"rows of seed {seed}: {sources.tolist()}, not {here}"]
+    for name, sent in {"tokens": tokens, "indices": indices, "weights": weights, "scales": scales}.items():
+        if not torch.equal(getattr(received, name), sent.flatten(0, 1)[sources]):
+            wrong.append(f"{name} of seed {seed}")
+
+    out = op.combine(received.tokens.float() * (rank + 1))
+    factors = [sum(other + 1 for other in range(world) if _is_for(indices[rank, t], other)) for t in range(n)]
+    wanted = tokens[rank, :n].float() * torch.tensor(factors, dtype=torch.float32).view(n, 1)
+    return wrong if torch.allclose(out, wanted, rtol=1e-6) else [*wrong, f"sums of seed {seed}"]
+
+
+def _is_for(indices: torch.Tensor, rank: int) -> bool:
+    """True for a token that has one of a rank's two experts."""
+    return bool(((indices == 2 * rank) | (indices == 2 * rank + 1)).any())

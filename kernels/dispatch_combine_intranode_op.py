@@ -1,0 +1,153 @@
+"""Expert parallelism within a node: tokens to their experts' GPUs, and results back, with the memory that it needs.
+
+    op = DispatchCombine(group=dist.group.WORLD, device="cpu", world_size=n, rank=r, max_tokens=64, experts=64, topk=8,
+                         hidden=2048, dtype=torch.bfloat16)
+    received = op.dispatch(tokens, indices, weights)  # the tokens that have an expert of this rank, and their tables
+    out = op.combine(results)  # results: a row for each received token, the sum over its experts here
+
+Every rank makes the same calls in the same order, each with its own number of tokens, which may be 0. The tensors that
+`dispatch` gives are copies. `dispatch_combine_intranode_kernel` has the kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import flydsl.expr as fx
+from flydsl.runtime.device import device_at, use_device
+from flydsl.runtime.device_memory import hipDeviceMallocUncached, hipMemcpyDefault
+from flydsl.runtime.host_tensors import remember
+from kernels import custom_all_reduce_kernel as node
+from kernels import dispatch_combine_intranode_kernel as kernel
+from kernels.kernels_common import TORCH_NAMES, require
+from kernels.node_memory import NodeMemory
+
+
+@dataclass(frozen=True)
+class Received:
+    """What a rank has received: rows in no particular order.
+
+    tokens (n, hidden), indices (n, k) i32, weights (n, k) f32, scales (n, ...) or None, sources (n) i32: the rank of a
+    token times max_tokens, plus its number there.
+    """
+
+    tokens: Any
+    indices: Any
+    weights: Any
+    scales: Any
+    sources: Any
+
+
+class DispatchCombine:
+    """The areas of all ranks. hidden: elements of a token. dtype: torch's, of tokens; result_dtype: f32, f16, bf16.
+
+    scale_bytes: of each token's scales, a multiple of 16. Creating one is a collective call. Raises ArgumentError for
+    sizes that do not fit: a token and a result have whole packs of 16 bytes.
+    """
+
+    def __init__(
+        self, *, group: Any, device: Any, world_size: int, rank: int, max_tokens: int, experts: int, topk: int,
+        hidden: int, dtype: Any, scale_bytes: int = 0, result_dtype: Any = None,
+    ) -> None:  # fmt: skip
+        import torch
+
+        self.hidden, self.dtype, self.result_dtype = hidden, dtype, result_dtype or dtype
+        names = {getattr(torch, name): short for short, name in TORCH_NAMES.items()}
+        sizes = hidden * dtype.itemsize, scale_bytes, hidden * self.result_dtype.itemsize
+        result = names.get(self.result_dtype, str(self.result_dtype))
+        self._plan = kernel.Plan(world_size, max_tokens, experts, topk, *sizes, result)
+        require(0 <= rank < world_size, f"rank={rank} of {world_size}", "a rank of the group")
+        self.rank, self._place, self._launches = rank, str(device), 0
+        self._node = NodeMemory(group, device, world_size, rank)
+        self._area, self._signal = (
+            self._node.allocate(size, hipDeviceMallocUncached)
+            for size in (self._plan.offsets["size"], node.SIGNAL_BYTES)
+        )
+        for address, size in ((self._area, 16), (self._signal, node.SIGNAL_BYTES)):
+            self._node.memory.hipMemset(address, 0, size)
+        self._node.memory.hipDeviceSynchronize()
+        self._areas, self._signals = (self._node.table(self._node.everywhere(a)) for a in (self._area, self._signal))
+        self._places = torch.empty(max_tokens, topk, dtype=torch.int32, device=device)
+        self._count = self._received = 0
+
+    def dispatch(self, tokens: Any, indices: Any, weights: Any, scales: Any = None, *, stream: Any = None) -> Received:
+        """Send tokens (T, hidden) to the ranks of their experts, indices (T, k) i32, with weights (T, k) f32.
+
+        scales: (T, ...), of scale_bytes each. An index that is no expert's is for nobody. Waits for all ranks.
+        """
+        import torch
+
+        plan, count = self._plan, tokens.shape[0]
+        self._check("tokens", tokens, (count, self.hidden), self.dtype)
+        self._check("indices", indices, (count, plan.topk), torch.int32)
+        self._check("weights", weights, (count, plan.topk), torch.float32)
+        require(count <= plan.max_tokens, f"{count} tokens", f"at most max_tokens={plan.max_tokens}")
+        scale_bytes = 0 if scales is None or not count else scales[0].numel() * scales.element_size()
+        require((scales is not None and scales.is_contiguous() and (scale_bytes == plan.scale_bytes or not count))
+                if plan.scale_bytes else scales is None,
+                f"scales of {scale_bytes} bytes", f"{plan.scale_bytes} for each token, contiguous")  # fmt: skip
+        given = (tokens, indices, weights, tokens if scales is None else scales, self._places)
+        self._launch(kernel.make_dispatch_kernel(plan), [tensor.data_ptr() for tensor in given], given, count, stream)
+        self._count = count
+        return self._taken(scales)
+
+    def combine(self, results: Any, *, stream: Any = None) -> Any:
+        """The sum of the results of each token of the last `dispatch`, (T, hidden), over the ranks that have it.
+
+        results: (n, hidden) of result_dtype, a row for each that was received. A token that is nobody's is 0.
+        """
+        import torch
+
+        plan = self._plan
+        self._check("results", results, (self._received, self.hidden), self.result_dtype)
+        memory, size = self._node.memory, self._received * plan.result_bytes
+        handle = device_at(self._place).stream_handle(stream)
+        remember(results)
+        memory.hipMemcpyAsync(self._area + plan.offsets["results"], results.data_ptr(), size, hipMemcpyDefault, handle)
+        out = torch.empty(self._count, self.hidden, dtype=self.result_dtype, device=results.device)
+        pointers = [self._places.data_ptr(), out.data_ptr()]
+        self._launch(kernel.make_combine_kernel(plan), pointers, (self._places, out), self._count, stream)
+        return out
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._node.close()
+
+    def _launch(self, launcher: Any, pointers: list[int], tensors: Any, count: int, stream: Any) -> None:
+        remember(*tensors)
+        with use_device(device_at(self._place)):
+            launcher(self.rank, self._signal, self._signals, self._areas, *pointers, count, fx.Stream(stream))
+        self._launches += 1
+
+    def _taken(self, scales: Any) -> Received:
+        """Copies of what has arrived."""
+        import torch
+
+        plan = self._plan
+        # Waits for the launch. A number of 4 bytes in each of two places.
+        counts = self._copied("counts", (2,), torch.int32)
+        self._received = n = int(counts[self._launches & 1])
+        return Received(
+            self._copied("tokens", (n, self.hidden), self.dtype),
+            self._copied("indices", (n, plan.topk), torch.int32),
+            self._copied("weights", (n, plan.topk), torch.float32),
+            None if scales is None else self._copied("scales", (n, *scales.shape[1:]), scales.dtype),
+            self._copied("sources", (n,), torch.int32),
+        )
+
+    def _copied(self, part: str, shape: tuple[int, ...], dtype: Any) -> Any:
+        import torch
+
+        tensor = torch.empty(shape, dtype=dtype, device=self._place)
+        remember(tensor)
+        size = tensor.numel() * tensor.element_size()
+        if size:
+            self._node.memory.hipMemcpy(tensor.data_ptr(), self._area + self._plan.offsets[part], size)
+        return tensor
+
+    @staticmethod
+    def _check(name: str, tensor: Any, shape: tuple[int, ...], dtype: Any) -> None:
+        """Raise ArgumentError unless a tensor is of this shape and type, and contiguous."""
+        fits = tuple(tensor.shape) == shape and tensor.dtype == dtype and tensor.is_contiguous()
+        require(fits, f"{name} {tuple(tensor.shape)} of {tensor.dtype}", f"{shape} of {dtype}, contiguous")
