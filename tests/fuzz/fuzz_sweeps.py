@@ -16,12 +16,8 @@ _ROWS_BETWEEN_DEATHS = 8
 
 
 def run(seed: int, count: int) -> None:
-    """Sweeps of up to 500 configurations, `count` together."""
-    for start in range(0, count, _MOST_CONFIGURATIONS):
-        _sweep(seed + start, min(_MOST_CONFIGURATIONS, count - start))
-
-
-def _sweep(seed: int, count: int) -> None:
+    """A sweep of `count` configurations, 500 at most."""
+    count = min(count, _MOST_CONFIGURATIONS)
     factors = list(range(seed % 1000 + 2, seed % 1000 + 2 + count))
     killer = Killer(seed, _ROWS_BETWEEN_DEATHS)
     with tempfile.TemporaryDirectory() as folder:
