@@ -31,10 +31,15 @@ __all__ = [
     "dsl_align_of",
     "dsl_size_of",
     "extract_to_ir_values",
+    "fly_types",
+    "fly_values",
     "get_ir_types",
     "peek_from_ptr",
     "poke_into_ptr",
 ]
+
+# The names before FlyDSL 0.2, which some programs have kept.
+fly_types, fly_values = get_ir_types, extract_to_ir_values
 
 _C_TYPES: dict[str, type[Any]] = {
     "?": ctypes.c_bool, "b": ctypes.c_int8, "h": ctypes.c_int16, "i": ctypes.c_int32, "q": ctypes.c_int64,

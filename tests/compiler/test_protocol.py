@@ -12,6 +12,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.compiler import protocol
 from flydsl.compiler.protocol import DslType, construct_from_ir_values, extract_to_ir_values, get_ir_types
 from flydsl.errors import ArgumentError
 from flydsl.expr.typing import T
@@ -207,3 +208,8 @@ def test_the_memory_at_an_address_ends_where_its_tensor_does() -> None:
 def test_addresses_of_no_memory(address: Any, says: str) -> None:
     with pytest.raises(ArgumentError, match=says):
         flyc.from_c_void_p(fx.Float32, address)
+
+
+def test_the_protocols_earlier_names() -> None:
+    assert protocol.fly_values is protocol.extract_to_ir_values
+    assert protocol.fly_types is protocol.get_ir_types
