@@ -103,8 +103,10 @@ def open(path: str | Path, listing: str | Path | None = None) -> BinaryModule:
     listing: its assembly, by default the file beside it with the suffix .s. Each kernel is an attribute, and is
     launched on the simulator with tensors on the CPU: `module.add(x, y, 1000, grid=4, block=256)`.
 
-    Raises ArgumentError, HsacoError and ListingError for files that do not hold what they should, and CompileError if
-    there is no listing and nothing to disassemble the code with.
+    Without a listing the code is disassembled by an llvm-objdump that knows the GPU; if there is none, only the
+    kernels, their resources and occupancy are shown, and a launch says what is missing.
+
+    Raises ArgumentError, HsacoError and ListingError for files that do not hold what they should.
     """
     from flydsl.binary import open_binary
 
