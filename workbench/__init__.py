@@ -59,7 +59,9 @@ def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
 
 
 def compare(before: Any, after: Any, stage: str | int | None = None) -> Any:
-    """Compare two pipelines or artifacts (stage: only that stage of both), two stages, two texts, or two traces.
+    """Compare two pipelines or artifacts (stage: only that stage of both), two stages, texts, counted runs or traces.
+
+    Of two runs (launches that were counted, or what `counting()` yields) the first one is the baseline.
 
     Raises ArgumentError for things that cannot be compared.
     """

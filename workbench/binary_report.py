@@ -98,6 +98,23 @@ def call_text(launch: BinaryLaunch) -> str:
     return f"{launch.kernel.name}({arguments}), grid={_short(launch.grid)}, block={_short(launch.block)}"
 
 
+def binary_heading(subject: BinaryModule | BinaryLaunch) -> str:
+    """What a page calls a module or a launch."""
+    if isinstance(subject, BinaryModule):
+        return f"{subject.origin} for {subject.code.arch.name}"
+    return call_text(subject)
+
+
+def binary_chapter(subject: BinaryModule | BinaryLaunch, max_lines: int) -> dict[str, str]:
+    """The sections of a page about a module or a launch, by title. max_lines: of each listing of machine code."""
+    module = subject if isinstance(subject, BinaryModule) else subject.kernel.module
+    found = {"Run": run_html(subject, max_lines=max_lines)} if isinstance(subject, BinaryLaunch) else {}
+    found["Kernels"] = kernels_html(module.code.kernels)
+    found["Machine code"] = _isa_html(module)
+    found["Occupancy"] = "".join(map(kernel_html, module.code.kernels))
+    return found | {name: listing(_clipped(text)) for name, text in module.texts.items()}
+
+
 def _short(size: tuple[int, int, int]) -> str:
     """Three sizes without trailing ones."""
     shown = size[: 3 if size[2] > 1 else 2 if size[1] > 1 else 1]
