@@ -59,7 +59,9 @@ def explore(value: Any, *arguments: Any, **keywords: Any) -> Any:
 
 
 def compare(before: Any, after: Any, stage: str | int | None = None) -> Any:
-    """Compare two pipelines or artifacts (stage: only that stage of both), two stages, two texts, or two traces.
+    """Compare two pipelines or artifacts (stage: only that stage of both), two stages, texts, counted runs or traces.
+
+    Of two runs (launches that were counted, or what `counting()` yields) the first one is the baseline.
 
     Raises ArgumentError for things that cannot be compared.
     """
@@ -103,8 +105,10 @@ def open(path: str | Path, listing: str | Path | None = None) -> BinaryModule:
     listing: its assembly, by default the file beside it with the suffix .s. Each kernel is an attribute, and is
     launched on the simulator with tensors on the CPU: `module.add(x, y, 1000, grid=4, block=256)`.
 
-    Raises ArgumentError, HsacoError and ListingError for files that do not hold what they should, and CompileError if
-    there is no listing and nothing to disassemble the code with.
+    Without a listing the code is disassembled by an llvm-objdump that knows the GPU; if there is none, only the
+    kernels, their resources and occupancy are shown, and a launch says what is missing.
+
+    Raises ArgumentError, HsacoError and ListingError for files that do not hold what they should.
     """
     from flydsl.binary import open_binary
 

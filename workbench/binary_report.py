@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape as escape_all
 
 from flydsl.binary import BinaryKernel, BinaryLaunch, BinaryModule
-from workbench.kit.html import code, details, escape, faint, listing, title
+from workbench.kit.html import code, details, escape, faint, listing, message, title
 from workbench.kit.values import value_text
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import kernel_html, kernel_text, kernels_html
@@ -17,12 +17,14 @@ _MAX_TEXT_LINES = 400
 
 def module_html(module: BinaryModule) -> str:
     """Resources of every kernel, the ISA, and what it was compiled from."""
-    return f"<div>{_head(module)}{kernels_html(module.code.kernels)}{isa_html(module.code)}{_texts_html(module)}</div>"
+    occupancy = "".join(details(f"Occupancy of {code(k.name)}", kernel_html(k)) for k in module.code.kernels)
+    resources = kernels_html(module.code.kernels)
+    return f"<div>{_head(module)}{resources}{_isa_html(module)}{occupancy}{_texts_html(module)}</div>"
 
 
 def module_text(module: BinaryModule) -> str:
     """Resources of every kernel and the ISA, as text."""
-    return "\n\n".join([repr(module), *map(kernel_text, module.code.kernels), isa_text(module.code)])
+    return "\n\n".join([repr(module), *map(kernel_text, module.code.kernels), _isa_text(module)])
 
 
 def kernel_view_html(kernel: BinaryKernel) -> str:
@@ -64,7 +66,7 @@ class BinaryReport:
         if self.launch is not None:
             kernels = (self.launch.kernel.resources,)
         if "isa" in self._sections:
-            yield kernels_html(kernels) + isa_html(self.module.code)
+            yield kernels_html(kernels) + _isa_html(self.module)
         if "occupancy" in self._sections:
             for kernel in kernels:
                 yield details(f"Occupancy of {code(kernel.name)}", kernel_html(kernel))
@@ -76,7 +78,7 @@ class BinaryReport:
         kernels = self.module.code.kernels if self.launch is None else (self.launch.kernel.resources,)
         parts = [self.heading, *map(kernel_text, kernels)]
         if "isa" in self._sections:
-            parts.append(isa_text(self.module.code))
+            parts.append(_isa_text(self.module))
         if "run" in self._sections and self.launch is not None:
             parts.append(run_text(self.launch))
         return "\n\n".join(parts)
@@ -96,6 +98,23 @@ def call_text(launch: BinaryLaunch) -> str:
     return f"{launch.kernel.name}({arguments}), grid={_short(launch.grid)}, block={_short(launch.block)}"
 
 
+def binary_heading(subject: BinaryModule | BinaryLaunch) -> str:
+    """What a page calls a module or a launch."""
+    if isinstance(subject, BinaryModule):
+        return f"{subject.origin} for {subject.code.arch.name}"
+    return call_text(subject)
+
+
+def binary_chapter(subject: BinaryModule | BinaryLaunch, max_lines: int) -> dict[str, str]:
+    """The sections of a page about a module or a launch, by title. max_lines: of each listing of machine code."""
+    module = subject if isinstance(subject, BinaryModule) else subject.kernel.module
+    found = {"Run": run_html(subject, max_lines=max_lines)} if isinstance(subject, BinaryLaunch) else {}
+    found["Kernels"] = kernels_html(module.code.kernels)
+    found["Machine code"] = _isa_html(module)
+    found["Occupancy"] = "".join(map(kernel_html, module.code.kernels))
+    return found | {name: listing(_clipped(text)) for name, text in module.texts.items()}
+
+
 def _short(size: tuple[int, int, int]) -> str:
     """Three sizes without trailing ones."""
     shown = size[: 3 if size[2] > 1 else 2 if size[1] > 1 else 1]
@@ -104,6 +123,15 @@ def _short(size: tuple[int, int, int]) -> str:
 
 def _head(module: BinaryModule) -> str:
     return title(f"<strong>{escape(module.origin)}</strong> for {escape(module.code.arch.name)}")
+
+
+def _isa_html(module: BinaryModule) -> str:
+    """The machine code, or why there is none to show."""
+    return message(str(module.unlisted)) if module.unlisted is not None else isa_html(module.code)
+
+
+def _isa_text(module: BinaryModule) -> str:
+    return str(module.unlisted) if module.unlisted is not None else isa_text(module.code)
 
 
 def _texts_html(module: BinaryModule) -> str:

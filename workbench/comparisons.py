@@ -1,4 +1,4 @@
-"""What `workbench.compare` and `%flydiff` compare: two compilations, stages or texts, or two traces."""
+"""What `workbench.compare` and `%flydiff` compare: two compilations, stages, texts, runs or traces."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from typing import Any
 
 from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Trace
+from workbench.run.comparison import Run, RunComparison, compare_runs
 from workbench.stages.comparison import Comparison, TextComparison
 from workbench.stages.comparison import compare as compare_compilations
 from workbench.thread_trace.comparison import TraceComparison, compare_traces
 
 
-def compare(before: Any, after: Any, stage: str | int | None = None) -> Comparison | TextComparison | TraceComparison:
-    """Compare two pipelines or artifacts (stage: only that stage of both), two stages, two texts, or two traces.
+def compare(
+    before: Any, after: Any, stage: str | int | None = None
+) -> Comparison | TextComparison | TraceComparison | RunComparison:
+    """Compare two pipelines or artifacts (stage: only that stage of both), two stages, texts, counted runs or traces.
 
     Raises ArgumentError for things that cannot be compared.
     """
+    if isinstance(before, Run) and isinstance(after, Run):
+        if stage is not None:
+            raise ArgumentError("a run has no stages", hint="leave out the stage")
+        return compare_runs(before, after)
     if not isinstance(before, Trace) and not isinstance(after, Trace):
         return compare_compilations(before, after, stage)
     if stage is not None:

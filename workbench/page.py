@@ -14,14 +14,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from flydsl.binary import BinaryLaunch, BinaryModule
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline
 from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Trace
+from workbench.binary_report import binary_chapter, binary_heading
 from workbench.kit import line_list
 from workbench.kit.html import code, details, escape, title
 from workbench.machine_code.analysis import analyses
 from workbench.machine_code.listing import kernel_isa_html
 from workbench.resources.occupancy import kernel_html
+from workbench.run.comparison import RunComparison
 from workbench.run.counted_lines import linked_levels
 from workbench.run.counters import MAX_LAUNCHES
 from workbench.run.measures import limiting
@@ -43,7 +46,7 @@ _MAX_DIFF_LINES = 5000  # of each stage; the texts themselves are all there
 _MAX_ISA_LINES = 100_000
 _MIN_PACKED_CHARS = 4000
 
-Subject = Pipeline | Launch | TraceView | TraceComparison
+Subject = Pipeline | Launch | TraceView | TraceComparison | RunComparison | BinaryModule | BinaryLaunch
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -73,7 +76,7 @@ the machine code. The script is in the page; nothing is fetched.</p>
 
 
 def export(value: Any, path: str | Path) -> Path:
-    """Write the page of a pipeline, an artifact, a launch or a trace, or of several.
+    """Write the page of a pipeline, an artifact, a launch, a trace, a module or a comparison, or of several.
 
     A pipeline is shown as far as it has run; the page of a launch includes its counters.
     Raises ArgumentError for other objects, and if there is nothing to write or the folder does not exist.
@@ -97,7 +100,8 @@ def _subject(value: Any) -> Subject:
         return value
     raise ArgumentError(
         f"a {type(value).__name__} has no page",
-        hint="export a pipeline (launch.lower(...)), an artifact, a launch (workbench.profile(...)), or a trace",
+        hint="export a pipeline (launch.lower(...)), an artifact, a launch (workbench.profile(...)), a trace, a module "
+        "that was opened, or a comparison of runs or traces",
     )
 
 
@@ -131,13 +135,15 @@ def _names(subjects: Sequence[Subject]) -> list[str]:
         if isinstance(subject, Pipeline | Launch)
     }
     names = dict(zip(pipelines, compilation_names(list(pipelines.values())), strict=True))
-    return [names[index] if index in names else _trace_name(subject) for index, subject in enumerate(subjects)]
+    return [names[index] if index in names else _name(subject) for index, subject in enumerate(subjects)]
 
 
-def _trace_name(subject: Subject) -> str:
+def _name(subject: Subject) -> str:
     if isinstance(subject, TraceView):
         return f"{subject.trace.kernel} on {subject.trace.arch}"
-    assert isinstance(subject, TraceComparison)
+    if isinstance(subject, BinaryModule | BinaryLaunch):
+        return binary_heading(subject)
+    assert isinstance(subject, TraceComparison | RunComparison)
     return " → ".join(subject.names)
 
 
@@ -169,6 +175,11 @@ def _chapter(subject: Subject, part: str) -> dict[str, str]:
     if isinstance(subject, TraceComparison):
         both = _timeline((subject.before, subject.after), subject.names, f"{part}-timeline", "")
         return {"Timelines": both, "Numbers and pictures": subject._repr_html_()}
+    if isinstance(subject, RunComparison):
+        return {"Counters of both": subject._repr_html_()}
+    if isinstance(subject, BinaryModule | BinaryLaunch):
+        chapter = binary_chapter(subject, _MAX_ISA_LINES)
+        return {name: _packed_html(html, f"{part}-{n}-packed") for n, (name, html) in enumerate(chapter.items())}
     return _compilation_chapter(subject, part)
 
 

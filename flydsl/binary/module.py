@@ -13,7 +13,7 @@ from flydsl.binary.arguments import kernarg, kinds_of
 from flydsl.binary.capture import BinaryLaunch, recorded
 from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.user_error import user_facing
-from flydsl.errors import ArgumentError, LaunchError, did_you_mean
+from flydsl.errors import ArgumentError, FlyError, LaunchError, did_you_mean
 from flydsl.hsaco import KernelArg
 from flydsl.simulator import launch, prepare
 from flydsl.simulator.memory import Memory
@@ -30,16 +30,24 @@ class BinaryModule:
     """A code object and its listing. A kernel is an attribute, and is called: `module.add(x, y, n, grid=4, block=256)`.
 
     origin: what made it, for people. texts: what it was compiled from, level by level, by name.
+    unlisted: why there is no listing, if there is none: then only the kernels and their resources are known.
     """
 
     code: CodeObject
     origin: str
     texts: Mapping[str, str] = field(default_factory=dict)
+    unlisted: FlyError | None = None
 
     @property
     def isa(self) -> str:
-        """The assembly."""
+        """The assembly. Raises CompileError if there is none."""
+        self.require_listing()
         return self.code.isa
+
+    def require_listing(self) -> None:
+        """Raise CompileError, with what to do, if there is no listing."""
+        if self.unlisted is not None:
+            raise type(self.unlisted)(self.unlisted.message, hint=self.unlisted.hint)
 
     @property
     def hsaco(self) -> bytes:
@@ -79,7 +87,9 @@ class BinaryModule:
 
     @cached_property
     def program(self) -> Program:
-        """The decoded code, ready for the simulator. Raises ListingError for what it refuses."""
+        """The decoded code, ready for the simulator. Raises ListingError for what it refuses, CompileError without a
+        listing."""
+        self.require_listing()
         return Program.load(self.code.hsaco, self.code.listing)
 
     @cached_property

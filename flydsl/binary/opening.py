@@ -9,7 +9,7 @@ from flydsl.binary.disassembly import disassembled
 from flydsl.binary.module import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.compiler.user_error import user_facing
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, CompileError
 from flydsl.hsaco import HsacoError, read_hsaco
 from flydsl.hsaco.same_code import check_listing
 
@@ -21,10 +21,11 @@ def open_binary(path: str | Path, listing: str | Path | None = None) -> BinaryMo
     """Open a code object: a linked ELF file for an AMD GPU, as HIP, Triton and others load it.
 
     listing: its assembly, by default the file beside it with the suffix .s. Without one, the code is disassembled by
-    an llvm-objdump. Either is assembled and compared with the code object.
+    an llvm-objdump. Either is assembled and compared with the code object. If there is none that knows the GPU, the
+    module has its kernels and their resources, and what needs more says what is missing.
 
-    Raises ArgumentError for files that cannot be read, HsacoError for what is no code object, ListingError for a
-    listing of other code, and CompileError if there is no disassembler for it.
+    Raises ArgumentError for files that cannot be read, HsacoError for what is no code object, and ListingError for a
+    listing of other code.
     """
     file = Path(path)
     data = _bytes_of(file)
@@ -32,7 +33,10 @@ def open_binary(path: str | Path, listing: str | Path | None = None) -> BinaryMo
     arch = get_arch(contents.arch_name)
     beside = file.with_suffix(".s")
     source = Path(listing) if listing is not None else beside if beside.exists() and beside != file else None
-    text = disassembled(data, contents) if source is None else _text_of(source)
+    try:
+        text = disassembled(data, contents) if source is None else _text_of(source)
+    except CompileError as error:
+        return BinaryModule(CodeObject(arch, "", 0, b"", data, ""), file.name, unlisted=error)
     check_listing(data, text)
     return BinaryModule(CodeObject(arch, "", 0, b"", data, text), file.name)
 

@@ -68,14 +68,17 @@ def test_a_code_object_without_a_listing_is_disassembled(tmp_path: Path) -> None
     assert doubles(open_binary(saved(compile_hip(SOURCE, arch="gfx90a"), tmp_path, listing=False)))
 
 
-def test_without_a_listing_and_a_disassembler_the_error_says_what_to_do(
+def test_without_a_listing_and_a_disassembler_resources_are_known_and_the_rest_says_what_to_do(
     made: BinaryModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("flydsl.binary.disassembly.find_objdumps", lambda: iter(()))
-    with pytest.raises(CompileError, match="no listing, and no disassembler for gfx942") as caught:
-        open_binary(saved(made, tmp_path, listing=False))
-    assert caught.value.hint is not None
-    assert "put its assembly beside it" in caught.value.hint
+    module = open_binary(saved(made, tmp_path, listing=False))
+    assert module.scale.resources.occupancy == made.scale.resources.occupancy
+    for use in (lambda: doubles(module), lambda: module.isa):
+        with pytest.raises(CompileError, match="no listing, and no disassembler for gfx942") as caught:
+            use()
+        assert caught.value.hint is not None
+        assert "put its assembly beside it" in caught.value.hint
 
 
 def test_a_listing_of_other_code_is_refused(made: BinaryModule, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def part_of(
     if isinstance(value, Pipeline):
         value = value.artifact
     if isinstance(value, BinaryModule):
+        value.require_listing()
         value = value.code
     if not isinstance(value, CompiledArtifact | CodeObject):
         raise ArgumentError(

@@ -1,0 +1,127 @@
+"""Two runs side by side: what each counted, and what changed from the first, the baseline, to the second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from flydsl.binary import BinaryLaunch
+from flydsl.compiler import Launch
+from flydsl.errors import ArchError, ArgumentError
+from flydsl.simulator.counters import Counting, LaunchCounters
+from workbench.kit.html import code, escape, table, title
+from workbench.run.measures import MEASURES, estimate
+from workbench.run.view import why_not_counted
+
+# What has counters: launches, and what `counting()` yields.
+Run = Launch | BinaryLaunch | LaunchCounters | Counting
+
+_HEAD = ("what", "baseline", "now", "change")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One amount of both runs, with the digits that are worth showing."""
+
+    name: str
+    before: float
+    after: float
+
+    def cells(self) -> list[str]:
+        """The row as text; an amount that only one of them has is new, or gone."""
+        return [self.name, f"{self.before:.6g}", f"{self.after:.6g}", self.change]
+
+    @property
+    def change(self) -> str:
+        """The change in percent of the baseline."""
+        if self.before == self.after:
+            return ""
+        return f"{(self.after - self.before) / self.before:+.1%}" if self.before else "new"
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Two runs, kernel by kernel in the order of their launches."""
+
+    before: Sequence[LaunchCounters]
+    after: Sequence[LaunchCounters]
+
+    def kernels(self) -> Iterator[tuple[str, list[Row]]]:
+        """For each kernel what both launched, the headings of both, and the amounts."""
+        for before, after in zip(self.before, self.after, strict=False):
+            yield f"{before.heading} → {after.heading}", list(_rows(before, after))
+
+    @property
+    def names(self) -> list[str]:
+        """The first launch of each run."""
+        return [run[0].heading for run in (self.before, self.after)]
+
+    @property
+    def alone(self) -> list[str]:
+        """The launches of one run that the other does not have."""
+        pairs = zip_longest(self.before, self.after)
+        return [
+            f"only the {'second run' if before is None else 'baseline'} has {(before or after).heading}"
+            for before, after in pairs
+            if before is None or after is None
+        ]
+
+    def _repr_html_(self) -> str:
+        parts = [
+            title(f"<strong>{code(heading)}</strong>")
+            + table(_HEAD, [[escape(cell) for cell in row.cells()] for row in rows], numbers=(1, 2, 3))
+            for heading, rows in self.kernels()
+        ]
+        return f"<div>{''.join(parts)}{''.join(title(escape(note)) for note in self.alone)}</div>"
+
+    def __repr__(self) -> str:
+        lines: list[str] = []
+        for heading, rows in self.kernels():
+            lines.append(heading)
+            cells = [_HEAD, *(row.cells() for row in rows)]
+            widths = [max(len(row[i]) for row in cells) for i in range(4)]
+            lines += [
+                f"  {row[0]:<{widths[0]}}  " + "  ".join(f"{row[i]:>{widths[i]}}" for i in (1, 2, 3)) for row in cells
+            ]
+        return "\n".join(line.rstrip() for line in [*lines, *self.alone])
+
+
+def compare_runs(before: Run, after: Run) -> RunComparison:
+    """Compare what two runs counted. Raises ArgumentError for one that was not counted."""
+    return RunComparison(_counted(before), _counted(after))
+
+
+def _counted(run: Run) -> Sequence[LaunchCounters]:
+    if isinstance(run, LaunchCounters):
+        return [run]
+    if isinstance(run, Counting):
+        found = run.launches
+        reason = "no launch was counted: launch inside of the `with counting()` block"
+    else:
+        found, reason = run.counters, "" if run.counters else why_not_counted(run)
+    if not found:
+        raise ArgumentError(
+            f"a run without counters: {reason}", hint="workbench.profile(launcher, ...) counts a launch"
+        )
+    return found
+
+
+def _rows(before: LaunchCounters, after: LaunchCounters) -> Iterator[Row]:
+    """The amounts that are not 0 in both."""
+    for name, one, other in _amounts(before, after):
+        if one or other:
+            yield Row(name, one, other)
+
+
+def _amounts(before: LaunchCounters, after: LaunchCounters) -> Iterator[tuple[str, float, float]]:
+    one, other = before.totals, after.totals
+    for measure in MEASURES:
+        yield measure.name, measure.amount(one), measure.amount(other)
+    for name in dict.fromkeys([*one.by_class, *other.by_class]):
+        yield f"{name} instructions", one.by_class.get(name, 0), other.by_class.get(name, 0)
+    yield "% of lanes active", 100 * (one.lane_utilization or 0), 100 * (other.lane_utilization or 0)
+    estimates = estimate(before), estimate(after)
+    if not any(isinstance(found, ArchError) for found in estimates):
+        times = [found.time_us for found in estimates if not isinstance(found, ArchError)]
+        yield "estimated time in us", times[0], times[1]
