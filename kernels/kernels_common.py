@@ -10,6 +10,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
 from flydsl.errors import ArgumentError
+from flydsl.expr.coop import warp_size
 from flydsl.expr.emit import target_name
 
 GFX942 = "gfx942"
@@ -91,6 +92,11 @@ def require(holds: bool, what: str, wanted: str) -> None:
     """Raise ArgumentError about `what` unless it holds; the hint is what is wanted instead."""
     if not holds:
         raise ArgumentError(what, hint=wanted)
+
+
+def require_waves_of_64(kernel: str) -> None:
+    """Raise ArgumentError in a kernel for a target whose waves have 32 lanes."""
+    require(warp_size() == 64, f"{kernel} for {target_name()}, whose waves have {warp_size()} lanes", "one of CDNA")
 
 
 def require_tensor(name: str, tensor: Any, *dtypes: Any, rows: bool = False) -> None:

@@ -35,7 +35,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 
-from .kernels_common import ceil_div, power_of_two
+from .kernels_common import ceil_div, power_of_two, require_waves_of_64
 from .rows import WAVE
 from .tensor_shim import GTensor, STensor
 from .topk_gating_softmax_kernel import Gating, build_topk_gating_softmax_module, route
@@ -293,6 +293,7 @@ def count_by_wave(tables: Tables, counts: Any, expert: Any) -> None:
 @flyc.kernel
 def count_kernel(inputs: Any, results: Any, counts: fx.Tensor, tokens: fx.Int32, spec: fx.Constexpr[Sorting]) -> None:
     """The ids of each expert, by the first workgroups, and empty tables, by the others."""
+    require_waves_of_64("sorting of many tokens")
     tables = Tables(spec, inputs, results, tokens)
     if fx.block_idx.x < spec.expert_blocks:
         count_by_wave(tables, GTensor(counts, fx.Int32, num_records_bytes=spec.experts * 4), expert_of_wave())

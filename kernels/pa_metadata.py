@@ -31,7 +31,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from kernels.attention_common import merged
-from kernels.kernels_common import LOG2_E, ceil_div
+from kernels.kernels_common import LOG2_E, ceil_div, require_waves_of_64
 from kernels.launches import launch_flat
 from kernels.rows import WAVE
 from kernels.tensor_shim import GTensor
@@ -207,6 +207,7 @@ class Schedule:
 @flyc.kernel
 def pa_metadata_v1_kernel(contexts: fx.Tensor, tables: Any, batch: fx.Int32, spec: fx.Constexpr[Scheduling]) -> None:
     """All tables, by one wave."""
+    require_waves_of_64("pa_metadata")
     Schedule(spec, contexts, tables, batch).run()
 
 
@@ -323,6 +324,7 @@ def get_pa_metadata(
 @flyc.kernel
 def reduce_shares_kernel(out: fx.Tensor, shares: fx.Tensor, lse: fx.Tensor, maps: Any) -> None:
     """A query and head of a divided request: its shares weighted by exp(lse). A thread for each column."""
+    require_waves_of_64("the reduction of shares")
     group, head, query = (fx.Int32(i) for i in fx.block_idx)
     column, heads, columns = fx.Int32(fx.thread_idx.x), fx.Int32(fx.grid_dim.y), fx.Int32(fx.block_dim.x)
     indptr, final, partial = maps

@@ -30,7 +30,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
 from kernels.attention_common import LOWEST, QUIET, inverse, merged
-from kernels.kernels_common import LOG2_E
+from kernels.kernels_common import LOG2_E, require_waves_of_64
 from kernels.layout_utils import divide, remainder
 from kernels.mfma_preshuffle_pipeline import WAVE, WAVES, Product
 from kernels.quant import TINY, fp8_codes, scale_and_factor
@@ -632,6 +632,7 @@ def largest_of(vectors: list[Any]) -> Any:
 @flyc.kernel
 def pa_reduce_kernel(out: fx.Tensor, partials: Any, parts: fx.Int32, plan: fx.Constexpr[Decode]) -> None:
     """One row of the output from the parts that `Attention.partial` wrote. A thread for each column."""
+    require_waves_of_64("the reduction of partitions")
     batch, head, row = (fx.Int32(i) for i in fx.block_idx)
     column, heads = fx.Int32(fx.thread_idx.x), fx.Int32(fx.grid_dim.y)
     values, sums, largest = partials

@@ -29,7 +29,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_load, buffer_store
-from kernels.kernels_common import GFX942, ceil_div, launcher, rounded
+from kernels.kernels_common import GFX942, ceil_div, launcher, require_waves_of_64, rounded
 from kernels.quant import e8m0, fp8_codes, group_max, scale_and_factor
 from kernels.reduce import vector_reduce, warp_reduce
 from kernels.rows import WAVE, row_resource
@@ -58,6 +58,7 @@ class Heads:
 @flyc.kernel
 def qk_norm_rope_quant_kernel(tensors: Any, heads: fx.Constexpr[Heads]) -> None:
     """One head of one token; the heads of Q come first. tensors: by name; those that are not used are left out."""
+    require_waves_of_64("qk_norm_rope_quant")
     token, head, _ = fx.block_idx
     if heads.waves > 1:
         head = head * heads.waves + fx.rocdl.readfirstlane(fx.thread_idx.y)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+from flydsl.errors import ArgumentError
 from flydsl.simulator import checking
 from kernels import softmax_kernel, topk_gating_softmax_kernel
 from kernels.norms import Norm, build
 from tests.kernels import norms
+from tests.kernels import test_moe_sorting_kernel as sorting
 from tests.kernels.archs import executed_on
 from tests.kernels.rows import assert_close, matrix
 from tests.kernels.test_fused_rope_cache_kernel import test_equals_torch as check_rotation
@@ -45,3 +47,10 @@ def test_gating(shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("head_dim", [64, 256])
 def test_rotation(head_dim: int) -> None:
     check_rotation(0, (3, 4, 2, head_dim), (True, False, True, False))
+
+
+@executed_on("gfx1201")
+def test_sorting_is_right_or_refused() -> None:
+    sorting.check(*sorting.routing(9, 33, 4), 33, 16)
+    with pytest.raises(ArgumentError, match="sorting of many tokens for gfx1201, whose waves have 32 lanes"):
+        sorting.check(*sorting.routing(200, 33, 4), 33, 16)
