@@ -23,6 +23,7 @@ from workbench.comparisons import compare
 from workbench.foreign_cell import DEFAULT_NAME, LANGUAGES, run_source
 from workbench.live_views import explore
 from workbench.report import DEFAULT_SECTIONS, SECTIONS, Report, Shown, reports
+from workbench.run.targets import Targets
 from workbench.stages.comparison import Comparison
 
 _NOTHING_LAUNCHED = (
@@ -60,8 +61,9 @@ def _flykernel_parser() -> argparse.ArgumentParser:
     known = ", ".join(arch.name for arch in ARCHS)
     parser.add_argument(
         "--arch",
-        metavar="ARCH[,ARCH]",
-        help=f"compile the launches for another target and show that, or for two and compare them: {known}",
+        metavar="ARCH[,ARCH...]",
+        help=f"compile the launches for another target and show that, or for several, side by side; with --show run, "
+        f"launch copies of the arguments there: {known}",
     )
     parser.add_argument(
         "--show",
@@ -236,8 +238,11 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
 
 
 def _show(found: list[list[Report]], *, is_live: bool) -> None:
-    """Each report; of two targets the comparison first."""
+    """Each report; of several targets these side by side, and of two their comparison, first."""
     for reports_of_one in zip(*found, strict=True):
+        targets = [target for report in reports_of_one if (target := report.target)]
+        if len(targets) > 1 and (len(targets) > 2 or any(target.counters for target in targets)):
+            display(Targets(reports_of_one[0].launched, targets))
         pipelines = [report.pipeline for report in reports_of_one if report.pipeline is not None]
         if len(pipelines) == 2:
             comparison = compare(*pipelines)
@@ -280,8 +285,8 @@ def _archs(text: str | None) -> Sequence[Arch | None]:
         raise ArgumentError(
             f"%%flykernel --arch {text}: a target is missing", hint="--arch ONE, or --arch ONE,OTHER without a space"
         )
-    if len(names) > 2:
-        raise ArgumentError(f"%%flykernel --arch {text}: {len(names)} targets", hint="one, or two to compare")
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"%%flykernel --arch {text}: a target twice", hint="each one once")
     return [get_arch(name) for name in names]
 
 

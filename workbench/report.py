@@ -13,6 +13,8 @@ from workbench.kit.html import code, details, escape, faint, message, title
 from workbench.kit.values import value_text
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import kernel_html, kernel_text, kernels_html
+from workbench.run.other_target import launch_on_copies
+from workbench.run.targets import Target
 from workbench.run.view import run_html, run_text
 from workbench.stages.layout_list import layouts_html
 from workbench.stages.pipeline import progress, stage_html, stage_text, stages_html
@@ -35,9 +37,10 @@ class Shown:
 class Report:
     """One compilation: its stages, its kernels' resources, its machine code.
 
-    launch: the first call that used it. calls: the number of calls. arch: a target to compile it for, instead of the
-    one of the launch; trace_only: only trace it for that target. error: the reason if that failed; the pipeline then
-    shows the stages up to there, or is None if there was nothing to compile.
+    launch: the first call that used it; of another target with the section run, a counted one on copies of its
+    arguments. calls: the number of calls. arch: a target to compile it for, instead of the one of the launch;
+    trace_only: only trace it for that target. error: the reason if that failed; the pipeline then shows the stages up
+    to there, or is None if there was nothing to compile.
     """
 
     def __init__(
@@ -49,12 +52,14 @@ class Report:
         self._shown = shown
         self.pipeline: Pipeline | None = None
         self.error: FlyError | None = None
+        self.why_not_run = ""
         if arch is None or arch == launch.pipeline.arch:
             self.pipeline = launch.pipeline
             self._target = launch.pipeline.arch.name
         else:
-            self._target = f"{arch.name}, compiled only; the cell launched it for {launch.pipeline.arch.name}"
             self._compile(launch, arch, trace_only)
+            ran = self._ran_on_copies(arch) if "run" in shown.sections and not trace_only else "compiled only"
+            self._target = f"{arch.name}, {ran}; the cell launched it for {launch.pipeline.arch.name}"
         self._stage = None if shown.stage is None or self.pipeline is None else self.pipeline[shown.stage]
 
     def _compile(self, launch: Launch, arch: Arch, trace_only: bool) -> None:
@@ -65,6 +70,25 @@ class Report:
         except FlyError as error:
             self.error = error
 
+    def _ran_on_copies(self, arch: Arch) -> str:
+        """Launch the compilation for another target and count. Return what was done, in words."""
+        if self.pipeline is None or not self.pipeline.finished:
+            return "compiled only"
+        try:
+            self.launch = launch_on_copies(self.launch, self.pipeline)
+        except FlyError as error:
+            self.why_not_run = error.message.partition("\n")[0]
+            return f"compiled only, as it did not run there ({self.why_not_run})"
+        return "run on copies of the arguments"
+
+    @property
+    def target(self) -> Target | None:
+        """The compilation and what ran of it, to show beside others; None if there is no machine code."""
+        if self.pipeline is None or not self.pipeline.finished:
+            return None
+        counters = self.launch.counters if self.launch.pipeline is self.pipeline else []
+        return Target(self.pipeline, counters, self.why_not_run)
+
     def explore(self) -> Any:
         """Return an ipywidgets widget with the same content and controls; without widgets it shows this report."""
         from workbench.compilation_explorer import Explorer
@@ -73,6 +97,11 @@ class Report:
             return self
         sections = self._shown.sections
         return Explorer(self.pipeline, sections=sections, launch=self.launch, heading=self.call, static=self)
+
+    @property
+    def launched(self) -> str:
+        """The call as the user would write it."""
+        return self._call
 
     @property
     def call(self) -> str:

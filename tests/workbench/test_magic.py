@@ -127,12 +127,12 @@ def test_a_target_that_the_launch_does_not_fit(notebook, monkeypatch):
 
 
 def test_a_target_that_this_machine_cannot_run_is_shown_all_the_same(notebook, monkeypatch):
-    monkeypatch.setenv("ARCH", "gfx1201")
+    monkeypatch.setenv("ARCH", "gfx1100")
     outcome = notebook.run(f"%%flykernel\n{RUN}\nafter = True")
     (shown,) = outcome.shown
-    assert "Pipeline launch for gfx1201: 19 of 19" in shown["text/plain"]
+    assert "Pipeline launch for gfx1100: 19 of 19" in shown["text/plain"]
     assert type(outcome.error).__name__ == "ArchError"
-    assert "compiled for gfx1201" in outcome.text
+    assert "compiled for gfx1100" in outcome.text
     assert "after" not in notebook.shell.user_ns
 
 
@@ -155,7 +155,7 @@ def test_a_target_that_this_machine_cannot_run_is_shown_all_the_same(notebook, m
         ("--ar gfx950", "unrecognized arguments"),
         ("gfx950", "unrecognized arguments: gfx950"),
         ("--arch 'gfx950", "No closing quotation"),
-        ("--arch gfx942,gfx950,gfx90a", "3 targets"),
+        ("--arch gfx942,gfx950,gfx942", "a target twice"),
         ("--arch gfx942,", "a target is missing"),
         ("--show pipeline,everything", "no section 'everything'"),
         ("--name 1x", "1x: not a name"),
@@ -344,6 +344,24 @@ def test_two_targets_are_compared(notebook, read):
     assert "launch for gfx942 → launch for gfx90a" in comparison
     assert "for gfx942 (1 call)" in one
     assert "for gfx90a, compiled only" in other
+
+
+@pytest.mark.slow
+def test_several_targets_are_run_and_shown_side_by_side(notebook, read):
+    outcome = notebook.run(f"%%flykernel --arch gfx942,gfx950,gfx1201,gfx1100 --show run\n{RUN}")
+    assert outcome.error is None, outcome.text
+    table, *reports = (read(shown["text/html"]).text for shown in outcome.shown)
+    text = outcome.shown[0]["text/plain"]
+    rows = [line.split() for line in text.splitlines() if line.startswith("gfx")]
+    assert [row[0] for row in rows[:4]] == ["gfx942", "gfx950", "gfx1201", "gfx1100"]
+    assert [row[2] for row in rows[:4]] == ["64", "64", "32", "32"]
+    assert all(row[-3].replace(".", "").isdigit() and row[-2] == "us" for row in rows[:3])
+    assert "gfx1100 did not run: " in text
+    assert "the simulator does not execute" in text
+    assert "Radeon RX 9070 XT" in reports[2]
+    assert "run on copies of the arguments" in reports[2]
+    assert "compiled only, as it did not run there" in reports[3]
+    assert "waves per SIMD" in table
 
 
 # --- stopping before a stage, and names ------------------------------------------------------------------------------
