@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flydsl.hsaco.operands import EXEC, VCC, Keyword, Register, StatusBit, Symbol
+from flydsl.simulator.admission import registers
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import instruction_class
 from flydsl.simulator.dispatch import Dispatch
@@ -33,14 +34,14 @@ class Needed:
     content: bool
 
 
-def register_bits(registers: Iterable[Register]) -> int:
+def register_bits(chosen: Iterable[Register]) -> int:
     """A set of registers as the bits of a number.
 
     >>> register_bits([Register("s", 2, 2)])
     12
     """
     bits = 0
-    for register in registers:
+    for register in chosen:
         bits |= ((1 << register.count) - 1) << (_FIRST[register.file] + register.first)
     return bits
 
@@ -153,13 +154,13 @@ class _Walk:
         whole = self._initial[i] & _ALWAYS == _ALWAYS or (semantics is not None and semantics.ignores_exec)
         return effect.writes if whole else scalar
 
-    def _where_initial(self, entry: int, registers: int) -> list[int]:
+    def _where_initial(self, entry: int, chosen: int) -> list[int]:
         """Which of some registers are before each instruction what they were at the kernel's beginning.
 
         From bit _SAVED on: which pairs of scalar registers, by the first one, hold the initial EXEC.
         """
-        initial = [registers | -1 << _SAVED] * (len(self._instructions) + 1)
-        initial[entry] = registers
+        initial = [chosen | -1 << _SAVED] * (len(self._instructions) + 1)
+        initial[entry] = chosen
         reached, todo = {entry}, [entry]
         while todo:
             i = todo.pop()
@@ -178,8 +179,8 @@ class _Walk:
         instruction, writes = self._instructions[i], self.effects[i].writes
         scalar = writes & ((1 << _SCC) - 1)
         after = before & ~writes & ~((scalar | scalar >> 1) << _SAVED)
-        pairs = [o.atom.first for o in (*instruction.results, *instruction.sources)
-                 if o is not None and isinstance(o.atom, Register) and o.atom.file == "s" and o.atom.count == 2]  # fmt: skip
+        operands = registers((*instruction.results, *instruction.sources))
+        pairs = [r.first for r in operands if r.file == "s" and r.count == 2]
         is_whole = before & _ALWAYS == _ALWAYS
         saves = "saveexec" in instruction.mnemonic or (instruction.mnemonic == "s_mov_b64" and pairs[1:] == [EXEC])
         if saves and is_whole:
