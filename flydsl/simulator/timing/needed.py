@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flydsl.hsaco.operands import EXEC, VCC, Keyword, Register, StatusBit, Symbol
+from flydsl.simulator.admission import registers
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import instruction_class
 from flydsl.simulator.dispatch import Dispatch
@@ -21,6 +22,7 @@ from flydsl.simulator.program import Instruction, Program
 _FIRST = {"s": 0, "v": 129, "a": 129 + 256}
 _SCC = 128
 _ALWAYS = 3 << EXEC
+_SAVED = 1024
 _CALLS = ("s_setpc_b64", "s_swappc_b64", "s_call_b64")
 
 
@@ -32,14 +34,14 @@ class Needed:
     content: bool
 
 
-def register_bits(registers: Iterable[Register]) -> int:
+def register_bits(chosen: Iterable[Register]) -> int:
     """A set of registers as the bits of a number.
 
     >>> register_bits([Register("s", 2, 2)])
     12
     """
     bits = 0
-    for register in registers:
+    for register in chosen:
         bits |= ((1 << register.count) - 1) << (_FIRST[register.file] + register.first)
     return bits
 
@@ -139,7 +141,8 @@ class _Walk:
     def _addresses(self, i: int) -> int | None:
         """What an access is made with, all but the data that it stores; None for other instructions."""
         kind = self._kinds[i]
-        if kind not in ("SMEM", "LDS") and not kind.startswith("VMEM"):
+        is_access = kind in ("SMEM", "LDS") or kind.startswith("VMEM")
+        if not is_access or self._moves_between_lanes(i):
             return None
         return self.effects[i].reads & ~_stored_registers(self._instructions[i]) | _ALWAYS
 
@@ -151,21 +154,41 @@ class _Walk:
         whole = self._initial[i] & _ALWAYS == _ALWAYS or (semantics is not None and semantics.ignores_exec)
         return effect.writes if whole else scalar
 
-    def _where_initial(self, entry: int, registers: int) -> list[int]:
-        """Which of some registers are before each instruction what they were at the kernel's beginning."""
-        initial = [registers] * (len(self._instructions) + 1)
+    def _where_initial(self, entry: int, chosen: int) -> list[int]:
+        """Which of some registers are before each instruction what they were at the kernel's beginning.
+
+        From bit _SAVED on: which pairs of scalar registers, by the first one, hold the initial EXEC.
+        """
+        initial = [chosen | -1 << _SAVED] * (len(self._instructions) + 1)
+        initial[entry] = chosen
         reached, todo = {entry}, [entry]
         while todo:
             i = todo.pop()
             if i == len(self._instructions):
                 continue
-            following = initial[i] & ~self.effects[i].writes
+            following = self._initial_after(i, initial[i])
             for place in (None if self._ends(i) else i + 1, self._targets[i]):
                 if place is not None and (place not in reached or initial[place] & ~following):
                     reached.add(place)
                     initial[place] &= following
                     todo.append(place)
         return initial
+
+    def _initial_after(self, i: int, before: int) -> int:
+        """What is initial behind an instruction. EXEC is so again where the mask that was saved is added to it."""
+        instruction, writes = self._instructions[i], self.effects[i].writes
+        scalar = writes & ((1 << _SCC) - 1)
+        after = before & ~writes & ~((scalar | scalar >> 1) << _SAVED)
+        operands = registers((*instruction.results, *instruction.sources))
+        pairs = [r.first for r in operands if r.file == "s" and r.count == 2]
+        is_whole = before & _ALWAYS == _ALWAYS
+        saves = "saveexec" in instruction.mnemonic or (instruction.mnemonic == "s_mov_b64" and pairs[1:] == [EXEC])
+        if saves and is_whole:
+            after |= 1 << _SAVED + pairs[0]
+        restores = instruction.mnemonic in ("s_or_b64", "s_mov_b64") and pairs[:1] == [EXEC]
+        if restores and any(before >> _SAVED + pair & 1 for pair in pairs[1:]):
+            after |= _ALWAYS
+        return after
 
     def _ends(self, i: int) -> bool:
         return self._instructions[i].mnemonic in ("s_endpgm", "s_branch")

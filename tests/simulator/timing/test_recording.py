@@ -76,6 +76,10 @@ def test_streams_are_those_of_a_whole_execution(make: object, monkeypatch: pytes
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
+def test_a_reduction_over_lanes_is_not_executed() -> None:
+    assert not needed_instructions(softmax()).content
+
+
 def test_products_are_not_executed() -> None:
     dispatch = gemm()
     skipped = {dispatch.program.instructions[i].mnemonic for i in needed_instructions(dispatch).skipped}
