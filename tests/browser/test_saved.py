@@ -45,6 +45,7 @@ p, q = (launch.lower(A, B, 128, arch=arch).run() for arch in ("gfx942", "gfx950"
     "fx.make_layout((4, 8), (8, 1))",
     "fx.make_layout((4, 8), (8, 1)).explore()",
     "p.explore()",
+    "%%flykernel --show trace\nlaunch(A, B, 128)",
 ]
 
 # What a user would miss: outputs without text or picture, and pictures that are not there.

@@ -12,7 +12,7 @@ import numpy as np
 from flydsl.errors import SourceLocation
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.timing import Stall, Trace, Unit
-from flydsl.simulator.timing.hot_spots import issue_cycles
+from flydsl.simulator.timing.hot_spots import Cost, issue_cycles
 from flydsl.simulator.timing.perfetto import group_name, has_clock, wave_name
 from flydsl.simulator.timing.utilisation import OF_A_SIMD, UNITS, span
 from workbench.kit.highlight import highlight
@@ -77,24 +77,32 @@ class Content:
 
 
 class _Sources:
-    """The files of all traces; the costs beside their lines are those of the last trace that has the file."""
+    """The files of all traces; the costs beside their lines are those of the last trace that has the line."""
 
     def __init__(self, traces: Sequence[Trace]) -> None:
-        self._lines: dict[str, list[str]] = {}
-        self._first: dict[str, int] = {}
-        hot = [file for trace in traces for file in source_lines(trace)]
-        for file in dict.fromkeys([*hot, *(i.file for t in traces for i in t.instructions if i.file is not None)]):
-            numbers = [i.line for trace in traces for i in trace.instructions if i.file == file and i.line is not None]
-            costs = {place: (trace, line) for trace in traces for place, line in _costly(trace, file)}
-            columns = {id(trace): CostColumns(trace) for trace, _ in costs.values()}
-            self._first[file] = min(numbers, default=1)
-            self._lines[file] = [
-                _html(costs[number][1], columns[id(costs[number][0])], "python")
-                if number in costs
-                else _html(_plain(file, number), _NoColumns(next(iter(columns.values()), None)), "python")
-                for number in range(self._first[file], max(numbers, default=0) + 1)
-            ]
+        self._html: dict[SourceLocation, str] = {}
+        self._blank = ""
+        files: dict[str, list[int]] = {}
+        for trace in traces:
+            columns = CostColumns(trace)
+            self._blank = columns.short_html(None)
+            for file, lines in source_lines(trace).items():
+                files.setdefault(file, [])
+                self._html |= {
+                    line.place: _html(line, columns, "python") for line in lines if line.place and line.counts
+                }
+            for instruction in trace.instructions:
+                if instruction.file is not None and instruction.line is not None:
+                    files.setdefault(instruction.file, []).append(instruction.line)
+        self._first = {file: min(numbers) for file, numbers in files.items()}
+        self._lines = {file: [self._line(file, n) for n in range(min(ns), max(ns) + 1)] for file, ns in files.items()}
         self._index = {file: index for index, file in enumerate(self._lines)}
+
+    def _line(self, file: str, number: int) -> str:
+        place = SourceLocation(file, number)
+        if place in self._html:
+            return self._html[place]
+        return f"{self._blank}{_text(str(number), place.source_line or '', 'python')}"
 
     def content(self) -> list[dict[str, Any]]:
         return [{"name": file_name(file), "lines": lines} for file, lines in self._lines.items()]
@@ -104,30 +112,12 @@ class _Sources:
         return None if location is None else [self._index[location.file], location.line - self._first[location.file]]
 
 
-class _NoColumns:
-    """Blanks as wide as the columns of other lines."""
-
-    def __init__(self, columns: CostColumns | None) -> None:
-        self._columns = columns
-
-    def short_html(self, _cost: Any) -> str:
-        return "" if self._columns is None else self._columns.short_html(None)
+def _html(line: CountedLine[Cost], columns: CostColumns, language: str, indent: str = "") -> str:
+    return f"{columns.short_html(line.counts)}{_text(line.number, line.text, language, indent)}"
 
 
-def _costly(trace: Trace, file: str) -> Iterable[tuple[int, CountedLine[Any]]]:
-    for line in source_lines(trace).get(file, ()):
-        if line.counts is not None and line.place is not None:
-            yield line.place.line, line
-
-
-def _plain(file: str, number: int) -> CountedLine[Any]:
-    place = SourceLocation(file, number)
-    return CountedLine(str(number), place.source_line or "", place, None)
-
-
-def _html(line: CountedLine[Any], columns: CostColumns | _NoColumns, language: str, indent: str = "") -> str:
-    text = highlight(indent + clipped(line.text).expandtabs(4), language, TAGS)
-    return f"{columns.short_html(line.counts)}{line.number:>5}  {text}"
+def _text(number: str, text: str, language: str, indent: str = "") -> str:
+    return f"{number:>5}  {highlight(indent + clipped(text).expandtabs(4), language, TAGS)}"
 
 
 def _rows(trace: Trace) -> Iterable[dict[str, Any]]:

@@ -34,17 +34,20 @@ def _together(lines: Iterable[CountedLine[Cost]]) -> Cost:
 
 
 def isa_lines(trace: Trace) -> list[CountedLine[Cost]]:
-    """Each instruction, with its address as number; without a cost where no traced wave executed it."""
+    """Each instruction with its number: the address that was measured, or its place in the program, from 0.
+
+    Without a cost where no traced wave executed it.
+    """
     return [
         CountedLine(
-            f"{instruction.address:04x}",
+            f"{instruction.address:04x}" if trace.origin == "rocprofv3" else str(index),
             " ".join(instruction.text.split()),
             None
             if instruction.file is None or instruction.line is None
             else SourceLocation(instruction.file, instruction.line),
             cost if cost.executions else None,
         )
-        for instruction, cost in zip(trace.instructions, costs(trace), strict=True)
+        for index, (instruction, cost) in enumerate(zip(trace.instructions, costs(trace), strict=True))
     ]
 
 

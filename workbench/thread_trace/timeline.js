@@ -90,7 +90,8 @@ function mountTimeline(root, meta, buffer) {
     const seen = new Set(traces.flatMap((trace) => [...new Set(trace.reason)]));
     const units = meta.units.filter((_, unit) => used.has(unit)).map((unit) => swatch(unit, false));
     const reasons = meta.reasons.filter((_, reason) => reason && seen.has(reason)).map((reason) => swatch(reason, true));
-    return element("div", { className: "legend" }, ...units, ...reasons);
+    const points = traces.length > 1 ? [element("span", { className: "entry", textContent: `points over the units: ${traces[0].name}` })] : [];
+    return element("div", { className: "legend" }, ...units, ...reasons, ...points);
   }
 
   // The view.
@@ -115,7 +116,7 @@ function mountTimeline(root, meta, buffer) {
     drawTimeline(context, state);
     const [from, to] = [state.from + state.zero, state.to + state.zero].map(whole);
     const time = traces[0].clock ? `, ${((state.to - state.from) / traces[0].clock).toPrecision(4)} µs` : "";
-    axis.textContent = `Cycles ${from} to ${to}${time}`;
+    axis.textContent = `Cycles ${from} to ${to}${time}${traces.length > 1 ? ", from the first wave of each trace" : ""}`;
     canvas.ariaLabel = `Timeline of ${traces.reduce((sum, trace) => sum + trace.counts.waves, 0)} waves, cycles ${from} to ${to}`;
     Object.assign(canvas.dataset, { from: state.from + state.zero, to: state.to + state.zero, left: GUTTER });
     canvas.dataset.drawMs = (performance.now() - started).toFixed(2);

@@ -74,6 +74,8 @@ def open_trace(source: Any, arch: str | None = None, clock_mhz: float | None = N
         from flydsl.simulator.timing.rocprofv3 import read_thread_trace  # brings the model's instructions
 
         return read_thread_trace(path, arch=arch, clock_mhz=clock_mhz)
+    if path.suffix == ".csv":
+        raise ArgumentError(f"{path} has counters, and no trace", hint="give it as counters=, beside a trace")
     try:
         return Trace.from_json(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -237,10 +237,12 @@ class _Adviser:
         return 0.0, f"That is no loss: the {waves:.1f} waves of a SIMD share it, and it issued another one."
 
     def _fetch(self, reason: Stall, _stalled: tuple[int, ...]) -> tuple[float | None, str]:
-        instructions = self.trace.instructions
-        size = instructions[self.region.last].address - instructions[self.region.first].address
+        inside = range(self.region.first, self.region.last + 1)
+        branches = sum(self.costs[i].executions for i in inside if self.trace.instructions[i].unit == Unit.BRANCH)
+        count = f"{branches / max(self.region.runs, 1):.3g} branches {self.run}"
         hidden = min(self.stall(reason), self.spare)
-        return hidden, f"{self.part.capitalize()} has {size} bytes; less unrolling saves up to {hidden:.0f} cycles."
+        amount = f"{self.part.capitalize()} has {len(inside)} instructions, and {count}"
+        return hidden, f"{amount}; fewer of either would save up to {hidden:.0f} cycles."
 
     @property
     def _others(self) -> dict[Stall, Callable[[Stall, tuple[int, ...]], tuple[float | None, str]]]:

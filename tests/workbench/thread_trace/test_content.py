@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -100,3 +101,17 @@ def test_live_views_have_the_content_and_a_static_form(read) -> None:
     assert len(both.children[0].meta["traces"]) == 2
     assert "before → after" in read(both.static_html()).text
     assert workbench.explore(workbench.timeline(trace)).static_text() == live.static_text()
+
+
+def test_lines_are_escaped_and_coloured_alone(tmp_path: Path) -> None:
+    source = tmp_path / "<script>.py"
+    source.write_text("<script>alert(1)</script>\n" * 3)
+    trace = synthetic(waves=1, iterations=1)
+    evil = tuple(
+        dataclasses.replace(i, text=f"{i.text} <img src=x onerror=alert(1)>", file=str(source), line=2)
+        for i in trace.instructions
+    )
+    meta = Content([dataclasses.replace(trace, instructions=evil)], ["one"]).meta()
+    lines = [*meta["traces"][0]["code"], *(line for file in meta["sources"] for line in file["lines"])]
+    assert len(lines) > len(evil)
+    assert {tag for line in lines for tag in re.findall(r"<(\w+)", line)} == {"span"}

@@ -174,7 +174,11 @@ def test_a_trace_is_opened_from_wherever_it_comes(trace: Trace, tmp_path: Path, 
     assert "measured" in text
     assert "SQ_INSTS_LDS of a wave" in text
     assert workbench.timeline(trace, folder).names == ("rocprofv3", "model")
-    for wrong, message in ((3, "a int is no trace"), (counters, "this is not a trace"), (tmp_path / "x", "no folder")):
+    for wrong, message in (
+        (3, "a int is no trace"),
+        (counters, "has counters, and no trace"),
+        (tmp_path / "x", "no folder"),
+    ):
         with pytest.raises(ArgumentError, match=message):
             workbench.timeline(wrong)
     with pytest.raises(ArgumentError, match="beside one trace"):
