@@ -68,10 +68,9 @@ class Pipeline:
 
     def counted(self, turns: Any) -> Any:
         """The turns as the loop has them: many as a number, few as the argument of the kernel that says how many."""
-        if self.turns > _MANY:
+        if self.turns == 0 or self.turns > _MANY:
             return self.turns
-        at_least = min(self.turns, 1)  # so that there is no second way around the loop
-        return (turns > at_least).select(turns, fx.Int32(at_least))
+        return (turns > 1).select(turns, fx.Int32(1))  # so that there is no second way around the loop
 
     def stage(self, tile: int) -> int:
         """The buffer of a tile."""

@@ -142,9 +142,9 @@ def wmma_kernel(
     loads = Loads(plan.pipeline, streams, plan.buffer_bytes, partial(prefetch, plan, A, B, first))
     sums = run_pipeline(plan.pipeline, loads, plan.cluster, compute.tile, compute.zeros(), turns)
     if plan.tdm_store:
-        store_by_mover(plan, C, m, first, sums, shared)
+        store_by_mover(plan, C, m, plan.n, first, sums, shared)
     else:
-        store_by_lanes(plan, C, m, first, sums)
+        store_by_lanes(plan, C, m, plan.n, first, sums)
 
 
 def tile_streams(plan: Plan, A: Any, B: Any, m: Any, first: tuple[Any, Any], shared: Any) -> list[TileStream]:
@@ -251,14 +251,14 @@ class Compute:
         return fx.Vector(instruction(fx.T.vec(8, fx.Float32.ir_type), b, a, total))
 
 
-def place_of_wave(plan: Plan) -> tuple[Any, Any]:
+def place_of_wave(plan: Any) -> tuple[Any, Any]:
     """The first row and column of a wave's part of the workgroup's tile."""
     wave, (m, n) = fx.rocdl.wave_id(), plan.wave_tile
     return wave // plan.waves[1] * m, wave % plan.waves[1] * n
 
 
-def store_by_mover(plan: Plan, C: Any, m: Any, first: tuple[Any, Any], sums: Any, shared: Any) -> None:
-    """Write a wave's part of C to shared memory, and from there to C."""
+def store_by_mover(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any], sums: Any, shared: Any) -> None:
+    """Write a wave's part of C to shared memory, and from there to C, whose rows are `pitch` elements apart."""
     fx.gpu.barrier()  # no wave needs the buffers any more
     (rows, columns), width = plan.wave_tile, int(plan.out.width) // 8
     lane, wave = fx.Int32(fx.thread_idx.x) & (LANES - 1), fx.rocdl.wave_id()
@@ -272,7 +272,7 @@ def store_by_mover(plan: Plan, C: Any, m: Any, first: tuple[Any, Any], sums: Any
     fx.rocdl.s_wait_dscnt(0)
     row, column = (a + b for a, b in zip(first, place_of_wave(plan), strict=True))
     descriptor = tdm_ops.make_tensor_descriptor_2d(
-        C, shared, (row, column), (rows, columns_left(plan, column)), (plan.n, 1), (rows, columns), elem_bytes=width,
+        C, shared, (row, column), (rows, columns_left(plan, column)), (pitch, 1), (rows, columns), elem_bytes=width,
         pad_interval=columns, pad_amount=plan.out_pitch - columns, lds_byte_offset=start, for_store=True,
         oob_outer_bound=m,
     )  # fmt: skip
@@ -280,7 +280,7 @@ def store_by_mover(plan: Plan, C: Any, m: Any, first: tuple[Any, Any], sums: Any
     tdm_ops.tensor_wait(0)
 
 
-def columns_left(plan: Plan, column: Any) -> Any:
+def columns_left(plan: Any, column: Any) -> Any:
     """The columns of a wave's part that C has."""
     columns = plan.wave_tile[1]
     if plan.n % columns == 0 and plan.n % plan.tile[1] == 0:
@@ -289,29 +289,29 @@ def columns_left(plan: Plan, column: Any) -> Any:
     return (left < columns).select((left > 0).select(left, fx.Int32(0)), fx.Int32(columns))
 
 
-def pieces(plan: Plan, total: Any) -> list[tuple[int, Any]]:
+def pieces(plan: Any, total: Any) -> list[tuple[int, Any]]:
     """A lane's eight neighbours of C in pieces of 16 bytes, each with its first element."""
     values, count = rounded(total, plan.out), min(8, 128 // int(plan.out.width))
     return [(i, values.shuffle(values, list(range(i, i + count)))) for i in range(0, 8, count)]
 
 
-def store_by_lanes(plan: Plan, C: Any, m: Any, first: tuple[Any, Any], sums: Any) -> None:
-    """Write a wave's part of C from its registers."""
+def store_by_lanes(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any], sums: Any) -> None:
+    """Write a wave's part of C, whose rows are `pitch` elements apart, from its registers."""
     width = int(plan.out.width) // 8
     memory = GTensor(
-        C, plan.out, base_byte_offset=(fx.Int64(first[0]) * plan.n + fx.Int64(first[1])) * width,
-        num_records_bytes=((m - first[0]) * plan.n - first[1]) * width,
+        C, plan.out, base_byte_offset=(fx.Int64(first[0]) * pitch + fx.Int64(first[1])) * width,
+        num_records_bytes=((m - first[0]) * pitch - first[1]) * width,
     )  # fmt: skip
     lane, (row, column) = fx.Int32(fx.thread_idx.x) & (LANES - 1), place_of_wave(plan)
     column = column + (lane >> 4) * 8
-    place, is_ragged = (row + (lane & (SIZE - 1))) * plan.n + column, plan.n % plan.tile[1] != 0
+    place, is_ragged = (row + (lane & (SIZE - 1))) * pitch + column, plan.n % plan.tile[1] != 0
     for ni in range(len(sums[0])):
         start = place + SIZE * ni
         if is_ragged:  # a column that there is not is a place beyond the end
             start = (first[1] + column + SIZE * ni < plan.n).select(start, fx.Int32(1 << 28))
         for mi, totals in enumerate(sums):
             for offset, values in pieces(plan, totals[ni]):
-                memory.vec_store(start + offset, values, soffset_bytes=SIZE * mi * plan.n * width)
+                memory.vec_store(start + offset, values, soffset_bytes=SIZE * mi * pitch * width)
 
 
 @cache
