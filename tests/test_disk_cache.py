@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
+from flydsl import disk_cache
 from flydsl.disk_cache import CacheFolder
 
 
@@ -121,3 +123,30 @@ def test_a_full_disk_only_costs_time(call: str, tmp_path: Path, monkeypatch: pyt
     assert not folder.write("a", b"two")
     assert folder.read("a") == b"one"
     assert [path.name for path in (tmp_path / "c").iterdir()] == ["a"]
+
+
+def test_one_at_a_time_is_in_a_block_of_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, refused, is_over = CacheFolder(tmp_path, 1 << 20), threading.Event(), False
+    seen: list[tuple[bool, bool]] = []
+    lock = disk_cache._locked
+
+    def locked(descriptor: int) -> bool:
+        is_locked = lock(descriptor)
+        if not is_locked:
+            refused.set()
+        return is_locked
+
+    def enter() -> None:
+        with folder.alone("name") as did_wait:
+            seen.append((did_wait, is_over))
+
+    monkeypatch.setattr(disk_cache, "_locked", locked)
+    with folder.alone("name") as first, folder.alone("other") as other:
+        thread = threading.Thread(target=enter)
+        thread.start()
+        assert refused.wait(60)
+        is_over = True
+    thread.join()
+    assert (first, other) == (False, False)
+    assert seen == [(True, True)]
+    assert not list(tmp_path.iterdir())

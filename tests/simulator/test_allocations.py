@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -166,4 +167,19 @@ def test_checks_that_repeat_a_workgroup_are_refused(shared: Shared) -> None:
     with checking("races", "alignment"):
         wait_for(shared.flag.ctypes.data)
     with checking(), pytest.raises(LaunchError, match="shares memory with rank 3"):
+        wait_for(shared.flag.ctypes.data)
+
+
+def test_an_interrupt_ends_a_wait(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    pause, pauses = peers.Wait.pause, []
+
+    def interrupted(wait: peers.Wait) -> None:
+        pauses.append(wait)
+        if len(pauses) == 3:
+            signal.raise_signal(signal.SIGINT)
+        pause(wait)
+
+    monkeypatch.setenv("FLYDSL_SIMULATOR_THREADS", "1")
+    monkeypatch.setattr(peers.Wait, "pause", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         wait_for(shared.flag.ctypes.data)

@@ -21,8 +21,8 @@ from flydsl.simulator.native import layout
 from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, RUNNING
 from flydsl.ziglang import find_zig
 
-SNAPSHOT_INSTRUCTIONS = 256
-"""A loop in which a wave waits for memory is shorter."""
+SNAPSHOT_INSTRUCTIONS, MOST_SNAPSHOT_INSTRUCTIONS = 256, 16_384
+"""For how long a wave is compared with an earlier state: a loop in which it waits for memory is shorter."""
 
 _PARTS = {
     "runtime": ("runtime.h", "resolve.c", "move.c", "schedule.c"),
@@ -101,6 +101,7 @@ def _constants() -> str:
         "PRIVATE_APERTURE": f"{PRIVATE_APERTURE}ull",
         "LINE_BYTES": LINE_BYTES,
         "SNAPSHOT_INSTRUCTIONS": SNAPSHOT_INSTRUCTIONS,
+        "MOST_SNAPSHOT_INSTRUCTIONS": MOST_SNAPSHOT_INSTRUCTIONS,
         "LANE_NUMBERS": f"((u64x64){{{', '.join(map(str, lanes))}}})",
         "LANE_BEFORE": ", ".join(str(max(lane - 1, 0)) for lane in lanes),
     }

@@ -68,15 +68,23 @@ static int is_as_before(const LaunchState *launch, const Wave *wave, const Snaps
          !__builtin_memcmp(wave->vgpr[ACCUMULATION_ROW], before->vgpr[ACCUMULATION_ROW], launch->agpr_bytes);
 }
 
+// For how many instructions a snapshot is kept: longer if much was executed before, so that a wave that does not wait
+// is not slowed down.
+static u64 lifetime(const Snapshot *snapshot) {
+  u64 long_enough = snapshot->executed / 8;
+  if (long_enough < SNAPSHOT_INSTRUCTIONS) return SNAPSHOT_INSTRUCTIONS;
+  return long_enough < MOST_SNAPSHOT_INSTRUCTIONS ? long_enough : MOST_SNAPSHOT_INSTRUCTIONS;
+}
+
 // Whether a wave that had its turn is where it was, with the same registers. Then it goes round a loop until memory
-// changes, and what it executed meanwhile does not count. A snapshot is kept until no short loop leads back to it.
+// changes, and what it executed meanwhile does not count.
 static int is_waiting(const LaunchState *launch, Wave *wave) {
   Snapshot *before = wave->snapshot;
   if (is_as_before(launch, wave, before)) {
     wave->executed = before->executed;
     return 1;
   }
-  if (before->pc && wave->executed - before->executed < SNAPSHOT_INSTRUCTIONS) return 0;
+  if (before->pc && wave->executed - before->executed < lifetime(before)) return 0;
   before->pc = wave->pc, before->scc = wave->scc, before->executed = wave->executed;
   __builtin_memcpy(before->sgpr, wave->sgpr, sizeof wave->sgpr);
   __builtin_memcpy(before->vgpr[0], wave->vgpr[0], launch->vgpr_bytes);
