@@ -66,7 +66,7 @@ def module_of(kernel: CompiledKernel) -> BinaryModule:
         raise ArgumentError(
             f"a {type(kernel).__name__} is no compiled kernel", hint="kernel[grid](...) returns one, and kernel.warmup"
         )
-    return _module(kernel.metadata.hash, _file_name(kernel.src))
+    return _module(kernel.metadata.hash, kernel.metadata.name, _file_name(kernel.src), _argument_names(kernel.src))
 
 
 def _config() -> Any:
@@ -159,7 +159,7 @@ class _Launcher:
         from triton.backends.driver import expand_signature
 
         self._metadata = metadata
-        self._module = _module(metadata.hash, _file_name(src))
+        self._module = _module(metadata.hash, metadata.name, _file_name(src), _argument_names(src))
         self._kernel = self._module.kernel(metadata.name)
         self._types = list(_flat(expand_signature(list(src.signature.values()), None, "tensordesc")))
         if metadata.num_ctas != 1 or metadata.launch_cooperative_grid:
@@ -222,9 +222,15 @@ def _file_name(src: Any) -> str:
     return str(src.name)[:150]
 
 
+def _argument_names(src: Any) -> tuple[str, ...]:
+    """The names of the arguments that the kernel takes: without the compile-time ones, and with Triton's own two."""
+    names = [str(name) for name, kind in src.signature.items() if kind != "constexpr"]
+    return (*names, "global scratch", "profile scratch")
+
+
 @cache
-def _module(key: str, name: str) -> BinaryModule:
-    """What Triton has compiled and keeps in its cache under a key."""
+def _module(key: str, kernel: str, name: str, arguments: tuple[str, ...]) -> BinaryModule:
+    """What Triton has compiled and keeps in its cache under a key, and a file name. kernel: its symbol."""
     from triton.runtime.cache import get_cache_manager
 
     files = get_cache_manager(key).get_group(f"{name}.json") or {}
@@ -237,4 +243,5 @@ def _module(key: str, name: str) -> BinaryModule:
     hsaco, listing = Path(paths["hsaco"]).read_bytes(), texts.pop("amdgcn")
     check_listing(hsaco, listing)
     arch = get_arch(read_hsaco(hsaco).arch_name)
-    return BinaryModule(CodeObject(arch, texts.get("llir", ""), 3, b"", hsaco, listing), "Triton", texts)
+    code = CodeObject(arch, texts.get("llir", ""), 3, b"", hsaco, listing)
+    return BinaryModule(code, "Triton", texts, argument_names={kernel: arguments})

@@ -73,6 +73,7 @@ def test_its_module_has_every_level() -> None:
     module = flydsl.triton.module_of(scaled_sum[(2,)](x, y, out, 300, 1.0, BLOCK=256))
     assert list(module.texts) == ["ttir", "ttgir", "llir"]
     assert module.scaled_sum.resources.resources.vgprs > 0
+    assert [p.name for p in module.scaled_sum.parameters][:5] == ["x", "y", "out", "n", "factor"]
     assert "s_endpgm" in module.isa
 
 

@@ -94,7 +94,10 @@ def binary_reports(launches: Sequence[BinaryLaunch], sections: Sequence[str]) ->
 
 def call_text(launch: BinaryLaunch) -> str:
     """A launch as the user would write it, with tensors as types."""
-    arguments = ", ".join(map(value_text, launch.arguments))
+    named = zip(launch.kernel.parameters, launch.arguments, strict=True)
+    arguments = ", ".join(
+        f"{parameter.name}={value_text(value)}" if parameter.name else value_text(value) for parameter, value in named
+    )
     return f"{launch.kernel.name}({arguments}), grid={_short(launch.grid)}, block={_short(launch.block)}"
 
 

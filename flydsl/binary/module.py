@@ -30,6 +30,7 @@ class BinaryModule:
     """A code object and its listing. A kernel is an attribute, and is called: `module.add(x, y, n, grid=4, block=256)`.
 
     origin: what made it, for people. texts: what it was compiled from, level by level, by name.
+    argument_names: of the kernels by symbol, where the code object does not have them.
     unlisted: why there is no listing, if there is none: then only the kernels and their resources are known.
     """
 
@@ -37,6 +38,7 @@ class BinaryModule:
     origin: str
     texts: Mapping[str, str] = field(default_factory=dict)
     unlisted: FlyError | None = None
+    argument_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def isa(self) -> str:
@@ -127,7 +129,11 @@ class BinaryKernel:
     @property
     def parameters(self) -> tuple[KernelArg, ...]:
         """The arguments as the code object describes them."""
-        return tuple(arg for arg in self.resources.info.args if not arg.kind.startswith("hidden_"))
+        explicit = [arg for arg in self.resources.info.args if not arg.kind.startswith("hidden_")]
+        names = self.module.argument_names.get(self.symbol, ())
+        if len(names) != len(explicit):
+            return tuple(explicit)
+        return tuple(arg._replace(name=name) for arg, name in zip(explicit, names, strict=True))
 
     @user_facing
     def __call__(self, *arguments: Any, grid: Any, block: Any, smem: int = 0) -> BinaryLaunch:

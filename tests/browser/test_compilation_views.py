@@ -90,6 +90,23 @@ def test_where_an_operation_is(view):
         tab.shows_no("No operation")
 
 
+def test_an_operation_is_marked_and_scrolled_to(view):
+    from playwright.sync_api import expect
+
+    tab = view.open_tab("Compare")
+    tab.choose("From", "traced")
+    tab.choose("To", "ISA")
+    tab.enter("Find operation", "s_endpgm")
+    tab.shows("1 of 1 in the lines below")
+    marked = tab.area.locator("mark.fly-current")
+    expect(marked).to_have_text("s_endpgm")
+    expect(marked).to_be_in_viewport()
+    tab.enter("Find operation", "fly.ptr.load")
+    tab.shows("not in the lines below")
+    tab.enter("Find operation", "")
+    expect(tab.area.locator("mark.fly-found")).to_have_count(0)
+
+
 def test_any_two_levels(view):
     tab = view.open_tab("Compare")
     tab.choose("From", "traced")

@@ -25,7 +25,11 @@ def test_a_cell_in_another_language_is_compiled_launched_and_counted(notebook, r
     assert outcome.error is None
     (shown,) = outcome.shown
     for text in (read(shown["text/html"]).text, shown["text/plain"]):
-        for expected in ("scale(float32[128], float32[128], 2, 128), grid=2, block=64", "VGPR", "global_load_dword"):
+        for expected in (
+            "scale(x=float32[128], y=float32[128], factor=2, n=128), grid=2, block=64",
+            "VGPR",
+            "global_load_dword",
+        ):
             assert expected in text
     assert "if (i < n) y[i] = x[i] * factor;" in read(shown["text/html"]).text
     assert notebook.run("assert torch.equal(C, 2 * A)").error is None

@@ -6,6 +6,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from workbench.kit.finder import Finder
 from workbench.kit.html import escape, title
 from workbench.kit.live_view import HtmlPart, LiveView
 from workbench.stages.comparison import Comparison
@@ -29,6 +30,7 @@ class LevelComparer(LiveView):
         self._to = widgets.Dropdown(description="To", options=names, value=names[min(1, len(names) - 1)], style=_STYLE)
         self._search = widgets.Text(description="Find operation", placeholder="for example add", style=_STYLE)
         self._diff, self._found = HtmlPart(), HtmlPart()
+        self._finder = Finder(self._diff)
         for control in (self._from, self._to):
             control.observe(self._show_diff, names="value")
         self._search.observe(self._show_found, names="value")
@@ -37,6 +39,7 @@ class LevelComparer(LiveView):
             [
                 widgets.HBox([self._from, self._to, self._search], layout=_WRAPPED),
                 self._found,
+                self._finder,
                 self._diff,
             ]
         )
@@ -67,6 +70,7 @@ class LevelComparer(LiveView):
 
     def _show_found(self, _change: Any = None) -> None:
         text = self._search.value
+        self._finder.text = text
         self._found.show(search(list(self._levels.values()), text)._repr_html_() if text.strip() else "")
 
 
