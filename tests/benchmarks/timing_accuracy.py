@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 
 MEASURED = Path(__file__).parent / "measured" / "preshuffle_gemm_gfx950.csv"
+GFX950 = {"ARCH": "gfx950", "FLYDSL_GPU_ARCH": "gfx950"}
+"""What makes launchers compile for the GPU of the measurements."""
 SHORT_US = 10.0
 """Below this, a launch is mostly fixed costs, which differ between machines."""
 
@@ -56,6 +58,7 @@ def modelled_us(row: Mapping[str, str]) -> float:
     """The time of a row by the model."""
     import torch
 
+    from flydsl import env
     from flydsl.simulator import tracing
     from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
 
@@ -70,7 +73,7 @@ def modelled_us(row: Mapping[str, str]) -> float:
     )
     a, b = (torch.empty(size, dtype=torch.uint8).view(torch.float8_e4m3fn) for size in (m * k, n * k))
     c, bias = torch.empty(m * n, dtype=torch.bfloat16), torch.empty(0, dtype=torch.bfloat16)
-    with tracing() as traced:
+    with env.replaced(GFX950), tracing() as traced:
         launch(c, a, b, torch.empty(m), torch.empty(n), bias, m, n)
     return traced.time_us
 
