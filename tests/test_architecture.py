@@ -84,7 +84,9 @@ def forbidden_imports(path: Path) -> list[str]:
             later = VIEW_GROUPS[VIEW_GROUPS.index(place[0]) + 1 :] if place[0] in VIEW_GROUPS else ()
             return private + [name for name in names if name.startswith(tuple(f"workbench.{group}" for group in later))]
         case ("kernels", *_):
-            return jupyter + [name for name, part in parts.items() if part not in reachable("autotune") | {"utils", "_mlir"}]
+            return jupyter + [
+                name for name, part in parts.items() if part not in reachable("autotune") | {"utils", "_mlir"}
+            ]
         case _ if part(path) == "__init__":
             return jupyter
         case _:
