@@ -11,6 +11,7 @@ from workbench.kit.values import value_text
 from workbench.machine_code.listing import isa_html, isa_text
 from workbench.resources.occupancy import kernel_html, kernel_text, kernels_html
 from workbench.run.view import run_html, run_text
+from workbench.thread_trace.view import launch_traces_html, launch_traces_text
 
 _MAX_TEXT_LINES = 400
 
@@ -72,6 +73,8 @@ class BinaryReport:
                 yield details(f"Occupancy of {code(kernel.name)}", kernel_html(kernel))
         if "run" in self._sections and self.launch is not None:
             yield details("Run", run_html(self.launch), is_open=True)
+        if "trace" in self._sections and self.launch is not None:
+            yield details("Time", launch_traces_html(self.launch), is_open=True)
         yield _texts_html(self.module)
 
     def __repr__(self) -> str:
@@ -81,6 +84,8 @@ class BinaryReport:
             parts.append(_isa_text(self.module))
         if "run" in self._sections and self.launch is not None:
             parts.append(run_text(self.launch))
+        if "trace" in self._sections and self.launch is not None:
+            parts.append(launch_traces_text(self.launch))
         return "\n\n".join(parts)
 
 

@@ -36,7 +36,7 @@ def run_source(
     launches = []
     try:
         if options.call is not None:
-            with capture_binary_launches(counted="run" in sections) as launches:
+            with capture_binary_launches(counted="run" in sections, traced="trace" in sections) as launches:
                 shell.ev(options.call)
     finally:
         for module in modules[1 if launches else 0 :]:

@@ -218,7 +218,7 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
     watched = {"counted": "run" in shown.sections, "traced": "trace" in shown.sections}
     with (
         capture_launches(trace_only=trace_only, **watched) as launches,
-        capture_binary_launches(counted=watched["counted"]) as binary_launches,
+        capture_binary_launches(**watched) as binary_launches,
     ):
         failure = _run(shell, f"# %%flykernel {line}\n{cell}")
     if not launches and not binary_launches and failure is None:

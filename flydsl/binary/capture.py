@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flydsl.arch.launch_limits import Dim3
+from flydsl.errors import ArgumentError
 from flydsl.simulator.checks import enabled_checks
 from flydsl.simulator.counters import LaunchCounters, counting, current_counting
+from flydsl.simulator.timing import Trace
+from flydsl.simulator.timing.session import traced_into
 
 if TYPE_CHECKING:
     from flydsl.binary.module import BinaryKernel
@@ -21,6 +24,7 @@ class BinaryLaunch:
     """A launch of a kernel from a code object. smem: bytes of dynamic LDS.
 
     arguments: in the order of `kernel.parameters`. counters: what the simulator counted, if it counted this launch.
+    traces: likewise, if it was timed.
     """
 
     kernel: BinaryKernel
@@ -29,6 +33,14 @@ class BinaryLaunch:
     block: Dim3
     smem: int = 0
     counters: list[LaunchCounters] = field(default_factory=list, repr=False)
+    traces: list[Trace] = field(default_factory=list, repr=False)
+
+    @property
+    def trace(self) -> Trace:
+        """Its trace. Raises ArgumentError if it was not timed."""
+        if not self.traces:
+            raise ArgumentError("the launch was not timed", hint="capture_binary_launches(traced=True) times launches")
+        return self.traces[0]
 
     def __repr__(self) -> str:
         return f"<BinaryLaunch of {self.kernel.name}, grid={self.grid}, block={self.block}>"
@@ -37,6 +49,7 @@ class BinaryLaunch:
 @dataclass
 class _Capture:
     counted: bool
+    traced: bool
     launches: list[BinaryLaunch] = field(default_factory=list)
     seen: set[tuple[int, str]] = field(default_factory=set)
 
@@ -45,14 +58,16 @@ _capture: ContextVar[_Capture | None] = ContextVar("flydsl_binary_capture", defa
 
 
 @contextmanager
-def capture_binary_launches(*, counted: bool = False) -> Iterator[list[BinaryLaunch]]:
+def capture_binary_launches(*, counted: bool = False, traced: bool = False) -> Iterator[list[BinaryLaunch]]:
     """Yield a list that receives every launch of a binary kernel inside the `with` block, also one that fails.
 
-    counted: count the first launch of each kernel (see `flydsl.simulator.counting`), unless checks are on. In nested
-    blocks the outer one receives the launches, too.
+    counted: count the first launch of each kernel (see `flydsl.simulator.counting`), unless checks are on.
+    traced: likewise time it (see `flydsl.simulator.tracing`), if there are figures of the GPU; it runs as always.
+
+    In nested blocks the outer one receives the launches, too.
     """
     around = _capture.get()
-    capture = _Capture(counted)
+    capture = _Capture(counted, traced)
     token = _capture.set(capture)
     try:
         yield capture.launches
@@ -62,16 +77,20 @@ def capture_binary_launches(*, counted: bool = False) -> Iterator[list[BinaryLau
             around.launches.extend(capture.launches)
 
 
-def recorded(launch: BinaryLaunch) -> AbstractContextManager[None]:
+def recorded(launch: BinaryLaunch) -> AbstractContextManager[Any]:
     """Record a launch that is about to run inside of the `with` block."""
-    capture = _capture.get()
+    capture, around = _capture.get(), ExitStack()
     if capture is None:
-        return nullcontext()
+        return around
     key = (id(launch.kernel.module.code), launch.kernel.name)
     is_first = key not in capture.seen
     capture.seen.add(key)
     capture.launches.append(launch)
-    return _counted(launch) if capture.counted and is_first and not enabled_checks() else nullcontext()
+    if capture.counted and is_first and not enabled_checks():
+        around.enter_context(_counted(launch))
+    if capture.traced and is_first:
+        around.enter_context(traced_into(launch.traces, launch.kernel.module.code.arch))
+    return around
 
 
 @contextmanager

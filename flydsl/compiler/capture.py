@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flydsl.arch.timing import is_timed
 from flydsl.compiler.artifact import CompiledArtifact
 from flydsl.compiler.pipeline import Pipeline
 from flydsl.errors import ArgumentError
@@ -73,7 +72,7 @@ class Capture:
         if self.counted and is_first:
             around.enter_context(_counted(launch))
         if self.traced and is_first:
-            around.enter_context(_traced(launch))
+            around.enter_context(_timed(launch))
         return around
 
 
@@ -142,20 +141,8 @@ def _counted(launch: Launch) -> Iterator[None]:
                 around.launches.extend(counters.launches)
 
 
-@contextmanager
-def _traced(launch: Launch) -> Iterator[None]:
-    """Time the launches of kernels inside the block. Surrounding tracing receives them, too."""
-    from flydsl.simulator.checks import enabled_checks
-    from flydsl.simulator.timing import current_tracing, tracing
+def _timed(launch: Launch) -> AbstractContextManager[None]:
+    """Time the launches of kernels inside the block."""
+    from flydsl.simulator.timing.session import traced_into
 
-    if enabled_checks() or not is_timed(launch.pipeline.arch):
-        yield
-        return
-    around = current_tracing()
-    with tracing(execute=around is None or around.execute) as traced:
-        try:
-            yield
-        finally:
-            launch.traces.extend(one.trace for one in traced.launches)
-            if around is not None:
-                around.launches.extend(traced.launches)
+    return traced_into(launch.traces, launch.pipeline.arch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flydsl.binary import BinaryLaunch
 from flydsl.compiler import Launch
 from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
@@ -59,7 +60,7 @@ def open_trace(source: Any, arch: str | None = None, clock_mhz: float | None = N
     """The trace in a source, as `timeline` takes it."""
     if isinstance(source, Trace):
         return source
-    if isinstance(source, TraceView | TracedLaunch | Launch):
+    if isinstance(source, TraceView | TracedLaunch | Launch | BinaryLaunch):
         return source.trace
     if isinstance(source, Tracing) and len(source.launches) == 1:
         return source.launches[0].trace

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from flydsl.arch.timing import is_timed
+from flydsl.binary import BinaryLaunch
 from flydsl.compiler import Launch
 from flydsl.simulator.timing import Stall, Trace, Tracing
 from flydsl.simulator.timing.advice import Advice, advise
@@ -139,25 +140,25 @@ def trace_text(trace: Trace) -> str:
     return "\n".join(lines)
 
 
-def launch_traces_html(launch: Launch, *, max_lines: int = MAX_ISA_LINES) -> str:
+def launch_traces_html(launch: Launch | BinaryLaunch, *, max_lines: int = MAX_ISA_LINES) -> str:
     """The traces of a launch, or why there are none."""
     if not launch.traces:
         return title(escape(why_not_timed(launch)))
     return traces_html(launch.traces, max_lines=max_lines)
 
 
-def launch_traces_text(launch: Launch) -> str:
+def launch_traces_text(launch: Launch | BinaryLaunch) -> str:
     """The traces of a launch as text."""
     return traces_text(launch.traces) if launch.traces else why_not_timed(launch)
 
 
-def why_not_timed(launch: Launch) -> str:
+def why_not_timed(launch: Launch | BinaryLaunch) -> str:
     """Why there are no traces of a launch."""
     places = sorted({str(tensor.device) for tensor in tensors(launch.arguments) if tensor.device.type != "cpu"})
     if places:
         where = ", ".join(places)
         return f"Not timed: it ran on {where}. workbench.timeline reads what rocprofv3 --att measures there."
-    arch = launch.pipeline.arch
+    arch = launch.kernel.module.code.arch if isinstance(launch, BinaryLaunch) else launch.pipeline.arch
     if not is_timed(arch):
         return f"Not timed: the project has no figures of the time that {arch.name} needs."
     return (

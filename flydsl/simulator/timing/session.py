@@ -8,7 +8,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from flydsl.arch.timing import is_timed
+from flydsl.simulator.checks import enabled_checks
+
 if TYPE_CHECKING:
+    from flydsl.arch import Arch
     from flydsl.arch.launch_limits import Dim3
     from flydsl.simulator.timing.trace import Trace
 
@@ -73,3 +77,23 @@ def tracing(*, execute: bool = False, only_known: bool = False) -> Iterator[Trac
 def current_tracing() -> Tracing | None:
     """The active `tracing` session, if any."""
     return _current.get()
+
+
+@contextmanager
+def traced_into(traces: list[Trace], arch: Arch) -> Iterator[None]:
+    """Time the launches inside the block, which run as always, and add their traces to a list.
+
+    Under checks, and on an architecture without figures, they are not timed. A session around receives the traces, too,
+    and says whether the launches are carried out.
+    """
+    if enabled_checks() or not is_timed(arch):
+        yield
+        return
+    around = current_tracing()
+    with tracing(execute=around is None or around.execute) as traced:
+        try:
+            yield
+        finally:
+            traces.extend(one.trace for one in traced.launches)
+            if around is not None:
+                around.launches.extend(traced.launches)

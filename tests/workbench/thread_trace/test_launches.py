@@ -81,3 +81,20 @@ def test_a_session_shows_its_launches(launcher, tensors, read) -> None:
     assert read(both.static_html()).text.count("What limits") == 2
     with pytest.raises(ArgumentError, match="of 2 launches is no trace"):
         workbench.timeline(session)
+
+
+HIP = """\
+__global__ void add(const float *a, const float *b, float *c) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  c[i] = a[i] + b[i];
+}"""
+
+
+def test_kernels_of_other_compilers_are_timed_too(notebook, read) -> None:
+    call = '--call "module.add(A, B, C, grid=2, block=64)"'
+    outcome = notebook.run(f"%%flykernel --language hip --show trace {call}\n{HIP}")
+    assert outcome.error is None, outcome.text
+    assert notebook.run("assert torch.equal(C, A + B)").error is None
+    for text in (read(outcome.shown[0]["text/html"]).text, outcome.shown[0]["text/plain"]):
+        assert "_Z3addPKfS0_Pf on gfx942" in text
+        assert "What limits the kernel" in text
