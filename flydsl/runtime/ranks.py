@@ -11,6 +11,7 @@ torch takes the interface that belongs to the host's name.
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
@@ -64,7 +65,7 @@ def run(
     and gives can be pickled. Raises RankFailed for the first rank that fails, and ends the others; before_ending is
     called before that.
     """
-    context = multiprocessing.get_context("forkserver")
+    context = multiprocessing.get_context(start_method(sys.version_info[:3]))
     context.set_forkserver_preload(["torch", "flydsl.compiler", __name__])
     with tempfile.TemporaryDirectory(prefix="flydsl-ranks-") as folder:
         started = [_Rank(context, rank, world_size, folder, function, arguments) for rank in range(world_size)]
@@ -81,6 +82,18 @@ def run(
             for rank in started:
                 rank.end()
     return [rank.result for rank in started]
+
+
+def start_method(version: tuple[int, ...]) -> str:
+    """How processes are started by a version of Python: by a server that has torch, if only this user can ask it.
+
+    Before 3.10.9 and 3.11.1 its socket had no permissions, and it unpickled what anybody sent (CVE-2022-42919).
+
+    >>> start_method((3, 10, 8)), start_method((3, 10, 9)), start_method((3, 11, 0)), start_method((3, 12, 0))
+    ('spawn', 'forkserver', 'spawn', 'forkserver')
+    """
+    is_private = (3, 10, 9) <= version < (3, 11, 0) or version >= (3, 11, 1)
+    return "forkserver" if is_private else "spawn"
 
 
 class RankFailed(DeviceError):
