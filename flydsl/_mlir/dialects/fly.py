@@ -118,7 +118,7 @@ def _fragment(atom: MmaAtom, name: str, value: Any) -> Tensor:
     kind = mma_value_type(atom.type.op, name)
     held = kind if isinstance(kind, ir.VectorType) else ir.VectorType.get([1], kind)
     dtype = numeric_class(held.element_type)
-    registers = memref_alloca(algebra.make_layout(held.extents[0], 1), dtype)
+    registers = memref_alloca(algebra.make_layout(held.shape[0], 1), dtype)
     registers.store(Vector(_as_type(f"operand {name} of mma_atom_call_ssa", as_ir_value(value), held), dtype=dtype))
     return registers
 
