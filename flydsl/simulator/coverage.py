@@ -70,8 +70,10 @@ Numerics:
 - RDNA 4 has no IEEE mode, and its clamp always takes NaN to 0. A result of 16 bits leaves the other half of a vector
   register as it is, and clears that of a scalar one. Its dot products with a result of 16 bits are those with a result
   of f32, rounded at the end.
+- WMMA and SWMMAC accumulate as MFMA does: products are exact and summed in f64, then C is added, and the sum is rounded
+  once to the type of D, to nearest even and with denormals kept in any mode. Hardware's order is not documented.
 - Where the document does not say which NaN results, it is the first operand that is one, made quiet, or else
-  the positive quiet NaN without payload; of MFMA always that one.
+  the positive quiet NaN without payload; of MFMA and WMMA always that one.
 - Conversions to integers saturate and take NaN to 0, shifts look at the lowest bits of the amount, as documented.
 - Dot products of f16 (v_dot2) flush denormals and round each sum to nearest, whatever the mode, as documented.
 - Stochastic rounding (v_cvt_sr; of f16 and bf16, too, where it is not documented) adds the random bits below the last
@@ -104,7 +106,9 @@ signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_
 instructions; on CDNA 4 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4,
 v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch; on
 RDNA 4 transposing loads (global_load_tr), barriers with numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel,
-interpolation, ray tracing, loads and stores of blocks.
+interpolation, ray tracing, loads and stores of blocks; signs of WMMA's elements of 8 bits, and float constants as C of
+those with a result of bf16. Of gfx1250's WMMA those are in the table whose layouts AMD's kernels show: no SWMMAC, no
+scales of 16 elements (v_wmma_scale16), and of scales no format but E8M0.
 
 """
 
