@@ -27,6 +27,7 @@ from flydsl.arch.instruction_costs import peaks
 from flydsl.binary import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.compiler.user_error import user_facing
+from flydsl.dialect.location import leave_out
 from flydsl.errors import ArgumentError, DeviceError
 from flydsl.hsaco import read_hsaco
 from flydsl.hsaco.same_code import check_listing
@@ -80,8 +81,11 @@ def _config() -> Any:
 @cache
 def _driver() -> Any:
     """The driver. Its class derives from Triton's, which is imported when first needed."""
+    import triton
     from triton.backends.compiler import GPUTarget
     from triton.backends.driver import DriverBase
+
+    leave_out(str(Path(triton.__file__).parent))
 
     class SimulatorDriver(DriverBase):
         """Triton's view of the simulator: one device, one stream, memory of the host."""

@@ -83,6 +83,13 @@ def test_an_access_outside_of_a_tensor_is_an_error_at_the_kernels_line() -> None
     assert caught.value.at.source_line.endswith("# here")
 
 
+def test_an_argument_that_does_not_fit_is_an_error_at_the_call() -> None:
+    x, y, out = sums()
+    with pytest.raises(FlyError, match="out is on meta") as caught:
+        scaled_sum[(2,)](x, y, out.to("meta"), 300, 1.0, BLOCK=256)
+    assert caught.value.at.file == __file__
+
+
 def test_an_empty_grid_launches_nothing() -> None:
     x, y, out = sums()
     with capture_binary_launches() as launches:

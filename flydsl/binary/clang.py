@@ -41,6 +41,7 @@ _HIP = (
     "-x",
     "hip",
     "--cuda-device-only",
+    "-nostdinc",
     "-nogpuinc",
     "-nogpulib",
     "-fdeclspec",
@@ -147,8 +148,23 @@ def _error(output: str, name: str) -> CompileError:
         if rest
         else ""
     )
-    notes = _note(output, first.end())
+    notes = _hint_of(first["message"]) or _note(output, first.end())
     return CompileError(f"clang: {first['message']}{more}", at=at, hint=notes or None)
+
+
+# What kernels elsewhere use, and what to do here; the first word that a message of clang names decides.
+_MISSING = {
+    "printf": "printf is unsupported in HIP and OpenCL C: write to a tensor, and print that",
+    "assert": "the device cannot stop: write a flag to a tensor",
+    "malloc": "pass a tensor; memory on the device cannot be asked for in a kernel",
+    "hip": "the host's side is Python: pass tensors on the CPU, and launch with module.kernel(..., grid=4, block=256)",
+}
+
+
+def _hint_of(message: str) -> str:
+    """What to do about a missing identifier; empty for most."""
+    found = re.search(r"undeclared identifier '(\w+)'", message)
+    return next((hint for word, hint in _MISSING.items() if found and found[1].startswith(word)), "")
 
 
 def _note(output: str, start: int) -> str:

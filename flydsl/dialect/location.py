@@ -17,9 +17,20 @@ from flydsl.errors import SourceLocation
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # The workbench calls launchers for its user, whose line is the one that counts.
-_NOT_THE_USERS = (_PACKAGE, os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "workbench") + os.sep, "<frozen ")
+_NOT_THE_USERS: tuple[str, ...] = (
+    _PACKAGE,
+    os.path.join(os.path.dirname(os.path.dirname(_PACKAGE)), "workbench") + os.sep,
+    "<frozen ",
+)
 _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _MADE = ("<string>", "__init__")  # of a dataclass
+
+
+def leave_out(folder: str) -> None:
+    """Take the frames of a package, by its folder, for those of a library between the user and this one."""
+    global _NOT_THE_USERS
+    if folder + os.sep not in _NOT_THE_USERS:
+        _NOT_THE_USERS = (*_NOT_THE_USERS, folder + os.sep)
 
 
 class _Places:

@@ -176,6 +176,23 @@ def test_wrong_sizes(hip: BinaryModule, size: object) -> None:
         hip.scale(torch.zeros(4), torch.zeros(4), 1.0, 4, grid=size, block=64)
 
 
+def test_bounds_of_a_launch_hold() -> None:
+    bounded = compile_hip(
+        "#include <cmath>\n__global__ void __launch_bounds__(128) f(float *p) { p[threadIdx.x] = 1; }"
+    )
+    with pytest.raises(LaunchError, match="compiled for at most 128"):
+        bounded.f(torch.zeros(256), grid=1, block=256)
+
+
+@pytest.mark.parametrize(
+    ("statement", "hint"), [('printf("%d", *p)', "write to a tensor"), ("hipMalloc(0)", "host's side is Python")]
+)
+def test_what_kernels_do_elsewhere(statement: str, hint: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_hip(f"#include <cstdio>\n__global__ void f(int *p) {{ {statement}; }}")
+    assert hint in str(caught.value.hint)
+
+
 def test_a_kernel_that_is_not_there(hip: BinaryModule) -> None:
     with pytest.raises(AttributeError, match="did you mean scale"):
         hip.scal  # noqa: B018

@@ -9,7 +9,10 @@
 #define __constant__ __attribute__((constant))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#define FLYDSL_BOUNDS_1(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
+#define FLYDSL_BOUNDS_2(threads, waves) FLYDSL_BOUNDS_1(threads) __attribute__((amdgpu_waves_per_eu(waves)))
+#define FLYDSL_BOUNDS(one, two, which, ...) which
+#define __launch_bounds__(...) FLYDSL_BOUNDS(__VA_ARGS__, FLYDSL_BOUNDS_2, FLYDSL_BOUNDS_1)(__VA_ARGS__)
 #define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
 #define FLYDSL_D static __device__ inline __attribute__((always_inline))
 
