@@ -314,12 +314,13 @@ def _split(text: str, is_separator: object) -> list[str]:
 
 
 def parse_modifier(text: str) -> tuple[str, ModifierValue]:
-    """Read one modifier: a flag, `name:number`, `name:[bits]` or `name:word`."""
+    """Read one modifier: a flag, `name:number`, `name:[bits]` or `name:word`, whose words may be in brackets, too."""
     name, colon, value = text.partition(":")
     if not colon:
         return name, 1
-    if value.startswith("["):
-        return name, tuple(int(v, 0) for v in value[1:-1].split(","))
+    numbers = value[1:-1].split(",")
+    if value.startswith("[") and all(_INTEGER.match(number.strip()) for number in numbers):
+        return name, tuple(int(number, 0) for number in numbers)
     if _INTEGER.match(value):
         return name, int(value, 0)
     return name, value

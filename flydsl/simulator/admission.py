@@ -480,7 +480,8 @@ def _check_encoding(semantics: Semantics) -> None:
     """Check SDWA and DPP: they take one or two vector registers to one, and v_cvt_pk_f32_* to two."""
     mnemonic = semantics.mnemonic
     words = semantics.sources if mnemonic.startswith("v_cvt_pk_f32_") else (*semantics.results, *semantics.sources)
-    is_wide = any(("x" in w and w not in HALVES) or w in ("register", "imm", "word") for w in words)
+    named = [w for w in words if w not in IMPLICIT]
+    is_wide = any(("x" in w and w not in HALVES) or w in ("register", "imm", "word") for w in named)
     if not mnemonic.startswith("v_") or mnemonic.startswith(_WITH_AGPRS) or "lane" in mnemonic or is_wide:
         raise ValueError(f"{mnemonic} in SDWA or DPP")
 

@@ -212,7 +212,7 @@ def decode(
     return Instruction(index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem, size)
 
 
-_WORDS_LIKE_MODIFIERS = ("s_waitcnt", "s_delay_alu")
+_WORDS_LIKE_MODIFIERS = ("s_waitcnt", "s_waitcnt_depctr", "s_delay_alu", "s_wait_alu")
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class _Written:
 
 def _read(text: str, instruction_sets: tuple[str, ...]) -> _Written:
     """Split a line into its parts. ValueError for what is not understood."""
-    if " :: " in text:
+    if "::" in text:
         return _read_pair(text, instruction_sets)
     name, *rest = text.split(None, 1)
     spelled, encoding = split_encoding(name)
@@ -243,7 +243,7 @@ def _read(text: str, instruction_sets: tuple[str, ...]) -> _Written:
 
 def _read_pair(text: str, instruction_sets: tuple[str, ...]) -> _Written:
     """Two operations that one instruction issues. The row has the results of both first, then the sources of both."""
-    first, second = (_read(part, instruction_sets) for part in text.split(" :: ", 1))
+    first, second = (_read(part, instruction_sets) for part in text.split("::", 1))
     if first.modifiers.values or second.modifiers.values or first.encoding or second.encoding:
         raise ValueError("modifiers of a pair")
     operands = [*first.operands[:1], *second.operands[:1], *first.operands[1:], *second.operands[1:]]

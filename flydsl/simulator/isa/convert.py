@@ -232,8 +232,8 @@ define(
 def _define_float8_of_rdna(name: str, format_: NarrowFloat) -> None:
     """Define the forms with a byte_sel, and with halves of registers."""
 
-    def chosen(b: Builder, x: tuple[Value, ...], modifiers: Any) -> tuple[Value, ...]:
-        return (b.bitcast(decode(b, byte_of(b, x[0], modifiers.integer("byte_sel")), format_), "i32"),)
+    def chosen(b: Builder, x: Value, modifiers: Any) -> Value:
+        return decode(b, byte_of(b, x, modifiers.integer("byte_sel")), format_)
 
     def pair(b: Builder, x: Value) -> tuple[Value, Value]:
         wide = b.zext(x, "i32")
@@ -245,7 +245,7 @@ def _define_float8_of_rdna(name: str, format_: NarrowFloat) -> None:
         code = encode_stochastically(b, x, random, format_)
         return b.or_(b.and_(old, b.not_(b.shl(b.const("i32", 0xFF), at))), b.shl(code, at))
 
-    define(f"v_cvt_f32_{name}", "i32x1 = i32x1 modifiers", chosen, of="rdna")
+    define(f"v_cvt_f32_{name}", "f32 = i32 modifiers", chosen, of="rdna")
     define(f"v_cvt_pk_f32_{name}", "i32x2 = i16", pair, of="rdna")
     define(f"v_cvt_sr_{name}_f32", "i32 = f32 i32 dst modifiers", stochastic, of="rdna")
 

@@ -24,6 +24,16 @@ define("v_alignbit_b32", "i32 = i32 i32 i32", _align(1))
 define("v_alignbyte_b32", "i32 = i32 i32 i32", _align(8))
 
 
+def _align_by_half(unit_bits: int) -> Any:
+    """The amount is a half of a register."""
+    align = _align(unit_bits)
+    return lambda b, high, low, amount: align(b, high, low, b.zext(amount, "i32"))
+
+
+define("v_alignbit_b32", "i32 = i32 i32 i16", _align_by_half(1), of="rdna")
+define("v_alignbyte_b32", "i32 = i32 i32 i16", _align_by_half(8), of="rdna")
+
+
 def _permute_bytes(b: Builder, high: Value, low: Value, selectors: Value) -> Value:
     """Each selector byte picks one of the eight bytes (first : second), a sign, 0x00 or 0xff."""
     bytes_ = b.join((low, high))

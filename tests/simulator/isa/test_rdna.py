@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flydsl.simulator import BarrierDeadlock, Memory, Program, UnknownInstruction
+from flydsl.arch import get_arch
+from flydsl.hsaco.listing import read_listing
+from flydsl.simulator import BarrierDeadlock, Memory, Program, UnknownInstruction, load
 from tests.simulator.backends import launch_both
 
 Run = Callable[..., Any]
@@ -88,6 +90,41 @@ def test_instructions_of_cdna_alone_are_refused_by_name(rdna: Run) -> None:
 def test_instructions_of_rdna_are_not_of_cdna(run: Run) -> None:
     with pytest.raises(UnknownInstruction, match="v_add_nc_u32"):
         run("v_add_nc_u32 v0, v1, v2")
+
+
+FORMS = """
+v_add_nc_u16 v5.l, v255.h, v255.l
+v_alignbit_b32 v5, v1, v2, v3.h
+v_cmpx_lt_f32_e64_dpp v1, s2 row_share:0 row_mask:0xf bank_mask:0xf
+v_cmp_eq_f32_e64 null, -|0xaf123456|, -|vcc_hi| clamp
+v_fma_f16_e64_dpp v5.l, v1.l, v2.h, v3.l quad_perm:[3,2,1,0] row_mask:0xf bank_mask:0xf fi:1
+v_cvt_f32_fp8_e64_dpp v5, v1 byte_sel:1 quad_perm:[0,2,1,1] row_mask:0x5 bank_mask:0xe
+v_dual_fmaak_f32 v122, s74, v161, 0x402f4fe0 :: v_dual_and_b32 v247, 0x402f4fe0, v160
+v_dual_mov_b32 v255, 0xbabe::v_dual_lshlrev_b32 v6, ttmp15, v255
+s_buffer_load_b32 s5, s[4:7], null offset:0x64
+s_delay_alu instid0(VALU_DEP_1) | instskip(SKIP_4) | instid1(SALU_CYCLE_1)
+s_wait_alu depctr_va_vdst(14) depctr_va_sdst(6)
+s_barrier_wait 0xffff
+s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 4, 2), 0x3
+global_load_b32 v1, v3, s[2:3] offset:-64 th:TH_LOAD_NT_RT scope:SCOPE_SYS
+global_atomic_cmpswap_b64 v[1:2], v0, v[2:5], s[6:7] offset:64 th:TH_ATOMIC_RETURN
+buffer_load_b64 v[5:6], v0, ttmp[8:11], null idxen offset:8388607
+scratch_store_b8 off, v3, s2
+"""
+REFUSED = """
+tbuffer_load_format_x v4, off, s[8:11], s3 format:[BUF_FMT_8_UNORM]
+image_sample v[0:1], [v0, v1], s[0:7], s[8:11] dmask:0x3 dim:SQ_RSRC_IMG_2D unorm th:TH_LOAD_NT
+export mrt0 v0, v1, v2, v3 done
+s_version UC_VERSION_GFX12 | UC_VERSION_W32_BIT
+global_load_block v[9:40], v[5:6], off
+"""
+
+
+def test_forms_of_the_assembler_are_known_or_refused_by_name() -> None:
+    program = Program.from_listing({}, read_listing(f"k:{FORMS}"), get_arch("gfx1201"))
+    assert [i.listed.text for i in program.unknown_instructions()] == []
+    for instruction in Program.from_listing({}, read_listing(f"k:{REFUSED}"), get_arch("gfx1201")).instructions:
+        assert instruction.problem == instruction.listed.text.split()[0]
 
 
 # --- barriers: every wave signals its arrival, and waits for that of the others when it wants to
@@ -175,3 +212,16 @@ def test_a_compiled_kernel_on_a_grid_of_three_dimensions(compile_ir: Run, lanes:
     statistics = launch_both(program, "k", grid=(2, 3, 2), block=(96, 1, 1), kernarg=kernarg, memory=memory)
     assert np.array_equal(y, 2 * x)
     assert statistics.waves == 12 * -(-96 // lanes)
+
+
+def test_single_steps_of_a_wave_of_32(compile_ir: Run) -> None:
+    code, listing = compile_ir(DOUBLE.replace("FEATURES", ""), arch="gfx1201")
+    x, y = np.arange(96, dtype=np.float32), np.zeros(96, np.float32)
+    simulation = load(code, listing).kernel("k").simulate((1, 1, 1), (96, 1, 1), [x, y, 96])
+    assert simulation.wave_count == 3
+    wave = simulation.wave(2)
+    assert (wave.vgpr.shape[1], wave.exec, wave.active.size) == (32, 0xFFFF_FFFF, 32)
+    simulation.step()
+    assert simulation.changed
+    simulation.run()
+    assert np.array_equal(y, 2 * x)
