@@ -268,10 +268,26 @@ def test_a_barrier_orders_the_waves_of_its_workgroup_only() -> None:
     clocks = Clocks(waves=4, waves_per_workgroup=2)
     stamps = clocks.stamps(np.array([0, 2]), np.array([5, 6]), pc=7)
     assert clocks.are_before(stamps, np.array([1, 3])).tolist() == [False, False]
+    clocks.signal_barrier(np.array([0, 1]))
     clocks.pass_barrier(0)
     assert clocks.are_before(stamps, np.array([1, 3])).tolist() == [True, False]
     assert clocks.are_before(stamps, np.array([0, 2])).tolist() == [True, True], "its own"
     assert not clocks.are_before(clocks.stamps(np.array([0]), np.array([0]), pc=8), np.array([1])).any()
+
+
+def test_a_wave_orders_what_it_did_before_its_signal_only() -> None:
+    """What a wave learnt from an atomic after the other's signal, it still knows after the barrier."""
+    clocks = Clocks(waves=2, waves_per_workgroup=2)
+    before = clocks.stamps(np.array([0]), np.array([0]), pc=1)
+    clocks.signal_barrier(np.array([0]))
+    told = clocks.stamps(np.array([0]), np.array([0]), pc=2)
+    clocks.release(0, "flag")
+    clocks.end_release(np.array([0]))
+    after = clocks.stamps(np.array([0]), np.array([0]), pc=3)
+    clocks.acquire(1, "flag")
+    clocks.signal_barrier(np.array([1]))
+    clocks.pass_barrier(0)
+    assert [bool(clocks.are_before(stamp, np.array([1]))[0]) for stamp in (before, told, after)] == [True, True, False]
 
 
 def test_what_an_atomic_tells_is_passed_on() -> None:
@@ -283,6 +299,7 @@ def test_what_an_atomic_tells_is_passed_on() -> None:
     later = clocks.stamps(np.array([0]), np.array([0]), pc=1)
     clocks.acquire(2, "flag")
     clocks.acquire(4, "another flag")
+    clocks.signal_barrier(np.array([2, 3]))
     clocks.pass_barrier(1)
     clocks.release(3, "another flag")
     clocks.acquire(5, "another flag")

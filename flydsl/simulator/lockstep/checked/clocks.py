@@ -66,7 +66,7 @@ class Clocks:
     def pass_barrier(self, workgroup: int) -> None:
         """Let the waves of a workgroup know of each other's accesses before their signals, and of what any knew."""
         waves = np.arange(self._per_workgroup) + workgroup * self._per_workgroup
-        self._known[waves] = self._signalled[waves]
+        self._known[waves] = np.maximum(self._known[waves], self._signalled[waves])
         rows = [self._elsewhere[int(wave)] for wave in waves if int(wave) in self._elsewhere]
         if rows:
             together = np.maximum.reduce(rows)
