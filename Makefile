@@ -25,7 +25,7 @@ BROWSER := -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=import
 LAB := --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb \
 	--FileContentsManager.pre_save_hook=tools.lab.keep_kernel_metadata
 
-.PHONY: help setup browser lab test fast lint types bench sweep table fuzz clean
+.PHONY: help setup browser lab test fast lint types bench sweep table fuzz wheel clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,11 @@ table: setup ## Compile every kernel and write kernels/README.md, the table of t
 
 fuzz: setup ## Every fuzzer for many trials, with another seed each time; FUZZ="listings --seed 1 --count 500" for others
 	$(PY) -m tests.fuzz $(FUZZ)
+
+# The backend copies into build/lib and packs what lies there, deleted modules too.
+wheel: setup ## Build dist/*.whl, which pip installs without this checkout
+	rm -rf build/lib build/bdist.*
+	$(PY) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## Remove what was built and cached, but not .venv
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -42,6 +42,7 @@ SLOW = [
         "simulator/native/test_run_ahead.py",
         "simulator/test_compiled_kernels.py",
         "test_readme.py",
+        "test_wheel.py",
     )
 ]
 assert all(place.exists() for place in SLOW)

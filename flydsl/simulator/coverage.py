@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from flydsl.arch import ARCHS, GFX942, Arch
+from flydsl.arch import ARCHS, GFX942, GFX1250, Arch
 from flydsl.simulator.isa.spellings import entries_on, name_on
 
 PAGE = Path(__file__).with_name("COVERAGE.md")
@@ -107,7 +107,7 @@ instructions; on CDNA 4 stochastic rounding of several elements with one random 
 v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch; on
 RDNA 4 transposing loads (global_load_tr), barriers with numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel,
 interpolation, ray tracing, loads and stores of blocks; signs of WMMA's elements of 8 bits, and float constants as C of
-those with a result of bf16. Of gfx1250's WMMA those are in the table whose layouts AMD's kernels show: no SWMMAC, no
+those with a result of bf16. Of {newest}'s WMMA those are in the table whose layouts AMD's kernels show: no SWMMAC, no
 scales of 16 elements (v_wmma_scale16), and of scales no format but E8M0.
 
 """
@@ -121,7 +121,11 @@ def page() -> str:
             alike.setdefault(arch.instruction_sets, []).append(arch)
     names = {" and ".join(arch.name for arch in archs): _mnemonics(archs[0]) for archs in alike.values()}
     counts = ", ".join(f"{len(names[arch])} mnemonics of {arch}" for arch in names)
-    parts = [_INTRODUCTION.format(counts=counts), f"Of {GFX942.name}:\n\n", _table(names[GFX942.name])]
+    parts = [
+        _INTRODUCTION.format(counts=counts, newest=GFX1250.name),
+        f"Of {GFX942.name}:\n\n",
+        _table(names[GFX942.name]),
+    ]
     for which, own in names.items():
         if which != GFX942.name:
             parts += [f"\n{which} has, besides:\n\n", _table(own - names[GFX942.name])]
