@@ -168,6 +168,8 @@ def _outcome(text: str, passes: Sequence[str], arch: Arch, locations: bool) -> s
             _run_passes(module, passes, arch, text)
             return to_text(module, locations=locations).rstrip()
     except FlyError as error:
+        # Some libraries (tblib, which Dask loads) have errors take along what they came from: MLIR's cannot be sent.
+        error.__context__ = error.__cause__ = None
         return error
 
 

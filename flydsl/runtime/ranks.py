@@ -65,6 +65,8 @@ def run(
     and gives can be pickled. Raises RankFailed for the first rank that fails, and ends the others; before_ending is
     called before that.
     """
+    if not hasattr(sys.modules["__main__"], "__spec__"):  # which multiprocessing reads, and %reset takes away
+        sys.modules["__main__"].__spec__ = None
     context = multiprocessing.get_context(start_method(sys.version_info[:3]))
     context.set_forkserver_preload(["torch", "flydsl.compiler", __name__])
     with tempfile.TemporaryDirectory(prefix="flydsl-ranks-") as folder:

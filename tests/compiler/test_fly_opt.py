@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import io
 import os
 from functools import cache
@@ -235,3 +236,16 @@ def test_operands_of_a_matrix_instruction_in_bytes() -> None:
     lowered = run(text, ["convert-fly-to-rocdl"])
     assert lowered.count("llvm.bitcast") == 2
     assert "rocdl.mfma.f32.16x16x32.fp8.fp8" in lowered
+
+
+def test_errors_come_back_where_errors_take_along_what_they_came_from() -> None:
+    """As tblib has them, which Dask loads."""
+    support = pytest.importorskip("tblib.pickling_support")
+    before = dict(copyreg.dispatch_table)
+    support.install()
+    try:
+        with pytest.raises(CompileError, match="undeclared"):
+            run(MODULE.replace("return %r", "return %q"), [])
+    finally:
+        copyreg.dispatch_table.clear()
+        copyreg.dispatch_table.update(before)

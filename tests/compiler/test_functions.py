@@ -254,6 +254,7 @@ def test_names_that_mlir_does_not_take() -> None:
 
 def test_in_notebook_cells(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     shell.reset()
+    shell.user_module.__spec__ = None  # which multiprocessing reads, and a reset takes away
 
     def run(cell: str) -> Any:
         result = shell.run_cell(cell)

@@ -376,7 +376,7 @@ def _scalar_disagreements(
                 got = int(state.scc[wave, 0])
             else:
                 first = EXEC if word == "exec" else 10
-                count = 2 if width_of(word) == 64 else 1
+                count = 2 if word == "exec" or width_of(word) == 64 else 1
                 got = sum(int(state.sgpr[wave, first + j]) << 32 * j for j in range(count))
                 wanted &= (1 << 32 * count) - 1
             if got != int(wanted) and not (word[0] == "f" and same(word, got, int(wanted), case.exact_nan, 0)):

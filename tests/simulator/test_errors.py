@@ -232,7 +232,7 @@ def test_listing_errors_name_the_line(compile_ir: Compile) -> None:
     with pytest.raises(ListingError, match="no kernel 'k'"):
         Program.load(hsaco, listing.replace("k:", "other:"))
     with pytest.raises(ListingError, match="line 3 is not understood"):
-        Program.from_listing({}, read_listing("k:\ns_nop 0\nv_pk_add_f16 v0, v1, v2 op_sel:[a,b]\n"))
+        Program.from_listing({}, read_listing("k:\ns_nop 0\nv_mov_b32 v0, s200\n"))
 
 
 def test_buffers_that_cannot_be_mapped() -> None:

@@ -67,6 +67,7 @@ def notebook(shell: InteractiveShell) -> Notebook:
     """A notebook in which the kernel above and its tensors are defined."""
     with patch("gc.collect"):  # a reset ends with it, and in a process of this size that takes longer than most tests
         shell.reset()
+    shell.user_module.__spec__ = None  # which multiprocessing reads, and a reset takes away
     notebook = Notebook(shell)
     for cell in ("%reload_ext workbench", KERNEL, TENSORS):
         outcome = notebook.run(cell)

@@ -158,7 +158,7 @@ _ROPES = {
     "rope_bf16_d128_flash_fullfreq": ("gfx942",),
 }
 _MORE_ON_RDNA4 = (
-    "fused_add_layernorm_bf16", "rmsnorm_m16384_n512_f32", "rmsnorm_m16384_n512_bf16", "rope_bf16_d128_flash",
+    "fused_add_layernorm_bf16", "rmsnorm_m16384_n512_f32", "rmsnorm_m16384_n512_bf16",
     *(f"topk_gating_{name}" for name in ("e128k8_f32", "e128k8_bf16", "e256k8_f32", "e256k8_bf16", "e64k6_bf16",
                                          "e8k2_bf16")),
 )  # fmt: skip

@@ -1,15 +1,12 @@
-"""The machine code of the cases that take long to compile: `make sweep`."""
+"""The machine code of the cases that `make test` leaves out: `make sweep`."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.kernels import cases
-from tests.kernels.test_figures import check_figures
-
-PLACES = [(name, arch) for name, case in cases.every_case().items() if case.long for arch in case.archs]
+from tests.kernels.test_figures import OTHER_PLACES, check_figures
 
 
-@pytest.mark.parametrize(("name", "arch"), PLACES)
+@pytest.mark.parametrize(("name", "arch"), OTHER_PLACES)
 def test_machine_code_is_at_least_as_good(name: str, arch: str) -> None:
     check_figures(name, arch)
