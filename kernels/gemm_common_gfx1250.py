@@ -77,6 +77,30 @@ class Pipeline:
         return tile % self.buffers
 
 
+class WavePlan:
+    """What plans of all products know of their waves. tile: a workgroup's, along M, N and K; waves: along M and N."""
+
+    k: int
+    tile: tuple[int, int, int]
+    waves: tuple[int, int]
+    buffers: int
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The order of the tiles of K."""
+        return Pipeline(self.buffers, self.k // self.tile[2])
+
+    @property
+    def threads(self) -> int:
+        """Of a workgroup."""
+        return LANES * self.waves[0] * self.waves[1]
+
+    @property
+    def wave_tile(self) -> tuple[int, int]:
+        """A wave's part of the tile."""
+        return self.tile[0] // self.waves[0], self.tile[1] // self.waves[1]
+
+
 @dataclass(frozen=True)
 class ClusterShape:
     """Workgroups of a cluster along M and N."""

@@ -34,8 +34,8 @@ from kernels.gemm_common_gfx1250 import (
     SIZE,
     ClusterShape,
     Loads,
-    Pipeline,
     TileStream,
+    WavePlan,
     check_smem_capacity,
     chosen_by_wave,
     opaque,
@@ -88,7 +88,7 @@ def tiled_scales(scale: Any, wave_rows: int, waves: int = 1) -> Any:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(WavePlan):
     """What a kernel is compiled for. See `compile_fp8fp4_gemm`."""
 
     data_format: str
@@ -107,21 +107,6 @@ class Plan:
     def bits(self) -> tuple[int, int]:
         """Of an element of A and of B."""
         return FORMATS[self.data_format]
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """The order of the tiles of K."""
-        return Pipeline(self.buffers, self.k // self.tile[2])
-
-    @property
-    def threads(self) -> int:
-        """Of a workgroup."""
-        return LANES * self.waves[0] * self.waves[1]
-
-    @property
-    def wave_tile(self) -> tuple[int, int]:
-        """A wave's part of the tile."""
-        return self.tile[0] // self.waves[0], self.tile[1] // self.waves[1]
 
     @property
     def wide(self) -> int:

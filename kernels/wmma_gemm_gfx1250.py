@@ -33,8 +33,8 @@ from kernels.gemm_common_gfx1250 import (
     SIZE,
     ClusterShape,
     Loads,
-    Pipeline,
     TileStream,
+    WavePlan,
     check_smem_capacity,
     chosen_by_wave,
     opaque,
@@ -58,7 +58,7 @@ def reference(A: Any, B: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(WavePlan):
     """What a kernel is compiled for. See `compile_wmma_gemm_tdm`."""
 
     n: int
@@ -72,21 +72,6 @@ class Plan:
     tdm_store: bool
     cluster: ClusterShape
     specialized: bool
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """The order of the tiles of K."""
-        return Pipeline(self.buffers, self.k // self.tile[2])
-
-    @property
-    def threads(self) -> int:
-        """Of a workgroup."""
-        return LANES * self.waves[0] * self.waves[1]
-
-    @property
-    def wave_tile(self) -> tuple[int, int]:
-        """A wave's part of the tile."""
-        return self.tile[0] // self.waves[0], self.tile[1] // self.waves[1]
 
     @property
     def a_bytes(self) -> int:
