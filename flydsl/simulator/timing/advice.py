@@ -208,9 +208,10 @@ class _Adviser:
     def _barrier(self, reason: Stall, stalled: tuple[int, ...]) -> tuple[float | None, str]:
         barriers = sum(self.costs[i].executions for i in stalled) / max(self.region.runs, 1)
         hidden = min(self.stall(reason), self.spare)
-        count = f"{barriers:.3g} barrier{'s' * (round(barriers, 2) != 1)} {self.run}"
+        is_one = round(barriers, 2) == 1
+        count = f"{'is' if is_one else 'are'} {barriers:.3g} barrier{'' if is_one else 's'} {self.run}"
         gain = f"would save up to {hidden:.0f} cycles"
-        return hidden, f"There is {count}; waves that arrive together, or fewer barriers (another buffer), {gain}."
+        return hidden, f"There {count}; waves that arrive together, or fewer barriers (another buffer), {gain}."
 
     def _matrix_busy(self, _reason: Stall, _stalled: tuple[int, ...]) -> tuple[float | None, str]:
         share = self.utilisation.busy.get(Unit.MATRIX, 0.0)
