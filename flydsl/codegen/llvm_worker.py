@@ -30,8 +30,8 @@ class Request(NamedTuple):
     """A module to compile.
 
     features: of the target, as LLVM writes them. options: of LLVM's command line; those of `emitter_options` hold for
-    the backend only. is_rewritten: whether the optimized module is changed as text. needs_object: False for a module
-    whose inline assembly LLVM cannot assemble.
+    the backend only. is_rewritten: whether halves and fences are changed in the text of the optimized module.
+    needs_object: False for a module whose inline assembly LLVM cannot assemble.
     """
 
     llvm_ir: str
@@ -57,7 +57,7 @@ def compiled(request: Request) -> Result:
     """
     import llvmlite.binding as binding
 
-    from flydsl.codegen import float_fences, half_products, half_vectors
+    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones
 
     def parsed(text: str) -> Any:
         return binding.parse_assembly(text, binding.create_context())
@@ -78,9 +78,21 @@ def compiled(request: Request) -> Result:
     tuning = binding.create_pipeline_tuning_options(speed_level=request.opt_level)
     builder = binding.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
+
+    def simplified(text: str) -> str:
+        asked = parsed(text)
+        passes = binding.create_new_module_pass_manager()
+        passes.add_instruction_combine_pass()
+        passes.run(asked, binding.create_pass_builder(machine, tuning))
+        return str(asked)
+
+    optimized = str(module)
+    rewritten = known_ones.by_words(optimized, simplified) if request.opt_level else optimized
     if request.is_rewritten:
-        opened = float_fences.opened(str(module))
-        module = parsed(half_products.with_signed_zeros(half_vectors.with_opaque_zeros(opened)))
+        opened = float_fences.opened(rewritten)
+        rewritten = half_products.with_signed_zeros(half_vectors.with_opaque_zeros(opened))
+    if rewritten != optimized:
+        module = parsed(rewritten)
     for option in request.emitter_options:
         binding.set_option("", option)
     bitcode = module.as_bitcode()
@@ -193,7 +205,7 @@ def main(descriptor: int, site_packages: str) -> None:
     sys.modules["flydsl.codegen.llvm_worker"] = sys.modules["__main__"]  # what requests are made of
     import llvmlite.binding as binding
 
-    from flydsl.codegen import float_fences, half_products, half_vectors  # noqa: F401 - the copies need them
+    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones  # noqa: F401 - copies need them
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
