@@ -2,6 +2,9 @@
 
 LLVM 22.1's back end splits such an `or` late, into words, and makes x of x | -1 when it folds what is known then. What
 is known is found by LLVM itself, in a copy of the module that compares each word with -1.
+
+A write of ones at an index known at run time, into a vector that fits into two words, is such an `or` too, of the
+vector and of a mask. It gets its ones from an empty inline assembly, which LLVM does not look into.
 """
 
 from __future__ import annotations
@@ -16,6 +19,9 @@ from flydsl.codegen.operands import split_operands
 _OR = re.compile(
     r"(?m)^\s*(?P<name>%(?:\"[^\"]*\"|[-\w.$]+)) = or (?:disjoint )?(?P<type>i\d+|<\d+ x i\d+>) (?P<operands>.*)$"
 )
+_WRITE_OF_ONES = re.compile(
+    r"(?m)^(?P<start>\s*%\S+ = insertelement <\d+ x (?P<element>i8|i16)> [^\n]*, (?P=element) )-1, (?P<index>i\d+ %.*)$"
+)
 _WORD = 32
 _KNOWN = "flydsl.word.is.all.ones"
 _ANSWER = re.compile(rf"@{re.escape(_KNOWN)}\(i32 (?P<operation>\d+), i32 (?P<word>-?\d+), i1 true\)")
@@ -27,11 +33,20 @@ def by_words(llvm_ir: str, simplified: Callable[[str], str]) -> str:
 
     simplified: what LLVM makes of a module when it looks for instructions that are known.
     """
+    llvm_ir = _WRITE_OF_ONES.sub(_of_opaque_ones, llvm_ir)
     found = [or_ for m in _OR.finditer(llvm_ir) if (or_ := _Or.of(m)) is not None]
     if not found:
         return llvm_ir
     known = _known_words(llvm_ir, found, simplified)
     return _replaced(llvm_ir, {or_: or_.by_words(known[i]) for i, or_ in enumerate(found) if i in known})
+
+
+def _of_opaque_ones(write: re.Match[str]) -> str:
+    element, word, ones = write["element"], f'%"word of {write.start()}"', f'%"ones of {write.start()}"'
+    return (
+        f'  {word} = call i32 asm "", "=s,0"(i32 -1)\n  {ones} = trunc i32 {word} to {element}\n'
+        f"{write['start']}{ones}, {write['index']}"
+    )
 
 
 def _known_words(llvm_ir: str, found: list[_Or], simplified: Callable[[str], str]) -> dict[int, set[int]]:

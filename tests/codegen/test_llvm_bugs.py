@@ -286,6 +286,20 @@ ORS = {
   %r = zext i48 %o to i64""",
         0x0000FFFF9ABCDEFB,
     ),
+    "a write at an index": (
+        """
+  %i = and i32 %x, 2
+  %v = insertelement <4 x i16> <i16 -1, i16 -1, i16 1, i16 7>, i16 -1, i32 %i
+  %r = bitcast <4 x i16> %v to i64""",
+        0x0007FFFFFFFFFFFF,
+    ),
+    "a write of a byte at an index": (
+        """
+  %i = and i32 %x, 6
+  %u = insertelement <8 x i8> <i8 3, i8 -1, i8 1, i8 7, i8 -1, i8 -1, i8 -1, i8 -1>, i8 -1, i32 %i
+  %r = bitcast <8 x i8> %u to i64""",
+        0xFFFFFFFF07FFFF03,
+    ),
     "the lowest word": (
         """
   %a = or i64 %y, 4294967295
