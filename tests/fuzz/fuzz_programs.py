@@ -23,6 +23,7 @@ from flydsl.hsaco import read_hsaco
 from flydsl.simulator import load
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.loading import LoadedModule
+from tests.fuzz.integer_functions import DIVISIONS, FUNCTIONS
 
 ARCHS = tuple(map(get_arch, ("gfx942", "gfx950", "gfx1201")))  # on gfx90a, what spills is refused
 THREADS = 128
@@ -108,7 +109,7 @@ class Program:
     def _step(self, depth: int) -> Step:
         makers: list[Callable[[], Step]] = [
             *[self._arithmetic] * 4, self._shift, self._convert, self._select, self._select, self._vector,
-            self._insert, self._insert, self._extract, self._shuffle,
+            self._insert, self._insert, self._extract, self._shuffle, self._function, self._function, self._division,
         ]  # fmt: skip
         if depth == 0:
             makers += [self._through_lds, self._through_memory, self._through_memory]
@@ -129,6 +130,27 @@ class Program:
                 )
             )  # fmt: skip
         return self._new(kind, f"{name} {kind} {a}, {b}", lambda at: function(at(a, kind), at(b, kind)))
+
+    def _function(self) -> Step:
+        kind, function = self._any_kind(lambda kind: not kind.is_float), self.rng.choice(FUNCTIONS)
+        operands = [self._operand(kind) for _ in range(function.operands)]
+        suffix = f"v{kind.count}{kind.element}" if kind.count else kind.element
+        text = function.call.format(*operands, kind=kind, suffix=suffix)
+        return self._new(kind, text, lambda at: function.of(kind.bits, *(at(operand, kind) for operand in operands)))
+
+    def _division(self) -> Step:
+        """By a number from 1 to the largest that has no sign."""
+        kind, function, n = self._any_kind(lambda kind: not kind.is_float), self.rng.choice(DIVISIONS), self.count
+        a, b = self._operand(kind), self._operand(kind)
+        one, mask = (self._constant(kind, [x] * max(kind.count, 1)) for x in (1, 2 ** (kind.bits - 1) - 1))
+        lines = [f"%one{n} = or {kind} {b}, {one}", f"%divisor{n} = and {kind} %one{n}, {mask}"]
+
+        def compute(at: Callable[[str, Kind], Array]) -> Array:
+            divisor = (at(b, kind) | kind.dtype(1)) & kind.dtype(2 ** (kind.bits - 1) - 1)
+            return function.of(kind.bits, at(a, kind), divisor)
+
+        step = self._new(kind, function.call.format(a, f"%divisor{n}", kind=kind), compute)
+        return Step("\n".join((*lines, step.text)), step.run)
 
     def _shift(self) -> Step:
         kind = self._any_kind(lambda kind: not kind.is_float)
