@@ -19,4 +19,6 @@ GFX1250 = Arch(
     lds_banks=None,
     lds_phases={},
     has_clusters=True,
+    instruction_sets=("cdna5", "rdna", "ocp"),
+    ids_in_trap_registers=True,
 )

@@ -145,6 +145,8 @@ _MODIFIERS_OF_RDNA: Mapping[str, frozenset[str]] = {
     "global_": _CACHED,
     "scratch_": _CACHED,
     "flat_": _CACHED,
+    "cluster_": _CACHED,
+    "tensor_": frozenset(("th", "scope")),
 }
 _SIGNED_24_BITS = (-(1 << 23), (1 << 23) - 1)
 _OFFSETS_OF_RDNA = {
@@ -153,6 +155,7 @@ _OFFSETS_OF_RDNA = {
     "global": _SIGNED_24_BITS,
     "scratch": _SIGNED_24_BITS,
     "flat": _SIGNED_24_BITS,
+    "cluster": _SIGNED_24_BITS,
     "s": _SIGNED_24_BITS,
 }
 
@@ -229,6 +232,8 @@ def _places(semantics: Semantics, words: Sequence[str], results: int, rules: Rul
             yield "#"
         elif word == "register":
             yield "v"
+        elif family == "tensor":
+            yield "s"
         elif family == "s" or word == "mask":
             yield "s" if is_result else "s#"
         elif family == "v":
@@ -238,7 +243,7 @@ def _places(semantics: Semantics, words: Sequence[str], results: int, rules: Rul
         elif family == "buffer" and i >= last - 1:  # the resource and the scalar offset
             yield "s" if i < last else "s#"
         else:
-            yield "s" if family in ("global", "scratch") and i == last else rules.vector_files
+            yield "s" if family in ("global", "scratch", "cluster") and i == last else rules.vector_files
 
 
 def _of_vector_instruction(mnemonic: str, *, is_result: bool, place: int) -> str:
