@@ -47,6 +47,9 @@ _SECTION = re.compile(r"\.section\s+\"?([^\s,\"]+)")
 
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")  # those of the assembler, which are fewer than str.splitlines knows
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_REGISTER_COMMENT = re.compile(
+    r"(?<=[\w\]]) ?/\*v(?:\d+|\[\d+:\d+\])(?:\.[lh])?\*/"
+)  # the full name, after the encoded one
 _TOKENS_BEFORE_COMMENT = re.compile(r'(?:[^";/]|"(?:[^"\\]|\\.)*"|/(?!/))*')
 
 # Directives that compilers write and no instruction depends on: symbols, line tables, what is known of kernels.
@@ -205,7 +208,7 @@ def _without_comment(line: str) -> str:
         assert code is not None
         if not line.startswith('"', code.end()):  # a string without an end is for others to refuse
             line = code[0]
-        if "/*" in line and '"' not in line:
+        if "/*" in _REGISTER_COMMENT.sub("", line) and '"' not in line:
             raise ValueError("comments begin with ; or //")
     line = line.strip()
     if _CONTROL_CHARACTERS.search(line.replace("\t", " ")):

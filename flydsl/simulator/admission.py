@@ -24,7 +24,7 @@ from flydsl.hsaco.operands import (
 )
 from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
-from flydsl.simulator.waves import ACCUMULATION_ROW
+from flydsl.simulator.waves import ACCUMULATION_ROW, VECTOR_ROWS
 
 _SHIFTS = frozenset(("row_shl", "row_shr", "row_ror", "wave_shl", "wave_shr", "wave_rol", "wave_ror"))
 _OF_RDNA = frozenset(("dpp8", "row_share", "row_xmask"))
@@ -148,6 +148,15 @@ _MODIFIERS_OF_RDNA: Mapping[str, frozenset[str]] = {
     "cluster_": _CACHED,
     "tensor_": frozenset(("th", "scope")),
 }
+_SCALED = _CACHED | {"scale_offset", "nv"}
+_MODIFIERS_OF_CDNA5: Mapping[str, frozenset[str]] = {
+    "s_load_": _SCALED,
+    "s_buffer_load_": _CACHED | {"nv"},
+    "buffer_": _CACHED | {"offen", "idxen", "nv"},
+    "global_": _SCALED,
+    "scratch_": _SCALED,
+    "flat_": _SCALED,
+}
 _SIGNED_24_BITS = (-(1 << 23), (1 << 23) - 1)
 _OFFSETS_OF_RDNA = {
     "ds": (0, 0xFFFF),
@@ -164,7 +173,8 @@ _OFFSETS_OF_RDNA = {
 class Rules:
     """The rules that differ from GPU to GPU. tuples_are_aligned: those of vector registers begin at even numbers.
 
-    offsets: the range of `offset:`; modifiers: what instructions have, by the beginning of the mnemonic.
+    vgprs: that an instruction can name. offsets: the range of `offset:`. modifiers: what instructions have, by the
+    beginning of the mnemonic.
     """
 
     wave_size: int
@@ -173,6 +183,7 @@ class Rules:
     dpp: frozenset[str]
     vector_files: str
     tuples_are_aligned: bool
+    vgprs: int = 256
 
 
 @cache
@@ -181,12 +192,18 @@ def rules_of(instruction_sets: tuple[str, ...], wave_size: int) -> Rules:
     if "rdna" in instruction_sets:
         dpp = _OF_DPP - {"row_newbcast", "row_bcast", "wave_shl", "wave_shr", "wave_rol", "wave_ror"}
         modifiers = {name: known for name, known in _MODIFIERS.items() if name not in _MODIFIERS_OF_RDNA}
-        return Rules(wave_size, _OFFSETS_OF_RDNA, {**_MODIFIERS_OF_RDNA, **modifiers}, dpp, "v", False)
+        own = {**_MODIFIERS_OF_RDNA, **modifiers}
+        if "cdna5" in instruction_sets:
+            own = {name: _MODIFIERS_OF_CDNA5.get(name, known) for name, known in own.items()}
+            return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", True, VECTOR_ROWS)
+        return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", False)
     return Rules(wave_size, _OFFSETS, _MODIFIERS, _OF_DPP - _OF_RDNA - {"fi"}, "va", True)
 
 
 _TO_BYTES = ("v_cvt_pk_fp8_", "v_cvt_pk_bf8_", "v_cvt_sr_")
-_FLAGS = frozenset(("clamp", "sc0", "sc1", "nt", "glc", "offen", "idxen", "lds", "row_mirror", "row_half_mirror"))
+_FLAGS = frozenset(
+    ("clamp", "sc0", "sc1", "nt", "glc", "nv", "offen", "idxen", "lds", "scale_offset", "row_mirror", "row_half_mirror")
+)
 
 _LISTS = {"op_sel": 1, "op_sel_hi": 1, "neg_lo": 1, "neg_hi": 1, "neg": 1, "quad_perm": 3, "dpp8": 7}
 """Modifiers that are lists of up to four numbers (dpp8: eight), from 0 to this one."""
@@ -243,7 +260,8 @@ def _places(semantics: Semantics, words: Sequence[str], results: int, rules: Rul
         elif family == "buffer" and i >= last - 1:  # the resource and the scalar offset
             yield "s" if i < last else "s#"
         else:
-            yield "s" if family in ("global", "scratch", "cluster") and i == last else rules.vector_files
+            based = family in ("global", "scratch", "cluster") or semantics.mnemonic.endswith("/base")
+            yield "s" if based and i == last else rules.vector_files
 
 
 def _of_vector_instruction(mnemonic: str, *, is_result: bool, place: int) -> str:
@@ -311,7 +329,7 @@ def _check_register(register: Register, word: str, places: str, rules: Rules, *,
     if register.file not in places:
         kind = {"s": "scalar", "v": "vector", "a": "accumulation"}[register.file]
         raise ValueError(f"the {kind} register {name} here")
-    size = SGPR_FILE_SIZE if register.file == "s" else ACCUMULATION_ROW
+    size = {"s": SGPR_FILE_SIZE, "v": rules.vgprs}.get(register.file, ACCUMULATION_ROW)
     if not 0 <= register.first < register.first + register.count <= size:
         raise ValueError(f"{name}: there is no such register")
     wanted = register_count(word, is_packed=is_packed, wave_size=rules.wave_size)

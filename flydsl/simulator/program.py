@@ -20,6 +20,7 @@ from flydsl.hsaco.operands import (
     ModifierValue,
     Null,
     Operand,
+    Register,
     Symbol,
     parse_modifier,
     parse_operand,
@@ -27,7 +28,7 @@ from flydsl.hsaco.operands import (
     split_operands,
     split_words,
 )
-from flydsl.simulator import admission
+from flydsl.simulator import admission, high_registers
 from flydsl.simulator.errors import RegisterFault, UnknownInstruction
 from flydsl.simulator.isa.scaled_matrix import matrix_formats
 from flydsl.simulator.isa.scaled_wmma import formats_of
@@ -53,6 +54,7 @@ class Instruction:
     semantics: Semantics | None
     problem: str = ""
     wave_size: int = 64
+    high_bits: int = 0  # of the numbers of VGPRs, before it (`high_registers`)
 
     @property
     def table_name(self) -> str:
@@ -118,14 +120,16 @@ class Program:
     ) -> Program:
         """Decode a listing. wave_size: of code before the first kernel; by default as this, or the GPU, has."""
         instructions: list[Instruction] = []
-        register_indexing = ""
+        register_indexing, high_bits = "", 0
         starts = {listing.labels[name]: kernel.wave_size for name, kernel in kernels.items() if name in listing.labels}
         size = wave_size or next(iter(starts.values()), arch.wave_size)
         for index, listed in enumerate(listing.instructions):
             size = starts.get(index, size)
-            instruction = decode(index, listed, arch, register_indexing, size)
+            instruction = decode(index, listed, arch, register_indexing, size, high_bits)
             register_indexing = _register_indexing_after(instruction, register_indexing)
+            high_bits = _high_bits_after(instruction, high_bits)
             instructions.append(instruction)
+        instructions = _without_unclear_branches(instructions, listing.labels)
         return cls(kernels, tuple(instructions), listing.labels, listing.constants, listing.variables, arch)
 
     @cached_property
@@ -175,15 +179,17 @@ def decode(
     arch: Arch = GFX942,
     register_indexing: str = "",
     wave_size: int | None = None,
+    high_bits: int = 0,
 ) -> Instruction:
     """Decode one line of assembly for a GPU and look its mnemonic up. ListingError names the line.
 
     register_indexing is the mode of the s_set_gpr_idx_on that is in effect, such as "gpr_idx(SRC0)". wave_size: the
-    lanes of the waves that execute it, by default as many as the GPU's waves have.
+    lanes of the waves that execute it, by default as many as the GPU's waves have. high_bits: of the numbers of VGPRs,
+    as the last s_set_vgpr_msb left them.
     """
     size = wave_size or arch.wave_size
     try:
-        written = _read(listed.text, arch.instruction_sets)
+        written = _read(high_registers.full_names(listed.text), arch.instruction_sets, high_bits)
     except ValueError as error:
         raise ListingError(
             f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
@@ -200,6 +206,9 @@ def decode(
                 admission.check_names(semantics, modifiers, suffix, rules)
             _check_clamp(semantics, modifiers)
             operands, modifiers = halves_as_op_sel(semantics, written.operands, modifiers)
+            if "::" not in mnemonic:  # of pairs `_read_pair` has done it
+                count = sum(word not in IMPLICIT for word in semantics.results)
+                operands = high_registers.resolve(mnemonic, operands, count, high_bits)
             results, sources = _assign(semantics, operands)
             if semantics.sources != ("...",):
                 admission.check(semantics, operands, modifiers, suffix, rules)
@@ -209,7 +218,9 @@ def decode(
                 sources = tuple(_sign_extended(s) if w else s for s, w in zip(sources, wide, strict=False))
         except ValueError as error:
             semantics, problem = None, f"this form of {written.name} ({error})"
-    return Instruction(index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem, size)
+    return Instruction(
+        index, listed, mnemonic, suffix, results, sources, modifiers, semantics, problem, size, high_bits
+    )
 
 
 _WORDS_LIKE_MODIFIERS = ("s_waitcnt", "s_waitcnt_depctr", "s_delay_alu", "s_wait_alu")
@@ -226,10 +237,10 @@ class _Written:
     modifiers: Modifiers
 
 
-def _read(text: str, instruction_sets: tuple[str, ...]) -> _Written:
+def _read(text: str, instruction_sets: tuple[str, ...], high_bits: int) -> _Written:
     """Split a line into its parts. ValueError for what is not understood."""
     if "::" in text:
-        return _read_pair(text, instruction_sets)
+        return _read_pair(text, instruction_sets, high_bits)
     name, *rest = text.split(None, 1)
     spelled, encoding = split_encoding(name)
     if encoding.endswith("dpp8"):  # LLVM does not write it
@@ -241,12 +252,13 @@ def _read(text: str, instruction_sets: tuple[str, ...]) -> _Written:
     return _Written(spelled, row, encoding or _implied_encoding(modifiers), operands, modifiers)
 
 
-def _read_pair(text: str, instruction_sets: tuple[str, ...]) -> _Written:
+def _read_pair(text: str, instruction_sets: tuple[str, ...], high_bits: int) -> _Written:
     """Two operations that one instruction issues. The row has the results of both first, then the sources of both."""
-    first, second = (_read(part, instruction_sets) for part in text.split("::", 1))
+    first, second = (_read(part, instruction_sets, high_bits) for part in text.split("::", 1))
     if first.modifiers.values or second.modifiers.values or first.encoding or second.encoding:
         raise ValueError("modifiers of a pair")
-    operands = [*first.operands[:1], *second.operands[:1], *first.operands[1:], *second.operands[1:]]
+    x, y = (high_registers.resolve(part.name, part.operands, 1, high_bits) for part in (first, second))
+    operands = [*x[:1], *y[:1], *x[1:], *y[1:]]
     name = f"{first.name}::{second.name}"
     return _Written(name, name, "", operands, Modifiers())
 
@@ -311,7 +323,14 @@ def _look_up(
     if mnemonic.endswith("_f8f6f4"):
         return look_up(f"{mnemonic}/{matrix_formats(modifiers)}", sets)
     returns = modifiers.flag("sc0") or modifiers.flag("glc") or "RETURN" in modifiers.text("th", "")
-    for is_set, variant in ((returns, "returning"), (modifiers.flag("lds"), "lds")):
+    based = mnemonic.startswith("flat_") and _is_based(operands)
+    variants = (
+        (returns and based, "returning/base"),
+        (based, "base"),
+        (returns, "returning"),
+        (modifiers.flag("lds"), "lds"),
+    )
+    for is_set, variant in variants:
         if is_set:
             found = look_up(f"{mnemonic}/{variant}", sets)
             if found:
@@ -319,10 +338,47 @@ def _look_up(
     return look_up(mnemonic, sets)
 
 
+def _is_based(operands: list[Operand]) -> bool:
+    """Whether the last operand is a scalar base."""
+    return bool(operands) and isinstance(operands[-1].atom, Register) and operands[-1].atom.file == "s"
+
+
 def _register_indexing_after(instruction: Instruction, before: str) -> str:
     if instruction.mnemonic == "s_set_gpr_idx_on":
         return instruction.listed.text.partition(",")[2].strip()
     return "" if instruction.mnemonic == "s_set_gpr_idx_off" else before
+
+
+_ENDS_OF_CODE = ("s_endpgm", "s_endpgm_saved", "s_branch", "s_setpc_b64")
+
+
+def _high_bits_after(instruction: Instruction, before: int) -> int:
+    """The state after an instruction; what follows the end of code is come to from elsewhere, in state 0."""
+    if instruction.mnemonic in _ENDS_OF_CODE or instruction.semantics is None:
+        return 0 if instruction.mnemonic in _ENDS_OF_CODE else before
+    operands = [source for source in instruction.sources if source]
+    return high_registers.high_bits_after(instruction.mnemonic, operands, before)
+
+
+def _without_unclear_branches(instructions: list[Instruction], labels: Mapping[str, int]) -> list[Instruction]:
+    """The instructions, where branches to code in another state of `high_registers` are refused."""
+    if not any(instruction.high_bits for instruction in instructions):
+        return instructions
+    return [_with_clear_target(instruction, instructions, labels) for instruction in instructions]
+
+
+def _with_clear_target(i: Instruction, instructions: list[Instruction], labels: Mapping[str, int]) -> Instruction:
+    if i.semantics is None:
+        return i
+    wanted = {0} if i.mnemonic in ("s_setpc_b64", "s_swappc_b64") else set()
+    for word, operand in zip(i.semantics.results, i.results, strict=False):
+        name = getattr(operand.atom, "name", getattr(operand.atom, "text", None))
+        if word == "label" and labels.get(str(name), len(instructions)) < len(instructions):
+            wanted.add(instructions[labels[str(name)]].high_bits)
+    if wanted <= {i.high_bits}:
+        return i
+    problem = f"{i.mnemonic} to code in another state of {high_registers.SET_HIGH_BITS}"
+    return replace(i, semantics=None, results=(), sources=(), problem=problem)
 
 
 def _parse_operands(text: str) -> tuple[list[Operand], Modifiers]:

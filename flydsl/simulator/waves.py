@@ -12,7 +12,9 @@ LANES = 64
 """The most lanes of a wave: rows of vector registers have room for so many."""
 RUNNING, AT_BARRIER, AT_CLUSTER_BARRIER, ENDED = 0, 1, 2, 3
 ACCUMULATION_ROW = 256
-"""AGPR i is row 256 + i of the vector registers."""
+"""AGPR i is row 256 + i of the vector registers, where a GPU has AGPRs."""
+VECTOR_ROWS = 1024
+"""The most rows of vector registers that a wave has: VGPRs of gfx1250, or VGPRs and AGPRs."""
 
 
 def row_of(register: Register) -> int:
@@ -56,7 +58,7 @@ class Waves:
         self.workgroup = np.repeat(np.arange(len(workgroup_ids)), self.waves_per_workgroup)
         self.sgpr = np.zeros((self.count, SGPR_FILE_SIZE), np.uint32)
         self.scc = np.zeros((self.count, 1), np.bool_)
-        self.vgprs = vgprs
+        self.vgprs, self.agprs = vgprs, agprs
         rows = ACCUMULATION_ROW + agprs if agprs else vgprs
         self.vgpr = np.zeros((rows, self.count, lanes), np.uint32)
         self.pc = np.full(self.count, entry)
@@ -75,6 +77,11 @@ class Waves:
         """The workgroups of a workgroup's cluster; itself, if it is in none."""
         first = workgroup // self.cluster_size * self.cluster_size
         return range(first, first + self.cluster_size)
+
+    @property
+    def first_agpr(self) -> int:
+        """The row of the first accumulation register, or, if there are none, the number of rows."""
+        return ACCUMULATION_ROW if self.agprs else self.vgprs
 
     def thread(self, wave: int, lane: int) -> tuple[int, int, int]:
         """The (x, y, z) id of a lane within its workgroup."""

@@ -50,7 +50,7 @@ def product(m: int, n: int, k: int, data_format: str, **options: Any) -> None:
     assert memory[m * n :].isnan().all()
 
 
-@executed_on("gfx1250")
+@executed_on("gfx1250", "tensor_load_to_lds")
 @pytest.mark.parametrize("mode", ["mxscale", "ptpc"])
 @pytest.mark.parametrize("data_format", ["fp8", "fp4", "a8w4"])
 def test_product(data_format: str, mode: str) -> None:
@@ -58,7 +58,7 @@ def test_product(data_format: str, mode: str) -> None:
         product(40, 128, 384, data_format, scale_mode=mode, out_dtype="bf16")
 
 
-@executed_on("gfx1250")
+@executed_on("gfx1250", "tensor_load_to_lds")
 @pytest.mark.parametrize(
     "options",
     [

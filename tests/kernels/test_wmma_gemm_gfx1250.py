@@ -28,14 +28,14 @@ def product(m: int, n: int, k: int, dtype: str = "bf16", **options: Any) -> None
     assert memory[m * n :].isnan().all()
 
 
-@executed_on("gfx1250")
+@executed_on("gfx1250", "tensor_load_to_lds")
 @pytest.mark.parametrize("store", [True, False])
 @pytest.mark.parametrize("buffers", [2, 3, 4])
 def test_product(buffers: int, store: bool) -> None:
     product(40, 72, 160, num_buffers=buffers, use_tdm_store=store)
 
 
-@executed_on("gfx1250")
+@executed_on("gfx1250", "tensor_load_to_lds")
 @pytest.mark.parametrize(
     "options",
     [
@@ -50,12 +50,12 @@ def test_choices(options: dict[str, Any]) -> None:
     product(33, 64, 256, **options)
 
 
-@executed_on("gfx1250")
+@executed_on("gfx1250", "tensor_load_to_lds")
 def test_workgroups_of_a_cluster_share_tiles() -> None:
     product(64, 128, 96, cluster_m=2, cluster_n=2)
 
 
-@executed_on("gfx1250")
+@executed_on("gfx1250", "tensor_load_to_lds")
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", kernel.SHAPES, ids=str)
 def test_whole_tiles(shape: tuple[int, int, int]) -> None:

@@ -55,7 +55,7 @@ class OneWorkgroup:
 
 def run_native(program: Program, waves: Waves, memory: Memory, symbols: dict[str, int]) -> Waves:
     """The state that the native backend ends in."""
-    work = OneWorkgroup(program, memory, symbols, waves)
+    work = OneWorkgroup(program, memory, symbols, waves, vgprs=waves.vgprs, agprs=waves.agprs)
     execution = Execution(work, INSTRUCTION_LIMIT, lambda: bind_program(program))
     group = WorkgroupSlot(waves, execution.launch.block)
     state = group.waves([(0, 0, 0)])

@@ -82,8 +82,8 @@ def run_instructions(
     waves = Waves(
         [(0, 0, 0)],
         (lanes * wave_count, 1, 1),
-        vgprs=256,
-        agprs=256,
+        vgprs=gpu.addressable_vgprs,
+        agprs=256 if gpu.addressable_vgprs == 256 else 0,
         lds_bytes=len(lds),
         scratch_bytes=scratch_bytes,
         entry=0,

@@ -48,7 +48,7 @@ NO_EFFECT = {
     *("s_waitcnt_depctr", "s_clause", "s_delay_alu", "s_code_end", "s_ttracedata_imm", "s_buffer_prefetch_data"),
     *(f"s_prefetch_{what}{place}" for what in ("inst", "data") for place in ("", "_pc_rel")),
     *(f"s_wait_{what}" for what in ("alu", "event", "idle", "loadcnt_dscnt", "storecnt_dscnt")),
-    *(f"s_wait_{what}cnt" for what in ("load", "store", "sample", "bvh", "exp", "ds", "km")),
+    *(f"s_wait_{what}cnt" for what in ("load", "store", "sample", "bvh", "exp", "ds", "km", "x", "async", "tensor")),
     *("global_inv", "global_wb", "global_wbinv", "v_pipeflush"),
     *("buffer_wbl2", "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol"),
 }

@@ -22,6 +22,8 @@ define(
     nothing,
     of="rdna",
 )
+# What is said to it is part of how the instructions that follow are decoded (`high_registers`).
+define("s_set_vgpr_msb", "= imm", nothing, of="cdna5")
 define("buffer_inv buffer_wbinvl1 buffer_wbinvl1_vol", "= ...", lambda b: b.fence("acq_rel"))
 define("buffer_wbl2", "= ...", lambda b: b.fence("seq_cst"))
 define("global_inv", "= ...", lambda b: b.fence("acq_rel"), of="rdna")
@@ -48,6 +50,8 @@ for _name in [
     "storecnt_dscnt",
 ]:
     define(f"s_wait_{_name}", "= ...", wait, of="rdna")
+for _name in ("xcnt", "asynccnt", "tensorcnt"):
+    define(f"s_wait_{_name}", "= ...", wait, of="cdna5")
 define("s_sleep", "= ...", lambda b: b.yield_wave())
 define("s_sleep_var", "= i32", lambda b, time: b.yield_wave(), of="rdna")
 

@@ -57,7 +57,8 @@ def _define_pair(first: str, second: str) -> None:
 
     results = (*rows[0].results, *rows[1].results)
     signature = f"{' '.join(results)} = {' '.join((*words[0], *words[1]))}"
-    define(f"v_dual_{first}::v_dual_{second}", signature, evaluate, of="rdna4")
+    of = "rdna4" if second == "and_b32" else "rdna4 cdna5"
+    define(f"v_dual_{first}::v_dual_{second}", signature, evaluate, of=of)
 
 
 for _first in FIRST:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,21 +13,38 @@ from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.table import define
 
 
-def _global_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any) -> Value:
+def _global_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, bytes_: int) -> Value:
     """A 64-bit vector address, or a 64-bit scalar base and a 32-bit unsigned vector offset; a signed constant."""
     base = vector if scalar is None else b.add(scalar, b.zext(vector, "i64"))
     return b.add(base, b.const("i64", modifiers.integer("offset")))
 
 
-def _scratch_address(b: Builder, vector: Value | None, scalar: Value | None, modifiers: Any) -> Value:
-    """A byte offset into the thread's private segment."""
+def _signed_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, bytes_: int) -> Value:
+    """The same on gfx1250, whose vector offset beside a base is signed, and with scale_offset counts elements of the
+    access (LLVM, hasSignedGVSOffset and hasScaleOffset)."""
+    base = vector
+    if scalar is not None:
+        offset = b.sext(vector, "i64")
+        scale = bytes_ if modifiers.flag("scale_offset") else 1
+        base = b.add(scalar, b.mul(offset, b.const("i64", scale)))
+    elif modifiers.flag("scale_offset"):
+        raise NotImplementedError("scale_offset without a scalar base")
+    return b.add(base, b.const("i64", modifiers.integer("offset")))
+
+
+def _scratch_address(b: Builder, vector: Value | None, scalar: Value | None, modifiers: Any, bytes_: int) -> Value:
+    """A byte offset into the thread's private segment; with scale_offset the vector part counts elements."""
+    if vector is not None and modifiers.flag("scale_offset"):
+        vector = b.mul(vector, b.const("i32", bytes_))
     address = b.per_lane(b.const("i32", modifiers.integer("offset")))
     for part in (vector, scalar):
         address = address if part is None else b.add(address, part)
     return address
 
 
-def _flat_address(b: Builder, vector: Value, modifiers: Any) -> Value:
+def _flat_address(b: Builder, vector: Value, modifiers: Any, bytes_: int) -> Value:
+    if modifiers.flag("scale_offset"):
+        raise NotImplementedError("scale_offset without a scalar base")
     return b.add(vector, b.const("i64", modifiers.integer("offset")))
 
 
@@ -45,97 +63,121 @@ def extend_small(b: Builder, value: Value, bits: int, *, signed: bool) -> Value:
     return b.sext(b.trunc(value, f"i{bits}"), "i32") if signed else value
 
 
-_ADDRESSING: dict[str, tuple[str, Callable[..., Value]]] = {
-    "global": ("any any modifiers", _global_address),
-    "scratch": ("any any modifiers", _scratch_address),
-    "flat": ("i64 modifiers", _flat_address),
-}
+@dataclass(frozen=True)
+class _Addressing:
+    """How instructions of a space say where. words: of loads; those of stores have the data second.
+
+    form: of the operands, as the table names it. address: gets the words' values and the bytes of an access.
+    """
+
+    space: str
+    words: str
+    address: Callable[..., Value]
+    form: str = ""
+    of: str = ""
+
+    def name(self, instruction: str) -> str:
+        variant = "/".join(filter(None, (instruction.partition("/")[2], self.form)))
+        return f"{self.space}_{instruction.partition('/')[0]}" + (f"/{variant}" if variant else "")
+
+    def of_store(self, data: str) -> str:
+        first, *rest = self.words.split()
+        return " ".join((first, data, *rest))
+
+
+_EVERYWHERE = (
+    _Addressing("global", "any any modifiers", _global_address),
+    _Addressing("scratch", "any any modifiers", _scratch_address),
+    _Addressing("flat", "i64 modifiers", _flat_address),
+)
+_OF_CDNA5 = (
+    _Addressing("global", "any any modifiers", _signed_address, of="cdna5"),
+    _Addressing("flat", "i32 i64 modifiers", _signed_address, "base", "cdna5"),
+)
 SMALL_LOADS = {"ubyte": (8, False), "sbyte": (8, True), "ushort": (16, False), "sshort": (16, True)}
 D16_LOADS = {"ubyte_d16": (8, False), "sbyte_d16": (8, True), "short_d16": (16, False)}
 
 
-def _define_space(space: str) -> None:
-    words, address_of = _ADDRESSING[space]
+def _define_space(at: _Addressing) -> None:
+    space, words, address_of = at.space, at.words, at.address
     for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
         define(
-            f"{space}_load_dword{suffix}",
+            at.name(f"load_dword{suffix}"),
             f"i32x{dwords} = {words}",
-            lambda b, *address, n=dwords: b.load(space, address_of(b, *address), n),
+            lambda b, *address, n=dwords: b.load(space, address_of(b, *address, 4 * n), n),
+            of=at.of,
         )
     for name, (bits, signed) in SMALL_LOADS.items():
         define(
-            f"{space}_load_{name}",
+            at.name(f"load_{name}"),
             f"i32 = {words}",
             lambda b, *address, n=bits, s=signed: extend_small(
-                b, b.load_small(space, address_of(b, *address), n // 8), n, signed=s
+                b, b.load_small(space, address_of(b, *address, n // 8), n // 8), n, signed=s
             ),
+            of=at.of,
         )
-    _define_d16_loads(space)
-    _define_stores(space)
+    _define_d16_loads(at)
+    _define_stores(at)
 
 
-def _define_d16_loads(space: str) -> None:
-    words, address_of = _ADDRESSING[space]
+def _define_d16_loads(at: _Addressing) -> None:
     for name, (bits, signed) in D16_LOADS.items():
         for suffix, high in (("", False), ("_hi", True)):
 
             def load(b: Builder, *operands: Any, n: int = bits, s: bool = signed, h: bool = high) -> Value:
                 *address, old = operands
-                value = b.load_small(space, address_of(b, *address), n // 8)
+                value = b.load_small(at.space, at.address(b, *address, n // 8), n // 8)
                 return insert_half(b, old, extend_small(b, value, n, signed=s), high=h)
 
-            define(f"{space}_load_{name}{suffix}", f"i32 = {words} dst", load)
+            define(at.name(f"load_{name}{suffix}"), f"i32 = {at.words} dst", load, of=at.of)
 
 
-def _define_stores(space: str) -> None:
+def _define_stores(at: _Addressing) -> None:
     """Define the stores. Their operands are address, data, base; for flat stores, address and data."""
-    _, address_of = _ADDRESSING[space]
-    words = "i64 {} modifiers" if space == "flat" else "any {} any modifiers"
 
     def arranged(vector: Value, data: Value, *rest: Any) -> tuple[Value, tuple[Any, ...]]:
         return data, (vector, *rest)
 
     for suffix, dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4)):
 
-        def store(b: Builder, *operands: Any) -> None:
+        def store(b: Builder, *operands: Any, n: int = dwords) -> None:
             data, address = arranged(*operands)
-            b.store(space, address_of(b, *address), data)
+            b.store(at.space, at.address(b, *address, 4 * n), data)
 
-        define(f"{space}_store_dword{suffix}", "= " + words.format(f"i32x{dwords}"), store)
+        define(at.name(f"store_dword{suffix}"), "= " + at.of_store(f"i32x{dwords}"), store, of=at.of)
     for name, bytes_, shift in (("byte", 1, 0), ("short", 2, 0), ("byte_d16_hi", 1, 16), ("short_d16_hi", 2, 16)):
 
         def store_small(b: Builder, *operands: Any, n: int = bytes_, s: int = shift) -> None:
             data, address = arranged(*operands)
-            b.store_small(space, address_of(b, *address), b.lshr(data, b.const("i32", s)), n)
+            b.store_small(at.space, at.address(b, *address, n), b.lshr(data, b.const("i32", s)), n)
 
-        define(f"{space}_store_{name}", "= " + words.format("i32"), store_small)
+        define(at.name(f"store_{name}"), "= " + at.of_store("i32"), store_small, of=at.of)
 
 
 _FROM_CDNA3 = {"global": ("pk_add_bf16",), "flat": ("add_f32", "pk_add_f16", "pk_add_bf16")}
 """Atomics that CDNA 2 does not have."""
 
 
-def _define_atomics(space: str) -> None:
+def _define_atomics(at: _Addressing) -> None:
     """Define the atomics. With sc0 they return the old value: the text then has a result operand in front."""
-    _, address_of = _ADDRESSING[space]
-    words = "i64 {} modifiers" if space == "flat" else "any {} any modifiers"
     for name, atomic in (ATOMICS | NEW_ON_RDNA).items():
 
         def evaluate(b: Builder, vector: Value, data: Any, *rest: Any, a: Atomic = atomic) -> Any:
-            return a.perform(b, space, address_of(b, vector, *rest), data)
+            return a.perform(b, at.space, at.address(b, vector, *rest, a.bits // 8), data)
 
-        sources = words.format(atomic.data_word)
-        of = "cdna3 rdna" if name in _FROM_CDNA3[space] else "rdna" if name in NEW_ON_RDNA else ""
-        define(f"{space}_atomic_{name}", "= " + sources, evaluate, of=of)
-        define(f"{space}_atomic_{name}/returning", f"i32x{atomic.bits // 32} = " + sources, evaluate, of=of)
+        sources = at.of_store(atomic.data_word)
+        of = at.of or ("cdna3 rdna" if name in _FROM_CDNA3[at.space] else "rdna" if name in NEW_ON_RDNA else "")
+        define(at.name(f"atomic_{name}"), "= " + sources, evaluate, of=of)
+        define(at.name(f"atomic_{name}/returning"), f"i32x{atomic.bits // 32} = " + sources, evaluate, of=of)
 
 
 def _define_loads_to_lds(space: str, of: str) -> None:
     """Define the loads into LDS, which extend less than a dword to one."""
-    words, address_of = _ADDRESSING[space]
+    words = "any any modifiers"
+    address_of = {"global": _global_address, "scratch": _scratch_address}[space]
 
     def load(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, m0: Value, n: int = 1) -> None:
-        store_to_lds(b, b.load(space, address_of(b, vector, scalar, modifiers), n), m0, modifiers, of)
+        store_to_lds(b, b.load(space, address_of(b, vector, scalar, modifiers, 4 * n), n), m0, modifiers, of)
 
     define(f"{space}_load_lds_dword", f"= {words} m0", load, of=of)
     if space == "global" and of == "cdna4":
@@ -146,7 +188,7 @@ def _define_loads_to_lds(space: str, of: str) -> None:
         def load_small(
             b: Builder, vector: Value, scalar: Value | None, m: Any, m0: Value, n: int = bits, s: bool = signed
         ) -> None:
-            value = b.load_small(space, address_of(b, vector, scalar, m), n // 8)
+            value = b.load_small(space, address_of(b, vector, scalar, m, n // 8), n // 8)
             store_to_lds(b, [extend_small(b, value, n, signed=s)], m0, m, of)
 
         define(f"{space}_load_lds_{name}", f"= {words} m0", load_small, of=of)
@@ -175,7 +217,7 @@ define(
 for _set in ("cdna3", "cdna4"):
     for _space in ("global", "scratch"):
         _define_loads_to_lds(_space, _set)
-for _space in ("global", "scratch", "flat"):
-    _define_space(_space)
-for _space in ("global", "flat"):
-    _define_atomics(_space)
+for _addressing in (*_EVERYWHERE, *_OF_CDNA5):
+    _define_space(_addressing)
+    if _addressing.space != "scratch":
+        _define_atomics(_addressing)

@@ -8,9 +8,15 @@ from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.table import define
 
 
+def _scaled(b: Builder, offset: Value, modifiers: Any, bytes_: int) -> Value:
+    """An offset from a register, which with scale_offset (gfx1250) counts elements of the load."""
+    return b.mul(offset, b.const("i64", bytes_)) if modifiers.flag("scale_offset") else offset
+
+
 def _load(dwords: int) -> Any:
     def evaluate(b: Builder, base: Value, offset: Value, modifiers: Any) -> tuple[Value, ...]:
         """Load from base and offset, whose two lowest bits are ignored."""
+        offset = _scaled(b, offset, modifiers, 4 * dwords)
         offset = b.add(offset, b.const("i64", modifiers.integer("offset")))
         aligned = b.and_(b.add(base, offset), b.const("i64", ~3))
         return b.load("global", aligned, dwords)
@@ -49,6 +55,7 @@ def _part(b: Builder, dword: Value, address: Value, bits: int, *, signed: bool) 
 
 def _small_load(bits: int, *, signed: bool) -> Any:
     def evaluate(b: Builder, base: Value, offset: Value, modifiers: Any) -> Value:
+        offset = _scaled(b, offset, modifiers, bits // 8)
         address = b.add(base, b.add(offset, b.const("i64", modifiers.integer("offset"))))
         (dword,) = b.load("global", b.and_(address, b.const("i64", ~3)), 1)
         return _part(b, dword, b.trunc(address, "i32"), bits, signed=signed)

@@ -108,6 +108,14 @@ _ABSENT = re.compile(
 """The rows that are for every CDNA, but not for RDNA: it has not the instruction, or one that does something else."""
 
 
+_ABSENT_ON_CDNA5 = re.compile(r"s_wait(cnt|_event|_(bvh|exp|sample)cnt)|v_dot2_(bf16_bf16|f16_f16|f32_bf16|f32_f16)")
+"""Those of RDNA 4 that gfx1250 has not."""
+_PRESENT_ON_CDNA5 = re.compile(
+    r"v_pk_(add|fma|mul)_f32|v_fmac_f64|(buffer|flat|global)_atomic_(add|min|max)_f64(/.*)?|ds_add(_rtn)?_f64|v_mov_b64"
+)
+"""Those of CDNA that RDNA 4 has not, but gfx1250 has."""
+
+
 def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
     """The mnemonic of a row of the table on a GPU with these sets; None if it has no such instruction.
 
@@ -117,9 +125,18 @@ def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
     if "rdna" not in instruction_sets:
         return mnemonic
     row = look_up(mnemonic, instruction_sets)
+    is_cdna5 = "cdna5" in instruction_sets
+    if is_cdna5 and row is not None and _PRESENT_ON_CDNA5.fullmatch(mnemonic):
+        return _renamed_on_cdna5(mnemonic_of(mnemonic))
     if row is None or (_ABSENT.fullmatch(mnemonic) and row.instruction_set in ("", "ocp")):
         return None
+    if is_cdna5 and row.instruction_set != "cdna5" and _ABSENT_ON_CDNA5.fullmatch(mnemonic):
+        return None
     return _renamed(mnemonic_of(mnemonic))
+
+
+def _renamed_on_cdna5(mnemonic: str) -> str:
+    return re.sub(r"_atomic_(min|max)_f64", r"_atomic_\1_num_f64", mnemonic)
 
 
 def _renamed(mnemonic: str) -> str:

@@ -11,7 +11,7 @@ from flydsl.arch.launch_limits import Dim3
 from flydsl.hsaco.operands import SGPR_FILE_SIZE
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.native import layout
-from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, RUNNING, Waves
+from flydsl.simulator.waves import ENDED, RUNNING, VECTOR_ROWS, Waves
 
 _ALIGNMENT_BYTES = 64
 _WORKSPACE = np.dtype(layout.Workspace)
@@ -87,7 +87,7 @@ class SharedWaves(Waves):
         waves, self.lds, scratch, workspaces = storage
         self.lanes = like.lanes
         self.workgroup_ids, self.cluster_size = workgroup_ids, like.cluster_size
-        self.block, self.vgprs = like.block, like.vgprs
+        self.block, self.vgprs, self.agprs = like.block, like.vgprs, like.agprs
         self.lds_bytes, self.scratch_bytes = like.lds_bytes, like.scratch_bytes
         self.lds_stride, self.scratch_stride = like.lds_stride, like.scratch_stride
         self.waves_per_workgroup, self.count = like.waves_per_workgroup, like.count
@@ -96,8 +96,9 @@ class SharedWaves(Waves):
         self.sgpr = self._field(waves, 0, np.uint32, (SGPR_FILE_SIZE,), (4,))
         self.scc = self._field(waves, layout.Wave.scc.offset, np.bool_, (1,), (1,))
         self.mode = self._field(waves, layout.Wave.mode.offset, np.uint32, (1,), (4,))
-        rows = 2 * ACCUMULATION_ROW
-        by_wave = self._field(waves, layout.Wave.vgpr.offset, np.uint32, (rows, self.lanes), (layout.ROW_BYTES, 4))
+        by_wave = self._field(
+            waves, layout.Wave.vgpr.offset, np.uint32, (VECTOR_ROWS, self.lanes), (layout.ROW_BYTES, 4)
+        )
         self.vgpr = by_wave.swapaxes(0, 1)
         self.may_pass = self._field(waves, layout.Wave.may_pass.offset, np.bool_, (), ())
         self.may_pass_cluster = self._field(waves, layout.Wave.may_pass_cluster.offset, np.bool_, (), ())

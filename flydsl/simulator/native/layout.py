@@ -20,7 +20,7 @@ from ctypes import Array, Structure, c_double, c_int64, c_uint8, c_uint32, c_uin
 from typing import Any, ClassVar
 
 from flydsl.hsaco.operands import SGPR_FILE_SIZE
-from flydsl.simulator.waves import ACCUMULATION_ROW, LANES
+from flydsl.simulator.waves import LANES, VECTOR_ROWS
 
 ROW_BYTES = 4 * LANES
 OPERAND_SLOTS = 5
@@ -94,7 +94,7 @@ class Wave(Shared):
         ("lane_mask", c_uint64),
         ("may_pass_cluster", c_uint64),
         ("unused", c_uint8 * 320),  # registers begin at a multiple of their size
-        ("vgpr", _Row * (2 * ACCUMULATION_ROW)),
+        ("vgpr", _Row * VECTOR_ROWS),
     ]
     _points_to_ = {
         "pc": "Record",
@@ -123,7 +123,7 @@ class Snapshot(Shared):
         ("executed", c_uint64),
         ("scc", c_uint64),
         ("sgpr", c_uint32 * SGPR_FILE_SIZE),
-        ("vgpr", _Row * (2 * ACCUMULATION_ROW)),
+        ("vgpr", _Row * VECTOR_ROWS),
     ]
     _points_to_ = {"pc": "Record"}
 

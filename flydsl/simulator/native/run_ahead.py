@@ -11,7 +11,7 @@ from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.native.turns import Turns
-from flydsl.simulator.waves import ACCUMULATION_ROW, ENDED, Waves
+from flydsl.simulator.waves import ENDED, Waves
 
 
 def run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
@@ -21,7 +21,7 @@ def run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
     """
     work = _Continuation(machine, workgroups)
     execution = _Continued(work, limit)
-    groups = [execution.continued_group(i) for i in range(work.grid[0]) if work.is_running(i)]
+    groups = [execution.continued_group(i) for i in range(workgroups // machine.waves.cluster_size) if work.is_running(i)]
     try:
         execution.take_turns(Turns(*groups))
         execution.raise_first_error()
@@ -43,8 +43,7 @@ class _Continuation:
         self.state = machine.waves
         self.grid, self.cluster = (workgroups, 1, 1), (self.state.cluster_size, 1, 1)
         self.mode = FloatMode(int(self.state.mode[0, 0]))
-        self.vgprs = min(len(self.state.vgpr), ACCUMULATION_ROW)
-        self.agprs = max(len(self.state.vgpr) - ACCUMULATION_ROW, 0)
+        self.vgprs, self.agprs = self.state.vgprs, self.state.agprs
 
     def waves(self, workgroup_ids: list[Dim3]) -> Waves:
         state = self.state

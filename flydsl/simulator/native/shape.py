@@ -28,7 +28,7 @@ from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.ir import RecordNumber
 from flydsl.simulator.program import Instruction, Program
-from flydsl.simulator.waves import ACCUMULATION_ROW, row_of
+from flydsl.simulator.waves import ACCUMULATION_ROW, VECTOR_ROWS, row_of
 
 _OFFSETS = {
     "offset": layout.OFFSET_SLOT,
@@ -206,7 +206,7 @@ class _Binder:
 
 def register_offset(register: Register) -> int:
     """Offset of a register in the wave block. NotImplementedError for one beyond its file."""
-    size = SGPR_FILE_SIZE if register.file == "s" else ACCUMULATION_ROW
+    size = {"s": SGPR_FILE_SIZE, "a": ACCUMULATION_ROW}.get(register.file, VECTOR_ROWS)
     if register.first + register.count > size:
         raise NotImplementedError(f"register {register.file}{register.first + register.count - 1}")
     if register.file == "s":

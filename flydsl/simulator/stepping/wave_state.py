@@ -6,7 +6,7 @@ import numpy as np
 
 from flydsl.hsaco.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register, register_name
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, Waves
+from flydsl.simulator.waves import AT_BARRIER, ENDED, Waves
 
 _GENERAL_SGPRS = 102
 
@@ -33,12 +33,12 @@ class WaveState:
     @property
     def vgpr(self) -> Array:
         """The vector registers that the kernel has: (registers, lanes) u32."""
-        return self._waves.vgpr[:ACCUMULATION_ROW, self._index]
+        return self._waves.vgpr[: self._waves.first_agpr, self._index]
 
     @property
     def agpr(self) -> Array:
         """The accumulation registers that the kernel has: (registers, lanes) u32."""
-        return self._waves.vgpr[ACCUMULATION_ROW:, self._index]
+        return self._waves.vgpr[self._waves.first_agpr :, self._index]
 
     @property
     def exec(self) -> int:
@@ -106,7 +106,7 @@ class Snapshot:
         for wave, number in np.argwhere(sgpr != self._sgpr):
             names[int(wave)].append(_scalar_name(int(number)))
         for row, wave in np.argwhere((vgpr != self._vgpr).any(axis=2)):
-            file, first = ("a", row - ACCUMULATION_ROW) if row >= ACCUMULATION_ROW else ("v", row)
+            file, first = ("a", row - waves.first_agpr) if row >= waves.first_agpr else ("v", row)
             names[int(wave)].append(f"{file}{first}")
         for wave in np.flatnonzero(scc != self._scc):
             names[int(wave)].append("scc")

@@ -83,6 +83,8 @@ def operands(mnemonic: str, semantics: Semantics, arch: Arch) -> Iterator[str]:
             yield SPECIAL[mnemonic][position]
         elif word == "any":
             yield next(addresses)
+        elif semantics.mnemonic.endswith("/base") and position == len(words) - 1:
+            yield "s[8:9]"
         else:
             yield operand(mnemonic, word, position, semantics.packed, arch.wave_size // 32)
 
@@ -98,7 +100,7 @@ def line(semantics: Semantics, arch: Arch = GFX942) -> str:
     if mnemonic.startswith("s_sendmsg_rtn_"):
         return f"{mnemonic} s[4:5], {form}"
     returning = {"gfx90a": " glc", "gfx942": " sc0", "gfx950": " sc0"}.get(arch.name, " th:TH_ATOMIC_RETURN")
-    suffix = {"returning": returning, "lds": " lds", "": ""}.get(form)
+    suffix = {"returning": returning, "lds": " lds", "": ""}.get(form.removesuffix("base").removesuffix("/"))
     if suffix is None:  # the formats of A and B
         suffix = " " + " ".join(
             f"{name}:{FORMATS.index(f)}" for name, f in zip(("cbsz", "blgp"), form.split("_"), strict=True)
