@@ -16,6 +16,9 @@ Dim3 = tuple[int, int, int]
 # The grid's size in the dispatch packet is a 32-bit number of work-items (HSA Runtime Specification 1.2, section 2.6).
 MAX_GRID_THREADS = (1 << 32) - 1
 
+# AMD Instinct CDNA5 Instruction Set Architecture, 2.3.
+MAX_CLUSTER_WORKGROUPS = 16
+
 _AT_LEAST_ONE = {
     "grid": "round up, as in (n + 255) // 256; where n may be 0 there is nothing to launch: `if n > 0:` before it",
     "block": "whole waves are best, such as block=256",
@@ -47,6 +50,26 @@ def check_block(arch: Arch, block: Sequence[int]) -> None:
             f"block={_shown(block)} has {threads} threads; {arch.name} takes at most {arch.max_workgroup_size}",
             hint="take more workgroups instead: grid=",
         )
+
+
+def check_cluster(arch: Arch, cluster: Sequence[int], grid: Sequence[int | None]) -> None:
+    """Raise for clusters of workgroups that the GPU does not have, or that the grid is not made of."""
+    workgroups = cluster[0] * cluster[1] * cluster[2]
+    if workgroups == 1:
+        return
+    if not arch.has_clusters:
+        raise LaunchError(f"{arch.name} has no clusters of workgroups", hint="cluster=(1, 1, 1)")
+    if workgroups > MAX_CLUSTER_WORKGROUPS:
+        raise LaunchError(
+            f"cluster={_shown(cluster)} has {workgroups} workgroups; {arch.name} takes at most {MAX_CLUSTER_WORKGROUPS}",
+            hint="use smaller clusters",
+        )
+    for extent, size, axis in zip(grid, cluster, "xyz", strict=True):
+        if extent is not None and extent % size:
+            raise LaunchError(
+                f"{extent} workgroups along {axis} are no clusters of {size}",
+                hint="make the grid a multiple of the cluster",
+            )
 
 
 def check_lds(arch: Arch, static_bytes: int, dynamic_bytes: int = 0) -> None:

@@ -11,7 +11,7 @@ from flydsl.compiler.jit_argument import adapt, tensor_place
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError, LaunchError
+from flydsl.errors import ArgumentError
 from flydsl.runtime import device as devices
 from flydsl.runtime.host import HostProgram
 from flydsl.runtime.interface import Device, Dim3
@@ -150,12 +150,6 @@ class CompiledArtifact:
     def _host_program(self, device: Device) -> HostProgram:
         """The host code for a device, compiled for this host when first needed."""
         traced = self.pipeline.traced
-        if clustered := next((record for record in traced.kernels if record.has_cluster), None):
-            raise LaunchError(
-                f"launching {clustered.name} with clusters is unsupported; it can be compiled",
-                at=clustered.at,
-                hint="leave cluster= away, or set COMPILE_ONLY=1 to compile without a launch",
-            )
         sites = {record.name: record.at for record in traced.kernels}
         with lock:
             if device not in self._programs:

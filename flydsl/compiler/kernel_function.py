@@ -239,7 +239,8 @@ class KernelLauncher:
         blocks = dimensions("grid", grid)
         threads = dimensions("block", block)
         self._set_block_size(threads)
-        has_cluster = cluster is not None and self._set_cluster(dimensions("cluster", cluster), blocks)
+        if cluster is not None:
+            self._set_cluster(dimensions("cluster", cluster), blocks)
         lds_bytes = smem_bytes(smem, self._state.arch)
         launched = upstream("gpu").LaunchFuncOp(
             ["kernels", self.symbol],
@@ -251,9 +252,7 @@ class KernelLauncher:
             loc=mlir_location(at),
         )
         set_attributes(launched, unit_attrs, value_attrs)
-        self._state.kernels.append(
-            KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else None, has_cluster)
-        )
+        self._state.kernels.append(KernelRecord(self.symbol, at, int(lds_bytes) if lds_bytes.is_static else None))
 
     def _stream(self, stream: Any) -> ir.Value:
         value = stream.value if isinstance(stream, Stream) else stream
@@ -280,8 +279,8 @@ class KernelLauncher:
         else:
             function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"1,{arch.max_workgroup_size}")
 
-    def _set_cluster(self, cluster: list[Numeric], blocks: list[Numeric]) -> bool:
-        """Tell the compiler the size of a cluster. True if it is more than one workgroup."""
+    def _set_cluster(self, cluster: list[Numeric], blocks: list[Numeric]) -> None:
+        """Tell the compiler the size of a cluster, if it is more than one workgroup."""
         if not all(size.is_static for size in cluster):
             raise LaunchError(
                 "cluster: its size must be known when compiling",
@@ -290,21 +289,10 @@ class KernelLauncher:
             )
         sizes = [int(size) for size in cluster]
         if sizes == [1, 1, 1]:
-            return False
-        arch = self._state.arch
-        if not arch.has_clusters:
-            raise LaunchError(
-                f"{arch.name} has no clusters of workgroups", at=user_location(), hint="cluster=(1, 1, 1)"
-            )
-        for extent, size, axis in zip(blocks, sizes, "xyz", strict=True):
-            if extent.is_static and int(extent) % size:
-                raise LaunchError(
-                    f"{int(extent)} workgroups along {axis} are no clusters of {size}",
-                    at=user_location(),
-                    hint="make the grid a multiple of the cluster",
-                )
+            return
+        grid = [int(extent) if extent.is_static else None for extent in blocks]
+        located(launch_limits.check_cluster, self._state.arch, sizes, grid)
         self.block.owner.attributes[CLUSTER] = ir.StringAttr.get(",".join(map(str, sizes)))
-        return True
 
     def _check_known(self, threads: list[Numeric]) -> None:
         """Raise LaunchError if the block size is not the one that the kernel is written for."""

@@ -48,13 +48,11 @@ class KernelRecord:
     """A kernel in a traced module.
 
     name: its symbol; at: where it is launched; dynamic_lds_bytes: smem of that launch, None for one of run time.
-    has_cluster: whether its workgroups run in clusters.
     """
 
     name: str
     at: SourceLocation | None
     dynamic_lds_bytes: int | None = 0
-    has_cluster: bool = False
 
 
 @dataclass

@@ -31,7 +31,8 @@ class KernelInfo(NamedTuple):
 
     vgprs and agprs are counted apart, as LLVM's NumVgprs and NumAgprs; total_vgprs is what a wave takes from the
     register file (where the file is unified, the AGPRs start at the next multiple of 4). sgprs is LLVM's TotalNumSgprs:
-    VCC and the other special registers are in it. code_range is (start, stop) in bytes into `.text`.
+    VCC and the other special registers are in it. cluster: the workgroups that run together along x, y and z, where it
+    is known. code_range is (start, stop) in bytes into `.text`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class KernelInfo(NamedTuple):
     wave_size: int
     max_workgroup_size: int
     required_workgroup_size: tuple[int, int, int] | None
+    cluster: tuple[int, int, int] | None
     sgprs: int
     vgprs: int
     agprs: int
@@ -109,7 +111,8 @@ def _kernel_info(elf: Elf, text: Section, target: str, kernel: Mapping[str, Any]
         scratch_bytes=numbers.get(".private_segment_fixed_size"),
         wave_size=numbers.get(".wavefront_size"),
         max_workgroup_size=numbers.get(".max_flat_workgroup_size"),
-        required_workgroup_size=_required_workgroup_size(name, kernel.get(".reqd_workgroup_size")),
+        required_workgroup_size=_three_sizes(name, kernel, ".reqd_workgroup_size"),
+        cluster=_three_sizes(name, kernel, ".cluster_dims"),
         sgprs=numbers.get(".sgpr_count", _MOST_REGISTERS),
         vgprs=_vgprs(elf, name, total_vgprs, agprs, unified=descriptor.accum_offset is not None),
         agprs=agprs,
@@ -136,7 +139,9 @@ class _Numbers:
         return value
 
 
-def _required_workgroup_size(kernel: str, sizes: Any) -> tuple[int, int, int] | None:
+def _three_sizes(name: str, kernel: Mapping[str, Any], key: str) -> tuple[int, int, int] | None:
+    """Numbers along x, y and z in a kernel's metadata, None where it has none."""
+    sizes = kernel.get(key)
     if not sizes:
         return None
     if (
@@ -144,7 +149,7 @@ def _required_workgroup_size(kernel: str, sizes: Any) -> tuple[int, int, int] | 
         or len(sizes) != 3
         or not all(isinstance(n, int) and 1 <= n < 1 << 32 for n in sizes)
     ):
-        raise HsacoError(f".reqd_workgroup_size of {kernel!r} is {sizes!r:.100}: it is three numbers")
+        raise HsacoError(f"{key} of {name!r} is {sizes!r:.100}: it is three numbers")
     return sizes[0], sizes[1], sizes[2]
 
 

@@ -46,6 +46,12 @@ class HipDevice(Device):
                 f"this was compiled for {code.arch.name}, and the GPU is {present}",
                 hint="unset ARCH, or look at the result with .lower(...).artifact",
             )
+        clustered = next((kernel.name for kernel in code.kernels if kernel.info.cluster), None)
+        if clustered:
+            raise DeviceError(
+                f"launching {clustered!r} with clusters of workgroups through HIP is unsupported",
+                hint="leave cluster= away, or launch with CPU tensors, on the simulator",
+            )
         return _HipModule(code, self.index)
 
     def print_buffer(self, size_bytes: int) -> PrintBuffer:

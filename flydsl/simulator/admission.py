@@ -145,6 +145,8 @@ _MODIFIERS_OF_RDNA: Mapping[str, frozenset[str]] = {
     "global_": _CACHED,
     "scratch_": _CACHED,
     "flat_": _CACHED,
+    "cluster_": _CACHED,
+    "tensor_": frozenset(("th", "scope")),
 }
 _SCALED = _CACHED | {"scale_offset", "nv"}
 _MODIFIERS_OF_CDNA5: Mapping[str, frozenset[str]] = {
@@ -162,6 +164,7 @@ _OFFSETS_OF_RDNA = {
     "global": _SIGNED_24_BITS,
     "scratch": _SIGNED_24_BITS,
     "flat": _SIGNED_24_BITS,
+    "cluster": _SIGNED_24_BITS,
     "s": _SIGNED_24_BITS,
 }
 
@@ -246,6 +249,8 @@ def _places(semantics: Semantics, words: Sequence[str], results: int, rules: Rul
             yield "#"
         elif word == "register":
             yield "v"
+        elif family == "tensor":
+            yield "s"
         elif family == "s" or word == "mask":
             yield "s" if is_result else "s#"
         elif family == "v":
@@ -255,7 +260,7 @@ def _places(semantics: Semantics, words: Sequence[str], results: int, rules: Rul
         elif family == "buffer" and i >= last - 1:  # the resource and the scalar offset
             yield "s" if i < last else "s#"
         else:
-            based = family in ("global", "scratch") or semantics.mnemonic.endswith("/base")
+            based = family in ("global", "scratch", "cluster") or semantics.mnemonic.endswith("/base")
             yield "s" if based and i == last else rules.vector_files
 
 

@@ -16,7 +16,8 @@ from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import LaunchError
 from flydsl.hsaco import KernelInfo, UserSgpr
 from flydsl.hsaco.data import DataSegment, page_aligned
-from flydsl.hsaco.operands import EXEC, ttmp
+from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
+from flydsl.simulator.arrays import Array
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program
@@ -24,6 +25,8 @@ from flydsl.simulator.waves import Waves
 
 _WAVE_NUMBER_BIT = 25
 """Of TTMP8: where the number of the wave in its workgroup begins."""
+_CLUSTER_ID_BIT, _PLACE_IN_CLUSTER_BIT = 6, 21
+"""Of IB_STS2: a number of the cluster, 0 for none, and the workgroup's number in it."""
 _DYNAMIC_STACK_BYTES = 4096
 """Extra bytes of a thread beyond the fixed size, if the code object says that its stack grows."""
 
@@ -75,6 +78,7 @@ class Dispatch:
         self._kernel, self.lanes = kernel, kernel.wave_size
         self.lds_bytes = lds.total_bytes
         self.scratch_bytes = kernel.scratch_bytes + (_DYNAMIC_STACK_BYTES if kernel.uses_dynamic_stack else 0)
+        self.cluster = kernel.cluster or (1, 1, 1)
         self.vgprs, self.agprs = max(kernel.vgprs, 1), kernel.agprs  # v0 is initialized in any case
         self.entry = program.labels[kernel.name]
         self.mode = FloatMode.of(kernel.descriptor)
@@ -139,13 +143,18 @@ class Dispatch:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
+    def cluster_size(self) -> int:
+        """The workgroups of a cluster; 1 without clusters."""
+        return self.cluster[0] * self.cluster[1] * self.cluster[2]
+
+    @property
     def workgroup_id_yz_bytes(self) -> int:
         """The bytes of y and z of the workgroup's id."""
         return 2 if self.program.arch.ids_in_trap_registers else 4
 
     def workgroup_id_places(self) -> tuple[int | None, int | None, int | None]:
-        """The bytes of the scalar registers where x, y and z of the id of the workgroup begin; None for what the kernel
-        does not ask for."""
+        """The bytes of the scalar registers where x, y and z of the id of the workgroup, or of its cluster, begin; None
+        for what the kernel does not ask for."""
         if self.program.arch.ids_in_trap_registers:
             return 4 * ttmp(9), 4 * ttmp(7), 4 * ttmp(7) + 2
         descriptor = self._kernel.descriptor
@@ -157,9 +166,15 @@ class Dispatch:
         return places[0], places[1], places[2]
 
     def workgroup_ids(self) -> Iterator[Dim3]:
-        """The ids of the workgroups in dispatch order, x fastest."""
-        width, height, depth = self.grid
-        return ((x, y, z) for z, y, x in itertools.product(range(depth), range(height), range(width)))
+        """The ids of the workgroups in dispatch order, x fastest; those of a cluster follow each other."""
+        counts = [extent // size for extent, size in zip(self.grid, self.cluster, strict=True)]
+        return (id_ for cluster in _coordinates(counts) for id_ in self.workgroups_of(cluster))
+
+    def workgroups_of(self, cluster: Dim3) -> list[Dim3]:
+        """The ids of the workgroups of a cluster; without clusters, the workgroup of that id."""
+        width, height, depth = self.cluster
+        x, y, z = cluster
+        return [(width * x + i, height * y + j, depth * z + k) for i, j, k in _coordinates(self.cluster)]
 
     def waves(self, workgroup_ids: Sequence[Dim3], leave_undefined: Callable[[Waves], None] | None = None) -> Waves:
         """The initial waves of some workgroups. leave_undefined fills what the hardware leaves undefined."""
@@ -173,6 +188,7 @@ class Dispatch:
             entry=self.entry,
             mode=self.mode.bits,
             lanes=self.lanes,
+            cluster_size=self.cluster_size,
         )
         if leave_undefined:
             leave_undefined(waves)
@@ -186,6 +202,9 @@ class Dispatch:
             values = self._user_value(register)
             waves.sgpr[:, register.first_sgpr : register.first_sgpr + len(values)] = np.array(values, np.uint32)
         ids = np.array(waves.workgroup_ids, np.uint32)[waves.workgroup]
+        if self.cluster_size > 1:
+            self._initialize_clusters(waves, ids)
+            ids //= np.array(self.cluster, np.uint32)
         registers = waves.sgpr.view(np.uint8)
         for axis, place in enumerate(self.workgroup_id_places()):
             if place is not None:
@@ -194,6 +213,20 @@ class Dispatch:
         if self.program.arch.ids_in_trap_registers:
             waves.sgpr[:, ttmp(8)] = np.arange(waves.count) % waves.waves_per_workgroup << _WAVE_NUMBER_BIT
         self._initialize_lanes(waves)
+
+    def _initialize_clusters(self, waves: Waves, ids: Array) -> None:
+        """TTMP6 and IB_STS2 of workgroups in clusters. ids: (waves, 3), of the workgroups.
+
+        TTMP6: four bits each of the place in the cluster, and of its size less 1, along x, y and z, and the number of its
+        workgroups less 1; IB_STS2: not 0 in a cluster, and the workgroup's number. (LLVM, SIISelLowering.cpp; CDNA5 ISA,
+        2.3.1.)
+        """
+        x, y, z = (ids % np.array(self.cluster, np.uint32)).T
+        width, height, depth = self.cluster
+        sizes = (width - 1) << 12 | (height - 1) << 16 | (depth - 1) << 20 | (self.cluster_size - 1) << 24
+        waves.sgpr[:, ttmp(6)] = x | y << 4 | z << 8 | sizes
+        number = x + width * (y + height * z)
+        waves.sgpr[:, CLUSTER_STATE] = 1 << _CLUSTER_ID_BIT | number << _PLACE_IN_CLUSTER_BIT
 
     def _user_value(self, register: UserSgpr) -> tuple[int, ...]:
         if register.name == "kernarg_preload":
@@ -217,6 +250,11 @@ class Dispatch:
         waves.vgpr[0] = np.tile(packed.reshape(-1, self.lanes), (workgroups, 1))
         active = np.packbits((thread < x * y * z).reshape(-1, self.lanes), axis=1, bitorder="little")
         waves.sgpr[:, EXEC : EXEC + self.lanes // 32] = np.tile(active.view(np.uint32), (workgroups, 1))
+
+
+def _coordinates(extents: Sequence[int]) -> Iterator[Dim3]:
+    """All coordinates below some extents, x fastest."""
+    return ((x, y, z) for z, y, x in itertools.product(*map(range, reversed(extents))))
 
 
 def _halves(value: int) -> tuple[int, int]:

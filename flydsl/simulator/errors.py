@@ -28,7 +28,11 @@ class UnsupportedMode(SimulatorError):
 
 
 class BarrierDeadlock(SimulatorError):
-    """Waves wait at a barrier that the other waves of their workgroup can no longer reach."""
+    """Waves wait at a barrier that the others of their workgroup, or of their cluster, can no longer reach."""
+
+
+class BarrierMisuse(SimulatorError):
+    """A workgroup arrives twice at its cluster's barrier, which then does not wait for the others."""
 
 
 class InstructionLimit(SimulatorError):
@@ -37,10 +41,11 @@ class InstructionLimit(SimulatorError):
 
 @dataclass(frozen=True)
 class Access:
-    """One lane's access to memory, in the terms of the kernel's author.
+    """One lane's access to memory, or a wave's, in the terms of the kernel's author.
 
     address is the simulated address (an offset where the space is LDS or scratch); element_index counts from the
     start of the buffer in units of its elements and may be negative. buffer is None where the address belongs to none.
+    lane and thread are None where the wave accesses once for all its lanes.
     """
 
     is_write: bool
@@ -52,8 +57,12 @@ class Access:
     element_index: int | None
     workgroup: tuple[int, int, int]
     wave: int
-    lane: int
-    thread: tuple[int, int, int]
+    lane: int | None
+    thread: tuple[int, int, int] | None
+
+
+class DescriptorError(SimulatorError):
+    """A tensor descriptor with a field that means nothing, or disagrees with another one, or with the LDS there is."""
 
 
 class MemoryFault(SimulatorError):
@@ -66,10 +75,11 @@ class MemoryFault(SimulatorError):
         self, problem: str, access: Access, instruction: str, isa_line: int, at: SourceLocation | None, hint: str | None
     ) -> None:
         verb = "writes" if access.is_write else "reads"
+        by = "" if access.lane is None else f", lane {access.lane}, thread {access.thread}"
         message = (
             f"{instruction.split()[0]} {verb} {access.access_bytes} bytes {problem}\n"
             f"  instruction: {instruction} (ISA line {isa_line})\n"
-            f"  workgroup {access.workgroup}, wave {access.wave}, lane {access.lane}, thread {access.thread}"
+            f"  workgroup {access.workgroup}, wave {access.wave}{by}"
         )
         super().__init__(message, at=at, hint=hint)
         self.access = access

@@ -183,6 +183,7 @@ def _check_configuration(arch: Arch, kernel: KernelInfo, grid: Dim3, block: Dim3
             f"grid={grid}: {arch.name} numbers at most {_MOST_WORKGROUPS_YZ} workgroups along y and z",
             hint="use the first dimension of the grid for the longest one",
         )
+    launch_limits.check_cluster(arch, kernel.cluster or (1, 1, 1), grid)
     threads = block[0] * block[1] * block[2]
     if threads > kernel.max_workgroup_size:
         raise LaunchError(

@@ -305,7 +305,7 @@ def _look_up(
 ) -> Semantics | None:
     """Some contexts change the operands, and so have entries of their own: an atomic with sc0 returns the old value, a
     buffer load with lds has no result register, matrices have several formats and are those of waves of 32 or 64, a
-    register number may be relative."""
+    register number may be relative, a tensor's descriptor has two parts or four."""
     sets = arch.instruction_sets
     if register_indexing and mnemonic.startswith("v_"):
         return look_up(f"{mnemonic}/{register_indexing}", sets)
@@ -313,6 +313,8 @@ def _look_up(
         return look_up(f"{mnemonic}/{formats_of(modifiers)}", sets)
     if mnemonic.startswith(("v_wmma_", "v_swmmac_")):
         return look_up(mnemonic + wave_matrix_form(mnemonic, operands), sets)
+    if mnemonic.startswith("tensor_"):
+        return look_up(f"{mnemonic}/{len(operands)}", sets)
     if mnemonic.startswith("s_barrier_") and operands and isinstance(operands[0].atom, Immediate):
         number = int(operands[0].atom.value) & 0xFFFF
         return look_up(f"{mnemonic}/{number - 0x10000 if number > 0x7FFF else number}", sets)

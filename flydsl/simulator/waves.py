@@ -10,7 +10,7 @@ from flydsl.hsaco.operands import SGPR_FILE_SIZE, Register
 
 LANES = 64
 """The most lanes of a wave: rows of vector registers have room for so many."""
-RUNNING, AT_BARRIER, ENDED = 0, 1, 2
+RUNNING, AT_BARRIER, AT_CLUSTER_BARRIER, ENDED = 0, 1, 2, 3
 ACCUMULATION_ROW = 256
 """AGPR i is row 256 + i of the vector registers, where a GPU has AGPRs."""
 VECTOR_ROWS = 1024
@@ -29,7 +29,8 @@ class Waves:
     row 256. lds is (workgroups * lds_stride) u8, scratch (waves * lanes * scratch_stride) u8.
 
     signals: by workgroup, the waves that have arrived at the barrier; may_pass: the waves for which all have, and that
-    have not passed it.
+    have not passed it. cluster_size: workgroups that run as a cluster, which follow each other. cluster_signals: by
+    workgroup, whether it has arrived at its cluster's barrier, and may_pass_cluster as may_pass.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Waves:
         entry: int,
         mode: int,
         lanes: int = LANES,
+        cluster_size: int = 1,
     ) -> None:
         self.lanes = lanes
         self.workgroup_ids = workgroup_ids
@@ -67,6 +69,14 @@ class Waves:
         self.scratch = np.zeros(self.count * lanes * self.scratch_stride, np.uint8)
         self.signals = np.zeros(len(workgroup_ids), np.int64)
         self.may_pass = np.zeros(self.count, np.bool_)
+        self.cluster_size = cluster_size
+        self.cluster_signals = np.zeros(len(workgroup_ids), np.int64)
+        self.may_pass_cluster = np.zeros(self.count, np.bool_)
+
+    def workgroups_of_cluster(self, workgroup: int) -> range:
+        """The workgroups of a workgroup's cluster; itself, if it is in none."""
+        first = workgroup // self.cluster_size * self.cluster_size
+        return range(first, first + self.cluster_size)
 
     @property
     def first_agpr(self) -> int:

@@ -33,6 +33,7 @@ class OneWorkgroup:
     symbols: dict[str, int]
     state: Waves
     grid: Dim3 = (1, 1, 1)
+    cluster: Dim3 = (1, 1, 1)
     entry: int = 0
     vgprs: int = 256
     agprs: int = 256
@@ -45,6 +46,9 @@ class OneWorkgroup:
     def waves(self, workgroup_ids: list[Dim3]) -> Waves:
         return self.state
 
+    def workgroups_of(self, cluster: Dim3) -> list[Dim3]:
+        return [cluster]
+
     def workgroup_id_places(self) -> tuple[None, None, None]:
         return None, None, None
 
@@ -54,7 +58,7 @@ def run_native(program: Program, waves: Waves, memory: Memory, symbols: dict[str
     work = OneWorkgroup(program, memory, symbols, waves, vgprs=waves.vgprs, agprs=waves.agprs)
     execution = Execution(work, INSTRUCTION_LIMIT, lambda: bind_program(program))
     group = WorkgroupSlot(waves, execution.launch.block)
-    state = group.waves((0, 0, 0))
+    state = group.waves([(0, 0, 0)])
     for name in ("sgpr", "scc", "vgpr", "lds", "scratch", "may_pass"):
         getattr(state, name)[: len(getattr(waves, name))] = getattr(waves, name)
     for w in range(waves.count):
@@ -62,7 +66,7 @@ def run_native(program: Program, waves: Waves, memory: Memory, symbols: dict[str
     execution.launch.block.next = 1
     group.block.active = 1
     execution.execute(group)
-    return group.waves((0, 0, 0))
+    return group.waves([(0, 0, 0)])
 
 
 def run_both(program: Program, waves: Waves, memory: Memory, symbols: dict[str, int]) -> None:

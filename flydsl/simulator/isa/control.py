@@ -66,6 +66,32 @@ define("s_barrier", "= ...", _barrier)
 define("s_barrier_signal/-1", "= imm", lambda b, number: b.barrier_signal(), of="rdna")
 define("s_barrier_signal_isfirst/-1", "scc = imm", lambda b, number: b.barrier_signal(), of="rdna")
 define("s_barrier_wait/-1", "= imm", lambda b, number: b.barrier_wait(), of="rdna")
+
+
+def _in_cluster(b: Builder, cluster_state: Value) -> Value:
+    """True if the number of the cluster in IB_STS2 is not 0."""
+    return nonzero(b, b.and_(cluster_state, b.const("i32", 0xF << 6)), "i32")
+
+
+def _signal_cluster(b: Builder, number: int, cluster_state: Value) -> None:
+    b.cluster_barrier_signal(_in_cluster(b, cluster_state))
+
+
+def _is_first_of_cluster(b: Builder, number: int, cluster_state: Value) -> Value:
+    is_first = b.is_cluster_unsignalled()
+    b.cluster_barrier_signal(_in_cluster(b, cluster_state))
+    return is_first
+
+
+# -3 is the cluster's, at which a workgroup arrives once, and all its waves wait (CDNA5 ISA, 5.6.6).
+define("s_barrier_signal/-3", "= imm cluster_state", _signal_cluster, of="cdna5")
+define("s_barrier_signal_isfirst/-3", "scc = imm cluster_state", _is_first_of_cluster, of="cdna5")
+define(
+    "s_barrier_wait/-3",
+    "= imm cluster_state",
+    lambda b, number, cluster_state: b.cluster_barrier_wait(_in_cluster(b, cluster_state)),
+    of="cdna5",
+)
 define("s_trap", "= ...", lambda b: b.trap())
 define("s_endpgm s_endpgm_saved", "= ...", lambda b: b.end_wave())
 

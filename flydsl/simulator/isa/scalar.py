@@ -313,8 +313,7 @@ for _bits in (32, 64):
 
 _MODE = ("HW_REG_MODE", "HW_REG_WAVE_MODE", "1")
 _PLACES = ("HW_REG_HW_ID", "4", "HW_REG_XCC_ID", "20", "HW_REG_WAVE_HW_ID1", "23", "HW_REG_WAVE_HW_ID2", "24")
-_CLUSTERS = ("HW_REG_IB_STS2", "28")
-"""Whose bits 9:6 say that the workgroup is part of a cluster: clusters are not simulated, and it reads 0."""
+_CLUSTER_STATE = ("HW_REG_IB_STS2", "28")
 _CYCLES = {"HW_REG_SHADER_CYCLES_LO": 0, "29": 0, "HW_REG_SHADER_CYCLES_HI": 32, "30": 32}
 
 
@@ -335,7 +334,7 @@ def _set_mode(b: Builder, register: str, value: Value) -> None:
 
 def _get_register(b: Builder, register: str) -> Value:
     name, offset, width = _field(register)
-    if name in (*_PLACES, *_CLUSTERS):
+    if name in _PLACES:
         return b.const("i32", 0)  # slot, SIMD, compute unit and XCC number 0
     if name in _CYCLES:
         cycles = b.trunc(b.lshr(b.clock(), b.const("i64", _CYCLES[name])), "i32")
@@ -347,7 +346,15 @@ def _get_register(b: Builder, register: str) -> Value:
 
 define("s_setreg_b32", "= word i32", _set_mode)
 define("s_setreg_imm32_b32", "= word i32", _set_mode)
+def _get_register_or_cluster(b: Builder, register: str, cluster_state: Value) -> Value:
+    name, offset, width = _field(register)
+    if name not in _CLUSTER_STATE:
+        return _get_register(b, register)
+    return b.and_(b.lshr(cluster_state, b.const("i32", offset)), b.const("i32", (1 << width) - 1))
+
+
 define("s_getreg_b32", "i32 = word", _get_register)
+define("s_getreg_b32", "i32 = word cluster_state", _get_register_or_cluster, of="cdna5")
 
 
 def _set_mode_bits(offset: int) -> Any:

@@ -24,7 +24,7 @@ These words stand for no operand in the text:
 | word | meaning |
 | --- | --- |
 | `scc` | the scalar condition code, i1 |
-| `vcc` | a mask; `vcc_bits` and `exec`, its bits as an i64; `m0`, i32 |
+| `vcc` | a mask; `vcc_bits` and `exec`, its bits as an i64; `m0`, i32; `cluster_state`, the register IB_STS2, i32 |
 | `exec_b32 exec_b64` | the registers of EXEC, whatever the size of the wave |
 | `dst` | the value that the first result's registers have before; `dst1`, the second's |
 | `modifiers` | the `Modifiers` of the instruction |
@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from flydsl.hsaco.operands import EXEC, M0, VCC, Register
+from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, M0, VCC, Register
 
 FIXED = {
     "vcc": ("mask", Register("s", VCC, 2)),
@@ -52,6 +52,7 @@ FIXED = {
     "exec_b32": ("i32", Register("s", EXEC, 1)),
     "exec_b64": ("i64", Register("s", EXEC, 2)),
     "m0": ("i32", Register("s", M0, 1)),
+    "cluster_state": ("i32", Register("s", CLUSTER_STATE, 1)),
 }
 """Words of a signature that always mean the same register: its type and place."""
 

@@ -12,6 +12,7 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.instruction_class import lds_operation
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.lockstep.machine import Machine, Step
+from flydsl.simulator.lockstep.tensor import Move
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, Memory
 from flydsl.simulator.program import Program
 from flydsl.simulator.waves import Waves
@@ -61,6 +62,20 @@ class CountingMachine(Machine):
             accessed = np.broadcast_to(address, shape).astype(np.uint64)
             self._accesses.append((space, accessed, np.broadcast_to(mask, shape), size))
         return resolved
+
+    def _move_tiles(self, moves: Sequence[Move]) -> None:
+        super()._move_tiles(moves)
+        counts = self._counts[self.instruction.index]
+        for move in moves:
+            tile, last_line = move.tile, -1
+            row_bytes = tile.elements * tile.element_bytes
+            counts["lds_bytes"] += tile.width * tile.element_bytes * tile.elements.size if move.is_load else row_bytes.sum()
+            counts["global_bytes"] += row_bytes.sum()
+            for address, size in zip(tile.addresses.tolist(), row_bytes.tolist(), strict=True):
+                if size:  # a line on which the row before ended counts once
+                    first, last = address // LINE_BYTES, (address + size - 1) // LINE_BYTES
+                    counts["global_lines"] += last - first + (first != last_line)
+                    last_line = last
 
     def _count_wave(self, counts: Any, parts: list[tuple[str, Array, int]]) -> None:
         lines: set[int] = set()

@@ -13,15 +13,16 @@ import numpy as np
 from flydsl.errors import SimulatorError
 from flydsl.hsaco.operands import Symbol
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.errors import BarrierDeadlock, InstructionLimit, Trap
+from flydsl.simulator.errors import BarrierMisuse, InstructionLimit, Trap
 from flydsl.simulator.float_environment import ieee_floats
-from flydsl.simulator.lockstep.memory import NumpyMemory
+from flydsl.simulator.lockstep.deadlock import deadlock
 from flydsl.simulator.lockstep.standstill import Standstill
+from flydsl.simulator.lockstep.tensor import NumpyTensors
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.peers import Wait
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES, Program, relocated
-from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING, Waves
+from flydsl.simulator.waves import AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, RUNNING, Waves
 
 Step = Callable[["Machine"], None]
 RunAhead = Callable[["Machine", int, int], None]
@@ -31,7 +32,7 @@ _TURN, _TURN_AMONG_PEERS = 10_000, 500
 """Instructions after which a group lets others go first that stand further on."""
 
 
-class Machine(NumpyMemory):
+class Machine(NumpyTensors):
     """The lock-step backend: a builder whose values are arrays, and the loop that runs it.
 
     `steps` is one callable per instruction of the program, from `bind`. When a wave has executed `patience`
@@ -186,47 +187,54 @@ class Machine(NumpyMemory):
     # --- barriers
 
     def release_barriers(self) -> bool:
-        """Let every workgroup pass whose waves have all arrived. Return False if no wave waits at all."""
+        """Let every workgroup and cluster pass that has arrived. Return False if no wave waits at all."""
         waves = self.waves
-        waiting = waves.status == AT_BARRIER
+        waiting = (waves.status == AT_BARRIER) | (waves.status == AT_CLUSTER_BARRIER)
         if not waiting.any():
             return False
-        have_arrived = (waves.signals == waves.waves_per_workgroup)[waves.workgroup]
-        stuck = np.flatnonzero(waiting & ~have_arrived)
+        goes_on = np.repeat(self._all_waves_signalled(), waves.waves_per_workgroup)
+        goes_on |= np.repeat(self._all_workgroups_signalled(), waves.waves_per_workgroup)
+        of_cluster = goes_on.reshape(-1, waves.waves_per_workgroup * waves.cluster_size)
+        stuck = np.flatnonzero((waiting.reshape(of_cluster.shape) & ~of_cluster.any(axis=1, keepdims=True)).reshape(-1))
         if stuck.size:
-            self._deadlock(stuck)
+            raise deadlock(self.program, waves, int(stuck[0]))
         self.complete_barriers()
         return True
+
+    def _all_waves_signalled(self) -> Array:
+        """For each workgroup: whether all its waves have arrived at its barrier."""
+        return np.asarray(self.waves.signals == self.waves.waves_per_workgroup)
+
+    def _all_workgroups_signalled(self) -> Array:
+        """For each workgroup: whether all those of its cluster, if it is in one, have arrived at the cluster's barrier."""
+        size = self.waves.cluster_size
+        arrived = self.waves.cluster_signals.reshape(-1, size).all(axis=1) & (size > 1)
+        return np.repeat(arrived, size)
 
     def complete_barriers(self) -> Array:
         """Let the workgroups pass whose waves have all arrived: those that wait go on, the others may pass when they
         come to it. Return the waves of these workgroups."""
         waves = self.waves
-        complete = waves.signals == waves.waves_per_workgroup
-        of_them = complete[waves.workgroup]
-        waiting = waves.status == AT_BARRIER
-        waves.may_pass |= of_them & ~waiting
-        waves.status[of_them & waiting] = RUNNING
+        if waves.cluster_size > 1:
+            self.complete_cluster_barriers()
+        complete = self._all_waves_signalled()
         waves.signals[complete] = 0
-        return np.flatnonzero(of_them)
+        return self._pass(complete, AT_BARRIER, waves.may_pass)
 
-    def _deadlock(self, stuck: Array) -> None:
+    def complete_cluster_barriers(self) -> Array:
+        """The same of the barriers of clusters."""
+        complete = self._all_workgroups_signalled()
+        self.waves.cluster_signals[complete] = 0
+        return self._pass(complete, AT_CLUSTER_BARRIER, self.waves.may_pass_cluster)
+
+    def _pass(self, complete: Array, status: int, may_pass: Array) -> Array:
+        """Let waves of some workgroups pass a barrier, at which those wait that have a status. Return them all."""
         waves = self.waves
-        workgroup = waves.workgroup[stuck[0]]
-        here = stuck[waves.workgroup[stuck] == workgroup] % waves.waves_per_workgroup
-        ended = np.flatnonzero((waves.workgroup == workgroup) & (waves.status == ENDED)) % waves.waves_per_workgroup
-        barrier = self.program.instructions[int(waves.pc[stuck[0]]) - 1]
-        story = (
-            f"waves {ended.tolist()} ended without reaching"
-            if ended.size
-            else f"{int(waves.signals[workgroup])} of {waves.waves_per_workgroup} waves have signalled"
-        )
-        raise BarrierDeadlock(
-            f"workgroup {waves.workgroup_ids[int(workgroup)]}: waves {here.tolist()} wait at a barrier that {story}\n"
-            f"  instruction: {barrier.listed.text} (ISA line {barrier.listed.line})",
-            at=barrier.location,
-            hint="a barrier must be reached by every thread of the workgroup",
-        )
+        of_them = complete[waves.workgroup]
+        waiting = waves.status == status
+        may_pass |= of_them & ~waiting
+        waves.status[of_them & waiting] = RUNNING
+        return np.flatnonzero(of_them)
 
     # --- the builder's control operations
 
@@ -255,11 +263,40 @@ class Machine(NumpyMemory):
         return is_first
 
     def barrier_wait(self) -> None:
+        self._wait(AT_BARRIER, self.waves.may_pass)
+
+    def _wait(self, status: int, may_pass: Array, has_barrier: Array | bool = True) -> None:
+        """Let the waves wait, unless all have arrived. has_barrier: for each wave, whether there is one to wait at."""
         waves, selection = self.waves, self.selection
         waves.pc[selection] = self._pc + 1
-        waves.status[selection] = np.where(waves.may_pass[selection], RUNNING, AT_BARRIER)
-        waves.may_pass[selection] = False
+        waves.status[selection] = np.where(may_pass[selection] | np.logical_not(has_barrier), RUNNING, status)
+        may_pass[selection] = False
         self._following = None
+
+    def cluster_barrier_signal(self, in_cluster: Array) -> None:
+        """Arrive once for each wave: SimulatorError for the second wave of a workgroup that does."""
+        waves = self.waves
+        workgroups = waves.workgroup[self.selection][in_cluster[:, 0]]
+        np.add.at(waves.cluster_signals, workgroups, 1)
+        twice = np.flatnonzero(waves.cluster_signals > 1)
+        if twice.size:
+            raise BarrierMisuse(
+                f"workgroup {waves.workgroup_ids[int(twice[0])]} signals its cluster's barrier twice before the others "
+                f"have signalled\n  instruction: {self.instruction.listed.text} (ISA line {self.instruction.listed.line})",
+                at=self.instruction.location,
+                hint="one wave of each workgroup signals it, all wait: fx.rocdl.cluster.cluster_barrier() does that",
+            )
+
+    def is_cluster_unsignalled(self) -> Array:
+        waves = self.waves
+        clusters = waves.workgroup[self.selection] // waves.cluster_size
+        signalled = waves.cluster_signals.reshape(-1, waves.cluster_size).any(axis=1)
+        first = np.zeros(clusters.size, np.bool_)
+        first[np.unique(clusters, return_index=True)[1]] = True
+        return (first & ~signalled[clusters])[:, None]
+
+    def cluster_barrier_wait(self, in_cluster: Array) -> None:
+        self._wait(AT_CLUSTER_BARRIER, self.waves.may_pass_cluster, np.broadcast_to(in_cluster[:, 0], self.selected_count))
 
     def end_wave(self) -> None:
         self.waves.status[self.selection] = ENDED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -232,7 +232,9 @@ class NumpyMemory(NumpyLanes):
         return Resolved(storage, request.address.astype(np.int64) + base, request.lanes)
 
     def _wave_and_lane(self, request: Request) -> tuple[Array, Array]:
-        """For every accessing lane, its wave in the batch and its lane number."""
+        """For every accessing lane, its wave in the batch and its lane number; 0 where the wave itself accesses."""
+        if request.wave is not None:
+            return np.full(request.address.size, request.wave), np.zeros(request.address.size, np.int64)
         element = np.arange(request.address.size) if request.lanes is None else request.lanes
         return self._selected_indices()[element // request.width], element % request.width
 
@@ -288,7 +290,7 @@ class NumpyMemory(NumpyLanes):
         access = self._describe(space, request, bad, buffer)
         instruction = self.instruction.listed
         if buffer and hint is None:
-            hint = "do the grid and the block cover more elements than the tensor has?"
+            hint = request.hint
         raise kind(problem, access, instruction.text, instruction.line, instruction.location, hint)
 
     def _describe(self, space: str, request: Request, which: int, buffer: Buffer | None) -> Access:
@@ -305,8 +307,8 @@ class NumpyMemory(NumpyLanes):
             element_index=buffer.element_index(address) if buffer else None,
             workgroup=self.waves.workgroup_ids[int(self.waves.workgroup[wave])],
             wave=wave % self.waves.waves_per_workgroup,
-            lane=lane,
-            thread=self.waves.thread(wave, lane),
+            lane=lane if request.wave is None else None,
+            thread=self.waves.thread(wave, lane) if request.wave is None else None,
         )
 
 
@@ -330,17 +332,22 @@ def _offset(address: int) -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """The accesses that lanes request: addresses, positions in (waves, width), and bytes per access."""
+    """The accesses that lanes request: addresses, positions in (waves, width), and bytes per access.
+
+    wave: the one that makes all accesses itself, instead of its lanes; then positions are numbers of the accesses.
+    hint: what to do about an access outside of its buffer.
+    """
 
     address: Array
     lanes: Array | None
     size: int
     width: int
     is_write: bool
+    wave: int | None = None
+    hint: str = "do the grid and the block cover more elements than the tensor has?"
 
     def part(self, chosen: Array) -> Request:
-        lanes = chosen if self.lanes is None else self.lanes[chosen]
-        return Request(self.address[chosen], lanes, self.size, self.width, self.is_write)
+        return replace(self, address=self.address[chosen], lanes=chosen if self.lanes is None else self.lanes[chosen])
 
 
 def _in_bounds(offsets: Array, limit: int, size: int) -> bool:

@@ -79,12 +79,14 @@ def _new_races(dispatch: Dispatch) -> RaceHistory | None:
 
 
 def _workgroups_per_batch(dispatch: Dispatch) -> int:
-    """The workgroups of a batch: as many as fit the host's cache, and the budget if the kernel uses much memory."""
+    """The workgroups of a batch: as many as fit the host's cache, and the budget if the kernel uses much memory; whole
+    clusters in any case."""
     waves = dispatch.waves_per_workgroup
     bytes_ = dispatch.lds_bytes + waves * dispatch.lanes * (
         dispatch.scratch_bytes + 4 * (dispatch.vgprs + dispatch.agprs)
     )
-    return max(min(_WAVES_PER_BATCH // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
+    fitting = max(min(_WAVES_PER_BATCH // waves, _STATE_BYTES_PER_BATCH // bytes_), 1)
+    return max(fitting // dispatch.cluster_size, 1) * dispatch.cluster_size
 
 
 def _batches(workgroup_ids: Iterable[Dim3], size: int) -> Iterator[list[Dim3]]:

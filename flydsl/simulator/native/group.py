@@ -1,4 +1,4 @@
-"""The memory of a workgroup in native execution, and the same memory as `Waves`."""
+"""The memory of a workgroup, or a cluster of them, in native execution, and the same memory as `Waves`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from flydsl.simulator.native import layout
 from flydsl.simulator.waves import ENDED, RUNNING, VECTOR_ROWS, Waves
 
 _ALIGNMENT_BYTES = 64
+_WORKSPACE = np.dtype(layout.Workspace)
 
 
 def aligned_zeros(size_bytes: int) -> Array:
@@ -24,31 +25,32 @@ def aligned_zeros(size_bytes: int) -> Array:
 
 
 class WorkgroupSlot:
-    """A slot that executes workgroups, one after the other. `block` is its state in native code."""
+    """A slot that executes workgroups, or clusters of them, one after the other. `block` is its state in native code."""
 
     def __init__(
         self, template: Waves, launch: layout.LaunchState, counting: int = 0, *, watched: bool = False
     ) -> None:
-        """template: the waves of some workgroup of the launch. counting: the address where the thread counts, or 0.
+        """template: the waves of some workgroup, or cluster, of the launch. counting: the address where the thread counts, or 0.
 
         watched: see whether waves wait for memory that other processes write.
         """
         self._launch = launch  # native code has its address
         self.wave_count = template.count
         self._waves = aligned_zeros(layout.WAVE_STRIDE * template.count)
-        self._lds = aligned_zeros(max(template.lds_stride, 1))
+        self._lds = aligned_zeros(max(template.lds.size, 1))
         self._scratch = aligned_zeros(max(template.scratch.size, 1))
-        self._workspace = aligned_zeros(sizeof(layout.Workspace))
+        self._workspaces = aligned_zeros(sizeof(layout.Workspace) * len(template.workgroup_ids))
         self._template = template
         self.slices = 0
         self.is_waiting = False
         self._snapshots = (layout.Snapshot * (template.count if watched else 0))()
-        lds, scratch, workspace = (a.ctypes.data for a in (self._lds, self._scratch, self._workspace))
+        lds, scratch, workspaces = (a.ctypes.data for a in (self._lds, self._scratch, self._workspaces))
         self.block = layout.Group(launch=addressof(launch), waves=self._waves.ctypes.data, lds=lds, scratch=scratch)
         for w in range(template.count):
-            wave = self.wave(w)
-            wave.lds, wave.scratch = lds, scratch + template.lanes * template.scratch_stride * w
-            wave.workspace, wave.counting = workspace, counting
+            wave, workgroup = self.wave(w), int(template.workgroup[w])
+            wave.lds = lds + template.lds_stride * workgroup
+            wave.scratch = scratch + template.lanes * template.scratch_stride * w
+            wave.workspace, wave.counting = workspaces + sizeof(layout.Workspace) * workgroup, counting
             wave.snapshot = addressof(self._snapshots[w]) if watched else 0
 
     @property
@@ -60,35 +62,36 @@ class WorkgroupSlot:
         return layout.Wave.from_buffer(self._waves.data, layout.WAVE_STRIDE * w)
 
     @property
-    def workgroup(self) -> int:
-        """The linear id of the workgroup in execution, or of the last one."""
-        return self.block.workgroup
+    def number(self) -> int:
+        """The linear id of the workgroup, or cluster, in execution, or of the last one."""
+        return self.block.number
 
     def instruction_index(self, w: int) -> int:
         """The index of wave w's next instruction."""
         wave = self.wave(w)
         return (wave.pc - wave.records) // layout.RECORD_BYTES
 
-    def waves(self, workgroup_id: Dim3) -> SharedWaves:
-        """The state of the workgroup, in place. Program counters, statuses and counts are copies: see `put_back`."""
-        return SharedWaves(self, workgroup_id, self._template, (self._waves, self._lds, self._scratch, self._workspace))
+    def waves(self, workgroup_ids: list[Dim3]) -> SharedWaves:
+        """The state of its workgroups, in place. Program counters, statuses and counts are copies: see `put_back`."""
+        storage = (self._waves, self._lds, self._scratch, self._workspaces.view(_WORKSPACE))
+        return SharedWaves(self, workgroup_ids, self._template, storage)
 
 
 class SharedWaves(Waves):
-    """One workgroup of a `WorkgroupSlot`."""
+    """The waves of a `WorkgroupSlot`."""
 
     def __init__(
-        self, slot: WorkgroupSlot, workgroup_id: Dim3, like: Waves, storage: tuple[Array, Array, Array, Array]
+        self, slot: WorkgroupSlot, workgroup_ids: list[Dim3], like: Waves, storage: tuple[Array, Array, Array, Array]
     ) -> None:
         self._slot = slot
-        waves, self.lds, scratch, workspace = storage
+        waves, self.lds, scratch, workspaces = storage
         self.lanes = like.lanes
-        self.workgroup_ids = [workgroup_id]
+        self.workgroup_ids, self.cluster_size = workgroup_ids, like.cluster_size
         self.block, self.vgprs, self.agprs = like.block, like.vgprs, like.agprs
         self.lds_bytes, self.scratch_bytes = like.lds_bytes, like.scratch_bytes
         self.lds_stride, self.scratch_stride = like.lds_stride, like.scratch_stride
-        self.waves_per_workgroup = self.count = like.count
-        self.workgroup = np.zeros(self.count, np.intp)
+        self.waves_per_workgroup, self.count = like.waves_per_workgroup, like.count
+        self.workgroup = like.workgroup
         self.scratch = scratch[: like.scratch.size]
         self.sgpr = self._field(waves, 0, np.uint32, (SGPR_FILE_SIZE,), (4,))
         self.scc = self._field(waves, layout.Wave.scc.offset, np.bool_, (1,), (1,))
@@ -98,7 +101,8 @@ class SharedWaves(Waves):
         )
         self.vgpr = by_wave.swapaxes(0, 1)
         self.may_pass = self._field(waves, layout.Wave.may_pass.offset, np.bool_, (), ())
-        self.signals = np.ndarray(1, np.int64, buffer=workspace, offset=layout.Workspace.signals.offset)
+        self.may_pass_cluster = self._field(waves, layout.Wave.may_pass_cluster.offset, np.bool_, (), ())
+        self.signals, self.cluster_signals = workspaces["signals"], workspaces["cluster_signals"]
         status = self._field(waves, layout.Wave.status.offset, np.uint32, (), ())
         self.status = np.where(status <= ENDED, status, RUNNING).astype(np.uint8)  # others only left native code
         self.executed = self._field(waves, layout.Wave.executed.offset, np.int64, (), ()).copy()

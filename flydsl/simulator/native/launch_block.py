@@ -26,17 +26,19 @@ _TURN, _TURN_AMONG_PEERS = 20_000, 1_000
 
 
 class Work(Protocol):
-    """The work to execute: `dispatch.Dispatch`."""
+    """The work to execute: `dispatch.Dispatch`. grid: in workgroups."""
 
     program: Program
     memory: Memory
     symbols: dict[str, int]
     grid: Dim3
+    cluster: Dim3
     mode: FloatMode
     vgprs: int
     agprs: int
 
     def waves(self, workgroup_ids: list[Dim3]) -> Waves: ...
+    def workgroups_of(self, cluster: Dim3) -> list[Dim3]: ...
     @property
     def workgroup_id_yz_bytes(self) -> int: ...
     def workgroup_id_places(self) -> tuple[int | None, int | None, int | None]: ...
@@ -53,7 +55,7 @@ class Watch(Protocol):
 class SharedLaunch:
     """Some work in native form: `block`. It keeps everything alive that native code has addresses of.
 
-    template: the waves of the first workgroup, as they start. watch: what native code counts or records, if anything.
+    It executes groups: workgroups, or clusters of them. template: the waves of the first one, as they start. watch: what native code counts or records, if anything.
     """
 
     def __init__(self, work: Work, instruction_limit: int, *, watch: Watch | None = None) -> None:
@@ -67,27 +69,34 @@ class SharedLaunch:
         self._tables: list[ctypes.Array[layout.BufferEntry]] = []  # native code may still use an older one
         self.update_in_place()
         self.is_watched = work.memory.others is not None
-        self.template = work.waves([(0, 0, 0)])
+        self.template = work.waves(work.workgroups_of((0, 0, 0)))
         self.records(work.mode)
         self._wave_templates = self._make_wave_templates()
         self._fill()
 
     @property
-    def workgroup_count(self) -> int:
-        x, y, z = self._work.grid
+    def grid(self) -> Dim3:
+        """The groups along x, y and z."""
+        x, y, z = (extent // size for extent, size in zip(self._work.grid, self._work.cluster, strict=True))
+        return x, y, z
+
+    @property
+    def group_count(self) -> int:
+        x, y, z = self.grid
         return x * y * z
 
     def _fill(self) -> None:
         work, template = self._work, self.template
         block = self.block
-        block.workgroup_count = self.workgroup_count
-        block.grid_x, block.grid_y = work.grid[:2]
+        block.group_count = self.group_count
+        block.groups_x, block.groups_y = self.grid[:2]
         id_offsets = (-1 if place is None else place for place in work.workgroup_id_places())
         block.id_x, block.id_y, block.id_z = id_offsets
         block.id_yz_bytes = work.workgroup_id_yz_bytes
-        block.wave_count, block.template = template.count, self._wave_templates.ctypes.data
+        block.wave_count, block.waves_per_workgroup = template.count, template.waves_per_workgroup
+        block.template = self._wave_templates.ctypes.data
         block.vgpr_bytes, block.agpr_bytes = layout.ROW_BYTES * work.vgprs, layout.ROW_BYTES * work.agprs
-        block.lds_bytes, block.scratch_bytes = template.lds_stride, template.scratch.size
+        block.lds_bytes, block.scratch_bytes = template.lds.size, template.scratch.size
         block.limit, block.turn = self._limit, _TURN_AMONG_PEERS if self.is_watched else _TURN
 
     def update_in_place(self) -> None:

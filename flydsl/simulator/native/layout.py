@@ -6,7 +6,7 @@
   the text (a register's offset in the wave, the bits of a constant, or the distance to a branch target), then the
   offset modifiers. A handler is called with its wave and its record, and ends by calling the next record's.
 - A `Workspace` is what handlers and the runtime functions use to pass vectors; each workgroup in execution has one.
-- A `Group` is a workgroup in execution; a `LaunchState` is what all threads share.
+- A `Group` is a workgroup in execution, or a cluster of them; a `LaunchState` is what all threads share.
 - A `CountingBlock` is where a thread counts, with an `Entry` for each instruction and a `Pattern` for each that has
   accesses.
 
@@ -33,12 +33,13 @@ MAX_BANKS = 64
 SET_SIZE_LOG2 = 11  # more than twice of what one instruction can put into it: 2 lines of 8 parts of 64 lanes
 
 # Statuses: those of `waves` for a wave, and why a wave or `run` returned.
-FALL_BACK = 3  # the instruction at the pc is to be executed by the lock-step machine
-MODE_CHANGED = 4
+FALL_BACK = 4  # the instruction at the pc is to be executed by the lock-step machine
+MODE_CHANGED = 5
 DONE, SLICE_OVER, DEADLOCK, LIMIT_REACHED, WAITING = 16, 17, 18, 19, 20
 
-SPACES = ("global", "lds", "scratch", "flat")
-"""The spaces of vector accesses, as an observer is told of them."""
+SPACES = ("global", "lds", "scratch", "flat", "tensor_global", "tensor_lds")
+"""The spaces of vector accesses, as an observer is told of them; the last two are of a tile as a whole, told of as lines
+in place of lanes, and bytes."""
 
 _Row = c_uint32 * LANES
 _Addresses = c_uint64 * LANES
@@ -61,7 +62,7 @@ class Wave(Shared):
     stop_at: after so many instructions a taken branch returns to the scheduler. scratch_bytes is of one lane.
     observer: the function to call after every vector access that succeeded, or null. vgpr_end: the offset in the wave
     where the VGPRs end that the kernel was given. may_pass: whether all waves have arrived at the barrier, and this one
-    has not passed it. lane_mask: a one for each lane that waves have. snapshot: null, or how the wave was, to see
+    has not passed it, may_pass_cluster the same of the cluster's. lane_mask: a one for each lane that waves have. snapshot: null, or how the wave was, to see
     whether it waits.
     """
 
@@ -91,13 +92,15 @@ class Wave(Shared):
         ("vgpr_end", c_int64),
         ("may_pass", c_uint64),
         ("lane_mask", c_uint64),
-        ("unused", c_uint8 * 328),  # registers begin at a multiple of their size
+        ("may_pass_cluster", c_uint64),
+        ("unused", c_uint8 * 320),  # registers begin at a multiple of their size
         ("vgpr", _Row * VECTOR_ROWS),
     ]
     _points_to_ = {
         "pc": "Record",
         "run_start": "Record",
         "records": "Record",
+        "observer": "Observer",
         "buffers": "BufferEntry",
         "in_place": "InPlace",
         "snapshot": "Snapshot",
@@ -128,7 +131,8 @@ class Snapshot(Shared):
 class Workspace(Shared):
     """A lane that does not read takes `nowhere`, which is zero; one that does not write writes to `dump`.
 
-    signals: the waves of the workgroup that have arrived at its barrier.
+    signals: the waves of the workgroup that have arrived at its barrier. cluster_signals: whether the workgroup has
+    arrived at its cluster's.
     """
 
     _fields_ = [
@@ -140,6 +144,8 @@ class Workspace(Shared):
         ("nowhere", c_uint8 * 64),
         ("dump", c_uint8 * 64),
         ("signals", c_uint64),
+        ("cluster_signals", c_uint64),
+        ("unused", c_uint8 * 48),  # the rows of the next one begin at a multiple of 64 bytes, too
     ]
 
 
@@ -178,23 +184,25 @@ class Mode(Shared):
 
 
 class LaunchState(Shared):
-    """next: the linear id of the next workgroup to start. id_*: offset of the scalar register with the id, or -1;
-    y and z have id_yz_bytes.
+    """next: the linear id of the next workgroup to start, or of the next cluster, of which there are group_count, so many
+    along x and y. id_*: offset of the scalar register with the id, or -1; y and z have id_yz_bytes.
 
-    template: `wave_count` waves as they start. lds_bytes and scratch_bytes are per workgroup; limit is the number of
-    instructions per wave, turn that after which a wave lets the others of its workgroup go on.
+    template: the `wave_count` waves of a group as they start, waves_per_workgroup of them of a workgroup. lds_bytes and
+    scratch_bytes are per group; limit is the number of instructions per wave, turn that after which a wave lets the
+    others of its group go on.
     """
 
     _fields_ = [
         ("next", c_uint64),
-        ("workgroup_count", c_uint64),
-        ("grid_x", c_uint64),
-        ("grid_y", c_uint64),
+        ("group_count", c_uint64),
+        ("groups_x", c_uint64),
+        ("groups_y", c_uint64),
         ("id_x", c_int64),
         ("id_y", c_int64),
         ("id_z", c_int64),
         ("id_yz_bytes", c_uint64),
         ("wave_count", c_uint64),
+        ("waves_per_workgroup", c_uint64),
         ("template", c_uint64),
         ("vgpr_bytes", c_uint64),
         ("agpr_bytes", c_uint64),
@@ -209,9 +217,9 @@ class LaunchState(Shared):
 
 
 class Group(Shared):
-    """A workgroup slot. active: whether it executes one, `workgroup` its linear id. wave: whose turn it is.
+    """A slot for a workgroup, or a cluster of them. active: whether it executes one, `number` its linear id.
 
-    moved: whether a wave went on since the first one's turn.
+    wave: whose turn it is. moved: whether a wave went on since the first one's turn.
     budget: instructions until `run` returns to Python. executed: instructions of all workgroups that ended here.
     """
 
@@ -219,7 +227,7 @@ class Group(Shared):
         ("launch", c_uint64),
         ("waves", c_uint64),
         ("active", c_uint64),
-        ("workgroup", c_uint64),
+        ("number", c_uint64),
         ("wave", c_uint64),
         ("moved", c_uint64),
         ("budget", c_int64),
@@ -319,9 +327,11 @@ class CountingBlock(Shared):
     _points_to_ = {"entry": "Entry", "first_wave": "u8", "streams": "Stream", "line_base": "u32"}
 
 
+assert Workspace.unused.offset % 64 == 16
 RECORD_BYTES, ENTRIES = Record.handler.size + Record.slots.size, CountingBlock.set.offset + CountingBlock.set.size
 assert RECORD_BYTES == 64 == Entry.pattern.offset + Entry.pattern.size
 
+_FUNCTIONS = "typedef void Handler(Wave *, const Record *);\ntypedef void Observer(Wave *, u64, u64, u64);\n"
 _C_NAMES = {c_uint8: "u8", c_uint32: "u32", c_uint64: "u64", c_int64: "i64", c_double: "double"}
 
 
@@ -341,7 +351,7 @@ def declarations() -> str:
 def declarations_of(structures: Sequence[type[Shared]]) -> str:
     """Structures in C, with assertions that the compiler lays them out as ctypes does."""
     names = "".join(f"typedef struct {s.__name__} {s.__name__};\n" for s in structures)
-    handler = "typedef void Handler(Wave *, const Record *);\n" if Record in structures else ""
+    handler = _FUNCTIONS if Record in structures else ""
     return names + handler + "".join(_declaration(s) + _assertions(s) for s in structures)
 
 

@@ -98,7 +98,7 @@ class Execution:
         helpers: list[threading.Thread] = []
 
         def start_helpers() -> None:
-            for _ in range(min(threads, self.launch.workgroup_count) - 1):
+            for _ in range(min(threads, self.launch.group_count) - 1):
                 helper = threading.Thread(target=self._help, daemon=True)
                 try:
                     helper.start()
@@ -124,7 +124,7 @@ class Execution:
             raise min(self._errors, key=lambda e: e[0])[1]
 
     def statistics(self) -> LaunchStatistics:
-        return LaunchStatistics(self.launch.workgroup_count * self.launch.template.count, self._executed)
+        return LaunchStatistics(self.launch.group_count * self.launch.template.count, self._executed)
 
     def _help(self) -> None:
         """Run `_work` on another thread; `run` raises its errors."""
@@ -133,10 +133,10 @@ class Execution:
         except BaseException as error:  # noqa: BLE001 - raised in `run`
             self._fail(-1, error)
 
-    def _fail(self, workgroup: int, error: BaseException) -> None:
-        """Record an error; no more workgroups start. Those that have started go on: one with a lower id may fail."""
-        self._errors.append((workgroup, error))
-        self.launch.block.next = self.launch.workgroup_count
+    def _fail(self, number: int, error: BaseException) -> None:
+        """Record a group's error; no more of them start. Those that have started go on: an earlier one may fail."""
+        self._errors.append((number, error))
+        self.launch.block.next = self.launch.group_count
 
     def _work(self, after_first_slice: Callable[[], None] | None = None) -> None:
         """Execute workgroups until there are none left, and add up what was counted."""
@@ -163,7 +163,7 @@ class Execution:
                 if wait is not None:
                     self._wait(wait, group, turns)
             except Exception as error:  # noqa: BLE001 - raised in `run`
-                self._fail(group.workgroup, error)
+                self._fail(group.number, error)
                 finished = True
             if finished:
                 executed += group.block.executed
@@ -199,7 +199,7 @@ class Execution:
 
     def _add_group(self, turns: Turns) -> bool:
         """Let another workgroup take turns; False if there is none, or no room for it."""
-        is_one_left = self.launch.block.next < self.launch.workgroup_count
+        is_one_left = self.launch.block.next < self.launch.group_count
         if not is_one_left or self.launch.template.count * (len(turns) + 1) > _MAX_RESIDENT_WAVES:
             return False
         turns.add(self._group())
@@ -207,7 +207,7 @@ class Execution:
 
     def _is_pointless(self, group: WorkgroupSlot) -> bool:
         """True if an earlier workgroup never ended: its error counts, whatever happens to this one."""
-        return any(isinstance(error, InstructionLimit) and w < group.workgroup for w, error in self._errors)
+        return any(isinstance(error, InstructionLimit) and number < group.number for number, error in self._errors)
 
     def execute(self, group: WorkgroupSlot) -> None:
         """Execute the contents of a group block, and all workgroups that have not started."""
@@ -217,7 +217,7 @@ class Execution:
 
     def _continue(self, group: WorkgroupSlot) -> bool:
         """Run one slice of a group. Return True if it found no more workgroups."""
-        before, group.is_waiting = group.workgroup, False
+        before, group.is_waiting = group.number, False
         while True:
             with ieee_floats():
                 reason = self._run(group.address)
@@ -225,7 +225,7 @@ class Execution:
                 return True
             group.is_waiting = reason == layout.WAITING
             if reason in (layout.SLICE_OVER, layout.WAITING):
-                if group.workgroup != before:
+                if group.number != before:
                     group.slices = 0
                 return False
             self._attend(group, reason)
@@ -276,8 +276,8 @@ class Execution:
         return CountingMachine(*machine, counts=counts.fallen_back, count_executions=False)
 
     def _shared(self, group: WorkgroupSlot) -> SharedWaves:
-        return group.waves(_coordinates(group.workgroup, self.work.grid))
+        return group.waves(self.work.workgroups_of(_coordinates(group.number, self.launch.grid)))
 
 
-def _coordinates(workgroup: int, grid: Dim3) -> Dim3:
-    return workgroup % grid[0], workgroup // grid[0] % grid[1], workgroup // (grid[0] * grid[1])
+def _coordinates(number: int, grid: Dim3) -> Dim3:
+    return number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])

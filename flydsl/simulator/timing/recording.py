@@ -96,7 +96,7 @@ class _Recorder(Execution):
         for stream, buffer in zip(self._streams, self._buffers, strict=True):
             stream.at = buffer.ctypes.data
             stream.end = stream.at + buffer.nbytes
-        self.launch.block.next, self.launch.block.workgroup_count = workgroup, workgroup + 1
+        self.launch.block.next, self.launch.block.group_count = workgroup, workgroup + 1
         self.take_turns(Turns(self._slot))
         self.raise_first_error()
         return [self._recorded(w) for w in range(len(self._buffers))]

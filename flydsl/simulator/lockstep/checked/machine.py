@@ -64,6 +64,27 @@ class CheckedMachine(ThreefoldMachine):
             self._races.clocks.signal_barrier(self._number[waves[waves < self._originals]])
         return super().barrier_signal()
 
+    def complete_cluster_barriers(self) -> Array:
+        arrived = super().complete_cluster_barriers()
+        if self._races is not None:
+            for wave in arrived[arrived < self._originals]:
+                self._races.clocks.acquire(int(self._number[wave]), self._cluster_of(int(wave)))
+        return arrived
+
+    def cluster_barrier_signal(self, in_cluster: Array) -> None:
+        super().cluster_barrier_signal(in_cluster)
+        if self._races is not None:
+            waves = self._selected_indices()[in_cluster[:, 0]]
+            waves = waves[waves < self._originals]
+            for wave in waves:
+                self._races.clocks.release(int(self._number[wave]), self._cluster_of(int(wave)))
+            self._races.clocks.end_release(self._number[waves])
+
+    def _cluster_of(self, wave: int) -> object:
+        """What the waves of a cluster synchronize on."""
+        first = self.waves.workgroups_of_cluster(int(self.waves.workgroup[wave])).start
+        return "cluster", self.waves.workgroup_ids[first]
+
     # --- every access comes by here
 
     def store(self, space: str, address: Array, values: Sequence[Array], where: Array | None = None) -> None:

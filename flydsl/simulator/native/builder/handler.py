@@ -8,7 +8,7 @@ from flydsl.simulator.native.builder.ir import LlvmValue, constant
 from flydsl.simulator.native.builder.matrix import NativeMatrix
 from flydsl.simulator.native.shape import OperandShape
 from flydsl.simulator.program import CODE_BASE, INSTRUCTION_BYTES
-from flydsl.simulator.waves import AT_BARRIER, ENDED, RUNNING
+from flydsl.simulator.waves import AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, RUNNING
 
 _RECORD_SHIFT = layout.RECORD_BYTES.bit_length() - 1
 _CODE_SHIFT = INSTRUCTION_BYTES.bit_length() - 1
@@ -77,11 +77,27 @@ class HandlerBuilder(NativeMatrix):
         return self.icmp("eq", before, constant("i64", 0))
 
     def barrier_wait(self) -> None:
-        may_pass = self.wave_pointer(layout.Wave.may_pass.offset)
+        self._leave = (self._status_after(layout.Wave.may_pass.offset, AT_BARRIER).text, True)
+
+    def _status_after(self, may_pass_offset: int, waiting: int) -> LlvmValue:
+        """The status of a wave that comes to a barrier: `waiting`, unless all have arrived."""
+        may_pass = self.wave_pointer(may_pass_offset)
         passes = self.icmp("ne", LlvmValue(self.body.load("i64", may_pass), "i64", 0), constant("i64", 0))
         self.body.store(constant("i64", 0), may_pass)
-        status = self.select(passes, constant("i32", RUNNING), constant("i32", AT_BARRIER))
-        self._leave = (status.text, True)
+        return self.select(passes, constant("i32", RUNNING), constant("i32", waiting))
+
+    def cluster_barrier_signal(self, in_cluster: LlvmValue) -> None:
+        signals = self.workspace_pointer(layout.Workspace.cluster_signals.offset)
+        before = LlvmValue(self.body.load("i64", signals), "i64", 0)
+        self.fall_back_if(self.and_(in_cluster, self.icmp("ne", before, constant("i64", 0))).text)
+        self.body.store(self.zext(in_cluster, "i64"), signals)
+
+    def is_cluster_unsignalled(self) -> LlvmValue:
+        raise NotImplementedError("whether a workgroup is the first one of its cluster")
+
+    def cluster_barrier_wait(self, in_cluster: LlvmValue) -> None:
+        status = self._status_after(layout.Wave.may_pass_cluster.offset, AT_CLUSTER_BARRIER)
+        self._leave = (self.select(in_cluster, status, constant("i32", RUNNING)).text, True)
 
     def end_wave(self) -> None:
         self._leave = (ENDED, True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from flydsl.simulator.isa.tensor import GROUP_WORDS
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.builder.ir import LlvmValue, constant, scalar_type
@@ -176,6 +177,16 @@ class NativeMemory(NativeLanes):
         body.lines[phi] = f"  {remaining} = phi i64 [ {active.text}, %{before} ], [ {rest}, %{body.block} ]"
         body.do(f"br label %{head}")
         body.start_block(after)
+
+    # --- tiles
+
+    def move_tensor(self, words: Sequence[LlvmValue], *, is_load: bool) -> None:
+        descriptor = self.workspace_pointer(layout.Workspace.data.offset)
+        given = [*words, *[constant("i32", 0)] * (sum(GROUP_WORDS) - len(words))]
+        for i, word in enumerate(given):
+            self.body.store(word, self.body.pointer(descriptor, 4 * i))
+        moved = self.body.call("i64", "move_tensor", "ptr %wave", f"ptr {descriptor}", f"i64 {int(is_load)}")
+        self.fall_back_if(self.body.emit(f"icmp eq i64 {moved}, 0"))
 
     def aperture(self, name: str) -> LlvmValue:
         value = SHARED_APERTURE if "shared" in name else PRIVATE_APERTURE

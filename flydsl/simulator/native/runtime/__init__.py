@@ -1,7 +1,7 @@
 """The functions that handlers call, and the scheduler: C, compiled for the structures of `layout` by ziglang's clang.
 
-`resolve.c` checks addresses, `move.c` moves data, `schedule.c` runs workgroups and waves, `count.c` counts, `trace.c`
-records what waves execute.
+`resolve.c` checks addresses, `move.c` moves data, `tensor.c` tiles, `schedule.c` runs workgroups and waves, `count.c`
+counts, `trace.c` records what waves execute.
 clang's output is LLVM IR without the host's CPU; `host` compiles it as it compiles the handlers.
 """
 
@@ -14,18 +14,19 @@ from functools import cache
 from pathlib import Path
 
 from flydsl.errors import SimulatorError
-from flydsl.hsaco.operands import EXEC
+from flydsl.hsaco.operands import CLUSTER_STATE, EXEC, ttmp
 from flydsl.simulator.counters.raw import LINE_BYTES
+from flydsl.simulator.isa import tensor
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE, SLOT_SHIFT
 from flydsl.simulator.native import layout
-from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, ENDED, LANES, RUNNING
+from flydsl.simulator.waves import ACCUMULATION_ROW, AT_BARRIER, AT_CLUSTER_BARRIER, ENDED, LANES, RUNNING
 from flydsl.ziglang import find_zig
 
 SNAPSHOT_INSTRUCTIONS, MOST_SNAPSHOT_INSTRUCTIONS = 256, 16_384
 """For how long a wave is compared with an earlier state: a loop in which it waits for memory is shorter."""
 
 _PARTS = {
-    "runtime": ("runtime.h", "resolve.c", "move.c", "schedule.c"),
+    "runtime": ("runtime.h", "resolve.c", "move.c", "tensor.c", "schedule.c"),
     "counting": ("runtime.h", "count.c"),
     "tracing": ("runtime.h", "count.c", "trace.c"),
 }
@@ -89,12 +90,15 @@ typedef long long i64;
 
 def _constants() -> str:
     lanes = range(LANES)
-    numbers = {
+    numbers: dict[str, object] = {
         "LANES": LANES,
         "ACCUMULATION_ROW": ACCUMULATION_ROW,
         "EXEC": EXEC,
+        "CLUSTER_STATE": CLUSTER_STATE,
+        "CLUSTER_SIZES": ttmp(6),
         "RUNNING": RUNNING,
         "AT_BARRIER": AT_BARRIER,
+        "AT_CLUSTER_BARRIER": AT_CLUSTER_BARRIER,
         "ENDED": ENDED,
         "SLOT_SHIFT": SLOT_SHIFT,
         "SHARED_APERTURE": f"{SHARED_APERTURE}ull",
@@ -109,6 +113,9 @@ def _constants() -> str:
     reasons = ("DONE", "SLICE_OVER", "DEADLOCK", "LIMIT_REACHED", "WAITING")
     numbers |= {name: getattr(layout, name) for name in (*of_layout, *reasons)}
     numbers |= {f"SPACE_{space.upper()}": number for number, space in enumerate(layout.SPACES)}
+    numbers |= {f"TENSOR_{name.upper()}": f"{first}, {bits}" for name, (first, bits) in tensor.FIELDS.items()}
+    numbers["TENSOR_FIRST_INDEX"] = tensor.FIELDS["indices"].first // 32
+    numbers |= {"MOST_TENSOR_ITERATIONS": tensor.MOST_ITERATIONS, "MOST_TENSOR_ROWS": tensor.MOST_ROWS}
     return "\n".join(f"#define {name} {value}" for name, value in numbers.items())
 
 

@@ -155,6 +155,11 @@ static void count_scratch(CountingBlock *counting, u64 active, u64 size) {
 
 void observe(Wave *wave, u64 active, u64 size, u64 space) {
   CountingBlock *counting = wave->counting;
+  if (space == SPACE_TENSOR_LDS || space == SPACE_TENSOR_GLOBAL) {
+    *(space == SPACE_TENSOR_LDS ? &counting->entry->lds_bytes : &counting->entry->global_bytes) += size;
+    counting->entry->global_lines += active;
+    return;
+  }
   u64x64 addresses = addresses_of(wave->workspace), aperture = addresses & ~0xFFFFFFFFull;
   u64 lds = space == SPACE_LDS ? active : 0, scratch = space == SPACE_SCRATCH ? active : 0;
   if (space == SPACE_FLAT) {

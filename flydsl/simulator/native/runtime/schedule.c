@@ -1,4 +1,4 @@
-// The scheduler: the loops over workgroups and over the waves of one.
+// The scheduler: the loops over groups, each a workgroup or a cluster of them, and over the waves of one.
 
 // A handler returns to the scheduler, `steps` instructions after its own begin.
 void leave(Wave *wave, const Record *record, u64 steps, u32 status) {
@@ -29,21 +29,21 @@ static void start_wave(const Group *group, u64 w) {
   wave->lds = lds, wave->scratch = scratch, wave->workspace = workspace, wave->counting = counting;
   wave->snapshot = snapshot;
   if (snapshot) snapshot->pc = 0, snapshot->executed = 0;
-  set_id(wave, launch->id_x, group->workgroup % launch->grid_x, 4);
-  set_id(wave, launch->id_y, group->workgroup / launch->grid_x % launch->grid_y, launch->id_yz_bytes);
-  set_id(wave, launch->id_z, group->workgroup / launch->grid_x / launch->grid_y, launch->id_yz_bytes);
+  set_id(wave, launch->id_x, group->number % launch->groups_x, 4);
+  set_id(wave, launch->id_y, group->number / launch->groups_x % launch->groups_y, launch->id_yz_bytes);
+  set_id(wave, launch->id_z, group->number / launch->groups_x / launch->groups_y, launch->id_yz_bytes);
+  wave->workspace->signals = wave->workspace->cluster_signals = 0;
 }
 
-// Put the next workgroup into the group block. False if there is none.
-static int start_workgroup(Group *group) {
+// Put the next workgroup or cluster into the group block. False if there is none.
+static int start_group(Group *group) {
   LaunchState *launch = group->launch;
   u64 id = __atomic_fetch_add(&launch->next, 1, __ATOMIC_RELAXED);
-  if (id >= launch->workgroup_count) return 0;
+  if (id >= launch->group_count) return 0;
   __builtin_memset(group->lds, 0, launch->lds_bytes);
   __builtin_memset(group->scratch, 0, launch->scratch_bytes);
-  group->workgroup = id;
+  group->number = id;
   for (u64 w = 0; w < launch->wave_count; w++) start_wave(group, w);
-  wave_of(group, 0)->workspace->signals = 0;
   group->active = 1;
   group->wave = group->moved = 0;
   return 1;
@@ -122,43 +122,71 @@ static u64 take_turns(Group *group) {
   return 0;
 }
 
-// All waves have arrived at the barrier: those that wait go on, the others may pass it when they come to it.
-static void complete_barrier(Group *group) {
-  for (u64 w = 0; w < group->launch->wave_count; w++) {
+// All waves of a workgroup have arrived at its barrier: those that wait go on, the others may pass it when they come to
+// it.
+static void complete_barrier(Group *group, u64 first) {
+  for (u64 w = first; w < first + group->launch->waves_per_workgroup; w++) {
     Wave *wave = wave_of(group, w);
     if (wave->status == AT_BARRIER)
       wave->status = RUNNING;
     else
       wave->may_pass = 1;
   }
-  wave_of(group, 0)->workspace->signals = 0;
+  wave_of(group, first)->workspace->signals = 0;
 }
 
-// Every wave had its turn: whether the workgroup is stuck at a barrier, passes one, is done, or just goes on.
-static u64 survey(Group *group) {
-  u64 count = group->launch->wave_count, executed = 0, seen[ENDED + 1] = {};
+// Complete the barriers of workgroups whose waves have all arrived. True if there are any.
+static int complete_barriers(Group *group) {
+  u64 each = group->launch->waves_per_workgroup;
+  int any = 0;
+  for (u64 first = 0; first < group->launch->wave_count; first += each) {
+    if (wave_of(group, first)->workspace->signals != each) continue;
+    complete_barrier(group, first);
+    any = 1;
+  }
+  return any;
+}
+
+// The same of a cluster's barrier, at which its workgroups arrive.
+static int complete_cluster_barrier(Group *group) {
+  u64 count = group->launch->wave_count, each = group->launch->waves_per_workgroup;
+  if (count == each) return 0;
+  for (u64 first = 0; first < count; first += each)
+    if (!wave_of(group, first)->workspace->cluster_signals) return 0;
   for (u64 w = 0; w < count; w++) {
+    Wave *wave = wave_of(group, w);
+    if (wave->status == AT_CLUSTER_BARRIER)
+      wave->status = RUNNING;
+    else
+      wave->may_pass_cluster = 1;
+    wave->workspace->cluster_signals = 0;
+  }
+  return 1;
+}
+
+// Every wave had its turn: whether the group is stuck at a barrier, passes one, is done, or just goes on.
+static u64 survey(Group *group) {
+  u64 executed = 0, seen[ENDED + 1] = {};
+  for (u64 w = 0; w < group->launch->wave_count; w++) {
     seen[wave_of(group, w)->status]++;
     executed += wave_of(group, w)->executed;
   }
-  if (wave_of(group, 0)->workspace->signals == count) complete_barrier(group);
-  else if (seen[RUNNING]) {
+  if (complete_barriers(group) | complete_cluster_barrier(group)) return 0;
+  if (seen[RUNNING]) {
     u64 is_waiting = wave_of(group, 0)->snapshot && !group->moved;
     group->moved = 0;
     return is_waiting ? WAITING : 0;
   }
-  else if (seen[AT_BARRIER]) return DEADLOCK;
-  else {
-    group->active = 0;
-    group->executed += executed;
-  }
+  if (seen[AT_BARRIER] || seen[AT_CLUSTER_BARRIER]) return DEADLOCK;
+  group->active = 0;
+  group->executed += executed;
   return 0;
 }
 
-// Run until all workgroups have ended, the budget is spent, or something needs attention; says which.
+// Run until all groups have ended, the budget is spent, or something needs attention; says which.
 u64 run(Group *group) {
   for (;;) {
-    if (!group->active && !start_workgroup(group)) return DONE;
+    if (!group->active && !start_group(group)) return DONE;
     u64 reason = take_turns(group);
     if (!reason) reason = survey(group);
     if (reason) return reason;

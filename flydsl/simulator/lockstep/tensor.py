@@ -1,0 +1,149 @@
+"""Tiles that the tensor data mover copies, wave by wave, every byte checked against its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flydsl.hsaco.operands import CLUSTER_STATE, ttmp
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.errors import DescriptorError
+from flydsl.simulator.isa.lds_barrier import arrived
+from flydsl.simulator.isa.tensor import GROUP_WORDS, BadField, Tile, check_multicast, tile_of
+from flydsl.simulator.lockstep.memory import NumpyMemory, Request, Resolved
+
+_BOUNDS_HINT = "tensor_shape (tensor_dim0, tensor_dim1) counts the elements that there are from the tile's first one on"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a tile that are in one buffer, and as long as each other. rows: their numbers; `place` has their bytes."""
+
+    rows: Array
+    elements: int
+    place: Resolved
+
+    def offsets(self, element_bytes: int) -> Array:
+        """The offset in the buffer of each byte, (rows, bytes)."""
+        return np.asarray(self.place.offsets[:, None] + np.arange(self.elements * element_bytes))
+
+
+@dataclass(frozen=True)
+class Move:
+    """A tile that one wave copies: checked, and not copied yet. wave: its index in the batch."""
+
+    wave: int
+    words: tuple[int, ...]
+    tile: Tile
+    parts: tuple[Part, ...]
+    is_load: bool
+
+
+class NumpyTensors(NumpyMemory):
+    """The builder's operations on tiles."""
+
+    def move_tensor(self, words: Sequence[Array], *, is_load: bool) -> None:
+        """Copy a tile for each wave, as the words of its descriptor say. All are checked before the first is copied."""
+        waves = self._selected_indices()
+        columns = [np.broadcast_to(word[:, 0], waves.size) for word in words]
+        moves = [
+            self._prepared(int(wave), tuple(int(column[i]) for column in columns), is_load=is_load)
+            for i, wave in enumerate(waves)
+        ]
+        self._move_tiles([move for move in moves if move is not None])
+
+    def _move_tiles(self, moves: Sequence[Move]) -> None:
+        for move in moves:
+            self._copy(move)
+            if move.tile.barrier is not None:
+                self._arrive(move)
+
+    def _prepared(self, wave: int, words: tuple[int, ...], *, is_load: bool) -> Move | None:
+        words += (0,) * (sum(GROUP_WORDS) - len(words))
+        try:
+            tile = tile_of(words, is_load=is_load)
+            if is_load and tile is not None:
+                check_multicast(words, *self._place_in_cluster(wave))
+            if tile is not None:
+                self._check_lds(wave, tile, is_load=is_load)
+        except BadField as error:
+            raise self._bad_descriptor(wave, error) from error
+        return None if tile is None else Move(wave, words, tile, self._parts(wave, tile, is_load=is_load), is_load)
+
+    def _place_in_cluster(self, wave: int) -> tuple[int | None, int]:
+        """The workgroup's number in its cluster, None if it is in none, and the workgroups there."""
+        state, sizes = int(self.waves.sgpr[wave, CLUSTER_STATE]), int(self.waves.sgpr[wave, ttmp(6)])
+        return state >> 21 & 15 if state else None, (sizes >> 24 & 15) + 1
+
+    def _bad_descriptor(self, wave: int, error: BadField) -> DescriptorError:
+        listed, waves = self.instruction.listed, self.waves
+        return DescriptorError(
+            f"{self.instruction.mnemonic} with a descriptor whose {error}\n"
+            f"  instruction: {listed.text} (ISA line {listed.line})\n"
+            f"  workgroup {waves.workgroup_ids[int(waves.workgroup[wave])]}, wave {wave % waves.waves_per_workgroup}",
+            at=listed.location,
+            hint=error.hint,
+        )
+
+    # --- bounds
+
+    def _check_lds(self, wave: int, tile: Tile, *, is_load: bool) -> None:
+        """Raise BadField for a tile that does not fit into LDS. What a store leaves out need not."""
+        rows = np.arange(tile.addresses.size) if is_load else np.flatnonzero(tile.elements)
+        if not rows.size:
+            return
+        ends = tile.lds_offsets(rows, tile.width if is_load else int(tile.elements.max()))[:, -1] + 1
+        end, limit = int(ends.max()), self.waves.lds_bytes
+        if end > limit:
+            start = int(tile.lds_starts[0])
+            raise BadField(
+                "lds_addr", start,
+                f"{rows.size} rows of {tile.width} elements of {tile.element_bytes} bytes "
+                + (f"with {tile.padding_bytes} bytes after each {tile.interval_bytes} " if tile.padding_bytes else "")
+                + f"end at {end:#x}; the workgroup has {limit} bytes of LDS",
+                f"launch(..., smem={end}) for dynamic shared memory, or a larger static allocation",
+            )  # fmt: skip
+        if tile.barrier is not None and tile.barrier + 8 > limit:
+            raise BadField("atomic_barrier_address", tile.barrier >> 3,
+                           f"the barrier at {tile.barrier:#x}; the workgroup has {limit} bytes of LDS")  # fmt: skip
+
+    def _parts(self, wave: int, tile: Tile, *, is_load: bool) -> tuple[Part, ...]:
+        """The rows by their lengths and buffers. Raises MemoryFault for rows outside of them."""
+        found = []
+        for elements in np.unique(tile.elements[tile.elements > 0]).tolist():
+            rows = np.flatnonzero(tile.elements == elements)
+            request = Request(
+                tile.addresses[rows], rows, elements * tile.element_bytes, 2, not is_load, wave, _BOUNDS_HINT
+            )
+            for place in self._resolve_global(request):
+                assert place.lanes is not None
+                found.append(Part(place.lanes, elements, place))
+        return tuple(found)
+
+    # --- copying
+
+    def lds_of(self, wave: int) -> int:
+        """Where the LDS of a wave's workgroup begins in `waves.lds`."""
+        return int(self.waves.workgroup[wave]) * self.waves.lds_stride
+
+    def _copy(self, move: Move) -> None:
+        lds, base, tile = self.waves.lds, self.lds_of(move.wave), move.tile
+        if move.is_load:
+            rows = np.flatnonzero(tile.elements < tile.width)
+            lds[base + tile.lds_offsets(rows, tile.width)] = 0
+        for part in move.parts:
+            here, there = part.offsets(tile.element_bytes), base + tile.lds_offsets(part.rows, part.elements)
+            if move.is_load:
+                lds[there] = part.place.storage[here]
+            else:
+                part.place.storage[here] = lds[there]
+
+    def _arrive(self, move: Move) -> None:
+        """Arrive at the barrier in LDS that the descriptor names."""
+        assert move.tile.barrier is not None
+        first = self.lds_of(move.wave) + move.tile.barrier
+        state = self.waves.lds[first : first + 8].view(np.uint64)
+        state[:] = arrived(self, state[:, None].copy(), self.const("i64", 1))[:, 0]
+
