@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from mlir import ir
 
@@ -41,6 +41,9 @@ _THREAD = "usually fx.thread_idx.x"
 _SHOWN_BY: dict[type[FlyType], type[FlyValue]] = {}
 
 
+_Fly = TypeVar("_Fly", bound="FlyValue")
+
+
 class FlyValue:
     """A traced value of a type of the fly dialect. A subclass names the types that it `shows`."""
 
@@ -65,6 +68,11 @@ class FlyValue:
     def __extract_to_ir_values__(self) -> list[ir.Value]:
         """The one value that it consists of."""
         return [self.value]
+
+    @classmethod
+    def __construct_from_ir_values__(cls: type[_Fly], values: Sequence[ir.Value]) -> _Fly:
+        """A value of the class, made of the one value that it consists of."""
+        return cls(values[0])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.type})"
