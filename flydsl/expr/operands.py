@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from mlir import ir
 
@@ -41,9 +41,6 @@ _THREAD = "usually fx.thread_idx.x"
 _SHOWN_BY: dict[type[FlyType], type[FlyValue]] = {}
 
 
-_Fly = TypeVar("_Fly", bound="FlyValue")
-
-
 class FlyValue:
     """A traced value of a type of the fly dialect. A subclass names the types that it `shows`."""
 
@@ -70,7 +67,7 @@ class FlyValue:
         return [self.value]
 
     @classmethod
-    def __construct_from_ir_values__(cls: type[_Fly], values: Sequence[ir.Value]) -> _Fly:
+    def __construct_from_ir_values__(cls, values: Sequence[ir.Value]) -> Any:
         """A value of the class, made of the one value that it consists of."""
         return cls(values[0])
 

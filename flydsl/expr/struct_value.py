@@ -98,7 +98,7 @@ class StructValue(SimpleNamespace):
     def __ne__(self, other: object) -> Any:
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]  # fields may change
+    __hash__ = None  # fields may change
 
     def replace(self, **changes: Any) -> StructValue:
         """The same value with other fields."""
