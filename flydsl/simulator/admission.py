@@ -156,6 +156,7 @@ _MODIFIERS_OF_CDNA5: Mapping[str, frozenset[str]] = {
     "global_": _SCALED,
     "scratch_": _SCALED,
     "flat_": _SCALED,
+    "cluster_": _SCALED,
 }
 _SIGNED_24_BITS = (-(1 << 23), (1 << 23) - 1)
 _OFFSETS_OF_RDNA = {

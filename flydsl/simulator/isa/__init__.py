@@ -8,6 +8,7 @@ of f64 that backends build from their arithmetic.
 
 from flydsl.simulator.isa import (
     argument_reduction,
+    async_copy,
     buffer,
     compare,
     control,
@@ -44,6 +45,7 @@ from flydsl.simulator.isa.table import TABLE
 __all__ = [
     "TABLE",
     "argument_reduction",
+    "async_copy",
     "buffer",
     "compare",
     "control",
