@@ -122,8 +122,8 @@ class TraceError(FlyError):
     """Python in a kernel or launcher that cannot be turned into device code."""
 
 
-class ArgumentError(FlyError, TypeError):
-    """A kernel or launcher called with arguments that do not fit its signature."""
+class ArgumentError(FlyError, TypeError, ValueError):
+    """An argument whose type or value a kernel, a launcher or an operation does not accept."""
 
 
 class LaunchError(FlyError, ValueError):

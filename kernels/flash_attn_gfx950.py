@@ -16,12 +16,19 @@ copy: the fragments of the other half are in registers before. Sums are multipli
 old ones only if some query's has risen by more than 2^8. Tiles are taken in pairs, one for each buffer; the last four,
 which have the masks, are unrolled.
 
+Few queries with many keys leave most of a GPU idle. With num_kv_splits as many workgroups share the keys of a block of
+queries, in parts of an even number of tiles, at least four. Each writes its own result to a workspace, with the largest
+score and the sum of its powers, and a second kernel takes their mean:
+
+    O = sum of w_i O_i / sum of w_i, w_i = 2^(top_i - top) total_i        32 lanes for a row, all parts loaded at once
+
 bf16, causal: 238 VGPRs, of which 64 hold sums, 32 queries, 32 scores and 16 P; two waves per SIMD.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import replace
+from functools import cache, reduce
 from typing import Any
 
 import flydsl.compiler as flyc
@@ -46,16 +53,20 @@ from kernels.attention_common import (
     weights,
     zeros,
 )
-from kernels.flash_attn_generic import KEYS, Keys, Plan, Queries, Sequence, reference, require_types
-from kernels.kernels_common import LOG2_E, require
+from kernels.flash_attn_generic import KEYS, Keys, Plan, Queries, Sequence, reference, require_types, smaller
+from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
 from kernels.mfma_preshuffle_pipeline import is_cdna4
+from kernels.tensor_shim import GTensor
 
-__all__ = ["build_flash_attn_dualwave_swp_module", "reference"]
+__all__ = ["build_flash_attn_dualwave_swp_module", "reference", "workspace_size"]
 
 HEAD_DIM, BLOCK_M = 128, 256
 BLOCKS_OF_KEYS, FIRST, SECOND = range(2), range(2), range(2, 4)
 TAIL = 4  # tiles that may be masked
 LAZY = 8.0  # in units of log2
+ROW_BYTES, LANES = HEAD_DIM * 2, 32  # of a row of O; what combines the parts of a row
+COMBINE_THREADS = 256
+TOTALS = 4  # 16-bit elements that a row's largest score and sum take in the workspace
 # (B, S, H, Hkv): one query, two tiles, one query beyond a block, two blocks.
 SHAPES = ((2, 1, 1, 1), (1, 127, 2, 1), (1, 257, 1, 1), (1, 512, 1, 1))
 
@@ -68,12 +79,15 @@ def flash_attn_dualwave_swp_gfx950_kernel(
     O: fx.Tensor,
     cu_seqlens: Any,
     seq_len: fx.Int32,
+    workspace: Any,
     plan: fx.Constexpr[Plan],
     lazy: fx.Constexpr[bool],
+    splits: fx.Constexpr[int],
 ) -> None:
-    """The result of 256 queries of a head, if the sequence has as many."""
+    """The result of 256 queries of a head, if the sequence has as many; with several splits that of some keys."""
     require(is_cdna4(), "flash_attn_gfx950 for another architecture", "flash_attn_generic runs on every CDNA")
-    place, number, batch = (fx.Int32(i) for i in fx.block_idx)
+    place, number, share = (fx.Int32(i) for i in fx.block_idx)
+    batch, part = (share, fx.Int32(0)) if splits == 1 else (share // splits, share % splits)
     # Neighbours do not share their keys.
     head = place % plan.kv_heads * (plan.heads // plan.kv_heads) + place // plan.kv_heads
     if fx.const_expr(plan.causal):
@@ -81,17 +95,25 @@ def flash_attn_dualwave_swp_gfx950_kernel(
     sequence = Sequence.of(batch, seq_len, seq_len, cu_seqlens)
     first = number * plan.block_m
     if not cu_seqlens or first < sequence.count:
-        attend(plan, lazy, sequence, head, first, Q, K, V, O)
+        queries, sums, top, total = attend(plan, lazy, sequence, head, first, (part, splits), Q, K, V)
+        if fx.const_expr(splits == 1):
+            queries.store(O, sums, inverse(total))
+        else:
+            put_share(queries, workspace, share, sums, top, total)
 
 
-def attend(plan: Plan, lazy: bool, sequence: Sequence, head: Any, first: Any, Q: Any, K: Any, V: Any, O: Any) -> None:
-    """The result of the queries from `first` on of a head."""
+def attend(
+    plan: Plan, lazy: bool, sequence: Sequence, head: Any, first: Any, part: tuple[Any, int], Q: Any, K: Any, V: Any
+) -> tuple[Queries, list[Any], Any, Any]:
+    """(the queries from `first` on of a head, their sums, their largest score, the sums of their powers).
+
+    part: which one of the keys, of how many. The score is in units of log2.
+    """
     keys, product = Keys(plan, sequence, first), Product32.of(plan.dtype)
     queries = Queries(plan, sequence, head, first)
     k, v = tiles(plan, sequence, head, keys.end, K, V)
     q, bounds, scale = queries.load(Q), keys.of_query(queries.number), fx.Float32(plan.scale * LOG2_E)
-    pairs = (keys.last_tile + 1) >> 1
-    last = (pairs > TAIL // 2).select(pairs * 2, fx.Int32(TAIL))
+    start, last = tiles_of(keys.last_tile, *part)
 
     def masked(scores: Any, tile: Any) -> Any:
         return visible(scores, None, bounds[1] - (tile * KEYS + queries.half * CHUNK))
@@ -116,26 +138,86 @@ def attend(plan: Plan, lazy: bool, sequence: Sequence, head: Any, first: Any, Q:
         return done, top, total * factor + sum_of(powers), weights(powers, plan.dtype), factor
 
     def finish(state: Any, stage: int) -> Any:
-        sums, _, total, p, factor = state
+        sums, top, total, p, factor = state
         arrive()
         before: Any = rescaled(sums, factor, lazy)
         return [
             *multiply_fragments(product, v.fragments(stage, FIRST), p, before[:2]),
             *multiply_fragments(product, v.fragments(stage, SECOND), p, before[2:]),
-        ], total
+        ], top, total  # fmt: skip
 
-    k.copy(fx.Int32(0), 0)
+    k.copy(start, 0)
     arrive()
-    k.copy(fx.Int32(1), 1)
-    v.copy(fx.Int32(0), 0)
-    scores = masked(multiply_fragments(product, k.fragments(0, BLOCKS_OF_KEYS), q), fx.Int32(0))
+    k.copy(start + 1, 1)
+    v.copy(start, 0)
+    scores = masked(multiply_fragments(product, k.fragments(0, BLOCKS_OF_KEYS), q), start)
     top, _, shift = top_of(scores, scale, fx.Float32(LOWEST))
     powers = powers_of(scores, scale, shift)
     nothing = [zeros() for _ in range(plan.width // 32)]
     state = nothing, top, sum_of(powers), weights(powers, plan.dtype), fx.Float32(1.0)
-    result: Any = walk(step, finish, masked, state, last)
-    sums, total = result
-    queries.store(O, sums, inverse(both_halves(total, fx.arith.addf)))
+    result: Any = walk(step, finish, masked, state, start, last)
+    sums, top, total = result
+    return queries, sums, top * scale, both_halves(total, fx.arith.addf)
+
+
+def tiles_of(count: Any, part: Any, parts: int) -> tuple[Any, Any]:
+    """(first, behind the last) tile of a part of `count` tiles: an even number of them, at least TAIL.
+
+    The parts are of one length, but for the last ones, of which some may begin behind the last tile.
+    """
+    pairs = (count + 1) >> 1
+    if parts == 1:
+        return fx.Int32(0), (pairs > TAIL // 2).select(pairs * 2, fx.Int32(TAIL))
+    length = larger((pairs + (parts - 1)) // parts * 2, fx.Int32(TAIL))
+    first = part * length
+    return first, larger(smaller(first + length, pairs * 2), first + TAIL)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """The larger one of two numbers."""
+    return (a > b).select(a, b)
+
+
+def put_share(queries: Queries, workspace: Any, share: Any, sums: list[Any], top: Any, total: Any) -> None:
+    """Write what a part of the keys gives to place number `share` of the workspace.
+
+    It has rows of O (shares, S, H, 128), and then pairs (shares, S, H) of the largest score and the sum of powers.
+    """
+    plan, sequence, first = queries.plan, queries.sequence, queries.first
+    of_share = replace(sequence, first=fx.Int64(share) * sequence.count)
+    Queries(plan, of_share, queries.head, first).store(workspace, sums, inverse(total))
+    behind = fx.Int64(fx.grid_dim.z) * sequence.count * (HEAD_DIM // TOTALS)  # in rows of pairs
+    totals = HeadRows(workspace, plan.heads, TOTALS, queries.head, of_share.first + behind, sequence.count)
+    value = (queries.half == 0).select(top, total)  # the two lanes of a query have the same ones
+    totals.view(first, plan.block_m).store((queries.number, queries.half), value.bitcast(fx.Int32))
+
+
+@flyc.kernel
+def flash_attn_splitk_combine_kernel(
+    O: fx.Tensor, workspace: fx.Tensor, rows: fx.Int32, splits: fx.Constexpr[int], dtype: fx.Constexpr[str]
+) -> None:
+    """Rows of O of a batch: the mean of the parts, weighted by their sums of powers. rows: of a batch."""
+    batch, kind, thread = fx.Int32(fx.block_idx.y), element_type(dtype), fx.Int32(fx.thread_idx.x)
+    row = fx.Int32(fx.block_idx.x) * (COMBINE_THREADS // LANES) + thread // LANES
+    place = (row, thread % LANES * 2)
+
+    def rows_of(tensor: Any, share: Any, first: Any = 0, row_bytes: int = ROW_BYTES) -> GTensor:
+        return GTensor(
+            tensor, fx.Int32, (-1, row_bytes // 4), num_records_bytes=rows * row_bytes,
+            base_byte_offset=first + fx.Int64(share) * rows * row_bytes,
+        )  # fmt: skip
+
+    behind, values, totals = fx.Int64(fx.grid_dim.y * splits) * rows * ROW_BYTES, [], []
+    for part in range_constexpr(splits):
+        share = batch * splits + part
+        values.append(fx.Vector(rows_of(workspace, share).vec_load(place, 2)).bitcast(kind).to(fx.Float32))
+        pair = rows_of(workspace, share, behind, TOTALS * 2).vec_load((row, 0), 2)
+        totals.append(fx.Vector(pair).bitcast(fx.Float32))
+    top = reduce(fx.maxnumf, [pair[0] for pair in totals])
+    shares = [fx.exp2(pair[0] - top, fastmath="afn") * pair[1] for pair in totals]
+    weighted = [value * share for value, share in zip(values, shares, strict=True)]
+    mean = reduce(fx.arith.addf, weighted) * inverse(reduce(fx.arith.addf, shares))
+    rows_of(O, batch).vec_store(place, rounded(mean, kind).bitcast(fx.Int32))
 
 
 def tiles(plan: Plan, sequence: Sequence, head: Any, end: Any, K: Any, V: Any) -> tuple[CopiedTile, TurnedTile]:
@@ -156,10 +238,10 @@ def arrive() -> None:
 
 
 @flyc.jit
-def walk(step: Any, finish: Any, masked: Any, state: Any, last: Any) -> Any:
-    """The state after tiles 0 to last - 1; `last` is even."""
-    for pair in range((last - TAIL) >> 1):
-        tile = fx.Int32(pair) * 2
+def walk(step: Any, finish: Any, masked: Any, state: Any, first: Any, last: Any) -> Any:
+    """The state after tiles first to last - 1; both are even."""
+    for pair in range((last - first - TAIL) >> 1):
+        tile = first + fx.Int32(pair) * 2
         state = step(state, tile, 0, lambda scores, _: scores)
         state = step(state, tile + 1, 1, lambda scores, number: if_reached(scores, number, last, masked))
     for number in range_constexpr(TAIL - 1):
@@ -192,6 +274,11 @@ def by_turns(count: int) -> None:
     fx.rocdl.sched_barrier(0)
 
 
+def workspace_size(num_kv_splits: int, batch: int, seq_len: int, num_heads: int) -> int:
+    """How many f32 the workspace of several splits has at least."""
+    return num_kv_splits * batch * seq_len * num_heads * (ROW_BYTES + TOTALS * 2) // 4
+
+
 @cache
 def build_flash_attn_dualwave_swp_module(
     num_heads: int,
@@ -208,16 +295,18 @@ def build_flash_attn_dualwave_swp_module(
     num_kv_splits: int = 1,
     varlen: bool = False,
 ) -> Any:
-    """The launcher (Q, K, V, O, batch, seq_len, stream, cu_seqlens_q, cu_seqlens_kv).
+    """The launcher (Q, K, V, O, batch, seq_len, stream, cu_seqlens_q, cu_seqlens_kv, workspace).
 
     head_dim: 128. dualwave_swp_lazy_rescale: as the module says; without it sums are multiplied for every tile.
     dualwave_swp_setprio, dualwave_swp_enable_stagger, daz: allowed, and of no consequence: waves are not told how to
     take turns. varlen: sequences of several lengths, at the places cu_seqlens_q (B + 1), of queries and keys; seq_len
-    is that of the longest. Raises ArgumentError where sizes do not fit, and for num_kv_splits above 1 and
-    dualwave_swp_debug_lazy_counts, which are unsupported.
+    is that of the longest. num_kv_splits: workgroups that share the keys of a block of queries, not with varlen; with
+    more than one the launcher needs a workspace of `workspace_size` f32, whatever they are. Raises ArgumentError where
+    sizes do not fit, and for dualwave_swp_debug_lazy_counts, which is unsupported.
     """
     require(head_dim == HEAD_DIM, f"head_dim={head_dim}", f"{HEAD_DIM}; flash_attn_generic has others")
-    require(num_kv_splits == 1, f"num_kv_splits={num_kv_splits}", "unsupported; 1 is supported")
+    require(num_kv_splits >= 1, f"num_kv_splits={num_kv_splits}", "at least 1")
+    require(num_kv_splits == 1 or not varlen, f"num_kv_splits={num_kv_splits} with varlen", "sequences of one length")
     require(not dualwave_swp_debug_lazy_counts, "dualwave_swp_debug_lazy_counts", "unsupported")
     plan = Plan(
         num_heads, num_kv_heads or num_heads, HEAD_DIM, HEAD_DIM, dtype_str, causal, 0, HEAD_DIM**-0.5, BLOCK_M
@@ -234,17 +323,34 @@ def build_flash_attn_dualwave_swp_module(
         stream: fx.Stream = fx.Stream(None),
         cu_seqlens_q: Any = (),
         cu_seqlens_kv: Any = (),
+        workspace: Any = (),
     ) -> None:
         require_types(plan, Q, K, V, O)
         given = [cu for cu in (cu_seqlens_q, cu_seqlens_kv) if not isinstance(cu, tuple)]
         if bool(given) != varlen:
             raise ArgumentError(f"varlen={varlen} with {len(given)} cu_seqlens", hint="cu_seqlens_q with varlen=True")
         cu_seqlens = (given[0], given[-1]) if given else ()
+        require_workspace(num_kv_splits, workspace)
         attributes = {"rocdl.waves_per_eu": waves_per_eu, **QUIET}
         kernel = flash_attn_dualwave_swp_gfx950_kernel(
-            Q, K, V, O, cu_seqlens, seq_len, plan, dualwave_swp_lazy_rescale, value_attrs=attributes
-        )
+            Q, K, V, O, cu_seqlens, seq_len, workspace, plan, dualwave_swp_lazy_rescale, num_kv_splits,
+            value_attrs=attributes,
+        )  # fmt: skip
         blocks = (seq_len + BLOCK_M - 1) // BLOCK_M
-        kernel.launch(grid=(num_heads, blocks, batch), block=plan.threads, stream=stream)
+        kernel.launch(grid=(num_heads, blocks, batch * num_kv_splits), block=plan.threads, stream=stream)
+        if num_kv_splits > 1:
+            rows, at_a_time = seq_len * num_heads, COMBINE_THREADS // LANES
+            combine = flash_attn_splitk_combine_kernel(O, workspace, rows, num_kv_splits, dtype_str)
+            grid = ((rows + (at_a_time - 1)) // at_a_time, batch)
+            combine.launch(grid=grid, block=COMBINE_THREADS, stream=stream)
 
     return launch_flash_attn_gfx950
+
+
+def require_workspace(splits: int, workspace: Any) -> None:
+    """Raise ArgumentError unless there is a workspace of f32 if, and only if, there are several splits."""
+    given = not isinstance(workspace, tuple)
+    wanted = "workspace=, of as many f32 as workspace_size says" if splits > 1 else "none: no splits share keys"
+    require(given == (splits > 1), f"num_kv_splits={splits} {'with' if given else 'without'} a workspace", wanted)
+    if given:
+        require_tensor("workspace", workspace, fx.Float32)

@@ -437,8 +437,8 @@ def require_types(dtype: str, A: Any, B: Any) -> None:
 class MxScales:
     """The scales of A and B, shuffled as `shuffle_scale` does: a word has those of 2 x 16 rows and 2 groups of K.
 
-    rows, columns: how many have scales. place: the tile's numbers among them. apart: how many tiles of 16 columns
-    behind one that is which shares its words, by default the next one.
+    scale_a may be None: A has no scales. rows, columns: how many have scales. place: the tile's numbers among them.
+    apart: how many tiles of 16 columns behind one that is which shares its words, by default the next one.
     """
 
     def __init__(
@@ -453,7 +453,7 @@ class MxScales:
         lane = thread & (WAVE - 1)
         # Scales are padded to 32 rows; what lies behind them reads 0, for rows that do not exist.
         padded = (rows + 31) // 32 * (self.of_32_rows * 4)
-        self.a = GTensor(scale_a, fx.Int32, num_records_bytes=padded)
+        self.a = None if scale_a is None else GTensor(scale_a, fx.Int32, num_records_bytes=padded)
         self.b = GTensor(scale_b, fx.Int32, num_records_bytes=columns // 32 * self.of_32_rows * 4)
         self.first_a = place[0] * (tiling.m_repeat // 2 * self.of_32_rows) + lane
         wave = place[1] * WAVES + (thread >> 6)
@@ -466,7 +466,8 @@ class MxScales:
         step = k * (self.tiling.tile_k // 128) // 2 * WAVE
         words = range(max(1, self.tiling.tile_k // 256))
         return tuple(
-            [[memory.load(first + (rows * self.of_32_rows + word * WAVE) + step) for word in words]
+            [[memory.load(first + (rows * self.of_32_rows + word * WAVE) + step) if memory else UNIT_SCALE
+              for word in words]
              for rows in range(count // 2)]
             for memory, first, count in (
                 (self.a, self.first_a, self.tiling.m_repeat), (self.b, self.first_b, self.tiling.num_acc_n)

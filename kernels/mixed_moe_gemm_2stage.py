@@ -17,6 +17,8 @@ It is `moe_gemm_2stage` with the scaled matrix instructions of CDNA 4: 32 elemen
 
 Stage 1 can round its result to fp4 or fp8 itself. Then 32 columns share a scale, whose byte goes to the place where
 stage 2 reads it (`silu_and_mul_fq` has the formulas). K is unrolled; a tile of A is loaded while one is multiplied.
+With k_batch as many workgroups share a tile of stage 1 along K, and add their sums of gate and up to the result: in f32
+as they are, in 16 bits as pairs that have met in shared memory.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
-from .kernels_common import ceil_div, require
+from .kernels_common import ceil_div, require, require_tensor
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
 from .moe_gemm_2stage import Plan, Result, Routes, plan_of, through_shared_memory, tiles
 from .moe_sorting_kernel import SLOT_SHIFT
@@ -48,9 +50,13 @@ SHAPES = ((1, 256, 256, 4, 2, 32), (40, 512, 256, 3, 2, 32), (33, 256, 512, 5, 3
 
 
 class GateMode(Enum):
-    """Where the rows of gate and up lie in the weights of stage 1: all of one and then of the other, or 16 in turn."""
+    """Where the rows of gate and up lie in the weights of stage 1: all of one and then of the other, or 16 in turn.
+
+    MOCK_GATE_ONLY is SEPARATED for parts of K.
+    """
 
     SEPARATED = "separated"
+    MOCK_GATE_ONLY = "mock_gate_only"
     INTERLEAVE = "interleave"
 
 
@@ -137,8 +143,8 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
     a, b = tiles(plan, routes, activations, weights)
     place = (routes.block, routes.expert * (plan.columns // plan.tile_n) + fx.Int32(fx.block_idx.x))
     micro = MxScales(
-        plan.tiling, scale_a, scale_w, routes.sorted_rows, plan.experts * plan.rows_of_experts, place,
-        plan.num_acc_n if plan.gated else 1,
+        plan.tiling, None if isinstance(scale_a, tuple) else scale_a, scale_w, routes.sorted_rows,
+        plan.experts * plan.rows_of_experts, place, plan.num_acc_n if plan.gated else 1,
     )  # fmt: skip
 
     def multiply(sums: Any, now_b: Any, now_scales: Any, fragment: Any, stage: int) -> Any:
@@ -147,6 +153,7 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
     sums = main_loop(
         a, b, b.product.tile_of_zeros(plan.tiling), multiply, scales=micro.load, asynchronous=plan.asynchronous,
         hints=False, unroll=True,  # hints cost a third more registers here
+        part=(fx.Int32(fx.block_idx.z), plan.k_batch),
     )  # fmt: skip
     arguments = (plan, routes, out, (), bias)
     result = RoundedResult(*arguments, scale_out=scale_out) if plan.out_dtype in ROUNDED else Result(*arguments)
@@ -190,24 +197,27 @@ def compile_mixed_moe_gemm1(
     limit is 7 unless swiglu_limit says another. bias (E 2I) f32, with enable_bias. gate_mode: of the weights; the
     scales are as the module says. a_scale_one: the activations' scales are 1, whatever scale_x holds. persist_m: blocks
     of rows of a workgroup. b_nt, xcd_swizzle: hints about caches, which are not used.
-    Raises ArgumentError where sizes do not fit, NotImplementedError for k_batch, a_scale_one and padding.
+    k_batch: workgroups that share a tile, along K. With more than one, out is (T k, 2 inter_dim) in f32, f16 or bf16,
+    which the caller clears: gate and up are added to it, and act is left to `silu_and_mul_fq`, or the caller.
+    Raises ArgumentError where sizes do not fit, NotImplementedError for padding.
     """
-    _supported(k_batch=(k_batch, 1), model_dim_pad=(model_dim_pad, 0), inter_dim_pad=(inter_dim_pad, 0),
-               a_scale_one=(a_scale_one, False))  # fmt: skip
-    require(out_dtype in ("f16", "bf16", *ROUNDED), f"out_dtype={out_dtype!r} of stage 1", "f16, bf16, fp4 or fp8")
+    _supported(model_dim_pad=(model_dim_pad, 0), inter_dim_pad=(inter_dim_pad, 0))
+    types = ("f16", "bf16", "f32") if k_batch > 1 else ("f16", "bf16", *ROUNDED)
+    require(out_dtype in types, f"out_dtype={out_dtype!r} of stage 1 with k_batch={k_batch}", f"one of {types}")
     require(act in ("silu", "swiglu"), f"act={act!r}", "silu or swiglu")
     rounded = out_dtype in ROUNDED
     require(not rounded or tile_n in (64, 128, 256), f"{out_dtype} with tile_n={tile_n}", "64, 128 or 256")
     plan = plan_of(
         _in_dtype(a_dtype, b_dtype), model_dim, (tile_m, tile_n, tile_k), columns=inter_dim, experts=experts, topk=topk,
-        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, cshuffle=rounded or bool(use_cshuffle_epilog),
-        accumulate=False,
+        out_dtype=out_dtype, gated=True, weighted=doweight_stage1, accumulate=False,
+        cshuffle=rounded or (out_dtype != "f32" if k_batch > 1 else bool(use_cshuffle_epilog)),
     )  # fmt: skip
     plan = replace(
         plan, swiglu_limit=(swiglu_limit or SWIGLU_LIMIT) if act == "swiglu" else None, biased=enable_bias,
-        interleaved=gate_mode is GateMode.INTERLEAVE, asynchronous=use_async_copy,
+        interleaved=gate_mode is GateMode.INTERLEAVE, asynchronous=use_async_copy, k_batch=k_batch,
     )  # fmt: skip
     _check(plan, persist_m)
+    _check_parts(plan, gate_mode)
 
     @flyc.jit
     def launch_mixed_moe_gemm1(
@@ -231,7 +241,7 @@ def compile_mixed_moe_gemm1(
         known = (2 * plan.columns, plan.tiling.k)
         require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
         tables = (sorted_token_ids, expert_ids, sorted_weights, num_valid_ids)
-        scales = (scale_x, scale_w, bias, out_scale_sorted)
+        scales = (() if a_scale_one else scale_x, scale_w, bias, out_scale_sorted)
         launch(plan, (out, x, w, scales, tables, tokens), blocks, persist_m, waves_per_eu, stream)
 
     return launch_mixed_moe_gemm1
@@ -314,7 +324,8 @@ def launch(
     kernel = mixed_moe_gemm_kernel(
         *arguments, blocks, plan, persist_m, value_attrs={"rocdl.waves_per_eu": waves_per_eu}
     )
-    grid = (plan.columns // plan.tile_n, (blocks + (persist_m - 1)) // persist_m)
+    require_tensor("out", arguments[0], plan.out_type if plan.out_dtype not in ROUNDED else arguments[0].dtype)
+    grid = (plan.columns // plan.tile_n, (blocks + (persist_m - 1)) // persist_m, plan.k_batch)
     kernel.launch(grid=grid, block=THREADS, stream=stream)
 
 
@@ -332,6 +343,17 @@ def _check(plan: Plan, persist_m: int) -> None:
     require(tiling.k % 256 == 0, f"K={tiling.k}", "a multiple of 256, whose scales share words")
     require(plan.rows_of_experts % 32 == 0, f"{plan.columns} columns", "a multiple of 32")
     require(persist_m >= 1, f"persist_m={persist_m}", "at least 1")
+
+
+def _check_parts(plan: Plan, gate_mode: GateMode) -> None:
+    parts, tiles = plan.k_batch, plan.tiling.tiles_k
+    require(parts >= 1, f"k_batch={parts}", "at least 1")
+    whole = tiles % parts == 0 and (parts == 1 or plan.tiling.tile_k > 128 or tiles // parts % 2 == 0)
+    require(whole, f"k_batch={parts} of {tiles} tiles", "parts of as many tiles, an even number of those of 128")
+    early = parts > 1 and (plan.weighted or plan.biased)
+    require(not early, f"k_batch={parts} with doweight_stage1 or enable_bias", "neither: the activation comes later")
+    alone = gate_mode is GateMode.MOCK_GATE_ONLY and parts == 1
+    require(not alone, "MOCK_GATE_ONLY with k_batch=1", "SEPARATED, or parts of K")
 
 
 def _supported(**options: tuple[Any, Any]) -> None:

@@ -154,9 +154,19 @@ class Plan:
         return max(self.tiling.stages * self.tiling.a_bytes, through)
 
     @property
+    def adds(self) -> bool:
+        """True if the result is added to what is there."""
+        return self.accumulate or self.k_batch > 1
+
+    @property
+    def halves(self) -> range:
+        """What lies side by side in the result: sums of gate and up if they come from parts of K."""
+        return range(2 if self.k_batch > 1 else 1)
+
+    @property
     def out_columns(self) -> int:
         """Columns of the result in memory."""
-        return self.columns * (2 if self.k_batch > 1 else 1)
+        return self.columns * len(self.halves)
 
     @property
     def rows_of_experts(self) -> int:
@@ -388,29 +398,37 @@ class Result:
         def row(mi: int, ii: int, _: int, __: int) -> None:
             exists, target = self.routes.target(ids[mi][ii])
             first = target * plan.out_columns + self.first_column + self.column
-            for ni in range(plan.num_acc_n * plan.out_columns // plan.columns):
+            for ni in range(plan.num_acc_n * len(plan.halves)):
                 up, tile = divmod(ni, plan.num_acc_n)
                 self._put_number(number(mi, ni, ii), first + (up * plan.columns + tile * 16), exists)
 
         default_epilog(m_repeat=self.plan.tiling.m_repeat, lane_div_16=0, bx_m=0, body_row=row)
 
     def _put_number(self, value: Any, place: Any, exists: Any) -> None:
-        if self.plan.accumulate or self.plan.k_batch > 1:
+        if self.plan.adds:
             offset = exists.select(place * 4, fx.Int32(OUT_OF_RANGE))
             fx.rocdl.raw_ptr_buffer_atomic_fadd(value, self.memory.rsrc, offset)
         else:
             buffer_store(value.to(self.plan.out_type), self.memory.rsrc, place, mask=exists)
 
     def _put_through(self, number: Any, shared: Any) -> None:
+        for half in self.plan.halves:
+            self._put_half_through(half, number, shared)
+
+    def _put_half_through(self, half: int, number: Any, shared: Any) -> None:
         plan = self.plan
 
         def put(_: Any, column: Any, values: Any, row: Any, exists: Any) -> None:
-            if plan.accumulate:
-                add_pair(self.out, self.memory.rsrc, row * plan.columns + column, fx.Vector(values), exists)
+            place = row * plan.out_columns + (column + half * plan.columns)
+            if plan.adds:
+                add_pair(self.out, self.memory.rsrc, place, fx.Vector(values), exists)
             else:
-                buffer_store(values, self.memory.rsrc, row * plan.columns + column, mask=exists)
+                buffer_store(values, self.memory.rsrc, place, mask=exists)
 
-        self.exchange(number, shared, put, 2 if plan.accumulate else min(8, plan.tile_n // 32), 32)
+        def of_half(mi: int, ni: int, ii: int) -> Any:
+            return number(mi, ni + half * plan.num_acc_n, ii)
+
+        self.exchange(of_half, shared, put, 2 if plan.adds else min(8, plan.tile_n // 32), 32)
 
     def exchange(self, number: Any, shared: Any, put: Callable[..., None], e_vec: int, lanes: int) -> None:
         """Let lanes exchange columns through shared memory, so that `lanes` of them have a row, e_vec columns each.

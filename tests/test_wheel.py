@@ -117,8 +117,7 @@ def test_has_every_file_but_documents(wheel: Path) -> None:
 
 def test_runs_the_tour(binaries: Path, run: Run) -> None:
     printed = run(binaries / "python", "-I", "-c", RUN_NOTEBOOK, TOUR)
-    assert "Result correct: True" in printed
-    assert "Results correct: [True, True, True]" in printed
+    assert printed.count("Result correct: True") == 2
     *_, places = (line for line in printed.splitlines() if line.startswith("packages "))
     assert all(Path(place).is_relative_to(binaries.parent) for place in places.split()[1:])
 

@@ -10,16 +10,18 @@ import ipywidgets as widgets
 
 from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import FlyError
-from workbench.kit.html import escape, title
+from workbench.kit.html import details, escape, title
 from workbench.kit.live_view import HtmlPart, LiveView
 from workbench.machine_code.register_marker import RegisterMarker
+from workbench.page import page
 from workbench.resources.what_if import WhatIf
 from workbench.run.widget import RunExplorer
 from workbench.stages.comparers import LevelComparer
 from workbench.stages.layout_list import layouts_html
 from workbench.stages.levels import levels
 from workbench.stages.linked_widget import LinkedCode
-from workbench.stages.pipeline import pipeline_html
+from workbench.stages.pipeline import failures_html, pipeline_heading, pipeline_html, stages_html
+from workbench.stages.strip_widget import StageStrip
 from workbench.thread_trace.view import launch_traces_html
 from workbench.thread_trace.widget import TracesExplorer
 
@@ -94,7 +96,9 @@ class Explorer(LiveView):
         rest = widgets.Button(description="Run all stages", disabled=self._is_over)
         step.on_click(lambda _: self._advance(self.pipeline.step))
         rest.on_click(lambda _: self._advance(self.pipeline.run))
-        return widgets.VBox([widgets.HBox([step, rest]), HtmlPart(pipeline_html(self.pipeline))])
+        head = HtmlPart(f"{pipeline_heading(self.pipeline)}{failures_html(self.pipeline)}")
+        table = HtmlPart(details("All stages as a table", stages_html(self.pipeline, with_changes=False)))
+        return widgets.VBox([widgets.HBox([step, rest]), head, StageStrip(self.pipeline), table])
 
     @property
     def _is_over(self) -> bool:
@@ -120,6 +124,11 @@ class Explorer(LiveView):
     def static_html(self) -> str:
         """The compilation without controls."""
         return pipeline_html(self.pipeline) if self._static is None else self._static._repr_html_()
+
+    def page(self) -> str:
+        """The exported page of what is explored."""
+        has_run = self._launch is not None and self._launch.pipeline is self.pipeline
+        return page([self._launch if self._launch is not None and has_run else self.pipeline])
 
     def static_text(self) -> str:
         """The text for a terminal."""

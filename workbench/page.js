@@ -35,6 +35,12 @@ for (const place of document.querySelectorAll("[data-linked]")) {
     .catch((error) => (place.textContent = `This browser cannot unpack this part of the page: ${error}`));
 }
 
+for (const place of document.querySelectorAll("[data-stages]")) {
+  const part = place.dataset.stages;
+  const meta = JSON.parse(document.getElementById(part).textContent);
+  mountStrip(place, meta, async (stage) => JSON.parse(await unpacked(`${part}-${stage}`)));
+}
+
 for (const place of document.querySelectorAll("[data-timeline]")) {
   const part = place.dataset.timeline;
   Promise.all([unpacked(part), inflated(`${part}-data`).arrayBuffer()])

@@ -20,7 +20,8 @@ from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Trace
 from workbench.binary_report import binary_chapter, binary_heading
 from workbench.kit import line_list
-from workbench.kit.html import code, details, escape, title
+from workbench.kit.html import code, escape
+from workbench.kit.static_page import static_page
 from workbench.machine_code.analysis import analyses
 from workbench.machine_code.listing import kernel_isa_html
 from workbench.resources.occupancy import kernel_html
@@ -29,50 +30,31 @@ from workbench.run.counted_lines import linked_levels
 from workbench.run.counters import MAX_LAUNCHES
 from workbench.run.measures import limiting
 from workbench.run.view import run_html
-from workbench.stages import linked
-from workbench.stages.diff import Diff
+from workbench.stages import linked, strip
 from workbench.stages.layout_list import layouts_html
 from workbench.stages.levels import levels
 from workbench.stages.linked import Linked
 from workbench.stages.names import compilation_names
-from workbench.stages.pipeline import label, pipeline_html, stage_diff
+from workbench.stages.pipeline import pipeline_html
+from workbench.stages.stage_facts import stage_diff
+from workbench.stages.strip import Strip
 from workbench.thread_trace import content as timeline
 from workbench.thread_trace.comparison import TraceComparison
 from workbench.thread_trace.overview import overview_image
 from workbench.thread_trace.trace_view import TraceView
 from workbench.thread_trace.view import trace_head_html, trace_tables_html
 
-_MAX_DIFF_LINES = 5000  # of each stage; the texts themselves are all there
 _MAX_ISA_LINES = 100_000
 _MIN_PACKED_CHARS = 4000
 
 Subject = Pipeline | Launch | TraceView | TraceComparison | RunComparison | BinaryModule | BinaryLaunch
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font-family: sans-serif; font-size: 14px; margin: 16px; }}
-h1 {{ font-size: 20px; }} h2 {{ font-size: 17px; }}
-{style}
-</style>
-</head>
-<body>
-<p id="needs-script"><strong>This page needs JavaScript</strong> to unpack its longer parts: the levels, the diffs and
-the machine code. The script is in the page; nothing is fetched.</p>
+_BODY = """<p id="needs-script"><strong>This page needs JavaScript</strong> to unpack its longer parts: the levels, the
+diffs and the machine code. The script is in the page; nothing is fetched.</p>
 {body}
 <script>
 {script}
-</script>
-</body>
-</html>
-"""
+</script>"""
 
 
 def export(value: Any, path: str | Path) -> Path:
@@ -114,13 +96,10 @@ def page(subjects: Sequence[Subject]) -> str:
         f'<h1 id="{part}">{code(name)}</h1>\n{_sections(part, chapters[part])}'
         for part, name in zip(chapters, names, strict=True)
     ]
-    uses = [line_list, linked, *([timeline] if any(_has_timeline(subject) for subject in subjects) else [])]
-    return _PAGE.format(
-        title=escape(", ".join(names)),
-        body="\n".join([contents, *body]),
-        style="".join(part.style() for part in uses),
-        script="".join(part.script() for part in uses) + _script(),
-    )
+    uses = [linked, strip, *([timeline] if any(_has_timeline(subject) for subject in subjects) else [])]
+    script = "\n".join([line_list.script(), *(part.script() for part in uses), _script()])
+    whole = _BODY.format(body="\n".join([contents, *body]), script=script)
+    return static_page(", ".join(names), whole, "\n".join(part.style() for part in uses))
 
 
 def _has_timeline(subject: Subject) -> bool:
@@ -203,8 +182,8 @@ def _compilation_chapter(subject: Pipeline | Launch, part: str) -> dict[str, str
     pipeline = subject.pipeline if isinstance(subject, Launch) else subject
     found = {
         "Pipeline": pipeline_html(pipeline, with_changes=False),
+        "What each stage changed": _stages(pipeline, f"{part}-stage"),
         "Every level, line by line": _linked(Linked(levels(pipeline)), f"{part}-level"),
-        "What each stage changed": "\n".join(_diffs(pipeline, f"{part}-diff")),
         "Layouts": layouts_html(pipeline),
     }
     if pipeline.finished:
@@ -235,16 +214,20 @@ def _run(launch: Launch, part: str) -> str:
     return "\n".join(parts)
 
 
-def _diffs(pipeline: Pipeline, part: str) -> list[str]:
-    found = []
-    for stage in pipeline:
-        if stage.state == "done":
-            diff: Diff = stage_diff(stage)
-            if not diff.is_empty:
-                summary = f"{stage.index} {code(label(stage))} {escape(diff.summary)}"
-                shown = diff.html(max_lines=_MAX_DIFF_LINES)
-                found.append(details(summary, _packed_html(shown, f"{part}-{stage.index}")))
-    return found or [title("No stage has run.")]
+def _stages(pipeline: Pipeline, part: str) -> str:
+    """The place of the timeline of the stages, and what belongs there: the figures, and one part for each diff."""
+    shown = Strip(pipeline)
+    packed = [
+        _packed(_json(shown.content(i)), f"{part}-{i}")
+        for i, stage in enumerate(pipeline)
+        if stage.state == "done" and not stage_diff(stage).is_empty
+    ]
+    return "\n".join([f'<div data-stages="{part}"></div>', _plain(shown.meta(), part), *packed])
+
+
+def _plain(value: Any, part: str) -> str:
+    """Something short that is not shown. No text in it can end the element that it is in."""
+    return f'<script type="application/json" id="{part}">{_json(value).replace("<", chr(92) + "u003c")}</script>'
 
 
 def _packed_html(html: str, part: str) -> str:

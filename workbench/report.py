@@ -17,7 +17,7 @@ from workbench.run.other_target import launch_on_copies
 from workbench.run.targets import Target
 from workbench.run.view import run_html, run_text
 from workbench.stages.layout_list import layouts_html
-from workbench.stages.pipeline import progress, stage_html, stage_text, stages_html
+from workbench.stages.pipeline import failures_html, progress, stage_html, stage_text, stages_html
 from workbench.thread_trace.view import launch_traces_html, launch_traces_text
 
 SECTIONS = ("layout", "pipeline", "isa", "occupancy", "run", "trace")
@@ -132,7 +132,9 @@ class Report:
         parts: dict[str, Callable[[], str]] = {
             "layout": lambda: details("Layouts", layouts_html(pipeline), is_open=is_open),
             "pipeline": lambda: details(
-                f"Pipeline, {escape(progress(pipeline))}", stages_html(pipeline), is_open=is_open
+                f"Pipeline, {escape(progress(pipeline))}",
+                stages_html(pipeline) + failures_html(pipeline),
+                is_open=is_open,
             ),
             "isa": lambda: kernels_html(pipeline.artifact.kernels) + isa_html(pipeline.artifact, is_open=is_open),
             "occupancy": lambda: "".join(

@@ -13,6 +13,7 @@ from flydsl.codegen.isa import readable_isa
 from flydsl.codegen.link import link
 from flydsl.errors import CompileError
 from flydsl.hsaco import Hsaco, KernelInfo, excluded, read_hsaco
+from flydsl.hsaco.listing import read_listing
 
 # The fields of a code object that are kept on disk.
 _KEPT = ("bitcode", "hsaco", "listing", "diagnostics")
@@ -145,6 +146,11 @@ class CodeObject:
     def isa(self) -> str:
         """The assembly for readers: source lines as comments, no debug directives. It assembles to the same code."""
         return readable_isa(self.listing)
+
+    def mnemonics(self, *prefixes: str) -> list[str]:
+        """The names of the machine instructions, in order; with prefixes such as "v_mfma" those that begin so."""
+        names = (instruction.text.split(None, 1)[0] for instruction in read_listing(self.listing).instructions)
+        return [name for name in names if name.startswith(prefixes or "")]
 
     @cached_property
     def contents(self) -> Hsaco:

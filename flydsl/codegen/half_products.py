@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 
+from flydsl.codegen.operands import split_operands
+
 _NAME = r'%(?:"[^"]*"|[-\w.$]+)'
 _PRODUCT = re.compile(
     rf"\s*(?P<name>{_NAME}) = fmul (?P<flags>(?:[a-z]+ )*)(?P<type>float|<\d+ x float>) (?P<factors>.*)"
@@ -78,28 +80,11 @@ def _origins(names: list[str], lines: list[str]) -> set[str]:
 
 
 def _multiply_add(product: re.Match[str]) -> str:
-    kind, (factors, tail) = product["type"], _split_tail(product["factors"])
-    x, y = _split_factors(factors)
+    kind, (x, y, *metadata) = product["type"], split_operands(product["factors"])
+    tail = "".join(f", {part}" for part in metadata)
     zero = "-0.000000e+00" if kind == "float" else "splat (float -0.000000e+00)"
     operands = f"{kind} {x}, {kind} {y}, {kind} {zero}"
     return f"  {product['name']} = call {product['flags']}{kind} {_function(kind)}({operands}){tail}"
-
-
-def _split_tail(factors: str) -> tuple[str, str]:
-    """The factors, and the metadata that follows them."""
-    at = factors.find(", !")
-    return (factors, "") if at < 0 else (factors[:at], factors[at:])
-
-
-def _split_factors(factors: str) -> tuple[str, str]:
-    """The two factors. A constant vector has commas of its own."""
-    depth = 0
-    for i, character in enumerate(factors):
-        depth += character in "<(["
-        depth -= character in ">)]"
-        if character == "," and depth == 0:
-            return factors[:i], factors[i + 2 :]
-    raise AssertionError(factors)
 
 
 def _function(kind: str) -> str:

@@ -30,8 +30,8 @@ class Request(NamedTuple):
     """A module to compile.
 
     features: of the target, as LLVM writes them. options: of LLVM's command line; those of `emitter_options` hold for
-    the backend only. is_rewritten: whether the optimized module is changed as text. needs_object: False for a module
-    whose inline assembly LLVM cannot assemble.
+    the backend only. is_rewritten: whether halves and fences are changed in the text of the optimized module.
+    needs_object: False for a module whose inline assembly LLVM cannot assemble.
     """
 
     llvm_ir: str
@@ -57,39 +57,72 @@ def compiled(request: Request) -> Result:
     """
     import llvmlite.binding as binding
 
-    from flydsl.codegen import float_fences, half_products, half_vectors
-
-    def parsed(text: str) -> Any:
-        return binding.parse_assembly(text, binding.create_context())
-
-    def target_machine(features: str = request.features) -> Any:
-        target = binding.Target.from_triple(TRIPLE)
-        return target.create_target_machine(cpu=request.cpu, features=features, opt=request.opt_level, reloc="pic")
+    from flydsl.codegen import half_products
 
     for option in request.options:  # of this process, which is a copy
         binding.set_option("flydsl", option)
-    machine = target_machine()
+    machine = _target_machine(request)
     try:
-        module = parsed(request.llvm_ir)
+        module = _parsed(request.llvm_ir)
         module.triple, module.data_layout = TRIPLE, str(machine.target_data)
         module.verify()
     except RuntimeError as error:
         return str(error).strip()
-    tuning = binding.create_pipeline_tuning_options(speed_level=request.opt_level)
-    builder = binding.create_pass_builder(machine, tuning)
+    builder = _pass_builder(request, machine)
     builder.getModulePassManager().run(module, builder)
-    if request.is_rewritten:
-        opened = float_fences.opened(str(module))
-        module = parsed(half_products.with_signed_zeros(half_vectors.with_opaque_zeros(opened)))
+    optimized = str(module)
+    rewritten = _rewritten(optimized, request, machine)
+    if rewritten != optimized:
+        module = _parsed(rewritten)
     for option in request.emitter_options:
         binding.set_option("", option)
     bitcode = module.as_bitcode()
-    obj, listing = _emitted(bitcode, target_machine(), request.needs_object)
-    if request.is_rewritten and half_products.lost_signs(listing, str(module)):
-        other = parsed(half_products.without_mix(str(module))).as_bitcode()
-        machine = target_machine(f"{request.features},{half_products.WITHOUT_MIX}")
+    obj, listing = _emitted(bitcode, _target_machine(request), request.needs_object)
+    if request.is_rewritten and half_products.lost_signs(listing, rewritten):
+        other = _parsed(half_products.without_mix(rewritten)).as_bitcode()
+        machine = _target_machine(request, f",{half_products.WITHOUT_MIX}")
         obj, listing = _emitted(other, machine, request.needs_object)
     return bitcode, obj, listing
+
+
+def _parsed(text: str) -> Any:
+    import llvmlite.binding as binding
+
+    return binding.parse_assembly(text, binding.create_context())
+
+
+def _target_machine(request: Request, other_features: str = "") -> Any:
+    import llvmlite.binding as binding
+
+    features = f"{request.features}{other_features}"
+    target = binding.Target.from_triple(TRIPLE)
+    return target.create_target_machine(cpu=request.cpu, features=features, opt=request.opt_level, reloc="pic")
+
+
+def _pass_builder(request: Request, machine: Any) -> Any:
+    import llvmlite.binding as binding
+
+    tuning = binding.create_pipeline_tuning_options(speed_level=request.opt_level)
+    return binding.create_pass_builder(machine, tuning)
+
+
+def _rewritten(optimized: str, request: Request, machine: Any) -> str:
+    """The optimized module without what the backend gets wrong."""
+    import llvmlite.binding as binding
+
+    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones
+
+    def simplified(text: str) -> str:
+        module = _parsed(text)
+        passes = binding.create_new_module_pass_manager()
+        passes.add_instruction_combine_pass()
+        passes.run(module, _pass_builder(request, machine))
+        return str(module)
+
+    text = known_ones.by_words(optimized, simplified) if request.opt_level else optimized
+    if request.is_rewritten:
+        text = half_products.with_signed_zeros(half_vectors.with_opaque_zeros(float_fences.opened(text)))
+    return text
 
 
 def _emitted(bitcode: bytes, machine: Any, needs_object: bool) -> tuple[bytes | None, str]:
@@ -193,7 +226,7 @@ def main(descriptor: int, site_packages: str) -> None:
     sys.modules["flydsl.codegen.llvm_worker"] = sys.modules["__main__"]  # what requests are made of
     import llvmlite.binding as binding
 
-    from flydsl.codegen import float_fences, half_products, half_vectors  # noqa: F401 - the copies need them
+    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones  # noqa: F401 - copies need them
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()

@@ -40,6 +40,10 @@ class CompiledArtifact:
         """The assembly, with the user's lines as comments."""
         return self.code.isa
 
+    def mnemonics(self, *prefixes: str) -> list[str]:
+        """The names of the machine instructions, in order; with prefixes such as "v_mfma" those that begin so."""
+        return self.code.mnemonics(*prefixes)
+
     @property
     def hsaco(self) -> bytes:
         """The code object as the device loads it."""

@@ -31,6 +31,7 @@ from flydsl.compiler.compilation import Compilation
 from flydsl.compiler.observers import observers_from_environment
 from flydsl.compiler.stages import PassesFailedError, StageSpec, matching, number_of, stages
 from flydsl.compiler.trace import Traced
+from flydsl.compiler.written_operation import WrittenOperation, written_operations
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.text import to_text
 from flydsl.dialect.walk import operations
@@ -305,6 +306,16 @@ class Pipeline:
             if (index, locations) not in self._texts:
                 self._texts[index, locations] = to_text(self._module_after(index), locations=locations)
             return self._texts[index, locations]
+
+    def operations(self, name: str, *, after: int | str = 0) -> list[WrittenOperation]:
+        """The operations whose name contains `name`, such as "logical_divide", with their text and types.
+
+        after: a stage, by number or name; by default the program as it was traced. Raises CompileError for a stage
+        that has not run.
+        """
+        index = number_of(self._specs, after) if after else 0
+        with lock, context():
+            return written_operations(self._module_after(index), name)
 
     def ops_after(self, index: int) -> int:
         """The number of operations in the module after stage `index`."""

@@ -14,7 +14,9 @@ from typing import Any, get_args, get_origin
 
 from flydsl.dialect.location import definition_location, location_of, user_location
 from flydsl.errors import ArgumentError, SourceLocation, TraceError
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.numeric import Numeric
+from flydsl.expr.operands import FlyValue
 from flydsl.expr.struct_value import StructValue
 from flydsl.expr.typing import (
     Constexpr,
@@ -70,9 +72,8 @@ def is_own_class(annotation: Any) -> bool:
     kind = get_origin(annotation) or annotation
     if not isinstance(kind, type):
         return False
-    return (
-        issubclass(kind, _CONTAINERS) or hasattr(kind, "__construct_from_ir_values__") or any(own(kind) for own in OWN)
-    )
+    follows = hasattr(kind, "__construct_from_ir_values__") and not issubclass(kind, ArithValue | FlyValue)
+    return follows or issubclass(kind, _CONTAINERS) or any(own(kind) for own in OWN)
 
 
 OWN: list[Callable[[type], bool]] = []

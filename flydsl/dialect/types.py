@@ -208,8 +208,8 @@ class PointerType(FlyType):
 
     @property
     def address_space(self) -> str:
-        """The address space; equal to the member of `fx.AddressSpace`."""
-        return self.space
+        """The address space; equal to the member of `fx.AddressSpace`, and to its number."""
+        return SpaceName(self.space)
 
     @property
     def element_bits(self) -> int:
@@ -268,8 +268,8 @@ class MemRefType(FlyType):
 
     @property
     def address_space(self) -> str:
-        """The address space; equal to the member of `fx.AddressSpace`."""
-        return self.space
+        """The address space; equal to the member of `fx.AddressSpace`, and to its number."""
+        return SpaceName(self.space)
 
     @property
     def element_bits(self) -> int:
@@ -420,6 +420,25 @@ def _checked_space(name: str) -> str:
     if name not in ADDRESS_SPACES and not name.startswith("#"):
         raise CompileError(f"{name!r} is not an address space", hint=f"known: {', '.join(ADDRESS_SPACES)}")
     return name
+
+
+class SpaceName(str):
+    """The name of an address space, which equals its number among `ADDRESS_SPACES`, too.
+
+    >>> SpaceName("register") == "register", SpaceName("register") == ADDRESS_SPACES.index("register")
+    (True, True)
+    """
+
+    __hash__ = str.__hash__
+
+    def __int__(self) -> int:
+        return ADDRESS_SPACES.index(self)
+
+    def __eq__(self, other: object) -> bool:
+        return int(self) == other if isinstance(other, int) else str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
 def _space_name(space: Any) -> str:

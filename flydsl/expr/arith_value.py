@@ -5,7 +5,7 @@ The functions behind the operators take and return these classes, so their modul
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -64,6 +64,11 @@ class ArithValue:
     def __extract_to_ir_values__(self) -> list[ir.Value]:
         """The one value that it consists of."""
         return [self.ir_value()]
+
+    @classmethod
+    def __construct_from_ir_values__(cls, values: Sequence[ir.Value]) -> Any:
+        """A value of the class, made of the one value that it consists of."""
+        return cls(values[0])  # type: ignore[call-arg]
 
     def to(self, dtype: Any) -> Any:
         """The value converted to another scalar type."""

@@ -54,6 +54,12 @@ class Face:
     def __subclasscheck__(self, subclass: type) -> bool:
         return issubclass(subclass, getattr(self._target, "_target", self._target))
 
+    def __eq__(self, other: object) -> bool:
+        return self._target is getattr(other, "_target", other)
+
+    def __hash__(self) -> int:
+        return hash(self._target)
+
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[Any, ...]:
         return (self._target,)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping
-from types import ModuleType
+from importlib import import_module
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from flydsl.expr.other_names import OTHER_NAMES
@@ -262,13 +263,18 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
 }
 
 
-def unknown_name(module: str, namespace: Mapping[str, Any]) -> Callable[[str], Any]:
+def unknown_name(
+    module: str, namespace: Mapping[str, Any], elsewhere: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[str], Any]:
     """Make a module's `__getattr__`, which explains why the module does not have a name.
 
-    module: its dotted name. namespace: its globals, for names that come close.
+    module: its dotted name. namespace: its globals, for names that come close. elsewhere: names that programs import
+    from this module, too, and the modules that define them, which are imported when one is asked for.
     """
 
     def __getattr__(name: str) -> Any:
+        if name in elsewhere:
+            return getattr(import_module(elsewhere[name]), name)
         if name.startswith("_") and name not in OTHER_NAMES:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if name in FLYDSL_NAMES[module]:

@@ -145,6 +145,10 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         """True if the value is known while tracing."""
         return not isinstance(self.value, ir.Value)
 
+    def __hash__(self) -> int:
+        """That of the Python number if it is known while tracing, so that it finds what the number finds in a dict."""
+        return hash(self.value) if self.is_static else object.__hash__(self)
+
     # A number is an int tuple of one leaf, too: what `fx.size` and a layout's extents are at run time.
     is_leaf = True
     rank = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlir import ir
@@ -65,6 +65,11 @@ class FlyValue:
     def __extract_to_ir_values__(self) -> list[ir.Value]:
         """The one value that it consists of."""
         return [self.value]
+
+    @classmethod
+    def __construct_from_ir_values__(cls, values: Sequence[ir.Value]) -> Any:
+        """A value of the class, made of the one value that it consists of."""
+        return cls(values[0])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.type})"

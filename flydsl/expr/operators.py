@@ -75,7 +75,7 @@ _PREDICATES = {
 }
 
 _INDEX_BITS = (1 << 64) - 1
-_PYTHON: dict[str, Callable[[int, int], int]] = {
+_PYTHON: dict[str, Callable[[Any, Any], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -241,8 +241,8 @@ def _no_operand(operation: str, left: Any, right: Any) -> Any:
 
 
 def _fold(operation: str, dtype: type[Numeric], left: Any, right: Any) -> Any:
-    """The result for two Python integers, or None if it is left to the program."""
-    if dtype.is_float or operation not in _PYTHON:
+    """The result for two Python numbers, or None if it is left to the program, as arithmetic of floats is."""
+    if operation not in (_PREDICATES if dtype.is_float else _PYTHON):
         return None
     if dtype is Index and operation in DIVISIONS:
         left, right = left & _INDEX_BITS, right & _INDEX_BITS

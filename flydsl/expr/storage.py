@@ -102,7 +102,7 @@ class Storage:
             hint = f"; it has {', '.join(known)}" if known else ""
             raise AttributeError(f"{self!r} has no field {name!r}{hint}")
         if isinstance(known[name], Known):
-            raise AttributeError(f"{self!r}.{name} is known when compiling, and takes no memory")
+            raise AttributeError(f"{self!r}.{name} is compile-time only, and takes no memory")
         offset, kind = fields_of(self.kind).places[name]
         return _storage_of(kind).at(self._place.moved(offset))
 

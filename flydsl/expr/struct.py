@@ -53,7 +53,7 @@ class Array:
         _check_number("fx.Array", dtype)
         if not isinstance(size, int) or size < 1:
             raise ArgumentError(
-                f"fx.Array of {size!r} elements: an integer from 1 on",
+                f"fx.Array of {size!r} elements: a positive integer",
                 at=user_location(),
                 hint="its size is known when compiling: a Python int",
             )
@@ -69,14 +69,14 @@ class Align:
     def __class_getitem__(cls, parameters: Any) -> type[Align]:
         if not isinstance(parameters, tuple) or len(parameters) != 2:
             raise ArgumentError(
-                f"fx.Align[{parameters!r}]: a type and an alignment",
+                f"fx.Align[{parameters!r}]: it is fx.Align[Type, N], N in bytes",
                 at=user_location(),
                 hint="such as fx.Align[fx.Float32, 16]",
             )
         dtype, align = parameters
         if _checked_alignment(align) < align_of(dtype):
             raise ArgumentError(
-                f"fx.Align[{dtype.__name__}, {align}]: its own alignment is {align_of(dtype)}",
+                f"fx.Align[{dtype.__name__}, {align}]: {align} is smaller than natural, which is {align_of(dtype)}",
                 at=user_location(),
                 hint="align it to more, or leave fx.Align away",
             )
@@ -95,21 +95,27 @@ def _align(dtype: Any, align: int) -> type[Align]:
 
 
 def _checked_alignment(align: Any) -> int:
-    if type(align) is not int or align < 1 or align & (align - 1) or align > _MAX_ALIGNMENT_BYTES:
-        raise ArgumentError(
-            f"an alignment of {align!r} bytes: a power of two up to {_MAX_ALIGNMENT_BYTES}",
-            at=user_location(),
-            hint="such as 16",
-        )
-    return align
+    if type(align) is not int:
+        wrong = "it must be an int"
+    elif align < 1:
+        wrong = "it must be positive"
+    elif align & (align - 1) or align > _MAX_ALIGNMENT_BYTES:
+        wrong = f"it must be a power of two up to {_MAX_ALIGNMENT_BYTES}"
+    else:
+        return align
+    raise ArgumentError(f"an alignment of {align!r} bytes: {wrong}", at=user_location(), hint="such as 16")
 
 
 def _check_number(what: str, dtype: Any) -> None:
     if not (isinstance(dtype, type) and issubclass(dtype, Numeric) and hasattr(dtype, "mlir_name")):
-        raise ArgumentError(f"{what} of {dtype!r}: a scalar type", at=user_location(), hint="such as fx.Float16")
+        raise ArgumentError(
+            f"{what} of {dtype!r}: it takes a Numeric subclass or another Storable type",
+            at=user_location(),
+            hint="such as fx.Float16",
+        )
     if dtype.width % 8 and dtype.width != 1:
         raise ArgumentError(
-            f"{what} of {dtype.__name__}: {dtype.width} bits are not whole bytes",
+            f"{what} of {dtype.__name__}: sub-byte values, {dtype.width} bits, are not whole bytes",
             at=user_location(),
             hint="use a type of 8 bits or a multiple",
         )
@@ -168,10 +174,13 @@ class _Composite:
         given = parts if isinstance(parts, tuple) else (parts,)
         named = [(p.start, p.stop) if isinstance(p, slice) else (f"_{i}", p) for i, p in enumerate(given)]
         names = [name for name, _ in named]
-        if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
-            raise ArgumentError(
-                f"fx.{self._name}[...] with the names {names}: each a text of its own", hint='such as names=["x", "y"]'
-            )
+        if not all(isinstance(name, str) for name in names):
+            raise ArgumentError(f"fx.{self._name}[...] with the names {names}", hint='each is text: ["x": fx.Int32]')
+        for part in given:
+            if isinstance(part, slice):
+                _check_name(f"fx.{self._name}[...]", part.start)
+        if len(set(names)) != len(names):
+            raise ArgumentError(f"fx.{self._name}[...] with duplicate names: {names}", hint="each field has its own")
         return _inline(self._name, tuple(named), self._is_union)
 
     def __repr__(self) -> str:
@@ -190,7 +199,7 @@ def _composite(cls: type, name: str, annotations: dict[str, Any], is_union: bool
             f"{name} has no annotated fields", at=user_location(), hint="write them as in a dataclass: name: fx.Float32"
         )
     kinds = {field: _kind(f"{name}.{field}", field, kind) for field, kind in annotations.items()}
-    members = {"dsl_fields": Fields(kinds, is_union), "__module__": cls.__module__}
+    members = {"dsl_fields": Fields(kinds, is_union), "__module__": cls.__module__, "__annotations__": annotations}
     if cls is not object:
         members["__qualname__"] = cls.__qualname__
     bases = () if cls is object else (cls,)
@@ -201,8 +210,8 @@ def _composite(cls: type, name: str, annotations: dict[str, Any], is_union: bool
 
 def _kind(where: str, name: str, kind: Any) -> Any:
     """A field's type, checked; `Constexpr[T]` as what says that it is known."""
-    if (name.startswith("_") and not name[1:].isdigit()) or name in ("peek", "poke", "replace", "dsl_fields"):
-        raise ArgumentError(f"{where}: a field cannot have this name", at=user_location(), hint="rename the field")
+    if not name[1:].isdigit():
+        _check_name(where, name)
     if kind is Constexpr or get_origin(kind) is Constexpr:
         (inner,) = get_args(kind) or (None,)
         return Known(inner if isinstance(inner, type) else None)
@@ -212,6 +221,17 @@ def _kind(where: str, name: str, kind: Any) -> Any:
     if not own and not is_composite_type(kind):
         _check_number(where, kind)
     return kind
+
+
+def _check_name(where: str, name: str) -> None:
+    if name.startswith("_"):
+        raise ArgumentError(
+            f"{where}: the name {name!r} of a field must not start with underscore",
+            at=user_location(),
+            hint="only fields without a name have one: _0, _1",
+        )
+    if name in ("peek", "poke", "replace", "dsl_fields"):
+        raise ArgumentError(f"{where}: the name {name!r} is reserved", at=user_location(), hint="rename the field")
 
 
 def _is_value_field(kind: Any) -> bool:
@@ -247,8 +267,8 @@ def _no_values(self: Any, *arguments: Any, **named: Any) -> NoReturn:
 
 
 def _no_union(self: Any, *arguments: Any, **named: Any) -> NoReturn:
-    raise TraceError(
-        f"a value of {type(self).__name__}: a union is memory that its fields share, and has no values",
+    raise ArgumentError(
+        f"a value of {type(self).__name__}: a union is memory that its fields share, and has no value form",
         at=user_location(),
         hint="fx.SharedAllocator().allocate(...), and .poke(...) of one of its fields",
     )
@@ -311,4 +331,4 @@ def _number_bytes(kind: Any) -> int:
     return -(-kind.width // 8)
 
 
-__getattr__ = unknown_name(__name__, globals())
+__getattr__ = unknown_name(__name__, globals(), {"Arena": "flydsl.expr.storage", "Storage": "flydsl.expr.storage"})

@@ -56,11 +56,10 @@ class StructValue(SimpleNamespace):
     def __init__(self, *values: Any, **named: Any) -> None:
         kinds = self.value_kinds
         given = dict(zip(kinds, values, strict=False)) | named
-        doubled = [name for name in list(kinds)[: len(values)] if name in named]
-        if len(values) > len(kinds) or doubled or set(given) != set(kinds):
+        wrong = _wrong_fields(list(kinds), len(values), named)
+        if wrong:
             raise ArgumentError(
-                f"{type(self).__name__} has the fields {', '.join(kinds)}, and got {len(values)} values in order"
-                f"{''.join(f', {name}=' for name in named)}",
+                f"{type(self).__name__} has the fields {', '.join(kinds)}: {wrong}",
                 at=user_location(),
                 hint="pass one value for each field",
             )
@@ -85,12 +84,21 @@ class StructValue(SimpleNamespace):
                 hint="annotate the field with a type of run time, or make another struct",
             )
         if issubclass(kind, Numeric):
-            value = kind(value)
+            value = _number(where, kind, value)
         elif not isinstance(value, kind) and not (_is_memory(kind) and _is_of_the_host(value)):
             raise ArgumentError(
                 f"{where} is a {kind.__name__}, got {value!r}", at=user_location(), hint="convert it: value.to(dtype)"
             )
         return super().__setattr__(name, value)
+
+    def __eq__(self, other: object) -> Any:
+        """True if a value of the same struct has the same fields."""
+        return type(self) is type(other) and SimpleNamespace.__eq__(self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return not self == other
+
+    __hash__ = None  # fields may change
 
     def replace(self, **changes: Any) -> StructValue:
         """The same value with other fields."""
@@ -108,6 +116,27 @@ class StructValue(SimpleNamespace):
     def __construct_from_ir_values__(cls, values: list[ir.Value]) -> StructValue:
         """Make a value from the values of its fields."""
         return _constructed(cls, iter(values))
+
+
+def _wrong_fields(names: list[str], in_order: int, named: dict[str, Any]) -> str:
+    """What is wrong with the fields that a struct is given; empty if nothing is."""
+    if in_order > len(names):
+        return f"it got {in_order} values in order"
+    given = names[:in_order]
+    if twice := [name for name in given if name in named]:
+        return f"it got {', '.join(twice)} twice"
+    if unexpected := [name for name in named if name not in names]:
+        return f"it got the unexpected field {', '.join(unexpected)}"
+    missing = [name for name in names if name not in given and name not in named]
+    return f"it is missing required field {', '.join(missing)}" if missing else ""
+
+
+def _number(where: str, kind: type[Numeric], value: Any) -> Any:
+    try:
+        return kind(value)
+    except ArgumentError as error:
+        error.message = f"{where} expects {kind.__name__}: {error.message}"
+        raise
 
 
 def struct_of(cls: type[StructValue]) -> type[StructValue]:

@@ -60,6 +60,7 @@ from flydsl.expr.numeric import (
 )
 from flydsl.expr.positions import Tuple3D
 from flydsl.expr.raw_values import as_dsl_value, as_ir_value
+from flydsl.expr.vector_alias import vector_names
 from flydsl.expr.vector_value import ReductionOp, Vector, empty_like, full, full_like, ones_like, zeros_like
 from flydsl.layout import ComposedLayout, Layout, Swizzle, Tile
 
@@ -218,4 +219,4 @@ _SHORT_NAMES = {"bool": "i1"}
 
 T = Types()
 
-__getattr__ = unknown_name(__name__, globals())
+__getattr__ = vector_names(unknown_name(__name__, globals(), {"Array": "flydsl.expr.struct"}))

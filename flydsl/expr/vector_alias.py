@@ -36,8 +36,17 @@ class VectorType(type(Vector)):  # type: ignore[misc]  # mypy takes a metaclass 
         """The MLIR type."""
         return Vector.make_type(cls.lanes, cls.element)
 
-    def __call__(cls, value: Any) -> Vector:
-        """A vector of this type: of scalars, of one scalar everywhere, or of another vector's elements, converted."""
+    def __call__(cls, value: Any, shape: Any = None, dtype: Any = None) -> Vector:
+        """A vector of this type: of scalars, of one scalar everywhere, or of another vector's elements, converted.
+
+        shape, dtype: as for any Vector; they can only be those of the type.
+        """
+        if shape not in (None, cls.lanes, *cls.lanes) or dtype not in (None, cls.element):
+            raise ArgumentError(
+                f"{cls.__name__} with another shape or type: {shape}, {dtype}",
+                at=user_location(),
+                hint="fx.Vector takes any",
+            )
         if isinstance(value, tuple | list):
             made = Vector.from_elements(list(value), cls.element)
         elif isinstance(value, ir.Value) and isinstance(value.type, ir.VectorType):

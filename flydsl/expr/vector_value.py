@@ -135,6 +135,11 @@ class Vector(ArithValue):
         self.memory.store(self, memref, indices, alignment)
 
     @property
+    def signed(self) -> bool:
+        """True if the elements are integers with a sign."""
+        return not self.dtype.is_float and self.dtype.signed
+
+    @property
     def element_type(self) -> type[Numeric]:
         """The scalar type of the elements."""
         return self.dtype
@@ -148,7 +153,9 @@ class Vector(ArithValue):
         return self.value
 
     def to(self, dtype: type[Numeric]) -> Vector:
-        """Convert every element to another scalar type."""
+        """Convert every element to another scalar type. `ir.Value` leaves the vector as it is."""
+        if dtype == ir.Value:
+            return self
         target = require_numeric("to", dtype)
         return self if target is self.dtype else Vector(convert(self, target), self.shape, target)
 
@@ -208,10 +215,11 @@ class Vector(ArithValue):
         result = vector_type([len(mask)], self.dtype)
         return Vector(emit("vector.shuffle", [self.value, second.value], [result], attributes).result, dtype=self.dtype)
 
-    def reduce(self, op: ReductionOp | str, init_val: Any = None, *, fastmath: Any = None) -> Any:
+    def reduce(self, op: ReductionOp | Enum | str, init_val: Any = None, *, fastmath: Any = None) -> Any:
         """Combine all elements to one scalar.
 
-        op: a ReductionOp, or its name. Maximum and minimum of floats ignore NaNs, as in FlyDSL.
+        op: a ReductionOp, its name, or one of MLIR's combining kinds. Of floats, as in FlyDSL, "max" ignores NaNs and
+        "min" is NaN if one is; "minnumf" and "maximumf" are the other two.
         init_val: a scalar that is combined with the result.
         fastmath: with "reassoc" floats may be combined in any order, which is faster; otherwise from first to last.
         """
@@ -399,22 +407,32 @@ def _positions(shape: tuple[int, ...], axes: list[list[int]]) -> list[int]:
     return found
 
 
-def _combining_kind(op: ReductionOp | str, dtype: type[Numeric]) -> str:
+_FLOAT_KINDS = {"maximumf", "minimumf", "maxnumf", "minnumf"}
+_INTEGER_KINDS = {"maxsi", "minsi", "maxui", "minui"}
+_EXTREMA = {ReductionOp.MAX: ("maxnumf", "maxsi", "maxui"), ReductionOp.MIN: ("minimumf", "minsi", "minui")}
+
+
+def _combining_kind(op: ReductionOp | Enum | str, dtype: type[Numeric]) -> str:
     """MLIR's name of a reduction for elements of a type."""
+    name = op if isinstance(op, str) else op.name if isinstance(op, Enum) else ""
+    if name.lower() in (_FLOAT_KINDS if dtype.is_float else _INTEGER_KINDS):
+        return name.lower()
     try:
-        operation = ReductionOp(op.lower() if isinstance(op, str) else op)
+        operation = ReductionOp(name.lower())
     except ValueError:
         names = ", ".join(member.value for member in ReductionOp)
-        raise ArgumentError(f"reduce by {op!r}", at=user_location(), hint=f"there is {names}") from None
+        raise ArgumentError(
+            f"reduce by {op!r}: an unknown operation for {dtype.__name__}", at=user_location(), hint=f"there is {names}"
+        ) from None
     if dtype.is_float and operation in (ReductionOp.AND, ReductionOp.OR, ReductionOp.XOR):
         raise ArgumentError(
             f"reduce by {operation.name} of {dtype.__name__}",
             at=user_location(),
             hint="floats add, multiply, and take the larger or smaller; bits belong to integers",
         )
-    if operation not in (ReductionOp.MAX, ReductionOp.MIN):
+    if operation not in _EXTREMA:
         return operation.value
-    return operation.value + ("numf" if dtype.is_float else "si" if dtype.signed else "ui")
+    return _EXTREMA[operation][0 if dtype.is_float else 1 if dtype.signed else 2]
 
 
 functions.vector = Vector

@@ -52,12 +52,27 @@ class Register:
         return Register(self.file, self.first + index, 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Immediate:
-    """A constant as written. Its bits depend on the operand's type: see `bits`."""
+    """A constant as written. Its bits depend on the operand's type: see `bits`.
+
+    1.0 and 1 are two constants, though Python's numbers are equal:
+
+    >>> Immediate(1.0) == Immediate(1), Immediate(1) == Immediate(1)
+    (False, True)
+    """
 
     value: int | float
     is_literal: bool = False  # written in hexadecimal: 32 bits of the instruction stream
+
+    def _key(self) -> tuple[str, bool]:
+        return repr(self.value), self.is_literal
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Immediate) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     def bits(self, type_: str) -> int:
         """The constant as an operand of `type_`.

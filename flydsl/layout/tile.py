@@ -43,8 +43,13 @@ class Tile(Immutable):
         return len(self.modes)
 
     def unpack(self) -> Any:
-        """The modes; of a tile of one mode that mode."""
-        return self.modes[0] if len(self.modes) == 1 else self.modes
+        """The modes, those of modes' own tiles as tuples; of a tile of one mode that mode.
+
+        >>> make_tile(128, (8, 4)).unpack(), make_tile(256).unpack()
+        ((128, (8, 4)), 256)
+        """
+        modes = tuple(mode.unpack() if isinstance(mode, Tile) else mode for mode in self.modes)
+        return modes[0] if len(modes) == 1 else modes
 
 
 @operation

@@ -218,3 +218,132 @@ def test_llvm_still_loses_the_sign_of_a_product() -> None:
     assert product(*of_llvm_alone(kernel_of_floats(PRODUCTS["one"]))) != 0x8000, (
         "this LLVM keeps the sign of a product: flydsl/codegen/half_products.py is not needed any more"
     )
+
+
+# What %r is, of %x = 0x12 and %y = 0x123456789abcdef0 and a condition that holds, in a kernel whose lanes may differ.
+ORS = {
+    "a vector": (
+        """
+  %v = bitcast i64 %y to <2 x i32>
+  %o = or <2 x i32> %v, <i32 5, i32 -1>
+  %r = bitcast <2 x i32> %o to i64""",
+        0xFFFFFFFF9ABCDEF5,
+    ),
+    "a vector that is selected": (
+        """
+  %v = bitcast i64 %y to <2 x i32>
+  %s = select i1 %c, <2 x i32> <i32 1, i32 -1>, <2 x i32> <i32 2, i32 -1>
+  %o = or <2 x i32> %v, %s
+  %r = bitcast <2 x i32> %o to i64""",
+        0xFFFFFFFF9ABCDEF1,
+    ),
+    "a vector of both": (
+        """
+  %v = bitcast i64 %y to <2 x i32>
+  %u = insertelement <2 x i32> <i32 -1, i32 poison>, i32 %x, i32 1
+  %s = select i1 %c, <2 x i32> <i32 1, i32 7>, <2 x i32> %u
+  %w = insertelement <2 x i32> <i32 poison, i32 -1>, i32 %x, i32 0
+  %o = or <2 x i32> %s, %w
+  %r = bitcast <2 x i32> %o to i64""",
+        0xFFFFFFFF00000013,
+    ),
+    "bytes": (
+        """
+  %v = bitcast i64 %y to <8 x i8>
+  %o = or <8 x i8> %v, <i8 5, i8 3, i8 1, i8 1, i8 -1, i8 -1, i8 -1, i8 -1>
+  %r = bitcast <8 x i8> %o to i64""",
+        0xFFFFFFFF9BBDDFF5,
+    ),
+    "three of 16 bits": (
+        """
+  %v = bitcast i64 %y to <4 x i16>
+  %k = shufflevector <4 x i16> %v, <4 x i16> poison, <3 x i32> <i32 0, i32 1, i32 2>
+  %o = or <3 x i16> %k, <i16 3, i16 7, i16 -1>
+  %l = shufflevector <3 x i16> %o, <3 x i16> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 2>
+  %r = bitcast <4 x i16> %l to i64""",
+        0xFFFFFFFF9ABFDEF3,
+    ),
+    "a number": (
+        """
+  %a = or i64 %y, -4294967296
+  %b = xor i64 %a, 5
+  %z = zext i32 %x to i64
+  %w = mul i64 %z, 4294967298
+  %r = or i64 %w, %b""",
+        0xFFFFFFFF9ABCDEF5,
+    ),
+    "numbers that are selected": (
+        "\n  %s = select i1 %c, i64 -4294967295, i64 -2\n  %r = or i64 %y, %s",
+        0xFFFFFFFF9ABCDEF1,
+    ),
+    "a number of 48 bits": (
+        """
+  %a = trunc i64 %y to i48
+  %b = or i48 %a, -4294967296
+  %d = xor i48 %b, 9
+  %e = sext i32 %x to i48
+  %o = or i48 %d, %e
+  %r = zext i48 %o to i64""",
+        0x0000FFFF9ABCDEFB,
+    ),
+    "a write at an index": (
+        """
+  %i = and i32 %x, 2
+  %v = insertelement <4 x i16> <i16 -1, i16 -1, i16 1, i16 7>, i16 -1, i32 %i
+  %r = bitcast <4 x i16> %v to i64""",
+        0x0007FFFFFFFFFFFF,
+    ),
+    "a write of a byte at an index": (
+        """
+  %i = and i32 %x, 6
+  %u = insertelement <8 x i8> <i8 3, i8 -1, i8 1, i8 7, i8 -1, i8 -1, i8 -1, i8 -1>, i8 -1, i32 %i
+  %r = bitcast <8 x i8> %u to i64""",
+        0xFFFFFFFF07FFFF03,
+    ),
+    "the lowest word": (
+        """
+  %a = or i64 %y, 4294967295
+  %b = xor i64 %a, 21474836480
+  %z = zext i32 %x to i64
+  %w = mul i64 %z, 4294967298
+  %r = or i64 %w, %b""",
+        0x1234567FFFFFFFFF,
+    ),
+}
+
+
+def kernel_of_or(way: str) -> str:
+    return f"""define amdgpu_kernel void @k(ptr addrspace(1) %out, ptr addrspace(1) %in) #0 {{
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %at = getelementptr i64, ptr addrspace(1) %in, i32 %t
+  %y = load i64, ptr addrspace(1) %at
+  %next = getelementptr i64, ptr addrspace(1) %at, i32 64
+  %x64 = load i64, ptr addrspace(1) %next
+  %x = trunc i64 %x64 to i32
+  %c = icmp eq i32 %x, 18{ORS[way][0]}
+  %to = getelementptr i64, ptr addrspace(1) %out, i32 %t
+  store i64 %r, ptr addrspace(1) %to
+  ret void
+}}
+declare i32 @llvm.amdgcn.workitem.id.x()
+attributes #0 = {{ "amdgpu-flat-work-group-size"="64,64" }}
+"""
+
+
+def of_or(hsaco: bytes, listing: str) -> set[int]:
+    given = np.repeat(np.array([0x123456789ABCDEF0, 0x12], np.uint64), 64)
+    return set(run(hsaco, listing, np.zeros(64, np.uint64), given).tolist())
+
+
+@pytest.mark.parametrize("opt_level", [0, 2])
+@pytest.mark.parametrize("way", ORS)
+def test_an_or_with_a_word_of_ones(way: str, opt_level: int) -> None:
+    code = compile_llvm_ir(kernel_of_or(way), GFX942, opt_level=opt_level)
+    assert of_or(code.hsaco, code.listing) == {ORS[way][1]}
+
+
+@pytest.mark.parametrize("way", ["a vector", "a number", "the lowest word"])
+def test_llvm_still_loses_a_word_of_ones(way: str) -> None:
+    assert of_or(*of_llvm_alone(kernel_of_or(way))) != {ORS[way][1]}, (
+        "this LLVM keeps x | -1: flydsl/codegen/known_ones.py is not needed any more"
+    )

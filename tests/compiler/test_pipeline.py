@@ -431,3 +431,32 @@ def test_an_interrupt_ends_a_long_pass(to_the_child_too: bool, monkeypatch: pyte
     assert perf_counter() - interrupted[0] < 10  # a few milliseconds where the machine is not loaded
     with pytest.raises(ChildProcessError):
         os.waitpid(children[0], os.WNOHANG)  # it has ended
+
+
+def test_operations_by_name_with_their_types() -> None:
+    pipeline = double.lower(torch.zeros(64))
+    (load,) = pipeline.operations("memref.load")
+    assert (load.name, load.result_types) == ("fly.memref.load", ("f32",))
+    assert load.operand_types == ("!fly.memref<f32, global, (?):(1)>", "!fly.int_tuple<?>")
+    assert load.text in [line.strip() for line in pipeline.origin.splitlines()]
+    assert repr(load) == load.text
+    assert pipeline.operations("no.such") == []
+
+
+def test_operations_after_a_stage() -> None:
+    pipeline = double.lower(torch.zeros(64))
+    with pytest.raises(CompileError, match="has not run yet"):
+        pipeline.operations("llvm.load", after="convert-fly-to-rocdl")
+    pipeline.run(until="convert-fly-to-rocdl")
+    assert not pipeline.operations("memref.load", after="convert-fly-to-rocdl")
+    assert len(pipeline.operations("llvm.load", after="convert-fly-to-rocdl")) == 1
+    with pytest.raises(ArgumentError, match="no stage"):
+        pipeline.operations("llvm.load", after="no-such-stage")
+
+
+def test_mnemonics_are_the_listings() -> None:
+    artifact = double.lower(torch.zeros(64)).artifact
+    assert artifact.mnemonics("global_") == ["global_load_dword", "global_store_dword"]
+    assert artifact.mnemonics("global_store", "s_endpgm") == ["global_store_dword", "s_endpgm"]
+    assert all(f"\t{name}" in artifact.isa for name in artifact.mnemonics())
+    assert artifact.mnemonics("v_mfma") == []

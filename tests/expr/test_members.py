@@ -130,6 +130,18 @@ def test_atoms() -> None:
     run(body, torch.zeros(128), torch.zeros(1))
 
 
+def test_known_numbers_are_found_and_compared_like_numbers() -> None:
+    assert {3: "three", 0.5: "half"}[fx.Int32(3)] == "three"
+    assert fx.Float32(0.5) == 0.5
+    assert fx.Float32(0.5) < 1
+    assert fx.Float32(0.1) != 0.2
+    assert fx.Float32(float("nan")) != fx.Float32(float("nan"))
+    assert fx.make_tile(128, (8, 4)).unpack() == (128, (8, 4))
+    kind = fx.MemRefType.get(fx.BFloat16, fx.LayoutType.get(1, 1), fx.AddressSpace.Register)
+    assert kind.address_space == fx.AddressSpace.Register == "register"
+    assert kind.address_space == int(fx.AddressSpace.Register) != int(fx.AddressSpace.Shared)
+
+
 def test_number_types() -> None:
     assert str(fx.Float16.numpy_dtype) == "float16"
     assert (str(fx.Uint8.numpy_dtype), fx.BFloat16.numpy_dtype) == ("uint8", None)

@@ -159,3 +159,46 @@ def test_errors(trace: Callable[..., Any], use: Any, message: str) -> None:
         trace(lambda A, Out: use(fx.Vector.filled([4], Out[0], fx.Int32)))
     assert caught.value.at is not None
     assert caught.value.at.file == __file__
+
+
+def test_reductions_by_mlirs_kinds_and_of_nans(elementwise: Elementwise) -> None:
+    """FlyDSL's maximum ignores NaNs and its minimum does not; the kinds of MLIR say which."""
+    from flydsl._mlir.dialects._vector_enum_gen import CombiningKind
+
+    kinds = [CombiningKind.MAXIMUMF, CombiningKind.MINNUMF, "max", fx.ReductionOp.MIN, CombiningKind.ADD]
+
+    def function(x: Any, y: Any) -> list[Any]:
+        pair = fx.Vector.from_elements([x, y])
+        return [pair.reduce(kind) for kind in kinds]
+
+    b = torch.tensor([0.5, float("nan"), -1.0, 7.0])
+    expected = [A.maximum(b), A.fmin(b), A.fmax(b), A.minimum(b), A + b]
+    got = elementwise(function, A, b, torch.float32)
+    assert torch.equal(got.nan_to_num(1e9), torch.stack(expected).nan_to_num(1e9))
+
+
+@pytest.mark.parametrize("kind", ["foobar", 42, "maxsi"])
+def test_an_unknown_reduction_is_an_error(kind: Any, trace: Callable[..., Any]) -> None:
+    def function(x: Any, y: Any) -> None:
+        with pytest.raises(ArgumentError, match="an unknown operation for Float32"):
+            fx.Vector.filled(2, 1.0, fx.Float32).reduce(kind)
+
+    trace(function)
+
+
+def test_the_types_that_programs_name(trace: Callable[..., Any]) -> None:
+    from flydsl._mlir import ir
+    from flydsl.expr.typing import Float32x4, Int32x4
+
+    def function(x: Any, y: Any) -> None:
+        made = Float32x4(fx.Vector.filled(4, 1.0, fx.Float32).ir_value(), dtype=fx.Float32)
+        assert isinstance(made, fx.Float32x4)
+        assert made.to(ir.Value) is made
+        assert made.signed is False
+        assert Int32x4([0, 1, 2, 3]).signed is True
+        assert fx.Vector.__construct_from_ir_values__(made.__extract_to_ir_values__()).shape == (4,)
+        assert fx.Int32.__construct_from_ir_values__([fx.Int32(7).ir_value()]).dtype is fx.Int32
+        with pytest.raises(ValueError, match="another shape or type"):
+            Float32x4(made, dtype=fx.Float16)
+
+    trace(function)

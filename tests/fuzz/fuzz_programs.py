@@ -23,13 +23,14 @@ from flydsl.hsaco import read_hsaco
 from flydsl.simulator import load
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.loading import LoadedModule
+from tests.fuzz.integer_functions import DIVISIONS, FUNCTIONS
 
-ARCH = get_arch("gfx942")
+ARCHS = tuple(map(get_arch, ("gfx942", "gfx950", "gfx1201")))  # on gfx90a, what spills is refused
 THREADS = 128
 MODULE = 16  # programs that are compiled together, which takes little longer than one
 Values = dict[str, Array]
 
-INTEGERS = {"i16": np.uint16, "i32": np.uint32, "i64": np.uint64}
+INTEGERS = {"i8": np.uint8, "i16": np.uint16, "i32": np.uint32, "i64": np.uint64}
 FLOATS = {"half": np.float16, "float": np.float32, "double": np.float64}
 SCALARS = {**INTEGERS, **FLOATS}
 SPECIAL_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, float("inf"))
@@ -108,7 +109,7 @@ class Program:
     def _step(self, depth: int) -> Step:
         makers: list[Callable[[], Step]] = [
             *[self._arithmetic] * 4, self._shift, self._convert, self._select, self._select, self._vector,
-            self._insert, self._insert, self._extract, self._shuffle,
+            self._insert, self._insert, self._extract, self._shuffle, self._function, self._function, self._division,
         ]  # fmt: skip
         if depth == 0:
             makers += [self._through_lds, self._through_memory, self._through_memory]
@@ -129,6 +130,27 @@ class Program:
                 )
             )  # fmt: skip
         return self._new(kind, f"{name} {kind} {a}, {b}", lambda at: function(at(a, kind), at(b, kind)))
+
+    def _function(self) -> Step:
+        kind, function = self._any_kind(lambda kind: not kind.is_float), self.rng.choice(FUNCTIONS)
+        operands = [self._operand(kind) for _ in range(function.operands)]
+        suffix = f"v{kind.count}{kind.element}" if kind.count else kind.element
+        text = function.call.format(*operands, kind=kind, suffix=suffix)
+        return self._new(kind, text, lambda at: function.of(kind.bits, *(at(operand, kind) for operand in operands)))
+
+    def _division(self) -> Step:
+        """By a number from 1 to the largest that has no sign."""
+        kind, function, n = self._any_kind(lambda kind: not kind.is_float), self.rng.choice(DIVISIONS), self.count
+        a, b = self._operand(kind), self._operand(kind)
+        one, mask = (self._constant(kind, [x] * max(kind.count, 1)) for x in (1, 2 ** (kind.bits - 1) - 1))
+        lines = [f"%one{n} = or {kind} {b}, {one}", f"%divisor{n} = and {kind} %one{n}, {mask}"]
+
+        def compute(at: Callable[[str, Kind], Array]) -> Array:
+            divisor = (at(b, kind) | kind.dtype(1)) & kind.dtype(2 ** (kind.bits - 1) - 1)
+            return function.of(kind.bits, at(a, kind), divisor)
+
+        step = self._new(kind, function.call.format(a, f"%divisor{n}", kind=kind), compute)
+        return Step("\n".join((*lines, step.text)), step.run)
 
     def _shift(self) -> Step:
         kind = self._any_kind(lambda kind: not kind.is_float)
@@ -376,7 +398,10 @@ class Program:
     def _number_of(self, kind: Kind) -> float | int:
         if kind.is_float:
             return self.rng.choice(SPECIAL_FLOATS)
-        return self.rng.choice((0, 1, 2, 3, 7, 2**kind.bits - 1, 2 ** (kind.bits - 1), self.rng.getrandbits(kind.bits)))
+        ones, half = 2**kind.bits - 1, 2 ** (kind.bits // 2) - 1
+        return self.rng.choice(
+            (0, 1, 2, 3, 7, ones, ones - half, half, 2 ** (kind.bits - 1), self.rng.getrandbits(kind.bits))
+        )
 
     def _constant(self, kind: Kind, numbers: list[Any]) -> str:
         texts = [literal(kind.element, number) for number in numbers]
@@ -456,16 +481,20 @@ attributes #0 = {{ "amdgpu-flat-work-group-size"="{THREADS},{THREADS}" }}
 
 
 def check(first: int, count: int = 1) -> None:
-    """Make programs of some seeds, compile them as one module, and run them. AssertionError where something differs."""
-    programs, opt_level = [Program(seed) for seed in range(first, first + count)], first // MODULE % 4
-    where = f"check({first}, {count}), opt level {opt_level}"
+    """Make programs of some seeds, compile them as one module, and run them. AssertionError where something differs.
+
+    Opt levels and architectures take turns.
+    """
+    programs = [Program(seed) for seed in range(first, first + count)]
+    opt_level, arch = first // MODULE % 4, ARCHS[first // MODULE // 4 % len(ARCHS)]
+    where = f"check({first}, {count}), opt level {opt_level}, {arch.name}"
     try:
         code = compile_llvm_ir(
-            "".join(program.definitions for program in programs) + DECLARATIONS, ARCH, opt_level=opt_level
+            "".join(program.definitions for program in programs) + DECLARATIONS, arch, opt_level=opt_level
         )
     except FlyError as error:
         raise AssertionError(f"{where}: {error}") from error
-    assembled = read_hsaco(link(assemble(code.listing, ARCH))).text
+    assembled = read_hsaco(link(assemble(code.listing, arch))).text
     assert assembled == code.contents.text, f"{where}: the listing is not the machine code"
     module = load(code.hsaco, code.listing, check_listing=False)
     for program in programs:
@@ -493,7 +522,7 @@ def same(got: Array, want: Array) -> bool:
 
 
 def run(seed: int, count: int) -> None:
-    """Check `count` programs, from one seed on; opt levels take turns."""
+    """Check `count` programs, from one seed on."""
     findings = []
     for first in range(seed, seed + count, MODULE):
         try:

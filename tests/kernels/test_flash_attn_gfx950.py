@@ -25,8 +25,11 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any)
     launch = kernel.build_flash_attn_dualwave_swp_module(
         heads, dim, dtype_str=dtype, num_kv_heads=k.shape[2], **options
     )
+    splits = options.get("num_kv_splits", 1)
+    size = kernel.workspace_size(splits, batch, length, heads)
+    extra = {"workspace": torch.full((size,), torch.nan)} if splits > 1 else {}
     with checking():
-        launch(*(x.view(-1) for x in (q, k, v, o)), batch, length)
+        launch(*(x.view(-1) for x in (q, k, v, o)), batch, length, **extra)
     return o
 
 
@@ -44,6 +47,22 @@ def test_equals_torch(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(("dtype", "length"), [("f16", 129), ("bf16", 400)])
 def test_without_a_mask(dtype: str, length: int) -> None:
     compare(dtype, 1, length, 1, 1, causal=False)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "splits", "batch", "length", "causal"),
+    [("bf16", 2, 2, 1, True), ("f16", 2, 1, 700, False), ("bf16", 4, 1, 513, True)],
+)
+def test_workgroups_that_share_keys(dtype: str, splits: int, batch: int, length: int, causal: bool) -> None:
+    """One query, whose second part has no key; parts of different lengths; three blocks of queries, five heads."""
+    compare(dtype, batch, length, 2, 1, causal, num_kv_splits=splits)
+
+
+def test_parts_of_keys_with_nans() -> None:
+    """A NaN among the queries, and one among the keys of the second part, which the first queries do not see."""
+    q, k, v = operands("bf16", *[(1, 400, 1, 128)] * 3)
+    q[0, 3], k[0, 300, 0, 7] = torch.nan, torch.nan
+    check(attention(q, k, v, num_kv_splits=2), kernel.reference(q, k, v))
 
 
 def test_sums_that_are_multiplied_for_every_tile() -> None:
@@ -83,7 +102,8 @@ def test_sequences_of_several_lengths() -> None:
         ({"head_dim": 64}, "head_dim=64"),
         ({"num_kv_heads": 3}, "num_kv_heads=3"),
         ({"dtype_str": "f32"}, "dtype_str='f32'"),
-        ({"num_kv_splits": 2}, "num_kv_splits=2"),
+        ({"num_kv_splits": 0}, "num_kv_splits=0"),
+        ({"num_kv_splits": 2, "varlen": True}, "num_kv_splits=2 with varlen"),
         ({"dualwave_swp_debug_lazy_counts": True}, "debug_lazy_counts"),
     ],
 )
@@ -106,3 +126,14 @@ def test_sequences_that_were_not_announced() -> None:
     launch = kernel.build_flash_attn_dualwave_swp_module(1, 128)
     with pytest.raises(ArgumentError, match="varlen=False with 1 cu_seqlens"):
         launch(x, x, x, x, 1, 256, cu_seqlens_q=starts)
+
+
+def test_a_workspace_where_it_is_needed_and_only_there() -> None:
+    x, workspace = torch.zeros(256 * 128).bfloat16(), torch.zeros(kernel.workspace_size(2, 1, 256, 1))
+    split = kernel.build_flash_attn_dualwave_swp_module(1, 128, num_kv_splits=2)
+    with pytest.raises(ArgumentError, match="num_kv_splits=2 without a workspace"):
+        split(x, x, x, x, 1, 256)
+    with pytest.raises(ArgumentError, match="workspace of BFloat16"):
+        split(x, x, x, x, 1, 256, workspace=workspace.bfloat16())
+    with pytest.raises(ArgumentError, match="num_kv_splits=1 with a workspace"):
+        kernel.build_flash_attn_dualwave_swp_module(1, 128)(x, x, x, x, 1, 256, workspace=workspace)

@@ -67,8 +67,10 @@ class Stage1:
         bias = whole_numbers(layer.experts, 2 * layer.i, seed=5).float()
         tables = layer.tables()
         self.scales = torch.full((-(-len(tables[0]) // 32) * layer.i,), 77, dtype=torch.uint8)
+        in_parts = options.get("k_batch", 1) > 1
         if out_dtype in OUT:
-            self.result = layer.result(layer.i, OUT[out_dtype])
+            self.result = layer.result(layer.i * (1 + in_parts), OUT[out_dtype])
+            self.result = self.result.zero_() if in_parts else self.result
         else:
             self.result = torch.full((rows * layer.i // (2 if out_dtype == "fp4" else 1),), 77, dtype=torch.uint8)
         launch = kernel.compile_mixed_moe_gemm1(**layer.sizes(*tile), doweight_stage1=False, a_dtype=a_dtype, **options)
@@ -77,7 +79,11 @@ class Stage1:
                 self.result, data, of_w[0], kernel.sorted_scales(scales, tables[0]), of_w[1], *tables, bias.view(-1),
                 self.scales, layer.tokens, 2 * layer.i, layer.d, len(tables[1]),
             )  # fmt: skip
-        if options.get("act") == "swiglu":
+        if options.get("a_scale_one"):
+            x = x / powers(scales)
+        if in_parts:
+            self.expected = torch.einsum("td,tknd->tkn", x, w[layer.topk_ids.long()])
+        elif options.get("act") == "swiglu":
             self.expected = swiglu(x, w, layer.topk_ids, options.get("swiglu_limit", 7.0), bias)
         else:
             self.expected = reference1(x, w, layer.topk_ids)
@@ -127,6 +133,24 @@ def test_swiglu_with_bias() -> None:
     Stage1(layer, "fp4", tile=(64, 128), act="swiglu", enable_bias=True, swiglu_limit=3.0).check()
 
 
+@pytest.mark.parametrize(
+    ("out_dtype", "options"),
+    [
+        ("f32", {"k_batch": 2, "gate_mode": kernel.GateMode.INTERLEAVE}),
+        ("bf16", {"k_batch": 3, "use_async_copy": True, "gate_mode": kernel.GateMode.MOCK_GATE_ONLY}),
+    ],
+)
+def test_workgroups_that_share_k(out_dtype: str, options: dict[str, Any]) -> None:
+    """One tile each, and two of 128, whose scales share words; the sums of gate and up are not yet activated."""
+    parts = options["k_batch"]
+    layer = Layer.of((33, 256 * parts, 256, 3, 2, 32))
+    Stage1(layer, "fp4", tile=(64, 256 if parts == 2 else 128), out_dtype=out_dtype, **options).check()
+
+
+def test_activations_without_scales() -> None:
+    Stage1(Layer.of((9, 256, 128, 3, 2, 32)), "fp8", a_scale_one=True, out_dtype="bf16").check()
+
+
 @pytest.mark.parametrize("out_dtype", ["fp4", "fp8"])
 def test_result_with_scales_is_what_stage2_reads(out_dtype: str) -> None:
     """Both stages, in terms of what torch makes of the rounded numbers."""
@@ -161,8 +185,14 @@ def test_all_tokens_choose_one_expert() -> None:
         ({"tile_m": 16}, "tile_m=16"),
         ({"model_dim": 384, "tile_k": 128}, "K=384"),
         ({"act": "gelu"}, "act='gelu'"),
-        ({"out_dtype": "f32"}, "f16, bf16, fp4 or fp8"),
+        ({"out_dtype": "f32"}, "out_dtype='f32'"),
         ({"persist_m": 0}, "persist_m=0"),
+        ({"k_batch": 0}, "k_batch=0"),
+        ({"k_batch": 3}, "k_batch=3 of 1 tiles"),
+        ({"model_dim": 768, "tile_k": 128, "k_batch": 2}, "k_batch=2 of 6 tiles"),
+        ({"model_dim": 512, "k_batch": 2, "enable_bias": True}, "enable_bias"),
+        ({"model_dim": 512, "k_batch": 2, "out_dtype": "fp4"}, "with k_batch=2"),
+        ({"gate_mode": kernel.GateMode.MOCK_GATE_ONLY}, "MOCK_GATE_ONLY"),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], said: str) -> None:
@@ -173,5 +203,5 @@ def test_wrong_arguments(options: dict[str, Any], said: str) -> None:
 
 def test_unsupported() -> None:
     sizes = Layer.of((4, 256, 128, 4, 2, 32)).sizes(64, 256)
-    with pytest.raises(NotImplementedError, match="k_batch=4"):
-        kernel.compile_mixed_moe_gemm1(**sizes, doweight_stage1=False, k_batch=4)
+    with pytest.raises(NotImplementedError, match="model_dim_pad=64"):
+        kernel.compile_mixed_moe_gemm1(**sizes, doweight_stage1=False, model_dim_pad=64)

@@ -4,13 +4,13 @@ function render({ model, el }) {
   status.setAttribute("role", "status");
   const button = (sign, label, step) => {
     const made = document.createElement("button");
-    Object.assign(made, { textContent: sign, ariaLabel: label, title: label });
+    Object.assign(made, { type: "button", textContent: sign, ariaLabel: label, title: label });
     made.addEventListener("click", () => go(at + step));
     return made;
   };
   let found = [];
   let at = 0;
-  el.classList.add("fly-finder");
+  el.classList.add("fly-view", "fly-finder");
   el.append(button("↑", "Previous place", -1), button("↓", "Next place", 1), status);
 
   const part = () => document.querySelector(`.${model.get("target")}`);

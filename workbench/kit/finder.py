@@ -9,6 +9,8 @@ import anywidget
 import ipywidgets as widgets
 import traitlets
 
+from workbench.kit.line_list import theme
+
 _HERE = Path(__file__).parent
 _count = itertools.count(1)
 
@@ -17,7 +19,7 @@ class Finder(anywidget.AnyWidget):
     """Two buttons and how many places there are; nothing as long as there is no text. part: where to mark."""
 
     _esm = (_HERE / "finder.js").read_text("utf-8")
-    _css = (_HERE / "finder.css").read_text("utf-8")
+    _css = theme() + (_HERE / "finder.css").read_text("utf-8")
     text = traitlets.Unicode("").tag(sync=True)
     target = traitlets.Unicode().tag(sync=True)
 

@@ -48,6 +48,8 @@ LANGUAGES = (*_PATTERNS, "text")
 def highlight(line: str, language: str, tags: Mapping[str, str] = TAGS) -> str:
     """One line as HTML. language: one of `LANGUAGES`; "text" has no colours. tags: the opening `<span>` of each kind.
 
+    A tag "fold", if there is one, is put around what long types have in brackets.
+
     >>> highlight("return a < 1", "python", {"op": '<span class="op">', "literal": '<span class="literal">'})
     '<span class="op">return</span> a &lt; <span class="literal">1</span>'
     """
@@ -55,20 +57,67 @@ def highlight(line: str, language: str, tags: Mapping[str, str] = TAGS) -> str:
     for mark, kind in _MARKS.items():
         if mark in text:
             text = text.replace(mark, tags[kind])
+    text = folds_as_html(text, tags.get("fold", ""))
     return text.replace(_END, "</span>")
 
 
 # Where a span begins and ends, while the line is not HTML yet: noncharacters, which no text has a use for.
 _MARKS = {"\ufdd0": "op", "\ufdd1": "type", "\ufdd2": "literal", "\ufdd3": "comment"}
-_END = "\ufdd4"
+_END, _FOLD, _FOLD_END = "\ufdd4", "\ufdd5", "\ufdd6"
 _MARK_OF = {kind: mark for mark, kind in _MARKS.items()}
-_NONCHARACTERS = re.compile("[\ufdd0-\ufdd4]")
+_NONCHARACTERS = re.compile("[\ufdd0-\ufdd6]")
+
+_MIN_FOLDED_CHARS, _MIN_FOLDED_FLY_CHARS = 24, 72  # layouts are what fly types are read for
+_FOLDABLE = re.compile(rf"![a-z][\w.]*<|(?P<string>(?<== )\"[^\"\\]{{{_MIN_FOLDED_CHARS * 2},}}\")")
+_FOLDS = re.compile(f"[{_FOLD}{_FOLD_END}]")
+_WHOLE_FOLD = re.compile(f"{_FOLD}([^{_FOLD}{_FOLD_END}]*){_FOLD_END}")
+_BRACKET = re.compile(r"->|[<>]")
+
+
+def with_folds(line: str) -> str:
+    """A line of MLIR with marks around what long types have in their brackets, and in long texts of attributes."""
+    parts, position = [], 0
+    while found := _FOLDABLE.search(line, position):
+        start, end = found.end(), _closing(line, found.end())
+        if found["string"]:
+            start, end = found.start() + 1, found.end() - 1
+        least = _MIN_FOLDED_FLY_CHARS if found[0].startswith("!fly") else _MIN_FOLDED_CHARS
+        is_long = end - start >= least
+        parts += [line[position:start], *([_FOLD, line[start:end], _FOLD_END] if is_long else [line[start:end]])]
+        position = end
+    return "".join([*parts, line[position:]])
+
+
+def without_folds(text: str) -> str:
+    """A text without the marks of `with_folds`."""
+    return _FOLDS.sub("", text)
+
+
+def folds_as_html(html: str, tag: str) -> str:
+    """The marks of `with_folds` as the tag; those that are not whole, or have a changed word inside, are taken away."""
+    if _FOLD not in html and _FOLD_END not in html:
+        return html
+    end = "</span>" * tag.count("<span")
+    whole = _WHOLE_FOLD.sub(lambda match: match[1] if "<u>" in match[1] else f"{tag}{match[1]}{end}", html)
+    return without_folds(whole)
+
+
+def _closing(line: str, start: int) -> int:
+    """The position of the bracket that closes the one before `start`; the end of the line without one."""
+    depth = 1
+    for found in _BRACKET.finditer(line, start):
+        depth += {"<": 1, ">": -1, "->": 0}[found[0]]
+        if not depth:
+            return found.start()
+    return len(line)
 
 
 @lru_cache(maxsize=1 << 15)
 def _marked(line: str, language: str) -> str:
     """A line, escaped, with marks for spans. Levels and diffs show most lines of a module many times."""
     line = _NONCHARACTERS.sub("", line)
+    if language == "mlir":
+        line = with_folds(line)
     if pattern := _PATTERNS.get(language):
         line = pattern.sub(lambda match: f"{_MARK_OF[match.lastgroup or '']}{match[0]}{_END}", line)
     return escape(line)

@@ -16,8 +16,10 @@ function lineList(label, onChoose) {
   root.setAttribute("aria-activedescendant", cursorId);
   root.dataset.lmSuppressShortcuts = "true"; // JupyterLab has its own meaning for arrow keys
   root.addEventListener("click", (event) => {
+    const fold = event.target.closest(".fold");
     const line = event.target.closest("[role=option]");
-    if (line) onChoose(Array.prototype.indexOf.call(root.children, line));
+    if (fold && root.classList.contains("folded")) fold.classList.toggle("open");
+    else if (line) onChoose(Array.prototype.indexOf.call(root.children, line));
   });
   root.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 }[event.key];
@@ -25,17 +27,29 @@ function lineList(label, onChoose) {
     else if (event.key === "Home") move(0);
     else if (event.key === "End") move(root.children.length - 1);
     else if (event.key === "Enter" || event.key === " ") onChoose(cursor);
+    else if (event.key === "ArrowRight" || event.key === "ArrowLeft") unfold(event.key === "ArrowRight");
     else return;
     event.preventDefault();
     event.stopPropagation();
   });
 
-  // lines: HTML of each. has(index): whether a line leads anywhere.
-  function fill(lines, has) {
+  // lines: HTML of each. has(index): whether a line leads anywhere. first: the number of the first line.
+  // origin(index): a number that lines of the same origin share; their colour.
+  function fill(lines, has, first = 1, origin = () => -1) {
     cursor = -1;
+    root.style.setProperty("--digits", String(first + lines.length).length);
+    root.style.counterReset = `line ${first - 1}`;
+    const attributes = (i) => (has(i) ? ` class="has"${origin(i) < 0 ? "" : ` style="--hue:${hue(origin(i))}"`}` : "");
     root.innerHTML = lines
-      .map((line, i) => `<div role="option" aria-selected="false"${has(i) ? ' class="has"' : ""}>${line || " "}</div>`)
+      .map((line, i) => `<div role="option" aria-selected="false"${attributes(i)}>${line || " "}</div>`)
       .join("");
+  }
+
+  // Shows the long types of the line that the cursor is on, or folds them; without any, the list scrolls sideways.
+  function unfold(isOpen) {
+    const folds = root.classList.contains("folded") ? root.children[cursor]?.querySelectorAll(".fold") : [];
+    if (!folds?.length) root.scrollLeft += isOpen ? 60 : -60;
+    else folds.forEach((fold) => fold.classList.toggle("open", isOpen));
   }
 
   function move(to) {
@@ -65,6 +79,11 @@ function lineList(label, onChoose) {
   }
 
   return { root, fill, move, mark };
+}
+
+// The colour of a number, in degrees: successive ones are far apart.
+function hue(number) {
+  return Math.round(number * 137.508) % 360;
 }
 
 // Scrolls the list alone; scrollIntoView would move the page too.

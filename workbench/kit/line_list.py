@@ -1,6 +1,7 @@
-"""The list of lines to choose from, as the views with scripts use it: its JavaScript, its CSS, the tags of its colours.
+"""What all views with scripts share: lists of lines to choose from, panes, buttons, the look of controls.
 
-The script goes before that of each view: it defines `element`, `lineList` and `reveal`.
+The script goes before that of each view: it defines `element`, `lineList`, `reveal`, `paneRow`, `lineTools`,
+`toggleButton` and `fullWindowButton`.
 """
 
 from __future__ import annotations
@@ -11,17 +12,25 @@ from pathlib import Path
 from workbench.kit.highlight import COLORS
 
 _HERE = Path(__file__).parent
-TAGS = {kind: f'<span class="{kind}">' for kind in (*COLORS, "comment")}
+_SCRIPTS = ("line_list.js", "panes.js", "room.js")
+_STYLES = ("theme.css", "line_list.css", "panes.css", "room.css")
+TAGS = {kind: f'<span class="{kind}">' for kind in (*COLORS, "comment")} | {"fold": '<span class="fold"><span>'}
 """What `highlight` takes for lines of the list."""
 
 
 @cache
 def script() -> str:
     """The JavaScript."""
-    return (_HERE / "line_list.js").read_text("utf-8")
+    return "\n".join((_HERE / name).read_text("utf-8") for name in _SCRIPTS)
+
+
+@cache
+def theme() -> str:
+    """The CSS of controls alone."""
+    return (_HERE / "theme.css").read_text("utf-8")
 
 
 @cache
 def style() -> str:
     """The CSS."""
-    return (_HERE / "line_list.css").read_text("utf-8")
+    return "\n".join((_HERE / name).read_text("utf-8") for name in _STYLES)

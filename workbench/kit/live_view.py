@@ -7,6 +7,9 @@ from typing import Any
 import ipywidgets as widgets
 from IPython.display import display
 
+from workbench.kit.room import Room
+from workbench.kit.static_page import static_page
+
 _VIEW = "application/vnd.jupyter.widget-view+json"
 # A trusted notebook without its kernel tries the widget all the same, and says "model not found". So a view is two
 # outputs, a static one and the widget, of which JupyterLab shows the widget if there is one. Where styles are removed,
@@ -28,7 +31,12 @@ class LiveView(widgets.VBox):
 
     def __init__(self, children: Any = (), **options: Any) -> None:
         super().__init__(children, **options)
+        self._framed: widgets.VBox | None = None
         self.add_class("fly-live")
+
+    def page(self) -> str:
+        """The present content as a page that opens by itself."""
+        return static_page(type(self).__name__, self.static_html())
 
     def static_html(self) -> str:
         """The present content as HTML that needs no JavaScript."""
@@ -46,7 +54,10 @@ class LiveView(widgets.VBox):
             display(view, raw=True)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**options) or {}
+        if self._framed is None:  # a view inside of another one is never shown itself, and needs no buttons
+            self._framed = widgets.VBox([Room(self.page), self])
+            self._framed.add_class("fly-framed")
+        bundle: dict[str, Any] = self._framed._repr_mimebundle_(**options) or {}
         return bundle | {"text/html": self.static_html(), "text/plain": self.static_text()}
 
 

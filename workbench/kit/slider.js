@@ -12,7 +12,7 @@ function render({ model, el }) {
   const label = document.createElement("span");
   label.textContent = name;
   label.style.minWidth = model.get("label_width");
-  el.classList.add("fly-slider");
+  el.classList.add("fly-view", "fly-slider");
   el.append(label, range, number);
 
   const show = () => {

@@ -8,6 +8,8 @@ from typing import Any
 import anywidget
 import traitlets
 
+from workbench.kit.line_list import theme
+
 _HERE = Path(__file__).parent
 
 
@@ -15,7 +17,7 @@ class Slider(anywidget.AnyWidget):
     """A whole number from `min` to `max`. label_width: as CSS, so that sliders below each other line up."""
 
     _esm = (_HERE / "slider.js").read_text("utf-8")
-    _css = (_HERE / "slider.css").read_text("utf-8")
+    _css = theme() + (_HERE / "slider.css").read_text("utf-8")
     description = traitlets.Unicode().tag(sync=True)
     value = traitlets.Int().tag(sync=True)
     min = traitlets.Int().tag(sync=True)

@@ -22,11 +22,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 # Values (%3, %arg0), blocks (^bb1), and the labels that LLVM IR writes as "12:" at the start of a line.
-_NAME = re.compile(r"([%^][A-Za-z0-9_$.-]+)")
+NAME = re.compile(r"([%^][A-Za-z0-9_$.-]+)")
 _LLVM_LABEL = re.compile(r"(\d+):")
-_FUNCTION = re.compile(r"\s*(?:(?:\w+\.)?func|define)\s")
+FUNCTION = re.compile(r"\s*(?:(?:\w+\.)?func|define)\s")
 _CONSTANT = re.compile(r"\s*% = (?:\w+\.)*(?:constant|static)\b")
-_CONSTANTS = -1  # stands for the function of a name that is a constant's text
+CONSTANTS = -1  # stands for the function of a name that is a constant's text
 
 
 class ParsedLine(NamedTuple):
@@ -72,11 +72,11 @@ def _parse_ir(lines: Sequence[str]) -> Iterator[ParsedLine]:
     shapes: dict[str, tuple[str, bool, bool]] = {}  # few, because names are what differs from line to line
     for line in lines:
         is_label = line[:1].isdigit() and _LLVM_LABEL.match(line)
-        pieces = _NAME.split(f"%{line}" if is_label else line)
+        pieces = NAME.split(f"%{line}" if is_label else line)
         shape, names = "%".join(pieces[::2]), pieces[1::2]
         known = shapes.get(shape)
         if known is None:
-            known = _words(shape), _FUNCTION.match(shape) is not None, _CONSTANT.match(shape) is not None
+            known = _words(shape), FUNCTION.match(shape) is not None, _CONSTANT.match(shape) is not None
             shapes[shape] = known
         words, is_function, is_constant = known
         if is_function:
@@ -89,7 +89,7 @@ def _parse_ir(lines: Sequence[str]) -> Iterator[ParsedLine]:
             for position, name in enumerate(names):
                 if name not in origins:
                     origins[name] = hash((identity, position))
-                    meanings[name] = (_CONSTANTS, words) if is_constant else (function, name)
+                    meanings[name] = (CONSTANTS, words) if is_constant else (function, name)
         meant = () if is_constant else tuple(map(meanings.__getitem__, names))
         yield ParsedLine(line, shape, words, meant, identity)
 
@@ -111,7 +111,7 @@ class _Renaming:
         """True if the names of two lines of the same shape agree; names new to both are paired."""
         agreed = True
         for one, other in zip(before.names, after.names, strict=True):
-            if _CONSTANTS in (one[0], other[0]):
+            if CONSTANTS in (one[0], other[0]):
                 agreed &= one == other
             elif one not in self._forth and other not in self._back:
                 self._forth[one], self._back[other] = other, one

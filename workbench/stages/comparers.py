@@ -11,12 +11,12 @@ from workbench.kit.html import escape, title
 from workbench.kit.live_view import HtmlPart, LiveView
 from workbench.stages.comparison import Comparison
 from workbench.stages.diff import Diff
+from workbench.stages.diff_widget import DiffWidget
 from workbench.stages.levels import Level
 from workbench.stages.search import search
 
 _STYLE = {"description_width": "initial"}
 _WRAPPED = {"flex_flow": "row wrap"}
-_MAX_DIFF_LINES = 3000
 _MAX_SAVED_LINES = 600
 
 
@@ -29,7 +29,7 @@ class LevelComparer(LiveView):
         self._from = widgets.Dropdown(description="From", options=names, value=names[0], style=_STYLE)
         self._to = widgets.Dropdown(description="To", options=names, value=names[min(1, len(names) - 1)], style=_STYLE)
         self._search = widgets.Text(description="Find operation", placeholder="for example add", style=_STYLE)
-        self._diff, self._found = HtmlPart(), HtmlPart()
+        self._head, self._diff, self._found = HtmlPart(), DiffWidget(), HtmlPart()
         self._finder = Finder(self._diff)
         for control in (self._from, self._to):
             control.observe(self._show_diff, names="value")
@@ -40,13 +40,15 @@ class LevelComparer(LiveView):
                 widgets.HBox([self._from, self._to, self._search], layout=_WRAPPED),
                 self._found,
                 self._finder,
+                self._head,
                 self._diff,
             ]
         )
 
     def static_html(self) -> str:
         """The diff without controls, as much of it as a saved notebook should hold."""
-        return f"<div>{self._diff_html(_MAX_SAVED_LINES)}</div>"
+        shown = "" if self._chosen.is_empty else self._chosen.html(max_lines=_MAX_SAVED_LINES)
+        return f"<div>{title(escape(self._heading))}{shown}</div>"
 
     def static_text(self) -> str:
         """The text for a terminal."""
@@ -61,12 +63,9 @@ class LevelComparer(LiveView):
     def _heading(self) -> str:
         return f"{self._from.value} → {self._to.value}: {self._chosen.summary}"
 
-    def _diff_html(self, max_lines: int) -> str:
-        diff = self._chosen
-        return title(escape(self._heading)) + ("" if diff.is_empty else diff.html(max_lines=max_lines))
-
     def _show_diff(self, _change: Any = None) -> None:
-        self._diff.show(self._diff_html(_MAX_DIFF_LINES))
+        self._head.show(title(escape(self._heading)))
+        self._diff.show(self._chosen)
 
     def _show_found(self, _change: Any = None) -> None:
         text = self._search.value
@@ -85,9 +84,10 @@ class StageComparer(LiveView):
         if stage is not None:
             self._stage.value = comparison.stage_name(stage)
         self._stage.observe(self._show, names="value")
-        self._diff = HtmlPart()
+        self._head, self._diff = HtmlPart(), DiffWidget()
         self._show()
-        super().__init__([HtmlPart(comparison.title_html() + comparison.kernels_html()), self._stage, self._diff])
+        heading = HtmlPart(comparison.title_html() + comparison.kernels_html())
+        super().__init__([heading, self._stage, self._head, self._diff])
 
     def static_html(self) -> str:
         """The whole comparison, which names every stage."""
@@ -99,5 +99,5 @@ class StageComparer(LiveView):
 
     def _show(self, _change: Any = None) -> None:
         diff = self._diffs[self._stage.value]
-        listing = "" if diff.is_empty else diff.html(max_lines=_MAX_DIFF_LINES)
-        self._diff.show(title(escape(diff.summary)) + listing)
+        self._head.show(title(escape(diff.summary)))
+        self._diff.show(diff)

@@ -13,7 +13,7 @@ from workbench.resources.occupancy import occupancy_text
 from workbench.stages.diff import Diff
 from workbench.stages.levels import isa_level
 from workbench.stages.names import compilation_names
-from workbench.stages.pipeline import label
+from workbench.stages.stage_facts import label
 
 _MAX_DIFF_LINES = 80
 _LIVE_HINT = title(faint(f"One stage at a time, whole: {code('%flydiff --live')} or {code('.explore()')}"))

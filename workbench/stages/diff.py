@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from html import escape
 from typing import NamedTuple
 
-from workbench.kit.highlight import highlight
+from workbench.kit.highlight import TAGS, folds_as_html, highlight, with_folds, without_folds
 from workbench.kit.html import faint, listing
-from workbench.stages.alignment import ParsedLine, align, parse
+from workbench.stages.alignment import Pair, ParsedLine, align, parse
+from workbench.stages.renaming import in_names_of
 
 # Blue and orange tell apart for everyone, on light and dark pages; the sign in front says the same without colour. The
 # backgrounds are faint, for the text on them is coloured too; the bars beside them are not.
@@ -44,7 +45,10 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Diff:
-    """The changes between two texts; renamed values and moved locations do not count (see `alignment`)."""
+    """The changes between two texts; renamed values and moved locations do not count (see `alignment`).
+
+    Lines that were removed have the names that the values have after the change (see `renaming`).
+    """
 
     changes: tuple[Change, ...]
     language: str = "text"
@@ -60,8 +64,11 @@ class Diff:
         if before == after:
             return Diff((), language)
         has_names = language in ("mlir", "llvm")
-        changes = _changes(parse(before, has_names=has_names), parse(after, has_names=has_names))
-        return Diff(tuple(_in_order(changes)), language)
+        old, new = parse(before, has_names=has_names), parse(after, has_names=has_names)
+        pairs = align(old, new)
+        if has_names:
+            old = tuple(line._replace(text=text) for line, text in zip(old, in_names_of(old, new, pairs), strict=True))
+        return Diff(tuple(_in_order(_changes(old, new, pairs))), language)
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -116,25 +123,28 @@ class Diff:
         more = faint(f"{left} more lines; .text() has all") if left else ""
         return listing("".join(lines) + more)
 
-    def _line(self, change: Change) -> str:
+    def line_html(self, change: Change, tags: Mapping[str, str] = TAGS) -> str:
+        """A line, without its sign: with the words underlined that changed, or with colours (see `highlight`)."""
         text = clipped(change.text)
         if change.sign in "+-" and change.other is not None:
-            content = _marked(text, clipped(change.other))
-        else:
-            content = highlight(text, self.language)
+            return _marked(text, clipped(change.other), tags.get("fold", "") if self.language == "mlir" else "")
+        return highlight(text, self.language, tags)
+
+    def _line(self, change: Change) -> str:
+        content = self.line_html(change)
         style = _STYLES.get(change.sign)
         # The line's end is inside of it: at the end of a block it takes no room, and without styles it is all there is.
         return f'<span style="{style}">{change.sign}{content}\n</span>' if style else f" {content}\n"
 
 
-def _changes(before: Sequence[ParsedLine], after: Sequence[ParsedLine]) -> Iterator[Change]:
+def _changes(before: Sequence[ParsedLine], after: Sequence[ParsedLine], pairs: Sequence[Pair]) -> Iterator[Change]:
     """Line by line; what stands between aligned lines was removed and added."""
     i = j = 0
-    for pair in align(before, after):
+    for pair in pairs:
         yield from _replaced(before[i : pair.before], after[j : pair.after])
         i, j = pair.before + 1, pair.after + 1
         old, new = before[pair.before], after[pair.after]
-        if not pair.is_equal:
+        if not pair.is_equal and old.text != new.text:
             yield Change("-", old.text, new.text)
             yield Change("+", new.text, old.text)
         else:
@@ -168,8 +178,10 @@ def _in_order(changes: Iterator[Change]) -> Iterator[Change]:
     yield from added
 
 
-def _marked(text: str, other: str) -> str:
-    """A changed line with the words underlined that the other one does not have."""
+def _marked(text: str, other: str, fold: str = "") -> str:
+    """A changed line with the words underlined that the other one does not have. fold: as a tag of `highlight`."""
+    if fold:
+        text, other = with_folds(text), with_folds(other)
     words, others = _WORD.findall(text), _WORD.findall(other)
     start = _common(words, others)
     end = _common(words[start:][::-1], others[start:][::-1])
@@ -177,10 +189,10 @@ def _marked(text: str, other: str) -> str:
     parts, position = [escape("".join(words[:start]))], 0
     for block in SequenceMatcher(None, middle, others, autojunk=False).get_matching_blocks():
         if changed := "".join(middle[position : block.a]):
-            parts.append(f"<u>{escape(changed)}</u>")
+            parts.append(f"<u>{escape(without_folds(changed))}</u>")
         parts.append(escape("".join(middle[block.a : block.a + block.size])))
         position = block.a + block.size
-    return "".join(parts) + escape("".join(words[len(words) - end :]))
+    return folds_as_html("".join(parts) + escape("".join(words[len(words) - end :])), fold)
 
 
 def _common(words: Sequence[str], others: Sequence[str]) -> int:

@@ -2,17 +2,18 @@
 //
 // meta: {levels: [{name, language, size}], origins: [text], counts: [[per level]], operations: [{name: count}]}
 // onChoose(index): called with the origin of a line that is chosen.
-// fetchLevel(index): a promise of {lines: [HTML of each line, escaped], origins: [index or -1], operations: [name or ""]}.
+// fetchLevel(index): a promise of {lines: [HTML of each line, escaped], origins: [index or -1], operations: [name or ""],
+//   first: the number of the first line}.
 
 function mount(root, meta, fetchLevel, onChoose = () => {}) {
-  root.classList.add("fly-linked");
+  root.classList.add("fly-view", "fly-linked");
   const names = meta.levels.map((level) => level.name);
   const last = names.length - 1;
   const source = meta.levels.findIndex((level) => level.language === "python");
   const first = meta.levels.findIndex((level) => level.language !== "python");
   const status = element("div", { className: "status", ariaLive: "polite" });
   const found = element("div", { className: "status", ariaLive: "polite" });
-  const row = element("div", { className: "panes" });
+  const tools = element("div", { className: "tools" });
   let lit = -1;
   let wanted = ""; // the operation that is searched for
   let isSearch = false; // whether the last thing that was asked for is an operation, not an origin
@@ -23,17 +24,23 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
 
   const search = element("input", { type: "search", placeholder: "for example add" });
   search.addEventListener("input", () => find(search.value.trim()));
-  root.append(element("label", {}, "Find operation ", search), found, row, status);
+  const shown = element("span", { className: "tools", role: "group", ariaLabel: "Panes" });
+  const row = paneRow(panes, shown, panes.length - 2);
+  const gap = element("span", { className: "gap" });
+  tools.append(element("label", {}, "Find operation ", search), gap, shown, ...lineTools(panes.map((pane) => pane.list.root)));
+  tools.append(fullWindowButton(() => root));
+  root.append(tools, found, row, status);
   status.textContent = "Choose a line (click, or arrow keys and Enter) to light everything of the same origin.";
 
   function makePane(title, initial) {
     const select = element("select", { ariaLabel: `${title} level` });
     names.forEach((name, index) => select.append(element("option", { value: index, textContent: name })));
     const list = lineList(`${title} lines`, (index) => choose(pane, index));
-    const pane = { select, list, level: initial, origins: [], operations: [] };
+    const label = element("label", {}, `${title} `, select);
+    const pane = { name: title, select, list, level: initial, origins: [], operations: [] };
+    pane.root = element("div", { className: "pane" }, label, list.root);
     select.value = initial;
     select.addEventListener("change", () => show(pane, Number(select.value)));
-    row.append(element("div", { className: "pane" }, element("label", {}, `${title} `, select), list.root));
     show(pane, initial);
     return pane;
   }
@@ -45,9 +52,15 @@ function mount(root, meta, fetchLevel, onChoose = () => {}) {
     if (pane.level !== level) return; // another level was chosen meanwhile
     pane.origins = content.origins;
     pane.operations = content.operations;
-    pane.list.fill(content.lines, (line) => content.origins[line] >= 0);
+    pane.list.fill(content.lines, (line) => content.origins[line] >= 0, content.first, (line) => colored(content.origins[line]));
     paint(pane, !isSearch);
     mark(pane, isSearch);
+  }
+
+  // The origin, if something was made of it: other lines of the source have no colour.
+  function colored(origin) {
+    const isUsed = origin >= 0 && meta.counts[origin].some((count, level) => count && meta.levels[level].language !== "python");
+    return isUsed ? origin : -1;
   }
 
   function choose(pane, index) {

@@ -40,13 +40,18 @@ class Linked:
         }
 
     def content(self, index: int) -> dict[str, Any]:
-        """One level: the HTML of its lines, of each the number of its origin, -1 for none, and its operation."""
+        """One level: the HTML of its lines, of each the number of its origin, -1 for none, and its operation.
+
+        first: the number of the first line; that of a source is the one in its file.
+        """
         level = self.levels[index]
         lines = [highlight(clipped(line).expandtabs(4), level.language, TAGS) for line in level.lines]
         if level.margins:
             lines = [margin + line for margin, line in zip(level.margins, lines, strict=True)]
         names = [""] * len(lines) if level.language == "python" else list(level.operation_names)
-        return {"lines": lines, "origins": [self._index(place) for place in level.places], "operations": names}
+        origins = [self._index(place) for place in level.places]
+        start = level.places[0] if level.language == "python" and level.places else None
+        return {"lines": lines, "origins": origins, "operations": names, "first": start.line if start else 1}
 
     def _index(self, place: SourceLocation | None) -> int:
         return -1 if place is None else self._origins[_origin(place)]

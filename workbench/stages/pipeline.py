@@ -9,6 +9,8 @@ from flydsl.compiler import Pipeline, Stage
 from workbench.kit.highlight import highlight
 from workbench.kit.html import code, details, escape, faint, listing, message, nowrap, table, title
 from workbench.stages.diff import Diff, clipped
+from workbench.stages.stage_facts import label, stage_diff
+from workbench.stages.strip_picture import strip_image
 
 _HEADER = ("#", "stage", "phase", "state", "ms", "ops", "lines", "purpose")
 # Texts in a pipeline's display are cut off here, so that a large kernel does not blow up the notebook.
@@ -18,9 +20,19 @@ _MAX_INPUT_LINES = 200
 
 
 def pipeline_html(pipeline: Pipeline, *, with_changes: bool = True) -> str:
-    """The stages as a table, those that changed nothing folded, and the diffs of the others."""
-    head = f"<strong>{code(pipeline.name)}</strong> for {escape(pipeline.arch.name)}: {escape(progress(pipeline))}"
-    return f"<div>{title(head)}{stages_html(pipeline, with_changes=with_changes)}</div>"
+    """The stages as a strip and a table, those that changed nothing folded, and the diffs of the others.
+
+    with_changes: False leaves out the strip and the diffs.
+    """
+    shown = stages_html(pipeline, with_changes=with_changes)
+    return f"<div>{pipeline_heading(pipeline)}{shown}{failures_html(pipeline)}</div>"
+
+
+def pipeline_heading(pipeline: Pipeline) -> str:
+    """The name, the target and the progress of a compilation."""
+    return title(
+        f"<strong>{code(pipeline.name)}</strong> for {escape(pipeline.arch.name)}: {escape(progress(pipeline))}"
+    )
 
 
 def progress(pipeline: Pipeline) -> str:
@@ -29,19 +41,19 @@ def progress(pipeline: Pipeline) -> str:
 
 
 def stages_html(pipeline: Pipeline, *, with_changes: bool = True) -> str:
-    """The table and the diffs, without a heading; what failed is below, with its message and its input."""
+    """The strip, the table and the diffs, without a heading."""
     diffs = {stage.index: stage_diff(stage) for stage in pipeline if stage.state == "done"}
     groups = _groups(pipeline, diffs)
     rows = [_row(group, diffs.get(group[0].index)) for group in groups]
     faint_rows = {i for i, group in enumerate(groups) if _is_unchanged(group[0], diffs)}
-    failures = "".join(_failure_html(stage) for stage in pipeline if stage.state == "failed")
     changes = _changes_html(pipeline, diffs) if with_changes else ""
-    return table(_HEADER, rows, numbers=(0, 4), faint_rows=faint_rows) + changes + failures
+    picture = title(strip_image(pipeline)) if with_changes else ""
+    return picture + table(_HEADER, rows, numbers=(0, 4), faint_rows=faint_rows) + changes
 
 
-def stage_diff(stage: Stage) -> Diff:
-    """The effect of a stage that ran."""
-    return Diff.between(stage.before, stage.after, "mlir")
+def failures_html(pipeline: Pipeline) -> str:
+    """What failed, with its message and its input."""
+    return "".join(_failure_html(stage) for stage in pipeline if stage.state == "failed")
 
 
 def _groups(pipeline: Pipeline, diffs: dict[int, Diff]) -> list[list[Stage]]:
@@ -122,8 +134,3 @@ def stage_text(stage: Stage) -> str:
         return f"{head}\n{_failure_text(stage)}"
     changed = stage.state == "done" and not stage_diff(stage).is_empty
     return f"{head}\n{stage_diff(stage).text()}" if changed else head
-
-
-def label(stage: Stage) -> str:
-    """A stage's passes."""
-    return ", ".join(stage.passes)

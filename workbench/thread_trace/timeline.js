@@ -25,7 +25,7 @@ function mountTimeline(root, meta, buffer) {
 
   let isDue = false; // a frame has been asked for
 
-  root.classList.add("fly-timeline");
+  root.classList.add("fly-view", "fly-timeline");
   const canvas = element("canvas", { tabIndex: 0, role: "application", className: "waves" });
   const scroller = element("div", { className: "scroller", tabIndex: -1 }, element("div", {}));
   const tip = element("div", { className: "tip", hidden: true });
@@ -47,13 +47,14 @@ function mountTimeline(root, meta, buffer) {
   traces.forEach((trace, index) => codeOf.append(element("option", { value: index, textContent: trace.name })));
   const sourceLines = lineList("Source lines", chooseSource);
   const codeLines = lineList("Machine code", chooseCode);
-  const panes = element("div", { className: "panes" });
-  const pane = (select, list) => element("div", { className: "pane" }, select, list.root);
-  if (meta.sources.length) panes.append(pane(sourceOf, sourceLines));
-  panes.append(pane(codeOf, codeLines));
+  const pane = (name, select, list) => ({ name, root: element("div", { className: "pane" }, select, list.root) });
+  const code = [...(meta.sources.length ? [pane("Source", sourceOf, sourceLines)] : []), pane("Machine code", codeOf, codeLines)];
+  const codeTools = element("div", { className: "tools" });
+  const panes = paneRow(code, codeTools, 0);
+  codeTools.append(...lineTools([sourceLines.root, codeLines.root]).slice(1), fullWindowButton(() => root)); // no origins here
   sourceOf.addEventListener("change", showSource);
   codeOf.addEventListener("change", showCode);
-  root.append(buttons(), element("div", { className: "picture" }, canvas, scroller, tip), axis, legend(), status, panes);
+  root.append(buttons(), element("div", { className: "picture" }, canvas, scroller, tip), axis, legend(), status, codeTools, panes);
   status.textContent =
     "Choose an instruction: click it, or give the timeline the focus. Arrow keys: the next instruction, another wave. " +
     "+ and -, or the wheel: zoom. A and D, or dragging: earlier and later. N: the next execution. 0: the whole trace.";

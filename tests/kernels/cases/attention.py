@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from kernels.flash_attn_generic import build_flash_attn_func_module
-from kernels.flash_attn_gfx950 import build_flash_attn_dualwave_swp_module
+from kernels.flash_attn_gfx950 import build_flash_attn_dualwave_swp_module, workspace_size
 from tests.kernels.attention import TYPES
 from tests.kernels.cases import ARCHS, Case
 
@@ -32,17 +32,20 @@ def flash(
     return {f"fagen_{name}": Case("flash_attn_generic", dtype, partial(generic, dtype, dims, heads, options), archs)}
 
 
-def pipeline(dtype: str, causal: bool, varlen: bool) -> Any:
+def pipeline(dtype: str, causal: bool, varlen: bool, splits: int) -> Any:
     length, heads, kv_heads = 256, 32, 8
     q, k, v, o = (torch.zeros(length * count * 128, dtype=TYPES[dtype]) for count in (heads, kv_heads, kv_heads, heads))
-    launch = build_flash_attn_dualwave_swp_module(heads, 128, causal, dtype, num_kv_heads=kv_heads, varlen=varlen)
-    starts = (None, torch.tensor([0, length], dtype=torch.int32)) if varlen else ()
-    return launch, (q, k, v, o, 1, length, *starts)
+    launch = build_flash_attn_dualwave_swp_module(
+        heads, 128, causal, dtype, num_kv_heads=kv_heads, varlen=varlen, num_kv_splits=splits
+    )
+    starts = torch.tensor([0, length], dtype=torch.int32) if varlen else ()
+    workspace = torch.zeros(workspace_size(splits, 1, length, heads)) if splits > 1 else ()
+    return launch, (q, k, v, o, 1, length, None, starts, (), workspace)
 
 
-def cdna4(dtype: str, mask: str, varlen: bool = False) -> dict[str, Case]:
-    name = f"fadw_{dtype}_{mask}" + ("_varlen" if varlen else "")
-    make = partial(pipeline, dtype, mask == "causal", varlen)
+def cdna4(dtype: str, mask: str, varlen: bool = False, splits: int = 1) -> dict[str, Case]:
+    name = f"fadw_{dtype}_{mask}" + ("_varlen" if varlen else "") + (f"_splitk{splits}" if splits > 1 else "")
+    make = partial(pipeline, dtype, mask == "causal", varlen, splits)
     return {name: Case("flash_attn_gfx950", dtype, make, archs=ARCHS[1:])}
 
 
@@ -68,5 +71,7 @@ CASES: dict[str, Case] = {
     **cdna4("f16", "full"),
     **cdna4("bf16", "causal", varlen=True),
     **cdna4("bf16", "full", varlen=True),
+    **cdna4("bf16", "causal", splits=2),
+    **cdna4("bf16", "full", splits=4),
 }
 MISSES: dict[tuple[str, str], str] = {}

@@ -171,7 +171,8 @@ def mixed_gemm(
         )
     )  # fmt: skip
     out_type = torch.uint8 if options.get("out_dtype") in mixed.ROUNDED else torch.float16
-    out, none = torch.zeros(tokens * topk * n, dtype=out_type), torch.zeros(1)
+    halves = 2 if options.get("k_batch", 1) > 1 else 1
+    out, none = torch.zeros(tokens * topk * n * halves, dtype=out_type), torch.zeros(1)
     extra = (none, torch.zeros(tile_m * n // 32, dtype=torch.uint8)) if stage == 1 else (none,)
     return launch, (out, a, w, *scales, *one_block(tile_m, topk, tokens), *extra, tokens, columns, k, 1)
 
@@ -220,6 +221,7 @@ CASES: dict[str, Case] = {
     **mixed_cases("mxmoe1_afp4w4_64x256x256_fp4out", (7168, 256, 9), out_dtype="fp4"),
     **mixed_cases("mxmoe1_afp8w4_64x256x256_fp8out", (7168, 256, 9), out_dtype="fp8"),
     **mixed_cases("mxmoe1_a{}w4_32x128x256", (3072, 3072, 4)),
+    **mixed_cases("mxmoe1_afp4w4_32x256x256_sk4", (7168, 2048, 8), k_batch=4),
     **mixed_cases("mxmoe2_a{}w4_64x256x256", (7168, 256, 9)),
     **mixed_cases("mxmoe2_a{}w4_32x256x256", (3072, 3072, 4)),
 }

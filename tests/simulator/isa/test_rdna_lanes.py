@@ -258,3 +258,12 @@ def test_registers_beyond_one_by_m0(rdna: Run) -> None:
     v = {i: np.full(32, 10 * i, np.uint32) for i in range(1, 5)}
     found = rdna("s_mov_b32 m0, 2\nv_movrels_b32 v8, v1\nv_movreld_b32 v4, v2", v=v)
     assert (found.v(8)[0], found.v(6)[0]) == (30, 20)
+
+
+@pytest.mark.parametrize(("float_", "integer"), [("1.0", "1"), ("2.0", "2"), ("4.0", "4")])
+def test_a_pair_tells_a_float_from_the_integer_of_the_same_value(rdna: Run, float_: str, integer: str) -> None:
+    found = rdna(
+        f"v_dual_mov_b32 v1, {float_} :: v_dual_lshlrev_b32 v2, {integer}, v0", v={0: np.full(32, 3, np.uint32)}
+    )
+    assert found.v(1).view(np.float32)[0] == float(float_)
+    assert found.v(2)[0] == 3 << int(integer)

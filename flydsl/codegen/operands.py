@@ -1,0 +1,19 @@
+"""Operands in the text of an LLVM instruction."""
+
+from __future__ import annotations
+
+
+def split_operands(operands: str) -> list[str]:
+    """What stands between commas. A constant vector has commas of its own.
+
+    >>> split_operands("%a, <2 x i32> <i32 5, i32 -1>, !dbg !7")
+    ['%a', '<2 x i32> <i32 5, i32 -1>', '!dbg !7']
+    """
+    parts, depth, start = [], 0, 0
+    for i, character in enumerate(operands):
+        depth += character in "<([{"
+        depth -= character in ">)]}"
+        if character == "," and depth == 0:
+            parts.append(operands[start:i].strip())
+            start = i + 1
+    return [*parts, operands[start:].strip()]

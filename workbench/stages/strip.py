@@ -1,0 +1,74 @@
+"""The stages as a timeline: a strip with the time and the changed lines of each, and the diff of the chosen one.
+
+The same script (`strip.js`) runs in the widget, which requests the diff of a stage when it is first shown, and in an
+exported page, which contains all of them. Where there is no script, there is the picture of `strip_picture`.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from flydsl.compiler import Pipeline
+from flydsl.errors import SourceLocation
+from workbench.stages import diff_view
+from workbench.stages.diff_view import diff_rows
+from workbench.stages.levels import mlir_level, place_key
+from workbench.stages.stage_facts import stage_diff, stage_facts
+
+_HERE = Path(__file__).parent
+
+
+class Strip:
+    """The stages of a compilation as `strip.js` takes them."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+
+    def meta(self) -> dict[str, Any]:
+        """Everything about the stages but their diffs."""
+        return {
+            "stages": [stage_facts(stage) for stage in self.pipeline],
+            "origins": [place_key(p) for p in self._origins],
+        }
+
+    def content(self, index: int) -> dict[str, Any]:
+        """The diff of a stage, counted from 0."""
+        stage = self.pipeline.stages[index]
+        if stage.state != "done":
+            return {"rows": []}
+        diff = stage_diff(stage)
+        before, after = self._places(stage.index - 1), self._places(stage.index)
+        return {"rows": diff_rows(diff, before, after)}
+
+    def _places(self, index: int) -> list[int]:
+        """The origin of each line after a stage, -1 for none."""
+        return [-1 if place is None else self._origins[_line(place)] for place in self._levels[index]]
+
+    @cached_property
+    def _levels(self) -> list[tuple[SourceLocation | None, ...]]:
+        done = sum(stage.state == "done" for stage in self.pipeline)
+        return [mlir_level("", self.pipeline, index).places for index in range(done + 1)]
+
+    @cached_property
+    def _origins(self) -> dict[SourceLocation, int]:
+        """The lines of the source, in order, numbered."""
+        from_all = {_line(place) for level in self._levels for place in level if place is not None}
+        return {place: i for i, place in enumerate(sorted(from_all, key=lambda place: (place.file, place.line)))}
+
+
+def _line(place: SourceLocation) -> SourceLocation:
+    return SourceLocation(place.file, place.line)
+
+
+@cache
+def script() -> str:
+    """The JavaScript: a function `mountStrip(element, meta, fetchStage)`. That of `kit.line_list` goes before."""
+    return diff_view.script() + (_HERE / "strip.js").read_text("utf-8")
+
+
+@cache
+def style() -> str:
+    """The CSS that goes with it."""
+    return diff_view.style() + (_HERE / "strip.css").read_text("utf-8")
