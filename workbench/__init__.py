@@ -85,18 +85,25 @@ def export(value: Any, path: str | Path) -> Path:
 
 
 def listing(
-    value: Any, kernel: str | None = None, *, first: int = 1, count: int = 300, registers: str = ""
+    value: Any,
+    kernel: str | None = None,
+    *,
+    first: int = 1,
+    count: int = 300,
+    registers: str = "",
+    encodings: bool = False,
 ) -> IsaListing:
     """Any part of the machine code of a pipeline or artifact. The other views end after 300 lines of a kernel.
 
     kernel: the name of one; by default all. first, count: the lines to show. registers: such as "v[4:7], s2"; marks the
-    instructions that read or write any of them.
+    instructions that read (r) or write (w) any of them, and those at which one is in use. encodings: show the bytes of
+    each instruction, as dwords.
 
     Raises ArgumentError for objects without machine code, unknown kernels, and invalid line numbers.
     """
     from workbench.machine_code.listing import part_of
 
-    return part_of(value, kernel, first=first, count=count, registers=registers)
+    return part_of(value, kernel, first=first, count=count, registers=registers, encodings=encodings)
 
 
 def open(path: str | Path, listing: str | Path | None = None) -> BinaryModule:

@@ -12,7 +12,7 @@ from flydsl.compiler import Launch, Pipeline
 from flydsl.errors import FlyError
 from workbench.kit.html import details, escape, title
 from workbench.kit.live_view import HtmlPart, LiveView
-from workbench.machine_code.register_marker import RegisterMarker
+from workbench.machine_code.isa_widget import isa_explorer
 from workbench.page import page
 from workbench.resources.what_if import WhatIf
 from workbench.run.widget import RunExplorer
@@ -73,7 +73,7 @@ class Explorer(LiveView):
         if "pipeline" in wanted or not finished:
             found |= {"Pipeline": self._pipeline_tab, "Lines": self._lines_tab, "Compare": self._compare_tab}
         if "isa" in wanted and finished:
-            found["ISA"] = lambda: RegisterMarker(self.pipeline)
+            found["ISA"] = lambda: isa_explorer(self.pipeline.artifact.code)
         if "occupancy" in wanted and finished:
             found["Occupancy"] = lambda: widgets.VBox([WhatIf(k.usage, k.name) for k in self.pipeline.artifact.kernels])
         if "layout" in wanted:

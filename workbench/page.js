@@ -41,6 +41,12 @@ for (const place of document.querySelectorAll("[data-stages]")) {
   mountStrip(place, meta, async (stage) => JSON.parse(await unpacked(`${part}-${stage}`)));
 }
 
+for (const place of document.querySelectorAll("[data-isa]")) {
+  unpacked(place.dataset.isa)
+    .then((content) => mountIsa(place, JSON.parse(content)))
+    .catch((error) => (place.textContent = `This browser cannot unpack this part of the page: ${error}`));
+}
+
 for (const place of document.querySelectorAll("[data-timeline]")) {
   const part = place.dataset.timeline;
   Promise.all([unpacked(part), inflated(`${part}-data`).arrayBuffer()])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flydsl.binary import BinaryLaunch, BinaryModule
+from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact, Launch, Pipeline
 from flydsl.errors import ArgumentError
 from flydsl.simulator.timing import Trace
@@ -22,8 +23,9 @@ from workbench.binary_report import binary_chapter, binary_heading
 from workbench.kit import line_list
 from workbench.kit.html import code, escape
 from workbench.kit.static_page import static_page
+from workbench.machine_code import content as machine_code
 from workbench.machine_code.analysis import analyses
-from workbench.machine_code.listing import kernel_isa_html
+from workbench.machine_code.listing import summary_html
 from workbench.resources.occupancy import kernel_html
 from workbench.run.comparison import RunComparison
 from workbench.run.counted_lines import linked_levels
@@ -96,7 +98,7 @@ def page(subjects: Sequence[Subject]) -> str:
         f'<h1 id="{part}">{code(name)}</h1>\n{_sections(part, chapters[part])}'
         for part, name in zip(chapters, names, strict=True)
     ]
-    uses = [linked, strip, *([timeline] if any(_has_timeline(subject) for subject in subjects) else [])]
+    uses = [linked, strip, machine_code, *([timeline] if any(_has_timeline(subject) for subject in subjects) else [])]
     script = "\n".join([line_list.script(), *(part.script() for part in uses), _script()])
     whole = _BODY.format(body="\n".join([contents, *body]), script=script)
     return static_page(", ".join(names), whole, "\n".join(part.style() for part in uses))
@@ -187,9 +189,7 @@ def _compilation_chapter(subject: Pipeline | Launch, part: str) -> dict[str, str
         "Layouts": layouts_html(pipeline),
     }
     if pipeline.finished:
-        listings = (kernel_isa_html(one, max_lines=_MAX_ISA_LINES) for one in analyses(pipeline.artifact.code))
-        packed = [_packed_html(html, f"{part}-isa-{number}") for number, html in enumerate(listings)]
-        found["Machine code"] = "\n".join(packed)
+        found["Machine code"] = _machine_code(pipeline.artifact.code, f"{part}-isa")
         found["Occupancy"] = "\n".join(map(kernel_html, pipeline.artifact.kernels))
     if isinstance(subject, Launch):
         found["Run"] = _run(subject, part.replace("part", "run"))
@@ -197,6 +197,17 @@ def _compilation_chapter(subject: Pipeline | Launch, part: str) -> dict[str, str
             section = _trace_chapter(TraceView(trace), part.replace("part", f"trace-{number}"))
             found[f"Time of {trace.kernel}"] = "\n".join(section.values())
     return found
+
+
+def _machine_code(code_object: CodeObject, part: str) -> str:
+    """Of each kernel what there is to say in short, and the place of its code."""
+    parts = []
+    for number, analysis in enumerate(analyses(code_object)):
+        name = analysis.kernel.name
+        place = f'<div data-isa="{part}-{number}"></div>'
+        packed = _packed(_json(machine_code.content(code_object, name)), f"{part}-{number}")
+        parts.append(f"<h3>{code(name)}</h3>{summary_html(analysis)}{place}{packed}")
+    return "\n".join(parts)
 
 
 def _linked(linked: Linked, part: str) -> str:

@@ -10,7 +10,7 @@ from flydsl.atoms.scaled import MFMAScale, ScaledOp, WMMAScale
 from flydsl.atoms.tiled_copy import TiledCopy
 from flydsl.atoms.tiled_mma import TiledMma
 from flydsl.atoms.universal_fma import UniversalFMA
-from flydsl.atoms.wmma import WMMA, wmma_of
+from flydsl.atoms.wmma import WMMA, Gfx11WMMA, Gfx120xWMMA, Gfx1250WMMA, wmma_of
 
 __all__ = [
     "BUFFER",
@@ -22,6 +22,9 @@ __all__ = [
     "BufferCopyLDS",
     "BufferLoadAsyncLDS",
     "CopyOp",
+    "Gfx11WMMA",
+    "Gfx120xWMMA",
+    "Gfx1250WMMA",
     "GlobalLoadAsyncLDS",
     "LDSReadTrans",
     "Lowering",

@@ -78,6 +78,11 @@ class IntTupleType(FlyType):
         return algebra.to_text(self.value)
 
     @classmethod
+    def get(cls, int_or_tuple: Any, context: Any = None) -> IntTupleType:
+        """The type of a tuple of integers, nested or not; None is the wildcard."""
+        return cls(algebra.make_int_tuple(int_or_tuple))
+
+    @classmethod
     def parse_body(cls, body: str) -> IntTupleType:
         return cls(_parse(body, int | tuple | algebra.Dynamic | algebra.Basis | None, "an int tuple"))
 
@@ -115,6 +120,11 @@ class ComposedLayoutType(FlyType):
         return str(self.layout)
 
     @classmethod
+    def get(cls, inner: Any, offset: Any, outer: Any) -> ComposedLayoutType:
+        """The type of `inner(offset + outer(c))`. inner, outer: layouts, a swizzle as inner, or the types of these."""
+        return cls(algebra.make_composed_layout(*map(_value_of, (inner, offset, outer))))
+
+    @classmethod
     def parse_body(cls, body: str) -> ComposedLayoutType:
         return cls(_parse(body, algebra.ComposedLayout, "a composed layout"))
 
@@ -150,6 +160,12 @@ class TileType(FlyType):
     @property
     def body(self) -> str:
         return str(self.tile)
+
+    @classmethod
+    def get(cls, modes: Any) -> TileType:
+        """The type of a tile: a list of its modes, each an extent, a layout or the type of one, None or a list."""
+        listed = modes if isinstance(modes, list | tuple) else [modes]
+        return cls(algebra.make_tile(*map(_value_of, listed)))
 
     @classmethod
     def parse_body(cls, body: str) -> TileType:
@@ -246,11 +262,10 @@ class MemRefType(FlyType):
         return cls(_checked_element(element), _checked_space(space), _parse(layout, AnyLayout, "a layout"))
 
     @classmethod
-    def get(cls, element: Any, layout: Any, space: Any) -> MemRefType:
+    def get(cls, elem_ty: Any, layout: Any, address_space: Any) -> MemRefType:
         """The type of tensors of an element type (MLIR's or its name), with a layout or the type of one."""
-        name = getattr(element, "memory_name", None) or str(element)
-        shown = layout.layout if isinstance(layout, LayoutType | ComposedLayoutType) else layout
-        return cls.parse_body(f"{name}, {_space_name(space)}, {shown}")
+        name = getattr(elem_ty, "memory_name", None) or str(elem_ty)
+        return cls.parse_body(f"{name}, {_space_name(address_space)}, {_value_of(layout)}")
 
     @property
     def pointer(self) -> PointerType:
@@ -288,6 +303,21 @@ class CopyAtomType(FlyType):
     @property
     def body(self) -> str:
         return f"{self.op}, {self.value_bits}"
+
+    @classmethod
+    def get(cls, copy_op: CopyOp, val_bits: int) -> CopyAtomType:
+        """The type of an instruction on values of `val_bits` bits."""
+        return cls.parse_body(f"{copy_op}, {val_bits}")
+
+    @property
+    def copy_op(self) -> CopyOp:
+        """The instruction."""
+        return self.op
+
+    @property
+    def val_bits(self) -> int:
+        """Bits of a value."""
+        return self.value_bits
 
     @classmethod
     def parse_body(cls, body: str) -> CopyAtomType:
@@ -332,6 +362,16 @@ class MmaAtomType(FlyType):
     @property
     def body(self) -> str:
         return str(self.op)
+
+    @classmethod
+    def get(cls, mma_op: MmaOp) -> MmaAtomType:
+        """The type of an instruction."""
+        return cls(mma_op)
+
+    @property
+    def mma_op(self) -> MmaOp:
+        """The instruction."""
+        return self.op
 
     @classmethod
     def parse_body(cls, body: str) -> MmaAtomType:
@@ -420,6 +460,20 @@ def _checked_space(name: str) -> str:
     if name not in ADDRESS_SPACES and not name.startswith("#"):
         raise CompileError(f"{name!r} is not an address space", hint=f"known: {', '.join(ADDRESS_SPACES)}")
     return name
+
+
+def _value_of(part: Any) -> Any:
+    """A layout, swizzle, tile or tuple, given itself or by its type; lists as tuples."""
+    if isinstance(part, list | tuple):
+        return tuple(map(_value_of, part))
+    for kind, name in _VALUES.items():
+        if isinstance(part, kind):
+            return getattr(part, name)
+    return part
+
+
+_VALUES = {IntTupleType: "value", LayoutType: "layout", ComposedLayoutType: "layout", SwizzleType: "swizzle",
+           TileType: "tile"}  # fmt: skip
 
 
 class SpaceName(str):

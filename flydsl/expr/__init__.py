@@ -109,7 +109,10 @@ from flydsl.expr.typing import *
 from flydsl.expr.vector_alias import VectorAlias
 from flydsl.expr.vector_alias import vector_names as _vector_names
 
-__getattr__ = _vector_names(_unknown_name(__name__, globals()))
+_INSTRUCTION_TYPES = ("CopyOpUniversalAtomicType", "CopyOpUniversalCopyType", "MmaOpUniversalFMAType")
+__getattr__ = _vector_names(
+    _unknown_name(__name__, globals(), dict.fromkeys(_INSTRUCTION_TYPES, "flydsl.expr.rocdl.instruction_types"))
+)
 
 # The modules that programs use by name; the others are where the names of this one come from.
 _MODULES = {"arith", "buffer_ops", "coop", "extern", "gpu", "llvm", "math", "rocdl", "tdm_ops", "utils", "vector"}

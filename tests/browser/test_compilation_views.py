@@ -116,13 +116,51 @@ def test_any_two_levels(view):
     tab.shows("8 convert-fly-to-rocdl → 8 convert-fly-to-rocdl: no change")
 
 
-def test_registers_are_marked(view):
+def test_help_for_the_instruction_under_the_pointer_and_under_the_cursor(view):
     tab = view.open_tab("ISA")
-    tab.shows("registers in use (VGPR SGPR)", "s_endpgm", "waits for")
-    tab.enter("Registers", "s0")
-    marked = tab.area.locator("pre span[style*='rgba(240']")
-    view.page.wait_for_function("document.querySelectorAll(\"pre span[style*='rgba(240']\").length > 0")
-    assert all("s0" in text or "s[0:" in text for text in marked.all_inner_texts())
+    code = tab.area.get_by_role("listbox", name="Machine code of add_0")
+    code.get_by_role("option").filter(has_text="global_store_dword").hover()
+    tab.shows(
+        "4 bytes of global memory at the lane's address = data.", "unit: vector memory", "executed by the simulator"
+    )
+    view.page.mouse.move(0, 0)
+    tab.shows("Rest the pointer on an instruction")
+    code.focus()
+    view.page.keyboard.press("End")
+    tab.shows("Ends the wave.")
+
+
+def test_where_a_register_is_in_use(view):
+    tab = view.open_tab("ISA")
+    tab.shows("Bars: registers in use, VGPR of")
+    code = tab.area.get_by_role("listbox", name="Machine code of add_0")
+    code.locator(".type", has_text="v0").first.click()
+    tab.shows("v0: in use at")
+    lines = code.get_by_role("option").all_inner_texts()
+    uses = [line for line in lines if line.split()[2:3] in (["r"], ["w"], ["rw"])]
+    assert uses
+    assert all("v0" in line or "v[0:" in line for line in uses)
+    assert any(line.split()[2:3] == ["│"] for line in lines)
+    tab.enter("Registers", "s[0:1]")
+    tab.shows("s[0:1]: in use at")
+    view.page.keyboard.press("Tab")
+    code.focus()
+    view.page.keyboard.press("Home")
+    view.page.keyboard.press("ArrowDown")
+    view.page.keyboard.press("ArrowRight")
+    tab.shows_no("s[0:1]: in use at")
+    view.screenshot("isa")
+
+
+def test_bytes_of_instructions(view):
+    tab = view.open_tab("ISA")
+    code = tab.area.get_by_role("listbox", name="Machine code of add_0")
+    tab.shows_no("bf810000")
+    tab.check("Encoding")
+    tab.shows("bf810000")
+    tab.check("Encoding", on=False)
+    tab.shows_no("bf810000")
+    assert code.get_by_role("option").count()
 
 
 def test_amounts_of_resources(what_if):

@@ -32,7 +32,7 @@ def test_its_parts_are_unpacked_when_they_are_looked_at(page, address):
     expect(diff.locator("pre")).to_have_count(0)
     diff.locator("summary").click()
     expect(diff.locator("pre")).to_contain_text("fly.")
-    expect(page.get_by_text("global_load_dwordx4").first).to_be_attached()
+    expect(page.get_by_role("listbox", name="Machine code of")).to_contain_text("global_load_dwordx4")
 
 
 def test_choosing_a_line_lights_its_origin(page, address):
@@ -95,6 +95,20 @@ def test_an_operation_is_marked_and_in_sight(page, address):
     assert found.first.evaluate(_IN_SIGHT)
     field.fill("")
     expect(found).to_have_count(0)
+
+
+def test_a_block_leads_to_its_code(page, address):
+    from playwright.sync_api import expect
+
+    page.goto(address)
+    code = page.get_by_role("listbox", name="Machine code of")
+    loop = page.get_by_role("button", name=".LBB0_5, 15 instructions")
+    loop.focus()
+    page.keyboard.press("Enter")
+    first = code.locator(".lit")
+    expect(first).to_have_count(1)
+    assert first.evaluate(_IN_SIGHT)
+    assert code.locator(".lit").evaluate("line => line.previousSibling.innerText").startswith(".LBB0_5:")
 
 
 def test_the_contents_lead_to_their_sections(page, address):

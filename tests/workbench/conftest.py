@@ -99,9 +99,9 @@ def pipeline(launcher: JitFunction, tensors: tuple[torch.Tensor, ...]) -> Pipeli
 
 # What JupyterLab's sanitizer lets through in notebooks that are not trusted, as far as views need it.
 _TAGS = {"div", "span", "strong", "em", "code", "pre", "details", "summary"}
-_TAGS |= {"ul", "li", "u", "img", "table", "thead", "tbody", "tr", "th", "td"}
+_TAGS |= {"a", "ul", "li", "u", "img", "table", "thead", "tbody", "tr", "th", "td"}
 _VOID_TAGS = {"img"}
-_ATTRIBUTES = {"style", "open", "title", "alt", "src"}
+_ATTRIBUTES = {"style", "open", "title", "alt", "src", "id", "href"}
 _STYLES = {
     "background-color",
     "border-collapse",
@@ -139,6 +139,8 @@ class Page(HTMLParser):
             assert name in _ATTRIBUTES
             if name == "src":
                 assert (value or "").startswith(("data:image/png;base64,", "data:image/svg+xml;base64,"))
+            if name == "href":
+                assert (value or "").startswith("#")  # to another part of the same output
             if name == "style":
                 self.styles.append(value or "")
                 assert {part.split(":")[0].strip() for part in (value or "").split(";")} <= _STYLES

@@ -10,7 +10,7 @@ from flydsl.arch import Usage, get_arch
 from flydsl.errors import ArgumentError, CompileError
 from tests.workbench.widgets import control, text
 from workbench.compilation_explorer import Explorer
-from workbench.machine_code.register_marker import RegisterMarker
+from workbench.machine_code.isa_widget import IsaExplorer
 from workbench.resources.what_if import WhatIf
 from workbench.stages.comparers import LevelComparer, StageComparer
 from workbench.stages.linked_widget import LinkedCode
@@ -94,14 +94,13 @@ def test_searching_for_an_operation(explorer, read):
     assert "No operation" not in text(compare, read)
 
 
-def test_marking_registers(explorer, read):
+def test_the_machine_code(explorer, read):
     isa = tab(explorer, "ISA")
-    assert isinstance(isa, RegisterMarker)
-    plain = isa.children[1].value
-    control(isa, "Registers").value = "v0"
-    assert isa.children[1].value != plain
-    control(isa, "Registers").value = "nonsense <b>"
-    assert isa.children[1].value == plain
+    assert isinstance(isa, IsaExplorer)
+    assert "vector registers are in use at once" in text(isa, read)
+    code = isa.children[-1]
+    assert any("s_endpgm" in line["html"] for line in code.content["lines"])
+    assert "s_endpgm" in read(isa.static_html()).text
 
 
 def test_lines_are_sent_when_asked_for(explorer, monkeypatch):

@@ -16,6 +16,7 @@ import pytest
 import workbench
 from flydsl.errors import ArgumentError
 from workbench.__main__ import main
+from workbench.machine_code import content as machine_code
 from workbench.page import page
 from workbench.stages.levels import levels
 
@@ -146,7 +147,16 @@ def test_every_part_has_its_place(exported):
     found = Reader(exported[1])
     places = [attrs["data-packed"] for _, attrs in found.tags if "data-packed" in attrs]
     assert places
+    places += [attrs["data-isa"] for _, attrs in found.tags if "data-isa" in attrs]
     assert {name for name in found.parts if not re.search("-(level|stage)", name)} == set(places)
+
+
+def test_machine_code_is_in_it_as_its_view_takes_it(exported):
+    pipeline, text = exported
+    code = pipeline.artifact.code
+    assert json.loads(Reader(text).parts["part-0-isa-0"]) == json.loads(
+        json.dumps(machine_code.content(code, code.kernels[0].name))
+    )
 
 
 def test_a_long_page_is_small(launcher, tensors):
@@ -157,14 +167,17 @@ def test_a_long_page_is_small(launcher, tensors):
 
 
 def test_it_holds_everything_that_the_views_hold(exported):
-    text = Reader(exported[1]).everything
+    found = Reader(exported[1])
+    text = found.everything + found.parts["part-0-isa-0"]
     for expected in ("fly-layout-lowering", "global_store_dword", "waves per SIMD", "Layouts", "Occupancy"):
         assert expected in text
 
 
 def test_it_names_no_folder_of_the_machine(exported):
     found = Reader(exported[1])
-    assert not re.search(r"/tmp|/kernels0/", found.everything + found.parts["part-0-level"])
+    assert not re.search(
+        r"/tmp|/kernels0/", found.everything + found.parts["part-0-level"] + found.parts["part-0-isa-0"]
+    )
 
 
 def test_it_is_the_same_each_time_but_for_times(launcher, tensors):

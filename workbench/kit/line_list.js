@@ -8,8 +8,8 @@ function element(tag, properties, ...children) {
 
 let lineLists = 0; // on this page
 
-// onChoose(index): called with a line that is chosen.
-function lineList(label, onChoose) {
+// onChoose(index): called with a line that is chosen. onMove(index): with the line that the cursor has come to.
+function lineList(label, onChoose, onMove = () => {}) {
   const root = element("div", { className: "fly-lines", tabIndex: 0, role: "listbox", ariaLabel: label });
   const cursorId = `fly-cursor-${++lineLists}`;
   let cursor = -1;
@@ -62,6 +62,7 @@ function lineList(label, onChoose) {
     line.classList.add("cursor");
     line.id = cursorId; // what a screen reader says while the list has the focus
     reveal(root, line);
+    onMove(cursor);
   }
 
   // Gives some lines a class, which takes it from all others, and scrolls to the first of them.

@@ -82,11 +82,12 @@ def analyses(code: CodeObject) -> list[Analysis]:
 def analyse(code: CodeObject, name: str) -> Analysis:
     """The analysis of one kernel, by name."""
     kernel = next(kernel for kernel in code.kernels if kernel.name == name)
-    return Analysis(kernel, read_function(_listing(code), name))
+    return Analysis(kernel, read_function(listing_of(code), name))
 
 
 @lru_cache(maxsize=8)
-def _listing(code: CodeObject) -> Listing:
+def listing_of(code: CodeObject) -> Listing:
+    """The listing of a code object, read."""
     return read_listing(code.listing)
 
 

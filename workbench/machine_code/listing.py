@@ -1,8 +1,13 @@
-"""The ISA view: each kernel's machine code with source lines, registers in use, blocks and loops, waits and the mix."""
+"""The ISA view: each kernel's machine code with source lines, registers in use, blocks and loops, waits and the mix.
+
+It is static: what an instruction does is its tooltip, and stands in a table under the code; blocks are a picture and
+links. `isa_widget` has the same with a cursor.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -12,9 +17,12 @@ from flydsl.codegen import CodeObject
 from flydsl.compiler import CompiledArtifact, Pipeline
 from flydsl.errors import ArgumentError, did_you_mean
 from workbench.kit.highlight import highlight
-from workbench.kit.html import code, details, escape, faint, listing, table, title
-from workbench.machine_code.analysis import Analysis, analyses, source_lines
+from workbench.kit.html import code, details, escape, faint, listing, svg_image, table, title
+from workbench.machine_code.analysis import Analysis, analyses, listing_of, source_lines
 from workbench.machine_code.blocks import Block
+from workbench.machine_code.encodings import encodings, words
+from workbench.machine_code.graph import MOST_BLOCKS, block_names, graph_svg, graph_text
+from workbench.machine_code.help import glossary_html, help_line, help_of
 from workbench.machine_code.instructions import MachineInstruction
 from workbench.machine_code.registers import RegisterSet, registers_of
 from workbench.stages.levels import place_key
@@ -23,31 +31,52 @@ _MAX_LINES = 300  # of a kernel; a saved notebook stays small
 _MAX_REST_LINES = 200
 _TEXT_COLUMNS = 58
 _SHORT_WAIT = 8  # instructions: too few to hide a memory access behind
+_NOT_IN_ID = re.compile(r"[^\w-]")
+_BAR_COLUMNS = 6
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_ENCODING_COLUMNS = 27
 _MARK = "background-color:rgba(240,228,66,0.3)"
 
 
 @dataclass(frozen=True)
 class IsaListing:
-    """Some of the lines of some kernels. first: counts from 1. registers: those to mark."""
+    """Some of the lines of some kernels. first: counts from 1. registers: those to mark. encodings: by kernel, the
+    bytes of its instructions, or none to leave them out."""
 
     kernels: tuple[Analysis, ...]
     first: int
     count: int
     registers: str
+    encodings: dict[str, Sequence[bytes]]
 
     def _repr_html_(self) -> str:
         parts = (
-            kernel_isa_html(analysis, registers=self.registers, first=self.first, max_lines=self.count)
+            kernel_isa_html(
+                analysis,
+                registers=self.registers,
+                first=self.first,
+                max_lines=self.count,
+                bytes_=self.encodings.get(analysis.kernel.name, ()),
+            )
             for analysis in self.kernels
         )
         return f"<div>{''.join(parts)}</div>"
 
     def __repr__(self) -> str:
-        return "\n\n".join(_kernel_text(analysis, self.first, self.count) for analysis in self.kernels)
+        return "\n\n".join(
+            _kernel_text(analysis, self.first, self.count, self.encodings.get(analysis.kernel.name, ()))
+            for analysis in self.kernels
+        )
 
 
 def part_of(
-    value: Any, kernel: str | None = None, *, first: int = 1, count: int = _MAX_LINES, registers: str = ""
+    value: Any,
+    kernel: str | None = None,
+    *,
+    first: int = 1,
+    count: int = _MAX_LINES,
+    registers: str = "",
+    encodings: bool = False,
 ) -> IsaListing:
     """Any part of the machine code; see `workbench.listing`."""
     if isinstance(value, Pipeline):
@@ -68,7 +97,18 @@ def part_of(
         hint = f"{did_you_mean(kernel, names)}they are {', '.join(names)}"
         raise ArgumentError(f"no kernel is called {kernel!r}", hint=hint)
     chosen = tuple(analysis for analysis in found if kernel in (None, analysis.kernel.name))
-    return IsaListing(chosen, first, count, registers)
+    known = {name: encodings_of(_code(value), name) for name in names} if encodings else {}
+    if not all(known.values()):
+        raise ArgumentError("the bytes of instructions need an assembler", hint="pip install ziglang")
+    return IsaListing(chosen, first, count, registers, known)
+
+
+def encodings_of(code: CodeObject, name: str) -> Sequence[bytes]:
+    """The bytes of one kernel's instructions; empty if they are not known."""
+    listed = listing_of(code)
+    start = listed.labels[name]
+    ends = [index for label, index in listed.labels.items() if label.startswith(".Lfunc_end") and index > start]
+    return encodings(code)[start : min(ends, default=len(listed.instructions))]
 
 
 def isa_html(artifact: CompiledArtifact | CodeObject, *, registers: str = "", is_open: bool = True) -> str:
@@ -87,16 +127,63 @@ def isa_html(artifact: CompiledArtifact | CodeObject, *, registers: str = "", is
 
 
 def kernel_isa_html(
-    analysis: Analysis, *, registers: str = "", is_open: bool = True, first: int = 1, max_lines: int = _MAX_LINES
+    analysis: Analysis,
+    *,
+    registers: str = "",
+    is_open: bool = True,
+    first: int = 1,
+    max_lines: int = _MAX_LINES,
+    bytes_: Sequence[bytes] = (),
 ) -> str:
-    """One kernel; of its lines at most max_lines, from `first` on, which counts from 1."""
+    """One kernel; of its lines at most max_lines, from `first` on, which counts from 1. bytes_: of each instruction."""
     name, count = analysis.kernel.name, len(analysis.instructions)
-    notes = "".join(title(escape(note)) for note in notes_of(analysis))
-    columns = faint("registers in use (" + " ".join(_columns(analysis)) + "), instruction, line of the source")
-    shown = islice(_lines(analysis, registers_of(registers)), first - 1, first - 1 + max_lines)
+    bytes_column = "encoding, " if bytes_ else ""
+    legend = f"registers in use ({' '.join(columns(analysis))}), {bytes_column}instruction, line of the source"
+    shown = islice(_lines(analysis, registers_of(registers), bytes_), first - 1, first - 1 + max_lines)
     more = "".join(title(faint(escape(note))) for note in _cut_note(analysis, first, max_lines))
-    content = f"{_mix_html(analysis)}{notes}{title(columns)}{listing(''.join(shown))}{more}"
+    content = f"{summary_html(analysis)}{title(faint(legend))}{listing(''.join(shown))}{more}{_behind_html(analysis)}"
     return details(f"ISA of {code(name)}, {count} instructions", content, is_open=is_open)
+
+
+def summary_html(analysis: Analysis) -> str:
+    """The mix of instructions, and remarks on the kernel."""
+    return _mix_html(analysis) + "".join(title(escape(note)) for note in notes_of(analysis))
+
+
+def _behind_html(analysis: Analysis) -> str:
+    """What stands behind the code, folded: what its instructions do, and its blocks."""
+    helps = details("What these instructions do, and what they cost", glossary_html(analysis))
+    return helps + (
+        details(f"Control flow, {len(analysis.blocks)} blocks", _graph_html(analysis))
+        if len(analysis.blocks) > 1
+        else ""
+    )
+
+
+def _graph_html(analysis: Analysis) -> str:
+    """The blocks as a picture, and as a table whose links lead into the code."""
+    names = block_names(analysis.blocks)
+
+    def link(number: int) -> str:
+        return f'<a href="#{_block_id(analysis, number)}">{escape(names[number])}</a>'
+
+    rows = [
+        [
+            link(number),
+            str(block.end - block.start),
+            ", ".join(map(link, block.successors)) or "ends",
+            escape(names[block.loops[-1]]) if block.loops else "",
+        ]
+        for number, block in enumerate(analysis.blocks[:MOST_BLOCKS])
+    ]
+    blocks = table(("block", "instructions", "goes on with", "in the loop of"), rows, numbers=(1,))
+    picture = svg_image(graph_svg(analysis), graph_text(analysis))
+    return f'<div style="max-height:40em;overflow:auto">{picture}</div>{blocks}'
+
+
+def _block_id(analysis: Analysis, number: int) -> str:
+    """The address of a block in the page."""
+    return f"{_NOT_IN_ID.sub('-', analysis.kernel.name)}-block-{number}"
 
 
 def isa_text(artifact: CompiledArtifact | CodeObject) -> str:
@@ -104,9 +191,9 @@ def isa_text(artifact: CompiledArtifact | CodeObject) -> str:
     return "\n\n".join(map(_kernel_text, analyses(_code(artifact))))
 
 
-def _kernel_text(analysis: Analysis, first: int = 1, max_lines: int = _MAX_LINES) -> str:
-    lines = islice(_text_lines(analysis), first - 1, first - 1 + max_lines)
-    head = f"{analysis.kernel.name}: {', '.join(_columns(analysis))} in use"
+def _kernel_text(analysis: Analysis, first: int = 1, max_lines: int = _MAX_LINES, bytes_: Sequence[bytes] = ()) -> str:
+    lines = islice(_text_lines(analysis, bytes_), first - 1, first - 1 + max_lines)
+    head = f"{analysis.kernel.name}: {', '.join(columns(analysis))} in use"
     return "\n".join([head, *notes_of(analysis), *lines, *_cut_note(analysis, first, max_lines)])
 
 
@@ -176,17 +263,17 @@ def _mix_html(analysis: Analysis) -> str:
     return table(("instructions", *map(escape, mix)), rows, numbers=range(1, len(mix) + 1))
 
 
-def _columns(analysis: Analysis) -> tuple[str, ...]:
+def columns(analysis: Analysis) -> tuple[str, ...]:
     """The register files to count: no AGPRs where there are none."""
     return ("VGPR", "AGPR", "SGPR") if analysis.kernel.resources.agprs else ("VGPR", "SGPR")
 
 
 def _counts(analysis: Analysis, instruction: MachineInstruction) -> str:
     pressure = analysis.pressures[instruction.index]
-    return "".join(f"{pressure.count(column[0].lower()):>4}" for column in _columns(analysis))
+    return "".join(f"{pressure.count(column[0].lower()):>4}" for column in columns(analysis))
 
 
-def _flag(analysis: Analysis, instruction: MachineInstruction) -> str:
+def flag(analysis: Analysis, instruction: MachineInstruction) -> str:
     """A remark on a line: peak register use, or too many registers for one more wave."""
     in_use = analysis.vector_registers[instruction.index]
     if analysis.target is not None and in_use > analysis.target:
@@ -194,7 +281,7 @@ def _flag(analysis: Analysis, instruction: MachineInstruction) -> str:
     return "◀ peak" if in_use == analysis.peak and analysis.target is None else ""
 
 
-def _waits_text(analysis: Analysis) -> dict[int, str]:
+def waits_text(analysis: Analysis) -> dict[int, str]:
     """The text for each wait, by instruction: the memory instructions that it waits for."""
     found: dict[int, list[str]] = {}
     for wait in analysis.waits:
@@ -203,48 +290,69 @@ def _waits_text(analysis: Analysis) -> dict[int, str]:
     return {index: "waits for " + ", ".join(causes) for index, causes in found.items()}
 
 
-def _place(instruction: MachineInstruction) -> str:
+def place(instruction: MachineInstruction) -> str:
     return "" if instruction.location is None else place_key(instruction.location)
 
 
-def _lines(analysis: Analysis, marked: RegisterSet) -> Iterator[str]:
-    waits = _waits_text(analysis)
-    for block in analysis.blocks:
-        yield f"{faint(escape(_block_head(block, analysis)))}\n"
+def _bar(analysis: Analysis, instruction: MachineInstruction) -> str:
+    """The vector registers in use as a bar; a full one stands for those that are allocated."""
+    full = max(analysis.kernel.occupancy.vgprs_allocated, analysis.peak, 1)
+    eighths = -(-8 * _BAR_COLUMNS * analysis.vector_registers[instruction.index] // full)
+    return f"{_EIGHTHS[8] * (eighths // 8)}{_EIGHTHS[eighths % 8]}"[:_BAR_COLUMNS].ljust(_BAR_COLUMNS)
+
+
+def _lines(analysis: Analysis, marked: RegisterSet, bytes_: Sequence[bytes]) -> Iterator[str]:
+    waits = waits_text(analysis)
+    for number, block in enumerate(analysis.blocks):
+        head = faint(escape(named_head(analysis, number)))
+        yield f'<span id="{_block_id(analysis, number)}">{head}</span>\n'
         for instruction in analysis.instructions[block.start : block.end]:
             text = instruction.text.replace("\t", " ")
             padding = " " * max(_TEXT_COLUMNS - len(text), 1)
             bars = "│" * len(block.loops)
+            encoding = words(bytes_[instruction.index]).ljust(_ENCODING_COLUMNS) if bytes_ else ""
             remarks = "  ".join(
-                filter(None, (_place(instruction), waits.get(instruction.index, ""), _flag(analysis, instruction)))
+                filter(None, (place(instruction), waits.get(instruction.index, ""), flag(analysis, instruction)))
             )
-            use = _use(instruction, marked)
-            language = "text" if use else "isa"  # no other colour reads well on the mark in light and in dark
+            use = _use(analysis, instruction, marked)
+            language = "text" if use.strip("│ ") else "isa"  # no other colour reads well on the mark
+            tip = escape(help_line(help_of(analysis, instruction)))
+            shown = f'<span title="{tip}">{highlight(f" {text}", language)}</span>'
             line = (
-                f"{_counts(analysis, instruction)} {use:<2}{bars}{highlight(f' {text}', language)}"
+                f"{_counts(analysis, instruction)} {faint(_bar(analysis, instruction))} {use:<2}{encoding}{bars}{shown}"
                 f"{padding}{faint(escape(remarks))}"
             )
-            yield f'<span style="{_MARK}">{line}</span>\n' if use else f"{line}\n"
+            yield f'<span style="{_MARK}">{line}</span>\n' if use.strip("│ ") else f"{line}\n"
 
 
-def _use(instruction: MachineInstruction, marked: RegisterSet) -> str:
-    """ "r" and "w" where an instruction reads or writes a marked register."""
+def _use(analysis: Analysis, instruction: MachineInstruction, marked: RegisterSet) -> str:
+    """ "r" and "w" where an instruction reads or writes a marked register, a line where one is in use."""
     reads, writes = instruction.uses
-    return ("r" if reads & marked else "") + ("w" if writes & marked else "")
+    pressure = analysis.pressures[instruction.index]
+    in_use = "│" if (pressure.before | pressure.after) & marked else ""
+    return ("r" if reads & marked else "") + ("w" if writes & marked else "") or in_use
 
 
-def _block_head(block: Block, analysis: Analysis) -> str:
+def named_head(analysis: Analysis, number: int) -> str:
+    """The line above a block, where it is called as in the graph."""
+    block = analysis.blocks[number]
+    head = block_head(block, analysis)
+    return head if block.label or number == 0 else f"block {number}, {head}"
+
+
+def block_head(block: Block, analysis: Analysis) -> str:
     label = block.label or ("entry" if block.start == 0 else "falls through")
     inside = f"  in the loop of {analysis.blocks[block.loops[-1]].label or 'the entry'}" if block.loops else ""
     return f"{label}:{inside}"
 
 
-def _text_lines(analysis: Analysis) -> Iterator[str]:
+def _text_lines(analysis: Analysis, bytes_: Sequence[bytes]) -> Iterator[str]:
     for block in analysis.blocks:
-        yield _block_head(block, analysis)
+        yield block_head(block, analysis)
         for instruction in analysis.instructions[block.start : block.end]:
-            text = f"{instruction.text:<{_TEXT_COLUMNS}} {_place(instruction)}"
-            yield f"{_counts(analysis, instruction)}  {text}".rstrip()
+            text = f"{instruction.text:<{_TEXT_COLUMNS}} {place(instruction)}"
+            encoding = words(bytes_[instruction.index]).ljust(_ENCODING_COLUMNS) if bytes_ else ""
+            yield f"{_counts(analysis, instruction)}  {encoding}{text}".rstrip()
 
 
 def _code(artifact: CompiledArtifact | CodeObject) -> CodeObject:

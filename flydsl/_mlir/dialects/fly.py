@@ -12,10 +12,24 @@ from flydsl import layout as algebra
 from flydsl.dialect.atom_inference import mma_value_type
 from flydsl.dialect.location import user_location
 from flydsl.dialect.ops import OPS
-from flydsl.dialect.types import MemRefType, PointerType, fly_type
+from flydsl.dialect.types import (
+    ComposedLayoutType,
+    CopyAtomType,
+    IntTupleType,
+    LayoutType,
+    MemRefType,
+    MmaAtomType,
+    PointerType,
+    SwizzleType,
+    TiledCopyType,
+    TiledMmaType,
+    TileType,
+    fly_type,
+)
 from flydsl.errors import ArgumentError
 from flydsl.expr import primitive
 from flydsl.expr.builder import MlirBuilder, to_mlir
+from flydsl.expr.coord_tensor import CoordTensorType
 from flydsl.expr.copies import CopyAtom
 from flydsl.expr.copies import copy_atom_call as _copy_atom_call
 from flydsl.expr.emit import emit
@@ -24,10 +38,20 @@ from flydsl.expr.mma import MmaAtom
 from flydsl.expr.mma import mma_atom_call as _mma_atom_call
 from flydsl.expr.numeric import Index, Int32, Int64, numeric_class
 from flydsl.expr.operands import as_ir_value
+from flydsl.expr.rocdl.instruction_types import (
+    CopyOpUniversalAtomicType,
+    CopyOpUniversalCopyType,
+    MmaOpUniversalFMAType,
+)
 from flydsl.expr.rocdl.intrinsic import bitcast, bits_of, llvm_pointer
 from flydsl.expr.vector_value import Vector
 
-__all__ = ["MemRefType", "PointerType", "copy_atom_call_ssa", "extract_aligned_pointer_as_index", "mma_atom_call_ssa"]
+__all__ = [
+    "ComposedLayoutType", "CoordTensorType", "CopyAtomType", "CopyOpUniversalAtomicType", "CopyOpUniversalCopyType",
+    "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "MmaOpUniversalFMAType", "PointerType", "SwizzleType",
+    "TileType", "TiledCopyType", "TiledMmaType", "copy_atom_call_ssa", "extract_aligned_pointer_as_index",
+    "mma_atom_call_ssa",
+]  # fmt: skip
 
 # LLVM's number of each address space.
 _SPACES = {"generic": 0, "global": 1, "shared": 3, "register": 5}

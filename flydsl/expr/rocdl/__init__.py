@@ -29,6 +29,7 @@ from flydsl.expr.rocdl import (
     hardware_math,
     ids,
     inline_asm,
+    instruction_types,
     lane,
     lds,
     matrix_atoms,
@@ -79,9 +80,16 @@ def _to_ir(value: Any) -> ir.Value:
 
 def __getattr__(name: str) -> Any:
     """The MLIR operation class of the name; it takes values of the DSL."""
-    if name.endswith("Op") and hasattr(operations := upstream("rocdl"), name):
-        return MlirBuilder(getattr(operations, name))
+    found = getattr(upstream("rocdl"), name, None) if name[:1].isupper() else None
+    if isinstance(found, type) and issubclass(found, ir.OpView):
+        return MlirBuilder(found)
     return _unknown(name)
 
 
-_unknown = unknown_name(__name__, globals())
+_UNIVERSAL = ("TargetAddressSpace", "cosize", "get_iter", "get_layout", "make_ptr", "make_view")
+_unknown = unknown_name(
+    __name__,
+    globals(),
+    dict.fromkeys(_UNIVERSAL, "flydsl.expr.rocdl.universal")
+    | dict.fromkeys(instruction_types.__all__, "flydsl.expr.rocdl.instruction_types"),
+)

@@ -103,4 +103,5 @@ def LDSReadTrans16_64b() -> CopyOp:
     return LDSReadTrans(16, 64)
 
 
-__getattr__ = unknown_name(__name__, globals())
+_TYPES = ("CopyOpCDNA4LdsReadTransposeType", "MmaOpCDNA4_MFMAScaleType")
+__getattr__ = unknown_name(__name__, globals(), dict.fromkeys(_TYPES, "flydsl.expr.rocdl.instruction_types"))

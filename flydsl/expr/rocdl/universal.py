@@ -7,9 +7,12 @@ from flydsl.expr.rocdl.buffer_atomic import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_atomic import __all__ as _atomic
 from flydsl.expr.rocdl.buffer_tensor import *  # noqa: F403
 from flydsl.expr.rocdl.buffer_tensor import __all__ as _tensor
+from flydsl.expr.rocdl.instruction_types import *  # noqa: F403
+from flydsl.expr.rocdl.instruction_types import __all__ as _types
 from flydsl.expr.rocdl.matrix_atoms import *  # noqa: F403
 from flydsl.expr.rocdl.matrix_atoms import __all__ as _matrix
 
 __all__ = [
-    "TargetAddressSpace", "cosize", "get_iter", "get_layout", "make_ptr", "make_view", *_atomic, *_tensor, *_matrix,
+    "TargetAddressSpace", "cosize", "get_iter", "get_layout", "make_ptr", "make_view", *_atomic, *_tensor, *_types,
+    *_matrix,
 ]  # fmt: skip

@@ -9,6 +9,7 @@ of f64 that backends build from their arithmetic.
 from flydsl.simulator.isa import (
     argument_reduction,
     async_copy,
+    bfloat16,
     buffer,
     compare,
     control,
@@ -46,6 +47,7 @@ __all__ = [
     "TABLE",
     "argument_reduction",
     "async_copy",
+    "bfloat16",
     "buffer",
     "compare",
     "control",

@@ -136,4 +136,7 @@ define("s_swappc_b64", "i64 = i64", _swap_pc)
 define("s_call_b64", "i64 label =", lambda b: (b.next_pc(), b.const("i1", True)))
 
 define("s_memtime s_memrealtime", "i64 =", lambda b: b.clock())
+define("s_get_shader_cycles_u64", "i64 =", lambda b: b.clock(), of="cdna5")
+define("s_monitor_sleep", "= ...", lambda b: b.yield_wave(), of="cdna5")
+define("s_setprio_inc_wg", "= ...", nothing, of="cdna5")
 define("s_sendmsg_rtn_b64/sendmsg(MSG_RTN_GET_REALTIME)", "i64 = word", lambda b, message: b.clock(), of="rdna")

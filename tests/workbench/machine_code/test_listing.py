@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ import workbench
 from flydsl.errors import ArgumentError
 from kernels.vector_add import vector_add
 from workbench.machine_code.analysis import Analysis, analyses
-from workbench.machine_code.listing import isa_html, isa_text, kernel_isa_html, notes_of
+from workbench.machine_code.help import glossary_html
+from workbench.machine_code.listing import encodings_of, isa_html, isa_text, kernel_isa_html, notes_of
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +34,55 @@ def test_every_instruction_is_there_with_its_line(artifact, read):
 
 def test_registers_one_names_are_marked(artifact, read):
     (analysis,) = analyses(artifact.code)
-    marked = [
-        line for line in read(isa_html(artifact, registers="v0")).text.splitlines() if line[8:].lstrip()[:1] in "rw"
-    ]
+    # Behind two numbers of four columns and a bar of six stands what each line does with the register.
+    lines = read(isa_html(artifact, registers="v0")).text.splitlines()
+    marked = [line for line in lines if line[16:18].strip() in ("r", "w", "rw")]
     users = [i for i in analysis.instructions if "v0" in {*i.uses.reads.names(), *i.uses.writes.names()}]
     shown = [line for line in marked if any(i.text in line for i in users)]
     assert len(shown) == len(users)
     assert "background-color" not in isa_html(artifact)
+
+
+def test_a_register_in_use_is_drawn(artifact, read):
+    (analysis,) = analyses(artifact.code)
+    lines = read(isa_html(artifact, registers="v0")).text.splitlines()
+    in_use = [line for line in lines if line[16:17] == "│"]
+    live = [p for p in analysis.pressures if "v0" in {*p.before.names(), *p.after.names()}]
+    users = [i for i in analysis.instructions if "v0" in {*i.uses.reads.names(), *i.uses.writes.names()}]
+    assert len(in_use) == len(live) - len(users) > 0
+
+
+def test_a_tooltip_says_what_an_instruction_does(artifact):
+    page = isa_html(artifact)
+    assert 'title="Goes on at the label if no lane is active. 32 cycles where it is taken."' in page
+    assert "Both parts of D = those of S0 + S1, in f32." in page
+
+
+def test_the_table_under_the_code_has_every_instruction_once(artifact, read):
+    (analysis,) = analyses(artifact.code)
+    text = read(glossary_html(analysis)).text
+    for mnemonic in {instruction.mnemonic for instruction in analysis.instructions}:
+        assert mnemonic in text
+    assert "not known here" not in text
+
+
+def test_blocks_lead_to_their_code(artifact):
+    (analysis,) = analyses(artifact.code)
+    page = isa_html(artifact)
+    for number in range(len(analysis.blocks)):
+        assert page.count(f'id="vector_add_kernel_0-block-{number}"') == 1
+        assert f'href="#vector_add_kernel_0-block-{number}"' in page
+
+
+def test_encodings_are_the_machine_code(artifact):
+    (analysis,) = analyses(artifact.code)
+    found = encodings_of(artifact.code, analysis.kernel.name)
+    assert len(found) == len(analysis.instructions)
+    start, stop = analysis.kernel.info.code_range
+    assert b"".join(found) in artifact.code.hsaco
+    assert len(b"".join(found)) == stop - start
+    text = repr(workbench.listing(artifact, encodings=True))
+    assert re.search(r"bf810000 +s_endpgm", text)
 
 
 def test_loops_are_drawn_and_named(artifact, read):

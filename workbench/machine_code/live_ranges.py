@@ -1,0 +1,30 @@
+"""Where each register is in use: runs of instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.machine_code.liveness import Pressure
+from workbench.machine_code.registers import RegisterSet
+
+
+def live_ranges(pressures: Sequence[Pressure]) -> dict[str, list[tuple[int, int]]]:
+    """Of each register, the runs of instructions at which it is in use: the first and the last of each run.
+
+    >>> from workbench.machine_code.registers import registers_of
+    >>> at = [registers_of(text) for text in ("v0", "v0 v1", "v1", "", "v0")]
+    >>> live_ranges([Pressure(registers, registers) for registers in at])
+    {'v0': [(0, 1), (4, 4)], 'v1': [(1, 2)]}
+    """
+    found: dict[str, list[tuple[int, int]]] = {}
+    since: dict[str, int] = {}
+    before = everything = 0
+    for index, pressure in enumerate([*pressures, Pressure(RegisterSet(0), RegisterSet(0))]):
+        now = pressure.before | pressure.after
+        for name in RegisterSet(now & ~before).names():
+            since[name] = index
+        for name in RegisterSet(before & ~now).names():
+            found.setdefault(name, []).append((since.pop(name), index - 1))
+        before = now
+        everything |= now
+    return {name: found[name] for name in RegisterSet(everything).names()}
