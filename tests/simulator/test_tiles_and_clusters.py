@@ -334,8 +334,9 @@ def exchange_kernel(x: fx.Tensor, y: fx.Tensor, mistake: fx.Constexpr[str]):
     own = fx.block_idx.x
     x[own, fx.thread_idx.x] = fx.Float32(own * 64 + fx.thread_idx.x)
     if fx.const_expr(mistake == "one ends"):
-        if own % 2 == 0:
-            cluster.cluster_barrier()
+        if own % 2 == 1:
+            return
+        cluster.cluster_barrier()
     elif fx.const_expr(mistake == "every wave signals"):
         fx.barrier()
         rocdl.s_barrier_signal(cluster.CLUSTER_BARRIER_ID)
@@ -426,7 +427,7 @@ def wrong_kernel(x: fx.Tensor, n: fx.Int32, what: fx.Constexpr[str]):
 @pytest.mark.parametrize(
     ("what", "error", "message"),
     [
-        ("beyond the tensor", MemoryFault, r"reads 128 bytes outside of x \(f32\[32, 32\], 4096 bytes\)"),
+        ("beyond the tensor", MemoryFault, r"reads 128 bytes outside of x \(float32\[32, 32\], 4096 bytes\)"),
         ("beyond LDS", DescriptorError, "lds_addr is 0xc0: 32 rows of 32 elements of 4 bytes end at 0x10c0"),
         ("alone", DescriptorError, "workgroup_mask is 1: the workgroup is in no cluster"),
         ("type", DescriptorError, "type is 0: the upper two bits of group 0 are 2"),
