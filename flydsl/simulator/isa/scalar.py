@@ -346,6 +346,8 @@ def _get_register(b: Builder, register: str) -> Value:
 
 define("s_setreg_b32", "= word i32", _set_mode)
 define("s_setreg_imm32_b32", "= word i32", _set_mode)
+
+
 def _get_register_or_cluster(b: Builder, register: str, cluster_state: Value) -> Value:
     name, offset, width = _field(register)
     if name not in _CLUSTER_STATE:
