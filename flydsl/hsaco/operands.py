@@ -64,6 +64,7 @@ class Immediate:
 
     value: int | float
     is_literal: bool = False  # written in hexadecimal: 32 bits of the instruction stream
+    is_wide: bool = False  # or 64 bits of it
 
     def _key(self) -> tuple[str, bool]:
         return repr(self.value), self.is_literal
@@ -86,10 +87,12 @@ class Immediate:
         >>> hex(Immediate(1.0).bits("i16")), hex(Immediate(-(1 << 31), is_literal=True).bits("f64"))
         ('0x0', '0x8000000000000000')
         """
+        if type_ == "bfloat":
+            return self._float_bits(32) >> 16 if isinstance(self.value, float) else self.value & 0xFFFF
         width = int(type_[1:])
         if isinstance(self.value, float):
             return self._float_bits(32) & 0xFFFF if type_ == "i16" else self._float_bits(width)
-        if self.is_literal and type_ == "f64":
+        if self.is_literal and type_ == "f64" and not self.is_wide:
             return (self.value & 0xFFFFFFFF) << 32
         return self.value & ((1 << width) - 1)
 
@@ -209,6 +212,7 @@ _REGISTER = re.compile(r"(s|v|a|ttmp)(\d+)$")
 _REGISTER_RANGE = re.compile(r"(s|v|a|ttmp)\[(\d+)(?::(\d+))?\]$")
 _HALF = re.compile(r"([sv]\d+|vcc_lo|vcc_hi|m0|ttmp\d+)\.([lh])$")
 _INTEGER = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)$")
+_LITERAL_64 = re.compile(r"lit64\((-?0x[0-9a-fA-F]+|-?\d+)\)$")
 _FLOAT = re.compile(r"-?\d+\.\d*(e[+-]?\d+)?$")
 _DIFFERENCE = re.compile(r"\(?([A-Za-z_.$][\w.$]*)-([A-Za-z_.$][\w.$]*)\)?(&4294967295|&0xffffffff|>>32)?$")
 _SYMBOL = re.compile(r"([A-Za-z_.$][\w.$]*)((?:@\w+)*)([+-]\d+)?$")
@@ -243,8 +247,10 @@ def parse_atom(text: str) -> Atom:
     register = _parse_register(text)
     if register is not None:
         return register
-    if _INTEGER.match(text):
-        return Immediate(int(text, 0), is_literal="0x" in text)
+    wide = _LITERAL_64.match(text)
+    if wide or _INTEGER.match(text):
+        value = int(wide[1] if wide else text, 0)
+        return Immediate(value, "0x" in text, bool(wide) or not -(1 << 31) <= value < 1 << 32)
     if text in _INV_2PI_SPELLINGS:
         return Immediate(_INV_2PI_AS_WRITTEN)
     if _FLOAT.match(text):

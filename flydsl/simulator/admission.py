@@ -34,7 +34,7 @@ SDWA_SELECTORS = frozenset(("dst_sel", "dst_unused", "src0_sel", "src1_sel"))
 _TO_SCALAR = ("v_readlane_b32", "v_readfirstlane_b32")
 _MATRIX = ("v_mfma_", "v_smfmac_")
 _WITH_AGPRS = (*_MATRIX, "v_accvgpr_")
-_FLOATS = ("f16", "f32", "f64", "mix")
+_FLOATS = ("f16", "f32", "f64", "mix", "bmix")
 
 _PARTS = {"DWORD", "WORD_0", "WORD_1", "BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3"}
 _MATRIX_FORMATS = ("FP8", "BF8", "FP6", "BF6", "FP4")
@@ -62,6 +62,7 @@ _RANGES = {
     "fi": (0, 1),
     "bound_ctrl": (0, 1),
     "byte_sel": (0, 3),
+    "scale_sel": (0, 15),
     "row_shl": (1, 15),
     "row_shr": (1, 15),
     "row_ror": (1, 15),
@@ -156,6 +157,12 @@ _MODIFIERS_OF_CDNA5: Mapping[str, frozenset[str]] = {
     "global_": _SCALED,
     "scratch_": _SCALED,
     "flat_": _SCALED,
+    "cluster_": _SCALED,
+    "v_dual_": frozenset(("bitop3",)),
+    "v_permlane16_swap": frozenset(("fi", "bound_ctrl")),
+    "v_cvt_scale_pk": frozenset(("scale_sel",)),
+    "v_cvt_f16_fp8": frozenset(("byte_sel", "op_sel")) | _OF_DPP,
+    "v_cvt_f16_bf8": frozenset(("byte_sel", "op_sel")) | _OF_DPP,
 }
 _SIGNED_24_BITS = (-(1 << 23), (1 << 23) - 1)
 _OFFSETS_OF_RDNA = {
@@ -194,7 +201,8 @@ def rules_of(instruction_sets: tuple[str, ...], wave_size: int) -> Rules:
         modifiers = {name: known for name, known in _MODIFIERS.items() if name not in _MODIFIERS_OF_RDNA}
         own = {**_MODIFIERS_OF_RDNA, **modifiers}
         if "cdna5" in instruction_sets:
-            own = {name: _MODIFIERS_OF_CDNA5.get(name, known) for name, known in own.items()}
+            rest = {name: known for name, known in own.items() if name not in _MODIFIERS_OF_CDNA5}
+            own = {**_MODIFIERS_OF_CDNA5, **rest}
             return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", True, VECTOR_ROWS)
         return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", False)
     return Rules(wave_size, _OFFSETS, _MODIFIERS, _OF_DPP - _OF_RDNA - {"fi"}, "va", True)
@@ -297,12 +305,12 @@ def _check_operand(operand: Operand, word: str, places: str, rules: Rules, *, is
     elif isinstance(atom, Immediate):
         _check_immediate(atom, word)
     elif isinstance(atom, Symbol):
-        if word != "i32":
+        if word != ("i64" if atom.relocation.endswith("rel64") else "i32"):
             raise ValueError(f"the address of {atom.name} as {word}")
     elif isinstance(atom, StatusBit):
         if "x" in word.removesuffix("x2") or word in ("mask", "any", "offset"):
             raise ValueError(f"{atom.name} as {word}")
-    elif word != "i64":
+    elif word != "i64" and not (word == "i32" and atom.name.endswith(("_lo", "_hi"))):
         raise ValueError(f"{atom.name} as {word}")
 
 
@@ -318,7 +326,7 @@ def _check_sdwa(operand: Operand, word: str, modifiers: Modifiers, *, source: in
 
 
 def _check_signs(operand: Operand, word: str, *, is_result: bool, is_packed: bool, encoding: str) -> None:
-    if (operand.negate or operand.absolute) and (is_result or is_packed or word not in _FLOATS):
+    if (operand.negate or operand.absolute) and (is_result or is_packed or word not in (*_FLOATS, "bfloat")):
         raise ValueError(f"negation or absolute value of an operand of type {word}")
     if operand.sign_extend and encoding != "sdwa":
         raise ValueError("sext outside of SDWA")
@@ -354,7 +362,7 @@ def register_count(word: str, *, is_packed: bool = False, wave_size: int = 64) -
     if word == "any":
         return None
     type_, _, count = word.rstrip("~").partition("x")
-    if type_ in ("f16", "i16", "bf16", "mi"):  # f16x2 too, and "mix"
+    if type_ in ("f16", "i16", "bf16", "bfloat", "mi", "bmi"):  # f16x2 too, and "mix" and "bmix"
         return 1
     if type_ == "mask":
         return wave_size // 32
@@ -370,14 +378,15 @@ def _check_immediate(atom: Immediate, word: str) -> None:
             raise ValueError(f"{atom.value} as a number of 16 bits")
     elif isinstance(atom.value, float):
         _check_float(atom, word)
-    elif not -(1 << 31) <= atom.value < 1 << 32:
+    elif not -(1 << 31) <= atom.value < 1 << (64 if word in ("i64", "f64") else 32):
         raise ValueError(f"{atom.value} as a number of 32 bits")
 
 
 def _check_float(atom: Immediate, word: str) -> None:
     if word == "offset":
         raise ValueError(f"{atom.value} as an offset")
-    types = {"mix": ("f16", "f32"), "mask": ("i64",)}.get(word, (word.rstrip("~").partition("x")[0],))
+    several = {"mix": ("f16", "f32"), "bmix": ("f32",), "bfloat": ("f32",), "mask": ("i64",)}
+    types = several.get(word, (word.rstrip("~").partition("x")[0],))
     try:
         for type_ in types:
             atom.bits(type_)
@@ -443,7 +452,7 @@ def _of_vectors(semantics: Semantics, encoding: str, rules: Rules) -> frozenset[
     """The modifiers that an instruction of the vector ALU has, of those that both backends know."""
     words = (*semantics.results, *semantics.sources)
     is_float = any(word.startswith(_FLOATS) for word in words)
-    is_mix, is_packed = "mix" in words, semantics.packed or semantics.mnemonic == "v_pk_mov_b32"
+    is_mix, is_packed = "mix" in words or "bmix" in words, semantics.packed or semantics.mnemonic == "v_pk_mov_b32"
     known = set[str]()
     if is_float or semantics.packed or "modifiers" in words:
         known.add("clamp")
@@ -452,7 +461,7 @@ def _of_vectors(semantics: Semantics, encoding: str, rules: Rules) -> frozenset[
     if (
         is_packed
         or semantics.mnemonic.startswith(_TO_BYTES)
-        or any(w.startswith(("f16", "i16", "bf16", "mix")) for w in words)
+        or any(w.startswith(("f16", "i16", "bf16", "bfloat", "mix", "bmix")) for w in words)
     ):
         known.add("op_sel")
     if is_packed or is_mix:

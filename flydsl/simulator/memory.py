@@ -35,8 +35,9 @@ NEAR_NULL_BYTES = 1 << 16
 THROUGH_SWIZZLED_RESOURCE = 1 << 62
 """The address of accesses through a swizzled buffer resource: far from every buffer, so that they fault."""
 SHARED_APERTURE = 0x0001_0000_0000_0000
-PRIVATE_APERTURE = 0x0002_0000_0000_0000
-"""Flat addresses with these upper halves mean LDS and scratch. Any two values above the address space do."""
+PRIVATE_APERTURE = 1 << 58
+"""Flat addresses with these upper halves mean LDS and scratch. Any two values above the address space do; but gfx1250
+tells scratch by the six highest bits, below which is the number of the lane."""
 # Enough for every access to be as aligned as on the host, and to touch as many lines. Addresses are the same in every
 # run with torch, which aligns what it allocates to this; numpy does so to 16 bytes only.
 _ALIGNMENT_BYTES = 64

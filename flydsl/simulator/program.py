@@ -163,13 +163,16 @@ class Program:
 
 
 def relocated(symbols: Mapping[str, int], symbol: Symbol, index: int) -> int:
-    """The 32 bits that a relocation puts into the literal of instruction `index`. KeyError for an unknown symbol."""
+    """The bits, 32 or 64, that a relocation puts into the literal of instruction `index`. KeyError for an unknown
+    symbol."""
     kind, _, half = symbol.relocation.partition("@")
     address = symbols[f"{symbol.name}@got" if kind.startswith("gotpcrel") else symbol.name] + symbol.addend
     if symbol.minus:
         address -= symbols[symbol.minus]
-    if kind.endswith("rel32"):
+    if kind.endswith(("rel32", "rel64")):
         address -= CODE_BASE + INSTRUCTION_BYTES * index + 4  # where the literal stands
+    if kind.endswith("rel64"):
+        return address & 0xFFFF_FFFF_FFFF_FFFF
     return (address >> 32 if half == "hi" else address) & 0xFFFF_FFFF
 
 
@@ -194,7 +197,8 @@ def decode(
         raise ListingError(
             f"line {listed.line} is not understood: {listed.text!r} ({error})", at=listed.location
         ) from error
-    mnemonic, suffix, modifiers = written.row or written.name, written.encoding, written.modifiers
+    mnemonic = (written.row or written.name).partition("/")[0]
+    suffix, modifiers = written.encoding, written.modifiers
     semantics = _look_up(written.row, written.operands, modifiers, arch, register_indexing) if written.row else None
     problem = "" if semantics else " under ".join(filter(None, (written.name, register_indexing)))
     results: tuple[Operand, ...] = ()
@@ -255,12 +259,15 @@ def _read(text: str, instruction_sets: tuple[str, ...], high_bits: int) -> _Writ
 def _read_pair(text: str, instruction_sets: tuple[str, ...], high_bits: int) -> _Written:
     """Two operations that one instruction issues. The row has the results of both first, then the sources of both."""
     first, second = (_read(part, instruction_sets, high_bits) for part in text.split("::", 1))
-    if first.modifiers.values or second.modifiers.values or first.encoding or second.encoding:
+    takes_table = second.name == "v_dual_bitop2_b32" and second.modifiers.values.keys() == {"bitop3"}
+    if first.modifiers.values or (second.modifiers.values and not takes_table) or first.encoding or second.encoding:
         raise ValueError("modifiers of a pair")
     x, y = (high_registers.resolve(part.name, part.operands, 1, high_bits) for part in (first, second))
     operands = [*x[:1], *y[:1], *x[1:], *y[1:]]
+    selections = [part for part in (first, second) if part.name == "v_dual_cndmask_b32"]
     name = f"{first.name}::{second.name}"
-    return _Written(name, name, "", operands, Modifiers())
+    row = f"{name}/masks" if selections and all(len(part.operands) == 4 for part in selections) else name
+    return _Written(name, row, "", operands, second.modifiers)
 
 
 def halves_as_op_sel(
@@ -272,7 +279,7 @@ def halves_as_op_sel(
         return operands, modifiers
     words = [w for w in (*semantics.results, *semantics.sources) if w not in IMPLICIT]
     for operand, word in zip(operands, words, strict=False):
-        if operand.half is not None and word.rstrip("~") not in ("f16", "i16", "bf16"):
+        if operand.half is not None and word.rstrip("~") not in ("f16", "i16", "bf16", "bfloat"):
             raise ValueError(f"a half of a register as {word}")
     count = sum(w not in IMPLICIT for w in semantics.results)
     places = (*operands[count:], *operands[:count])
@@ -294,7 +301,7 @@ def _implied_encoding(modifiers: Modifiers) -> str:
 
 def _sign_extended(source: Operand | None) -> Operand | None:
     """A 32-bit literal of a signed 64-bit operand is sign-extended (ISA, "Literal Expansion to 64 bits")."""
-    if source is None or not isinstance(source.atom, Immediate) or not source.atom.is_literal:
+    if source is None or not isinstance(source.atom, Immediate) or not source.atom.is_literal or source.atom.is_wide:
         return source
     value = int(source.atom.value)
     return replace(source, atom=Immediate(value - (1 << 32) if value >> 31 == 1 else value, is_literal=True))

@@ -91,6 +91,11 @@ def to_float(b: Builder, bits: Value, type_: str) -> Value:
     return b.bitcast(b.shl(b.zext(bits, "i32"), b.const("i32", 16)), "f32")
 
 
+def widened(b: Builder, half: Value, type_: str) -> Value:
+    """A 16-bit float as f32: of f16 the float, of bf16 its bits."""
+    return b.fpext(half, "f32") if type_ == "f16" else to_float(b, half, type_)
+
+
 def from_float(b: Builder, x: Value, type_: str) -> Value:
     """Back to 16 bits, rounded to nearest even."""
     return b.bitcast(x, "i16") if type_ == "f16" else round_to_bf16(b, x)

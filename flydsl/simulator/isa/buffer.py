@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_RDNA, Atomic
+from flydsl.simulator.isa.atomics import ATOMICS, ATOMICS_OF_RDNA, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.flat import D16_LOADS, SMALL_LOADS, extend_small, store_to_lds
+from flydsl.simulator.isa.scalar_memory import records_of_cdna5
 from flydsl.simulator.isa.table import define
 from flydsl.simulator.memory import THROUGH_SWIZZLED_RESOURCE
 
@@ -99,6 +100,42 @@ class _PlaceOfRdna(_Place):
         with_stride = b.select(selected(0), structured, by_index)
         checked = b.select(b.or_(selected(3), self._has_no_stride), raw, with_stride)
         return b.select(selected(2), exists, checked)
+
+
+class _PlaceOfCdna5(_Place):
+    """A resource of gfx1250: 57 bits of base, 45 of num_records, which counts bytes, and 14 of stride, in units of 1,
+    4, 8 or 32 bytes. Offsets from a register and from the instruction are added without wrapping. (LLVM,
+    SIISelLowering.cpp, lowerPointerAsRsrcIntrin; AMD's functional model, rocm-systems, cdna5/addr_calc.cpp.)
+
+    Bit 28 of the last dword is the swizzle, and bit 29 asks that an access does not leave its record.
+    """
+
+    def __init__(self, b: Builder, vector: Value, resource: tuple[Value, ...], scalar: Value, modifiers: Any) -> None:
+        index, offset = self._index_and_offset(b, vector, modifiers)
+        offset = b.add(b.zext(offset, "i64"), b.const("i64", modifiers.integer("offset")))
+        offset = b.add(offset, b.zext(scalar, "i64"))
+        low, high = b.join(resource[:2]), b.join(resource[2:])
+        last = resource[3]
+        swizzled = b.icmp("ne", b.and_(last, b.const("i32", 1 << 28)), b.const("i32", 0))
+        base = b.and_(low, b.const("i64", (1 << 57) - 1))
+        base = b.select(swizzled, b.const("i64", THROUGH_SWIZZLED_RESOURCE), base)
+        records = records_of_cdna5(b, low, high)
+        self._records = b.select(swizzled, b.const("i64", (1 << 45) - 1), records)
+        scale = b.and_(b.lshr(last, b.const("i32", 26)), b.const("i32", 3))
+        shift = b.lshr(b.const("i32", 0x5320), b.mul(scale, b.const("i32", 4)))
+        stride = b.and_(b.lshr(last, b.const("i32", 12)), b.const("i32", 0x3FFF))
+        stride = b.zext(b.shl(stride, b.and_(shift, b.const("i32", 7))), "i64")
+        self._b, self._offset, self._index = b, offset, index
+        self._of_record = b.icmp("ne", b.and_(last, b.const("i32", 1 << 29)), b.const("i32", 0))
+        self._stride = stride
+        self._total = b.add(offset, b.mul(b.zext(index, "i64"), stride))
+        self.address = b.add(base, self._total)
+
+    def in_range(self, first_byte: int, bytes_: int) -> Value:
+        b, beyond = self._b, first_byte + bytes_
+        inside = b.icmp("ule", b.add(self._total, b.const("i64", beyond)), self._records)
+        in_record = b.icmp("ule", b.add(self._offset, b.const("i64", beyond)), self._stride)
+        return b.and_(inside, b.or_(in_record, b.not_(self._of_record)))
 
 
 _ADDRESS = "any i32x4 i32 modifiers"
@@ -203,7 +240,11 @@ def _returning(evaluate: Any) -> Any:
     return with_old
 
 
-for _at, _set, _atomics in ((_Place, "", ATOMICS), (_PlaceOfRdna, "rdna", ATOMICS_OF_RDNA)):
+for _at, _set, _atomics in (
+    (_Place, "", ATOMICS),
+    (_PlaceOfRdna, "rdna", ATOMICS_OF_RDNA),
+    (_PlaceOfCdna5, "cdna5", ATOMICS | NEW_ON_RDNA),
+):
     _define_loads(_at, _set)
     _define_stores(_at, _set)
     _define_atomics(_at, _atomics, _set)

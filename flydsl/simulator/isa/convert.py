@@ -103,7 +103,7 @@ define(
     "v_cvt_pk_bf16_f32",
     "i32 = f32 f32",
     lambda b, x, y: pack_halves(b, round_to_bf16(b, x), round_to_bf16(b, y)),
-    of="cdna4",
+    of="cdna4 cdna5",
 )
 
 
@@ -221,11 +221,12 @@ def _stochastic_f16(b: Builder, x: Value, random: Value) -> Value:
 define("v_cvt_sr_bf16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(_stochastic_bf16), of="cdna4")
 define("v_cvt_sr_f16_f32", "i32 = f32 i32 dst modifiers", _stochastic_half(_stochastic_f16), of="cdna4")
 define("v_cvt_f32_bf16", "f32 = i16", lambda b, x: to_float(b, x, "bf16"), of="cdna4")
+define("v_cvt_f32_bf16", "f32 = bfloat", lambda b, x: to_float(b, x, "bf16"), of="cdna5")
 define(
     "v_cvt_pk_f16_f32",
     "i32 = f32 f32",
     lambda b, x, y: pack_halves(b, b.fptrunc(x, "f16"), b.fptrunc(y, "f16")),
-    of="cdna4",
+    of="cdna4 cdna5",
 )
 
 
@@ -252,3 +253,35 @@ def _define_float8_of_rdna(name: str, format_: NarrowFloat) -> None:
 
 for _name, _format in OCP.items():
     _define_float8_of_rdna(_name, _format)
+
+
+def _define_float8_and_half(name: str, format_: NarrowFloat) -> None:
+    """Define the conversions between 8-bit floats and f16, of gfx1250."""
+
+    def half(b: Builder, code: Value) -> Value:
+        return b.fptrunc(decode(b, code, format_), "f16")  # exact, but for f16's range
+
+    def chosen(b: Builder, x: Value, modifiers: Any) -> Value:
+        return half(b, byte_of(b, x, modifiers.integer("byte_sel")))
+
+    def pair(b: Builder, x: Value) -> Value:
+        wide = b.zext(x, "i32")
+        return pack_halves(b, *(half(b, byte_of(b, wide, i)) for i in range(2)))
+
+    def narrow_pair(b: Builder, x: tuple[Value, ...]) -> Value:
+        low, high = (encode(b, b.fpext(v, "f32"), format_) for v in x)
+        return b.trunc(b.or_(low, b.shl(high, b.const("i32", 8))), "i16")
+
+    def stochastic(b: Builder, x: Value, random: Value, old: Value, modifiers: Any) -> Value:
+        at = b.const("i32", 8 * modifiers.integer("byte_sel"))
+        code = encode_stochastically(b, b.fpext(x, "f32"), random, format_)
+        return b.or_(b.and_(old, b.not_(b.shl(b.const("i32", 0xFF), at))), b.shl(code, at))
+
+    define(f"v_cvt_f16_{name}", "f16~ = i32 modifiers", chosen, of="cdna5")
+    define(f"v_cvt_pk_f16_{name}", "i32 = i16", pair, of="cdna5")
+    define(f"v_cvt_pk_{name}_f16", "i16~ = f16x2", narrow_pair, of="cdna5")
+    define(f"v_cvt_sr_{name}_f16", "i32 = f16 i32 dst modifiers", stochastic, of="cdna5")
+
+
+for _name, _format in OCP.items():
+    _define_float8_and_half(_name, _format)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
+from flydsl.simulator.isa.fields import field_of, packed_fields
 from flydsl.simulator.isa.table import define
 
 define("v_readfirstlane_b32", "i32 = i32", lambda b, x: b.read_first_lane(x))
@@ -163,7 +165,7 @@ def _swap_rows(lanes: int) -> Any:
     def evaluate(b: Builder, x: Value, y: Value, modifiers: Any) -> tuple[Value, Value]:
         lane = b.per_lane(b.lane_id())
         is_odd = b.icmp("ne", b.and_(lane, b.const("i32", lanes)), b.const("i32", 0))
-        partners = [i ^ lanes for i in range(64)]
+        partners = [i ^ lanes for i in range(b.lane_count)]
         active = b.permute_constant(b.exec_mask(), partners)
 
         def taken(value: Value, own: Value) -> Value:
@@ -177,8 +179,8 @@ def _swap_rows(lanes: int) -> Any:
     return evaluate
 
 
-for _lanes in (16, 32):
-    define(f"v_permlane{_lanes}_swap_b32", "i32 i32 = dst dst1 modifiers", _swap_rows(_lanes), of="cdna4")
+for _lanes, _sets in ((16, "cdna4 cdna5"), (32, "cdna4")):
+    define(f"v_permlane{_lanes}_swap_b32", "i32 i32 = dst dst1 modifiers", _swap_rows(_lanes), of=_sets)
 
 
 # --- permutations of rows of 16 lanes, and of halves of a wave
@@ -231,3 +233,82 @@ def _swap_halves(b: Builder, x: Value) -> Value:
 
 
 define("v_permlane64_b32", "i32 = i32", _swap_halves, of="rdna")
+
+
+# --- permutations of gfx1250 within groups of lanes, of which there are as many lanes as the last operand says: a power
+# of two. Lanes that are not active are read. (CDNA 5 ISA, 15.14.)
+
+
+def _in_groups(source: Callable[..., Value]) -> Any:
+    """source: the lane to read, of the lane, its place in the group, the distance and the size of groups."""
+
+    def evaluate(b: Builder, x: Value, distance: Value, size: Value) -> Value:
+        lane = b.per_lane(b.lane_id())
+        place = b.and_(lane, b.sub(size, b.const("i32", 1)))
+        return b.permute(b.per_lane(x), source(b, lane, place, distance, size))
+
+    return evaluate
+
+
+def _broadcast_source(b: Builder, lane: Value, place: Value, distance: Value, size: Value) -> Value:
+    return b.add(b.sub(lane, place), b.and_(distance, b.sub(size, b.const("i32", 1))))
+
+
+def _lower_source(b: Builder, lane: Value, place: Value, distance: Value, size: Value) -> Value:
+    return b.select(b.icmp("ult", place, distance), lane, b.sub(lane, distance))
+
+
+def _upper_source(b: Builder, lane: Value, place: Value, distance: Value, size: Value) -> Value:
+    is_inside = b.icmp("ult", distance, b.sub(size, place))
+    return b.select(is_inside, b.add(lane, distance), lane)
+
+
+def _crossed_source(b: Builder, lane: Value, place: Value, distance: Value, size: Value) -> Value:
+    other = b.xor(place, distance)
+    return b.select(b.icmp("ult", other, size), b.add(b.sub(lane, place), other), lane)
+
+
+for _name, _source in (
+    ("bcast", _broadcast_source),
+    ("up", _lower_source),
+    ("down", _upper_source),
+    ("xor", _crossed_source),
+):
+    define(f"v_permlane_{_name}_b32", "i32 = i32 i32 i32", _in_groups(_source), of="cdna5")
+
+
+def _address_in_group(b: Builder, index: Value, size: Value) -> Value:
+    """The address that ds_bpermute takes for the lane of the own group that has this number."""
+    inside = b.sub(size, b.const("i32", 1))
+    lane = b.per_lane(b.lane_id())
+    source = b.or_(b.and_(lane, b.not_(inside)), b.and_(index, inside))
+    return b.shl(source, b.const("i32", 2))
+
+
+define("v_permlane_idx_gen_b32", "i32 = i32 i32", _address_in_group, of="cdna5")
+
+
+# --- tables in registers, of gfx1250
+
+
+def _looked_up(bits: int) -> Any:
+    """16 elements of a table of 16, that many fields of 4 bits name. The first operand is the table's upper part."""
+
+    def evaluate(b: Builder, upper: Any, lower: Any, indices: Any) -> tuple[Value, ...]:
+        parts = [part if isinstance(part, tuple) else (part,) for part in (lower, upper)]
+        table = [field_of(b, (*parts[0], *parts[1]), i, bits) for i in range(16)]
+        return packed_fields(b, [_element(b, table, field_of(b, indices, i, 4)) for i in range(16)], bits)
+
+    return evaluate
+
+
+def _element(b: Builder, table: list[Value], index: Value) -> Value:
+    for place in range(4):
+        is_set = b.icmp("ne", b.and_(index, b.const("i32", 1 << place)), b.const("i32", 0))
+        table = [b.select(is_set, odd, even) for even, odd in zip(table[::2], table[1::2], strict=True)]
+    return table[0]
+
+
+define("v_perm_pk16_b4_u4", "i32x2 = i32 i32 i32x2", _looked_up(4), of="cdna5")
+define("v_perm_pk16_b6_u4", "i32x3 = i32 i32x2 i32x2", _looked_up(6), of="cdna5")
+define("v_perm_pk16_b8_u4", "i32x4 = i32x2 i32x2 i32x2", _looked_up(8), of="cdna5")

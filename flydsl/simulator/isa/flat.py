@@ -9,8 +9,9 @@ from typing import Any
 
 from flydsl.simulator.isa.atomics import ATOMICS, NEW_ON_RDNA, Atomic
 from flydsl.simulator.isa.builder import Builder, Value
-from flydsl.simulator.isa.common import insert_half
+from flydsl.simulator.isa.common import insert_half, nothing
 from flydsl.simulator.isa.table import define
+from flydsl.simulator.isa.transposed_tiles import TRANSPOSED, transposed
 
 
 def _global_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, bytes_: int) -> Value:
@@ -19,7 +20,7 @@ def _global_address(b: Builder, vector: Value, scalar: Value | None, modifiers: 
     return b.add(base, b.const("i64", modifiers.integer("offset")))
 
 
-def _signed_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, bytes_: int) -> Value:
+def signed_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, bytes_: int) -> Value:
     """The same on gfx1250, whose vector offset beside a base is signed, and with scale_offset counts elements of the
     access (LLVM, hasSignedGVSOffset and hasScaleOffset)."""
     base = vector
@@ -85,14 +86,30 @@ class _Addressing:
         return " ".join((first, data, *rest))
 
 
+_LANE_OF_SCRATCH = 52
+"""Of a flat address in scratch, on gfx1250: the first of the bits that are the lane's number."""
+
+
+def _address_with_lane(b: Builder, vector: Value, modifiers: Any, bytes_: int) -> Value:
+    """A flat address. Those in scratch name their lane (LLVM, SIISelLowering, lowerADDRSPACECAST): taken away, another
+    lane's is no address at all."""
+    address = _flat_address(b, vector, modifiers, bytes_)
+    lane = b.shl(b.zext(b.per_lane(b.lane_id()), "i64"), b.const("i64", _LANE_OF_SCRATCH))
+    own = b.sub(address, lane)
+    upper = b.and_(own, b.const("i64", 0xFFFF_FFFF_0000_0000))
+    is_scratch = b.icmp("eq", upper, b.aperture("src_private_base"))
+    return b.select(is_scratch, own, address)
+
+
 _EVERYWHERE = (
     _Addressing("global", "any any modifiers", _global_address),
     _Addressing("scratch", "any any modifiers", _scratch_address),
     _Addressing("flat", "i64 modifiers", _flat_address),
 )
 _OF_CDNA5 = (
-    _Addressing("global", "any any modifiers", _signed_address, of="cdna5"),
-    _Addressing("flat", "i32 i64 modifiers", _signed_address, "base", "cdna5"),
+    _Addressing("global", "any any modifiers", signed_address, of="cdna5"),
+    _Addressing("flat", "i64 modifiers", _address_with_lane, of="cdna5"),
+    _Addressing("flat", "i32 i64 modifiers", signed_address, "base", "cdna5"),
 )
 SMALL_LOADS = {"ubyte": (8, False), "sbyte": (8, True), "ushort": (16, False), "sshort": (16, True)}
 D16_LOADS = {"ubyte_d16": (8, False), "sbyte_d16": (8, True), "short_d16": (16, False)}
@@ -194,6 +211,11 @@ def _define_loads_to_lds(space: str, of: str) -> None:
         define(f"{space}_load_lds_{name}", f"= {words} m0", load_small, of=of)
 
 
+define("global_prefetch_b8", "= any any modifiers", nothing, of="cdna5")
+define("flat_prefetch_b8", "= i64 modifiers", nothing, of="cdna5")
+define("flat_prefetch_b8/base", "= i32 i64 modifiers", nothing, of="cdna5")
+
+
 def _consecutive_address(b: Builder, scalar: Value | None, modifiers: Any) -> Value:
     """A dword for each lane, one after the other."""
     if scalar is None:
@@ -217,6 +239,32 @@ define(
 for _set in ("cdna3", "cdna4"):
     for _space in ("global", "scratch"):
         _define_loads_to_lds(_space, _set)
+
+
+def _define_transposing_loads(at: _Addressing) -> None:
+    for name, dwords in TRANSPOSED.items():
+
+        def load(b: Builder, *address: Any, n: int = dwords, s: str = name) -> tuple[Value, ...]:
+            return transposed(b, b.load(at.space, at.address(b, *address, 4 * n), n), f"{at.space}_{s}")
+
+        define(at.name(f"load_{name}"), f"i32x{dwords} = {at.words}", load, of=at.of)
+
+
+def _define_monitor_loads(at: _Addressing) -> None:
+    """Define the loads after which s_monitor_sleep may wait: here, that other waves go first."""
+    for bits in (32, 64, 128):
+        n = bits // 32
+        define(
+            at.name(f"load_monitor_b{bits}"),
+            f"i32x{n} = {at.words}",
+            lambda b, *address, n=n: b.load(at.space, at.address(b, *address, 4 * n), n),
+            of=at.of,
+        )
+
+
+_define_transposing_loads(_OF_CDNA5[0])
+for _addressing in _OF_CDNA5:
+    _define_monitor_loads(_addressing)
 for _addressing in (*_EVERYWHERE, *_OF_CDNA5):
     _define_space(_addressing)
     if _addressing.space != "scratch":

@@ -11,6 +11,7 @@ from flydsl.simulator.isa.extremes import extreme_number
 from flydsl.simulator.isa.fields import field_of, packed_fields
 from flydsl.simulator.isa.flat import extend_small
 from flydsl.simulator.isa.table import define
+from flydsl.simulator.isa.transposed_tiles import TRANSPOSED, of_the_lane, transposed
 
 _WIDTHS = (("b32", 1), ("b64", 2), ("b96", 3), ("b128", 4))
 _ROW = 16
@@ -100,6 +101,16 @@ def _define_transposing_reads() -> None:
         define(f"ds_read_b{32 * dwords}_tr_b{bits}", f"i32x{dwords} = i32 modifiers", read, of="cdna4")
 
 
+def _define_loads_of_transposed_tiles() -> None:
+    """Define those of gfx1250; `transposed` says which lane gets what."""
+    for name, dwords in TRANSPOSED.items():
+
+        def read(b: Builder, address: Value, m: Any, n: int = dwords, s: str = name) -> tuple[Value, ...]:
+            return transposed(b, b.load("lds", _place(b, address, m), n), f"ds_{s}")
+
+        define(f"ds_load_{name}", f"i32x{dwords} = i32 modifiers", read, of="cdna5")
+
+
 def _column(b: Builder, held: tuple[Value, ...], bits: int) -> tuple[Value, ...]:
     """The column of each lane. A lane holds `each` elements of a row, of which 16 / each lanes make one."""
     each = 32 * len(held) // bits
@@ -109,19 +120,8 @@ def _column(b: Builder, held: tuple[Value, ...], bits: int) -> tuple[Value, ...]
     for row in range(each):
         source = [lane // _ROW * _ROW + lanes_of_row * row + lane % _ROW // each for lane in range(64)]
         moved = [b.permute_constant(b.per_lane(element), source) for element in elements]
-        codes.append(_chosen(b, moved))
+        codes.append(of_the_lane(b, moved))
     return packed_fields(b, codes, bits)
-
-
-def _chosen(b: Builder, values: list[Value]) -> Value:
-    """The value whose number is that of the lane, modulo their count, a power of two."""
-    lane = b.per_lane(b.lane_id())
-    distance = 1
-    while len(values) > 1:
-        is_set = b.icmp("ne", b.and_(lane, b.const("i32", distance)), b.const("i32", 0))
-        values = [b.select(is_set, odd, even) for even, odd in zip(values[::2], values[1::2], strict=True)]
-        distance *= 2
-    return values[0]
 
 
 def _reversed_subtract(b: Builder, old: Value, x: Value) -> Value:
@@ -266,6 +266,7 @@ def _count_lanes(update: Any) -> Any:
 
 _define_reads()
 _define_transposing_reads()
+_define_loads_of_transposed_tiles()
 _define_writes()
 _define_atomics(_lds_atomics(), "")
 _define_atomics(_atomics_of_rdna(), "rdna")

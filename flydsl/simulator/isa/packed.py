@@ -9,9 +9,10 @@ from flydsl.simulator.isa.atomics import round_to_bf16, to_float
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import flush_denormals, insert_half, saturated, shift
 from flydsl.simulator.isa.convert import byte_of
+from flydsl.simulator.isa.extremes import extreme, extreme_number
 from flydsl.simulator.isa.narrow_floats import OCP, NarrowFloat, decode
 from flydsl.simulator.isa.table import TABLE, define
-from flydsl.simulator.isa.vector_integer import clamped
+from flydsl.simulator.isa.vector_integer import clamped, sum_and_extreme
 
 _SMALLEST_NORMAL = {"f16": 2.0**-14, "f32": 2.0**-126}
 
@@ -181,3 +182,23 @@ def _float8_dot(x_format: NarrowFloat, y_format: NarrowFloat) -> Any:
 for _x in OCP:
     for _y in OCP:
         define(f"v_dot4_f32_{_x}_{_y}", "f32 = i32 i32 f32", _float8_dot(OCP[_x], OCP[_y]), of="rdna4")
+
+
+# --- additions of gfx1250
+
+
+def _folded(of_two: Any) -> Any:
+    """The same of three."""
+    return lambda b, x, y, z: of_two(b, of_two(b, x, y), z)
+
+
+for _letter, _signed in (("i", True), ("u", False)):
+    for _name in ("min", "max"):
+        _of_three = _folded(TABLE[f"v_{_name}_{_letter}16"].evaluate)
+        define(f"v_pk_{_name}3_{_letter}16", "i16 = i16 i16 i16", _of_three, packed=True, of="cdna5")
+        _evaluate = sum_and_extreme(_name, "i16", signed=_signed)
+        define(f"v_pk_add_{_name}_{_letter}16", "i16 = i16 i16 i16", _evaluate, packed=True, of="cdna5")
+for _name, _maximum in (("min", False), ("max", True)):
+    _number, _ieee = extreme_number("f16", maximum=_maximum), extreme("f16", maximum=_maximum)
+    define(f"v_pk_{_name}3_num_f16", "f16 = f16 f16 f16", _folded(_number), packed=True, of="cdna5")
+    define(f"v_pk_{_name}imum3_f16", "f16 = f16 f16 f16", _folded(_ieee), packed=True, of="cdna5")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
@@ -24,16 +25,35 @@ def _load(dwords: int) -> Any:
     return evaluate
 
 
-def _buffer_load(dwords: int) -> Any:
+Resource = Callable[[Builder, tuple[Value, ...]], tuple[Value, Value]]
+"""Base and number of bytes of a resource, as i64."""
+
+
+def _resource(b: Builder, resource: tuple[Value, ...]) -> tuple[Value, Value]:
+    upper = b.and_(resource[1], b.const("i32", 0xFFFF))
+    return b.join((resource[0], upper)), b.zext(resource[2], "i64")
+
+
+def records_of_cdna5(b: Builder, low: Value, high: Value) -> Value:
+    """The 45 bits of num_records, of which 7 are above the base."""
+    upper = b.and_(high, b.const("i64", (1 << 38) - 1))
+    return b.or_(b.lshr(low, b.const("i64", 57)), b.shl(upper, b.const("i64", 7)))
+
+
+def _resource_of_cdna5(b: Builder, resource: tuple[Value, ...]) -> tuple[Value, Value]:
+    low, high = b.join(resource[:2]), b.join(resource[2:])
+    return b.and_(low, b.const("i64", (1 << 57) - 1)), records_of_cdna5(b, low, high)
+
+
+def _buffer_load(dwords: int, decode: Resource) -> Any:
     def evaluate(b: Builder, resource: tuple[Value, ...], offset: Value, modifiers: Any) -> tuple[Value, ...]:
         """Load through the base and num_records of a buffer resource; out of range reads 0."""
         offset = b.and_(b.add(offset, b.const("i32", modifiers.integer("offset"))), b.const("i32", ~3))
-        upper = b.and_(resource[1], b.const("i32", 0xFFFF))
-        base = b.or_(b.zext(resource[0], "i64"), b.shl(b.zext(upper, "i64"), b.const("i64", 32)))
+        base, size = decode(b, resource)
         result: list[Value] = []
         for i in range(dwords):
             at = b.add(offset, b.const("i32", 4 * i))
-            in_range = b.icmp("ult", at, resource[2])
+            in_range = b.icmp("ult", b.zext(at, "i64"), size)
             result += b.load("global", b.add(base, b.zext(at, "i64")), 1, where=in_range)
         return tuple(result)
 
@@ -43,7 +63,9 @@ def _buffer_load(dwords: int) -> Any:
 for _suffix, _dwords in (("", 1), ("x2", 2), ("x3", 3), ("x4", 4), ("x8", 8), ("x16", 16)):
     _set = "rdna" if _dwords == 3 else ""
     define(f"s_load_dword{_suffix}", f"i32x{_dwords} = i64 offset modifiers", _load(_dwords), of=_set)
-    define(f"s_buffer_load_dword{_suffix}", f"i32x{_dwords} = i32x4 i32 modifiers", _buffer_load(_dwords), of=_set)
+    _through = f"i32x{_dwords} = i32x4 i32 modifiers"
+    define(f"s_buffer_load_dword{_suffix}", _through, _buffer_load(_dwords, _resource), of=_set)
+    define(f"s_buffer_load_dword{_suffix}", _through, _buffer_load(_dwords, _resource_of_cdna5), of="cdna5")
 
 
 def _part(b: Builder, dword: Value, address: Value, bits: int, *, signed: bool) -> Value:
@@ -63,12 +85,12 @@ def _small_load(bits: int, *, signed: bool) -> Any:
     return evaluate
 
 
-def _small_buffer_load(bits: int, *, signed: bool) -> Any:
+def _small_buffer_load(bits: int, decode: Resource, *, signed: bool) -> Any:
     def evaluate(b: Builder, resource: tuple[Value, ...], offset: Value, modifiers: Any) -> Value:
         offset = b.add(offset, b.const("i32", modifiers.integer("offset")))
-        upper = b.and_(resource[1], b.const("i32", 0xFFFF))
-        address = b.add(b.join((resource[0], upper)), b.zext(offset, "i64"))
-        in_range = b.icmp("ult", offset, resource[2])
+        base, size = decode(b, resource)
+        address = b.add(base, b.zext(offset, "i64"))
+        in_range = b.icmp("ult", b.zext(offset, "i64"), size)
         (dword,) = b.load("global", b.and_(address, b.const("i64", ~3)), 1, where=in_range)
         return _part(b, dword, b.trunc(address, "i32"), bits, signed=signed)
 
@@ -77,4 +99,6 @@ def _small_buffer_load(bits: int, *, signed: bool) -> Any:
 
 for _name, _bits, _signed in (("ubyte", 8, False), ("sbyte", 8, True), ("ushort", 16, False), ("sshort", 16, True)):
     define(f"s_load_{_name}", "i32 = i64 offset modifiers", _small_load(_bits, signed=_signed), of="rdna")
-    define(f"s_buffer_load_{_name}", "i32 = i32x4 i32 modifiers", _small_buffer_load(_bits, signed=_signed), of="rdna")
+    for _set, _decode in (("rdna", _resource), ("cdna5", _resource_of_cdna5)):
+        _evaluate = _small_buffer_load(_bits, _decode, signed=_signed)
+        define(f"s_buffer_load_{_name}", "i32 = i32x4 i32 modifiers", _evaluate, of=_set)

@@ -1,4 +1,4 @@
-"""Conversions of CDNA 4 between f32, f16 or bf16 and floats of 8, 6 and 4 bits that share a scale.
+"""Conversions of CDNA 4 and gfx1250 between f32, f16 or bf16 and floats of 8, 6 and 4 bits that share a scale.
 
 The scale operand is an f32 of which the exponent alone counts: 2**(exponent - 127), and 255 is NaN. To a narrow float
 a number is divided by the scale, from one it is multiplied (LLVM, "llvm.amdgcn.cvt.scalef32.*", names the operands and
@@ -161,14 +161,14 @@ def _define_single() -> None:
 # --- blocks of 32 elements of 6 bits
 
 
-def _block_wider(format_: NarrowFloat, wide: str) -> Any:
+def _block_wider(format_: NarrowFloat, wide: str, count: int = _COUNT) -> Any:
     def evaluate(b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
-        codes = (field_of(b, block, i, format_.bits) for i in range(_COUNT))
+        codes = (field_of(b, block, i, format_.bits) for i in range(count))
         numbers = [_times(b, decode(b, code, format_), scale) for code in codes]
         if wide == "f32":
             return tuple(b.bitcast(x, "i32") for x in numbers)
         halves = [_half(b, x, wide) for x in numbers]
-        return tuple(pack_halves(b, *halves[i : i + 2]) for i in range(0, _COUNT, 2))
+        return tuple(pack_halves(b, *halves[i : i + 2]) for i in range(0, count, 2))
 
     return evaluate
 
@@ -200,6 +200,47 @@ def _define_blocks() -> None:
                 define(f"v_cvt_scalef32_pk32_{name}_{wide}", "i32x6 = i32x16 i32", narrower, of="cdna4")
 
 
+# --- 8 elements, or 16 of 6 bits, of gfx1250
+
+
+def _wider_by_a_byte(format_: NarrowFloat, wide: str, count: int) -> Any:
+    """The scale is a byte, E8M0, of a register: scale_sel says which. What scale_sel means beyond 3 is not known."""
+    convert = _block_wider(format_, wide, count)
+
+    def evaluate(b: Builder, block: tuple[Value, ...], scales: Value, modifiers: Any) -> tuple[Value, ...]:
+        place = modifiers.integer("scale_sel")
+        if place > 3:
+            raise NotImplementedError(f"scale_sel:{place}")
+        byte = b.and_(b.lshr(scales, b.const("i32", 8 * place)), b.const("i32", 0xFF))
+        result: tuple[Value, ...] = convert(b, block, b.shl(byte, b.const("i32", 23)))
+        return result
+
+    return evaluate
+
+
+def _narrower(format_: NarrowFloat, wide: str) -> Any:
+    def evaluate(b: Builder, block: tuple[Value, ...], scale: Value) -> tuple[Value, ...]:
+        numbers = (
+            [b.bitcast(v, "f32") for v in block] if wide == "f32" else [x for d in block for x in _halves(b, d, wide)]
+        )
+        return packed_fields(b, [encode(b, _divided(b, x, scale), format_) for x in numbers], format_.bits)
+
+    return evaluate
+
+
+def _define_small_blocks() -> None:
+    for name, format_ in MICROSCALING.items():
+        count = 16 if name in _SIXES else 8
+        narrow = f"i32x{count * format_.bits // 32}"
+        for wide in _WIDE:
+            registers = f"i32x{count if wide == 'f32' else count // 2}"
+            wider = _wider_by_a_byte(format_, wide, count)
+            define(f"v_cvt_scale_pk{count}_{wide}_{name}", f"{registers} = {narrow} i32 modifiers", wider, of="cdna5")
+            narrower = _narrower(format_, wide)
+            define(f"v_cvt_scalef32_pk{count}_{name}_{wide}", f"{narrow} = {registers} i32", narrower, of="cdna5")
+
+
 _define_single()
 _define_pairs()
 _define_blocks()
+_define_small_blocks()

@@ -132,11 +132,21 @@ def name_on(mnemonic: str, instruction_sets: Collection[str]) -> str | None:
         return None
     if is_cdna5 and row.instruction_set != "cdna5" and _ABSENT_ON_CDNA5.fullmatch(mnemonic):
         return None
-    return _renamed(mnemonic_of(mnemonic))
+    renamed = _renamed(mnemonic_of(mnemonic))
+    return _renamed_on_cdna5(renamed) if is_cdna5 else renamed
+
+
+_RENAMED_ON_CDNA5: tuple[tuple[str, str], ...] = (
+    (r"(\w+_atomic)_(min|max)_f64", r"\1_\2_num_f64"),
+    (r"s_(get|set|swap)pc_b64", r"s_\1_pc_i64"),
+    (r"s_call_b64", "s_call_i64"),
+)
 
 
 def _renamed_on_cdna5(mnemonic: str) -> str:
-    return re.sub(r"_atomic_(min|max)_f64", r"_atomic_\1_num_f64", mnemonic)
+    for pattern, new in _RENAMED_ON_CDNA5:
+        mnemonic = re.sub(f"^{pattern}$", new, mnemonic)
+    return mnemonic
 
 
 def _renamed(mnemonic: str) -> str:

@@ -11,7 +11,8 @@ The words, in the order of the assembly text:
 | `i16 i32 i64 f16 f32 f64` | a value in one or two registers; a float takes the modifiers neg, abs, clamp, omod |
 | `i32x4 f64x4` | a tuple of that many values |
 | `f16x2 i16x2 bf16x2` | the two halves of a register, as op_sel arranges them (VOP3P); a bf16 is an i16 |
-| `mix` | an f32, or an f16 converted to f32, as op_sel_hi says |
+| `mix bmix` | an f32, or an f16 or bf16 converted to f32, as op_sel_hi says |
+| `bfloat` | the bits of a bf16, an i16; takes the modifiers neg and abs |
 | `any` | by the number of registers: None for `off`, i32, i64, or a tuple |
 | `mask` | one bit per lane, in a pair of scalar registers or, in waves of 32, in one; a value of type i1 |
 | `imm` | a Python int that is part of the instruction; `word`, its text |

@@ -7,6 +7,7 @@ whatever the mode, except for sine and cosine.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
@@ -25,7 +26,7 @@ def _invalid(b: Builder, x: Value, result: Value, type_: str) -> Value:
     return b.select(made, b.bitcast(b.const("i" + type_[1:], _INVALID[type_]), type_), result)
 
 
-def _plain(operation: str, type_: str) -> Any:
+def plain(operation: str, type_: str) -> Any:
     return lambda b, x: _invalid(b, x, getattr(b, operation)(x), type_)
 
 
@@ -39,7 +40,7 @@ def _flushing(operation: str) -> Any:
 
 for _name, _operation in (("rcp", "rcp"), ("rsq", "rsq"), ("sqrt", "sqrt"), ("exp", "exp2"), ("log", "log2")):
     for _type in ("f16", "f64") if _name in ("rcp", "rsq", "sqrt") else ("f16",):
-        define(f"v_{_name}_{_type}", f"{_type} = {_type}", _plain(_operation, _type))
+        define(f"v_{_name}_{_type}", f"{_type} = {_type}", plain(_operation, _type))
     define(f"v_{_name}_f32", "f32 = f32", _flushing(_operation))
 define("v_rcp_iflag_f32", "f32 = f32", _flushing("rcp"))
 define("v_exp_legacy_f32", "f32 = f32", _flushing("exp2"))
@@ -82,3 +83,31 @@ def _cosine(type_: str) -> Any:
 for _type in ("f16", "f32"):
     define(f"v_sin_{_type}", f"{_type} = {_type}", _sine(_type))
     define(f"v_cos_{_type}", f"{_type} = {_type}", _cosine(_type))
+
+
+# --- the hyperbolic tangent, of gfx1250
+
+_NEAR_ZERO = 2.0**-9
+"""Below, three terms of the series are exact to f32; above, the quotient of exponentials is."""
+
+
+def tanh(type_: str) -> Any:
+    """In f64, rounded once; denormals are kept or flushed as the mode says."""
+
+    def evaluate(b: Builder, x: Value) -> Value:
+        wide = b.fpext(b.canonicalize(x), "f64")
+        square = b.float_op("fmul", wide, wide)
+        terms = b.float_op("fadd", b.float_op("fmul", square, b.const("f64", 2 / 15)), b.const("f64", -1 / 3))
+        series = b.float_op("fadd", wide, b.float_op("fmul", b.float_op("fmul", wide, square), terms))
+        power = b.exp2(b.float_op("fmul", wide, b.const("f64", 2 / math.log(2))))
+        one = b.const("f64", 1.0)
+        # 2**1000, at which the exponential stays, and more are far beyond where the quotient is 1.
+        quotient = b.float_op("fdiv", b.float_op("fsub", power, one), b.float_op("fadd", power, one))
+        result = b.select(b.fcmp("olt", b.fabs(wide), b.const("f64", _NEAR_ZERO)), series, quotient)
+        return b.settle_nan(b.fptrunc(result, type_), x)
+
+    return evaluate
+
+
+for _type in ("f16", "f32"):
+    define(f"v_tanh_{_type}", f"{_type}{'~' if _type == 'f16' else ''} = {_type}", tanh(_type), of="cdna5")

@@ -124,6 +124,8 @@ for _type in ("f16", "f32"):
 
 define("v_fmamk_f32", "f32 = f32 f32 f32", lambda b, x, k, y: b.fma(x, k, y), of="cdna3 rdna")
 define("v_fmaak_f32", "f32 = f32 f32 f32", lambda b, x, y, k: b.fma(x, y, k), of="cdna3 rdna")
+define("v_fmamk_f64", "f64 = f64 f64 f64", lambda b, x, k, y: b.fma(x, k, y), of="cdna5")
+define("v_fmaak_f64", "f64 = f64 f64 f64", lambda b, x, y, k: b.fma(x, y, k), of="cdna5")
 # The multiply-adds of older generations round the product, too.
 define("v_mac_f16", "f16 = f16 f16 dst", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))
 define("v_mad_f16", "f16~ = f16 f16 f16", lambda b, x, y, z: b.fadd(b.fmul(x, y), z))

@@ -24,7 +24,7 @@ from flydsl.simulator.isa.table import define
 
 define("v_mov_b32", "f32 = f32", identity)  # a float, as far as modifiers go
 define("v_accvgpr_read_b32 v_accvgpr_write_b32 v_accvgpr_mov_b32", "i32 = i32", identity)
-define("v_mov_b64", "i64 = i64", identity, of="cdna3")
+define("v_mov_b64", "i64 = i64", identity, of="cdna3 cdna5")
 define("v_cndmask_b32", "f32 = f32 f32 mask", lambda b, x, y, mask: b.select(mask, y, x))
 
 
@@ -172,7 +172,7 @@ def _lshl_add_u64(b: Builder, x: Value, amount: Value, y: Value) -> Value:
     return b.add(b.shl(x, b.zext(b.and_(amount, b.const("i32", 7)), "i64")), y)
 
 
-define("v_lshl_add_u64", "i64 = i64 i32 i64", _lshl_add_u64, of="cdna3")
+define("v_lshl_add_u64", "i64 = i64 i32 i64", _lshl_add_u64, of="cdna3 cdna5")
 
 for _name, _operation, _sign in (("lshlrev", "shl", "b"), ("lshrrev", "lshr", "b"), ("ashrrev", "ashr", "i")):
     for _bits in (16, 32, 64):
@@ -263,8 +263,8 @@ def _any_function(b: Builder, x: Value, y: Value, z: Value, modifiers: Any) -> V
     return b.and_(x, b.not_(x)) if result is None else result
 
 
-define("v_bitop3_b32", "i32 = i32 i32 i32 modifiers", _any_function, of="cdna4")
-define("v_bitop3_b16", "i16~ = i16 i16 i16 modifiers", _any_function, of="cdna4")
+define("v_bitop3_b32", "i32 = i32 i32 i32 modifiers", _any_function, of="cdna4 cdna5")
+define("v_bitop3_b16", "i16~ = i16 i16 i16 modifiers", _any_function, of="cdna4 cdna5")
 
 
 def _shifted_bytes(*, signed: bool) -> Any:
@@ -285,8 +285,8 @@ def _shifted_bytes(*, signed: bool) -> Any:
     return evaluate
 
 
-define("v_ashr_pk_i8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(signed=True), of="cdna4")
-define("v_ashr_pk_u8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(signed=False), of="cdna4")
+define("v_ashr_pk_i8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(signed=True), of="cdna4 cdna5")
+define("v_ashr_pk_u8_i32", "i32 = i32 i32 i32 dst modifiers", _shifted_bytes(signed=False), of="cdna4 cdna5")
 
 
 def _next_random(b: Builder, x: Value) -> Value:
@@ -295,9 +295,56 @@ def _next_random(b: Builder, x: Value) -> Value:
     return b.xor(b.shl(x, b.const("i32", 1)), taps)
 
 
-define("v_prng_b32", "i32 = i32", _next_random, of="cdna4")
+define("v_prng_b32", "i32 = i32", _next_random, of="cdna4 cdna5")
 
 
 # --- additions of RDNA
 
 define("v_xor3_b32", "i32 = i32 i32 i32", lambda b, x, y, z: b.xor(b.xor(x, y), z), of="rdna")
+
+
+# --- additions of gfx1250: numbers of 64 bits, sums that saturate, and fields packed more tightly
+
+define("v_add_nc_u64", "i64 = i64 i64", lambda b, x, y: b.add(x, y), of="cdna5")
+define("v_sub_nc_u64", "i64 = i64 i64", lambda b, x, y: b.sub(x, y), of="cdna5")
+define("v_mul_u64", "i64 = i64 i64", lambda b, x, y: b.mul(x, y), of="cdna5")
+for _name, _less in (("i64", "slt"), ("u64", "ult")):
+    define(f"v_min_{_name}", "i64 = i64 i64", minimum(_less), of="cdna5")
+    define(f"v_max_{_name}", "i64 = i64 i64", minimum(_less.replace("lt", "gt")), of="cdna5")
+define("v_mad_u32", "i32 = i32 i32 i32", lambda b, x, y, z: b.add(b.mul(x, y), z), of="cdna5")
+define("v_mad_nc_u64_u32", "i64 = i32 i32 i64", lambda b, x, y, z: b.add(mul_wide(b, x, y, "zext"), z), of="cdna5")
+define("v_mad_nc_i64_i32", "i64 = i32 i32 i64", lambda b, x, y, z: b.add(mul_wide(b, x, y, "sext"), z), of="cdna5")
+
+
+def sum_and_extreme(name: str, type_: str, *, signed: bool) -> Any:
+    """The smaller or larger ("min", "max") of a saturated sum and a third number."""
+    predicate = ("s" if signed else "u") + ("lt" if name == "min" else "gt")
+    choose = minimum(predicate)
+    return lambda b, x, y, z: choose(b, saturating(b, "add", x, y, type_, signed=signed), z)
+
+
+for _name in ("min", "max"):
+    for _letter, _signed in (("i", True), ("u", False)):
+        _evaluate = sum_and_extreme(_name, "i32", signed=_signed)
+        define(f"v_add_{_name}_{_letter}32", "i32 = i32 i32 i32", _evaluate, of="cdna5")
+
+
+def _saturated_nibbles(*, signed: bool) -> Any:
+    """Four bytes as four numbers of 4 bits."""
+    low, high = (-8, 7) if signed else (0, 15)
+
+    def evaluate(b: Builder, x: Value) -> Value:
+        total = b.const("i32", 0)
+        for i in range(4):
+            byte = b.shl(x, b.const("i32", 24 - 8 * i))
+            value = (b.ashr if signed else b.lshr)(byte, b.const("i32", 24))
+            value = b.select(b.icmp("slt", value, b.const("i32", low)), b.const("i32", low), value)
+            value = b.select(b.icmp("sgt", value, b.const("i32", high)), b.const("i32", high), value)
+            total = b.or_(total, b.shl(b.and_(value, b.const("i32", 15)), b.const("i32", 4 * i)))
+        return b.trunc(total, "i16")
+
+    return evaluate
+
+
+define("v_sat_pk4_i4_i8", "i16~ = i32", _saturated_nibbles(signed=True), of="cdna5")
+define("v_sat_pk4_u4_u8", "i16~ = i32", _saturated_nibbles(signed=False), of="cdna5")

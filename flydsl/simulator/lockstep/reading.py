@@ -18,6 +18,7 @@ from flydsl.hsaco.operands import (
     Symbol,
 )
 from flydsl.simulator.arrays import Array
+from flydsl.simulator.isa.atomics import widened
 from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import FIXED, HALVES
 from flydsl.simulator.lockstep.machine import Machine
@@ -95,14 +96,22 @@ def read_plain(atom: Any, word: str, program: Program) -> Read:
     raw = _raw64(atom) if word in ("i64", "f64") else _raw32(atom)
     if word in ("i32", "i64"):
         return raw
-    if word in ("f16", "i16"):
-        return _half(raw, word, 0)
+    if word in ("f16", "i16", "bfloat"):
+        return _half(raw, _bits_type(word), 0)
     dtype = DTYPES[word]
     return lambda m: raw(m).view(dtype)
 
 
+def _bits_type(word: str) -> str:
+    """The type of a word's values: a bf16 is its bits."""
+    return "i16" if word == "bfloat" else word
+
+
 def _aperture(name: str, word: str) -> Read:
-    if not name.endswith(("_base", "_limit")) or word != "i64":
+    if word == "i32" and name.endswith(("_lo", "_hi")):
+        which = int(name.endswith("_hi"))
+        return lambda m: m.split(m.aperture(name))[which]
+    if not name.endswith(("_base", "_limit", "_base_lo")) or word != "i64":
         raise NotImplementedError(f"{name} as {word}")
     return lambda m: m.aperture(name)
 
@@ -175,6 +184,9 @@ def _immediate(atom: Immediate, word: str) -> Read:
     if word == "mask":
         lanes = np.array([[(atom.bits("i64") >> lane) & 1 for lane in range(64)]], np.bool_)
         return lambda m: lanes[:, : m.lane_count]
+    if word == "bfloat":
+        bits = constant("i16", atom.bits(word))
+        return lambda m: bits
     value = constant("i" + word[1:], atom.bits(word)).view(DTYPES[word])
     return lambda m: value
 
@@ -220,7 +232,8 @@ def _tuple(atom: Any, word: str, program: Program) -> Read:
 
 
 def _symbol(symbol: Symbol, instruction: Instruction, program: Program) -> Read:
-    return lambda m: constant("i32", m.symbol_value(symbol, instruction.index))
+    type_ = "i64" if symbol.relocation.endswith("rel64") else "i32"
+    return lambda m: constant(type_, m.symbol_value(symbol, instruction.index))
 
 
 # --- modifiers
@@ -229,14 +242,14 @@ def _symbol(symbol: Symbol, instruction: Instruction, program: Program) -> Read:
 def _modified(instruction: Instruction, operand: Operand, word: str, explicit: int, program: Program) -> Read:
     """A reader with modifiers. `explicit` counts the operands before this one: op_sel has one entry for each."""
     modifiers = instruction.modifiers
-    if word == "mix":
-        return _mix(instruction, operand, explicit, program)
+    if word in ("mix", "bmix"):
+        return _mix(instruction, operand, explicit, program, "f16" if word == "mix" else "bf16")
     if word in HALVES:
         return _both_halves(instruction, operand, word.removesuffix("x2"), explicit)
     if instruction.encoding == "sdwa":
         read = _sdwa(instruction, operand, word, explicit)
-    elif word in ("f16", "i16") and "op_sel" in modifiers.values and isinstance(operand.atom, Register):
-        read = _half(_raw32(operand.atom), word, modifiers.bits("op_sel", _MOST)[explicit])
+    elif word in ("f16", "i16", "bfloat") and "op_sel" in modifiers.values and isinstance(operand.atom, Register):
+        read = _half(_raw32(operand.atom), _bits_type(word), modifiers.bits("op_sel", _MOST)[explicit])
     else:
         read = read_plain(operand.atom, word, program)
     if "dpp" in instruction.encoding and explicit == 0:
@@ -254,8 +267,9 @@ def _negates_whole(modifiers: Modifiers, explicit: int) -> bool:
 def _signs(read: Read, negate: bool, absolute: bool, word: str) -> Read:
     if not (negate or absolute):
         return read
-    if word == "bf16":
-        return lambda m: read(m) ^ np.uint16(0x8000)
+    if word in ("bf16", "bfloat"):
+        kept, sign = np.uint16(0x7FFF if absolute else 0xFFFF), np.uint16(0x8000 if negate else 0)
+        return lambda m: read(m) & kept ^ sign
     if word[0] != "f":
         raise NotImplementedError(f"negation of an operand of type {word}")
     if absolute and negate:
@@ -310,12 +324,13 @@ def _both_halves(instruction: Instruction, operand: Operand, type_: str, explici
     return lambda m: (low(m), high(m))
 
 
-def _mix(instruction: Instruction, operand: Operand, explicit: int, program: Program) -> Read:
-    """A reader for v_fma_mix: op_sel_hi marks the operand as an f16, op_sel selects its half; neg and abs as usual."""
+def _mix(instruction: Instruction, operand: Operand, explicit: int, program: Program, narrow: str) -> Read:
+    """A reader for v_fma_mix: op_sel_hi marks the operand as a narrow float, op_sel selects its half; neg and abs as
+    usual."""
     modifiers = instruction.modifiers
     if modifiers.bits("op_sel_hi", _MOST)[explicit]:
-        half = _packed_part(operand.atom, "f16", modifiers.bits("op_sel", _MOST)[explicit])
-        return _signs(lambda m: m.fpext(half(m), "f32"), operand.negate, operand.absolute, "f32")
+        half = _packed_part(operand.atom, narrow, modifiers.bits("op_sel", _MOST)[explicit])
+        return _signs(lambda m: widened(m, half(m), narrow), operand.negate, operand.absolute, "f32")
     return _signs(read_plain(operand.atom, "f32", program), operand.negate, operand.absolute, "f32")
 
 

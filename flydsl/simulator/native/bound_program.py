@@ -39,7 +39,8 @@ class BoundProgram:
         records = self.records.copy()
         for index, slot, symbol in self.symbols:
             try:
-                records[index, 1 + slot] = relocated(addresses, symbol, index)
+                value = relocated(addresses, symbol, index)
+                records[index, 1 + slot] = value - (1 << 64) if value >> 63 else value
             except KeyError:
                 records[index, 0] = library().fall_back_address  # the lock-step machine says which symbol it is
         return records

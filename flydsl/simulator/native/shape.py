@@ -6,6 +6,7 @@ alone, so that it cannot depend on anything that two instructions of the same sh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from flydsl.hsaco.operands import (
@@ -22,7 +23,7 @@ from flydsl.hsaco.operands import (
     Symbol,
 )
 from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.control import wait
+from flydsl.simulator.isa.control import WAITS
 from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
@@ -41,6 +42,7 @@ _NO_EFFECT = {
     "nt",
     "th",
     "scope",
+    "nv",
 }  # on caches only; that an atomic returns something is in the entry's name
 _OFFSET_IS_A_PATTERN = {"ds_swizzle_b32"}
 
@@ -50,7 +52,7 @@ class OperandShape:
     """An operand without its number. kind: register, immediate, symbol, label, aperture, status, null or keyword.
 
     file and count are those of a register, text is the name of an aperture or status bit, or the keyword. `slot` is
-    where the record has the number.
+    where the record has the number, half which half of it if that is not all.
     """
 
     kind: str
@@ -61,6 +63,7 @@ class OperandShape:
     negate: bool = False
     absolute: bool = False
     sign_extend: bool = False
+    half: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,13 +111,17 @@ def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundIn
     if semantics is None:
         raise NotImplementedError(instruction.problem)
     entry = semantics.entry
-    if semantics.evaluate is wait and program.has_global_atomics:
-        entry = "buffer_inv"  # waves in turns would reach atomics, which return what came before, in another order
+    if semantics.evaluate in WAITS and program.has_global_atomics:
+        # Waves in turns would reach atomics, which return what came before, in another order.
+        return BoundInstruction(Shape("buffer_inv", "", (), (), (), mode.bits, instruction.wave_size))
     if semantics.sources == ("...",):
         return BoundInstruction(Shape(entry, "", (), (), (), mode.bits, instruction.wave_size))
     binder = _Binder(instruction, program)
     words = [w for w in semantics.results if w not in IMPLICIT]
-    results = tuple(binder.operand(o, w, 0) for o, w in zip(instruction.results, words, strict=True))
+    if "::" in instruction.mnemonic:
+        results = binder.results_of_pair(instruction.results)
+    else:
+        results = tuple(binder.operand(o, w, 0) for o, w in zip(instruction.results, words, strict=True))
     sources: list[OperandShape | None] = []
     for operand, word in zip(instruction.sources, semantics.sources, strict=True):
         explicit = sum(s is not None for s in sources)
@@ -160,6 +167,17 @@ class _Binder:
         assert isinstance(atom, (Aperture, Keyword))
         return OperandShape(kind, slot, "", 1, atom.name if isinstance(atom, Aperture) else atom.text, *flags)
 
+    def results_of_pair(self, operands: Sequence[Operand]) -> tuple[OperandShape, ...]:
+        """The shapes of the results of two operations, which share a slot: there are up to six sources."""
+        shapes = []
+        for half, operand in enumerate(operands):
+            atom = operand.atom
+            assert isinstance(atom, Register)
+            self.slots[0] |= register_offset(atom) << 32 * half
+            shapes.append(OperandShape("register", 0, atom.file, atom.count, half=half))
+        self._next = 1
+        return tuple(shapes)
+
     def _slot(self, operand: Operand) -> int:
         """The next slot, or that of the same constant in a pair of operations, which have a literal between them."""
         is_shared = "::" in self._instruction.mnemonic and isinstance(operand.atom, Immediate)
@@ -189,8 +207,9 @@ class _Binder:
             if isinstance(atom.value, float):
                 raise NotImplementedError(f"{atom} where a number is expected")
             return atom.value
-        if type_ == "mi":  # "mix"
-            return atom.packed_bits("f16") if modifiers.bits("op_sel_hi", 3)[explicit] else atom.bits("f32")
+        if type_ in ("mi", "bmi"):  # "mix" and "bmix"
+            narrow = "f16" if type_ == "mi" else "bf16"
+            return atom.packed_bits(narrow) if modifiers.bits("op_sel_hi", 3)[explicit] else atom.bits("f32")
         in_parts = semantics.packed or "sdwa" in self._instruction.encoding
         if word in HALVES or (in_parts and type_ in ("f16", "i16")):
             return atom.packed_bits(type_)

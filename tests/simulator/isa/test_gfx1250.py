@@ -67,7 +67,7 @@ def test_a_buffer_store_has_its_data_in_the_place_of_a_result(gfx1250: Run) -> N
     out = np.zeros(32, np.uint32)
     memory = Memory()
     base = memory.map_array(out, name="out")
-    scalars = {4: base, 6: 128, 7: 3 << 28}
+    scalars = {4: base, 6: 128 >> 7}
     text = "s_set_vgpr_msb 0x80\nbuffer_store_b32 v2, v1, s[4:7], null offen"
     gfx1250(text, v={1: 4 * LANE, 2: LANE, 514: LANE + 5}, s=scalars, memory=memory)
     assert out.tolist() == (LANE + 5).tolist()

@@ -31,7 +31,11 @@ class HandlerBuilder(NativeMatrix):
     # --- registers
 
     def register_pointer(self, register: OperandShape) -> str:
-        return self.wave_pointer(self.body.load("i64", self.record_pointer(layout.slot_offset(register.slot))))
+        at = layout.slot_offset(register.slot)
+        if register.half is None:
+            return self.wave_pointer(self.body.load("i64", self.record_pointer(at)))
+        offset = LlvmValue(self.body.load("i32", self.record_pointer(at + 4 * register.half)), "i32", 0)
+        return self.wave_pointer(self.zext(offset, "i64").text)
 
     def record_pointer(self, offset: int) -> str:
         return self.body.pointer("%record", offset)
@@ -112,6 +116,12 @@ class HandlerBuilder(NativeMatrix):
         overwrite later, without a barrier in between, work on the hardware, and must work here.
         """
         self.yield_wave()
+
+    def begin_copy(self, *, is_load: bool) -> None:
+        """Nothing: it has happened when the next instruction begins."""
+
+    def wait_for(self, counter: str, most: int) -> None:
+        """Nothing: what the wave waits for has completed."""
 
     def fence(self, ordering: str) -> None:
         self.body.do(f"fence {ordering}")

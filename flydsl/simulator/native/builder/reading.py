@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from flydsl.hsaco.operands import STATUS_BITS
+from flydsl.simulator.isa.atomics import widened
 from flydsl.simulator.isa.dpp import lane_pattern
 from flydsl.simulator.isa.table import FIXED, HALVES
 from flydsl.simulator.native import layout
@@ -87,7 +88,7 @@ class Reader:
         if operand.kind == "immediate":
             return self._immediate(operand, word)
         if operand.kind == "symbol":
-            return self._b.const("i32", RecordNumber(operand.slot))
+            return self._b.const("i64" if word == "i64" else "i32", RecordNumber(operand.slot))
         if operand.kind == "status":
             bit = self._status_bit(operand)
             return self._b.bitcast(self._b.zext(bit, "i" + word[1:]), word)
@@ -142,16 +143,22 @@ class Reader:
 
     def _narrow(self, raw: LlvmValue, word: str) -> LlvmValue:
         """32 bits as the type, from the low half if it is narrower."""
+        if word == "bfloat":
+            return self._b.trunc(raw, "i16")
         return self._b.bitcast(self._b.trunc(raw, "i16") if word in ("i16", "f16") else raw, word)
 
     def _immediate(self, operand: OperandShape, word: str) -> LlvmValue:
         field = RecordNumber(operand.slot)
         if word == "mask":
             return self._b.mask_bits(self._b.const("i64", field))
+        if word == "bfloat":
+            return self._b.const("i16", field)
         return self._b.bitcast(self._b.const("i" + word[1:], field), word)
 
     def _aperture(self, name: str, word: str) -> LlvmValue:
-        if not name.endswith(("_base", "_limit")) or word != "i64":
+        if word == "i32" and name.endswith(("_lo", "_hi")):
+            return self._b.split(self._b.aperture(name))[int(name.endswith("_hi"))]
+        if not name.endswith(("_base", "_limit", "_base_lo")) or word != "i64":
             raise NotImplementedError(f"{name} as {word}")
         return self._b.aperture(name)
 
@@ -175,14 +182,14 @@ class Reader:
         """The operand with modifiers. `explicit` counts the operands before it: op_sel has one entry for each."""
         modifiers = self.modifiers
         if operand.kind == "symbol":
-            return self.plain(operand, "i32")
-        if word == "mix":
-            return self._mix(operand, explicit)
+            return self.plain(operand, "i64" if word == "i64" else "i32")
+        if word in ("mix", "bmix"):
+            return self._mix(operand, explicit, "f16" if word == "mix" else "bf16")
         if word in HALVES:
             return self._both_halves(operand, word.removesuffix("x2"), explicit)
         if self._shape.encoding == "sdwa":
             value = self._sdwa(operand, word, explicit)
-        elif word in ("f16", "i16") and "op_sel" in modifiers.values and operand.kind == "register":
+        elif word in ("f16", "i16", "bfloat") and "op_sel" in modifiers.values and operand.kind == "register":
             value = self._half(operand, word, modifiers.bits("op_sel", _MOST)[explicit])
         else:
             value = self.plain(operand, word)
@@ -197,8 +204,9 @@ class Reader:
     def _signs(self, value: LlvmValue, negate: bool, absolute: bool, word: str) -> LlvmValue:
         if not (negate or absolute):
             return value
-        if word == "bf16":
-            return self._b.xor(value, constant("i16", 0x8000))
+        if word in ("bf16", "bfloat"):
+            kept = self._b.and_(value, constant("i16", 0x7FFF)) if absolute else value
+            return self._b.xor(kept, constant("i16", 0x8000)) if negate else kept
         if word[0] != "f":
             raise NotImplementedError(f"negation of an operand of type {word}")
         value = self._b.fabs(value) if absolute else value
@@ -230,10 +238,10 @@ class Reader:
         raw = self._dpp(self._raw(operand)) if moves else self._raw(operand)
         return self._narrow(b.lshr(raw, constant("i32", 16)) if half else raw, word)
 
-    def _mix(self, operand: OperandShape, explicit: int) -> LlvmValue:
+    def _mix(self, operand: OperandShape, explicit: int, narrow: str) -> LlvmValue:
         if self.modifiers.bits("op_sel_hi", _MOST)[explicit]:
-            half = self._packed_part(operand, "f16", self.modifiers.bits("op_sel", _MOST)[explicit])
-            value = self._b.fpext(half, "f32")
+            half = self._packed_part(operand, narrow, self.modifiers.bits("op_sel", _MOST)[explicit])
+            value = widened(self._b, half, narrow)
         else:
             value = self.plain(operand, "f32")
         return self._signs(value, operand.negate, operand.absolute, "f32")
