@@ -36,7 +36,8 @@ from flydsl.expr.buffer_ops import buffer_store
 from .kernels_common import ceil_div, require, require_tensor
 from .kernels_common import launcher as any_variant
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
-from .moe_gemm_2stage import TENSORS, Plan, Result, Routes, plan_of, through_shared_memory, tiles
+from .moe_gemm_2stage import TENSORS, Plan, Result, plan_of, through_shared_memory, tiles
+from .moe_routes import Routes
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
 from .shuffles import shuffle_scale
