@@ -25,7 +25,7 @@ BROWSER := -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=import
 LAB := --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb \
 	--FileContentsManager.pre_save_hook=tools.lab.keep_kernel_metadata
 
-.PHONY: help setup browser lab test fast lint types bench sweep table fuzz wheel clean
+.PHONY: help setup browser lab test fast lint types bench sweep table fuzz docs wheel clean
 
 help: ## Print the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,11 @@ table: setup ## Compile every kernel and write kernels/README.md, the table of t
 
 fuzz: setup ## Every fuzzer for many trials, with another seed each time; FUZZ="listings --seed 1 --count 500" for others
 	$(PY) -m tests.fuzz $(FUZZ)
+
+# The theme and MyST-NB are needed for nothing else. An installed torch satisfies what the package asks for, and stays.
+docs: setup ## Build the documentation site, build/docs/index.html; a warning or a broken link is an error
+	@$(PY) -c "import furo, myst_nb" 2>/dev/null || $(PY) -m pip install --quiet --editable '.[docs]'
+	$(PY) -m sphinx -q -W --keep-going -b html -c docs -d build/doctrees . build/docs
 
 # The backend copies into build/lib and packs what lies there, deleted modules too.
 wheel: setup ## Build dist/*.whl, which pip installs without this checkout

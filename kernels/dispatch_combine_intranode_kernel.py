@@ -1,7 +1,7 @@
 """Tokens to the GPUs of their experts, and the experts' rows back, within a node: expert parallelism.
 
     launch = make_dispatch_kernel(Plan(world=8, max_tokens=64, experts=64, topk=8, row_bytes=4096))
-    launch(rank, self_sg, sg_ptrs, areas, tokens, indices, weights, scales, places, count)
+    launch(blocks, number, rank, self_sg, sg_ptrs, areas, tokens, indices, weights, scales, places, count)
 
 Expert e belongs to rank e // (experts / world). Dispatch sends each token once to every rank that has one of its k
 experts: it takes the next row of that rank's area by an atomic, and writes the token, its k indices and weights (and
@@ -11,10 +11,10 @@ them in f32, in the order of slots, rounded once: out[t] = the sum over the rank
 experts to apply: a row may stand for several of them.
 
 A rank's area, at the address that `areas` has for it: two counts of rows, then for `capacity` = world * max_tokens rows
-the tokens, indices, weights, scales, sources (rank * max_tokens + token) and results. Launches take turns with the
-counts: each clears the other one, for the launch after it. A wave has a token and a slot (or, in combine, a token) at a
-time. The kernels wait for each other as those of `custom_all_reduce_kernel` do, with BLOCKS workgroups of 8 waves in
-every launch; when a launch has ended on a rank, all that it waits for has arrived.
+the tokens, indices, weights, scales, sources (rank * max_tokens + token) and results. Launches, which are numbered,
+take turns with the counts: each clears the other one, for the launch after it. A wave has a token and a slot (or, in
+combine, a token) at a time. The kernels wait for each other as those of `custom_all_reduce_kernel` do, with as many
+workgroups of 8 waves on every rank; when a launch has ended on a rank, all that it waits for has arrived.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from kernels.kernels_common import element_type, require, rounded
 
 WAVE = 64
 WAVES = node.THREADS // WAVE
-BLOCKS = 8
 DTYPES = ("f32", "f16", "bf16")
 # (tokens, ranks, experts, k): one token, an expert of each rank, all experts of a token on few ranks
 SHAPES = ((1, 2, 4, 1), (5, 4, 8, 4), (9, 4, 16, 8))
@@ -117,10 +116,10 @@ def copy_row(source: Any, target: Any, row_bytes: int, lane: Any) -> None:
 
 
 @flyc.jit
-def clear_next_count(team: Any, areas: Any, plan: Plan) -> None:
+def clear_next_count(team: Any, number: Any, areas: Any, plan: Plan) -> None:
     """Clear the count of the next launch, which nobody uses before all ranks have ended this one."""
     if (team.block == 0) & (team.thread == 0):
-        fx.ptr_store(fx.Int32(0), Area(plan, address_in(areas, team.rank)).count((team.launch + 1) & 1))
+        fx.ptr_store(fx.Int32(0), Area(plan, address_in(areas, team.rank)).count((number + 1) & 1))
 
 
 @flyc.jit
@@ -144,22 +143,23 @@ def first_of_rank(indices: Any, token: Any, slot: Any, plan: Plan) -> tuple[Any,
 
 
 def dispatch_kernel(
-    rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64, tokens: fx.Int64, indices: fx.Int64,
-    weights: fx.Int64, scales: fx.Int64, places: fx.Int64, count: fx.Int32, plan: fx.Constexpr[Plan],
+    number: fx.Int32, rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64, tokens: fx.Int64,
+    indices: fx.Int64, weights: fx.Int64, scales: fx.Int64, places: fx.Int64, count: fx.Int32,
+    plan: fx.Constexpr[Plan],
 ) -> None:  # fmt: skip
     """Send tokens."""
     team = _team(plan, rank, self_sg, sg_ptrs)
     team.start()
-    clear_next_count(team, areas, plan)
-    number, lane = team.launch & 1, team.thread % WAVE
-    for item in range(team.block * WAVES + team.thread // WAVE, count * plan.topk, BLOCKS * WAVES):
+    clear_next_count(team, number, areas, plan)
+    lane, waves = team.thread % WAVE, fx.Int32(fx.grid_dim.x) * WAVES
+    for item in range(team.block * WAVES + team.thread // WAVE, count * plan.topk, waves):
         pair = fx.Int32(fx.rocdl.readfirstlane(item))
         token, slot = pair // plan.topk, pair % plan.topk
         target, is_first = first_of_rank(indices, token, slot, plan)
         place = fx.Int32(-1)
         if is_first:
             area = Area(plan, address_in(areas, target))
-            row = next_row(area, number, lane)
+            row = next_row(area, number & 1, lane)
             place = target * plan.capacity + row
             send = [("tokens", tokens, plan.row_bytes), ("scales", scales, plan.scale_bytes)]
             for name, source, size in send:
@@ -176,18 +176,18 @@ def dispatch_kernel(
 
 
 def combine_kernel(
-    rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64, places: fx.Int64, out: fx.Int64,
-    count: fx.Int32, plan: fx.Constexpr[Plan],
+    number: fx.Int32, rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64, places: fx.Int64,
+    out: fx.Int64, count: fx.Int32, plan: fx.Constexpr[Plan],
 ) -> None:  # fmt: skip
     """Add up results."""
     team = _team(plan, rank, self_sg, sg_ptrs)
     team.start()
-    clear_next_count(team, areas, plan)
-    lane = team.thread % WAVE
-    for item in range(team.block * WAVES + team.thread // WAVE, count, BLOCKS * WAVES):
+    clear_next_count(team, number, areas, plan)
+    lane, waves = team.thread % WAVE, fx.Int32(fx.grid_dim.x) * WAVES
+    for item in range(team.block * WAVES + team.thread // WAVE, count, waves):
         token = fx.Int32(fx.rocdl.readfirstlane(item))
-        for number in range(lane, plan.result_bytes // PACK_BYTES, WAVE):
-            store_pack(out + fx.Int64(token) * plan.result_bytes, number, sum_of(areas, places, token, number, plan))
+        for pack in range(lane, plan.result_bytes // PACK_BYTES, WAVE):
+            store_pack(out + fx.Int64(token) * plan.result_bytes, pack, sum_of(areas, places, token, pack, plan))
     meet(team, END)
 
 
@@ -206,7 +206,7 @@ def sum_of(areas: Any, places: Any, token: Any, number: Any, plan: Plan) -> Any:
 
 
 def _team(plan: Plan, rank: Any, self_sg: Any, sg_ptrs: Any) -> Team:
-    return Team(node.Plan(1 << 10, "f32", plan.world), rank, fx.Int32(BLOCKS), self_sg, sg_ptrs)
+    return Team(node.Plan(1 << 10, "f32", plan.world), rank, fx.Int32(fx.grid_dim.x), self_sg, sg_ptrs)
 
 
 def _named(body: Any, plan: Plan) -> Any:
@@ -215,19 +215,22 @@ def _named(body: Any, plan: Plan) -> Any:
 
 @cache
 def make_dispatch_kernel(plan: Plan) -> Any:
-    """A launcher of (rank, self_sg, sg_ptrs, areas, tokens, indices, weights, scales, places, count, stream).
+    """A launcher of (blocks, number, rank, self_sg, sg_ptrs, areas, tokens, indices, weights, scales, places, count,
+    stream).
 
-    Addresses, Int64, but for rank and count, the number of this rank's tokens.
+    blocks: workgroups, at most 80, on all ranks the same. number: of the launch, 1 for the first one. The others are
+    addresses, Int64, but for rank and count, the number of this rank's tokens.
     """
     kernel = _named(dispatch_kernel, plan)
 
     @flyc.jit
     def dispatch(
-        rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64, tokens: fx.Int64, indices: fx.Int64,
-        weights: fx.Int64, scales: fx.Int64, places: fx.Int64, count: fx.Int32, stream: fx.Stream = fx.Stream(None),
+        blocks: fx.Int32, number: fx.Int32, rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64,
+        tokens: fx.Int64, indices: fx.Int64, weights: fx.Int64, scales: fx.Int64, places: fx.Int64, count: fx.Int32,
+        stream: fx.Stream = fx.Stream(None),
     ) -> None:  # fmt: skip
-        kernel(rank, self_sg, sg_ptrs, areas, tokens, indices, weights, scales, places, count, plan).launch(
-            grid=BLOCKS, block=node.THREADS, stream=stream
+        kernel(number, rank, self_sg, sg_ptrs, areas, tokens, indices, weights, scales, places, count, plan).launch(
+            grid=(blocks,), block=node.THREADS, stream=stream
         )
 
     return dispatch
@@ -235,16 +238,19 @@ def make_dispatch_kernel(plan: Plan) -> Any:
 
 @cache
 def make_combine_kernel(plan: Plan) -> Any:
-    """A launcher of (rank, self_sg, sg_ptrs, areas, places, out, count, stream). See `make_dispatch_kernel`."""
+    """A launcher of (blocks, number, rank, self_sg, sg_ptrs, areas, places, out, count, stream).
+
+    See `make_dispatch_kernel`.
+    """
     kernel = _named(combine_kernel, plan)
 
     @flyc.jit
     def combine(
-        rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64, places: fx.Int64, out: fx.Int64,
-        count: fx.Int32, stream: fx.Stream = fx.Stream(None),
+        blocks: fx.Int32, number: fx.Int32, rank: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, areas: fx.Int64,
+        places: fx.Int64, out: fx.Int64, count: fx.Int32, stream: fx.Stream = fx.Stream(None),
     ) -> None:  # fmt: skip
-        kernel(rank, self_sg, sg_ptrs, areas, places, out, count, plan).launch(
-            grid=BLOCKS, block=node.THREADS, stream=stream
+        kernel(number, rank, self_sg, sg_ptrs, areas, places, out, count, plan).launch(
+            grid=(blocks,), block=node.THREADS, stream=stream
         )
 
     return combine

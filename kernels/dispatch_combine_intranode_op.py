@@ -6,22 +6,31 @@
     out = op.combine(results)  # results: a row for each received token, the sum over its experts here
 
 Every rank makes the same calls in the same order, each with its own number of tokens, which may be 0. The tensors that
-`dispatch` gives are copies. `dispatch_combine_intranode_kernel` has the kernels.
+`dispatch` gives are copies. `dispatch_combine_intranode_kernel` has the kernels. How many workgroups each of both has
+can be chosen by measurement: blocks=None. All ranks then try the same numbers, and choose by the slowest of them.
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import flydsl
 import flydsl.expr as fx
+from flydsl.autotune import do_bench
 from flydsl.runtime.device import device_at, use_device
 from flydsl.runtime.device_memory import hipDeviceMallocUncached, hipMemcpyDefault
 from flydsl.runtime.host_tensors import remember
+from flydsl.simulator import counting
 from kernels import custom_all_reduce_kernel as node
 from kernels import dispatch_combine_intranode_kernel as kernel
 from kernels.kernels_common import TORCH_NAMES, require
 from kernels.node_memory import NodeMemory
+
+BLOCKS = 8
+CHOICES = (2, 8, 32)
 
 
 @dataclass(frozen=True)
@@ -42,13 +51,14 @@ class Received:
 class DispatchCombine:
     """The areas of all ranks. hidden: elements of a token. dtype: torch's, of tokens; result_dtype: f32, f16, bf16.
 
-    scale_bytes: of each token's scales, a multiple of 16. Creating one is a collective call. Raises ArgumentError for
-    sizes that do not fit: a token and a result have whole packs of 16 bytes.
+    scale_bytes: of each token's scales, a multiple of 16. blocks: workgroups of a launch, on all ranks the same; None
+    to let the first call of each kind find them. Creating one is a collective call. Raises ArgumentError for sizes that
+    do not fit: a token and a result have whole packs of 16 bytes.
     """
 
     def __init__(
         self, *, group: Any, device: Any, world_size: int, rank: int, max_tokens: int, experts: int, topk: int,
-        hidden: int, dtype: Any, scale_bytes: int = 0, result_dtype: Any = None,
+        hidden: int, dtype: Any, scale_bytes: int = 0, result_dtype: Any = None, blocks: int | None = BLOCKS,
     ) -> None:  # fmt: skip
         import torch
 
@@ -58,7 +68,11 @@ class DispatchCombine:
         result = names.get(self.result_dtype, str(self.result_dtype))
         self._plan = kernel.Plan(world_size, max_tokens, experts, topk, *sizes, result)
         require(0 <= rank < world_size, f"rank={rank} of {world_size}", "a rank of the group")
-        self.rank, self._place, self._launches = rank, str(device), 0
+        most = node.MOST_BLOCKS
+        require(blocks is None or 0 < blocks <= most, f"blocks={blocks}", f"1 to {most}, or None")
+        self.rank, self._place, self._launches, self._blocks = rank, str(device), 0, blocks
+        configs = [flydsl.Config(blocks=number) for number in CHOICES]
+        self._tuned = flydsl.autotune(configs, key=["launcher"], do_bench=self._slowest)(self._run)
         self._node = NodeMemory(group, device, world_size, rank)
         self._area, self._signal = (
             self._node.allocate(size, hipDeviceMallocUncached)
@@ -116,9 +130,28 @@ class DispatchCombine:
 
     def _launch(self, launcher: Any, pointers: list[int], tensors: Any, count: int, stream: Any) -> None:
         remember(*tensors)
-        with use_device(device_at(self._place)):
-            launcher(self.rank, self._signal, self._signals, self._areas, *pointers, count, fx.Stream(stream))
+        if self._blocks is None:
+            self._tuned(launcher, pointers, count, stream)
+        else:
+            self._run(launcher, pointers, count, stream, self._blocks)
+
+    def _run(self, launcher: Any, pointers: list[int], count: int, stream: Any, blocks: int) -> None:
         self._launches += 1
+        places = (self.rank, self._signal, self._signals, self._areas)
+        with use_device(device_at(self._place)):
+            launcher(blocks, self._launches, *places, *pointers, count, fx.Stream(stream))
+
+    def _slowest(self, call: Callable[[], Any], warmup: int, rep: int) -> float:
+        """The time of a call in ms, on the rank where it takes the longest. All ranks make as many.
+
+        What is simulated is estimated from its counts, as the model of time would execute it a second time.
+        """
+        with counting() as counters:
+            call()
+        simulated = sum(launch.roofline().time_us for launch in counters.launches) / 1000
+        mine = simulated if counters.launches else do_bench(call, warmup, rep)
+        times = self._node.exchange(struct.pack("<d", mine))
+        return max(struct.unpack("<d", time)[0] for time in times)
 
     def _taken(self, scales: Any) -> Received:
         """Copies of what has arrived."""

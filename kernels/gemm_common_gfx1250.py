@@ -2,7 +2,8 @@
 
 A workgroup has `buffers` places for a tile of A and of B in shared memory. One is computed while the others are on
 their way: the tensor data mover copies whole tiles, of which each wave asks for its part, and a wave waits until only
-the later ones are still under way. Workgroups of a cluster may get a tile together.
+the later ones are still under way. Workgroups of a cluster may get a tile together. With one place, a tile is asked for
+when all waves have computed the one before.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Pipeline:
 
     def check(self) -> None:
         """Raise ArgumentError where there are too few tiles."""
-        require(self.buffers in (2, 3, 4), f"num_buffers={self.buffers}", "2, 3 or 4")
+        require(self.buffers in (1, 2, 3, 4), f"num_buffers={self.buffers}", "1 to 4")
         require(self.tiles >= self.buffers, f"{self.tiles} tiles along K", f"at least num_buffers={self.buffers}")
 
     @property
@@ -129,7 +130,8 @@ class ClusterShape:
 class TileStream:
     """Tiles of an operand, one after the other along K, from global memory to the buffers.
 
-    descriptor: of the first tile in the first buffer. step_bytes: from tile to tile in memory.
+    descriptor: of the first tile in the first buffer, or of some of its rows by number. step_bytes: from tile to tile
+    in memory.
     """
 
     descriptor: Any
@@ -146,7 +148,7 @@ class TileStream:
 
     def load(self, addresses: Any) -> None:
         """Start to load a tile."""
-        tdm_ops.tensor_load_2d(tdm_ops.TDMDescriptor2D(addresses, self.descriptor.dgroup1))
+        tdm_ops.tensor_load_to_lds(addresses, *self.descriptor[1:])
 
 
 def moved(addresses: Any, bytes_: Any) -> Any:
@@ -230,6 +232,8 @@ def run_pipeline(
     loop a loop.
     """
     ahead, each, addresses = plan.buffers - 1, len(loads.streams), loads.first
+    if fx.const_expr(ahead == 0):
+        return one_place(plan, loads, shape, compute, sums, turns)
     for tile in range_constexpr(ahead):
         addresses = loads.start(addresses, tile)
     for turn in range(plan.counted(turns)):
@@ -243,3 +247,33 @@ def run_pipeline(
         sums, following = compute(sums, plan.stage(tile), middle)
         addresses = addresses if following is None else following
     return sums
+
+
+def one_place(
+    plan: Pipeline, loads: Loads, shape: ClusterShape, compute: Callable[..., Any], sums: Any, turns: Any
+) -> Any:
+    """`run_pipeline` with one buffer. Few tiles are no loop."""
+
+    def step(sums: Any, addresses: Any, following: Any = None) -> Any:
+        fence(0, shape)
+        sums, _ = compute(sums, 0, None)
+        if following is not None:
+            fx.gpu.barrier()
+            addresses = loads.start(addresses, 0, following)
+        return sums, addresses
+
+    addresses = loads.start(loads.first, 0)
+    if plan.tiles > _MANY:
+        sums, addresses = repeated(step, sums, addresses, turns)
+    else:
+        for tile in range(1, plan.tiles):
+            sums, addresses = step(sums, addresses, fx.Int32(tile))
+    return step(sums, addresses)[0]
+
+
+@flyc.jit
+def repeated(step: Callable[..., Any], sums: Any, addresses: Any, turns: Any) -> Any:
+    """What a step gives that is repeated for every tile but the last one."""
+    for tile in range(1, turns):
+        sums, addresses = step(sums, addresses, fx.Int32(tile))
+    return sums, addresses

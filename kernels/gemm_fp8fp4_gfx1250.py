@@ -109,6 +109,21 @@ class Plan(WavePlan):
         return FORMATS[self.data_format]
 
     @property
+    def step(self) -> int:
+        """Columns of K of an instruction."""
+        return STEP
+
+    @property
+    def shuffled(self) -> bool:
+        """B lies in shared memory as `shuffle_weight` orders it, and not in rows like A."""
+        return True
+
+    @property
+    def pitch_b(self) -> int:
+        """Bytes that a row of B's tile takes in shared memory."""
+        return self.row_bytes[1] + (0 if self.shuffled else PAD)
+
+    @property
     def wide(self) -> int:
         """Columns of C of an instruction."""
         return 2 * SIZE if self.data_format == "fp4" else SIZE
@@ -249,22 +264,29 @@ def fewer(waves: int, rows: int) -> int:
 class Compute:
     """A wave's products of a tile in shared memory."""
 
-    def __init__(self, plan: Plan, shared: Any) -> None:
+    def __init__(self, plan: Any, shared: Any) -> None:
         self.plan, self.shared = plan, shared
         lane, (row, column) = fx.Int32(fx.thread_idx.x) & (LANES - 1), place_of_wave(plan)
         self.half, inner = lane >> 4, lane & (SIZE - 1)
-        self.pitch_a, self.band = plan.row_bytes[0] + PAD, SIZE * plan.row_bytes[1]
+        self.pitch_a, self.band = plan.row_bytes[0] + PAD, SIZE * plan.pitch_b
+        self.along = SIZE if plan.shuffled else 1  # between neighbours along K, where 16 rows of B lie together
         in_a = (row + inner) * self.pitch_a + self.half * 16
-        in_b = column // SIZE * self.band + self.half * 256 + inner * 16
-        waves = row // plan.wave_tile[0], column // plan.wave_tile[1]
-        places = [in_a, in_b, *((SIZE * w + inner) * s for w, s in zip(waves, plan.scale_bytes, strict=True))]
-        if plan.wide > SIZE:
-            places[3] = places[3] + self.half * 4  # the upper lanes have the second 16 columns
+        in_b = column // SIZE * self.band + self.half * (16 * self.along)
+        in_b = in_b + inner * (16 if plan.shuffled else plan.pitch_b)
+        places = [in_a, in_b, *(self.places_of_scales(row, column, inner) if plan.has_blocks else ())]
         self.places = [
             [opaque(place + (start + stage * plan.buffer_bytes)) for stage in range(plan.buffers)]
-            for place, start in zip(places[: 4 if plan.has_blocks else 2], plan.starts, strict=False)
+            for place, start in zip(places, plan.starts, strict=False)
         ]
         self.rows, self.columns = plan.wave_tile[0] // SIZE, plan.wave_tile[1] // plan.wide
+
+    def places_of_scales(self, row: Any, column: Any, inner: Any) -> tuple[Any, Any]:
+        """A lane's first scales of A and of B. row, column: of the wave; inner: the lane's row."""
+        plan = self.plan
+        waves = row // plan.wave_tile[0], column // plan.wave_tile[1]
+        of_a, of_b = ((SIZE * w + inner) * s for w, s in zip(waves, plan.scale_bytes, strict=True))
+        # The upper lanes have the second 16 columns.
+        return of_a, of_b + self.half * 4 if plan.wide > SIZE else of_b
 
     def zeros(self) -> list[list[Any]]:
         """Sums to begin with."""
@@ -282,16 +304,16 @@ class Compute:
 
     def of_a(self, stage: int, step: int, mi: int) -> Any:
         """A lane's part of 16 rows of A: every other 16 bytes."""
-        bytes_ = STEP * self.plan.bits[0] // 8
+        bytes_ = self.plan.step * self.plan.bits[0] // 8
         first = SIZE * mi * self.pitch_a + bytes_ * step
         return self.words(0, stage, first, list(range(0, bytes_, 32)))
 
-    def of_b(self, stage: int, step: int, ni: int) -> Any:
-        """A lane's part of the columns of an instruction: every other 16 bytes."""
-        bytes_ = STEP * self.plan.bits[1] // 8
-        bands = range(ni * self.plan.wide // SIZE, (ni + 1) * self.plan.wide // SIZE)
-        distances = [band * self.band + SIZE * piece for band in bands for piece in range(0, bytes_, 32)]
-        return self.words(1, stage, SIZE * bytes_ * step, distances)
+    def of_b(self, stage: int, step: int, ni: int, start: int = 0) -> Any:
+        """A lane's part of the columns of an instruction: every other 16 bytes. start: of B's rows, in bytes."""
+        bytes_, wide = self.plan.step * self.plan.bits[1] // 8, self.plan.wide // SIZE
+        bands = range(ni * wide, (ni + 1) * wide)
+        distances = [band * self.band + self.along * piece for band in bands for piece in range(0, bytes_, 32)]
+        return self.words(1, stage, start + self.along * bytes_ * step, distances)
 
     def scales(self, side: int, stage: int, step: int) -> list[Any]:
         """The scales of the instructions along M (side 0) or N, a word each."""
@@ -309,7 +331,7 @@ class Compute:
 
     def tile(self, sums: Any, stage: int, middle: Callable[[], Any] | None) -> tuple[list[list[Any]], Any]:
         """The sums with the products of the tile in a buffer added, and what `middle` gives."""
-        sums, result, steps = [list(totals) for totals in sums], None, self.plan.tile[2] // STEP
+        sums, result, steps = [list(totals) for totals in sums], None, self.plan.tile[2] // self.plan.step
         for step in range(steps):
             scales = [self.scales(side, stage, step) for side in range(2)]
             of_b, following = [self.of_b(stage, step, ni) for ni in range(self.columns)], self.of_a(stage, step, 0)

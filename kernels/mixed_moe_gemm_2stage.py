@@ -28,13 +28,16 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
 from .kernels_common import ceil_div, require, require_tensor
+from .kernels_common import launcher as any_variant
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
-from .moe_gemm_2stage import Plan, Result, Routes, plan_of, through_shared_memory, tiles
+from .moe_gemm_2stage import TENSORS, Plan, Result, plan_of, through_shared_memory, tiles
+from .moe_routes import Routes
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
 from .shuffles import shuffle_scale
@@ -327,6 +330,23 @@ def launch(
     require_tensor("out", arguments[0], plan.out_type if plan.out_dtype not in ROUNDED else arguments[0].dtype)
     grid = (plan.columns // plan.tile_n, (blocks + (persist_m - 1)) // persist_m, plan.k_batch)
     kernel.launch(grid=grid, block=THREADS, stream=stream)
+
+
+def _launch_tile(tensors: dict[str, Any], tokens: Any, stream: Any, plan: Plan, tile: tuple[int, int]) -> None:
+    """Launch a stage with another tile."""
+    out, activations, weights, scale_a, scale_w, *tables, bias, out_scales = tensors.values()
+    plan, scales = plan.with_tile(*tile), (scale_a, scale_w, bias, out_scales)
+    _check(plan, 1)
+    blocks = tensors["expert_ids"].shape[0]
+    launch(plan, (out, activations, weights, scales, tuple(tables), tokens), blocks, 1, None, stream)
+
+
+# (out, ..., num_valid_ids, bias, out_scales, tokens, plan, stream) with a tile (columns, bytes of A) that is chosen by
+# measurement. plan: of a stage, as `plan_of` gives it.
+mixed_moe_gemm = flydsl.autotune(
+    configs=[flydsl.Config(tile=(columns, size)) for columns in (64, 128, 256) for size in (128, 256)],
+    key=["m_in", "plan"],
+)(any_variant("mixed_moe_gemm", (*TENSORS, "bias", "out_scales"), _launch_tile, {"plan": Plan, "tile": tuple}))
 
 
 def _in_dtype(a_dtype: str, b_dtype: str) -> str:

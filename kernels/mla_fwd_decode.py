@@ -9,15 +9,16 @@ output (B, 128, 512) of bf16; kv_page_indices has the pages of all requests, one
 
 The tokens are divided evenly among as many workgroups as there are compute units (`pa_metadata`, pieces of one token);
 `mla_fwd_decode_m16x8_fp8_fp8` is what a workgroup does. Requests that several of them share are merged by another
-kernel. The time is that of reading the keys, 576 bytes each, from 64 requests or so on that of the matrix units:
-278 thousand operations a key and request.
+kernel; `tuned_mla_fwd_decode` finds out how many workgroups are best. The time is that of reading the keys, 576 bytes
+each, from 64 requests or so on that of the matrix units: 278 thousand operations a key and request.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from flydsl.errors import ArgumentError
+import flydsl
+from kernels.kernels_common import require
 from kernels.launches import launch_flat
 from kernels.mla_fwd_decode_m16x8_fp8_fp8 import HEADS, KEY_BYTES, VALUE_BYTES, launch_mla_fwd_decode_m16x8_fp8_fp8
 from kernels.pa_metadata import COMPUTE_UNITS, get_pa_metadata, reduce_shares
@@ -60,7 +61,7 @@ def flydsl_mla_fwd_decode(
     import torch
 
     fp8, integers, f32 = query.dtype, torch.int32, torch.float32
-    _require(query.element_size() == 1, f"query of {query.dtype}", "fp8")
+    require(query.element_size() == 1, f"query of {query.dtype}", "fp8")
     for name, tensor, shape, dtype in (
         ("query", query, (HEADS, KEY_BYTES), fp8), ("kv_buffer", kv_buffer, (KEY_BYTES,), fp8),
         ("kv_page_indices", kv_page_indices, (), integers), ("work_indptr", work_indptr, (), integers),
@@ -69,7 +70,7 @@ def flydsl_mla_fwd_decode(
         ("split_output", split_output, (HEADS, VALUE_BYTES), f32), ("split_lse", split_lse, (HEADS, 1), f32),
     ):  # fmt: skip
         fits = tuple(tensor.shape[tensor.dim() - len(shape) :]) == shape and tensor.dtype == dtype
-        _require(fits and tensor.is_contiguous(), f"{name} of {tuple(tensor.shape)}, {tensor.dtype}",
+        require(fits and tensor.is_contiguous(), f"{name} of {tuple(tensor.shape)}, {tensor.dtype}",
                  f"contiguous, {('..', *shape)}, {dtype}")  # fmt: skip
     launch_flat(
         launch_mla_fwd_decode_m16x8_fp8_fp8, query, kv_buffer, kv_page_indices, work_indptr, work_info_set,
@@ -93,8 +94,8 @@ def mla_fwd_decode(
 
     batch = context_lengths.numel()
     shape = (batch, HEADS, VALUE_BYTES)
-    _require(tuple(output.shape) == shape, f"output of {tuple(output.shape)} for {batch} requests", f"{shape}")
-    _require(query.shape[0] == batch, f"query of {tuple(query.shape)} for {batch} requests", "one token of each")
+    require(tuple(output.shape) == shape, f"output of {tuple(output.shape)} for {batch} requests", f"{shape}")
+    require(query.shape[0] == batch, f"query of {tuple(query.shape)} for {batch} requests", "one token of each")
     tables = get_pa_metadata(context_lengths, HEADS, 1, num_cu=num_cu, kv_granularity=1, stream=stream)
     rows = tables["reduce_partial_map"].numel()
     shares = torch.empty(rows, 1, HEADS, VALUE_BYTES, device=query.device)
@@ -107,6 +108,7 @@ def mla_fwd_decode(
     launch_flat(reduce_shares, output, shares, lse, *maps, batch, HEADS, VALUE_BYTES, 1, stream)
 
 
-def _require(holds: bool, what: str, wanted: str) -> None:
-    if not holds:
-        raise ArgumentError(what, hint=wanted)
+# Fewer workgroups than compute units leave less to merge.
+tuned_mla_fwd_decode = flydsl.autotune(
+    configs=[flydsl.Config(num_cu=COMPUTE_UNITS // share) for share in (8, 4, 2, 1)], key=["query", "kv_page_indices"]
+)(mla_fwd_decode)

@@ -30,13 +30,13 @@ from .moe_common import compile_moe_reduction
 from .moe_gemm_2stage import (
     Plan,
     Result,
-    Routes,
     launcher,
     plan_of,
     through_shared_memory,
     tiles,
     tuned,
 )
+from .moe_routes import Routes
 from .tensor_shim import GTensor
 
 __all__ = ["compile_moe_blockscale_gemm1", "compile_moe_blockscale_gemm2", "compile_moe_reduction", "expanded"]

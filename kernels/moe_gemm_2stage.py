@@ -46,11 +46,10 @@ from flydsl.expr.buffer_ops import buffer_store
 from .kernels_common import launcher as any_variant
 from .kernels_common import require
 from .layout_utils import idx2crd
-from .mfma_epilogues import activated, c_shuffle_epilog, default_epilog, sigmoid
+from .mfma_epilogues import c_shuffle_epilog, default_epilog
 from .mfma_preshuffle_pipeline import (
     BITS,
     CHUNK_BYTES,
-    THREADS,
     W4A16,
     WAVE,
     WAVES,
@@ -66,8 +65,7 @@ from .mfma_preshuffle_pipeline import (
     swizzle_xor16,
 )
 from .moe_common import compile_moe_reduction
-from .moe_sorting_kernel import SLOT_SHIFT
-from .silu_and_mul_fq import SWIGLU_SLOPE
+from .moe_routes import OUT_OF_RANGE, Routes, add_pair, gated
 from .tensor_shim import GTensor, STensor
 
 __all__ = [
@@ -82,7 +80,6 @@ SCALED = ("fp8", "int8", "int4")
 # Products are as many times too large, as the unpacked weights are.
 FACTORS = {"int4": 1 / 16, W4A16: 16.0}
 GROUP = 32
-OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
 # (T, D, I, E, k, tile_m).
 SHAPES = ((1, 256, 128, 4, 2, 16), (33, 256, 128, 3, 2, 16), (40, 256, 128, 8, 3, 32))
 
@@ -138,6 +135,21 @@ class Plan:
     group_scales: str | None = None
 
     @property
+    def tile_m(self) -> int:
+        """Rows of a block."""
+        return self.tiling.tile_m
+
+    @property
+    def k(self) -> int:
+        """Columns of the activations."""
+        return self.tiling.k
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup."""
+        return self.tiling.threads
+
+    @property
     def num_acc_n(self) -> int:
         """Tiles of 16 columns of the result of each wave."""
         return self.tile_n // WAVES // 16
@@ -178,50 +190,6 @@ class Plan:
         require(self.columns % tile_n == 0, f"{self.columns} columns", f"a multiple of tile_n={tile_n}")
         tile_k, both = row_bytes * 8 // BITS[self.tiling.dtype][0], 2 if self.gated else 1
         return replace(self, tile_n=tile_n, tiling=replace(self.tiling, tile_n=both * tile_n, tile_k=tile_k))
-
-
-class Routes:
-    """The rows of a block, by default the workgroup's: which token and slot each is, and what it is multiplied by."""
-
-    def __init__(self, plan: Plan, tables: Any, tokens: Any, block: Any = None) -> None:
-        sorted_ids, expert_ids, sorted_weights, num_valid = tables
-        self.plan, self.tokens, self.sorted_rows = plan, tokens, sorted_ids.shape[0]
-        self.block = fx.Int32(fx.block_idx.y) if block is None else block
-        self.first = self.block * plan.tiling.tile_m
-        self.ids = GTensor(sorted_ids, fx.Int32, num_records_bytes=sorted_ids.shape[0] * 4)
-        self.weights = GTensor(sorted_weights, fx.Float32, num_records_bytes=sorted_weights.shape[0] * 4)
-        valid = GTensor(num_valid, fx.Int32, num_records_bytes=4).load(0)
-        self.valid = fx.Int32(fx.rocdl.readfirstlane(valid))
-        experts = GTensor(expert_ids, fx.Int32, num_records_bytes=expert_ids.shape[0] * 4)
-        self.expert = fx.Int32(fx.rocdl.readfirstlane(experts.load(self.block)))
-
-    @property
-    def exist(self) -> Any:
-        """True if the block has rows of an expert of the weights."""
-        return (self.first < self.valid) & (self.expert >= 0) & (self.expert < self.plan.experts)
-
-    def decoded(self, row_id: Any) -> tuple[Any, Any, Any]:
-        """(is a row, token, row of token and slot) of an entry of sorted_ids."""
-        token, slot = row_id & ((1 << SLOT_SHIFT) - 1), row_id >> SLOT_SHIFT
-        return (token < self.tokens) & (slot < self.plan.topk), token, token * self.plan.topk + slot
-
-    def source(self, row_id: Any) -> Any:
-        """The row of the activations; 0 for one that does not exist."""
-        exists, token, both = self.decoded(row_id)
-        row = token if self.plan.gated else both
-        if self.plan.smooth:
-            row = (row_id >> SLOT_SHIFT) * self.tokens + token
-        return exists.select(row, fx.Int32(0))
-
-    @property
-    def sources(self) -> Any:
-        """Rows of the activations."""
-        return self.tokens if self.plan.gated and not self.plan.smooth else self.tokens * self.plan.topk
-
-    def target(self, row_id: Any) -> tuple[Any, Any]:
-        """(is a row, row of the result)."""
-        exists, token, both = self.decoded(row_id)
-        return exists, token if self.plan.accumulate else both
 
 
 class GatheredA(TileA):
@@ -455,23 +423,6 @@ class Result:
         )  # fmt: skip
 
 
-def gated(gate: Any, up: Any, swiglu_limit: float | None) -> Any:
-    """silu(gate) up, or with a limit swiglu, of f32; see `silu_and_mul_fq`."""
-    if swiglu_limit is None:
-        return activated(gate, "bias_silu") * up
-    gate, up = fx.arith.minnumf(gate, fx.Float32(swiglu_limit)), fx.clampf(up, -swiglu_limit, swiglu_limit)
-    return gate * sigmoid(gate * SWIGLU_SLOPE) * (up + 1.0)
-
-
-@flyc.jit
-def add_pair(out: Any, rsrc: Any, place: Any, values: Any, exists: Any) -> None:
-    """Add two elements, side by side, atomically. Buffers have no such instruction for bf16 before CDNA 4."""
-    if fx.const_expr(values.dtype is fx.Float16 or is_cdna4()):
-        fx.rocdl.raw_ptr_buffer_atomic_fadd(values, rsrc, exists.select(place * 2, fx.Int32(OUT_OF_RANGE)))
-    elif exists:
-        fx.atomic_add(fx.get_iter(out) + fx.Int64(place), values)
-
-
 @flyc.kernel
 def moe_gemm_kernel(
     out: fx.Tensor,
@@ -536,11 +487,11 @@ def launcher(plan: Plan, gemm_kernel: Any, **attributes: Any) -> Any:
         blocks: fx.Int32,
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
-        known = (plan.columns, plan.tiling.k)
+        known = (plan.columns, plan.k)
         require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
         scales, tables = (scale_activations, scale_weights), (sorted_ids, expert_ids, sorted_weights, num_valid_ids)
         kernel = gemm_kernel(out, activations, weights, scales, tables, tokens, plan, value_attrs=attributes)
-        kernel.launch(grid=(plan.columns // plan.tile_n, blocks, plan.k_batch), block=THREADS, stream=stream)
+        kernel.launch(grid=(plan.columns // plan.tile_n, blocks, plan.k_batch), block=plan.threads, stream=stream)
 
     return launch_moe_gemm
 
@@ -556,7 +507,7 @@ def tuned(name: str, gemm_kernel: Any, tiles: Sequence[tuple[int, int]]) -> Any:
         out, activations, weights, *others = tensors.values()
         kernel = gemm_kernel(out, activations, weights, tuple(others[:2]), tuple(others[2:]), tokens, plan)
         blocks = tensors["expert_ids"].shape[0]
-        kernel.launch(grid=(plan.columns // plan.tile_n, blocks), block=THREADS, stream=stream)
+        kernel.launch(grid=(plan.columns // plan.tile_n, blocks), block=plan.threads, stream=stream)
 
     choose = flydsl.autotune(configs=[flydsl.Config(tile=tile) for tile in tiles], key=["m_in", "plan"])
     return choose(any_variant(name, TENSORS, launch, {"plan": Plan, "tile": tuple}))
@@ -685,22 +636,28 @@ class MoeGemm2Mode(Enum):
     REDUCE = "reduce"
 
 
-def compile_moe_gemm2_ex(
+def compile_moe_gemm2_ex(**options: Any) -> Any:
+    """Stage 2 with either way to sum: `sum_by` of `compile_moe_gemm2`, whose options these are as well."""
+    return sum_by(compile_moe_gemm2, **options)
+
+
+def sum_by(
+    build: Callable[..., Any],
     *,
     mode: MoeGemm2Mode = MoeGemm2Mode.ATOMIC,
     valid_mask: Any = None,
     zero_intermediate: bool = True,
     **sizes: Any,
 ) -> Any:
-    """Stage 2 with either way to sum: called as the launcher of `compile_moe_gemm2`, whose other arguments sizes are.
+    """A stage 2 with either way to sum: called as the launcher that `build` gives, whose arguments sizes are.
 
     REDUCE writes each row to memory of its own, (T k, D), and sums them in the order of the slots: the result has the
     same bits every time, and out need not be cleared. valid_mask (T, k), u8: rows where it is 0 do not count.
     zero_intermediate: clear that memory first, for rows that no expert writes.
     """
     if mode is MoeGemm2Mode.ATOMIC:
-        return compile_moe_gemm2(accumulate=True, **sizes)
-    gemm = compile_moe_gemm2(accumulate=False, **sizes)
+        return build(accumulate=True, **sizes)
+    gemm = build(accumulate=False, **sizes)
     topk, columns, dtype = sizes["topk"], sizes["model_dim"], sizes.get("out_dtype", "f16")
     reduction = compile_moe_reduction(topk=topk, model_dim=columns, dtype_str=dtype, use_mask=valid_mask is not None)
 

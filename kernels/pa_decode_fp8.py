@@ -35,10 +35,11 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from kernels.kernels_common import require
 from kernels.mfma_preshuffle_pipeline import THREADS
 from kernels.pa_decode_swa import decode_window
 from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, reduce_shares
-from kernels.paged_attention import PARTITION, Attention, Decode, Work, pa_reduce_kernel, partitions_of, require
+from kernels.paged_attention import PARTITION, Attention, Decode, Work, pa_reduce_kernel, partitions_of
 from kernels.paged_attention_launch import TENSORS, Given, kind_of_scales, launch_flat, reduce_launcher, run_parts
 
 # (contexts, Hkv, group, ql, D, block): one key, partitions that are not whole, a request without keys, several queries.

@@ -4,7 +4,8 @@
 
 The keys that a request's queries see are in a few partitions of 256, as many at most as the window and the queries
 reach. Each has a workgroup for each key head, and another kernel merges them; with fuse_partitions one workgroup has
-them all, and writes the result. `pa_decode_fp8` has the operands, `paged_attention` what a workgroup does.
+them all, and writes the result. `pa_decode_fp8` has the operands, `paged_attention` what a workgroup does;
+`pa_decode_swa` chooses by measurement whether partitions are fused.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from kernels.attention_common import QUIET
+from kernels.kernels_common import require
+from kernels.launches import launch_flat
 from kernels.mfma_preshuffle_pipeline import THREADS
-from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of, require
+from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of
 from kernels.paged_attention_launch import TENSORS, Given, kind_of_scales, reduce_launcher, run_parts
 
 # (contexts, Hkv, group, ql, D, block, window): a window within a partition, across several, one key, more than all.
@@ -128,8 +132,37 @@ def _fused(plan: Decode) -> Any:
     return launch_pa_decode_sw
 
 
-def decode_window(given: Given, pages: tuple[Any, Any], window: int, scale: float | None, stream: Any) -> None:
-    """Run the kernels on checked tensors."""
-    compiled = compile_pa_decode_sw(window, scale, **given.options)
-    parts = parts_of(window, given.queries)
-    run_parts(given, pages, compiled, parts, (None, None, None), stream)
+def decode_window(
+    given: Given, pages: tuple[Any, Any], window: int, scale: float | None, stream: Any, fuse: bool = False
+) -> None:
+    """Run the kernels on checked tensors. fuse: one workgroup for each request and key head."""
+    compiled = compile_pa_decode_sw(window, scale, fuse_partitions=fuse, **given.options)
+    if fuse:
+        launch_flat(compiled["launch"], given.output, *given.inputs(pages), given.batch, given.heads, stream)
+    else:
+        run_parts(given, pages, compiled, parts_of(window, given.queries), (None, None, None), stream)
+
+
+@flydsl.autotune(
+    configs=[flydsl.Config(fuse_partitions=fuse) for fuse in (False, True)],
+    key=["query", "key_cache", "context_lengths", "sliding_window"],
+)
+def pa_decode_swa(
+    output: Any,
+    query: Any,
+    key_cache: Any,
+    value_cache: Any,
+    context_lengths: Any,
+    kv_page_indices: Any,
+    kv_indptr: Any,
+    softmax_scale: float | None,
+    key_scale: Any,
+    value_scale: Any,
+    sliding_window: int,
+    fuse_partitions: bool,
+    stream: Any = None,
+) -> None:
+    """`pa_decode_ps_launch` with a window, divided in the way that is the faster one."""
+    given = Given(output, query, key_cache, value_cache, context_lengths, key_scale, value_scale)
+    pages = given.pages(kv_page_indices, kv_indptr, None)
+    decode_window(given, pages, sliding_window, softmax_scale, stream, fuse_partitions)

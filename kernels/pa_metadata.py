@@ -29,9 +29,8 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from kernels.attention_common import merged
-from kernels.kernels_common import LOG2_E, ceil_div, require_waves_of_64
+from kernels.kernels_common import LOG2_E, ceil_div, require, require_waves_of_64
 from kernels.launches import launch_flat
 from kernels.rows import WAVE
 from kernels.tensor_shim import GTensor
@@ -227,12 +226,12 @@ def compile_pa_metadata_v1(
     num_cu: bins of all key heads together. gqa: query heads of a key head. kv_granularity: keys of a piece.
     Raises ArgumentError for bins that key heads cannot share, more key heads than lanes, and a warp_size other than 64.
     """
-    _require(warp_size == WAVE, f"warp_size={warp_size}", f"{WAVE}")
-    _require(0 < num_heads_k <= WAVE, f"num_heads_k={num_heads_k}", f"1 to {WAVE}")
-    _require(num_cu > 0 and num_cu % num_heads_k == 0, f"num_cu={num_cu}", f"a multiple of num_heads_k={num_heads_k}")
-    _require(min(gqa, kv_granularity, query_length) > 0, f"gqa={gqa}, kv_granularity={kv_granularity}, "
+    require(warp_size == WAVE, f"warp_size={warp_size}", f"{WAVE}")
+    require(0 < num_heads_k <= WAVE, f"num_heads_k={num_heads_k}", f"1 to {WAVE}")
+    require(num_cu > 0 and num_cu % num_heads_k == 0, f"num_cu={num_cu}", f"a multiple of num_heads_k={num_heads_k}")
+    require(min(gqa, kv_granularity, query_length) > 0, f"gqa={gqa}, kv_granularity={kv_granularity}, "
              f"query_length={query_length}", "positive numbers")  # fmt: skip
-    _require(num_heads_k * gqa < 1 << 15, f"{num_heads_k * gqa} query heads", "less than 32768")
+    require(num_heads_k * gqa < 1 << 15, f"{num_heads_k * gqa} query heads", "less than 32768")
     spec = Scheduling(num_cu // num_heads_k, num_heads_k, gqa, kv_granularity, query_length)
 
     @flyc.jit
@@ -279,16 +278,16 @@ def get_pa_metadata_v1(
     import torch
 
     batch, num_cu = context_lengths.numel(), work_indptr.numel() - 1
-    _require(
+    require(
         num_heads_k > 0 and num_heads_q % num_heads_k == 0,
         f"{num_heads_q} query heads for {num_heads_k} key heads",
         "a multiple",
     )
-    _require(context_lengths.dtype == torch.int32, f"context_lengths of {context_lengths.dtype}", "torch.int32")
+    require(context_lengths.dtype == torch.int32, f"context_lengths of {context_lengths.dtype}", "torch.int32")
     tables = (work_indptr, work_info, reduce_indptr, reduce_final_map, reduce_partial_map, partition_indptr)
     for (name, shape), tensor in zip(get_pa_metadata_info_v1(batch, num_cu, num_heads_k).items(), tables, strict=True):
         fits = tensor.dtype == torch.int32 and tensor.is_contiguous() and tensor.shape[0] >= shape[0]
-        _require(fits, f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", f"contiguous, of torch.int32, {shape}")
+        require(fits, f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", f"contiguous, of torch.int32, {shape}")
     launch = compile_pa_metadata_v1(
         num_cu=num_cu, num_heads_k=num_heads_k, gqa=num_heads_q // num_heads_k, kv_granularity=kv_granularity,
         query_length=query_length,
@@ -357,8 +356,3 @@ def reduce_shares(
     heads) in f32, the logarithm of a share's sum of powers of e."""
     maps = (reduce_indptr, reduce_final_map, reduce_partial_map)
     reduce_shares_kernel(output, shares, lse, maps).launch(grid=(batch, heads, queries), block=columns, stream=stream)
-
-
-def _require(holds: bool, what: str, wanted: str) -> None:
-    if not holds:
-        raise ArgumentError(what, hint=wanted)

@@ -27,10 +27,9 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_store, create_buffer_resource
 from kernels.attention_common import LOWEST, QUIET, inverse, merged
-from kernels.kernels_common import LOG2_E, require_waves_of_64
+from kernels.kernels_common import LOG2_E, require, require_waves_of_64
 from kernels.layout_utils import divide, remainder
 from kernels.mfma_preshuffle_pipeline import WAVE, WAVES, Product
 from kernels.quant import TINY, fp8_codes, scale_and_factor
@@ -52,12 +51,6 @@ OUT_TYPES = {"bf16": fx.BFloat16, "f16": fx.Float16, "f32": fx.Float32}
 CACHE_BYTES = {"fp8": 1, "bf16": 2}
 SCALES = ("tensor", "token", "block")
 BLOCK_SIZES = (16, 32, 64, 128, 256, 512, 1024)
-
-
-def require(holds: bool, what: str, wanted: str) -> None:
-    """Raise ArgumentError that says what was given, unless it holds."""
-    if not holds:
-        raise ArgumentError(what, hint=wanted)
 
 
 def partitions_of(context: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import dtype_str
+from kernels.kernels_common import dtype_str, require
 from kernels.launches import launch_flat
-from kernels.paged_attention import TILE, Decode, pa_reduce_kernel, require
+from kernels.paged_attention import TILE, Decode, pa_reduce_kernel
 
 # The kernels' inputs, in the order of their launchers.
 TENSORS = ("query", "key_cache", "value_cache", "contexts", "pages", "starts", "key_scale", "value_scale")

@@ -10,6 +10,10 @@ from flydsl.atoms.copy import BUFFER, CopyOp, Lowering
 from flydsl.atoms.instruction_sets import CDNA, CDNA4
 from flydsl.errors import ArgumentError
 
+SCOPES = (
+    "agent", "workgroup", "wavefront", "singlethread", "system",
+    "one-as", "agent-one-as", "workgroup-one-as", "wavefront-one-as", "singlethread-one-as",
+)  # fmt: skip
 _INTEGERS = ("i32", "i64")
 # Operation -> its element types. `s` and `u` read integers with and without a sign; inc and dec wrap around.
 _ELEMENTS = {
@@ -62,14 +66,31 @@ class AtomicCopy(CopyOp):
 class UniversalAtomic(AtomicCopy):
     """An atomic update of global or shared memory: one instruction if the target has it, else a loop.
 
-    >>> print(UniversalAtomic(32, "add", "f32"))
-    !fly.universal_atomic<32, add, f32>
+    scope: the threads that see updates in one order, by LLVM's name, or "system" for all of all devices.
+
+    >>> print(UniversalAtomic(32, "add", "f32"), UniversalAtomic(32, "add", "f32", "workgroup"))
+    !fly.universal_atomic<32, add, f32> !fly.universal_atomic<32, add, f32, workgroup>
     """
+
+    scope: str = "agent"
 
     name = "fly.universal_atomic"
     spaces = frozenset({("register", "global"), ("register", "shared")})
     moves = "it updates global or shared memory by registers"
     lowering = Lowering.ATOMIC
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scope not in SCOPES:
+            raise ArgumentError(f"an atomic in the scope {self.scope!r}", hint=f"there is {', '.join(SCOPES)}")
+
+    @classmethod
+    def from_text(cls, bits: int, parameters: list[str]) -> CopyOp:
+        return super().from_text(bits, [*parameters, "agent"] if len(parameters) == 2 else parameters)
+
+    def __str__(self) -> str:
+        plain = super().__str__()
+        return plain if self.scope == "agent" else f"{plain[:-1]}, {self.scope}>"
 
 
 @dataclass(frozen=True)

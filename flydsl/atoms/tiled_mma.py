@@ -114,7 +114,7 @@ class TiledMma:
             raise LayoutError(
                 f"operand {operand.upper()} of a tiled MMA has tiles of {tile}, which do not fit {layout}: "
                 f"{error.message}",
-                hint="take a tile of the tensor that whole tiles of the MMA cover, or use fewer atoms",
+                hint="take a tile of the tensor that whole tiles of the MMA cover, and not a thread's part of one",
             ) from None
         return of_modes([threads, values, *rests, *modes[2:]])
 

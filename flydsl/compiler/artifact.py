@@ -128,7 +128,13 @@ class CompiledArtifact:
                 hint="move them with .cpu()",
             )
         session = self._run(payloads, recording_device())
-        return Simulation(session.launches, workgroup, keep_alive=payloads, after_kernel=session.after_kernel)
+        return Simulation(
+            session.launches,
+            workgroup,
+            keep_alive=payloads,
+            after_kernel=session.after_kernel,
+            traced_module=lambda: self.pipeline.origin,
+        )
 
     def _run(self, payloads: list[Any], device: Device) -> Any:
         """Run the launcher on a device and return the session of the call."""

@@ -8,6 +8,7 @@ flags. Copy atoms update whole tensors, element by element, and do not return th
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -153,13 +154,16 @@ def with_operation(atomic: Callable[[AtomicOp, Any], CopyOp], op: AtomicOp) -> C
     return function
 
 
-def UniversalAtomic(op: AtomicOp, val_type: ScalarType) -> CopyOp:
+def UniversalAtomic(op: AtomicOp, val_type: ScalarType, *, syncscope: Scope = "agent") -> CopyOp:
     """An atomic update of an element in global or shared memory.
 
+    syncscope: the threads that see updates in one order, a member of `fx.SyncScope` or `fx.rocdl.SyncScope`.
     val_type: fx.Int32, Uint32, Int64, Uint64, Float32, Float64; for Add also Float16 and BFloat16. Unsigned integers
     compare without a sign. A float update that the hardware does not have becomes a compare-and-swap loop.
     """
-    return atomic_of(atoms.UniversalAtomic, op, val_type)
+    made = atomic_of(atoms.UniversalAtomic, op, val_type)
+    assert isinstance(made, atoms.UniversalAtomic)
+    return replace(made, scope=scope_name(syncscope) or "system")
 
 
 UniversalAtomicAdd = with_operation(UniversalAtomic, AtomicOp.Add)

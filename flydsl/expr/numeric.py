@@ -136,6 +136,22 @@ class Numeric(ArithValue, metaclass=NumericMeta):
         """A Python number converted to this type. Raises ArgumentError if it does not fit."""
         raise NotImplementedError(f"{cls.__name__} holds no values")
 
+    @classmethod
+    def __dsl_size_of__(cls) -> int:
+        """Bytes that a value takes in memory. Raises ArgumentError for values that do not fill whole bytes."""
+        if cls.width % 8 and cls.width != 1:
+            raise ArgumentError(
+                f"memory of {cls.__name__}: sub-byte values, {cls.width} bits, are not whole bytes",
+                at=user_location(),
+                hint="use a type of 8 bits or a multiple",
+            )
+        return -(-cls.width // 8)
+
+    @classmethod
+    def __dsl_align_of__(cls) -> int:
+        """The alignment in memory, in bytes: the size."""
+        return cls.__dsl_size_of__()
+
     @property
     def dtype(self) -> type[Numeric]:  # type: ignore[override]
         return type(self)

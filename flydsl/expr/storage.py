@@ -216,6 +216,8 @@ class Arena:
     def allocate(self, what: Any, alignment: int | None = None) -> Storage:
         """Allocate memory for a type - a number, an `fx.Array`, a struct or union - or for a number of bytes."""
         if isinstance(what, int):
+            if what < 1:
+                raise ArgumentError(f"allocate({what}): it must be > 0", at=user_location(), hint="a number of bytes")
             kind: Any = Array.__class_getitem__((Uint8, what, alignment or self._base_alignment))
         else:
             kind = what if alignment is None else Align.__class_getitem__((what, max(alignment, align_of(what))))

@@ -41,6 +41,16 @@ class Array:
     size: ClassVar[int]
     align: ClassVar[int]
 
+    @classmethod
+    def __dsl_size_of__(cls) -> int:
+        """Bytes of all elements."""
+        return size_of(cls)
+
+    @classmethod
+    def __dsl_align_of__(cls) -> int:
+        """The alignment in bytes."""
+        return align_of(cls)
+
     def __class_getitem__(cls, parameters: Any) -> type[Array]:
         given = parameters if isinstance(parameters, tuple) else (parameters,)
         if len(given) not in (2, 3):
@@ -113,12 +123,7 @@ def _check_number(what: str, dtype: Any) -> None:
             at=user_location(),
             hint="such as fx.Float16",
         )
-    if dtype.width % 8 and dtype.width != 1:
-        raise ArgumentError(
-            f"{what} of {dtype.__name__}: sub-byte values, {dtype.width} bits, are not whole bytes",
-            at=user_location(),
-            hint="use a type of 8 bits or a multiple",
-        )
+    dtype.__dsl_size_of__()  # raises for one that is not whole bytes
 
 
 class Fields:
@@ -199,7 +204,10 @@ def _composite(cls: type, name: str, annotations: dict[str, Any], is_union: bool
             f"{name} has no annotated fields", at=user_location(), hint="write them as in a dataclass: name: fx.Float32"
         )
     kinds = {field: _kind(f"{name}.{field}", field, kind) for field, kind in annotations.items()}
-    members = {"dsl_fields": Fields(kinds, is_union), "__module__": cls.__module__, "__annotations__": annotations}
+    members = {
+        "dsl_fields": Fields(kinds, is_union), "__module__": cls.__module__, "__annotations__": annotations,
+        "__dsl_size_of__": classmethod(size_of), "__dsl_align_of__": classmethod(align_of),
+    }  # fmt: skip
     if cls is not object:
         members["__qualname__"] = cls.__qualname__
     bases = () if cls is object else (cls,)
@@ -216,7 +224,8 @@ def _kind(where: str, name: str, kind: Any) -> Any:
         (inner,) = get_args(kind) or (None,)
         return Known(inner if isinstance(inner, type) else None)
     own = isinstance(kind, type) and (
-        issubclass(kind, Align | Array | Tensor | Pointer) or hasattr(kind, "__dsl_size_of__")
+        issubclass(kind, Align | Array | Tensor | Pointer)
+        or (hasattr(kind, "__dsl_size_of__") and not issubclass(kind, Numeric))
     )
     if not own and not is_composite_type(kind):
         _check_number(where, kind)
@@ -322,13 +331,15 @@ def align_of(kind: Any) -> int:
 
 def _own(kind: Any, method: str) -> int:
     """What a program's own class says by one of the methods of `Storable`; 0 if it says nothing."""
+    if isinstance(kind, type) and issubclass(kind, Numeric):
+        return 0
     says: Callable[[], int] | None = getattr(kind, method, None)
     return 0 if says is None else says()
 
 
 def _number_bytes(kind: Any) -> int:
     _check_number("memory", kind)
-    return -(-kind.width // 8)
+    return kind.__dsl_size_of__()
 
 
 __getattr__ = unknown_name(__name__, globals(), {"Arena": "flydsl.expr.storage", "Storage": "flydsl.expr.storage"})

@@ -10,7 +10,7 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Th
     address = memory.map_array(array, name="A")
     launch(program, "kernel", grid=(4, 1, 1), block=(256, 1, 1), kernarg=struct.pack("<Q", address), memory=memory)
 
-`checks.checking` turns more checks on; `Simulation` runs a launch instruction by instruction.
+`checks.checking` turns more checks on; `Simulation` runs a launch instruction by instruction, `Recording` also back.
 
 How to read this package: `flydsl.hsaco` reads the code object and its listing, `program` decodes, `admission` says
 which operands an instruction may have, `isa/` is the table of semantics (listed in COVERAGE.md). `memory` is the
@@ -52,7 +52,7 @@ from flydsl.simulator.program import Program
 from flydsl.simulator.timing import tracing
 
 if TYPE_CHECKING:
-    from flydsl.simulator.stepping.simulation import Simulation
+    from flydsl.simulator.stepping import Recording, Simulation
 
 __all__ = [
     "BarrierDeadlock",
@@ -68,6 +68,7 @@ __all__ = [
     "MisalignedAccess",
     "Program",
     "Race",
+    "Recording",
     "RegisterFault",
     "Simulation",
     "Struct",
@@ -87,9 +88,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`Simulation` is imported when it is asked for: a launch does not need it."""
-    if name == "Simulation":
-        from flydsl.simulator.stepping.simulation import Simulation
+    """What goes in single steps is imported when it is asked for: a launch does not need it."""
+    if name in ("Simulation", "Recording"):
+        from flydsl.simulator import stepping
 
-        return Simulation
+        return getattr(stepping, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -157,6 +157,7 @@ _MODIFIERS_OF_CDNA5: Mapping[str, frozenset[str]] = {
     "global_": _SCALED,
     "scratch_": _SCALED,
     "flat_": _SCALED,
+    "cluster_": _SCALED,
     "v_dual_": frozenset(("bitop3",)),
     "v_permlane16_swap": frozenset(("fi", "bound_ctrl")),
     "v_cvt_scale_pk": frozenset(("scale_sel",)),

@@ -97,19 +97,22 @@ class UninitializedLds(MemoryFault):
 
 @dataclass(frozen=True)
 class Accessor:
-    """The earlier one of two racing accesses: who made it, and the instruction. "read", "write" or "atomic"."""
+    """The earlier one of two racing accesses: who made it, and the instruction. "read", "write" or "atomic".
+
+    lane and thread are None for a copy that the wave has issued.
+    """
 
     kind: str
     workgroup: tuple[int, int, int]
     wave: int
-    lane: int
-    thread: tuple[int, int, int]
+    lane: int | None
+    thread: tuple[int, int, int] | None
     instruction: str
     isa_line: int
     at: SourceLocation | None
 
     def within_workgroup(self) -> str:
-        return f"wave {self.wave}, lane {self.lane}"
+        return f"wave {self.wave}" + ("" if self.lane is None else f", lane {self.lane}")
 
     def __str__(self) -> str:
         return f"workgroup {self.workgroup}, {self.within_workgroup()}"

@@ -10,6 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl import atoms
 from flydsl.errors import ArgumentError, CompileError, LayoutError
 
 SLOTS, THREADS = 8, 128
@@ -173,6 +174,22 @@ def test_tickets_are_each_drawn_once() -> None:
     assert counter.item() == 512
     assert torch.equal(out[0].sort().values, 2 * torch.arange(256, dtype=torch.int32))
     assert torch.equal(out[1].reshape(4, 64).sort().values, torch.arange(64, dtype=torch.int32).repeat(4, 1))
+
+
+@pytest.mark.parametrize(
+    ("scope", "flag"),
+    [(fx.SyncScope.System, "system"), (fx.rocdl.SyncScope.Agent, ""), (fx.rocdl.SyncScope.Workgroup, "workgroup")],
+)
+def test_the_scope_of_an_atomic_copy(scope: str, flag: str) -> None:
+    made = fx.UniversalAtomic(fx.AtomicOp.Add, fx.Int32, syncscope=scope)
+    assert flag in str(made)
+    assert str(made).count(",") == (3 if flag else 2)
+    assert atoms.parse_copy_op(str(made)) == made
+    data = torch.arange(THREADS, dtype=torch.int32)
+    slots = collide(lambda: made, fx.Int32, data, torch.zeros(SLOTS, dtype=torch.int32), "global")
+    assert torch.equal(slots, by_slot(data).sum(0, dtype=torch.int32))
+    with pytest.raises(ArgumentError, match="syncscope='everybody'"):
+        fx.UniversalAtomic(fx.AtomicOp.Add, fx.Int32, syncscope="everybody")
 
 
 def test_functions_of_every_kind() -> None:

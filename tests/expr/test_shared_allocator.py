@@ -170,7 +170,7 @@ def test_misuse_of_types() -> None:
         (lambda: fx.Array[fx.Float16, 0], "0 elements"),
         (lambda: fx.Array[fx.Float16, 4, 24], "24 bytes: a power of two"),
         (lambda: fx.Array["f16", 4], "'f16': a scalar type"),
-        (lambda: fx.Array[fx.Int4, 4], "4 bits are not whole bytes"),
+        (lambda: fx.Array[fx.Int4, 4], "4 bits, are not whole bytes"),
         (lambda: fx.struct(type("Empty", (), {})), "no annotated fields"),
         (lambda: fx.struct(type("Bad", (), {"__annotations__": {"peek": fx.Int32}})), "cannot have this name"),
         (lambda: fx.struct(type("Bad", (), {"__annotations__": {"x": int}})), "a scalar type"),

@@ -316,3 +316,10 @@ def test_values_that_are_known_compare_outside_of_a_kernel() -> None:
     from flydsl.expr.typing import Array
 
     assert (Storage, Array) == (fx.Storage, fx.Array)
+
+
+def test_types_say_their_size() -> None:
+    sizes = [(kind.__dsl_size_of__(), kind.__dsl_align_of__()) for kind in (fx.Float16, fx.Array[fx.Int32, 3], Pair)]
+    assert sizes == [(2, 2), (12, 4), (32, 16)]
+    with pytest.raises(ArgumentError, match="sub-byte"):
+        fx.Int4.__dsl_size_of__()

@@ -156,12 +156,13 @@ def killed(rank: int, world: int, victim: int, folder: str) -> None:
     time.sleep(600)  # until the test ends this process
 
 
-def experts(rank: int, world: int, seeds: list[int]) -> list[str]:
+def experts(rank: int, world: int, seeds: list[int], blocks: int | None = 8) -> list[str]:
     """What is wrong with dispatch and combine, of other numbers of tokens each time, and none on a rank."""
     tokens_of = [[0, 7, 3, 8], [5, 5, 5, 5], [8, 1, 0, 2]]
     op = DispatchCombine(
         group=dist.group.WORLD, device="cpu", world_size=world, rank=rank, max_tokens=8, experts=2 * world, topk=4,
         hidden=136, dtype=torch.bfloat16, scale_bytes=16, result_dtype=torch.float32,
+        blocks=blocks,
     )  # fmt: skip
     wrong = [name for seed in seeds for name in _round(op, rank, world, tokens_of[seed % 3], seed)]
     op.close()

@@ -18,6 +18,12 @@ def test_tokens_go_to_their_experts_and_results_come_back() -> None:
     assert ranks.run(on_ranks.experts, 4, 4, [0, 1, 2, 3]) == [[]] * 4
 
 
+@pytest.mark.slow
+def test_workgroups_that_are_chosen_by_measurement() -> None:
+    """Other numbers of them for dispatch and combine, one launch after the other."""
+    assert ranks.run(on_ranks.experts, 2, 2, [1, 0], None) == [[]] * 2
+
+
 @pytest.mark.parametrize(
     "options",
     [{"world": 3}, {"experts": 7}, {"topk": 0}, {"row_bytes": 24}, {"dtype": "i8"}, {"max_tokens": 0}],

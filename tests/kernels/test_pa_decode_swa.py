@@ -45,6 +45,16 @@ def test_one_workgroup_has_all_partitions() -> None:
     assert_close(output.float(), given.expected(window))
 
 
+@pytest.mark.slow
+def test_partitions_are_fused_if_that_is_faster() -> None:
+    given, window = requests((700, 0, 3), 1, 8, 1, 64, 64), 300
+    output = torch.full(given.query.shape, torch.nan, dtype=torch.bfloat16)
+    tensors = (given.query, *given.caches, given.contexts, given.pages, given.starts)
+    kernel.pa_decode_swa(output, *tensors, given.scale, given.key_scale, given.value_scale, window)
+    assert_close(output.float(), given.expected(window))
+    assert not any(kernel.pa_decode_swa.failures.values())
+
+
 def test_wrong_window() -> None:
     with pytest.raises(ArgumentError, match="sliding_window=-1"):
         requests((3,), 1, 8, 1, 64, 16).result(sliding_window=-1)

@@ -93,3 +93,25 @@ def test_operation_classes_of_rocdl_by_any_name() -> None:
     out = torch.zeros(64)
     launch(out)
     assert torch.equal(out, torch.full((64,), 8.0))
+
+
+def test_operations_by_name_build_a_module_that_the_passes_run_on() -> None:
+    from flydsl._mlir.dialects import arith, func
+    from flydsl._mlir.passmanager import PassManager
+
+    def layout(shape: Any, stride: Any) -> Any:
+        return fly.make_layout(*(fly.static(fly.IntTupleType.get(part)) for part in (shape, stride)))
+
+    with ir.Context(), ir.Location.unknown():
+        module, index = ir.Module.create(), ir.IndexType.get()
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("numbers", ir.FunctionType.get([], [index] * 3))
+            with ir.InsertionPoint(function.add_entry_block()):
+                made = fly.composition(layout((10, 2), (16, 4)), layout((5, 4), (1, 5)))
+                strides = fly.select(fly.get_stride(layout((4, 6), (6, 1))), indices=[0])
+                numbers = [fly.size(made), strides, fly.static(fly.IntTupleType.get(7))]
+                func.ReturnOp([arith.IndexCastOp(index, fly.get_scalar(number)).result for number in numbers])
+        passes = "fly-canonicalize,fly-layout-lowering,fly-canonicalize,convert-fly-to-rocdl,canonicalize,cse"
+        PassManager.parse(f"builtin.module({passes})").run(module.operation)
+        results = list(function.entry_block.operations)[-1].operands
+        assert [int(result.owner.attributes["value"]) for result in results] == [20, 6, 7]

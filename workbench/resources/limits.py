@@ -54,24 +54,30 @@ def next_steps(usage: Usage) -> list[ResourceChange]:
         return []
     if now.limits.get("waves_per_eu") == now.waves_per_simd:
         return []
-    steps = []
-    for resource in RESOURCES:
-        if now.limits[resource] == now.waves_per_simd:
-            amount = _amount_for_more(usage, resource, now.waves_per_simd)
-            if amount is None:
-                return []
-            steps.append(ResourceChange(resource, amount))
-    return steps
+    limiting = [resource for resource in RESOURCES if now.limits[resource] == now.waves_per_simd]
+    steps = {}
+    # Of the size of a workgroup depends how many fit into the LDS.
+    for resource in sorted(limiting, key=lambda resource: resource != "workgroup"):
+        amount = _amount_for_more(usage, resource, now.waves_per_simd, limiting)
+        if amount is None:
+            return []
+        steps[resource] = ResourceChange(resource, amount)
+        usage = usage.with_amount(resource, amount)
+    return [steps[resource] for resource in limiting]
 
 
-def _amount_for_more(usage: Usage, resource: str, waves: int) -> int | None:
+def _amount_for_more(usage: Usage, resource: str, waves: int, limiting: list[str]) -> int | None:
+    def limits(amount: int) -> dict[str, int]:
+        return usage.with_amount(resource, amount).occupancy.limits
+
     def allows(amount: int) -> int:
-        return usage.with_amount(resource, amount).occupancy.limits[resource]
+        return limits(amount)[resource]
 
     present = usage.amount(resource)
     if resource == "workgroup":
+        kept = ["workgroup", *(other for other in RESOURCES if other not in limiting)]
         sizes = range(usage.wave_size, usage.largest(resource) + 1, usage.wave_size)
-        better = [size for size in sizes if allows(size) > waves]
+        better = [size for size in sizes if min(map(limits(size).__getitem__, kept)) > waves]
         return min(better, key=lambda size: (abs(size - present), size), default=None)
     # Registers and LDS allow fewer waves the more there are: find the first amount that allows too few. What is
     # allocated may be rounded up to more than a wave can name.

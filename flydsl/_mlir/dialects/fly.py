@@ -28,6 +28,7 @@ from flydsl.dialect.types import (
 )
 from flydsl.errors import ArgumentError
 from flydsl.expr import primitive
+from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.builder import MlirBuilder, to_mlir
 from flydsl.expr.coord_tensor import CoordTensorType
 from flydsl.expr.copies import CopyAtom
@@ -49,7 +50,7 @@ from flydsl.expr.vector_value import Vector
 __all__ = [
     "ComposedLayoutType", "CoordTensorType", "CopyAtomType", "CopyOpUniversalAtomicType", "CopyOpUniversalCopyType",
     "IntTupleType", "LayoutType", "MemRefType", "MmaAtomType", "MmaOpUniversalFMAType", "PointerType", "SwizzleType",
-    "TileType", "TiledCopyType", "TiledMmaType", "copy_atom_call_ssa", "extract_aligned_pointer_as_index",
+    "TileType", "TiledCopyType", "TiledMmaType", "copy_atom_call_ssa", "extract_aligned_pointer_as_index", "get_scalar",
     "mma_atom_call_ssa",
 ]  # fmt: skip
 
@@ -135,6 +136,13 @@ def mma_atom_call_ssa(results: Sequence[Any], atom: MmaAtom, a: Any, b: Any, c: 
     fragments = [_fragment(atom, name, value) for name, value in zip("abc", (a, b, c), strict=True)]
     _mma_atom_call(atom, fragments[2], *fragments)
     return _as_type("the result of mma_atom_call_ssa", fragments[2].load().ir_value(), results[0])
+
+
+@MlirBuilder
+def get_scalar(int_tuple: Any) -> Any:
+    """The number in a tuple of one leaf, as a value even where it is known when compiling."""
+    number = primitive.get_scalar(int_tuple)
+    return as_ir_value(number if isinstance(number, ArithValue) else Int32(int(number)))
 
 
 def _fragment(atom: MmaAtom, name: str, value: Any) -> Tensor:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from flydsl.atoms.instruction_sets import CDNA, GFX12, GFX1250
+from flydsl.expr.llvm import memory_fence
+from flydsl.expr.memory_order import AtomicOrdering
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     call,
@@ -132,12 +134,25 @@ def _wait(counter: str, meaning: str, archs: tuple[str, ...]) -> Callable[[int],
     return wait
 
 
+def _wait_for_lds(counter: str, meaning: str) -> Callable[[int], None]:
+    """A wait for copies to LDS, of which LLVM does not know that they write there: reads stay behind it."""
+    only_wait = _wait(counter, meaning, GFX1250)
+
+    def wait(count: int = 0) -> None:
+        only_wait(count)
+        memory_fence(syncscope="singlethread", ordering=AtomicOrdering.AcqRel)
+
+    wait.__name__ = wait.__qualname__ = only_wait.__name__
+    wait.__doc__ = only_wait.__doc__
+    return wait
+
+
 s_wait_loadcnt: Any = _wait("loadcnt", "loads", GFX12)
 s_wait_storecnt: Any = _wait("storecnt", "stores", GFX12)
 s_wait_dscnt: Any = _wait("dscnt", "LDS operations", GFX12)
 s_wait_expcnt: Any = _wait("expcnt", "exports", GFX12)
-s_wait_asynccnt: Any = _wait("asynccnt", "asynchronous copies", GFX1250)
-s_wait_tensorcnt: Any = _wait("tensorcnt", "tensor copies", GFX1250)
+s_wait_asynccnt: Any = _wait_for_lds("asynccnt", "asynchronous copies")
+s_wait_tensorcnt: Any = _wait_for_lds("tensorcnt", "tensor copies")
 
 __all__ = [
     "barrier", "disable_xdl_arb_stall", "iglp_opt", "mask_dsrd", "mask_dswr", "mask_mfma", "mask_vmem_rd",

@@ -23,6 +23,7 @@ from mlir import ir
 from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.expr.arith import minui
 from flydsl.expr.emit import emit
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Int32, Int64, Uint32, as_numeric
@@ -213,7 +214,9 @@ def make_tensor_descriptor_2d(
     ]  # fmt: skip
     if oob_outer_bound is not None:
         extents[0] = _at_least_zero(Int64(_unsigned(oob_outer_bound)) - first[0])
-    tile = (part_rows, part_columns + pad_amount if for_store and pad_interval else part_columns)
+    tile = (part_rows, part_columns)
+    if for_store and pad_interval:
+        tile, extents[1] = (part_rows, part_columns + pad_amount), _at_most(extents[1], part_columns)
     place = lds_address("make_tensor_descriptor_2d", lds_memref, 0 if lds_byte_offset is None else lds_byte_offset)
     bits = _bits(elem_bytes, None if for_store else padding, atomic_barrier_enable, early_timeout)
     return TDMDescriptor2D(
@@ -227,6 +230,13 @@ def _remaining(extent: Any, tile: int, own: Int64) -> Any:
     if isinstance(extent, int) and extent >= tile:
         return immediate("the tensor_shape of a tensor descriptor", extent, 1, _EXTENT_MAX)
     return _at_least_zero(Int64(_unsigned(extent)) - own)
+
+
+def _at_most(extent: Any, limit: int) -> Any:
+    """An extent, or a limit that is less."""
+    if isinstance(extent, int):
+        return min(extent, limit)
+    return Int32(minui(Int32(extent), Int32(limit)))
 
 
 def _at_least_zero(number: Int64) -> Int32:

@@ -3,14 +3,14 @@
     fly.copy_atom_call_ssa(%atom, %value, %view) : !fly.copy_atom<!fly.universal_atomic<32, add, f32>, 32>, ...
 
 becomes `llvm.atomicrmw fadd`, which LLVM turns into one instruction where the target has it, else into a loop of
-compare-and-swap. The order is monotonic, among all threads of the device.
+compare-and-swap. The order is monotonic, among the threads of the scope, by default all of the device.
 """
 
 from __future__ import annotations
 
 from mlir import ir
 
-from flydsl.atoms import AtomicCopy
+from flydsl.atoms import AtomicCopy, UniversalAtomic
 from flydsl.dialect.elements import element_type
 from flydsl.passes.rewriting import create
 
@@ -29,14 +29,14 @@ def operand(op: AtomicCopy, value: ir.Value, at: ir.Location) -> ir.Value:
     return create("llvm.bitcast", [value], [element_type(op.element)], at).result
 
 
-def update(op: AtomicCopy, value: ir.Value, pointer: ir.Value, alignment: ir.Attribute, at: ir.Location) -> None:
+def update(op: UniversalAtomic, value: ir.Value, pointer: ir.Value, alignment: ir.Attribute, at: ir.Location) -> None:
     """Update memory at a pointer by one call's vector. alignment: of the address, in bytes."""
     i64 = element_type("i64")
     numbers = _INTEGER if op.element.startswith("i") else _FLOAT
     attributes = {
         "bin_op": ir.IntegerAttr.get(i64, numbers[op.operation]),
         "ordering": ir.IntegerAttr.get(i64, _MONOTONIC),
-        "syncscope": ir.StringAttr.get("agent"),
+        "syncscope": ir.StringAttr.get("" if op.scope == "system" else op.scope),
         "alignment": ir.IntegerAttr.get(i64, max(op.bits // 8, ir.IntegerAttr(alignment).value)),
         # Tensors lie in the device's own memory, where its float atomics work.
         "rocdl.no_fine_grained_memory": ir.UnitAttr.get(),

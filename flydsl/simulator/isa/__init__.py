@@ -8,6 +8,7 @@ of f64 that backends build from their arithmetic.
 
 from flydsl.simulator.isa import (
     argument_reduction,
+    async_copy,
     bfloat16,
     buffer,
     compare,
@@ -45,6 +46,7 @@ from flydsl.simulator.isa.table import TABLE
 __all__ = [
     "TABLE",
     "argument_reduction",
+    "async_copy",
     "bfloat16",
     "buffer",
     "compare",

@@ -20,7 +20,7 @@ def _global_address(b: Builder, vector: Value, scalar: Value | None, modifiers: 
     return b.add(base, b.const("i64", modifiers.integer("offset")))
 
 
-def _signed_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, bytes_: int) -> Value:
+def signed_address(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, bytes_: int) -> Value:
     """The same on gfx1250, whose vector offset beside a base is signed, and with scale_offset counts elements of the
     access (LLVM, hasSignedGVSOffset and hasScaleOffset)."""
     base = vector
@@ -107,9 +107,9 @@ _EVERYWHERE = (
     _Addressing("flat", "i64 modifiers", _flat_address),
 )
 _OF_CDNA5 = (
-    _Addressing("global", "any any modifiers", _signed_address, of="cdna5"),
+    _Addressing("global", "any any modifiers", signed_address, of="cdna5"),
     _Addressing("flat", "i64 modifiers", _address_with_lane, of="cdna5"),
-    _Addressing("flat", "i32 i64 modifiers", _signed_address, "base", "cdna5"),
+    _Addressing("flat", "i32 i64 modifiers", signed_address, "base", "cdna5"),
 )
 SMALL_LOADS = {"ubyte": (8, False), "sbyte": (8, True), "ushort": (16, False), "sshort": (16, True)}
 D16_LOADS = {"ubyte_d16": (8, False), "sbyte_d16": (8, True), "short_d16": (16, False)}

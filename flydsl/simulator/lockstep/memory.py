@@ -44,12 +44,17 @@ class Resolved:
 
 
 class NumpyMemory(NumpyLanes):
-    """Memory operations of the builder. Values are (waves, 64) or (waves, 1), as everywhere."""
+    """Memory operations of the builder. Values are (waves, 64) or (waves, 1), as everywhere.
+
+    lds_marks: bools of shape (2, bytes of LDS) that become true where LDS is read (0) and written (1); None, as at
+    first: nobody wants to know.
+    """
 
     def __init__(self, waves: Waves, memory: Memory) -> None:
         super().__init__(waves)
         self.memory = memory
         self.instruction: Instruction
+        self.lds_marks: Array | None = None
 
     # --- the builder's operations
 
@@ -229,7 +234,10 @@ class NumpyMemory(NumpyLanes):
             waves.workgroup[wave] * waves.lds_stride if is_lds else (wave * waves.lanes + lane) * waves.scratch_stride
         )
         storage = waves.lds if is_lds else waves.scratch
-        return Resolved(storage, request.address.astype(np.int64) + base, request.lanes)
+        offsets = request.address.astype(np.int64) + base
+        if is_lds and self.lds_marks is not None:
+            self.lds_marks[int(request.is_write), offsets[:, None] + np.arange(request.size)] = True
+        return Resolved(storage, offsets, request.lanes)
 
     def _wave_and_lane(self, request: Request) -> tuple[Array, Array]:
         """For every accessing lane, its wave in the batch and its lane number; 0 where the wave itself accesses."""

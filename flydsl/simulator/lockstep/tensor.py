@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from flydsl.hsaco.operands import CLUSTER_STATE, ttmp
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.errors import DescriptorError
+from flydsl.simulator.isa.builder import Builder
 from flydsl.simulator.isa.lds_barrier import arrived
 from flydsl.simulator.isa.tensor import GROUP_WORDS, BadField, Tile, check_multicast, tile_of
-from flydsl.simulator.lockstep.memory import NumpyMemory, Request, Resolved
+from flydsl.simulator.lockstep.memory import NumpyMemory, Request
 
 _BOUNDS_HINT = "tensor_shape (tensor_dim0, tensor_dim1) counts the elements that there are from the tile's first one on"
 
 
-@dataclass(frozen=True)
-class Part:
-    """Rows of a tile that are in one buffer, and as long as each other. rows: their numbers; `place` has their bytes."""
+class Piece(NamedTuple):
+    """Some bytes of a tile. lds: where they lie in `waves.lds`; offsets: in storage, None for zeros of no tensor."""
 
-    rows: Array
-    elements: int
-    place: Resolved
-
-    def offsets(self, element_bytes: int) -> Array:
-        """The offset in the buffer of each byte, (rows, bytes)."""
-        return np.asarray(self.place.offsets[:, None] + np.arange(self.elements * element_bytes))
+    lds: Array
+    storage: Array | None
+    offsets: Array | None
+    content: Array
 
 
 @dataclass(frozen=True)
@@ -35,9 +33,8 @@ class Move:
     """A tile that one wave copies: checked, and not copied yet. wave: its index in the batch."""
 
     wave: int
-    words: tuple[int, ...]
     tile: Tile
-    parts: tuple[Part, ...]
+    pieces: tuple[Piece, ...]
     is_load: bool
 
 
@@ -56,7 +53,11 @@ class NumpyTensors(NumpyMemory):
 
     def _move_tiles(self, moves: Sequence[Move]) -> None:
         for move in moves:
-            self._copy(move)
+            for lds, storage, offsets, content in move.pieces:
+                if move.is_load:
+                    self.waves.lds[lds] = content
+                elif storage is not None:
+                    storage[offsets] = content
             if move.tile.barrier is not None:
                 self._arrive(move)
 
@@ -70,7 +71,7 @@ class NumpyTensors(NumpyMemory):
                 self._check_lds(wave, tile, is_load=is_load)
         except BadField as error:
             raise self._bad_descriptor(wave, error) from error
-        return None if tile is None else Move(wave, words, tile, self._parts(wave, tile, is_load=is_load), is_load)
+        return None if tile is None else Move(wave, tile, tuple(self._pieces(wave, tile, is_load=is_load)), is_load)
 
     def _place_in_cluster(self, wave: int) -> tuple[int | None, int]:
         """The workgroup's number in its cluster, None if it is in none, and the workgroups there."""
@@ -109,41 +110,35 @@ class NumpyTensors(NumpyMemory):
             raise BadField("atomic_barrier_address", tile.barrier >> 3,
                            f"the barrier at {tile.barrier:#x}; the workgroup has {limit} bytes of LDS")  # fmt: skip
 
-    def _parts(self, wave: int, tile: Tile, *, is_load: bool) -> tuple[Part, ...]:
-        """The rows by their lengths and buffers. Raises MemoryFault for rows outside of them."""
-        found = []
+    # --- copying
+
+    def _pieces(self, wave: int, tile: Tile, *, is_load: bool) -> Iterator[Piece]:
+        """The bytes to copy, by the rows' lengths and buffers. Raises MemoryFault for rows outside of them."""
+        if is_load:
+            for elements in np.unique(tile.elements[tile.elements < tile.width]).tolist():
+                rows = np.flatnonzero(tile.elements == elements)
+                lds = self._lds_places(wave, tile, rows, tile.width)[:, elements * tile.element_bytes :]
+                yield Piece(lds.reshape(-1), None, None, np.zeros(lds.size, np.uint8))
         for elements in np.unique(tile.elements[tile.elements > 0]).tolist():
-            rows = np.flatnonzero(tile.elements == elements)
-            request = Request(
-                tile.addresses[rows], rows, elements * tile.element_bytes, 2, not is_load, wave, _BOUNDS_HINT
-            )
+            rows, size = np.flatnonzero(tile.elements == elements), elements * tile.element_bytes
+            request = Request(tile.addresses[rows], rows, size, 2, not is_load, wave, _BOUNDS_HINT)
             for place in self._resolve_global(request):
                 assert place.lanes is not None
-                found.append(Part(place.lanes, elements, place))
-        return tuple(found)
+                lds = self._lds_places(wave, tile, place.lanes, elements).reshape(-1)
+                offsets = (place.offsets[:, None] + np.arange(size)).reshape(-1)
+                yield Piece(lds, place.storage, offsets, place.storage[offsets] if is_load else self.waves.lds[lds])
 
-    # --- copying
+    def _lds_places(self, wave: int, tile: Tile, rows: Array, elements: int) -> Array:
+        """Where in `waves.lds` the bytes of rows lie: (rows, bytes)."""
+        return self.lds_of(wave) + tile.lds_offsets(rows, elements)
 
     def lds_of(self, wave: int) -> int:
         """Where the LDS of a wave's workgroup begins in `waves.lds`."""
         return int(self.waves.workgroup[wave]) * self.waves.lds_stride
-
-    def _copy(self, move: Move) -> None:
-        lds, base, tile = self.waves.lds, self.lds_of(move.wave), move.tile
-        if move.is_load:
-            rows = np.flatnonzero(tile.elements < tile.width)
-            lds[base + tile.lds_offsets(rows, tile.width)] = 0
-        for part in move.parts:
-            here, there = part.offsets(tile.element_bytes), base + tile.lds_offsets(part.rows, part.elements)
-            if move.is_load:
-                lds[there] = part.place.storage[here]
-            else:
-                part.place.storage[here] = lds[there]
 
     def _arrive(self, move: Move) -> None:
         """Arrive at the barrier in LDS that the descriptor names."""
         assert move.tile.barrier is not None
         first = self.lds_of(move.wave) + move.tile.barrier
         state = self.waves.lds[first : first + 8].view(np.uint64)
-        state[:] = arrived(self, state[:, None].copy(), self.const("i64", 1))[:, 0]
-
+        state[:] = arrived(cast(Builder, self), state[:, None].copy(), self.const("i64", 1))[:, 0]

@@ -23,7 +23,7 @@ from flydsl.hsaco.operands import (
     Symbol,
 )
 from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.control import wait
+from flydsl.simulator.isa.control import WAITS
 from flydsl.simulator.isa.table import HALVES, IMPLICIT, Semantics
 from flydsl.simulator.modes import FloatMode
 from flydsl.simulator.native import layout
@@ -111,8 +111,9 @@ def bind(instruction: Instruction, program: Program, mode: FloatMode) -> BoundIn
     if semantics is None:
         raise NotImplementedError(instruction.problem)
     entry = semantics.entry
-    if semantics.evaluate is wait and program.has_global_atomics:
-        entry = "buffer_inv"  # waves in turns would reach atomics, which return what came before, in another order
+    if semantics.evaluate in WAITS and program.has_global_atomics:
+        # Waves in turns would reach atomics, which return what came before, in another order.
+        return BoundInstruction(Shape("buffer_inv", "", (), (), (), mode.bits, instruction.wave_size))
     if semantics.sources == ("...",):
         return BoundInstruction(Shape(entry, "", (), (), (), mode.bits, instruction.wave_size))
     binder = _Binder(instruction, program)

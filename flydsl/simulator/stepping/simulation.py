@@ -10,9 +10,11 @@ sim.run()  # to the end
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import LaunchError, SimulatorError
@@ -21,12 +23,11 @@ from flydsl.simulator.counters import current_counting
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.lockstep.run import new_machine, run_in_lockstep
-from flydsl.simulator.program import Instruction
+from flydsl.simulator.program import Instruction, Program
+from flydsl.simulator.stepping.description import description
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.wave_state import Snapshot, WaveState
-from flydsl.simulator.waves import AT_BARRIER
-
-_CONTEXT_LINES = 3
+from flydsl.simulator.waves import AT_BARRIER, Waves
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ class Executed:
         return f"wave {self.wave}  {self.instruction.listed.line:5d}  {self.instruction.listed.text}"
 
 
+class Watcher(Protocol):
+    """Follows a simulation."""
+
+    def kernel_started(self) -> None:
+        """The workgroup of another kernel stands before its first instruction."""
+
+    def stepped(self, executed: Instruction, waves: tuple[int, ...]) -> None:
+        """Waves of the workgroup have executed an instruction."""
+
+
 class Simulation:
     """The launches of one call, with one workgroup of each kernel run instruction by instruction.
 
@@ -60,7 +71,8 @@ class Simulation:
     An error leaves the simulation before the instruction that raised it. The checks and the limit that are set when a
     kernel starts (see `checks`) hold here, too.
 
-    recording: whether executed instructions are kept in `trace`. listing: the program's instructions.
+    recording: whether executed instructions are kept in `trace`; `Recording` also keeps what they changed.
+    listing: the program's instructions. watchers: are told when a kernel starts and after each step.
     """
 
     def __init__(
@@ -70,8 +82,10 @@ class Simulation:
         *,
         keep_alive: Any = None,
         after_kernel: Callable[[], None] | None = None,
+        traced_module: Callable[[], str] = lambda: "",
     ) -> None:
-        """keep_alive: the owner of the launches' memory. after_kernel: called when a kernel has ended.
+        """keep_alive: the owner of the launches' memory. after_kernel: called when a kernel has ended. traced_module:
+        the text of the module that the kernels were compiled from, for those who show what is in LDS.
 
         Raises LaunchError if no grid has the workgroup, and inside of `counting`."""
         if current_counting() is not None:
@@ -85,6 +99,8 @@ class Simulation:
         self.workgroup = workgroup
         self.recording = False
         self.trace: list[Executed] = []
+        self.watchers: list[Watcher] = []
+        self.traced_module = traced_module
         self._launches = iter(launches)
         self._keep_alive = keep_alive
         self._after_kernel = after_kernel or (lambda: None)
@@ -117,7 +133,7 @@ class Simulation:
         launch = self._begin()
         stops = frozenset() if until in (None, "barrier", "kernel") else instructions_at(launch.program, until)
         stops = stops.union(*(b.instructions for b in self._breakpoints.values()))
-        if until is None and not stops and not self.recording:
+        if until is None and not stops and not self.recording and not self.watchers:
             while self._launch:
                 self._machine.run()
                 self._end_kernel()
@@ -140,9 +156,7 @@ class Simulation:
 
     def breakpoint(self, place: Place) -> Breakpoint:
         """Let `run` stop at a source line (17, or "kernel.py:17") or a line of the listing ("isa:42")."""
-        added = Breakpoint(
-            max(self._breakpoints, default=0) + 1, place, instructions_at(self._running().program, place)
-        )
+        added = Breakpoint(max(self._breakpoints, default=0) + 1, place, instructions_at(self.program, place))
         self._breakpoints[added.number] = added
         return added
 
@@ -190,6 +204,21 @@ class Simulation:
         return self._machine.waves.lds[: self._last.lds_bytes]
 
     @property
+    def lds_touched(self) -> Array:
+        """What the last `step` or `run` did in LDS: (2, lds_bytes) bool, the bytes that were read, and written."""
+        return self._touched
+
+    @property
+    def state(self) -> Waves:
+        """The registers and all else of the workgroup's waves, in place; more waves may follow them."""
+        return self._machine.waves
+
+    @property
+    def program(self) -> Program:
+        """The code that runs, or ran last."""
+        return self._last.program
+
+    @property
     def listing(self) -> tuple[Instruction, ...]:
         return self._last.program.instructions
 
@@ -212,34 +241,16 @@ class Simulation:
 
     def where(self) -> str:
         """The next instruction in words, with its neighbours in the listing and its source line."""
-        return "\n".join(self._describe())
+        return "\n".join(description(self))
 
     __repr__ = where
-
-    def _describe(self) -> Iterator[str]:
-        head = f"{self.kernel}, workgroup {self.workgroup}"
-        instruction = self.instruction
-        if self.done:
-            yield f"{head}: everything has run"
-        elif instruction is None:
-            barrier = self.listing[next(wave.pc for wave in self.waves if wave.at_barrier) - 1]
-            here = f" at {barrier.location}" if barrier.location else ""
-            yield f"{head}: every wave waits at a barrier{here}"
-        else:
-            here = f" at {instruction.location}" if instruction.location else ""
-            yield f"{head}, {_wave_list(self.current)} of {self.wave_count}{here}"
-            if instruction.location:
-                yield from instruction.location.excerpt()
-            first = max(instruction.index - _CONTEXT_LINES, 0)
-            for near in self.listing[first : instruction.index + _CONTEXT_LINES + 1]:
-                arrow = "->" if near is instruction else "  "
-                yield f"{arrow} {near.listed.line:5d}  {near.listed.text}"
 
     # --- internals
 
     def _begin(self) -> Dispatch:
         launch = self._running()
         self._before = Snapshot(self._machine.waves, self.wave_count)
+        self._touched[:] = False
         return launch
 
     def _running(self) -> Dispatch:
@@ -266,10 +277,23 @@ class Simulation:
             group = self._alone(wave)
         executed = self.listing[int(machine.waves.pc[group[0]])]
         machine.step_waves(group)
+        self._mark()
+        own = tuple(int(w) for w in group if w < self.wave_count)
         if self.recording:
-            self.trace += [Executed(int(w), executed) for w in group if w < self.wave_count]
+            self.trace += [Executed(w, executed) for w in own]
+        for watcher in list(self.watchers):
+            watcher.stepped(executed, own)
         if not self.current and not self._everyone_waits():
             self._end_kernel()
+
+    def _mark(self) -> None:
+        """Take over what the step touched in LDS; machines that run copies of waves have copies of it behind it."""
+        marks = self._machine.lds_marks
+        assert marks is not None
+        self.last_touched = marks[:, : self._touched.shape[1]].copy()
+        if self.last_touched.any():
+            self._touched |= self.last_touched
+            marks[:] = False
 
     def _alone(self, number: int) -> Array:
         wave = self.wave(number)
@@ -291,7 +315,12 @@ class Simulation:
             run_in_lockstep(launch, before)
             self._launch = self._last = launch
             self._machine = new_machine(launch, [self.workgroup])
+            self._machine.lds_marks = np.zeros((2, self._machine.waves.lds.size), np.bool_)
+            self._touched = np.zeros((2, launch.lds_bytes), np.bool_)
+            self.last_touched = self._touched.copy()  # by the last instruction alone
             self._before = Snapshot(self._machine.waves, self.wave_count)
+            for watcher in list(self.watchers):
+                watcher.kernel_started()
             return
         self._launch = None
 
@@ -311,7 +340,3 @@ def _order(workgroup: Dim3) -> Dim3:
     """The key of dispatch order: x fastest."""
     x, y, z = workgroup
     return z, y, x
-
-
-def _wave_list(waves: tuple[int, ...]) -> str:
-    return f"wave {waves[0]}" if len(waves) == 1 else f"waves {', '.join(map(str, waves))}"

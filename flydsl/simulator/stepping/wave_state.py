@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 import numpy as np
 
 from flydsl.hsaco.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register, register_name
@@ -22,7 +25,8 @@ class WaveState:
     1.0
     """
 
-    def __init__(self, waves: Waves, index: int) -> None:
+    def __init__(self, waves: Any, index: int) -> None:
+        """waves: `Waves`, or a copy of their state."""
         self._waves, self._index = waves, index
 
     @property
@@ -106,11 +110,27 @@ class Snapshot:
         for wave, number in np.argwhere(sgpr != self._sgpr):
             names[int(wave)].append(_scalar_name(int(number)))
         for row, wave in np.argwhere((vgpr != self._vgpr).any(axis=2)):
-            file, first = ("a", row - waves.first_agpr) if row >= waves.first_agpr else ("v", row)
-            names[int(wave)].append(f"{file}{first}")
+            names[int(wave)].append(_vector_name(int(row), waves.first_agpr))
         for wave in np.flatnonzero(scc != self._scc):
             names[int(wave)].append("scc")
         return {wave: tuple(dict.fromkeys(found)) for wave, found in names.items() if found}
+
+
+def register_names(changes: Mapping[str, Any], first_agpr: int) -> Iterator[tuple[int, str]]:
+    """The wave and the name of each register that a step changed; see `recording.Step`."""
+    if "sgpr" in changes:
+        for wave, number in zip(*changes["sgpr"].where, strict=True):
+            yield int(wave), _scalar_name(int(number))
+    if "vgpr" in changes:
+        for row, wave in zip(*changes["vgpr"].where, strict=True):
+            yield int(wave), _vector_name(int(row), first_agpr)
+    if "scc" in changes:
+        for wave in changes["scc"].where[0]:
+            yield int(wave), "scc"
+
+
+def _vector_name(row: int, first_agpr: int) -> str:
+    return f"a{row - first_agpr}" if row >= first_agpr else f"v{row}"
 
 
 def _registers(waves: Waves, count: int) -> tuple[Array, Array, Array]:

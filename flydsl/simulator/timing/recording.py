@@ -21,7 +21,7 @@ from flydsl.errors import SimulatorError
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.memory import Memory
+from flydsl.simulator.memory import SLOT_SHIFT, Memory
 from flydsl.simulator.native import layout
 from flydsl.simulator.native.counting import ThreadCounts, tracing_records
 from flydsl.simulator.native.group import WorkgroupSlot
@@ -50,6 +50,9 @@ class Lines:
     @classmethod
     def of(cls, memory: Memory) -> Lines:
         buffers = memory.buffers()
+        if any(slot != buffer.base >> SLOT_SHIFT for slot, buffer in buffers.items()):
+            raise SimulatorError("a trace of a launch that uses memory of the host by its address",
+                                 hint="`counting` estimates its time from its counts")  # fmt: skip
         sizes = np.zeros(max(buffers, default=0) + 2, np.int64)
         for slot, buffer in buffers.items():
             sizes[slot + 1] = -(-buffer.size_bytes // LINE_BYTES) + 2

@@ -12,6 +12,7 @@ from kernels import (
     fp8_gemm_utils,
     fused_rope_cache_kernel,
     hgemm_splitk,
+    mla_fwd_decode,
     preshuffle_gemm,
     preshuffle_gemm_v2,
     qk_norm_rope_quant,
@@ -20,8 +21,17 @@ from kernels import (
     small_m_hgemm,
     softmax_kernel,
 )
-from tests.kernels import test_fused_rope_cache_kernel, test_qk_norm_rope_quant, test_silu_and_mul_fq
+from kernels import mixed_moe_gemm_2stage as mixed
+from kernels.moe_gemm_2stage import reference1
+from tests.kernels import (
+    test_fused_rope_cache_kernel,
+    test_mla_fwd_decode,
+    test_qk_norm_rope_quant,
+    test_silu_and_mul_fq,
+)
+from tests.kernels import test_mixed_moe_gemm_2stage as mixed_tests
 from tests.kernels.gemm import factors, nans, plain, torch_type, whole_numbers
+from tests.kernels.moe import Layer
 from tests.kernels.rows import assert_close, matrix
 
 
@@ -112,3 +122,33 @@ def test_qk_norm() -> None:
     for name, x, w in (("q", q.view(3, 4, 512), None), ("kv", kv.view(3, 1, 512), weight)):
         expected, _ = qk_norm_rope_quant.reference(x, w, cos[at], sin[at])
         torch.testing.assert_close(made[f"{name}_out"].view(x.shape).float(), expected, rtol=2**-6, atol=2e-2)
+
+
+def test_mla() -> None:
+    """One request is divided among many workgroups, or not."""
+    given = test_mla_fwd_decode.Requests.of((45, 3))
+    output = torch.full((2, 128, 512), torch.nan, dtype=torch.bfloat16)
+    mla_fwd_decode.tuned_mla_fwd_decode(
+        output, given.query, given.kv, given.pages, given.contexts, test_mla_fwd_decode.SCALE
+    )
+    test_mla_fwd_decode.assert_close(output.float(), given.expected())
+
+
+def test_mixed_moe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile of those that fit: 128 columns are no multiple of 256."""
+    monkeypatch.setenv("ARCH", "gfx950")
+    layer = Layer.of((9, 256, 128, 3, 2, 32))
+    x, data, scales = mixed_tests.activations("fp4", layer.tokens, layer.d)
+    w, *of_w = mixed_tests.weights(layer.experts, 2 * layer.i, layer.d, mixed.GateMode.SEPARATED)
+    plan = mixed.plan_of(
+        "fp4", layer.d, (32, 64, 256), columns=layer.i, experts=3, topk=2, out_dtype="bf16", gated=True, weighted=False,
+        cshuffle=False, accumulate=False,
+    )  # fmt: skip
+    h, tables, none = layer.result(layer.i, torch.bfloat16), layer.tables(), torch.zeros(1)
+    sorted_scales = mixed.sorted_scales(scales, tables[0])
+    mixed.mixed_moe_gemm(h, data, of_w[0], sorted_scales, of_w[1], *tables, none, none, layer.tokens, plan)
+    expected = reference1(x, w, layer.topk_ids)
+    largest = expected.abs().max().item()
+    torch.testing.assert_close(h.float().view(expected.shape), expected, rtol=2e-2, atol=2e-2 * largest)
+    (refused,) = mixed.mixed_moe_gemm.failures.values()
+    assert {config.kwargs["tile"][0] for config, _ in refused} >= {256}

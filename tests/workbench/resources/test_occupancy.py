@@ -48,6 +48,7 @@ def usages(draw) -> Usage:
 
 @given(usages())
 @example(Usage(get_arch("gfx1201"), vgprs=253, agprs=0, sgprs=0, lds_bytes=0, workgroup_size=1, wave_size=64))
+@example(Usage(get_arch("gfx1201"), vgprs=1, agprs=0, sgprs=0, lds_bytes=18725, workgroup_size=353, wave_size=32))
 def test_the_next_step_gives_more_waves(usage):
     steps = next_steps(usage)
     waves = usage.occupancy.waves_per_simd
@@ -63,6 +64,7 @@ def test_the_next_step_gives_more_waves(usage):
 def best_alone(usage: Usage) -> int:
     """The most waves that a change of one of the limiting resources at a time could allow for some one of them."""
     limiting = [r for r in RESOURCES if usage.occupancy.limits[r] == usage.occupancy.waves_per_simd]
+    others = [r for r in RESOURCES if r not in limiting]
     most = []
     for resource in limiting:
         amounts = (
@@ -70,7 +72,8 @@ def best_alone(usage: Usage) -> int:
             if resource == "workgroup"
             else [1 if resource != "LDS" else 0]
         )
-        most.append(max(usage.with_amount(resource, amount).occupancy.limits[resource] for amount in amounts))
+        limits = [usage.with_amount(resource, amount).occupancy.limits for amount in amounts]
+        most.append(max(min(limit[r] for r in (resource, *others)) for limit in limits))
     return min(most)
 
 

@@ -209,6 +209,12 @@ class AccessHistory:
         """The present bytes of the memory."""
         return self._data[offset : offset + size]
 
+    def holds(self, accesses: Accesses) -> Array:
+        """For each access: True if the memory already holds what it stores."""
+        stored = accesses.stored(np.arange(accesses.offsets.size))
+        there = self._data[accesses.offsets[:, None] + np.arange(accesses.size)]
+        return np.asarray((stored == there).all(axis=1))
+
     def _changes_nothing(self, accesses: Accesses, cells: Array) -> Array:
         """For each cell: True if it already holds what is stored."""
         stored = accesses.stored(np.arange(accesses.offsets.size))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -13,18 +13,24 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.checks import current_findings
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.errors import Access, Accessor, GlobalRace, LdsRace, UninitializedLds
-from flydsl.simulator.lockstep.checked.access_history import LOST, WRITE, Accesses, AccessHistory, Conflict
+from flydsl.simulator.lockstep.checked.access_history import LOST, READ, WRITE, Accesses, AccessHistory, Conflict
 from flydsl.simulator.lockstep.checked.clocks import lane_of, pc_of, wave_of
 from flydsl.simulator.lockstep.checked.lds_history import LdsHistory
 from flydsl.simulator.lockstep.checked.races import RaceHistory
 from flydsl.simulator.lockstep.checked.threefold import COPIES, ThreefoldMachine
+from flydsl.simulator.lockstep.checked.under_way import ASYNC, TENSOR, Part
 from flydsl.simulator.lockstep.machine import Step
 from flydsl.simulator.lockstep.memory import Request, Resolved
+from flydsl.simulator.lockstep.tensor import Move, Piece
 from flydsl.simulator.memory import Buffer
 
 _ALIGNMENT_ELSEWHERE = 4
 _ALIGNMENT_IN_LDS = 16
 _BETWEEN_WORKGROUPS = "workgroups run in any order and at once: give each its own part, use atomics, or launch twice"
+_WAIT_HINTS = {
+    ASYNC: "rocdl.s_wait_asynccnt(0) in the wave that copies, and a barrier before other waves access it",
+    TENSOR: "tdm_ops.tensor_wait(0) in the wave that copies, and a barrier before other waves access it",
+}
 _VERBS = {"read": "read", "write": "wrote", "atomic": "atomically updated"}
 
 
@@ -51,6 +57,7 @@ class CheckedMachine(ThreefoldMachine):
         if races is not None:
             self._number = races.start_batch(workgroup_ids, self.waves.lds[:lds_bytes])
         self._stores: list[tuple[Sequence[Array], tuple[int, int]]] = []
+        self._copying_pc = -1  # of an instruction that makes its accesses in its own time
 
     def complete_barriers(self) -> Array:
         arrived = super().complete_barriers()
@@ -84,6 +91,75 @@ class CheckedMachine(ThreefoldMachine):
         """What the waves of a cluster synchronize on."""
         first = self.waves.workgroups_of_cluster(int(self.waves.workgroup[wave])).start
         return "cluster", self.waves.workgroup_ids[first]
+
+    # --- copies that go on for a while
+
+    def begin_copy(self, *, is_load: bool) -> None:
+        self._issue(ASYNC, is_load=is_load)
+
+    def _issue(self, counter: str, *, is_load: bool) -> None:
+        if self._races is not None:
+            waves = self._selected_indices()
+            numbers = self._number[waves[waves < self._originals]].tolist()
+            self._races.under_way.issue(numbers, counter, self._pc, is_load=is_load)
+            self._copying_pc = self._pc
+
+    def wait_for(self, counter: str, most: int) -> None:
+        waves = self._selected_indices()
+        self._end_copies(waves[waves < self._originals], counter, most)
+
+    def _end_copies(self, waves: Array, counter: str, most: int) -> None:
+        """Copies that waves have waited for: they access memory up to now."""
+        races = self._races
+        if races is None:
+            return
+        for copy in races.under_way.wait(self._number[waves].tolist(), counter, most):
+            for part in copy.parts:
+                of_wave = np.full(part.offsets.size, copy.wave)
+                kind, lanes = WRITE if part.is_write else READ, np.zeros_like(of_wave)
+                present = _Present(part.history, part.offsets, part.size)
+                part.history.access(
+                    Accesses(kind, part.offsets, part.size, of_wave, lanes, copy.pc, present), races.compares
+                )
+
+    def move_tensor(self, words: Sequence[Array], *, is_load: bool) -> None:
+        self._issue(TENSOR, is_load=is_load)
+        super().move_tensor(words, is_load=is_load)
+
+    def _move_tiles(self, moves: Sequence[Move]) -> None:
+        for move in moves:
+            for piece in move.pieces if move.wave < self._originals else ():
+                self._check_in_lds(move, piece)
+                self._check_in_global(move, piece)
+        super()._move_tiles(moves)
+
+    def _check_in_lds(self, move: Move, piece: Piece) -> None:
+        base = self.lds_of(move.wave)
+        request, offsets, values = _in_units(piece.lds, piece.content, base, move.wave, is_write=move.is_load)
+        if "uninitialized" in self._checks:
+            self._check_written(request, offsets, "write" if move.is_load else "read")
+        if self._races is not None:
+            self._check_races(request, offsets, self._races.lds, values)
+
+    def _check_in_global(self, move: Move, piece: Piece) -> None:
+        if self._races is None or piece.storage is None or piece.offsets is None:
+            return
+        found = self._races.of_buffer(piece.storage)
+        if found is None:
+            return
+        buffer = next(b for b in self.memory.buffers().values() if b.storage is piece.storage)
+        request, offsets, values = _in_units(
+            piece.offsets, piece.content, -buffer.base, move.wave, is_write=not move.is_load
+        )
+        self._check_races(request, offsets + found[0], found[1], values, buffer)
+
+    def _arrive(self, move: Move) -> None:
+        """The barrier is told when the wave's tiles have come: who sees that knows of them."""
+        super()._arrive(move)
+        if self._races is not None and move.wave < self._originals:
+            assert move.tile.barrier is not None
+            self._end_copies(np.array([move.wave]), TENSOR, 0)
+            self._races.tell(int(self._number[move.wave]), self._races.lds, self.lds_of(move.wave) + move.tile.barrier)
 
     # --- every access comes by here
 
@@ -190,16 +266,50 @@ class CheckedMachine(ThreefoldMachine):
         self._fault("lds", request, which, None, problem, UninitializedLds, hint)
 
     def _check_races(
-        self, request: Request, offsets: Array, history: AccessHistory, stored: _Stored, buffer: Buffer | None = None
+        self,
+        request: Request,
+        offsets: Array,
+        history: AccessHistory,
+        stored: Callable[[Array], Array],
+        buffer: Buffer | None = None,
     ) -> None:
         races = self._races
         assert races is not None
         waves, lanes = self._wave_and_lane(request)
         accesses = Accesses(races.kind(self._pc, request.is_write), offsets, request.size, self._number[waves], lanes,
                             self._pc, stored)  # fmt: skip
+        self._check_copies(request, accesses, history, buffer)
         found = races.access(history, accesses)
         if found is not None:
             self._race(request, accesses, found, history, buffer)
+        if self._copying_pc == self._pc:
+            for wave in np.unique(accesses.waves).tolist():
+                own = np.sort(accesses.offsets[accesses.waves == wave])
+                races.under_way.add(wave, Part(history, own, accesses.size, request.is_write))
+
+    def _check_copies(
+        self, request: Request, accesses: Accesses, history: AccessHistory, buffer: Buffer | None
+    ) -> None:
+        """Raise for an access to what a copy reads or writes that has not been waited for."""
+        assert self._races is not None
+        copies = self._races.under_way
+        found = copies.conflict(history, accesses, is_copy=self._copying_pc == self._pc) if copies else None
+        if found is None:
+            return
+        copy, part, position = found
+        workgroup, wave = divmod(copy.wave, self.waves.waves_per_workgroup)
+        listed, access = (
+            self.instruction.listed,
+            self._describe("global" if buffer else "lds", request, position, buffer),
+        )
+        by = Accessor("write" if part.is_write else "read", self._races.workgroup_id(workgroup), wave, None, None,
+                      self.program.instructions[copy.pc].listed.text, self.program.instructions[copy.pc].listed.line,
+                      self.program.instructions[copy.pc].location)  # fmt: skip
+        who = f"wave {wave}" if access.workgroup == by.workgroup else str(by)
+        story = f"which a copy of {who} {'writes' if part.is_write else 'reads'} that has not been waited for"
+        problem = f"{_place(access, buffer, 0)}, {story}: {by.instruction_text()}"
+        kind = GlobalRace if buffer else LdsRace
+        raise kind(problem, access, listed.text, listed.line, listed.location, _WAIT_HINTS[copy.counter], by)
 
     def _race(
         self, request: Request, accesses: Accesses, found: Conflict, history: AccessHistory, buffer: Buffer | None
@@ -272,6 +382,31 @@ class _Stored:
         if words.dtype.itemsize < 4:
             words = words.astype(np.uint32)
         return np.ascontiguousarray(words).view(np.uint8).reshape(lanes.size, -1)[:, : self._size]
+
+
+class _Present:
+    """The bytes that memory has at the places of some accesses."""
+
+    def __init__(self, history: AccessHistory, offsets: Array, size: int) -> None:
+        self._history, self._offsets, self._size = history, offsets, size
+
+    def __call__(self, chosen: Array) -> Array:
+        return np.stack([self._history.bytes_at(int(offset), self._size) for offset in self._offsets[chosen]])
+
+
+def _in_units(
+    places: Array, content: Array, base: int, wave: int, *, is_write: bool
+) -> tuple[Request, Array, Callable[[Array], Array]]:
+    """Bytes that a wave accesses as a request, of dwords where they are whole, the offsets, and what is stored there.
+
+    base: is taken off an offset for the address.
+    """
+    dwords = places.reshape(-1, 4) if places.size % 4 == 0 else places[:0].reshape(-1, 4)
+    is_whole = dwords.size and not (dwords[:, 0] % 4).any() and (dwords[:, 3] - dwords[:, 0] == 3).all()
+    size = 4 if is_whole else 1
+    offsets, values = places[::size], content.reshape(-1, size)
+    request = Request((offsets - base).astype(np.uint64), None, size, 2, is_write, wave)
+    return request, offsets, lambda chosen: values[chosen]
 
 
 def _place(access: Access, buffer: Buffer | None, byte: int) -> str:

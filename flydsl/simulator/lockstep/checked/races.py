@@ -24,17 +24,22 @@ from flydsl.simulator.lockstep.checked.access_history import (
 )
 from flydsl.simulator.lockstep.checked.clocks import LIMITS, Clocks
 from flydsl.simulator.lockstep.checked.lost_update import EVERY, Load, LostUpdates
+from flydsl.simulator.lockstep.checked.under_way import UnderWay
 from flydsl.simulator.memory import Buffer, Memory, host_range, overlapping
 from flydsl.simulator.program import Instruction
 
 
 class Role(NamedTuple):
-    """The way an instruction accesses memory. acquires: it learns what others did; releases: it tells them."""
+    """The way an instruction accesses memory. acquires: it learns what others did; releases: it tells them.
+
+    is_arrival: at a barrier in LDS, which others read to see whether all have arrived.
+    """
 
     kind: str
     acquires: bool = False
     releases: bool = False
     is_scalar: bool = False
+    is_arrival: bool = False
 
 
 class RaceHistory:
@@ -52,9 +57,11 @@ class RaceHistory:
         self._grid, self._per_workgroup = dispatch.grid, per_workgroup
         self.clocks = Clocks(waves, per_workgroup)
         self.roles = [_role(instruction) for instruction in program.instructions]
-        self._compares = np.array([role.kind == COMPARE for role in self.roles])
+        self.compares = np.array([role.kind == COMPARE for role in self.roles])
         self._anyone_acquires = any(role.acquires for role in self.roles)
         self._updates = LostUpdates(program)
+        self._flags: set[tuple[int, int]] = set()  # places of barriers in LDS: who reads one, learns of who arrived
+        self.under_way = UnderWay()
         self._memories = _memories(dispatch.memory)
         self._histories: dict[int, AccessHistory] = {}
 
@@ -62,6 +69,7 @@ class RaceHistory:
         """Move on to other workgroups, whose LDS is (bytes,). Return the numbers of their waves in the launch."""
         self.clocks.forget()
         self._updates.forget()
+        self.under_way = UnderWay()
         self.lds = AccessHistory(lds, self.clocks, self._per_workgroup)
         width, height, _ = self._grid
         first = np.array([(x + width * (y + height * z)) * self._per_workgroup for x, y, z in workgroup_ids], np.int64)
@@ -92,7 +100,7 @@ class RaceHistory:
 
     def access(self, history: AccessHistory, accesses: Accesses) -> Conflict | None:
         """Record an access; return the race, if any."""
-        conflict = history.access(accesses, self._compares)
+        conflict = history.access(accesses, self.compares)
         if conflict is not None:
             return conflict
         self._synchronize(self.roles[accesses.pc], history, accesses)
@@ -114,8 +122,22 @@ class RaceHistory:
         stamp = self.clocks.stamps(accesses.waves[[first]], accesses.lanes[[first]], pc)[0]
         return Conflict(second, LOST, int(stamp), offset, first)
 
+    def tell(self, wave: int, history: AccessHistory, offset: int) -> None:
+        """A wave arrives at a barrier in LDS: waves that read it learn what it did."""
+        self._flags.add((history.number, offset))
+        self.clocks.release(wave, (history.number, offset))
+        self.clocks.end_release(np.array([wave]))
+
+    def _learn(self, history: AccessHistory, accesses: Accesses) -> None:
+        """Acquire by reading barriers in LDS."""
+        for wave, offset in np.unique(np.stack([accesses.waves, accesses.offsets]), axis=1).T.tolist():
+            if (history.number, offset) in self._flags:
+                self.clocks.acquire(wave, (history.number, offset))
+
     def _synchronize(self, role: Role, history: AccessHistory, accesses: Accesses) -> None:
         """Acquire and release, wave by wave in the order of numbers. Lanes of a wave at one address count once."""
+        if self._flags and accesses.kind == READ:
+            self._learn(history, accesses)
         if not self._anyone_acquires or not (role.acquires or role.releases):
             return
         pairs = np.unique(np.stack([accesses.waves, accesses.offsets]), axis=1)
@@ -125,6 +147,8 @@ class RaceHistory:
                 self.clocks.acquire(wave, place)
             if role.releases:
                 self.clocks.release(wave, place)
+            if role.is_arrival:
+                self._flags.add(place)
         if role.releases:
             self.clocks.end_release(np.unique(accesses.waves))
 
@@ -136,6 +160,8 @@ _WIDE_SCOPES = frozenset(("scope:SCOPE_SE", "scope:SCOPE_DEV", "scope:SCOPE_SYS"
 def _role(instruction: Instruction) -> Role:
     """Read-modify-write atomics, and loads and stores that go past a cache: what LLVM makes of atomic ones."""
     name = instruction.mnemonic
+    if "barrier_arrive" in name:
+        return Role(COMPARE, acquires=True, releases=True, is_arrival=True)
     if "atomic" in name or name.startswith(_LDS_ATOMICS):
         kind = COMPARE if "cmp" in name else ATOMIC
         return Role(kind, acquires=bool(instruction.results), releases=True)

@@ -15,6 +15,7 @@ from flydsl.simulator.errors import Access, UninitializedRegister
 from flydsl.simulator.lockstep.checked.register_history import RegisterHistory, differing_operands
 from flydsl.simulator.lockstep.machine import Machine, Step
 from flydsl.simulator.lockstep.memory import Request
+from flydsl.simulator.lockstep.tensor import Move
 from flydsl.simulator.memory import PRIVATE_APERTURE, SHARED_APERTURE
 from flydsl.simulator.waves import Waves
 
@@ -196,6 +197,20 @@ class ThreefoldMachine(Machine):
         finally:
             self._one_copy_only = False
         return np.where(is_shared, np.tile(old[:count], (self._copies, 1)), old)
+
+    def move_tensor(self, words: Sequence[Array], *, is_load: bool) -> None:
+        for word in words:
+            self._compare_scalar("a tensor descriptor", word)
+        super().move_tensor(words, is_load=is_load)
+
+    def _move_tiles(self, moves: Sequence[Move]) -> None:
+        count = len(moves) // self._copies
+        for i, move in enumerate(moves[:count] if self._copies > 1 else ()):
+            others = [moves[i + count * copy] for copy in range(1, self._copies)]
+            for piece, *copies in zip(move.pieces, *(other.pieces for other in others), strict=True):
+                if not move.is_load and any((piece.content != copy.content).any() for copy in copies):
+                    self._undefined("a value in global memory", move.wave, None)
+        super()._move_tiles(moves)
 
     def _compare_values(
         self, space: str, address: Array, values: Sequence[Array], size: int, where: Array | None

@@ -1,0 +1,420 @@
+"""A simulation with its past: every step is kept, so that one can go back, and forward again.
+
+    recording = Recording(launcher.simulate(A, B))
+    recording.step(); recording.step(wave=2); recording.run(until=17)
+    recording.back(); recording.go_to(3); recording.restart()
+    recording.now.wave(0).vgpr, recording.now.lds, recording.now.where()
+
+Going back shows what was; it does not undo what the kernel wrote to memory. Going forward again shows the same steps,
+as a simulation always takes the same, and then new ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flydsl.errors import SimulatorError
+from flydsl.simulator.arrays import Array
+from flydsl.simulator.program import Instruction, Program
+from flydsl.simulator.stepping.description import Standing, description
+from flydsl.simulator.stepping.places import Place, instructions_at
+from flydsl.simulator.stepping.simulation import Breakpoint, Simulation
+from flydsl.simulator.stepping.wave_state import WaveState, register_names
+from flydsl.simulator.waves import AT_BARRIER, Waves
+
+MOST_STEPS = 20_000
+_MOST_BYTES = 1 << 29
+_ARRAYS = ("sgpr", "scc", "pc", "status", "executed", "lds")
+"""What a moment has besides vector registers, which are kept row by row."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a step changed in one array: where, what was there, what is."""
+
+    where: Any
+    before: Array
+    after: Array
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was taken. touched: flat indices into a (2, lds_bytes) array of what was read and written in LDS."""
+
+    executed: Instruction
+    waves: tuple[int, ...]
+    changes: dict[str, Change]
+    touched: Array
+
+
+class State:
+    """The state of a workgroup's waves at one moment, as `WaveState` reads it from `Waves`."""
+
+    sgpr: Array
+    scc: Array
+    pc: Array
+    status: Array
+    executed: Array
+    lds: Array
+
+    def __init__(self, waves: Waves, count: int, lds_bytes: int) -> None:
+        self.lanes, self.first_agpr = waves.lanes, waves.first_agpr
+        self.vgpr = waves.vgpr[:, :count].copy()
+        for name, array in _parts(waves, count, lds_bytes).items():
+            setattr(self, name, array.copy())
+
+    def step_to(self, waves: Waves, count: int, lds_bytes: int) -> dict[str, Change]:
+        """Become the state of waves; what had to be changed."""
+        changes = {}
+        rows = np.nonzero((self.vgpr != waves.vgpr[:, :count]).any(axis=2))
+        if rows[0].size:
+            changes["vgpr"] = self._change(self.vgpr, rows, waves.vgpr[:, :count][rows])
+        for name, array in _parts(waves, count, lds_bytes).items():
+            mine = getattr(self, name)
+            where = np.nonzero(mine != array)
+            if where[0].size:
+                changes[name] = self._change(mine, where, array[where])
+        return changes
+
+    def _change(self, mine: Array, where: Any, after: Array) -> Change:
+        change = Change(where, mine[where], np.array(after))
+        mine[where] = after
+        return change
+
+    def apply(self, step: Step, *, back: bool) -> None:
+        """Take a step, or take it back."""
+        for name, change in step.changes.items():
+            getattr(self, name)[change.where] = change.before if back else change.after
+
+
+def _parts(waves: Waves, count: int, lds_bytes: int) -> dict[str, Array]:
+    return {name: getattr(waves, name)[: lds_bytes if name == "lds" else count] for name in _ARRAYS}
+
+
+class KernelRecord:
+    """The steps of a workgroup in one kernel, and its state after any of them."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.kernel, self.program = simulation.kernel, simulation.program
+        self.wave_count, self.lds_bytes = simulation.wave_count, simulation.lds.size
+        self.steps: list[Step] = []
+        self._newest = self._state(simulation)
+        self._shown, self._at = self._state(simulation), 0
+        self._standings = [self._standing(simulation)]
+        self.bytes = 0
+
+    def _state(self, simulation: Simulation) -> State:
+        return State(simulation.state, self.wave_count, self.lds_bytes)
+
+    def _standing(self, simulation: Simulation) -> tuple[tuple[int, ...], int | None]:
+        """The waves that go on next, and with which instruction; of a barrier the one behind it."""
+        state = simulation.state
+        current = simulation.current
+        if current:
+            return current, int(state.pc[current[0]])
+        waiting = state.pc[: self.wave_count][state.status[: self.wave_count] == AT_BARRIER]
+        return (), int(waiting.min()) if waiting.size else None
+
+    def add(self, simulation: Simulation, executed: Instruction, waves: tuple[int, ...], touched: Array) -> None:
+        """Keep a step that was just taken."""
+        changes = self._newest.step_to(simulation.state, self.wave_count, self.lds_bytes)
+        self.steps.append(Step(executed, waves, changes, touched))
+        self._standings.append(self._standing(simulation))
+        self.bytes += sum(change.before.nbytes + change.after.nbytes for change in changes.values())
+
+    def state(self, position: int) -> State:
+        """The state after so many steps; the arrays are used again for the next one that is asked for."""
+        while self._at < position:
+            self._shown.apply(self.steps[self._at], back=False)
+            self._at += 1
+        while self._at > position:
+            self._at -= 1
+            self._shown.apply(self.steps[self._at], back=True)
+        return self._shown
+
+    def current(self, position: int) -> tuple[int, ...]:
+        """The waves that go on after so many steps."""
+        return self._standings[position][0]
+
+    def next_index(self, position: int) -> int | None:
+        """The instruction with which they do; where all wait at a barrier, the first behind it."""
+        return self._standings[position][1]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A workgroup between two steps that were recorded. It shows what a `Simulation` shows of the present.
+
+    since: the position from which changes count. is_over: nothing follows in any kernel.
+    """
+
+    record: KernelRecord
+    workgroup: tuple[int, int, int]
+    position: int
+    since: int
+    is_over: bool
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        return self.record.kernel
+
+    @property
+    def done(self) -> bool:
+        """True if everything has run."""
+        return self.is_over
+
+    @property
+    def wave_count(self) -> int:
+        """The number of waves of the workgroup."""
+        return self.record.wave_count
+
+    @property
+    def program(self) -> Program:
+        """The code that runs."""
+        return self.record.program
+
+    @property
+    def listing(self) -> tuple[Instruction, ...]:
+        """The program's instructions."""
+        return self.record.program.instructions
+
+    @property
+    def _state(self) -> State:
+        return self.record.state(self.position)
+
+    def wave(self, number: int) -> WaveState:
+        """One wave. IndexError if there is no such wave."""
+        if not 0 <= number < self.wave_count:
+            raise IndexError(f"workgroup {self.workgroup} has waves 0 to {self.wave_count - 1}, not {number}")
+        return WaveState(self._state, number)
+
+    @property
+    def waves(self) -> tuple[WaveState, ...]:
+        """Every wave."""
+        return tuple(map(self.wave, range(self.wave_count)))
+
+    @property
+    def lds(self) -> Array:
+        """The workgroup's LDS: (lds_bytes,) u8."""
+        return self._state.lds
+
+    @property
+    def current(self) -> tuple[int, ...]:
+        """The waves that go on next; empty if all wait at a barrier, or have ended."""
+        return self.record.current(self.position)
+
+    @property
+    def instruction(self) -> Instruction | None:
+        """The next instruction of the current waves."""
+        index = self.record.next_index(self.position)
+        return self.listing[index] if self.current and index is not None else None
+
+    @property
+    def _steps(self) -> list[Step]:
+        return self.record.steps[self.since : self.position]
+
+    @property
+    def changed(self) -> dict[int, tuple[str, ...]]:
+        """What has changed since, by wave; see `Simulation.changed`."""
+        names: dict[int, list[str]] = {}
+        for step in self._steps:
+            for wave, name in register_names(step.changes, self._state.first_agpr):
+                names.setdefault(wave, []).append(name)
+        return {wave: tuple(dict.fromkeys(found)) for wave, found in sorted(names.items())}
+
+    @property
+    def lds_touched(self) -> Array:
+        """What was read (0) and written (1) in LDS since: (2, lds_bytes) bool."""
+        touched = np.zeros((2, self.record.lds_bytes), np.bool_)
+        for step in self._steps:
+            touched.reshape(-1)[step.touched] = True
+        return touched
+
+    def where(self) -> str:
+        """The next instruction in words."""
+        return "\n".join(description(self))
+
+    __repr__ = where
+
+
+class Recording:
+    """A simulation that can be gone through in both directions.
+
+    position: the number of steps up to the moment that `now` is, from 0 on; each kernel begins with a moment of its
+    own. At most `most_steps` are kept, and so many that they fit in memory; what runs after them is only seen at its
+    end, as the last moment.
+    """
+
+    def __init__(self, simulation: Simulation, most_steps: int = MOST_STEPS) -> None:
+        self.simulation = simulation
+        self._most_steps = most_steps
+        self._records: list[KernelRecord] = []
+        self._is_full = False
+        self.position = self._since = 0
+        simulation.watchers.append(self)
+        self.kernel_started()
+
+    # --- what the simulation tells
+
+    def kernel_started(self) -> None:
+        """Begin with another kernel."""
+        self._records.append(KernelRecord(self.simulation))
+
+    def stepped(self, executed: Instruction, waves: tuple[int, ...]) -> None:
+        """Keep a step."""
+        touched = np.flatnonzero(self.simulation.last_touched)
+        self._records[-1].add(self.simulation, executed, waves, touched)
+        kept = sum(record.bytes for record in self._records)
+        if self.last >= self._most_steps or kept > _MOST_BYTES:
+            self._is_full = True
+            self.simulation.watchers.remove(self)
+
+    # --- where it is
+
+    @property
+    def last(self) -> int:
+        """The last position."""
+        return sum(len(record.steps) + 1 for record in self._records) - 1 + self._is_full
+
+    @property
+    def is_full(self) -> bool:
+        """True if there were more steps than are kept: the last position is the present, after all that followed."""
+        return self._is_full
+
+    @property
+    def done(self) -> bool:
+        """True if nothing is left, neither recorded nor to run."""
+        return self.simulation.done and self.position == self.last
+
+    @property
+    def now(self) -> Standing:
+        """The moment at `position`."""
+        if self._is_full and self.position == self.last:
+            return self.simulation
+        record, inside = self._place(self.position)
+        first = self.position - inside
+        return Moment(
+            record, self.simulation.workgroup, inside, max(self._since - first, 0), self.done and not self._is_full
+        )
+
+    def _place(self, position: int) -> tuple[KernelRecord, int]:
+        """The kernel of a position, and the number of its steps up to there."""
+        for record in self._records:
+            if position <= len(record.steps):
+                return record, position
+            position -= len(record.steps) + 1
+        raise IndexError(position)
+
+    # --- going on and back
+
+    def step(self, n: int = 1, *, wave: int | None = None) -> Recording:
+        """Go on by n steps; with a wave, until it has executed n more instructions (the others take their turns).
+
+        Raises SimulatorError if nothing is left to run.
+        """
+        self._since = self.position
+        for _ in range(n):
+            self._advance_wave(wave) if wave is not None else self._advance()
+            if self.done:
+                break
+        return self
+
+    def back(self, n: int = 1, *, wave: int | None = None) -> Recording:
+        """Go back by n steps; with a wave, to before the last n instructions that it executed."""
+        for _ in range(n):
+            self._move(self.position - 1)
+            while wave is not None and self.position and not self._is_next(wave):
+                self._move(self.position - 1)
+        return self
+
+    def restart(self) -> Recording:
+        """Go back to the beginning."""
+        return self.go_to(0)
+
+    def go_to(self, position: int) -> Recording:
+        """Go to a position that was recorded. Raises SimulatorError for another."""
+        if not 0 <= position <= self.last:
+            raise SimulatorError(f"there is no moment {position}", hint=f"there are 0 to {self.last}")
+        self._move(position)
+        return self
+
+    def run(self, until: Place | None = None) -> Recording:
+        """Go on to a place, a breakpoint of the simulation, or the end; see `Simulation.run`. First through what was
+        recorded."""
+        start, self._since = self.position, self.position
+        stops = frozenset() if until in (None, "barrier", "kernel") else instructions_at(self.now.program, until)
+        stops = stops.union(*(b.instructions for b in self.simulation.breakpoints))
+        record, _ = self._place(min(start, self.last - self._is_full))
+        while self.position < self.last:
+            self.position += 1
+            if self._stops(until, stops, record):
+                return self
+        if self.simulation.done:
+            if start == self.position:
+                self._advance()  # which says that nothing is left
+            return self
+        try:
+            self._run_on(until, stops)
+        finally:
+            self.position = self.last
+        return self
+
+    def _run_on(self, until: Place | None, stops: frozenset[int]) -> None:
+        """Go on where nothing is recorded. Without a place to stop at, what is not kept runs at full speed."""
+        if until is not None or stops:
+            self.simulation.run(until)
+            return
+        while not self._is_full and not self.simulation.done:
+            self.simulation.step()
+        if not self.simulation.done:
+            self.simulation.run()
+
+    def _stops(self, until: Place | None, stops: frozenset[int], begun_in: KernelRecord) -> bool:
+        if self._is_full and self.position == self.last:
+            return False
+        record, inside = self._place(self.position)
+        if until == "kernel" and record is not begun_in:
+            return True
+        if until == "barrier" and not record.current(inside) and record.next_index(inside) is not None:
+            return True
+        return record.next_index(inside) in stops
+
+    def _advance(self) -> None:
+        if self.position < self.last:
+            self.position += 1
+            return
+        try:
+            self.simulation.step()
+        finally:
+            self.position = self.last
+
+    def _advance_wave(self, wave: int) -> None:
+        """Go on until a wave has executed an instruction, or its kernel is over."""
+        kernel = self.now.kernel
+        executed = self.now.wave(wave).executed
+        while True:
+            self._advance()
+            now = self.now
+            if self.done or now.kernel != kernel or wave >= now.wave_count or now.wave(wave).executed != executed:
+                return
+            if now.wave(wave).done:
+                return
+
+    def _is_next(self, wave: int) -> bool:
+        """True if the step from here is one of a wave."""
+        record, inside = self._place(self.position)
+        return inside < len(record.steps) and wave in record.steps[inside].waves
+
+    def _move(self, position: int) -> None:
+        self.position = max(position, 0)
+        self._since = max(self.position - 1, 0)
+
+    # --- breakpoints
+
+    def breakpoint(self, place: Place) -> Breakpoint:
+        """Let `run` stop at a place; see `Simulation.breakpoint`."""
+        return self.simulation.breakpoint(place)

@@ -1,0 +1,82 @@
+"""The two ends of the products of a mixture of experts: which rows a block has, and what becomes of the sums.
+
+A plan says, by these names: tile_m, experts, topk; gated: stage 1, whose activations have a row for each token;
+smooth: one for each slot and token; accumulate: rows of a token are added to one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.atoms.instruction_sets import CDNA, CDNA4
+from flydsl.expr.emit import target_name
+
+from .mfma_epilogues import activated, sigmoid
+from .moe_sorting_kernel import SLOT_SHIFT
+from .silu_and_mul_fq import SWIGLU_SLOPE
+from .tensor_shim import GTensor
+
+OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
+
+
+class Routes:
+    """The rows of a block, by default the workgroup's: which token and slot each is, and what it is multiplied by."""
+
+    def __init__(self, plan: Any, tables: Any, tokens: Any, block: Any = None) -> None:
+        sorted_ids, expert_ids, sorted_weights, num_valid = tables
+        self.plan, self.tokens, self.sorted_rows = plan, tokens, sorted_ids.shape[0]
+        self.block = fx.Int32(fx.block_idx.y) if block is None else block
+        self.first = self.block * plan.tile_m
+        self.ids = GTensor(sorted_ids, fx.Int32, num_records_bytes=sorted_ids.shape[0] * 4)
+        self.weights = GTensor(sorted_weights, fx.Float32, num_records_bytes=sorted_weights.shape[0] * 4)
+        valid = GTensor(num_valid, fx.Int32, num_records_bytes=4).load(0)
+        self.valid = fx.Int32(fx.rocdl.readfirstlane(valid))
+        experts = GTensor(expert_ids, fx.Int32, num_records_bytes=expert_ids.shape[0] * 4)
+        self.expert = fx.Int32(fx.rocdl.readfirstlane(experts.load(self.block)))
+
+    @property
+    def exist(self) -> Any:
+        """True if the block has rows of an expert of the weights."""
+        return (self.first < self.valid) & (self.expert >= 0) & (self.expert < self.plan.experts)
+
+    def decoded(self, row_id: Any) -> tuple[Any, Any, Any]:
+        """(is a row, token, row of token and slot) of an entry of sorted_ids."""
+        token, slot = row_id & ((1 << SLOT_SHIFT) - 1), row_id >> SLOT_SHIFT
+        return (token < self.tokens) & (slot < self.plan.topk), token, token * self.plan.topk + slot
+
+    def source(self, row_id: Any) -> Any:
+        """The row of the activations; 0 for one that does not exist."""
+        exists, token, both = self.decoded(row_id)
+        row = token if self.plan.gated else both
+        if self.plan.smooth:
+            row = (row_id >> SLOT_SHIFT) * self.tokens + token
+        return exists.select(row, fx.Int32(0))
+
+    @property
+    def sources(self) -> Any:
+        """Rows of the activations."""
+        return self.tokens if self.plan.gated and not self.plan.smooth else self.tokens * self.plan.topk
+
+    def target(self, row_id: Any) -> tuple[Any, Any]:
+        """(is a row, row of the result)."""
+        exists, token, both = self.decoded(row_id)
+        return exists, token if self.plan.accumulate else both
+
+
+def gated(gate: Any, up: Any, swiglu_limit: float | None) -> Any:
+    """silu(gate) up, or with a limit swiglu, of f32; see `silu_and_mul_fq`."""
+    if swiglu_limit is None:
+        return activated(gate, "bias_silu") * up
+    gate, up = fx.arith.minnumf(gate, fx.Float32(swiglu_limit)), fx.clampf(up, -swiglu_limit, swiglu_limit)
+    return gate * sigmoid(gate * SWIGLU_SLOPE) * (up + 1.0)
+
+
+@flyc.jit
+def add_pair(out: Any, rsrc: Any, place: Any, values: Any, exists: Any) -> None:
+    """Add two elements, side by side, atomically. Buffers have no such instruction for bf16 before CDNA 4."""
+    if fx.const_expr(values.dtype is fx.Float16 or target_name() not in CDNA or target_name() in CDNA4):
+        fx.rocdl.raw_ptr_buffer_atomic_fadd(values, rsrc, exists.select(place * 2, fx.Int32(OUT_OF_RANGE)))
+    elif exists:
+        fx.atomic_add(fx.get_iter(out) + fx.Int64(place), values)
