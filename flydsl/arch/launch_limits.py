@@ -61,7 +61,7 @@ def check_cluster(arch: Arch, cluster: Sequence[int], grid: Sequence[int | None]
         raise LaunchError(f"{arch.name} has no clusters of workgroups", hint="cluster=(1, 1, 1)")
     if workgroups > MAX_CLUSTER_WORKGROUPS:
         raise LaunchError(
-            f"cluster={_shown(cluster)} has {workgroups} workgroups; {arch.name} takes at most {MAX_CLUSTER_WORKGROUPS}",
+            f"cluster={_shown(cluster)} has {workgroups} workgroups; {arch.name} takes up to {MAX_CLUSTER_WORKGROUPS}",
             hint="use smaller clusters",
         )
     for extent, size, axis in zip(grid, cluster, "xyz", strict=True):

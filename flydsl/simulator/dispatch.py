@@ -217,9 +217,9 @@ class Dispatch:
     def _initialize_clusters(self, waves: Waves, ids: Array) -> None:
         """TTMP6 and IB_STS2 of workgroups in clusters. ids: (waves, 3), of the workgroups.
 
-        TTMP6: four bits each of the place in the cluster, and of its size less 1, along x, y and z, and the number of its
-        workgroups less 1; IB_STS2: not 0 in a cluster, and the workgroup's number. (LLVM, SIISelLowering.cpp; CDNA5 ISA,
-        2.3.1.)
+        TTMP6: four bits each of the place in the cluster, and of its size less 1, along x, y and z, and the number of
+        its workgroups less 1; IB_STS2: not 0 in a cluster, and the workgroup's number. (LLVM, SIISelLowering.cpp; AMD
+        Instinct CDNA5 Instruction Set Architecture, 2.3.1.)
         """
         x, y, z = (ids % np.array(self.cluster, np.uint32)).T
         width, height, depth = self.cluster

@@ -48,6 +48,17 @@ def high_bits_after(mnemonic: str, operands: Sequence[Operand], before: int) -> 
     return int(atom.value) & 0xFF if isinstance(atom, Immediate) else before
 
 
+_SETS_MODE = re.compile(r"s_setreg_imm32_b32 hwreg\((?:HW_REG_(?:WAVE_)?MODE|1)\b.*\), *(\w+)$")
+_IN_MODE = 12
+
+
+def keeps_high_bits(text: str, high_bits: int) -> bool:
+    """Whether an instruction leaves the state as it is. One that sets MODE to a constant puts the constant's bits 19:12
+    in its place, whichever bits it is to set: result, src0, src1, src2 from the lowest (LLVM, hasSetregVGPRMSBFixup)."""
+    match = _SETS_MODE.match(text)
+    return match is None or int(match[1], 0) >> _IN_MODE & 0xFF == (high_bits << 2 | high_bits >> 6) & 0xFF
+
+
 def resolve(row: str, operands: Sequence[Operand], results: int, high_bits: int) -> list[Operand]:
     """The operands of an instruction with the registers that they mean in a state.
 

@@ -4,13 +4,14 @@ Each lane has an address in both memories; the instruction's offset is added to 
 `global.load.async.to.lds` and `global.store.async.from.lds`). `s_wait_asynccnt` waits for them. Here they have happened
 when the next instruction begins; `checking` reports accesses that come before the wait.
 
-The `cluster_` forms are those of workgroups which ask for the same data at once, as M0 says, so that memory is read once.
-Each gets it for itself, as by the `global_` form, which they are outside of a cluster (AMD Instinct CDNA5 Instruction Set
-Architecture, 10.7).
+The `cluster_` forms are for workgroups that ask for the same data at once, as M0 says, so that memory is read once.
+Each gets it for itself, as by the `global_` form, which they are outside of a cluster. (AMD Instinct CDNA5 Instruction
+Set Architecture, 10.7.)
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flydsl.simulator.isa.builder import Builder, Value
@@ -42,24 +43,20 @@ def _from_lds(b: Builder, vector: Value, lds: Value, scalar: Value | None, modif
         b.store("global", target, b.load("lds", source, size // 4))
 
 
+def _to_registers(b: Builder, vector: Value, scalar: Value | None, modifiers: Any, size: int) -> Any:
+    return b.load("global", signed_address(b, vector, scalar, modifiers, size), size // 4)
+
+
 def _define() -> None:
     for name, size in _SIZES.items():
-
-        def load(b: Builder, *operands: Any, n: int = size) -> None:
-            _to_lds(b, *operands, n)
-
-        def store(b: Builder, *operands: Any, n: int = size) -> None:
-            _from_lds(b, *operands, n)
-
-        define(f"global_load_async_to_lds_{name}", "= i32 any any modifiers", load, of="cdna5")
-        define(f"cluster_load_async_to_lds_{name}", "= i32 any any modifiers", load, of="cdna5")
+        for space in ("global", "cluster"):
+            load = partial(_to_lds, size=size)
+            define(f"{space}_load_async_to_lds_{name}", "= i32 any any modifiers", load, of="cdna5")
+        store = partial(_from_lds, size=size)
         define(f"global_store_async_from_lds_{name}", "= any i32 any modifiers", store, of="cdna5")
         if size > 1:
-
-            def load_registers(b: Builder, *operands: Any, n: int = size) -> Any:
-                return b.load("global", signed_address(b, *operands, n), n // 4)
-
-            define(f"cluster_load_{name}", f"i32x{size // 4} = any any modifiers", load_registers, of="cdna5")
+            load = partial(_to_registers, size=size)
+            define(f"cluster_load_{name}", f"i32x{size // 4} = any any modifiers", load, of="cdna5")
 
 
 _define()

@@ -1,4 +1,4 @@
-"""Arithmetic on bf16, of gfx1250: computed in f64 and rounded once, sine, cosine and tangent in f32.
+"""Arithmetic on bf16, of gfx1250: computed in f64 and rounded once.
 
 A bf16 is its 16 bits. Results are rounded to nearest even, and denormals are kept, whatever the mode: no document says
 that MODE counts for bf16.
@@ -10,50 +10,67 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from flydsl.simulator.isa.atomics import round_to_bf16, to_float
+from flydsl.simulator.isa.atomics import round_to_bf16
 from flydsl.simulator.isa.builder import Builder, Value
 from flydsl.simulator.isa.common import insert_half
 from flydsl.simulator.isa.extremes import extreme_number
-from flydsl.simulator.isa.table import TABLE, define
-from flydsl.simulator.isa.transcendental import plain, tanh
+from flydsl.simulator.isa.table import define
+from flydsl.simulator.isa.transcendental import cosine, plain, sine, tanh_of_f64
 
 Of1 = Callable[[Builder, Value], Value]
 
 
+_MANTISSA, _LOST = 7, 45
+"""The bits of a bf16's mantissa, and those by which f64 has more."""
+_REBIAS = 1023 - 127
+_SMALLEST_NORMAL, _SMALLEST = 2.0**-126, 2.0**-133
+_MAGIC = 1.5 * 2.0**52
+"""Added to a number below 2**51, it leaves that number, rounded to the nearest whole one, in the lowest bits."""
+
+
 def _wide(b: Builder, x: Value) -> Value:
-    return to_float(b, x, "bf16")
+    """A bf16 as f64, exactly."""
+    code = b.zext(x, "i64")
+    magnitude = b.and_(code, b.const("i64", 0x7FFF))
+    sign = b.shl(b.and_(code, b.const("i64", 0x8000)), b.const("i64", 48))
+    normal = b.add(b.shl(magnitude, b.const("i64", _LOST)), b.const("i64", _REBIAS << 52))
+    special = b.or_(b.shl(magnitude, b.const("i64", _LOST)), b.const("i64", 0x7FF << 52))
+    denormal = b.float_op("fmul", b.uitofp(b.trunc(magnitude, "i32"), "f64"), b.const("f64", _SMALLEST))
+    bits = b.select(b.icmp("uge", magnitude, b.const("i64", 0x7F80)), special, normal)
+    is_denormal = b.icmp("ult", magnitude, b.const("i64", 1 << _MANTISSA))
+    return b.bitcast(b.or_(b.select(is_denormal, b.bitcast(denormal, "i64"), bits), sign), "f64")
 
 
-def _rounded_to_odd(b: Builder, x: Value) -> Value:
-    """An f64 as an f32 that rounds to the same bf16: towards zero, and the lowest bit set where bits were lost."""
+def _narrow(b: Builder, x: Value) -> Value:
+    """An f64 as the nearest bf16, ties to even; a NaN keeps its upper bits and becomes quiet."""
     bits = b.bitcast(x, "i64")
-    near = b.fptrunc(x, "f32")
-    back = b.fpext(near, "f64")
-    is_exact = b.icmp("eq", b.bitcast(back, "i64"), bits)
-    too_large = b.fcmp("ogt", b.fabs(back), b.fabs(x))
-    near_bits = b.bitcast(near, "i32")
-    cut = b.select(too_large, b.sub(near_bits, b.const("i32", 1)), near_bits)
-    odd = b.or_(cut, b.const("i32", 1))
-    return b.select(b.or_(is_exact, b.fcmp("uno", x, x)), near, b.bitcast(odd, "f32"))
+    magnitude = b.and_(bits, b.const("i64", (1 << 63) - 1))
+    lowest_kept = b.and_(b.lshr(magnitude, b.const("i64", _LOST)), b.const("i64", 1))
+    half = b.const("i64", (1 << (_LOST - 1)) - 1)
+    kept = b.lshr(b.add(magnitude, b.add(half, lowest_kept)), b.const("i64", _LOST))
+    normal = b.sub(kept, b.const("i64", _REBIAS << _MANTISSA))
+    units = b.float_op("fmul", b.bitcast(magnitude, "f64"), b.const("f64", 1 / _SMALLEST))
+    units = b.bitcast(b.float_op("fadd", units, b.const("f64", _MAGIC)), "i64")
+    is_small = b.fcmp("olt", b.bitcast(magnitude, "f64"), b.const("f64", _SMALLEST_NORMAL))
+    code = b.select(is_small, b.and_(units, b.const("i64", 0xFFFF)), normal)
+    infinity = b.const("i64", 0x7F80)
+    code = b.select(b.icmp("ugt", code, infinity), infinity, code)
+    payload = b.and_(b.lshr(magnitude, b.const("i64", _LOST)), b.const("i64", 0x7F))
+    code = b.select(b.fcmp("uno", x, x), b.or_(payload, b.const("i64", 0x7FC0)), code)
+    sign = b.and_(b.lshr(bits, b.const("i64", 48)), b.const("i64", 0x8000))
+    return b.trunc(b.or_(code, sign), "i16")
 
 
-def _of_f32(function: Of1) -> Of1:
-    return lambda b, x: round_to_bf16(b, function(b, _wide(b, x)))
+def _through_f64(function: Of1) -> Of1:
+    return lambda b, x: _narrow(b, function(b, _wide(b, x)))
 
 
-def _of_f64(operation: str) -> Of1:
-    """A function of the builder, computed in f64."""
-    function = plain(operation, "f64")
-    return lambda b, x: round_to_bf16(b, _rounded_to_odd(b, function(b, b.fpext(_wide(b, x), "f64"))))
-
-
-for _name, _operation in (("rcp", "rcp"), ("rsq", "rsq"), ("sqrt", "sqrt")):
-    define(f"v_{_name}_bf16", "i16~ = bfloat", _of_f64(_operation), of="cdna5")
+for _name in ("rcp", "rsq", "sqrt"):
+    define(f"v_{_name}_bf16", "i16~ = bfloat", _through_f64(plain(_name, "f64")), of="cdna5")
 for _name in ("exp2", "log2"):
-    define(f"v_{_name[:3]}_bf16", "i16~ = bfloat", _of_f64(_name), of="cdna5")
-for _name in ("sin", "cos"):
-    define(f"v_{_name}_bf16", "i16~ = bfloat", _of_f32(TABLE[f"v_{_name}_f32"].evaluate), of="cdna5")
-define("v_tanh_bf16", "i16~ = bfloat", _of_f32(tanh("f32")), of="cdna5")
+    define(f"v_{_name[:3]}_bf16", "i16~ = bfloat", _through_f64(plain(_name, "f64")), of="cdna5")
+for _name, _function in (("sin", sine("f64")), ("cos", cosine("f64")), ("tanh", tanh_of_f64)):
+    define(f"v_{_name}_bf16", "i16~ = bfloat", _through_f64(_function), of="cdna5")
 
 
 # --- two at once
@@ -62,27 +79,23 @@ define("v_tanh_bf16", "i16~ = bfloat", _of_f32(tanh("f32")), of="cdna5")
 def _packed(function: Callable[..., Value]) -> Any:
     def evaluate(b: Builder, *operands: Value) -> Value:
         wide = [_wide(b, x) for x in operands]
-        return round_to_bf16(b, b.settle_nan(function(b, *wide), *wide))
+        return _narrow(b, b.settle_nan(function(b, *wide), *wide))
 
     return evaluate
 
 
 def _product(b: Builder, x: Value, y: Value) -> Value:
-    return _rounded_to_odd(b, b.float_op("fmul", b.fpext(x, "f64"), b.fpext(y, "f64")))
-
-
-def _sum(b: Builder, x: Value, y: Value) -> Value:
-    return _rounded_to_odd(b, _sum_to_odd(b, b.fpext(x, "f64"), b.fpext(y, "f64")))
+    """Exact in f64."""
+    return b.float_op("fmul", x, y)
 
 
 def _fma(b: Builder, x: Value, y: Value, z: Value) -> Value:
-    """The product is exact in f64, and the sum is rounded to odd there, and so once."""
-    x, y, z = (b.fpext(v, "f64") for v in (x, y, z))
-    return _rounded_to_odd(b, _sum_to_odd(b, b.float_op("fmul", x, y), z))
+    return _sum_to_odd(b, _product(b, x, y), z)
 
 
 def _sum_to_odd(b: Builder, x: Value, y: Value) -> Value:
-    """x + y in f64, rounded to odd: the error of the sum, which is exact in f64, says where the sum lies."""
+    """x + y in f64, rounded to odd so that it may be rounded again: the error of the sum, which is exact, says where
+    the sum lies."""
     total = b.float_op("fadd", x, y)
     part = b.float_op("fsub", total, x)
     error = b.float_op("fadd", b.float_op("fsub", x, b.float_op("fsub", total, part)), b.float_op("fsub", y, part))
@@ -97,11 +110,11 @@ def _sum_to_odd(b: Builder, x: Value, y: Value) -> Value:
 
 
 _of_two = "i16 = bf16 bf16"
-define("v_pk_add_bf16", _of_two, _packed(_sum), packed=True, of="cdna5")
+define("v_pk_add_bf16", _of_two, _packed(_sum_to_odd), packed=True, of="cdna5")
 define("v_pk_mul_bf16", _of_two, _packed(_product), packed=True, of="cdna5")
 define("v_pk_fma_bf16", "i16 = bf16 bf16 bf16", _packed(_fma), packed=True, of="cdna5")
 for _name, _maximum in (("min", False), ("max", True)):
-    _evaluate = _packed(extreme_number("f32", maximum=_maximum))
+    _evaluate = _packed(extreme_number("f64", maximum=_maximum))
     define(f"v_pk_{_name}_num_bf16", _of_two, _evaluate, packed=True, of="cdna5")
 
 

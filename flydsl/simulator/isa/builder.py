@@ -127,10 +127,10 @@ class Builder(Protocol):
     def move_tensor(self, words: Sequence[Value], *, is_load: bool) -> None: ...
 
     # Control. pc addresses are code addresses as s_getpc_b64 gives them. barrier_signal says whether the wave is the
-    # first of its workgroup to arrive, is_cluster_unsignalled whether no workgroup of the wave's cluster has arrived. The
-    # barrier of a cluster does nothing where a workgroup is in none. begin_copy: what the instruction accesses, it
-    # does until wait_for, which waits until at most so many of the wave's copies ("async") or tiles ("tensor") are under
-    # way.
+    # first of its workgroup to arrive, is_cluster_unsignalled whether no workgroup of the wave's cluster has arrived.
+    # The barrier of a cluster does nothing where a workgroup is in none. begin_copy: what the instruction accesses, it
+    # accesses until wait_for, which waits until at most so many of the wave's copies ("async") or tiles ("tensor") are
+    # under way.
     def next_pc(self) -> Value: ...
     def jump(self, address: Value) -> None: ...
     def barrier_signal(self) -> Value: ...

@@ -346,6 +346,8 @@ def _get_register(b: Builder, register: str) -> Value:
 
 define("s_setreg_b32", "= word i32", _set_mode)
 define("s_setreg_imm32_b32", "= word i32", _set_mode)
+
+
 def _get_register_or_cluster(b: Builder, register: str, cluster_state: Value) -> Value:
     name, offset, width = _field(register)
     if name not in _CLUSTER_STATE:
@@ -354,6 +356,30 @@ def _get_register_or_cluster(b: Builder, register: str, cluster_state: Value) ->
 
 
 define("s_getreg_b32", "i32 = word", _get_register)
+
+_SCHEDULING = ("HW_REG_WAVE_SCHED_MODE", "26")
+_OF_FLOATS, _OF_REGISTERS = 0x00800FFF, 0x000FF000
+"""The bits of MODE on gfx1250 that say how floats are computed, and the upper bits of the numbers of VGPRs. The others
+are about scheduling and what is done again after a page fault: they have no effect, and read as 0."""
+
+
+def _set_mode_of_cdna5(b: Builder, register: str, value: Value) -> None:
+    name, offset, width = _field(register)
+    if name in _SCHEDULING:
+        return
+    if name not in _MODE:
+        raise NotImplementedError(f"writing the hardware register {name}")
+    field = ((1 << width) - 1) << offset
+    if field & _OF_REGISTERS:
+        raise NotImplementedError("writing the upper bits of the numbers of VGPRs other than by s_set_vgpr_msb")
+    kept = field & _OF_FLOATS
+    if kept:
+        placed = b.and_(b.shl(value, b.const("i32", offset)), b.const("i32", kept))
+        b.write_mode(b.or_(b.and_(b.read_mode(), b.const("i32", ~kept)), placed))
+
+
+for _name in ("s_setreg_b32", "s_setreg_imm32_b32"):
+    define(_name, "= word i32", _set_mode_of_cdna5, of="cdna5")
 define("s_getreg_b32", "i32 = word cluster_state", _get_register_or_cluster, of="cdna5")
 
 

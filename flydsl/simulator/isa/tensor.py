@@ -11,7 +11,8 @@ other in LDS. What lies beyond the tensor reads as zero, and is not written.
 - With `iterate_enable` a tile of up to three dimensions is copied several times, each time `global_addr_increment` and
   `lds_addr_increment` elements further on. Padding begins anew each time; no document says whether it does.
 - `workgroup_mask` names the workgroups of the cluster that ask for the same tile, so that memory is read once. Each of
-  them has to ask, and gets the tile into its own LDS. `early_timeout` changes how long they wait for each other: nothing.
+  them has to ask, and gets the tile into its own LDS. How long they wait for each other (`early_timeout`) is nothing
+  here.
 
 Sources: AMD Instinct CDNA5 Instruction Set Architecture, 10.11 and tables 61 to 67, as far as it agrees with what LLVM
 and AMD's kernels write into descriptors. What these leave open is refused, with the name of the field.
@@ -111,9 +112,9 @@ def field_of(words: Sequence[int], name: str) -> int:
 class Tile:
     """The rows of a tile, in the order in which they lie in LDS, and how they lie there.
 
-    addresses: (rows,) u64, where each begins in global memory; elements: (rows,), how many of each are in the tensor, the
-    first ones. width: elements of each row in LDS, of element_bytes each. lds_starts: (rows,), where the part of the
-    tile begins that a row is in; places: (rows,), bytes of that part before it, without padding.
+    addresses: (rows,) u64, where each begins in global memory; elements: (rows,), how many of each are in the tensor,
+    the first ones. width: elements of each row in LDS, of element_bytes each. lds_starts: (rows,), where the part of
+    the tile begins that a row is in; places: (rows,), bytes of that part before it, without padding.
     interval_bytes, padding_bytes: of the padding, 0 for none. barrier: the address in LDS of the one to arrive at.
     """
 
@@ -154,7 +155,8 @@ def tile_of(words: Sequence[int], *, is_load: bool) -> Tile | None:
         elements=np.tile(elements, iterations),
         width=width,
         element_bytes=element_bytes,
-        lds_starts=get("lds_addr") + (step * np.uint64(get("lds_addr_increment") if iterations > 1 else 0)).astype(np.int64),
+        lds_starts=get("lds_addr")
+        + (step * np.uint64(get("lds_addr_increment") if iterations > 1 else 0)).astype(np.int64),
         places=np.tile(np.arange(offsets.size) * (width * element_bytes), iterations),
         interval_bytes=_DWORD_BYTES << get("pad_interval") + 1 if pads else 0,
         padding_bytes=_DWORD_BYTES * (get("pad_amount") + 1) if pads else 0,
@@ -180,7 +182,7 @@ def _check_form(get: Any, *, is_load: bool) -> None:
 
 
 def _dense(get: Any, most_rows: int) -> tuple[Array, Array]:
-    """Of each row: the element at which it begins, from the tile's first one, and how many elements are in the tensor."""
+    """Of each row: the element at which it begins, from the tile's first one, and how many are in the tensor."""
     most = 3 if get("iterate_enable") else 5
     if most == 3 and get("tile_dim4"):
         raise BadField("tile_dim4", get("tile_dim4"), "a tile that iterates has up to three dimensions")
@@ -212,9 +214,10 @@ def _gathered(words: Sequence[int]) -> tuple[Array, Array]:
     indices = indices[:count]
     is_inside = indices < get("tensor_dim1")
     if not is_inside.all() and (np.diff(indices.astype(np.int64)) < 0).any():
-        raise BadField("tensor_dim1", get("tensor_dim1"),
-                       f"of the rows {indices.tolist()} some are beyond it, which works in ascending order only")  # fmt: skip
-    return indices * np.uint64(get("tensor_dim0_stride")), np.where(is_inside, min(get("tile_dim0"), get("tensor_dim0")), 0)
+        why = f"of the rows {indices.tolist()} some are beyond it, which works in ascending order only"
+        raise BadField("tensor_dim1", get("tensor_dim1"), why)
+    elements = min(get("tile_dim0"), get("tensor_dim0"))
+    return indices * np.uint64(get("tensor_dim0_stride")), np.where(is_inside, elements, 0)
 
 
 def _iterations(get: Any) -> int:

@@ -53,7 +53,7 @@ def _turn(b: Builder, x: Value, type_: str) -> Value:
     return b.select(small, x, b.fsub(x, b.roundeven(x)))  # -0 stays -0
 
 
-def _sine(type_: str) -> Any:
+def sine(type_: str) -> Any:
     """The argument is in turns. Beyond a quarter turn, what is left to the half turn has the same sine."""
 
     def evaluate(b: Builder, x: Value) -> Value:
@@ -68,7 +68,7 @@ def _sine(type_: str) -> Any:
     return evaluate
 
 
-def _cosine(type_: str) -> Any:
+def cosine(type_: str) -> Any:
     """Away from 0, the sine of what is left to the quarter turn: so the zeros are exact."""
 
     def evaluate(b: Builder, x: Value) -> Value:
@@ -81,8 +81,8 @@ def _cosine(type_: str) -> Any:
 
 
 for _type in ("f16", "f32"):
-    define(f"v_sin_{_type}", f"{_type} = {_type}", _sine(_type))
-    define(f"v_cos_{_type}", f"{_type} = {_type}", _cosine(_type))
+    define(f"v_sin_{_type}", f"{_type} = {_type}", sine(_type))
+    define(f"v_cos_{_type}", f"{_type} = {_type}", cosine(_type))
 
 
 # --- the hyperbolic tangent, of gfx1250
@@ -91,23 +91,22 @@ _NEAR_ZERO = 2.0**-9
 """Below, three terms of the series are exact to f32; above, the quotient of exponentials is."""
 
 
-def tanh(type_: str) -> Any:
+def tanh_of_f64(b: Builder, wide: Value) -> Value:
+    square = b.float_op("fmul", wide, wide)
+    terms = b.float_op("fadd", b.float_op("fmul", square, b.const("f64", 2 / 15)), b.const("f64", -1 / 3))
+    series = b.float_op("fadd", wide, b.float_op("fmul", b.float_op("fmul", wide, square), terms))
+    power = b.exp2(b.float_op("fmul", wide, b.const("f64", 2 / math.log(2))))
+    one = b.const("f64", 1.0)
+    # 2**1000, at which the exponential stays, and more are far beyond where the quotient is 1.
+    quotient = b.float_op("fdiv", b.float_op("fsub", power, one), b.float_op("fadd", power, one))
+    result = b.select(b.fcmp("olt", b.fabs(wide), b.const("f64", _NEAR_ZERO)), series, quotient)
+    return b.settle_nan(result, wide)
+
+
+def _tanh(type_: str) -> Any:
     """In f64, rounded once; denormals are kept or flushed as the mode says."""
-
-    def evaluate(b: Builder, x: Value) -> Value:
-        wide = b.fpext(b.canonicalize(x), "f64")
-        square = b.float_op("fmul", wide, wide)
-        terms = b.float_op("fadd", b.float_op("fmul", square, b.const("f64", 2 / 15)), b.const("f64", -1 / 3))
-        series = b.float_op("fadd", wide, b.float_op("fmul", b.float_op("fmul", wide, square), terms))
-        power = b.exp2(b.float_op("fmul", wide, b.const("f64", 2 / math.log(2))))
-        one = b.const("f64", 1.0)
-        # 2**1000, at which the exponential stays, and more are far beyond where the quotient is 1.
-        quotient = b.float_op("fdiv", b.float_op("fsub", power, one), b.float_op("fadd", power, one))
-        result = b.select(b.fcmp("olt", b.fabs(wide), b.const("f64", _NEAR_ZERO)), series, quotient)
-        return b.settle_nan(b.fptrunc(result, type_), x)
-
-    return evaluate
+    return lambda b, x: b.fptrunc(tanh_of_f64(b, b.fpext(b.canonicalize(x), "f64")), type_)
 
 
 for _type in ("f16", "f32"):
-    define(f"v_tanh_{_type}", f"{_type}{'~' if _type == 'f16' else ''} = {_type}", tanh(_type), of="cdna5")
+    define(f"v_tanh_{_type}", f"{_type}{'~' if _type == 'f16' else ''} = {_type}", _tanh(_type), of="cdna5")

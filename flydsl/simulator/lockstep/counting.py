@@ -69,7 +69,9 @@ class CountingMachine(Machine):
         for move in moves:
             tile, last_line = move.tile, -1
             row_bytes = tile.elements * tile.element_bytes
-            counts["lds_bytes"] += tile.width * tile.element_bytes * tile.elements.size if move.is_load else row_bytes.sum()
+            counts["lds_bytes"] += (
+                tile.width * tile.element_bytes * tile.elements.size if move.is_load else row_bytes.sum()
+            )
             counts["global_bytes"] += row_bytes.sum()
             for address, size in zip(tile.addresses.tolist(), row_bytes.tolist(), strict=True):
                 if size:  # a line on which the row before ended counts once

@@ -206,7 +206,7 @@ class Machine(NumpyTensors):
         return np.asarray(self.waves.signals == self.waves.waves_per_workgroup)
 
     def _all_workgroups_signalled(self) -> Array:
-        """For each workgroup: whether all those of its cluster, if it is in one, have arrived at the cluster's barrier."""
+        """For each workgroup: whether all those of its cluster, if it is in one, have arrived at that one's barrier."""
         size = self.waves.cluster_size
         arrived = self.waves.cluster_signals.reshape(-1, size).all(axis=1) & (size > 1)
         return np.repeat(arrived, size)
@@ -282,7 +282,8 @@ class Machine(NumpyTensors):
         if twice.size:
             raise BarrierMisuse(
                 f"workgroup {waves.workgroup_ids[int(twice[0])]} signals its cluster's barrier twice before the others "
-                f"have signalled\n  instruction: {self.instruction.listed.text} (ISA line {self.instruction.listed.line})",
+                "have signalled\n"
+                f"  instruction: {self.instruction.listed.text} (ISA line {self.instruction.listed.line})",
                 at=self.instruction.location,
                 hint="one wave of each workgroup signals it, all wait: fx.rocdl.cluster.cluster_barrier() does that",
             )
@@ -290,13 +291,15 @@ class Machine(NumpyTensors):
     def is_cluster_unsignalled(self) -> Array:
         waves = self.waves
         clusters = waves.workgroup[self.selection] // waves.cluster_size
-        signalled = waves.cluster_signals.reshape(-1, waves.cluster_size).any(axis=1)
+        signalled = np.asarray(waves.cluster_signals.reshape(-1, waves.cluster_size).any(axis=1))
         first = np.zeros(clusters.size, np.bool_)
         first[np.unique(clusters, return_index=True)[1]] = True
         return (first & ~signalled[clusters])[:, None]
 
     def cluster_barrier_wait(self, in_cluster: Array) -> None:
-        self._wait(AT_CLUSTER_BARRIER, self.waves.may_pass_cluster, np.broadcast_to(in_cluster[:, 0], self.selected_count))
+        self._wait(
+            AT_CLUSTER_BARRIER, self.waves.may_pass_cluster, np.broadcast_to(in_cluster[:, 0], self.selected_count)
+        )
 
     def end_wave(self) -> None:
         self.waves.status[self.selection] = ENDED

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from flydsl.hsaco.operands import CLUSTER_STATE, ttmp
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.errors import DescriptorError
+from flydsl.simulator.isa.builder import Builder
 from flydsl.simulator.isa.lds_barrier import arrived
 from flydsl.simulator.isa.tensor import GROUP_WORDS, BadField, Tile, check_multicast, tile_of
 from flydsl.simulator.lockstep.memory import NumpyMemory, Request
@@ -140,5 +141,4 @@ class NumpyTensors(NumpyMemory):
         assert move.tile.barrier is not None
         first = self.lds_of(move.wave) + move.tile.barrier
         state = self.waves.lds[first : first + 8].view(np.uint64)
-        state[:] = arrived(self, state[:, None].copy(), self.const("i64", 1))[:, 0]
-
+        state[:] = arrived(cast(Builder, self), state[:, None].copy(), self.const("i64", 1))[:, 0]

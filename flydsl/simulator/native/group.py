@@ -25,12 +25,13 @@ def aligned_zeros(size_bytes: int) -> Array:
 
 
 class WorkgroupSlot:
-    """A slot that executes workgroups, or clusters of them, one after the other. `block` is its state in native code."""
+    """A slot that executes workgroups, or clusters of them, one after the other. `block`: its state in native code."""
 
     def __init__(
         self, template: Waves, launch: layout.LaunchState, counting: int = 0, *, watched: bool = False
     ) -> None:
-        """template: the waves of some workgroup, or cluster, of the launch. counting: the address where the thread counts, or 0.
+        """template: the waves of some workgroup, or cluster, of the launch. counting: the address where the thread
+        counts, or 0.
 
         watched: see whether waves wait for memory that other processes write.
         """

@@ -55,7 +55,8 @@ class Watch(Protocol):
 class SharedLaunch:
     """Some work in native form: `block`. It keeps everything alive that native code has addresses of.
 
-    It executes groups: workgroups, or clusters of them. template: the waves of the first one, as they start. watch: what native code counts or records, if anything.
+    It executes groups: workgroups, or clusters of them. template: the waves of the first one, as they start. watch:
+    what native code counts or records, if anything.
     """
 
     def __init__(self, work: Work, instruction_limit: int, *, watch: Watch | None = None) -> None:

@@ -38,8 +38,8 @@ MODE_CHANGED = 5
 DONE, SLICE_OVER, DEADLOCK, LIMIT_REACHED, WAITING = 16, 17, 18, 19, 20
 
 SPACES = ("global", "lds", "scratch", "flat", "tensor_global", "tensor_lds")
-"""The spaces of vector accesses, as an observer is told of them; the last two are of a tile as a whole, told of as lines
-in place of lanes, and bytes."""
+"""The spaces of vector accesses, as an observer is told of them; the last two are of a whole tile, told of as lines in
+place of lanes, and bytes."""
 
 _Row = c_uint32 * LANES
 _Addresses = c_uint64 * LANES
@@ -62,8 +62,8 @@ class Wave(Shared):
     stop_at: after so many instructions a taken branch returns to the scheduler. scratch_bytes is of one lane.
     observer: the function to call after every vector access that succeeded, or null. vgpr_end: the offset in the wave
     where the VGPRs end that the kernel was given. may_pass: whether all waves have arrived at the barrier, and this one
-    has not passed it, may_pass_cluster the same of the cluster's. lane_mask: a one for each lane that waves have. snapshot: null, or how the wave was, to see
-    whether it waits.
+    has not passed it, may_pass_cluster the same of the cluster's. lane_mask: a one for each lane that waves have.
+    snapshot: null, or how the wave was, to see whether it waits.
     """
 
     _fields_ = [
@@ -184,8 +184,8 @@ class Mode(Shared):
 
 
 class LaunchState(Shared):
-    """next: the linear id of the next workgroup to start, or of the next cluster, of which there are group_count, so many
-    along x and y. id_*: offset of the scalar register with the id, or -1; y and z have id_yz_bytes.
+    """next: the linear id of the next workgroup to start, or of the next cluster, of which there are group_count, so
+    many along x and y. id_*: offset of the scalar register with the id, or -1; y and z have id_yz_bytes.
 
     template: the `wave_count` waves of a group as they start, waves_per_workgroup of them of a workgroup. lds_bytes and
     scratch_bytes are per group; limit is the number of instructions per wave, turn that after which a wave lets the

@@ -8,7 +8,7 @@ from flydsl.simulator.errors import InstructionLimit
 from flydsl.simulator.lockstep.bind import bound_steps
 from flydsl.simulator.lockstep.machine import Machine
 from flydsl.simulator.modes import FloatMode
-from flydsl.simulator.native.group import SharedWaves, WorkgroupSlot
+from flydsl.simulator.native.group import WorkgroupSlot
 from flydsl.simulator.native.machine import Execution
 from flydsl.simulator.native.turns import Turns
 from flydsl.simulator.waves import ENDED, Waves
@@ -21,7 +21,9 @@ def run_ahead(machine: Machine, workgroups: int, limit: int) -> None:
     """
     work = _Continuation(machine, workgroups)
     execution = _Continued(work, limit)
-    groups = [execution.continued_group(i) for i in range(workgroups // machine.waves.cluster_size) if work.is_running(i)]
+    groups = [
+        execution.continued_group(i) for i in range(workgroups // machine.waves.cluster_size) if work.is_running(i)
+    ]
     try:
         execution.take_turns(Turns(*groups))
         execution.raise_first_error()

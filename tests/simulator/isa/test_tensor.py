@@ -74,7 +74,7 @@ class Tile:
         return {20 + i: bits >> 32 * i & 0xFFFF_FFFF for i in range(count)}
 
     def elements(self, *, padded: bool) -> Any:
-        """Of each element: its offset from the tile's address, in elements, or None beyond the tensor, and its LDS byte."""
+        """Of each element: how many elements it is from the address, None beyond the tensor, and its LDS byte."""
         times, in_memory, in_lds = self.iterate or (1, 0, 0)
         used = [range(size) for size in self.sizes]
         if self.rows is not None:
@@ -255,7 +255,12 @@ def test_what_is_not_writable_is_not_stored_to(gfx1250: Run) -> None:
 
 @pytest.mark.parametrize(
     ("mask", "message"),
-    [(0b0110, None), (0b0010, None), (0b0101, "number 2 of its cluster|number 1 of its cluster"), (0b10010, "has 4 wo")],
+    [
+        (0b0110, None),
+        (0b0010, None),
+        (0b0101, "number 2 of its cluster|number 1 of its cluster"),
+        (0b10010, "has 4 wo"),
+    ],
 )
 def test_who_may_ask_for_a_tile_together(gfx1250: Run, mask: int, message: str | None) -> None:
     data, lds = patterns()

@@ -111,7 +111,9 @@ class CheckedMachine(ThreefoldMachine):
     def _end_copies(self, waves: Array, counter: str, most: int) -> None:
         """Copies that waves have waited for: they access memory up to now."""
         races = self._races
-        for copy in races.under_way.wait(self._number[waves].tolist(), counter, most) if races is not None else ():
+        if races is None:
+            return
+        for copy in races.under_way.wait(self._number[waves].tolist(), counter, most):
             for part in copy.parts:
                 of_wave = np.full(part.offsets.size, copy.wave)
                 kind, lanes = WRITE if part.is_write else READ, np.zeros_like(of_wave)
@@ -296,15 +298,16 @@ class CheckedMachine(ThreefoldMachine):
             return
         copy, part, position = found
         workgroup, wave = divmod(copy.wave, self.waves.waves_per_workgroup)
-        listed, access = self.instruction.listed, self._describe("global" if buffer else "lds", request, position, buffer)
+        listed, access = (
+            self.instruction.listed,
+            self._describe("global" if buffer else "lds", request, position, buffer),
+        )
         by = Accessor("write" if part.is_write else "read", self._races.workgroup_id(workgroup), wave, None, None,
                       self.program.instructions[copy.pc].listed.text, self.program.instructions[copy.pc].listed.line,
                       self.program.instructions[copy.pc].location)  # fmt: skip
         who = f"wave {wave}" if access.workgroup == by.workgroup else str(by)
-        problem = (
-            f"{_place(access, buffer, 0)}, which a copy of {who} {'writes' if part.is_write else 'reads'} that has not been "
-            f"waited for: {by.instruction_text()}"
-        )
+        story = f"which a copy of {who} {'writes' if part.is_write else 'reads'} that has not been waited for"
+        problem = f"{_place(access, buffer, 0)}, {story}: {by.instruction_text()}"
         kind = GlobalRace if buffer else LdsRace
         raise kind(problem, access, listed.text, listed.line, listed.location, _WAIT_HINTS[copy.counter], by)
 

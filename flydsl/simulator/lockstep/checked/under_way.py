@@ -69,9 +69,7 @@ class UnderWay:
         self._copies = [copy for copy in self._copies if not any(copy is other for other in ended)]
         return ended
 
-    def conflict(
-        self, history: AccessHistory, accesses: Accesses, *, is_copy: bool
-    ) -> tuple[Copy, Part, int] | None:
+    def conflict(self, history: AccessHistory, accesses: Accesses, *, is_copy: bool) -> tuple[Copy, Part, int] | None:
         """A copy that an access races with, and the position of the access; None if there is none.
 
         is_copy: the accesses are those of each wave's last copy, which does not race with itself.
