@@ -127,11 +127,12 @@ def test_the_thread_explorer(opened):
 
 def test_the_stepper(opened):
     view = opened.output(STEPPER)
-    going = ["Step", "Run to line", "Run to barrier", "Run to the end", "Line"]
-    check(view, [*going, "Wave", "Registers", "Lanes", "Values as", "LDS from byte"])
     view.button("Step").focus()
     view.page.keyboard.press("Space")
     view.shows("changed in wave 0")
+    going = ["Restart", "Back", "Step", "Run to line", "Run to barrier", "Continue", "Line", *with_numbers("Position")]
+    looking = ["Wave", "Registers", "Lanes", "Values as", "LDS as", "LDS layout", "LDS from byte"]
+    check(view, [*going, "Source", "Machine code", *looking])
 
 
 def test_tabs_and_lines(opened):

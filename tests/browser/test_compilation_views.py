@@ -245,8 +245,33 @@ def test_the_stepper(notebook):
     view.enter("Line", "11")
     view.press("Run to line")
     view.shows("at cell:11")
+    assert view.lit_lines("Source") == ["▶011    C[i] = A[i] + B[i]"]
     view.choose("Wave", "0")
     view.press("Run to barrier")
     view.shows("everything has run")
-    assert view.button("Run to the end").is_disabled()
+    assert view.button("Continue").is_disabled()
     view.screenshot("stepper")
+
+
+def test_breakpoints_and_back(notebook):
+    from playwright.sync_api import expect
+
+    view = notebook.output(4)
+    view.press("Restart")
+    view.line("Machine code", "global_store_dword").click()
+    expect(view.line("Machine code", "global_store_dword")).to_contain_text("●")
+    expect(view.line("Source", "C[i] = ")).to_contain_text("●")
+    view.press("Continue")
+    expect(view.line("Machine code", "global_store_dword")).to_contain_text("▶0")
+    (at,) = view.lit_lines("Machine code")
+    assert "global_store_dword" in at
+    view.press("Back")
+    (before,) = view.lit_lines("Machine code")
+    assert before != at
+    view.slide("Position", 0)
+    expect(view.line("Machine code", "s_load_dwordx2")).to_contain_text("▶0")
+    code = view.area.get_by_role("listbox", name="Machine code")
+    code.focus()
+    notebook.page.keyboard.press("End")
+    notebook.page.keyboard.press("Enter")
+    expect(view.line("Machine code", "s_endpgm")).to_contain_text("●")

@@ -262,16 +262,22 @@ class Recording:
 
     def kernel_started(self) -> None:
         """Begin with another kernel."""
+        is_present = not self._records or self.position == self.last
         self._records.append(KernelRecord(self.simulation))
+        if is_present:
+            self.position = self.last
 
     def stepped(self, executed: Instruction, waves: tuple[int, ...]) -> None:
-        """Keep a step."""
+        """Keep a step. Where the present was looked at, it still is."""
+        is_present = self.position == self.last
         touched = np.flatnonzero(self.simulation.last_touched)
         self._records[-1].add(self.simulation, executed, waves, touched)
         kept = sum(record.bytes for record in self._records)
         if self.last >= self._most_steps or kept > _MOST_BYTES:
             self._is_full = True
             self.simulation.watchers.remove(self)
+        if is_present:
+            self.position = self.last
 
     # --- where it is
 
