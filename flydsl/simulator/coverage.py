@@ -15,12 +15,19 @@ from flydsl.simulator.isa.spellings import entries_on, name_on
 PAGE = Path(__file__).with_name("COVERAGE.md")
 
 _FAMILIES = (
-    ("Control", r"s_(branch|cbranch|barrier|call|endpgm|getpc|setpc|swappc|sleep|trap|mem\w*time|[sg]etreg|set_gpr)"),
+    (
+        "Control",
+        r"s_(branch|cbranch|\w*barrier|call|endpgm|[sg]et_?pc|swap_?pc|sleep|monitor|trap|mem\w*time|[sg]etreg|set_gpr"
+        r"|set_vgpr|sendmsg_rtn|get_shader)",
+    ),
     (
         "Without effect here (waits, caches, hints)",
         r"s_(wait|nop|set|inst|icache|dcache|inc|dec|ttrace|wakeup|send|clause|delay|prefetch|buffer_prefetch|code)",
     ),
-    ("Without effect here (waits, caches, hints)", r"v_nop|v_clrexcp|v_pipeflush|ds_nop|(buffer|global)_(wb|inv)"),
+    (
+        "Without effect here (waits, caches, hints)",
+        r"v_nop|v_clrexcp|v_pipeflush|ds_nop|(buffer|global)_(wb|inv)|\w+_prefetch_b8",
+    ),
     ("Scalar memory", r"s_(buffer_)?load"),
     ("Scalar arithmetic", r"s_"),
     ("Pairs of operations (VOPD)", r"v_dual_"),
@@ -28,13 +35,14 @@ _FAMILIES = (
     ("Packed, mixed precision, dot products", r"v_(pk_|fma_mix|dot)"),
     ("Comparisons", r"v_cmpx?_"),
     ("Conversions", r"v_cvt|v_pack"),
-    ("Division and transcendental functions", r"v_(div|rcp|rsq|sqrt|exp|log|sin|cos|trig)_"),
+    ("Division and transcendental functions", r"v_(div|rcp|rsq|sqrt|exp|log|sin|cos|tanh|trig)_"),
     ("Between lanes", r"v_(read|write|mbcnt|swap|permlane)|ds_(b?permute|swizzle)"),
     ("Vector arithmetic, floats", r"v_\w*_f(16|32|64)$"),
     ("Vector arithmetic, integers and bits", r"v_"),
+    ("Tiles", r"tensor_"),
     ("LDS", r"ds_"),
     ("Buffers", r"buffer_"),
-    ("Global memory", r"global_"),
+    ("Global memory", r"(global|cluster)_"),
     ("Flat addresses", r"flat_"),
     ("Scratch", r"scratch_"),
 )
@@ -88,6 +96,9 @@ Numerics:
   xf32 cuts its operands off to 10 bits of mantissa. A CBSZ or ABID beyond the blocks is refused. Of the scaled products
   of CDNA 4, a lane holds two runs of 16 elements of 8 bits, or 32 elements of 6 or 4 bits that are neighbours; of the
   sparse ones no layout is published, and it is taken to be that of CDNA 3.
+- gfx1250: bf16 arithmetic is computed in f64 and rounded once, to nearest even and with denormals, in any mode; that of
+  v_fma_mix in f32, in the mode of f32, and then rounded to bf16. The scales of v_cvt_scalef32 count by their exponents
+  alone, as on CDNA 4. v_permlane_up, _down and _xor leave a lane as it is whose source is outside of its group.
 - The multiply-adds of f32 on CDNA 2 (v_mad, v_mac) flush denormals, whatever the mode.
 
 Waves of 32 lanes have masks in one scalar register: VCC_LO, EXEC_LO. Waits of RDNA for its counters let the other waves
@@ -106,9 +117,12 @@ signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_
 instructions; on CDNA 4 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4,
 v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch; on
 RDNA 4 transposing loads (global_load_tr), barriers with numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel,
-interpolation, ray tracing, loads and stores of blocks; signs of WMMA's elements of 8 bits, and float constants as C of
-those with a result of bf16. Of {newest}'s WMMA those are in the table whose layouts AMD's kernels show: no SWMMAC, no
-scales of 16 elements (v_wmma_scale16), and of scales no format but E8M0.
+interpolation, ray tracing, loads and stores of blocks; on {newest} stochastic rounding of several elements
+(v_cvt_sr_pk, v_cvt_scalef32_sr_pk8 and pk16), for which sources contradict one another, scale_sel beyond 3,
+s_add_pc_i64, and what RDNA 4 has not either: barriers with numbers, blocks, relative registers; signs of WMMA's
+elements of 8 bits, and float constants as C of those with a result of bf16. Of {newest}'s WMMA those are in the table
+whose layouts AMD's kernels show: no SWMMAC, no scales of 16 elements (v_wmma_scale16), and of scales no format but
+E8M0.
 
 """
 

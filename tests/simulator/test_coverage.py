@@ -11,11 +11,11 @@ import pytest
 from flydsl.arch import get_arch
 from flydsl.simulator.coverage import PAGE, page
 from flydsl.simulator.isa import TABLE
-from flydsl.simulator.isa.dual import FIRST, SECOND
 from flydsl.simulator.isa.spellings import name_on
 from flydsl.simulator.isa.table import mnemonic_of
 from tests.simulator.reference import (
     argument_reduction,
+    cdna5,
     compare,
     convert,
     division,
@@ -37,7 +37,7 @@ from tests.simulator.reference.memory import (
     STORES,
     UPDATES,
 )
-from tests.simulator.reference.names import by_hand, of_rdna_lanes, of_rdna_memory
+from tests.simulator.reference.names import by_hand, of_cdna5, of_rdna_lanes, of_rdna_memory
 
 RDNA = get_arch("gfx1201").instruction_sets
 SPACES = ("global", "flat", "buffer")
@@ -49,7 +49,7 @@ NO_EFFECT = {
     *(f"s_prefetch_{what}{place}" for what in ("inst", "data") for place in ("", "_pc_rel")),
     *(f"s_wait_{what}" for what in ("alu", "event", "idle", "loadcnt_dscnt", "storecnt_dscnt")),
     *(f"s_wait_{what}cnt" for what in ("load", "store", "sample", "bvh", "exp", "ds", "km", "x", "async", "tensor")),
-    *("global_inv", "global_wb", "global_wbinv", "v_pipeflush"),
+    *("global_inv", "global_wb", "global_wbinv", "v_pipeflush", "global_prefetch_b8", "flat_prefetch_b8"),
     *("buffer_wbl2", "buffer_inv", "buffer_wbinvl1", "buffer_wbinvl1_vol"),
 }
 """They change no state that is simulated: there is nothing to compare. (s_endpgm_saved is s_endpgm.)"""
@@ -66,9 +66,9 @@ def with_a_reference() -> set[str]:
     names |= {case.mnemonic for case in (*matrix.DENSE, *matrix.SPARSE)}
     names |= {case.mnemonic for case in (*matrix.DENSE_OF_GFX950, *matrix.SPARSE_OF_GFX950, *matrix.DENSE_OF_GFX90A)}
     names |= {case.mnemonic for case in (*wmma.DENSE, *wmma.SPARSE, *wmma.MIXED, *wmma.SCALED)}
-    names |= {*rdna.CASES, *rdna.SCALAR, *(name for name, _ in rdna.MIXED_DOTS)}
-    names |= {f"v_dual_{first}::v_dual_{second}" for first in FIRST for second in SECOND}  # test_rdna_lanes
-    names |= by_hand() | of_rdna_memory() | of_rdna_lanes()
+    names |= {*cdna5.CASES, *rdna.CASES, *rdna.SCALAR, *(name for name, _ in rdna.MIXED_DOTS)}
+    names |= {name for name in map(mnemonic_of, TABLE) if "::" in name}  # test_rdna_lanes, test_gfx1250
+    names |= by_hand() | of_rdna_memory() | of_rdna_lanes() | of_cdna5()
     for space in (*SPACES, "scratch"):
         names |= {f"{space}_load_{n}" for n in LOADS} | {f"{space}_store_{n}" for n in STORES}
     for space in SPACES:

@@ -42,3 +42,18 @@ def by_hand() -> set[str]:
     others |= {"v_ashr_pk_i8_i32", "v_ashr_pk_u8_i32", "v_permlane16_swap_b32", "v_permlane32_swap_b32"}
     to_lds = {"global_load_lds_dwordx3", "global_load_lds_dwordx4"}
     return {f"v_cvt_scalef32_{n}" for n in names} | products | extremes | reads | others | to_lds
+
+
+def of_cdna5() -> set[str]:
+    """Those of `isa/test_gfx1250.py`."""
+    names = {f"cvt_scale_pk{16 if n in _SIX else 8}_{w}_{n}" for w in _WIDE for n in (*_EIGHT, *_SIX, "fp4")}
+    names |= {f"cvt_scalef32_pk{16 if n in _SIX else 8}_{n}_{w}" for w in _WIDE for n in (*_EIGHT, *_SIX, "fp4")}
+    names |= {f"cvt_{form}" for n in _EIGHT for form in (f"f16_{n}", f"pk_f16_{n}", f"pk_{n}_f16", f"sr_{n}_f16")}
+    names |= {f"{n}_bf16" for n in ("sin", "cos", "tanh")} | {f"tanh_{t}" for t in ("f16", "f32")}
+    names |= {f"permlane_{n}_b32" for n in ("bcast", "up", "down", "xor")} | {f"perm_pk16_b{n}_u4" for n in (4, 6, 8)}
+    loads = {f"{space}_load_tr{n}_b{width}" for space in ("ds", "global") for n, width in _TRANSPOSED.items()}
+    monitored = {f"{space}_load_monitor_b{n}" for space in ("global", "flat") for n in (32, 64, 128)}
+    return {f"v_{name}" for name in names} | loads | monitored
+
+
+_TRANSPOSED = {16: 128, 8: 64, 6: 96, 4: 64}
