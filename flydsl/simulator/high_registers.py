@@ -53,8 +53,11 @@ _IN_MODE = 12
 
 
 def keeps_high_bits(text: str, high_bits: int) -> bool:
-    """Whether an instruction leaves the state as it is. One that sets MODE to a constant puts the constant's bits 19:12
-    in its place, whichever bits it is to set: result, src0, src1, src2 from the lowest (LLVM, hasSetregVGPRMSBFixup)."""
+    """Whether an instruction leaves the state as it is.
+
+    One that sets MODE to a constant puts the constant's bits 19:12 in its place, whichever bits it is to set: result,
+    src0, src1, src2 from the lowest (LLVM, hasSetregVGPRMSBFixup).
+    """
     match = _SETS_MODE.match(text)
     return match is None or int(match[1], 0) >> _IN_MODE & 0xFF == (high_bits << 2 | high_bits >> 6) & 0xFF
 

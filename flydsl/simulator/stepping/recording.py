@@ -23,7 +23,7 @@ from flydsl.simulator.stepping.description import Standing, description
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.simulation import Breakpoint, Simulation
 from flydsl.simulator.stepping.wave_state import WaveState, register_names
-from flydsl.simulator.waves import AT_BARRIER, Waves
+from flydsl.simulator.waves import WAITING, Waves
 
 MOST_STEPS = 20_000
 _MOST_BYTES = 1 << 29
@@ -115,7 +115,7 @@ class KernelRecord:
         current = simulation.current
         if current:
             return current, int(state.pc[current[0]])
-        waiting = state.pc[: self.wave_count][state.status[: self.wave_count] == AT_BARRIER]
+        waiting = state.pc[: self.wave_count][np.isin(state.status[: self.wave_count], WAITING)]
         return (), int(waiting.min()) if waiting.size else None
 
     def add(self, simulation: Simulation, executed: Instruction, waves: tuple[int, ...], touched: Array) -> None:

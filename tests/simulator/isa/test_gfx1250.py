@@ -227,7 +227,8 @@ def test_float8_of_f16(gfx1250: Run, name: str) -> None:
     codes = np.array([c for c in range(256) if np.isfinite(number(name, c))], np.uint32)
     codes = np.resize(codes, 256)
     halves = np.array([number(name, int(c)) for c in codes], np.float16).view(np.uint16).astype(np.uint32)
-    text = f"v_cvt_pk_{name}_f16 v1, v0\nv_cvt_pk_{name}_f16 v1, v0 op_sel:[0,1]\nv_cvt_sr_{name}_f16 v2, v0, v3 byte_sel:2"
+    text = f"v_cvt_pk_{name}_f16 v1, v0\nv_cvt_pk_{name}_f16 v1, v0 op_sel:[0,1]\n"
+    text += f"v_cvt_sr_{name}_f16 v2, v0, v3 byte_sel:2"
     found = gfx1250(text, v={0: halves | 0x3C00 << 16, 2: np.uint32(0x11223344)})
     one = next(c for c in range(256) if number(name, c) == 1.0)
     assert found.v(1).tolist() == ((codes | one << 8) * 0x10001).tolist()
@@ -355,7 +356,7 @@ def test_tables_in_registers(gfx1250: Run, bits: int, upper: int, lower: int) ->
 
 
 def transposed_at(bits: int, space: str, lane: int) -> tuple[int, int]:
-    """The column and the first row of what a lane loads (AMD's test of these instructions; in LDS, Triton's lowering)."""
+    """The column and the first row of what a lane loads (AMD's test of the instructions; in LDS, Triton's lowering)."""
     if bits == 4:
         return lane, 0
     if bits == 6:
@@ -422,7 +423,8 @@ def test_a_resource_has_57_bits_of_base_and_45_of_records(gfx1250: Run) -> None:
     memory, base, _ = data_before_and_after()
     resource = base | 100 << 57 | (0 << 64)  # 100 bytes
     scalars = {4: resource & (1 << 64) - 1, 6: resource >> 64 & (1 << 64) - 1}
-    text = "buffer_load_b32 v1, v0, s[4:7], null offen\ns_buffer_load_b64 s[10:11], s[4:7], 0x5c\ns_buffer_load_u8 s12, s[4:7], 0x64"
+    text = "buffer_load_b32 v1, v0, s[4:7], null offen\n"
+    text += "s_buffer_load_b64 s[10:11], s[4:7], 0x5c\ns_buffer_load_u8 s12, s[4:7], 0x64"
     found = gfx1250(text, v={0: 4 * LANE}, s=scalars | {12: 7}, memory=memory)
     assert found.v(1).tolist() == [*DATA[:25].tolist(), *[0] * 7]
     assert (found.s(10), found.s(11), found.s(12)) == (1023, 1024, 0)
@@ -502,7 +504,8 @@ def test_atomics_of_f64(gfx1250: Run, name: str) -> None:
 def test_monitored_loads_load(gfx1250: Run) -> None:
     memory, base, _ = data_before_and_after()
     text = "global_load_monitor_b32 v1, v0, s[4:5]\nflat_load_monitor_b64 v[2:3], v0, s[4:5]\ns_monitor_sleep 1"
-    text += "\nglobal_load_monitor_b128 v[4:7], v0, s[4:5]\nflat_load_monitor_b32 v8, v[10:11]\ns_get_shader_cycles_u64 s[8:9]"
+    text += "\nglobal_load_monitor_b128 v[4:7], v0, s[4:5]\nflat_load_monitor_b32 v8, v[10:11]"
+    text += "\ns_get_shader_cycles_u64 s[8:9]"
     text += "\nglobal_prefetch_b8 v0, s[4:5]\nflat_prefetch_b8 v[10:11]\ns_setprio_inc_wg 1"
     address = np.full(32, base, np.uint64)
     found = gfx1250(text, v={0: 4 * (LANE % 8), 10: address}, s={4: base}, memory=memory)
@@ -511,7 +514,8 @@ def test_monitored_loads_load(gfx1250: Run) -> None:
 
 
 def test_modes_that_say_nothing_of_floats(gfx1250: Run) -> None:
-    text = "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 1), 1\ns_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 2\n"
+    text = "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 25, 1), 1\n"
+    text += "s_setreg_imm32_b32 hwreg(HW_REG_WAVE_SCHED_MODE, 0, 2), 2\n"
     text += "s_getreg_b32 s4, hwreg(HW_REG_WAVE_MODE)\ns_getreg_b32 s5, hwreg(HW_REG_IB_STS2, 6, 4)"
     found = gfx1250(text, mode=0x1F0)
     assert (found.s(4), found.s(5)) == (0x1F0, 0)

@@ -47,7 +47,8 @@ SPECIAL = {
     "v_permlane_idx_gen_b32": {2: "s3"},
     "global_load_addtid_b32": {1: "s[8:9]"},
     "global_store_addtid_b32": {1: "s[8:9]"},
-    "s_setreg_imm32_b32": {1: "0x3039"},
+    "s_setreg_imm32_b32": {1: "0x39"},
+    "s_set_vgpr_msb": {0: "0"},
     "ds_swizzle_b32": {1: "v20 offset:swizzle(SWAP,16)"},
 }
 FIXED_WORDS = {"offset": "0x10", "imm": "0x12", "word": "hwreg(HW_REG_MODE, 0, 4)", "label": "L"}
@@ -101,6 +102,8 @@ def line(semantics: Semantics, arch: Arch = GFX942) -> str:
         return f"{mnemonic} {form}"
     if "::" in mnemonic:
         return pair_line(mnemonic, form)
+    if mnemonic.startswith("tensor_"):
+        return f"{mnemonic} {', '.join(('s[0:3]', 's[4:11]', 's[12:15]', 's[16:19]')[: int(form)])}"
     if mnemonic.startswith("s_sendmsg_rtn_"):
         return f"{mnemonic} s[4:5], {form}"
     returning = {"gfx90a": " glc", "gfx942": " sc0", "gfx950": " sc0"}.get(arch.name, " th:TH_ATOMIC_RETURN")

@@ -41,6 +41,15 @@ MEANINGS = (
     (rf"{_SPACE}_load_lds_(?P<size>\w+)", "LDS = {size} of {space} for each lane, lane after lane from M0 on."),
     (r"(?:global|cluster)_load_async_to_lds_b(\d+)", "LDS = {0} bits of memory for each lane, while the wave goes on."),
     (r"global_store_async_from_lds_b(\d+)", "Memory = {0} bits of LDS for each lane, while the wave goes on."),
+    (
+        rf"{_SPACE}_load_monitor_(?P<size>b\d+)",
+        "D = {size} of {space} at the lane's address, which s_monitor_sleep then watches.",
+    ),
+    (r"cluster_load_b(\d+)", "D = {0} bits of memory, for all workgroups of the cluster that M0 names."),
+    (
+        r"ds_atomic_(async_)?barrier_arrive(?:_rtn)?_b64",
+        "Arrives at the barrier that lies in LDS at the address; async: when the copies before it have arrived.",
+    ),
     (r"tensor_load_to_lds(?:_d2)?", "LDS = a tile of a tensor that the descriptors in S0, S1 ... describe."),
     (r"tensor_store_from_lds(?:_d2)?", "A tile of a tensor = LDS, as the descriptors in S0, S1 ... describe."),
     # transposing loads
