@@ -52,7 +52,7 @@ def _lines(lds: Array, touched: Array, form: str, start: int) -> Iterator[str]:
 def _marked_values(lds: Array, touched: Array, form: str) -> Iterator[str]:
     bits, width = bits_of(form), width_of(form)
     for number, text in enumerate(texts(lds, form)):
-        own = touched[:, number * bits // 8 : -(-(number + 1) * bits // 8)].any(axis=1)
+        own = np.asarray(touched[:, number * bits // 8 : -(-(number + 1) * bits // 8)].any(axis=1))
         yield _marked(text.rjust(width), read=bool(own[0]), written=bool(own[1]))
 
 

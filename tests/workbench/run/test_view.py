@@ -408,7 +408,7 @@ def test_stepping_through_on_copies(launch, read):
     assert steps.line.value == place
     control(view, "Run to line").click()
     assert steps.simulation.instruction.location.line == line_of("tile[t * STRIDE] = A[t]")
-    control(view, "Run to the end").click()
+    control(view, "Continue").click()
     assert steps.simulation.done
     assert launch.arguments[1].eq(-1).all()
     assert "everything has run" in text(view, read)
