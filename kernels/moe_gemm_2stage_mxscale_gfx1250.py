@@ -34,7 +34,7 @@ __all__ = ["compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_gemm2_ex", "co
            "mxscale_moe_gemm_gfx1250", "paired_rows", "reference1", "reference2"]  # fmt: skip
 
 # (T, D, I, E, k, tile_m).
-SHAPES = ((1, 256, 128, 4, 2, 16), (33, 256, 128, 3, 2, 32), (40, 128, 128, 8, 3, 16))
+SHAPES = ((1, 256, 128, 4, 2, 16), (33, 128, 128, 2, 1, 32), (9, 256, 128, 3, 2, 16))
 
 
 @cache

@@ -25,7 +25,7 @@ __all__ = ["compile_moe_gemm1", "compile_moe_gemm2", "compile_moe_gemm2_ex", "co
            "moe_gemm_gfx1250", "reference1", "reference2"]  # fmt: skip
 
 # (T, D, I, E, k, tile_m).
-SHAPES = ((1, 128, 64, 4, 2, 16), (33, 256, 128, 3, 2, 32), (40, 128, 64, 8, 3, 16))
+SHAPES = ((1, 128, 64, 4, 2, 16), (33, 64, 64, 2, 2, 32), (9, 128, 64, 5, 3, 16))
 
 
 def _kernel(out: Any, x: Any, w: Any, _: Any, tables: Any, tokens: Any, plan: Plan, value_attrs: Any = None) -> Any:

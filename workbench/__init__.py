@@ -213,9 +213,11 @@ def load_ipython_extension(shell: Any) -> None:
     from workbench.display import register_formatters
     from workbench.live_views import add_methods
     from workbench.magic import register_magics
+    from workbench.progress_line import show_progress
     from workbench.sweeps.progress import Progress
 
     register_formatters(shell)
     register_magics(shell)
     add_methods()
     show_progress_with(Progress())
+    show_progress(shell)

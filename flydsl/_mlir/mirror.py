@@ -18,7 +18,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.dialect.context import context
-from flydsl.expr.builder import Face, MlirBuilder, ValueFace
+from flydsl.expr.builder import Face, MlirBuilder, ValueFace, to_mlir
 
 _HERE, _UPSTREAM = "flydsl._mlir", "mlir"
 
@@ -52,12 +52,21 @@ class ContextFace(Face):
         return context()
 
 
+class TypeFace(Face):
+    """A type of MLIR that is made of others, such as `ir.FunctionType`: `get` takes the DSL's types, too."""
+
+    def get(self, *parts: Any, **named: Any) -> Any:
+        return self._target.get(*map(to_mlir, parts), **{name: to_mlir(part) for name, part in named.items()})
+
+
 def mirrored(found: Any) -> Any:
     """The mirrored form of an attribute of an MLIR module."""
     if isinstance(found, ModuleType) and found.__name__.startswith(f"{_UPSTREAM}.dialects"):
         return importlib.import_module(_HERE + found.__name__.removeprefix(_UPSTREAM))
     if found is ir.Value:
         return ValueFace(found)
+    if found in (ir.FunctionType, ir.TypeAttr, ir.VectorType):
+        return TypeFace(found)
     if found is ir.Context:
         return ContextFace(found)
     makes_operations = isinstance(found, type) and issubclass(found, ir.OpView)

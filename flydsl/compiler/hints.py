@@ -7,6 +7,7 @@
 | `llvm_options` | {name: value} of LLVM's command line options, for this compilation |
 | `fast_fp_math` | floats: contract, approximate functions, reciprocals for divisions, no sign of zero |
 | `unsafe_fp_math` | the same, and sums in any order. Neither assumes that there are no infinities or NaNs |
+| `fastmath` | flags of operations on floats that state none: "fast" or `fx.FastMathFlags`; over the two above |
 | `enable_debug_info` | True: line tables stay in the HSACO, as by `FLYDSL_DEBUG_ENABLE_DEBUG_INFO` |
 
 Hints come from the `with` blocks around a call, from the launcher's `compile_hints`, and from `flyc.compile[{...}]`.
@@ -25,12 +26,13 @@ from mlir import ir
 
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.expr.fastmath_flags import flag_names
 
 _NUMBERS = ("waves_per_eu", "maxnreg")
 _FLAGS = ("fast_fp_math", "unsafe_fp_math", "enable_debug_info")
 _FAST = "contract,afn,arcp,nsz"
 _UNSAFE = f"{_FAST},reassoc"
-_KNOWN = (*_NUMBERS, *_FLAGS, "llvm_options")
+_KNOWN = (*_NUMBERS, *_FLAGS, "fastmath", "llvm_options")
 
 _current: ContextVar[Mapping[str, Any]] = ContextVar("flydsl_compile_hints", default=MappingProxyType({}))
 
@@ -111,9 +113,15 @@ def _checked(hints: Mapping[str, Any]) -> CompileHints:
         hints.get("waves_per_eu"),
         hints.get("maxnreg"),
         bool(hints.get("enable_debug_info")),
-        _UNSAFE if hints.get("unsafe_fp_math") else _FAST if hints.get("fast_fp_math") else "none",
+        _fastmath(hints),
         tuple(f"--{name}={_option_text(value)}" for name, value in sorted(options.items())),
     )
+
+
+def _fastmath(hints: Mapping[str, Any]) -> str:
+    if hints.get("fastmath") is not None:
+        return flag_names(hints["fastmath"])
+    return _UNSAFE if hints.get("unsafe_fp_math") else _FAST if hints.get("fast_fp_math") else "none"
 
 
 def _option_text(value: Any) -> str:

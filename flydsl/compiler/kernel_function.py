@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import GeneratorType
 from typing import Any
@@ -19,6 +20,7 @@ from flydsl.dialect.location import definition_location, mlir_location, user_loc
 from flydsl.dialect.upstream import upstream
 from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
+from flydsl.expr.block_threads import taken_notes
 from flydsl.expr.control_flow.region import regions_closed
 from flydsl.expr.numeric import Index, Numeric
 from flydsl.expr.operands import FlyValue, located
@@ -272,12 +274,25 @@ class KernelLauncher:
         self._check_known(threads)
         function = self.block.owner
         arch = self._state.arch
+        notes = taken_notes(function)
         if all(value.is_static for value in threads):
             sizes = [int(value) for value in threads]
             located(launch_limits.check_block, arch, sizes)
+            self._check_notes(notes, sizes)
             function.attributes["known_block_size"] = ir.DenseI32ArrayAttr.get(sizes)
         else:
             function.attributes["rocdl.flat_work_group_size"] = ir.StringAttr.get(f"1,{arch.max_workgroup_size}")
+
+    def _check_notes(self, notes: dict[str, int], sizes: list[int]) -> None:
+        """Raise LaunchError if the kernel calls what is for another number of threads, or for one dimension."""
+        wave = self._state.arch.wave_size
+        for what, threads in notes.items():
+            if math.prod(sizes) != threads or (threads > wave and sizes[0] != threads):
+                raise LaunchError(
+                    f"{self.symbol} is launched with block={tuple(sizes)}, and {what} in it is for {threads} threads",
+                    at=user_location(),
+                    hint=f"it works with all threads of a block of one dimension: launch(block={threads})",
+                )
 
     def _set_cluster(self, cluster: list[Numeric], blocks: list[Numeric]) -> None:
         """Tell the compiler the size of a cluster, if it is more than one workgroup."""

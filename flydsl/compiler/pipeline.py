@@ -36,6 +36,7 @@ from flydsl.dialect.context import context, lock
 from flydsl.dialect.text import to_text
 from flydsl.dialect.walk import operations
 from flydsl.errors import CompileError, FlyError
+from flydsl.progress import Task
 
 if TYPE_CHECKING:
     from flydsl.compiler.artifact import CompiledArtifact
@@ -230,9 +231,16 @@ class Pipeline:
         """Run the remaining stages, or those up to and including `until` (a name or a number)."""
         __tracebackhide__ = True
         last = len(self.stages) if until is None else self._pending(until)
-        while self.position < last:
-            self.step()
+        if self.position < last:
+            with Task(f"compiling {self.name}", last, "stages", done=lambda: self.position, detail=self._present):
+                while self.position < last:
+                    self.step()
         return self
+
+    def _present(self) -> str:
+        """What is done now, in words."""
+        stage = next((stage for stage in self.stages if stage.state == "failed"), None)  # until it is done
+        return "" if stage is None else f"in {stage.index} {stage.passes[0]}"
 
     def _pending(self, until: str | int) -> int:
         """The number of the next stage of that name; if none is left, of the last one that ran."""
@@ -260,7 +268,8 @@ class Pipeline:
                 observer.ended(self)
             raise stage.error from None
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"{self.name}: in stage {stage.index} {stage.passes[0]}") from None
+            place = f"stage {stage.index} {stage.passes[0]} of {len(self.stages)} stages"
+            raise KeyboardInterrupt(f"{self.name}: in {place}") from None
         except Exception as error:  # a pass that is wrong: the call has its traceback, the stage keeps its message
             stage.error = CompileError(f"stage {stage.index} {stage.passes[0]}: {type(error).__name__}: {error}")
             raise

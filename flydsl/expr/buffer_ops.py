@@ -25,6 +25,7 @@ from flydsl.expr.keywords import accept_keywords
 from flydsl.expr.memory import Tensor
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Boolean, Float32, Index, Int32, Int64, as_numeric
+from flydsl.expr.operands import as_fly_value
 from flydsl.expr.rocdl.intrinsic import bits_of, immediate, ir_type, is_in_lds, llvm_pointer, operand, value_of
 from flydsl.expr.rocdl.raw_buffer import make_buffer_rsrc, raw_ptr_buffer_load, raw_ptr_buffer_store
 
@@ -50,6 +51,7 @@ def create_buffer_resource(
     num_records_bytes: the size in bytes instead, an integer or a runtime value.
     base_byte_offset: number of bytes by which to move the start, the same in all lanes.
     """
+    tensor = as_fly_value(tensor)
     if not isinstance(tensor, Tensor) or tensor.type.space != "global":
         shown = tensor.type if isinstance(tensor, Tensor) else repr(tensor)
         raise ArgumentError(
@@ -165,6 +167,7 @@ def _byte_offset(name: str, offset: Any, element: ir.Type, mask: Any, is_bytes: 
 
 def extract_base_index(tensor: Any, address_space: int = 0) -> Any:
     """The address of a tensor's first element, as an Index. address_space: LLVM's number of the tensor's memory."""
+    tensor = as_fly_value(tensor)
     kind = getattr(tensor, "type", None)
     in_lds = is_in_lds(kind) or getattr(kind, "space", "") == "shared"
     space = address_space or (3 if in_lds else 1)

@@ -9,6 +9,7 @@ from typing import Any, Union
 from mlir import ir
 
 from flydsl.dialect.location import mlir_location, user_location
+from flydsl.dialect.types import FlyType
 from flydsl.errors import ArgumentError, FlyError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import require_trace
@@ -28,6 +29,8 @@ def to_mlir(argument: Any) -> Any:
         return argument.ir_value()
     if isinstance(argument, FlyValue):
         return argument.value
+    if isinstance(argument, FlyType):
+        return argument.ir
     if isinstance(argument, NumericMeta) and hasattr(argument, "mlir_name"):
         return argument.ir_type
     if type(argument) is list or type(argument) is tuple:

@@ -3,7 +3,7 @@
     total = fx.coop.warp_reduce(x, fx.ReductionOp.ADD)
 
     Sum = fx.coop.BlockReduce[fx.Float32, 256]
-    storage = fx.SharedAllocator().allocate(Sum.SharedStorage).peek()
+    storage = fx.SharedAllocator().allocate(Sum.SharedStorage)
     total = Sum.reduce(x, fx.ReductionOp.ADD, storage)
 
 op: a `ReductionOp`, its name, or an associative and commutative function of two values (a scan needs associativity
@@ -23,6 +23,7 @@ from flydsl.atoms.instruction_sets import CDNA, WAVE32
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.arith import maxnumf, maxsi, maxui, minnumf, minsi, minui
+from flydsl.expr.block_threads import note_threads
 from flydsl.expr.emit import target_name
 from flydsl.expr.gpu import barrier
 from flydsl.expr.memory import memref_load, memref_store
@@ -31,6 +32,7 @@ from flydsl.expr.positions import thread_idx
 from flydsl.expr.rocdl.intrinsic import immediate
 from flydsl.expr.rocdl.lane import lane_id, readlane, update_dpp
 from flydsl.expr.shuffle import moved_words, shuffle_idx, shuffle_up, shuffle_xor
+from flydsl.expr.storage import ArrayInMemory, Storage
 from flydsl.expr.struct import Array
 from flydsl.expr.vector_value import ReductionOp
 from flydsl.layout import make_layout
@@ -53,6 +55,7 @@ _ROW_LANES = 16
 # The last lane of the row before, of the two rows before; rows without one before them read 0.
 _ROW_BCAST = (0x142, 0x143)
 _LAST_LANE = 63
+_STORAGE = "it takes shared memory: fx.SharedAllocator().allocate(Sum.SharedStorage), Sum being the BlockReduce[...]"
 # Numbers that one instruction reads from shared memory.
 _READ_AT_ONCE = 4
 
@@ -219,6 +222,8 @@ class _Block:
 
     @classmethod
     def _waves(cls) -> int:
+        """The waves of a block, which must have the threads that this is for; its launch compares."""
+        note_threads(cls.__name__, cls.width)
         lanes = warp_size()
         if cls.width > lanes and cls.width % lanes:
             raise ArgumentError(
@@ -229,7 +234,10 @@ class _Block:
     @classmethod
     def _put(cls, total: Any, storage: Any) -> Any:
         """The numbers of all waves in shared memory, when every wave has put its own there."""
-        slots = storage.view(make_layout(cls._waves(), 1))
+        memory = storage.peek() if isinstance(storage, Storage) else storage
+        if not isinstance(memory, ArrayInMemory):
+            raise ArgumentError(f"{cls.__name__} in {storage!r}", at=user_location(), hint=_STORAGE)
+        slots = memory.view(make_layout(cls._waves(), 1))
         memref_store(total, slots, thread_idx.x // warp_size())
         barrier()
         return slots
@@ -238,15 +246,15 @@ class _Block:
 class BlockReduce(_Block):
     """`BlockReduce[dtype, threads]`: reductions by all threads of a block of one dimension.
 
-    threads: 1 to 1024; above a wave, a multiple of its lanes. SharedStorage: the memory that a reduction needs; a
-    barrier must lie between two that share it.
+    threads: all of the block, 1 to 1024; above a wave, a multiple of its lanes. SharedStorage: the memory that a
+    reduction needs; a barrier must lie between two that share it. A launch with another number of threads is an error.
     """
 
     SharedStorage: ClassVar[type[Array]]
 
     @classmethod
     def reduce(cls, value: Any, op: Any, storage: Any) -> Any:
-        """The values of the block's threads combined, in every thread. storage: a SharedStorage, peeked."""
+        """The values of the block's threads combined, in every thread. storage: shared memory of a SharedStorage."""
         total = warp_reduce(cls.dtype(value), op, width=min(cls.width, warp_size()))
         if cls._waves() == 1:
             return total

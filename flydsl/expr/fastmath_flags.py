@@ -46,13 +46,18 @@ def fastmath_attribute(fastmath: Any) -> dict[str, ir.Attribute]:
         return {}
     if isinstance(fastmath, ir.Attribute):
         return {"fastmath": fastmath}
+    return {"fastmath": ir.Attribute.parse(f"#arith.fastmath<{flag_names(fastmath)}>")}
+
+
+def flag_names(fastmath: Any) -> str:
+    """MLIR's names of fastmath flags, with commas between. Raises ArgumentError for what is none."""
     names = [name.strip() for name in str(fastmath).replace("|", ",").split(",")]
     known = list(FastMathFlags.__members__)
     if any(name not in known for name in names):
         raise ArgumentError(
             f"fastmath={fastmath!r}", at=user_location(), hint=f"flags, with commas between: {', '.join(known)}"
         )
-    return {"fastmath": ir.Attribute.parse(f"#arith.fastmath<{','.join(names)}>")}
+    return ",".join(names)
 
 
 _around: ContextVar[dict[str, ir.Attribute]] = ContextVar("flydsl_fastmath", default={})  # noqa: B039 - never changed

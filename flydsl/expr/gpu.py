@@ -12,7 +12,8 @@ from flydsl.arch import DEFAULT_ARCH, get_arch
 from flydsl.dialect.context import context
 from flydsl.dialect.location import user_location
 from flydsl.errors import TraceError
-from flydsl.expr.emit import emit, is_traced, require_trace, target_name
+from flydsl.expr.block_threads import traced_kernel
+from flydsl.expr.emit import emit, require_trace, target_name
 from flydsl.expr.names import unknown_name
 from flydsl.expr.positions import Tuple3D, block_dim, block_id, block_idx, grid_dim, thread_id, thread_idx
 from flydsl.expr.shared_allocator import SharedAllocator
@@ -60,10 +61,8 @@ lds_space = smem_space
 
 def known_block_size() -> tuple[int, int, int]:
     """The block size that a kernel was decorated with, as Python ints. Raises TraceError where it has none."""
-    op = ir.InsertionPoint.current.block.owner if is_traced() else None
-    while op is not None and op.operation.name != "gpu.func":
-        op = op.parent
-    sizes = None if op is None else op.attributes.get("known_block_size")
+    kernel = traced_kernel()
+    sizes = None if kernel is None else kernel.attributes.get("known_block_size")
     if sizes is None:
         raise BlockSizeError(
             "known_block_size() in a kernel whose block size is not known",

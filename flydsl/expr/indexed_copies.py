@@ -13,6 +13,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr.algebra import get_shape, size
 from flydsl.expr.copies import CopyAtom, copy_atom_call
 from flydsl.expr.memory import Pointer, Tensor, add_offset, get_layout, make_view, memref_load, require_tensor
+from flydsl.expr.operands import as_fly_value
 
 if TYPE_CHECKING:
     from flydsl.expr.kinds import AnyPointer
@@ -57,6 +58,7 @@ def _each(
         raise ArgumentError(
             f"{what} takes a copy atom first, not {atom!r}", at=user_location(), hint=how_made.COPY_ATOM
         )
+    base = as_fly_value(base)
     if not isinstance(base, Pointer):
         raise ArgumentError(f"{what} takes a pointer, not {base!r}", at=user_location(), hint=how_made.POINTER)
     require_tensor(what, offsets)

@@ -22,7 +22,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.expr.emit import emit, emit_fly
 from flydsl.expr.numeric import Int32, Int64, Integer, Numeric, as_numeric, numeric_class, require_numeric
-from flydsl.expr.operands import FlyValue, as_ir_value, as_operand, element_name, ir_type_of, located
+from flydsl.expr.operands import FlyValue, as_fly_value, as_ir_value, as_operand, element_name, ir_type_of, located
 from flydsl.expr.refusals import ELEMENTS_WHILE_TRACED
 from flydsl.expr.vector_value import Vector
 from flydsl.layout.int_tuple import as_int_tuple
@@ -255,6 +255,7 @@ class Tensor(FlyValue, shows=(MemRefType,)):
 
 def require_tensor(what: str, value: Value) -> Tensor:
     """`value` as a tensor. Raises ArgumentError for anything else."""
+    value = as_fly_value(value)
     if isinstance(value, Tensor):
         return value
     raise ArgumentError(f"{what} takes a tensor, not {value!r}", at=user_location(), hint=how_made.TENSOR)
@@ -508,6 +509,7 @@ _SPACES: dict[str, tuple[int, type[Integer]]] = {"generic": (0, Int64), "global"
 
 def ptrtoint(pointer: AnyPointer) -> Result:
     """The address of a pointer in bytes: Int64, or in shared memory Int32, counted from the start of the LDS."""
+    pointer = as_fly_value(pointer)
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
     if kind is None:
         raise ArgumentError(f"ptrtoint takes a pointer, not {pointer!r}", at=user_location(), hint=how_made.POINTER)

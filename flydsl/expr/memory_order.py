@@ -13,6 +13,7 @@ from flydsl.dialect.types import PointerType, fly_type
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import emit
 from flydsl.expr.memory import Pointer
+from flydsl.expr.operands import as_fly_value
 
 __all__ = ["AtomicOrdering", "SyncScope"]
 
@@ -74,6 +75,7 @@ def ordering_number(what: str, ordering: Any, allowed: tuple[AtomicOrdering, ...
 
 def address_of(what: str, pointer: Any) -> tuple[PointerType, ir.Value]:
     """The type of a pointer to memory, and the pointer as LLVM's."""
+    pointer = as_fly_value(pointer)
     kind = fly_type(pointer.value.type) if isinstance(pointer, Pointer) else None
     if not isinstance(kind, PointerType) or kind.space not in LLVM_SPACES:
         raise ArgumentError(

@@ -223,6 +223,11 @@ def as_dsl_value(value: Any) -> Any:
     return as_numeric(value) if fly_type(value.type) is None else fly_result(value)
 
 
+def as_fly_value(value: Any) -> Any:
+    """An `ir.Value` of a fly type, such as `tensor.value`, as the tensor or pointer that it is; others unchanged."""
+    return fly_result(value) if isinstance(value, ir.Value) and fly_type(value.type) is not None else value
+
+
 def call_algebra(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
     """Apply an operation of the layout algebra to operands that are partly traced.
 

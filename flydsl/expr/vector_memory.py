@@ -17,6 +17,7 @@ from flydsl.expr.copies import UniversalCopy, copy_atom_call, make_copy_atom
 from flydsl.expr.emit import emit
 from flydsl.expr.memory import Tensor, add_offset, get_iter, make_view, memref_alloca
 from flydsl.expr.numeric import Index, numeric_class
+from flydsl.expr.operands import as_fly_value
 from flydsl.expr.vector_value import Vector, VectorMemory
 
 _WIDEST_COPY_BITS = 128
@@ -34,6 +35,7 @@ def load(
         raise ArgumentError(
             f"load of {result_type!r}: it takes an MLIR vector type", at=user_location(), hint="such as T.vec(4, T.f32)"
         )
+    memref = as_fly_value(memref)
     if not isinstance(memref, Tensor):
         operands = [_memref(memref), *_positions(indices)]
         return Vector(emit("vector.load", operands, [result_type], _access(alignment, nontemporal)).result)
@@ -55,6 +57,7 @@ def store(
     vector: Vector, memref: Any, indices: Sequence[Any], alignment: int | None, nontemporal: bool | None = None
 ) -> None:
     """Write a vector."""
+    memref = as_fly_value(memref)
     if not isinstance(memref, Tensor):
         emit("vector.store", [vector.value, _memref(memref), *_positions(indices)], [], _access(alignment, nontemporal))
         return

@@ -17,7 +17,7 @@ from flydsl.simulator import Memory, Program, launch, prepare
 from flydsl.simulator.allocations import allocations
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.gaps import rows_of
-from flydsl.simulator.launch import check_simulated
+from flydsl.simulator.launching import check_simulated
 
 allocations.find = host_tensor_memory
 

@@ -15,7 +15,7 @@ Kernels take numpy arrays and numbers here; neither MLIR nor torch is needed. Th
 How to read this package: `flydsl.hsaco` reads the code object and its listing, `program` decodes, `admission` says
 which operands an instruction may have, `isa/` is the table of semantics (listed in COVERAGE.md). `memory` is the
 address space (with `gaps`), `waves` the state of waves (with `modes`), `dispatch` their initial state. Launches enter
-at `launch`, files at `loading`.
+at `launching`, files at `loading`.
 
 Two backends execute the table: `lockstep/`, a machine of numpy arrays, and `native/`, host code, which `launch` uses by
 default. `checks` turns further checks on, and `lockstep/checked/` performs them. `stepping/` runs a lock-step machine
@@ -24,35 +24,53 @@ instruction by instruction. `counters/` holds the results of `with counting()`, 
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from flydsl.hsaco.listing import ListingError
-from flydsl.simulator.checks import checking, limited
-from flydsl.simulator.counters import counting
-from flydsl.simulator.dispatch import LaunchStatistics
-from flydsl.simulator.errors import (
-    BarrierDeadlock,
-    GlobalRace,
-    InstructionLimit,
-    LdsRace,
-    MemoryFault,
-    MisalignedAccess,
-    Race,
-    RegisterFault,
-    Trap,
-    UninitializedLds,
-    UninitializedRegister,
-    UnknownInstruction,
-    UnsupportedMode,
-)
-from flydsl.simulator.launch import launch, prepare
-from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
-from flydsl.simulator.memory import Memory
-from flydsl.simulator.program import Program
-from flydsl.simulator.timing import tracing
-
 if TYPE_CHECKING:
+    from flydsl.hsaco.listing import ListingError
+    from flydsl.simulator.checks import checking, limited
+    from flydsl.simulator.counters import counting
+    from flydsl.simulator.dispatch import LaunchStatistics
+    from flydsl.simulator.errors import (
+        BarrierDeadlock,
+        GlobalRace,
+        InstructionLimit,
+        LdsRace,
+        MemoryFault,
+        MisalignedAccess,
+        Race,
+        RegisterFault,
+        Trap,
+        UninitializedLds,
+        UninitializedRegister,
+        UnknownInstruction,
+        UnsupportedMode,
+    )
+    from flydsl.simulator.launching import launch, prepare
+    from flydsl.simulator.loading import LoadedKernel, LoadedModule, Struct, load
+    from flydsl.simulator.memory import Memory
+    from flydsl.simulator.program import Program
     from flydsl.simulator.stepping import Recording, Simulation
+    from flydsl.simulator.timing import tracing
+
+_NAMES = {
+    "flydsl.hsaco.listing": "ListingError",
+    "flydsl.simulator.checks": "checking limited",
+    "flydsl.simulator.counters": "counting",
+    "flydsl.simulator.dispatch": "LaunchStatistics",
+    "flydsl.simulator.errors": (
+        "BarrierDeadlock GlobalRace InstructionLimit LdsRace MemoryFault MisalignedAccess Race RegisterFault Trap "
+        "UninitializedLds UninitializedRegister UnknownInstruction UnsupportedMode"
+    ),
+    "flydsl.simulator.launching": "launch prepare",
+    "flydsl.simulator.loading": "LoadedKernel LoadedModule Struct load",
+    "flydsl.simulator.memory": "Memory",
+    "flydsl.simulator.program": "Program",
+    "flydsl.simulator.stepping": "Recording Simulation",
+    "flydsl.simulator.timing": "tracing",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "BarrierDeadlock",
@@ -88,9 +106,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What goes in single steps is imported when it is asked for: a launch does not need it."""
-    if name in ("Simulation", "Recording"):
-        from flydsl.simulator import stepping
-
-        return getattr(stepping, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Each name is imported when it is asked for: compiling needs the memory of tensors alone."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -147,6 +147,11 @@ class Dispatch:
         """The workgroups of a cluster; 1 without clusters."""
         return self.cluster[0] * self.cluster[1] * self.cluster[2]
 
+    def cluster_of(self, workgroup: Dim3) -> Dim3:
+        """The id of a workgroup's cluster; without clusters, the workgroup's own."""
+        x, y, z = (i // size for i, size in zip(workgroup, self.cluster, strict=True))
+        return x, y, z
+
     @property
     def workgroup_id_yz_bytes(self) -> int:
         """The bytes of y and z of the workgroup's id."""

@@ -21,7 +21,7 @@ from flydsl.hsaco.data import page_aligned
 from flydsl.hsaco.listing import ListingError
 from flydsl.hsaco.same_code import check_listing as compare
 from flydsl.simulator.dispatch import LaunchStatistics
-from flydsl.simulator.launch import launch, prepare
+from flydsl.simulator.launching import launch, prepare
 from flydsl.simulator.memory import Memory
 from flydsl.simulator.program import Program
 

@@ -11,6 +11,7 @@ from flydsl.hsaco.operands import SGPR_FILE_SIZE, Register
 LANES = 64
 """The most lanes of a wave: rows of vector registers have room for so many."""
 RUNNING, AT_BARRIER, AT_CLUSTER_BARRIER, ENDED = 0, 1, 2, 3
+WAITING = (AT_BARRIER, AT_CLUSTER_BARRIER)
 ACCUMULATION_ROW = 256
 """AGPR i is row 256 + i of the vector registers, where a GPU has AGPRs."""
 VECTOR_ROWS = 1024

@@ -181,7 +181,7 @@ def _why_not_launched(place: str, target: str, *, is_asked_for: bool) -> str | N
     """Why code for an architecture cannot run where the tensors are; None if it can."""
     from flydsl.arch import get_arch
     from flydsl.runtime.rocm import get_rocm_arch
-    from flydsl.simulator.launch import check_simulated
+    from flydsl.simulator.launching import check_simulated
 
     if place == "cpu":
         try:

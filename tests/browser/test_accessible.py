@@ -41,6 +41,7 @@ copy = fx.make_tiled_copy(fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32),
     "launch.simulate(A[:64], B[:64], 64).explore()",
     "workbench.occupancy_figure(p.artifact.kernels[0])",
 ]
+ROOM, DOWNLOADS = ["Full window", "Own tab"], ["Download SVG", "Download PNG"]
 LIVE, VISUALIZER, THREADS, STEPPER = 2, 8, 9, 10
 _REACHABLE = "a[href], button, input, select, textarea, summary, [tabindex]"
 # The control with the focus: its name as a screen reader has it, and whether the focus can be seen. Plotly's
@@ -101,9 +102,10 @@ def with_numbers(*sliders: str) -> list[str]:
 def test_the_layout_visualizer(opened):
     view = opened.output(VISUALIZER)
     view.picture.wait_for()
-    names = ["Shape", "Stride", "Operation", "Operand"]
+    names = [*ROOM, "Shape", "Stride", "Operation", "Operand"]
     names += with_numbers("Swizzle bits", "Swizzle base", "Swizzle shift", "Padding (elements)")
     names += ["Colour by", "Banks of", "Element bits", "LDS access", "Lanes go", "Light the slowest phase"]
+    names += ["Numbers on all cells", *DOWNLOADS]
     check(view, names)
     view.slider("Swizzle bits").focus()
     for _ in range(3):
@@ -119,7 +121,7 @@ def test_the_layout_visualizer(opened):
 def test_the_thread_explorer(opened):
     view = opened.output(THREADS)
     view.picture.wait_for()
-    check(view, ["Light one thread", *with_numbers("Thread"), "Colour by", "Banks of"])
+    check(view, [*ROOM, "Light one thread", *with_numbers("Thread"), "Colour by", "Banks of", *DOWNLOADS])
     view.slider("Thread").focus()
     view.page.keyboard.press("End")
     view.shows("T3\tcoordinate\toffset")
@@ -127,11 +129,12 @@ def test_the_thread_explorer(opened):
 
 def test_the_stepper(opened):
     view = opened.output(STEPPER)
-    going = ["Step", "Run to line", "Run to barrier", "Run to the end", "Line"]
-    check(view, [*going, "Wave", "Registers", "Lanes", "Values as", "LDS from byte"])
     view.button("Step").focus()
     view.page.keyboard.press("Space")
     view.shows("changed in wave 0")
+    going = ["Restart", "Back", "Step", "Run to line", "Run to barrier", "Continue", "Line", *with_numbers("Position")]
+    looking = ["Wave", "Registers", "Lanes", "Values as", "LDS as", "LDS layout", "LDS from byte"]
+    check(view, [*ROOM, *going, "Source", "Machine code", *looking])
 
 
 def test_tabs_and_lines(opened):
@@ -141,8 +144,9 @@ def test_tabs_and_lines(opened):
     keyboard.press("Enter")
     tab = view.shown_tab()
     tab.line("Source lines", "B[i] = ").wait_for()
-    lists = [f"{name} {part}" for name in ("Source", "Left", "Right") for part in ("level", "lines")]
-    check(tab, ["Find operation", *lists])
+    panes = ["Source", "Left", "Right"]
+    lists = [part for name in panes for part in (f"Width of {name}", f"{name} level", f"{name} lines")]
+    check(tab, ["Find operation", *panes, "Colours", "Wrap", "Fold types", *lists[1:]])
     tab.area.get_by_role("listbox", name="Source lines").focus()
     keyboard.press("Home")
     for _ in range(3):
@@ -164,9 +168,9 @@ def test_tabs_and_lines(opened):
 def test_what_is_folded(opened):
     view, keyboard = opened.output(LIVE), opened.page.keyboard
     tab = view.open_tab("Pipeline")
-    tab.area.locator("summary", has_text="What changed").focus()
+    tab.area.locator("summary", has_text="All stages as a table").focus()
     keyboard.press("Enter")
-    tab.shows("fly-layout-lowering +")
+    tab.shows("fly-layout-lowering")
 
 
 def test_everything_shown_at_once(themed):

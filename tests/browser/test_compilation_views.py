@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+IN_SIGHT = """(line) => {
+  const list = line.closest('.fly-diff').getBoundingClientRect();
+  const at = line.getBoundingClientRect();
+  return at.height > 0 && at.top >= list.top && at.bottom <= list.bottom;
+}"""
+
 CELLS = [
     """\
 %load_ext workbench
@@ -52,13 +58,67 @@ def what_if(view):
     return tab
 
 
-def test_the_stages_and_what_they_changed(view):
+def test_the_stages_and_what_they_changed(notebook, view):
     tab = view.open_tab("Pipeline")
-    tab.shows("19 of 19 stages done", "fly-layout-lowering", "6 to 7")
-    tab.unfold("What changed: 8 of 19 stages")
-    tab.unfold("3 fly-layout-lowering +8 -13")
-    tab.shows("+      %")
+    tab.shows("19 of 19 stages done", "1 fly-rewrite-func-signature (phase A)")
+    tab.unfold("All stages as a table")
+    tab.shows("fly-layout-lowering", "6 to 7")
+    strip, keyboard = tab.area.get_by_role("listbox", name="Stages"), view.page.keyboard
+    strip.get_by_role("option", name="3 fly-layout-lowering").click()
+    tab.shows("3 fly-layout-lowering (phase A)", "change 1 of ")
     view.screenshot("pipeline")
+    keyboard.press("ArrowRight")
+    tab.shows("4 fly-int-swizzle-simplify (phase A)", "This stage changed nothing.")
+    keyboard.press("ArrowLeft")
+    tab.shows("3 fly-layout-lowering (phase A)")
+    keyboard.press("n")
+    tab.shows("change 2 of ")
+    notebook.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.press("Copy diff")
+    tab.shows("Copied")
+    copied = notebook.page.evaluate("navigator.clipboard.readText()").splitlines()
+    assert [line[0] for line in copied].count("+") == 8
+    assert [line[0] for line in copied].count("-") == 13
+    diff = tab.area.get_by_role("region", name="What the stage changed")
+    for way in ("unified", "side by side"):
+        current = diff.locator(".current").first
+        assert current.evaluate(IN_SIGHT), way
+        tab.press("Side by side")
+        keyboard.press("n")
+
+
+def test_a_renumbered_value_is_no_change(view):
+    """Beside each other both sides of an equal line read the same."""
+    tab = view.open_tab("Pipeline")
+    tab.area.get_by_role("option", name="3 fly-layout-lowering").click()
+    tab.shows("3 fly-layout-lowering (phase A)")
+    if tab.button("Side by side").get_attribute("aria-pressed") == "false":
+        tab.press("Side by side")
+    rows = tab.area.locator(".fly-diff .row:has(.equal)")
+    assert rows.count() > 5
+    for row in rows.all():
+        left, right = row.locator(".text").all_inner_texts()
+        assert left == right
+    removed = tab.area.locator(".fly-diff .gone").all_inner_texts()
+    assert any("_old = fly." in line for line in removed)  # what is gone does not take a name that is there
+
+
+def test_the_whole_window_and_a_tab_of_its_own(notebook, view):
+    from playwright.sync_api import expect
+
+    view.open_tab("Lines").line("Source lines", "C[i] = ").wait_for()
+    view.press("Full window")
+    framed = view.area.locator(".fly-framed")
+    size = notebook.page.viewport_size
+    assert framed.bounding_box() == {"x": 0, "y": 0, "width": size["width"], "height": size["height"]}
+    notebook.page.keyboard.press("Escape")
+    expect(framed).not_to_have_class("fly-full")
+    assert framed.bounding_box()["width"] < size["width"]
+    with notebook.page.context.expect_page() as opened:
+        view.press("Own tab")
+    expect(opened.value.get_by_role("heading", name="launch for gfx942")).to_be_visible()
+    expect(opened.value.get_by_role("listbox", name="Source lines").first).to_contain_text("C[i] = A[i] + B[i]")
+    opened.value.close()
 
 
 def test_a_line_lights_its_origin_at_every_level(view):
@@ -245,8 +305,33 @@ def test_the_stepper(notebook):
     view.enter("Line", "11")
     view.press("Run to line")
     view.shows("at cell:11")
+    assert view.lit_lines("Source") == ["▶011    C[i] = A[i] + B[i]"]
     view.choose("Wave", "0")
     view.press("Run to barrier")
     view.shows("everything has run")
-    assert view.button("Run to the end").is_disabled()
+    assert view.button("Continue").is_disabled()
     view.screenshot("stepper")
+
+
+def test_breakpoints_and_back(notebook):
+    from playwright.sync_api import expect
+
+    view = notebook.output(4)
+    view.press("Restart")
+    view.line("Machine code", "global_store_dword").click()
+    expect(view.line("Machine code", "global_store_dword")).to_contain_text("●")
+    expect(view.line("Source", "C[i] = ")).to_contain_text("●")
+    view.press("Continue")
+    expect(view.line("Machine code", "global_store_dword")).to_contain_text("▶0")
+    (at,) = view.lit_lines("Machine code")
+    assert "global_store_dword" in at
+    view.press("Back")
+    (before,) = view.lit_lines("Machine code")
+    assert before != at
+    view.slide("Position", 0)
+    expect(view.line("Machine code", "s_load_dwordx2")).to_contain_text("▶0")
+    code = view.area.get_by_role("listbox", name="Machine code")
+    code.focus()
+    notebook.page.keyboard.press("End")
+    notebook.page.keyboard.press("Enter")
+    expect(view.line("Machine code", "s_endpgm")).to_contain_text("●")

@@ -28,10 +28,8 @@ def test_its_parts_are_unpacked_when_they_are_looked_at(page, address):
         expect(levels.get_by_role("listbox", name="Right lines")).to_contain_text("s_endpgm")
         levels.get_by_label("Right level").select_option("traced")
         expect(levels.get_by_role("listbox", name="Right lines")).to_contain_text("fly.copy_atom_call")
-    diff = page.locator("details", has=page.locator("summary", has_text="fly-layout-lowering")).first
-    expect(diff.locator("pre")).to_have_count(0)
-    diff.locator("summary").click()
-    expect(diff.locator("pre")).to_contain_text("fly.")
+    page.get_by_role("listbox", name="Stages").get_by_role("option", name="3 fly-layout-lowering").click()
+    expect(page.get_by_role("region", name="What the stage changed")).to_contain_text("fly.")
     expect(page.get_by_role("listbox", name="Machine code of")).to_contain_text("global_load_dwordx4")
 
 
@@ -109,6 +107,67 @@ def test_a_block_leads_to_its_code(page, address):
     expect(first).to_have_count(1)
     assert first.evaluate(_IN_SIGHT)
     assert code.locator(".lit").evaluate("line => line.previousSibling.innerText").startswith(".LBB0_5:")
+
+
+def width(pane) -> float:
+    return pane.bounding_box()["width"]
+
+
+def test_room_for_the_lines(page, address):
+    """Numbers, folded types, wrapped lines, panes to drag; two panes where there is little room."""
+    from playwright.sync_api import expect
+
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(address)
+    levels = page.locator("[data-linked]").first
+    source, left, right = (levels.get_by_role("listbox", name=f"{name} lines") for name in ("Source", "Left", "Right"))
+    expect(right).to_contain_text("s_endpgm")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    first = source.evaluate("list => Number(list.style.counterReset.split(' ')[1])") + 1
+    lines = source.get_by_role("option").all_inner_texts()
+    path = Path(vector_add.__wrapped__.__code__.co_filename)
+    assert path.read_text().splitlines()[first - 1 : first - 1 + len(lines)] == [line.rstrip() for line in lines]
+
+    levels.get_by_label("Left level").select_option("1 fly-rewrite-func-signature")
+    type_ = left.locator(".fold").first
+    assert "packed" not in type_.inner_text()
+    type_.click()
+    assert "packed" in type_.inner_text()
+
+    assert left.evaluate("list => list.scrollWidth > list.clientWidth")
+    levels.get_by_role("button", name="Wrap").click()
+    assert left.evaluate("list => list.scrollWidth <= list.clientWidth")
+
+    before = width(source)
+    splitter = levels.get_by_role("separator", name="Width of Left")
+    box = splitter.bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 105, box["y"] + 50)
+    page.mouse.up()
+    assert abs(width(source) - before - 100) < 4
+    splitter.press("ArrowLeft")
+    assert width(source) < before + 90
+
+    page.set_viewport_size({"width": 960, "height": 800})
+    expect(left).to_be_hidden()
+    expect(source).to_be_visible()
+    levels.get_by_role("button", name="Left").click()
+    expect(left).to_be_visible()
+    expect(right).to_be_hidden()
+    page.set_viewport_size({"width": 1500, "height": 1000})
+
+
+def test_a_line_of_the_source_has_its_colour_at_every_level(page, address):
+    page.goto(address)
+    levels = page.locator("[data-linked]").first
+    store = levels.get_by_role("listbox", name="Right lines").get_by_text("global_store_dwordx4")
+    color = "line => getComputedStyle(line.closest('[role=option]')).borderLeftColor"
+    shown = store.evaluate(color)
+    of_source = levels.get_by_role("listbox", name="Source lines").get_by_role("option").all()
+    alike = [line.inner_text() for line in of_source if line.evaluate(color) == shown]
+    assert any("fx.copy_atom_call(atom, c," in line for line in alike)
+    assert len(alike) < len(of_source) / 4
 
 
 def test_the_contents_lead_to_their_sections(page, address):

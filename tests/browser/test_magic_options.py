@@ -114,7 +114,7 @@ def test_waves_of_the_stepper(output):
     view.enter("Line", "nowhere")
     view.press("Run to line")
     view.shows("nowhere")
-    view.press("Run to the end")
+    view.press("Continue")
     view.shows("everything has run")
 
 

@@ -90,8 +90,11 @@ def test_stepping_to_the_line_that_was_chosen(notebook, live):
     live.shows("1024 bytes before")
     assert re.search(r"1024 +8 +0 +0", live.area.inner_text())  # A[8], 1024 bytes in
     live.screenshot("run live")
-    live.press("Run to the end")
+    live.choose("LDS as", "4096:1 of f32, from byte 0")
+    live.shows("columns 0 to 31 of 4096")
+    live.press("Continue")
     live.shows("everything has run")
+    live.choose("LDS as", "rows of bytes")
 
 
 def test_with_the_keyboard_alone(notebook, live):

@@ -58,11 +58,14 @@ _MISSING = """(root) => [...root.querySelectorAll('.jp-OutputArea-output')].filt
 
 
 def count_outputs(path: Path) -> int:
-    """The number of outputs of a notebook; successive texts on one stream count as one, widgets not at all."""
+    """The number of outputs of a notebook; successive texts on one stream count as one, widgets not at all, nor what
+    is left of a line that showed progress."""
     count = 0
     for cell in nbformat.read(path, as_version=4).cells:
         names = [
-            output.get("name", number) for number, output in enumerate(cell.get("outputs", ())) if not is_widget(output)
+            output.get("name", number)
+            for number, output in enumerate(cell.get("outputs", ()))
+            if not is_widget(output) and output.get("data") != {}
         ]
         count += len(list(groupby(names)))
     return count

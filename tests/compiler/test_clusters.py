@@ -1,4 +1,4 @@
-"""Launches whose workgroups run in clusters: compiled for gfx1250, and refused where there are none."""
+"""Launches whose workgroups run in clusters: compiled and launched for gfx1250, and refused where there are none."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ def test_the_backend_gets_the_size() -> None:
     assert '"amdgpu-num-vgpr"="32"' in artifact.code.llvm_ir
 
 
-def test_a_launch_says_that_it_is_unsupported() -> None:
+def test_the_code_object_has_the_size_and_is_launched() -> None:
     artifact = launcher((2, 2, 1)).lower(X, arch="gfx1250").artifact
-    with pytest.raises(LaunchError, match="with clusters is unsupported"):
-        artifact(X)
+    assert artifact.kernels[0].info.cluster == (2, 2, 1)
+    x = X.clone()
+    artifact(x)
+    assert torch.equal(x, torch.ones(64))
 
 
 def test_a_cluster_of_one_workgroup_is_none() -> None:
@@ -52,6 +54,7 @@ def test_a_cluster_of_one_workgroup_is_none() -> None:
         ((2, 1, 1), "gfx942", "gfx942 has no clusters"),
         ((3, 1, 1), "gfx1250", "4 workgroups along x are no clusters of 3"),
         ((0, 1, 1), "gfx1250", "at least 1"),
+        ((4, 1, 5), "gfx1250", "has 20 workgroups; gfx1250 takes up to 16"),
         ("two", "gfx1250", "is not an integer"),
     ],
 )

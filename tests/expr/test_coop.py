@@ -10,7 +10,7 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, LaunchError
 from flydsl.extension import coop
 from flydsl.simulator import checking
 
@@ -114,9 +114,34 @@ def test_blocks(threads: int) -> None:
     assert torch.equal(exclusive, 1 + a.cumsum(0) - a)
 
 
+def test_shared_memory_need_not_be_peeked() -> None:
+    kind = fx.BlockReduce[fx.Float32, 128]
+    a = numbers(128)
+    total, *_ = block(128, lambda x: [kind.reduce(x, "add", fx.SharedAllocator().allocate(kind.SharedStorage))], a)
+    assert torch.equal(total, a.sum().expand(128))
+
+
+@pytest.mark.parametrize("launched", [128, 512, (64, 4)])
+def test_a_block_of_other_threads_is_an_error(launched: Any) -> None:
+    """It would leave numbers out, or write behind the end of its shared memory."""
+
+    @flyc.kernel
+    def kernel(A: fx.Tensor):
+        kind = fx.BlockReduce[fx.Float32, 256]
+        A[0] = kind.reduce(A[0], "add", fx.SharedAllocator().allocate(kind.SharedStorage))
+
+    @flyc.jit
+    def launch(A: fx.Tensor):
+        kernel(A).launch(grid=1, block=launched)
+
+    with pytest.raises(LaunchError, match=r"BlockReduce\[Float32, 256\] in it is for 256 threads"):
+        launch(torch.zeros(1))
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
+        (lambda a: fx.BlockScan[fx.Float32, 256].inclusive(a, "add", a), "it takes shared memory"),
         (lambda a: fx.coop.warp_reduce(a, "sum"), "there is|reduction by 'sum'"),
         (lambda a: fx.coop.warp_reduce(a, "add", width=48), "48 lanes: a power of two"),
         (lambda a: fx.coop.warp_inclusive_scan(a, "add", width=128), "128"),
@@ -126,4 +151,18 @@ def test_blocks(threads: int) -> None:
 )
 def test_errors(call: Callable[[Any], Any], said: str, trace: Callable[..., Any]) -> None:
     with pytest.raises(ArgumentError, match=said):
+        trace(lambda A, Out: call(A[0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda a: fx.BlockReduce[fx.Float32, 256].reduce(a, "add"), r"allocate\(Sum.SharedStorage\)"),
+        (lambda a: fx.BlockReduce(fx.Float32, 256), r"fx.BlockReduce\[fx.Float32, 256\]"),
+    ],
+)
+def test_a_call_that_python_refuses_says_how_it_is_called(
+    call: Callable[[Any], Any], hint: str, trace: Callable[..., Any]
+) -> None:
+    with pytest.raises(TypeError, match=hint):
         trace(lambda A, Out: call(A[0, 0]))

@@ -67,6 +67,18 @@ def test_hints_of_a_compilation(hint: str, expected: str) -> None:
     assert flags(traced(body)) == {}
 
 
+def test_the_flags_of_a_compilation_by_name() -> None:
+    def body(x: Any, y: Any) -> Any:
+        with fx.fastmath("contract"):
+            z = x * y
+        return fx.exp(z + y, fastmath="none")
+
+    both = {"fastmath": fx.FastMathFlags.nnan | fx.FastMathFlags.ninf, "fast_fp_math": True}
+    assert flags(traced(body, **both)) == {"arith.mulf": "contract", "arith.addf": "nnan,ninf"}
+    with pytest.raises(ArgumentError, match="fastmath='quick'"):
+        traced(body, fastmath="quick")
+
+
 def test_flags_that_do_not_exist() -> None:
     def body(x: Any, y: Any) -> Any:
         with fx.fastmath("quick"):

@@ -176,6 +176,8 @@ def _round(op: DispatchCombine, rank: int, world: int, tokens_of: list[int], see
     indices = indices.view(world, 8, 4).int()
     indices[:, 1] = -1  # nobody's
     indices[0, 0, 2] = 2 * world
+    if seed == 3:  # all tokens choose one expert
+        indices[:, :, 0], indices[:, :, 1:] = 1, -1
     weights = torch.rand(world, 8, 4, generator=generator)
     scales = torch.rand(world, 8, 4, generator=generator)
     n = tokens_of[rank]

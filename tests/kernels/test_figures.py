@@ -10,17 +10,13 @@ from tests.kernels import cases
 from tools import kernel_table
 
 _EVERY = [(number, name, arch) for number, (name, case) in enumerate(cases.every_case().items()) for arch in case.archs]
-# Of other GPUs than CDNA every fourth case; the rest is looked at by `make sweep`, as is what compiles for long.
+# A case is compiled for a second and more, so every third is looked at here, and the rest by `make sweep`.
+_HERE = [place for place in _EVERY if place[0] % 3 == 0 and not cases.every_case()[place[1]].long]
 PLACES = [
-    pytest.param(name, arch, id=f"{name}-{arch}", marks=[] if number % 8 == 0 else pytest.mark.slow)
-    for number, name, arch in _EVERY
-    if not cases.every_case()[name].long and (arch in cases.ARCHS or number % 4 == 0)
+    pytest.param(name, arch, id=f"{name}-{arch}", marks=[] if number % 24 == 0 else pytest.mark.slow)
+    for number, name, arch in _HERE
 ]
-OTHER_PLACES = [
-    (name, arch)
-    for number, name, arch in _EVERY
-    if cases.every_case()[name].long or (arch not in cases.ARCHS and number % 4)
-]
+OTHER_PLACES = [(name, arch) for number, name, arch in _EVERY if (number, name, arch) not in _HERE]
 
 
 @pytest.mark.parametrize(("name", "arch"), PLACES)

@@ -24,6 +24,19 @@ def test_equals_torch(number: int, shape: tuple[Any, ...]) -> None:
     assert_close(found, given.expected(window), exact=number == 1)
 
 
+@pytest.mark.parametrize("scale", [0.0, torch.nan, torch.inf])
+def test_scales_of_nothing_infinity_and_nan(scale: float) -> None:
+    """Of one token's value, which both requests' windows have; 127 and 129 keys."""
+    given = requests((127, 129), 1, 8, 1, 64, 128, scales="token")
+    for request in range(2):
+        given.value_scale[given.pages[given.starts[request]], 0, 120] = scale
+    found, expected = given.result(sliding_window=60), given.expected(60)
+    if scale == 0.0:
+        assert_close(found, expected)
+    else:
+        assert not found.isfinite().all(-1).any()
+
+
 def test_one_workgroup_has_all_partitions() -> None:
     given = requests((700, 0, 3), 1, 8, 2, 64, 64)
     window = 300

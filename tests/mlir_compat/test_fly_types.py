@@ -115,3 +115,21 @@ def test_operations_by_name_build_a_module_that_the_passes_run_on() -> None:
         PassManager.parse(f"builtin.module({passes})").run(module.operation)
         results = list(function.entry_block.operations)[-1].operands
         assert [int(result.owner.attributes["value"]) for result in results] == [20, 6, 7]
+
+
+def test_functions_of_a_module_by_hand_have_pointers_of_the_dsl() -> None:
+    """`ir.FunctionType` takes FlyDSL's types, and functions of `fx` the raw arguments that come of them."""
+    from flydsl._mlir.dialects import func
+
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            pointer = fx.PointerType.get(fx.Int32.ir_type, fx.AddressSpace.Global, 16)
+            function = func.FuncOp("move", ir.FunctionType.get([pointer, pointer], []))
+            with ir.InsertionPoint(function.add_entry_block()):
+                source, target = function.entry_block.arguments
+                fx.generic_store(target, fx.generic_load(source, count=4), volatile=True)
+                fx.atomic_add(target, fx.Int32(1))
+                func.ReturnOp([])
+        assert module.operation.verify()
+        assert "vector<4xi32>" in str(module)

@@ -389,6 +389,38 @@ def test_a_barrier_that_not_all_reach_is_an_error(run: Any, mistake: str, error:
     assert caught.value.at.file.endswith((".py",))
 
 
+@pytest.mark.parametrize("workgroup", [(0, 0, 0), (3, 0, 0)])
+def test_single_steps_of_a_workgroup_in_a_cluster(workgroup: tuple[int, int, int]) -> None:
+    @flyc.jit
+    def launch(x: fx.Tensor, y: fx.Tensor):
+        exchange_kernel(x, y, "").launch(grid=(4,), block=(64,), cluster=(2, 1, 1))
+
+    x, y = torch.zeros(4, 64), torch.zeros(4, 64)
+    sim = launch.simulate(x, y, workgroup=workgroup)
+    assert not x[workgroup[0] // 2 * 2 :].any()
+    sim.run("barrier")
+    assert "barrier" in sim.where()
+    sim.run("barrier")  # the first one was the workgroup's, this is the cluster's
+    assert all(wave.at_barrier for wave in sim.waves)
+    assert x[workgroup[0] ^ 1].any() == (workgroup[0] != 1)
+    while not sim.done:
+        sim.step()
+    assert torch.equal(y, x[[1, 0, 3, 2]])
+    assert x[3, 63] == 255
+
+
+def test_single_steps_show_what_a_tile_touches() -> None:
+    x, y = matrices(16, 64)
+    sim = double.simulate(x, y, 16, 64, "for all")
+    while "tensor_load" not in sim.instruction.listed.text:
+        sim.step()
+    assert not sim.lds.any()
+    sim.step()
+    assert sim.last_touched[1].sum() == 16 * 64 * 2
+    sim.run()
+    assert torch.equal(y, 2 * x)
+
+
 def test_workgroups_without_the_barrier_race() -> None:
     with pytest.raises(GlobalRace, match="nothing that orders"), checking("races"):
         exchange("no barrier")

@@ -25,6 +25,11 @@ def slider(description: str, low: int, high: int, value: int) -> Slider:
     return Slider(description=description, min=low, max=high, value=value)
 
 
+def scrolled(part: widgets.Widget) -> widgets.Box:
+    """A part that is scrolled where it is wider than the view."""
+    return widgets.Box([part], layout=widgets.Layout(overflow="auto", width="0", min_width="100%"))
+
+
 class Field(widgets.VBox):
     """A text field, with what is wrong with its text under it."""
 

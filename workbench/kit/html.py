@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Sequence
+from functools import cache
 from html import escape
 
 __all__ = [
@@ -28,8 +29,16 @@ __all__ = [
 ]
 
 FAINT = "opacity:0.75"  # less could not be read
-# No ink reads well on light and on dark pages, so pictures bring their paper.
+# No ink reads well on light and on dark pages, so pictures bring their paper; on a dark page their colours are others.
 PAPER, INK = "#ffffff", "#444444"
+_IN_THE_DARK = {
+    **dict.fromkeys(("#ffffff", "#fbfbfb"), "#181818"),
+    **dict.fromkeys(("#444444", "#222222"), "#dddddd"),
+    **dict.fromkeys(("#cccccc", "#bbbbbb", "#e4e4e4"), "#4a4a4a"),
+    **dict.fromkeys(("#005a8c", "#0072b2", "#0077b6"), "#4da3dc"),
+    **dict.fromkeys(("#b34700", "#d55e00"), "#f08a3c"),
+    "#767676": "#9a9a9a",
+}
 
 _CELL = "padding:2px 10px;vertical-align:top;text-align:{align}"
 _LISTING = (
@@ -103,6 +112,21 @@ def message(text: str) -> str:
 
 
 def svg_image(svg: str, description: str) -> str:
-    """A picture as an `<img>`, which needs no script and which every sanitizer leaves in. description: its alt text."""
-    content = base64.b64encode(svg.encode()).decode()
+    """A picture as an `<img>`, which needs no script and which every sanitizer leaves in. description: its alt text.
+
+    In a dark page (`color-scheme: dark`, as JupyterLab's dark theme has it) it is dark.
+    """
+    head, _, rest = svg.partition(">")
+    content = base64.b64encode(f"{head}><style>{_dark_style()}</style>{rest}".encode()).decode()
     return f'<img alt="{escape(description)}" style="max-width:100%" src="data:image/svg+xml;base64,{content}">'
+
+
+@cache
+def _dark_style() -> str:
+    """CSS for the colours of pictures on a dark page."""
+    rules = (
+        f'[{attribute}="{light}"]{{{attribute}:{dark}}}'
+        for light, dark in _IN_THE_DARK.items()
+        for attribute in ("fill", "stroke")
+    )
+    return f"@media (prefers-color-scheme:dark){{{''.join(rules)}}}"

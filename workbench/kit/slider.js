@@ -16,6 +16,7 @@ function render({ model, el }) {
   el.append(label, range, number);
 
   const show = () => {
+    range.max = number.max = model.get("max");
     range.value = number.value = model.get("value");
   };
   const send = (event) => {
@@ -28,8 +29,8 @@ function render({ model, el }) {
   range.addEventListener("input", send);
   number.addEventListener("change", send); // when it is complete, not at each digit
   number.addEventListener("keydown", (event) => event.key === "Enter" && send(event));
-  model.on("change:value", show);
+  model.on("change:value change:max", show);
   show();
-  return () => model.off("change:value", show);
+  return () => model.off("change:value change:max", show);
 }
 export default { render };

@@ -1,8 +1,9 @@
 """Colours that say something about a cell: its offset, its thread, its value or its LDS bank.
 
-Ordered numbers use cividis, which people with any kind of colour vision see as one ramp from dark to light. Threads and
-values only have to differ from their neighbours: they cycle through eight colours, those of Okabe and Ito with grey for
-black ("Color Universal Design", 2008). All are light enough for black text; cividis and the blue are tinted for that.
+Offsets use cividis, which people with any kind of colour vision see as one ramp from dark to light; banks have a colour
+each, and their numbers on the cells. Threads and values only have to differ from their neighbours: they cycle through
+eight colours, those of Okabe and Ito with grey for black ("Color Universal Design", 2008). All are light enough for
+black text; cividis and the blue are tinted for that.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from flydsl.arch import Arch
 from flydsl.errors import ArgumentError
+from workbench.layouts.bank_colors import bank_colors
 from workbench.layouts.grid import Numbers
 from workbench.layouts.panel import Panel
 
@@ -55,6 +57,11 @@ class Coloring:
             turns, rest = turns + rest % count, rest // count
         return Coloring(turns % count, _DISTINCT, 0, count - 1, False, note)
 
+    @staticmethod
+    def distinct(numbers: Numbers, colors: tuple[str, ...], note: str) -> Coloring:
+        """A colour for each number."""
+        return Coloring(numbers.astype(float), colors, 0, len(colors) - 1, False, note)
+
     def codes(self) -> Numbers:
         """The numbers as integers, -1 for no colour, to go with `scale`. (Messages to a page cannot carry NaN.)"""
         return self.numbers.astype(np.int64) if self.is_ramp else np.nan_to_num(self.numbers, nan=-1).astype(np.int64)
@@ -91,8 +98,8 @@ def coloring(panel: Panel, color_by: str, arch: Arch) -> Coloring:
         offsets = panel.grid.offsets
         return Coloring.ramp(offsets, int(offsets.min()), int(offsets.max()))
     if color_by == "bank":
-        note = f"coloured by LDS bank: {arch.lds_banks} banks of {arch.name}, elements of {panel.element_bits} bits"
-        return Coloring.ramp(panel.banks(arch), 0, (arch.lds_banks or 0) - 1, note)
+        note = f"numbered by LDS bank: {arch.lds_banks} banks of {arch.name}, elements of {panel.element_bits} bits"
+        return Coloring.distinct(panel.banks(arch), bank_colors(arch.lds_banks or 0), note)
     if color_by not in COLOR_BY:
         raise ArgumentError(f"cells are not coloured by {color_by!r}", hint=f"one of {', '.join(COLOR_BY)}")
     if panel.layout_tv is None:
@@ -103,6 +110,23 @@ def coloring(panel: Panel, color_by: str, arch: Arch) -> Coloring:
     threads, values = panel.first_holders()
     numbers = threads if color_by == "thread" else values
     return Coloring.steps(numbers, f"coloured by {color_by}; {len(_DISTINCT)} colours take turns")
+
+
+def labels(panel: Panel, color_by: str, arch: Arch) -> list[list[str]]:
+    """The text on each cell: its bank where that is its colour, else its holder over the value, or its offset.
+
+    Lines are separated by "<br>".
+    """
+    if color_by == "bank":
+        return [[str(bank) for bank in row] for row in panel.banks(arch).tolist()]
+    if panel.layout_tv is None:
+        return panel.cell_texts()
+    return [[_label(names) for names in row] for row in panel.holder_names()]
+
+
+def _label(names: list[str]) -> str:
+    """The holders of a cell in lines: one alone over two of them, thread and value."""
+    return names[0].replace(" ", "<br>") if len(names) == 1 else "<br>".join(names)
 
 
 @cache

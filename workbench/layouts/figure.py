@@ -1,7 +1,7 @@
 """Layouts as plotly figures: cells with their offsets or holders, lines at tile borders, everything else on hover.
 
-Every panel consists of four traces, in this order: its cells, the borders of inner tiles, those of outermost tiles, and
-the highlighted cells. The live views replace the data and keep the traces.
+Every panel consists of five traces, in this order: its cells, the borders of inner tiles, those of outermost tiles, and
+the outline of the lit cells, white and on it black. The live views replace the data and keep the traces.
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flydsl.arch import DEFAULT_ARCH, Arch
-from workbench.kit.html import INK, PAPER, escape
-from workbench.layouts.coloring import CLEAR, LABEL, coloring
+from workbench.kit.html import escape
+from workbench.kit.plot_theme import PLOT, ink
+from workbench.layouts.coloring import LABEL, coloring, labels
 from workbench.layouts.grid import Numbers
+from workbench.layouts.outline import outline
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panels_html
 
 if TYPE_CHECKING:
     from workbench.kit.picture import Picture
 
-TRACES_PER_PANEL = 4
+TRACES_PER_PANEL = 5
 
+_WIDTH_PX = 830  # of a notebook in a window of 1280
+_MAX_LABELLED_CELLS = 64 * 64
 _CELL_PX = 36
 _LEAST_LABELLED_PX = 22
-_MAX_WIDTH_PX, _MAX_WIDTH_OF_SEVERAL_PX = 900, 1400
-_MAX_LABELLED_CELLS = 32 * 32
-_GAP_PX, _LEFT_PX, _RIGHT_PX, _TOP_PX, _BOTTOM_PX, _LINE_PX = 70, 60, 20, 60, 20, 20
+_GAP_PX, _LEFT_PX, _RIGHT_PX, _TOP_PX, _BOTTOM_PX, _LINE_PX = 40, 40, 10, 60, 16, 20
+_ROW_GAP_PX = 60  # between panels below each other: the names above the lower one
 _CHAR_PX = 6  # of a label along an axis
 _BORDER = "#d55e00"
-_VEIL = "rgba(127,127,127,0.8)"
 
 
 def panels_figure(
@@ -60,9 +62,15 @@ def panels_data(
     color_by: str,
     arch: Arch = DEFAULT_ARCH,
     lit: Sequence[Numbers | None] | None = None,
+    is_labelled: bool = False,
+    width_px: int = 0,
 ) -> dict[str, Any]:
-    """The figure as plain data: the traces and the layout that plotly builds it from."""
-    page = _Page.of(panels)
+    """The figure as plain data: the traces and the layout that plotly builds it from.
+
+    is_labelled: numbers on the cells even where that makes it wider than its place. width_px: of its place; 0 if
+    it is not known.
+    """
+    page = _Page.of(panels, is_labelled, (width_px or _WIDTH_PX) - _LEFT_PX - _RIGHT_PX)
     lights = lit or [None] * len(panels)
     notes = dict.fromkeys(note for panel in panels if (note := coloring(panel, color_by, arch).note))
     top_px = _TOP_PX + _LINE_PX * (len(notes) + any(panel.name for panel in panels))
@@ -73,16 +81,14 @@ def panels_data(
         for trace in _traces(panel, color_by, arch, page.is_labelled, light):
             traces.append(trace | own)
         axes |= page.axes(i, panel)
-    heading = "<br>".join([f"<b>{escape(title)}</b>", *(f"<sub>{escape(note)}</sub>" for note in notes)])
+    heading = ink("<br>".join([f"<b>{escape(title)}</b>", *(f"<sub>{escape(note)}</sub>" for note in notes)]))
     layout = {
         "title": {"text": heading, "font": {"size": 14}, "x": 0, "y": 1, "yanchor": "top", "pad": {"t": 10, "l": 10}},
         "width": page.width_px,
         "height": top_px + page.inner_height_px + _BOTTOM_PX,
         "margin": {"l": _LEFT_PX, "r": _RIGHT_PX, "t": top_px, "b": _BOTTOM_PX},
         "showlegend": False,
-        "paper_bgcolor": PAPER,
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"color": INK},
+        **PLOT,
         "modebar": {"remove": ["sendChartToCloud"]},
         **axes,
     }
@@ -91,23 +97,28 @@ def panels_data(
 
 @dataclass(frozen=True)
 class _Page:
-    """The places of panels side by side, with cells of equal size. widths, heights: of the panels, in cells."""
+    """The places of panels, with cells of equal size: side by side as far as there is room, then in rows.
+
+    widths, heights: of the panels, in cells. starts: the left and upper corner of each, in pixels.
+    """
 
     widths: tuple[int, ...]
     heights: tuple[int, ...]
     cell_px: float
+    is_labelled: bool
+    starts: tuple[tuple[float, float], ...]
 
     @staticmethod
-    def of(panels: Sequence[Panel]) -> _Page:
+    def of(panels: Sequence[Panel], is_labelled: bool, most_px: int) -> _Page:
         widths = tuple(panel.grid.width for panel in panels)
         heights = tuple(panel.grid.height for panel in panels)
-        most_px = _MAX_WIDTH_PX if len(panels) == 1 else _MAX_WIDTH_OF_SEVERAL_PX
-        return _Page(widths, heights, min(_CELL_PX, most_px / sum(widths)))
-
-    @property
-    def is_labelled(self) -> bool:
-        cells = sum(w * h for w, h in zip(self.widths, self.heights, strict=True))
-        return self.cell_px >= _LEAST_LABELLED_PX and cells <= _MAX_LABELLED_CELLS
+        least = _LEAST_LABELLED_PX + 2 if is_labelled else 0.0
+        # Of several panels the cells are small, so that more of them are beside each other.
+        largest = _CELL_PX if len(panels) == 1 else _LEAST_LABELLED_PX
+        cell_px = max(min(largest, most_px / max(widths)), least)
+        cells = sum(w * h for w, h in zip(widths, heights, strict=True))
+        has_labels = cell_px >= _LEAST_LABELLED_PX and cells <= _MAX_LABELLED_CELLS
+        return _Page(widths, heights, cell_px, has_labels, tuple(_in_rows(widths, heights, cell_px, most_px)))
 
     @property
     def width_px(self) -> int:
@@ -115,19 +126,18 @@ class _Page:
 
     @property
     def inner_height_px(self) -> int:
-        return round(max(self.heights) * self.cell_px)
+        return max(1, round(max(y + h * self.cell_px for (_, y), h in zip(self.starts, self.heights, strict=True))))
 
     @property
     def _inner_width_px(self) -> float:
         # A title needs room too, so that a narrow layout leaves some beside it.
-        return max(sum(self.widths) * self.cell_px + (len(self.widths) - 1) * _GAP_PX, 400)
+        return max(300, *(x + w * self.cell_px for (x, _), w in zip(self.starts, self.widths, strict=True)))
 
     def axes(self, index: int, panel: Panel) -> dict[str, Any]:
         """The axes of one panel: coordinates along them, its name above."""
         suffix = str(index + 1) if index else ""
-        start_px = sum(self.widths[:index]) * self.cell_px + index * _GAP_PX
-        end_px = start_px + self.widths[index] * self.cell_px
         height, width = self.heights[index], self.widths[index]
+        x_px, y_px = self.starts[index]
         rows, columns = panel.grid.row_names, panel.grid.column_names
         bare = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": False}
         x = (
@@ -136,10 +146,11 @@ class _Page:
             | {"range": [-0.5, width - 0.5], "side": "top"}
         )
         y = bare | self._ticks(rows, 2 * _CHAR_PX) | {"range": [height - 0.5, -0.5]}
-        domain = [min(px / self._inner_width_px, 1.0) for px in (start_px, end_px)]
-        x |= {"domain": domain, "anchor": f"y{suffix}"}
-        y |= {"domain": [1 - height / max(self.heights), 1], "anchor": f"x{suffix}"}
-        x["title"] = {"text": f"<b>{escape(panel.name)}</b>" if panel.name else "", "standoff": 6}
+        across = [min(px / self._inner_width_px, 1.0) for px in (x_px, x_px + width * self.cell_px)]
+        down = [max(1 - px / self.inner_height_px, 0.0) for px in (y_px + height * self.cell_px, y_px)]
+        x |= {"domain": across, "anchor": f"y{suffix}"}
+        y |= {"domain": down, "anchor": f"x{suffix}"}
+        x["title"] = {"text": ink(f"<b>{escape(panel.name)}</b>" if panel.name else ""), "standoff": 6}
         return {f"xaxis{suffix}": x, f"yaxis{suffix}": y}
 
     def _ticks(self, names: list[str], room_px: int) -> dict[str, Any]:
@@ -150,11 +161,24 @@ class _Page:
         places = list(range(0, len(names), step))
         return {
             "tickvals": places,
-            "ticktext": [names[i] for i in places],
+            "ticktext": [ink(names[i]) for i in places],
             "tickfont": {"size": 10},
             "tickangle": 0,
             "ticklabeloverflow": "allow",  # else plotly measures all of them, half of what a redraw takes
         }
+
+
+def _in_rows(
+    widths: Sequence[int], heights: Sequence[int], cell_px: float, most_px: int
+) -> Iterable[tuple[float, float]]:
+    """The corner of each panel."""
+    x = y = tallest = 0.0
+    for width, height in zip(widths, heights, strict=True):
+        if x and x + width * cell_px > most_px:
+            x, y, tallest = 0.0, y + tallest + _ROW_GAP_PX, 0.0
+        yield x, y
+        x += width * cell_px + _GAP_PX
+        tallest = max(tallest, height * cell_px)
 
 
 def _traces(
@@ -168,16 +192,18 @@ def _traces(
         yield _lines(rows, columns, panel.grid.height, panel.grid.width) | {
             "line": {"color": _BORDER, "width": 3 if is_outer else 1.5}
         }
-    yield _veil(light)
+    yield _outline(light, "#ffffff", 6)
+    yield _outline(light, LABEL, 3)
 
 
 def _cells(panel: Panel, color_by: str, arch: Arch, is_labelled: bool) -> dict[str, Any]:
     shade = coloring(panel, color_by, arch)
     text: Any = panel.grid.offsets.tolist() if is_labelled else None
-    if not panel.has_addresses and is_labelled:
-        text = panel.cell_texts()
-    if panel.layout_tv is not None and (is_labelled or not panel.has_one_holder_each):
-        text = [[_label(names) for names in row] for row in panel.holder_names()]
+    has_names = panel.layout_tv is not None and color_by != "bank"
+    if is_labelled and (has_names or color_by == "bank" or not panel.has_addresses):
+        text = labels(panel, color_by, arch)
+    if panel.layout_tv is not None and not panel.has_one_holder_each:
+        text = labels(panel, "", arch)  # for the hover
     numbers, hover = _hover(panel, arch)
     gap = 1 if is_labelled else 0
     return {
@@ -195,11 +221,6 @@ def _cells(panel: Panel, color_by: str, arch: Arch, is_labelled: bool) -> dict[s
         "xgap": gap,
         "ygap": gap,
     }
-
-
-def _label(names: list[str]) -> str:
-    """The holders of a cell in lines: one alone over two of them, thread and value."""
-    return names[0].replace(" ", "<br>") if len(names) == 1 else "<br>".join(names)
 
 
 def _hover(panel: Panel, arch: Arch) -> tuple[Numbers, str]:
@@ -239,14 +260,12 @@ def _lines(rows: Iterable[int], columns: Iterable[int], height: int, width: int)
     return {"type": "scatter", "x": xs, "y": ys, "mode": "lines", "hoverinfo": "skip"}
 
 
-def _veil(light: Numbers | None) -> dict[str, Any]:
-    """The mask over cells that are not lit: 1 there, 0 elsewhere."""
-    return {
-        "type": "heatmap",
-        "z": [] if light is None else (~light).astype(np.uint8),
-        "zmin": 0,
-        "zmax": 1,
-        "colorscale": [[0, CLEAR], [1, _VEIL]],
-        "showscale": False,
-        "hoverinfo": "skip",
-    }
+def _outline(light: Numbers | None, color: str, width: float) -> dict[str, Any]:
+    """The outline of the cells that are lit."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for x0, y0, x1, y1 in () if light is None else outline(light):
+        xs += [x0, x1, None]
+        ys += [y0, y1, None]
+    line = {"color": color, "width": width}
+    return {"type": "scatter", "x": xs, "y": ys, "mode": "lines", "hoverinfo": "skip", "line": line}

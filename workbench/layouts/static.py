@@ -12,7 +12,7 @@ import numpy as np
 
 from flydsl.arch import DEFAULT_ARCH, Arch
 from workbench.kit.html import FAINT, code, escape, title
-from workbench.layouts.coloring import Coloring, coloring
+from workbench.layouts.coloring import Coloring, coloring, labels
 from workbench.layouts.grid import Borders, Numbers
 from workbench.layouts.panel import Panel
 
@@ -32,12 +32,13 @@ def panels_html(
     lit: Sequence[Numbers | None] | None = None,
 ) -> str:
     """Panels side by side as HTML. heading: text; the rest as for `panels_figure`. Only lit cells have a colour."""
+    texts = [_texts(panel, color_by, arch) for panel in panels]
     shades = [
         _only(coloring(panel, color_by, arch), light)
         for panel, light in zip(panels, lit or [None] * len(panels), strict=True)
     ]
     notes = "".join(title(escape(note)) for note in dict.fromkeys(shade.note for shade in shades) if note)
-    views = "".join(_view(panel, shade) for panel, shade in zip(panels, shades, strict=True))
+    views = "".join(_view(panel, shade, text) for panel, shade, text in zip(panels, shades, texts, strict=True))
     return f"<div>{title(code(heading))}{notes}{views}</div>"
 
 
@@ -45,9 +46,16 @@ def _only(shade: Coloring, light: Numbers | None) -> Coloring:
     return shade if light is None else replace(shade, numbers=np.where(light, shade.numbers, np.nan))
 
 
-def _view(panel: Panel, shade: Coloring) -> str:
+def _texts(panel: Panel, color_by: str, arch: Arch) -> list[list[str]]:
+    """What the cells of a table say: their banks where these are their colours."""
+    if color_by != "bank":
+        return panel.cell_texts()
+    return labels(panel, color_by, arch)
+
+
+def _view(panel: Panel, shade: Coloring, texts: list[list[str]]) -> str:
     name = title(f"<strong>{escape(panel.name)}</strong>") if panel.name else ""
-    content = _table(panel, shade) if panel.grid.offsets.size <= _MAX_TABLE_CELLS else _picture(panel, shade)
+    content = _table(panel, shade, texts) if panel.grid.offsets.size <= _MAX_TABLE_CELLS else _picture(panel, shade)
     return f'<div style="display:inline-block;vertical-align:top;margin:0 16px 8px 0">{name}{content}</div>'
 
 
@@ -61,13 +69,13 @@ def panel_text(panel: Panel, light: Numbers | None = None) -> str:
     return "\n".join([panel.name, *lines] if panel.name else lines)
 
 
-def _table(panel: Panel, shade: Coloring) -> str:
+def _table(panel: Panel, shade: Coloring, texts: list[list[str]]) -> str:
     borders, colors = panel.grid.borders(), shade.rgb()
     head = "".join(_name_cell(name) for name in ["", *panel.grid.column_names])
     rows = (
         f"<tr>{_name_cell(panel.grid.row_names[r])}"
-        f"{''.join(_cell(text, _fill(shade, colors, r, c), borders, r, c) for c, text in enumerate(texts))}</tr>"
-        for r, texts in enumerate(panel.cell_texts())
+        f"{''.join(_cell(text, _fill(shade, colors, r, c), borders, r, c) for c, text in enumerate(row))}</tr>"
+        for r, row in enumerate(texts)
     )
     style = "border-collapse:collapse;text-align:right"  # said once: there are many cells
     return f'<table style="{style}"><tbody><tr>{head}</tr>{"".join(rows)}</tbody></table>'

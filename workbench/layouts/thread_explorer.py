@@ -9,7 +9,8 @@ import ipywidgets as widgets
 
 from flydsl.arch import ARCHS, DEFAULT_ARCH, get_arch
 from flydsl.errors import ArgumentError
-from workbench.kit.controls import dropdown, slider
+from workbench.kit.controls import dropdown, scrolled, slider
+from workbench.kit.download import Download
 from workbench.kit.html import escape, table
 from workbench.kit.live_view import LiveView
 from workbench.layouts.coloring import COLOR_BY
@@ -40,13 +41,15 @@ class ThreadExplorer(LiveView):
         known = [arch.name for arch in ARCHS if arch.lds_banks is not None]
         self.arch = dropdown("Banks of", known, DEFAULT_ARCH.name)
         self.values = widgets.HTML()
+        self.download = Download(lambda: self.shown.svg(), "threads")
         self._live_figure = LiveFigure(self._figure_data())
         self._list_values()
         controls = (self.lights_thread, self.thread, self.color_by, self.arch)
-        wrap = widgets.Layout(flex_flow="row wrap")
-        super().__init__([widgets.Box(controls, layout=wrap), self.figure, self.values])
+        row = widgets.Box(controls, layout=widgets.Layout(flex_flow="row wrap"))
+        super().__init__([row, self.download, scrolled(self.figure), self.values])
         for control in controls:
             control.observe(self._on_change, names="value")
+        self.download.observe(self._on_change, names="width")
         for i, panel in enumerate(view.panels):
             self.figure.data[i * TRACES_PER_PANEL].on_click(self._chooser(panel))
 
@@ -57,7 +60,7 @@ class ThreadExplorer(LiveView):
 
     @property
     def figure(self) -> Any:
-        """The plotly figure that is shown."""
+        """The plotly figure that is shown: panels beside each other, and below where there is no room."""
         return self._live_figure.widget
 
     def _on_change(self, change: Any) -> None:
@@ -71,8 +74,10 @@ class ThreadExplorer(LiveView):
         return replace(self.view, color_by=self.color_by.value, thread=self.chosen, arch=arch)
 
     def _figure_data(self) -> dict[str, Any]:
-        view = self.shown
-        return panels_data(view.panels, view.title, color_by=view.color_by, arch=view.arch, lit=view.lit())
+        view, width = self.shown, self.download.width
+        return panels_data(
+            view.panels, view.title, color_by=view.color_by, arch=view.arch, lit=view.lit(), width_px=width
+        )
 
     def _list_values(self) -> None:
         parts = [] if self.chosen is None else [values_html(panel, self.chosen) for panel in self.view.panels]

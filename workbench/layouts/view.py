@@ -14,6 +14,7 @@ from workbench.layouts.figure import panels_figure
 from workbench.layouts.grid import AnyLayout, Numbers
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panel_text, panels_html
+from workbench.layouts.svg import panels_svg
 
 if TYPE_CHECKING:
     from workbench.kit.picture import Picture
@@ -60,6 +61,10 @@ class View:
     def html(self) -> str:
         """The picture as HTML that needs no JavaScript."""
         return panels_html(self.panels, self.title, color_by=self.color_by, arch=self.arch, lit=self.lit())
+
+    def svg(self) -> str:
+        """The picture as the text of an SVG file, with a label on every cell."""
+        return panels_svg(self.panels, self.title, color_by=self.color_by, arch=self.arch, lit=self.lit())
 
     def text(self) -> str:
         """The holders of all elements as text, for small panels with threads."""

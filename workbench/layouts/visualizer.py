@@ -14,7 +14,8 @@ from flydsl import layout as algebra
 from flydsl.arch import ARCHS, DEFAULT_ARCH, Arch, get_arch
 from flydsl.errors import FlyError, LayoutError
 from flydsl.layout import ComposedLayout, Explanation, Layout, Swizzle, explain, make_layout, parse, to_text
-from workbench.kit.controls import Field, Note, dropdown, slider
+from workbench.kit.controls import Field, Note, dropdown, scrolled, slider
+from workbench.kit.download import Download
 from workbench.kit.html import escape, listing
 from workbench.kit.live_view import LiveView
 from workbench.layouts.figure import panels_data
@@ -24,6 +25,7 @@ from workbench.layouts.live_figure import LiveFigure
 from workbench.layouts.padding import padded
 from workbench.layouts.panel import Panel
 from workbench.layouts.static import panels_html
+from workbench.layouts.svg import panels_svg
 
 OPERATIONS = (
     *("logical_divide", "zipped_divide", "tiled_divide", "flat_divide"),
@@ -57,8 +59,8 @@ class LayoutVisualizer(LiveView):
 
     The controls are attributes: fields `shape`, `stride`, `operand` (their `.text.value` is what is in them); choices
     `operation`, `color_by`, `arch`, `element_bits`, `access`, `order`; sliders `swizzle_bits`, `swizzle_base`,
-    `swizzle_shift`, `padding`; the checkbox `lights_phase`. Invalid input is explained under its control and leaves
-    the picture unchanged.
+    `swizzle_shift`, `padding`; the checkboxes `lights_phase` and `has_numbers`. Invalid input is explained
+    under its control and leaves the picture unchanged.
 
     Raises LayoutError for a layout that cannot be drawn.
     """
@@ -74,6 +76,7 @@ class LayoutVisualizer(LiveView):
         super().__init__(self._rows())
         for control in self._controls:
             control.observe(self._on_change, names="value")
+        self.download.observe(self._on_change, names="width")
 
     def _make_controls(self, outer: Layout, swizzle: Swizzle, element_bits: int) -> None:
         self.shape = Field("Shape", to_text(outer.shape))
@@ -94,6 +97,8 @@ class LayoutVisualizer(LiveView):
         self.access = dropdown("LDS access", OPS, "read_b128")
         self.order = dropdown("Lanes go", [("across the vectors", ACROSS), ("along the vectors", ALONG)], ACROSS)
         self.lights_phase = widgets.Checkbox(description="Light the slowest phase", value=False, indent=False)
+        self.has_numbers = widgets.Checkbox(description="Numbers on all cells", value=False, indent=False)
+        self.download = Download(self.svg, "layout")
         self.access_note = Note()
         self.steps = widgets.HTML()
         self.conflicts = widgets.HTML()
@@ -103,7 +108,7 @@ class LayoutVisualizer(LiveView):
         texts = (self.shape.text, self.stride.text, self.operand.text)
         sliders = (self.swizzle_bits, self.swizzle_base, self.swizzle_shift, self.padding)
         choices = (self.operation, self.color_by, self.arch, self.element_bits, self.access, self.order)
-        return (*texts, *sliders, *choices, self.lights_phase)
+        return (*texts, *sliders, *choices, self.lights_phase, self.has_numbers)
 
     @property
     def _notes(self) -> tuple[Note, ...]:
@@ -125,7 +130,8 @@ class LayoutVisualizer(LiveView):
             row(self.color_by, self.arch, self.element_bits, self.access, self.order, self.lights_phase),
             self.access_note,
             self.conflicts,
-            self.figure,
+            row(self.has_numbers, self.download),
+            scrolled(self.figure),
         ]
 
     # --- from controls to picture ------------------------------------------------------------------------------------
@@ -174,6 +180,18 @@ class LayoutVisualizer(LiveView):
 
     def _figure_data(self) -> dict[str, Any]:
         return panels_data(
+            [self._drawing.panel],
+            str(self.current),
+            color_by=self.color_by.value,
+            arch=self._arch,
+            lit=[self._lit()],
+            is_labelled=self.has_numbers.value,
+            width_px=self.download.width,
+        )
+
+    def svg(self) -> str:
+        """The picture as the text of an SVG file, with a label on every cell."""
+        return panels_svg(
             [self._drawing.panel], str(self.current), color_by=self.color_by.value, arch=self._arch, lit=[self._lit()]
         )
 

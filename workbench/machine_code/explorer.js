@@ -5,7 +5,7 @@ const COLORS = ["0,119,182", "213,94,0", "0,158,115"]; // of the bars
 const INSTRUCTION_COLUMNS = 60;
 
 function mountIsa(root, data) {
-  root.classList.add("fly-isa");
+  root.classList.add("fly-view", "fly-isa");
   const { lines } = data;
   const byInstruction = [];
   lines.forEach((line, row) => {

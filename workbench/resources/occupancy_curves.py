@@ -8,6 +8,7 @@ from flydsl.arch import Usage
 from flydsl.arch.occupancy import RESOURCES
 from flydsl.codegen import Kernel
 from workbench.kit.html import INK, PAPER, svg_image
+from workbench.kit.plot_theme import AXIS, PLOT, ink
 from workbench.resources.limits import curve
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def occupancy_figure(kernel: Kernel | Usage) -> Figure:
 
     usage = kernel if isinstance(kernel, Usage) else kernel.usage
     now = usage.occupancy
-    figure = make_subplots(rows=1, cols=len(RESOURCES), subplot_titles=[_title(usage, r) for r in RESOURCES])
+    heading = f"{now.waves_per_simd} of {now.max_waves_per_simd} waves per SIMD on {usage.arch.name}"
+    figure = make_subplots(rows=1, cols=len(RESOURCES), subplot_titles=[ink(_title(usage, r)) for r in RESOURCES])
     for column, resource in enumerate(RESOURCES, start=1):
         steps = curve(usage, resource)
         xs, ys = [x for x, _ in steps] + [usage.largest(resource)], [y for _, y in steps] + [steps[-1][1]]
@@ -48,20 +50,18 @@ def occupancy_figure(kernel: Kernel | Usage) -> Figure:
             hovertemplate=f"this kernel: {hover}",
         )
         figure.add_trace(point, row=1, col=column)
-        figure.update_xaxes(title_text=AXES[resource], row=1, col=column)
-    figure.update_yaxes(range=[0, now.max_waves_per_simd + 0.5], gridcolor="rgba(128,128,128,0.3)")
-    figure.update_xaxes(gridcolor="rgba(128,128,128,0.3)")
+        figure.update_xaxes(title_text=ink(AXES[resource]), row=1, col=column)
+    figure.update_yaxes(range=[0, now.max_waves_per_simd + 0.5], **AXIS)
+    figure.update_xaxes(**AXIS)
     figure.update_layout(
-        title=f"{now.waves_per_simd} of {now.max_waves_per_simd} waves per SIMD on {usage.arch.name}",
+        title=ink(heading),
         showlegend=False,
         height=320,
         margin={"l": 40, "r": 20, "t": 70, "b": 40},
-        paper_bgcolor=PAPER,
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"color": INK},
+        **PLOT,
         modebar={"remove": ["sendChartToCloud"]},
     )
-    return Picture(figure, occupancy_image(usage), figure.layout.title.text)
+    return Picture(figure, occupancy_image(usage), heading)
 
 
 def _title(usage: Usage, resource: str) -> str:

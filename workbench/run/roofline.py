@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from flydsl.arch.instruction_costs import mfma_cycles, mfma_operations, valu_cycles, valu_operations
 from flydsl.simulator.counters import LaunchCounters
+from workbench.kit import plot_theme
 from workbench.kit.html import svg_image
+from workbench.kit.plot_theme import AXIS, PLOT, ink
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -147,8 +149,8 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
                 x=[left, corner, right],
                 y=[left * drawn.bytes_per_second, roof.operations_per_second, roof.operations_per_second],
                 mode="lines",
-                line={"color": LINE, "dash": "dash" if roof.is_part else "solid"},
-                name=roof.label,
+                line={"color": plot_theme.LINE, "dash": "dash" if roof.is_part else "solid"},
+                name=ink(escape(roof.label)),
                 hovertemplate=f"{escape(roof.label)}; {drawn.memory_label}<extra></extra>",
             )
         )
@@ -160,22 +162,20 @@ def roofline_figure(counters: LaunchCounters) -> Figure:
                 x=[x],
                 y=[y],
                 mode="markers",
-                marker={"color": POINT, "size": 12, "symbol": "diamond"},
-                name=says,
+                marker={"color": plot_theme.POINT, "size": 12, "symbol": "diamond"},
+                name=ink(says),
                 hovertemplate=f"{says}<br>{drawn.note}<extra></extra>",
             )
         )
-    axis = {"type": "log", "gridcolor": _GRID, "exponentformat": "power", "dtick": 1}
-    figure.update_xaxes(title=_X_TITLE, range=list(drawn.x_range), **axis)
-    figure.update_yaxes(title=_Y_TITLE, range=[low, high + 0.3], **axis)
+    axis = {"type": "log", "exponentformat": "power", "dtick": 1, **AXIS}
+    figure.update_xaxes(title=ink(_X_TITLE), range=list(drawn.x_range), **axis)
+    figure.update_yaxes(title=ink(_Y_TITLE), range=[low, high + 0.3], **axis)
     figure.update_layout(
-        title={"text": escape(drawn.title), "subtitle": {"text": drawn.note}},
+        title={"text": ink(escape(drawn.title)), "subtitle": {"text": ink(drawn.note)}},
         legend={"orientation": "h", "y": -0.25},
         height=460,
         margin={"l": 70, "r": 20, "t": 70, "b": 40},
-        paper_bgcolor=PAPER,
-        plot_bgcolor=PAPER,
-        font={"color": TEXT},
+        **PLOT,
     )
     return Picture(figure, roofline_image(counters), f"{drawn.title}; {drawn.note}")
 

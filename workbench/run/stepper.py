@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from flydsl.simulator.stepping.simulation import Simulation
+from flydsl.simulator.stepping.description import Standing
 from flydsl.simulator.stepping.wave_state import WaveState
 from workbench.kit.html import code, details, escape, listing, table, title
-from workbench.run.machine_state import LANES_SHOWN, lds_lines, register_file_lines, values_text
+from workbench.run.lds_picture import lds_html
+from workbench.run.lds_views import LdsView
+from workbench.run.machine_state import LANES_SHOWN, register_file_lines, values_text
 
 CHANGED = "changed"
 _GENERAL = re.compile(r"([sva])(\d+)")
@@ -19,8 +21,8 @@ class State:
     """Display options for a workgroup.
 
     wave: the wave whose registers are shown. registers: CHANGED, or a file of `machine_state.FILES`. first_lane: the
-    first lane shown of vector registers. form: the number format, one of `machine_state.FORMS`. lds_start: the first
-    byte of LDS shown. is_open: whether LDS is unfolded.
+    first lane shown of vector registers. form: the number format, one of `number_formats.FORMS`. lds_start: the first
+    byte of LDS shown, or row of lds_view. is_open: whether LDS is unfolded.
     """
 
     wave: int = 0
@@ -28,23 +30,29 @@ class State:
     first_lane: int = 0
     form: str = "dwords"
     lds_start: int = 0
+    lds_view: LdsView | None = None
     is_open: bool = False
 
 
-def simulation_html(simulation: Simulation, state: State = State()) -> str:
+def simulation_html(at: Standing, state: State = State()) -> str:
     """A simulation: the next instruction among its neighbours, registers of one wave, LDS."""
-    parts = [listing(escape(simulation.where()))]
-    parts.append(_changed_html(simulation, state) if state.registers == CHANGED else _file_html(simulation, state))
-    if simulation.lds.size:
-        lines = "\n".join(lds_lines(simulation.lds, state.lds_start, state.form))
-        summary = f"LDS, {simulation.lds.size} bytes, as {state.form}"
-        parts.append(details(summary, listing(escape(lines)), is_open=state.is_open))
-    return f"<div>{''.join(parts)}</div>"
+    return f"<div>{listing(escape(at.where()))}{registers_html(at, state)}</div>"
 
 
-def _changed_html(simulation: Simulation, state: State) -> str:
-    wave = simulation.wave(state.wave)
-    names = simulation.changed.get(state.wave, ())
+def registers_html(at: Standing, state: State) -> str:
+    """Registers of one wave, and LDS."""
+    parts = [_changed_html(at, state) if state.registers == CHANGED else _file_html(at, state)]
+    if at.lds.size:
+        form = state.form if state.lds_view is None else state.lds_view.element
+        summary = f"LDS, {at.lds.size} bytes, as {form}"
+        shown = lds_html(at, state.form, state.lds_start, state.lds_view)
+        parts.append(details(summary, shown, is_open=state.is_open))
+    return "".join(parts)
+
+
+def _changed_html(at: Standing, state: State) -> str:
+    wave = at.wave(state.wave)
+    names = at.changed.get(state.wave, ())
     if not names:
         return title(f"The last step changed no register of wave {state.wave}.")
     rows = [[code(name), escape(register_text(wave, name, state.first_lane, state.form))] for name in names]
@@ -52,8 +60,8 @@ def _changed_html(simulation: Simulation, state: State) -> str:
     return table(head, rows)
 
 
-def _file_html(simulation: Simulation, state: State) -> str:
-    lines = list(register_file_lines(simulation.wave(state.wave), state.registers, state.first_lane, state.form))
+def _file_html(at: Standing, state: State) -> str:
+    lines = list(register_file_lines(at.wave(state.wave), state.registers, state.first_lane, state.form))
     lanes = "" if state.registers == "SGPR" else f", {_lanes_text(state)}"
     head = title(f"{state.registers}s of wave {state.wave}{lanes}, as {state.form}")
     return head + (listing(escape("\n".join(lines))) if lines else title("The kernel has none."))

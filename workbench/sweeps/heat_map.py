@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flydsl.sweeps import Row, Table
 from flydsl.sweeps.table import cell_text
 from workbench.kit.html import PAPER, svg_image
+from workbench.kit.plot_theme import AXIS, PLOT, ink
 from workbench.sweeps.choice import distinct, two_parameters
 from workbench.sweeps.rows import checked, label
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _CELL_WIDTH, _CELL_HEIGHT, _LEFT, _TOP, _BOTTOM = 92, 34, 110, 44, 48
 _MOST_FIELDS = 40
 _TEXT = "#222222"
+_ON_A_FIELD = ' fill="#212121"'  # stays dark on a dark page: fields are light on any
 # From the largest number to the smallest, all light enough for dark text.
 _PALE, _STRONG = (255, 255, 255), (86, 180, 233)
 
@@ -109,6 +111,7 @@ def heat_map_figure(
             text=[[escape(f.text) for f in line] for line in at],
             customdata=[[escape(label(f.row)) if f.row is not None else escape(f.text) for f in line] for line in at],
             texttemplate="%{text}",
+            textfont={"color": _TEXT},
             hovertemplate="%{customdata}: %{text}<extra></extra>",
             colorscale=[[0, _rgb(0.0)], [1, _rgb(1.0)]],
             zmin=0,
@@ -116,15 +119,13 @@ def heat_map_figure(
             showscale=False,
         )
     )
-    figure.update_xaxes(type="category", title=escape(drawn.x_name))
-    figure.update_yaxes(type="category", title=escape(drawn.y_name), autorange="reversed")
+    figure.update_xaxes(type="category", title=ink(escape(drawn.x_name)), **AXIS)
+    figure.update_yaxes(type="category", title=ink(escape(drawn.y_name)), autorange="reversed", **AXIS)
     figure.update_layout(
-        title=escape(drawn.title),
+        title=ink(escape(drawn.title)),
         height=140 + _CELL_HEIGHT * max(len(drawn.ys), 3),
         margin={"l": 70, "r": 20, "t": 50, "b": 50},
-        paper_bgcolor=PAPER,
-        plot_bgcolor=PAPER,
-        font={"color": _TEXT},
+        **PLOT,
     )
     return Picture(figure, heat_map_image(drawn), _says(drawn))
 
@@ -149,7 +150,8 @@ def _svg(drawn: HeatMap) -> str:
         is_best = field.number is not None and field.number == smallest
         line = 'stroke="#222222" stroke-width="2.5"' if is_best else 'stroke="#bbbbbb"'
         parts.append(f'<rect x="{x}" y="{y}" width="{_CELL_WIDTH}" height="{_CELL_HEIGHT}" fill="{fill}" {line}/>')
-        parts.append(_centred(x + _CELL_WIDTH / 2, y + _CELL_HEIGHT / 2 + 4, field.text))
+        dark = "" if field.number is None else _ON_A_FIELD
+        parts.append(_centred(x + _CELL_WIDTH / 2, y + _CELL_HEIGHT / 2 + 4, field.text, dark))
     for i, value in enumerate(drawn.xs):
         at = _LEFT + (i + 0.5) * _CELL_WIDTH
         parts.append(_centred(at, height - _BOTTOM + 18, cell_text(value)))
@@ -164,8 +166,8 @@ def _svg(drawn: HeatMap) -> str:
     )
 
 
-def _centred(x: float, y: float, text: str) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="middle">{escape(text)}</text>'
+def _centred(x: float, y: float, text: str, attributes: str = "") -> str:
+    return f'<text x="{x}" y="{y}" text-anchor="middle"{attributes}>{escape(text)}</text>'
 
 
 def _rgb(heat: float) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from flydsl.sweeps import Row, Table
 from flydsl.sweeps.table import cell_text
 from workbench.kit.html import PAPER, svg_image
+from workbench.kit.plot_theme import AXIS, LINE, PLOT, POINT, ink
 from workbench.sweeps.rows import checked, label
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def pareto_figure(rows: Table, small: str | None = None, large: str = "waves_per
     drawn = pareto(rows, small, large)
     figure = go.Figure()
     for name, chosen, mode, color, symbol in (
-        ("beaten in both", drawn.others, "markers", _OTHER, "circle"),
-        ("the front", drawn.front, "lines+markers", _FRONT, "diamond"),
+        ("beaten in both", drawn.others, "markers", LINE, "circle"),
+        ("the front", drawn.front, "lines+markers", POINT, "diamond"),
     ):
         xs, ys = zip(*map(drawn.point, chosen), strict=True) if chosen else ((), ())
         figure.add_trace(
@@ -72,23 +73,21 @@ def pareto_figure(rows: Table, small: str | None = None, large: str = "waves_per
                 x=list(xs),
                 y=list(ys),
                 mode=mode,
-                name=name,
+                name=ink(name),
                 text=[escape(label(row)) for row in chosen],
                 hovertemplate=f"%{{text}}<br>{escape(drawn.small)} %{{x}}, {escape(drawn.large)} %{{y}}<extra></extra>",
                 line={"shape": "hv", "color": color},
                 marker={"color": color, "size": 9, "symbol": symbol},
             )
         )
-    figure.update_xaxes(title=escape(drawn.small), gridcolor=_GRID)
-    figure.update_yaxes(title=escape(drawn.large), gridcolor=_GRID, rangemode="tozero")
+    figure.update_xaxes(title=ink(escape(drawn.small)), **AXIS)
+    figure.update_yaxes(title=ink(escape(drawn.large)), rangemode="tozero", **AXIS)
     figure.update_layout(
-        title=escape(drawn.title),
+        title=ink(escape(drawn.title)),
         height=400,
         margin={"l": 70, "r": 20, "t": 60, "b": 50},
         legend={"orientation": "h", "y": -0.2},
-        paper_bgcolor=PAPER,
-        plot_bgcolor=PAPER,
-        font={"color": _TEXT},
+        **PLOT,
     )
     return Picture(figure, svg_image(_svg(drawn), _says(drawn)), _says(drawn))
 

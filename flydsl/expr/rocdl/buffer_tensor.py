@@ -17,7 +17,7 @@ from flydsl.expr.algebra import cosize
 from flydsl.expr.emit import emit, emit_fly, target_name
 from flydsl.expr.memory import Pointer, Tensor, get_iter, make_view
 from flydsl.expr.numeric import Int16, Int32, Int64
-from flydsl.expr.operands import located
+from flydsl.expr.operands import as_fly_value, located
 from flydsl.expr.rocdl.intrinsic import call_intrinsic, immediate, llvm_pointer
 from flydsl.expr.traced_value import with_operators
 from flydsl.expr.vector_value import Vector
@@ -50,6 +50,7 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = True, *, num_records_byt
     writes there. Offsets have 32 bits, so only the first 4 GiB of a tensor can be reached.
     num_records_bytes: another size, an integer or a runtime value.
     """
+    tensor = as_fly_value(tensor)
     if not isinstance(tensor, Tensor):
         raise ArgumentError(
             f"make_buffer_tensor takes a tensor, not {tensor!r}", at=user_location(), hint=how_made.TENSOR
@@ -72,6 +73,7 @@ def make_buffer_ptr(ptr: Any, num_records_bytes: Any = None) -> Pointer:
     num_records_bytes: the size in bytes, an integer or a runtime value; the hardware reads 0 beyond it, and drops
     writes there. Without it there is no bound.
     """
+    ptr = as_fly_value(ptr)
     kind = fly_type(ptr.value.type) if isinstance(ptr, Pointer) else None
     if not isinstance(kind, PointerType) or kind.space != "global":
         raise ArgumentError(

@@ -25,6 +25,7 @@ from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.emit import emit, require_trace, target_name
 from flydsl.expr.memory import Tensor, get_iter
 from flydsl.expr.numeric import Index, Integer, Numeric, as_numeric, is_python_number, numeric_class
+from flydsl.expr.operands import as_fly_value
 from flydsl.expr.storage import ArrayInMemory, Storage, start_of
 
 _P = ParamSpec("_P")
@@ -240,6 +241,7 @@ def llvm_pointer(what: str, value: Any, space: int) -> ir.Value:
     """
     if hasattr(value, "llvm_pointer") and space == _LDS:
         return value.llvm_pointer()
+    value = as_fly_value(value)
     if isinstance(value, Tensor):
         if space == _BUFFER:
             _require_whole(what, value)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from flydsl.arch.launch_limits import Dim3
+from flydsl.progress import Task
 from flydsl.simulator import checks
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch, LaunchStatistics
@@ -24,12 +25,16 @@ def run_in_lockstep(
     workgroup_ids: Iterable[Dim3],
     instruction_limit: int | None = None,
     counts: Array | None = None,
+    task: Task | None = None,
 ) -> LaunchStatistics:
     """Run some workgroups of a launch, in batches that keep the arrays in the host's cache.
 
-    counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count.
+    counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count. task: that this
+    is, whose progress is asked for.
     """
     statistics, races = LaunchStatistics(0, 0), _new_races(dispatch)
+    if task is not None:
+        task.done = lambda: statistics.waves // dispatch.waves_per_workgroup
     for batch in _batches(workgroup_ids, _workgroups_per_batch(dispatch)):
         machine = new_machine(dispatch, batch, instruction_limit, counts, races)
         machine.run()

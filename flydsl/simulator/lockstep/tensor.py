@@ -54,6 +54,8 @@ class NumpyTensors(NumpyMemory):
     def _move_tiles(self, moves: Sequence[Move]) -> None:
         for move in moves:
             for lds, storage, offsets, content in move.pieces:
+                if self.lds_marks is not None:
+                    self.lds_marks[int(move.is_load), lds] = True
                 if move.is_load:
                     self.waves.lds[lds] = content
                 elif storage is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import SimulatorError
+from flydsl.progress import Task
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import merge
 from flydsl.simulator.dispatch import LaunchStatistics
@@ -41,10 +42,12 @@ def run(
     threads: int | None,
     steps: Callable[[], Sequence[Step]],
     counts: Array | None = None,
+    task: Task | None = None,
 ) -> LaunchStatistics:
     """Run all workgroups to their end. `steps` gives the program of the lock-step machine, if needed.
 
-    counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count.
+    counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count. task: that this
+    is, whose progress is asked for.
 
     Results do not depend on `threads` (default: one per core), nor on how fast the host is: of several errors that of
     the first workgroup is raised, and workgroups that use atomics in global memory run on one thread, start in order
@@ -52,6 +55,8 @@ def run(
     others access has a race, here as on a GPU.
     """
     execution = Execution(work, instruction_limit, steps, counts)
+    if task is not None:
+        task.done = execution.ended_workgroups
     if execution.launch.has_global_atomics:
         threads = 1  # their order, and with it rounding, is that of the workgroups
     execution.run(threads or _cores())
@@ -86,7 +91,7 @@ class Execution:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._errors: list[tuple[int, BaseException]] = []
-        self._executed = 0
+        self._executed = self._resident = 0
         self._others = work.memory.others
         self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(library().run_address)
         self.launch = SharedLaunch(work, instruction_limit, watch=watch or (None if counts is None else CountWatch()))
@@ -123,6 +128,10 @@ class Execution:
         if self._errors:
             raise min(self._errors, key=lambda e: e[0])[1]
 
+    def ended_workgroups(self) -> int:
+        """The number of workgroups that have come to their end. It may be asked for while they run."""
+        return max(min(self.launch.block.next, self.launch.workgroup_count) - self._resident, 0)
+
     def statistics(self) -> LaunchStatistics:
         return LaunchStatistics(self.launch.group_count * self.launch.template.count, self._executed)
 
@@ -156,6 +165,7 @@ class Execution:
         while (group := turns.next()) and not self._stop.is_set():
             if self._is_pointless(group):
                 turns.remove(group)
+                self._count_resident(-1)
                 continue
             group.block.budget = budget
             try:
@@ -168,6 +178,7 @@ class Execution:
             if finished:
                 executed += group.block.executed
                 turns.remove(group)
+                self._count_resident(-1)
                 continue
             budget = _SLICE
             self._be_patient(group, turns)
@@ -179,7 +190,12 @@ class Execution:
     def _group(self) -> WorkgroupSlot:
         counts = self._own_counts.counts
         address = 0 if counts is None else counts.address
+        self._count_resident(1)
         return WorkgroupSlot(self.launch.template, self.launch.block, address, watched=self.launch.is_watched)
+
+    def _count_resident(self, change: int) -> None:
+        with self._lock:
+            self._resident += change
 
     def _wait(self, wait: Wait, group: WorkgroupSlot, turns: Turns) -> None:
         """After a group's slice: if all groups wait for memory, start another workgroup, or let other processes run."""

@@ -23,7 +23,7 @@ from flydsl.simulator.stepping.description import Standing, description
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.simulation import Breakpoint, Simulation
 from flydsl.simulator.stepping.wave_state import WaveState, register_names
-from flydsl.simulator.waves import AT_BARRIER, Waves
+from flydsl.simulator.waves import WAITING, Waves
 
 MOST_STEPS = 20_000
 _MOST_BYTES = 1 << 29
@@ -115,7 +115,7 @@ class KernelRecord:
         current = simulation.current
         if current:
             return current, int(state.pc[current[0]])
-        waiting = state.pc[: self.wave_count][state.status[: self.wave_count] == AT_BARRIER]
+        waiting = state.pc[: self.wave_count][np.isin(state.status[: self.wave_count], WAITING)]
         return (), int(waiting.min()) if waiting.size else None
 
     def add(self, simulation: Simulation, executed: Instruction, waves: tuple[int, ...], touched: Array) -> None:
@@ -262,16 +262,22 @@ class Recording:
 
     def kernel_started(self) -> None:
         """Begin with another kernel."""
+        is_present = not self._records or self.position == self.last
         self._records.append(KernelRecord(self.simulation))
+        if is_present:
+            self.position = self.last
 
     def stepped(self, executed: Instruction, waves: tuple[int, ...]) -> None:
-        """Keep a step."""
+        """Keep a step. Where the present was looked at, it still is."""
+        is_present = self.position == self.last
         touched = np.flatnonzero(self.simulation.last_touched)
         self._records[-1].add(self.simulation, executed, waves, touched)
         kept = sum(record.bytes for record in self._records)
         if self.last >= self._most_steps or kept > _MOST_BYTES:
             self._is_full = True
             self.simulation.watchers.remove(self)
+        if is_present:
+            self.position = self.last
 
     # --- where it is
 

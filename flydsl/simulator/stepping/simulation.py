@@ -27,7 +27,7 @@ from flydsl.simulator.program import Instruction, Program
 from flydsl.simulator.stepping.description import description
 from flydsl.simulator.stepping.places import Place, instructions_at
 from flydsl.simulator.stepping.wave_state import Snapshot, WaveState
-from flydsl.simulator.waves import AT_BARRIER, Waves
+from flydsl.simulator.waves import WAITING, Waves
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Simulation:
             if at_kernel or at_barrier:
                 break
             if not self.done and not self.current:
-                self._machine.release_barriers()  # behind one is a place, too
+                self._pass_barriers()  # behind one is a place, too
             if self._next_index() in stops:
                 break
         return self
@@ -264,14 +264,23 @@ class Simulation:
 
     def _everyone_waits(self) -> bool:
         status = self._machine.waves.status[: self.wave_count]
-        return not self.done and not self.current and bool((status == AT_BARRIER).any())
+        return not self.done and not self.current and bool(np.isin(status, WAITING).any())
+
+    def _pass_barriers(self) -> None:
+        self._machine.release_barriers()
+        self._let_others_go_on()
+
+    def _let_others_go_on(self) -> None:
+        """Run the other workgroups of a cluster until it is this one's turn, or none of them can go on."""
+        while not self.current and (group := self._machine.next_group()).size:
+            self._machine.step_waves(group)
 
     def _advance(self, wave: int | None) -> None:
         """Execute one instruction. Waves that wait at a barrier pass it first, if no other can go on."""
         machine = self._machine
         if wave is None:
-            if not self.current:
-                machine.release_barriers()
+            while not self.current:
+                self._pass_barriers()
             group = machine.next_group()
         else:
             group = self._alone(wave)
@@ -283,6 +292,7 @@ class Simulation:
             self.trace += [Executed(w, executed) for w in own]
         for watcher in list(self.watchers):
             watcher.stepped(executed, own)
+        self._let_others_go_on()
         if not self.current and not self._everyone_waits():
             self._end_kernel()
 
@@ -301,7 +311,7 @@ class Simulation:
             doing = "has ended" if wave.done else "waits at a barrier for the others"
             raise SimulatorError(f"wave {number} cannot go on: it {doing}", hint=f"the current ones are {self.current}")
         if wave.at_barrier:
-            self._machine.release_barriers()
+            self._pass_barriers()
         return self._machine.with_copies(number)
 
     def _start_next_kernel(self) -> None:
@@ -311,10 +321,12 @@ class Simulation:
                 run_in_lockstep(launch, launch.workgroup_ids())
                 self._after_kernel()
                 continue
-            before = [ids for ids in launch.workgroup_ids() if _order(ids) < _order(self.workgroup)]
+            own = launch.cluster_of(self.workgroup)
+            before = [ids for ids in launch.workgroup_ids() if _order(launch.cluster_of(ids)) < _order(own)]
             run_in_lockstep(launch, before)
             self._launch = self._last = launch
-            self._machine = new_machine(launch, [self.workgroup])
+            others = [ids for ids in launch.workgroups_of(own) if ids != self.workgroup]
+            self._machine = new_machine(launch, [self.workgroup, *others])
             self._machine.lds_marks = np.zeros((2, self._machine.waves.lds.size), np.bool_)
             self._touched = np.zeros((2, launch.lds_bytes), np.bool_)
             self.last_touched = self._touched.copy()  # by the last instruction alone
@@ -326,7 +338,9 @@ class Simulation:
 
     def _end_kernel(self) -> None:
         launch = self._running()
-        after = [ids for ids in launch.workgroup_ids() if _order(ids) > _order(self.workgroup)]
+        self._machine.run()  # what the other workgroups of a cluster still have to do
+        own = launch.cluster_of(self.workgroup)
+        after = [ids for ids in launch.workgroup_ids() if _order(launch.cluster_of(ids)) > _order(own)]
         run_in_lockstep(launch, after)
         self._after_kernel()
         self._start_next_kernel()

@@ -9,7 +9,7 @@ import numpy as np
 
 from flydsl.hsaco.operands import EXEC, M0, SGPR_FILE_SIZE, VCC, Register, register_name
 from flydsl.simulator.arrays import Array
-from flydsl.simulator.waves import AT_BARRIER, ENDED, Waves
+from flydsl.simulator.waves import ENDED, WAITING, Waves
 
 _GENERAL_SGPRS = 102
 
@@ -83,8 +83,8 @@ class WaveState:
 
     @property
     def at_barrier(self) -> bool:
-        """True if it waits for the other waves of its workgroup."""
-        return bool(self._waves.status[self._index] == AT_BARRIER)
+        """True if it waits for the other waves of its workgroup, or for the other workgroups of its cluster."""
+        return int(self._waves.status[self._index]) in WAITING
 
     def _lanes(self, first: int) -> int:
         """The bits of a lane mask, which takes as many scalar registers as it has bits."""

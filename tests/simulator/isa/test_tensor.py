@@ -5,6 +5,7 @@ The reference is written from AMD Instinct CDNA5 Instruction Set Architecture, 1
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -275,6 +276,88 @@ def test_who_may_ask_for_a_tile_together(gfx1250: Run, mask: int, message: str |
         return
     with pytest.raises(DescriptorError, match=message):
         gfx1250(text, s=scalars, memory=memory, lds=lds)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_descriptor_is_a_tile_or_an_error(gfx1250: Run, seed: int) -> None:
+    """Both backends do the same with it, or name the same field."""
+    random = np.random.default_rng(seed)
+    data, lds = patterns()
+    for _ in range(40):
+        bits = int.from_bytes(random.bytes(80), "little")
+        for first, count in ((112, 9), (121, 7), (144, 16), (228, 28)):  # small strides and tiles, mostly
+            bits &= ~((1 << count) - 1 << 128 + first) if random.random() < 0.9 else -1
+        for first, last, value in ((0, 29, 1), (32, 63, int(random.integers(0, LDS_BYTES))), (121, 127, 0x40)):
+            bits = bits & ~((1 << last + 1) - (1 << first)) | value << first
+        memory = Memory()
+        base = memory.map_array(data.copy(), name="A")
+        bits = bits & ~((1 << 121) - (1 << 64)) | base + int(random.integers(0, 16384)) << 64
+        words = {20 + i: bits >> 32 * i & 0xFFFF_FFFF for i in range(20)}
+        name = random.choice(["tensor_load_to_lds", "tensor_store_from_lds"])
+        with contextlib.suppress(DescriptorError, MemoryFault):
+            gfx1250(f"{name} s[20:23], s[24:31], s[32:35], s[36:39]", s=words, memory=memory, lds=lds)
+
+
+# --- copies of each lane, and loads for several workgroups
+
+LANE = np.arange(32, dtype=np.uint32)
+SIZES = {"b8": 1, "b32": 4, "b64": 8, "b128": 16}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("space", ["global", "cluster"])
+def test_lanes_copy_to_lds(gfx1250: Run, space: str, size: str) -> None:
+    data, lds = patterns()
+    memory, n = Memory(), SIZES[size]
+    base = memory.map_array(data, name="A", writable=False)
+    places = LANE[::-1] * n + 512
+    vectors = {0: places, 2: np.uint64(base) + LANE.astype(np.uint64) * 24, 4: LANE * 24}
+    expected = bytearray(lds)
+    for lane in range(0, 32, 2):
+        place = int(places[lane]) + 16
+        expected[place : place + n] = bytes(data[24 * lane + 16 : 24 * lane + 16 + n])
+    for address in ("v[2:3], off", "v4, s[8:9]"):
+        text = f"{space}_load_async_to_lds_{size} v0, {address} offset:16\ns_wait_asynccnt 0x0"
+        found = gfx1250(text, v=vectors, s={8: base}, memory=memory, lds=lds, exec_bits=0x5555_5555)
+        assert bytes(found.waves.lds[:LDS_BYTES]) == bytes(expected)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_lanes_copy_from_lds(gfx1250: Run, size: str) -> None:
+    data, lds = patterns()
+    before, memory, n = data.copy(), Memory(), SIZES[size]
+    base = memory.map_array(data, name="A")
+    vectors = {0: LANE * 16 + 512, 2: np.uint64(base) + LANE.astype(np.uint64) * 24}
+    text = f"global_store_async_from_lds_{size} v[2:3], v0, off offset:8"
+    gfx1250(text, v=vectors, memory=memory, lds=lds)
+    for lane in range(32):
+        before[24 * lane + 8 : 24 * lane + 8 + n] = np.frombuffer(lds, np.uint8)[16 * lane + 520 : 16 * lane + 520 + n]
+    assert bytes(data) == bytes(before)
+
+
+@pytest.mark.parametrize("size", ["b32", "b64", "b128"])
+def test_loads_for_several_workgroups(gfx1250: Run, size: str) -> None:
+    data = patterns()[0]
+    memory, n = Memory(), SIZES[size] // 4
+    base = memory.map_array(data, name="A", writable=False)
+    registers = f"v[4:{3 + n}]" if n > 1 else "v4"
+    found = gfx1250(
+        f"cluster_load_{size} {registers}, v0, s[8:9] scale_offset", v={0: LANE}, s={8: base}, memory=memory
+    )
+    expected = data.view(np.uint32)[: 32 * n].reshape(32, n)
+    assert all((found.v(4 + i) == expected[:, i]).all() for i in range(n))
+
+
+def test_what_lies_outside_is_a_fault_of_the_copy(gfx1250: Run) -> None:
+    memory = Memory()
+    base = memory.map_array(np.zeros(64, np.uint8), name="A")
+    with pytest.raises(MemoryFault, match="global_load_async_to_lds_b64 reads 8 bytes outside of A"):
+        gfx1250(
+            "global_load_async_to_lds_b64 v0, v0, s[8:9]", v={0: LANE * 8}, s={8: base}, memory=memory, lds=bytes(512)
+        )
+    with pytest.raises(MemoryFault, match=r"writes 8 bytes outside of LDS \(64 bytes per workgroup\)"):
+        gfx1250("global_load_async_to_lds_b64 v1, v0, s[8:9]", v={0: LANE % 8 * 8, 1: LANE * 8}, s={8: base}, memory=memory,
+                lds=bytes(64))  # fmt: skip
 
 
 # --- barriers in LDS

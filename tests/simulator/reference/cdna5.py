@@ -30,12 +30,8 @@ CASES: dict[str, Case] = {
     "v_mad_nc_i64_i32": integer("i64 = i32 i32 i64", lambda x, y, z: s32(x) * s32(y) + z & M64),
     "v_lshl_add_u64": integer("i64 = i64 i3 i64", lambda x, n, y: (x << n) + y & M64),
     "v_fmac_f64": case("f64 = f64 f64 old", lambda mode, x, y, z: ieee.fma(mode, F64, x, y, z)),
-    "v_fmamk_f64": case(
-        "f64 = f64 0x40080000 f64", lambda mode, x, y: ieee.fma(mode, F64, x, 0x40080000_00000000, y)
-    ),
-    "v_fmaak_f64": case(
-        "f64 = f64 f64 0x40080000", lambda mode, x, y: ieee.fma(mode, F64, x, y, 0x40080000_00000000)
-    ),
+    "v_fmamk_f64": case("f64 = f64 0x40080000 f64", lambda mode, x, y: ieee.fma(mode, F64, x, 0x40080000_00000000, y)),
+    "v_fmaak_f64": case("f64 = f64 f64 0x40080000", lambda mode, x, y: ieee.fma(mode, F64, x, y, 0x40080000_00000000)),
 }
 LIMITS = {"i": (lambda bits: (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)), "u": (lambda bits: (0, (1 << bits) - 1))}
 

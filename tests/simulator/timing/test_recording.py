@@ -14,7 +14,7 @@ from flydsl.errors import SimulatorError
 from flydsl.simulator import Memory, Program
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.dispatch import Dispatch
-from flydsl.simulator.launch import prepare
+from flydsl.simulator.launching import prepare
 from flydsl.simulator.memory import Buffer
 from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.needed import Needed, needed_instructions

@@ -73,7 +73,7 @@ def test_tile_borders_stand_where_nested_modes_meet() -> None:
     borders = Grid.of(parse("((2,2),(3,(2,2))):((1,2),(4,(12,24)))")).borders()
     assert borders.rows == {2: True}
     assert borders.columns == {3: False, 6: True, 9: False}
-    _, inner, outer, _ = layout_figure(parse("((2,2),(3,(2,2))):((1,2),(4,(12,24)))")).data
+    _, inner, outer, *_ = layout_figure(parse("((2,2),(3,(2,2))):((1,2),(4,(12,24)))")).data
     assert inner.x == (2.5, 2.5, None, 8.5, 8.5, None)
     assert outer.x == (-0.5, 11.5, None, 5.5, 5.5, None)
     assert outer.y == (1.5, 1.5, None, -0.5, 3.5, None)

@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
+import ipywidgets as widgets
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +21,7 @@ from flydsl.arch import COMPARED, get_arch
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.expr.coord_tensor import CoordTensor
 from flydsl.layout import Layout, explain, parse
+from tests.workbench.layouts.outlined import outlined
 from workbench.layouts import SHOWN, explore_layout, explore_threads
 from workbench.layouts.lds import LdsAccess
 from workbench.layouts.visualizer import OPERATIONS
@@ -187,11 +190,21 @@ def test_colours_and_light(visualizer: Any) -> None:
     visualizer.access.value = "read_b32"
     assert visualizer.figure.data[0].z[0].tolist() == [i % 32 for i in range(64)]
     visualizer.lights_phase.value = True
-    lit = visualizer.figure.data[3].z == 0
+    lit = outlined(visualizer.figure.data[4], (16, 64))
     cells = LdsAccess(visualizer.current, "read_b32", 32).slowest_phase(get_arch("gfx942"))
     assert sorted(zip(*np.nonzero(lit), strict=True)) == sorted(cells)
     visualizer.lights_phase.value = False
-    assert np.size(visualizer.figure.data[3].z) == 0
+    assert not visualizer.figure.data[4].x
+
+
+def test_numbers_on_all_cells_and_the_picture_to_download(visualizer: Any) -> None:
+    visualizer.color_by.value = "bank"
+    assert visualizer.figure.data[0].text is None  # cells are too small for them
+    visualizer.has_numbers.value = True
+    assert visualizer.figure.data[0].text[1][2:4] == ["1", "1"]  # two elements of 16 bits in a bank
+    picture = ElementTree.fromstring(visualizer.svg())
+    texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("31") == 32 + 1  # the bank of two columns of sixteen, and the name of a column
 
 
 def test_a_composed_layout_sets_the_sliders() -> None:
@@ -210,7 +223,7 @@ def test_what_cannot_be_explored_is_refused(text: str) -> None:
 def test_controls_have_names(visualizer: Any, copy: fx.TiledCopy) -> None:
     for view in (visualizer, explore_threads(copy)):
         controls = [w for w in descendants(view) if "value" in w.traits() and not hasattr(w, "message")]
-        inputs = [w.description for w in controls if type(w).__name__ != "HTML"]
+        inputs = [w.description for w in controls if not isinstance(w, widgets.HTML)]
         assert len(inputs) == len(set(inputs)) >= 4
         assert all(inputs)
 
@@ -224,8 +237,8 @@ def test_choosing_a_thread_lights_it_everywhere(copy: fx.TiledCopy, read: Callab
     parts = [copy.type.copy.partition(layout) for layout in (source, destination)]
     for thread in (5, 0):
         explorer.thread.value = thread
-        for veil, cells, part in zip(explorer.figure.data[3::4], explorer.figure.data[0::4], parts, strict=True):
-            lit = cells.customdata[veil.z == 0][:, 0].tolist()
+        for outline, cells, part in zip(explorer.figure.data[4::5], explorer.figure.data[0::5], parts, strict=True):
+            lit = cells.customdata[outlined(outline, (8, 8))][:, 0].tolist()
             assert sorted(lit) == sorted(part(thread + 8 * value) for value in range(8))
         listed = re.findall(r"V\d+", read(explorer.values.value).text)
         assert listed == [f"V{value}" for value in range(8)] * 2
@@ -240,11 +253,20 @@ def test_a_click_chooses_the_thread_of_the_cell(copy: fx.TiledCopy) -> None:
     assert explorer.chosen == thread
 
 
+def test_panels_go_below_each_other_where_there_is_no_room() -> None:
+    explorer = explore_threads(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16)))
+    for width, rows in ((500, 3), (830, 2), (1500, 1)):
+        explorer.download.width = width
+        tops = {explorer.figure.layout[axis].domain[1] for axis in ("yaxis", "yaxis2", "yaxis3")}
+        assert len(tops) == rows
+        assert explorer.figure.layout.width <= width
+
+
 def test_no_thread_lights_everything(copy: fx.TiledCopy) -> None:
     explorer = explore_threads(copy)
     explorer.lights_thread.value = False
     assert explorer.chosen is None
-    assert np.size(explorer.figure.data[3].z) == 0
+    assert not explorer.figure.data[4].x
     assert explorer.values.value == ""
 
 

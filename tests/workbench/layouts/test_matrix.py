@@ -12,6 +12,7 @@ import flydsl.expr as fx
 from flydsl import atoms
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import Layout, make_layout, make_tile, size
+from tests.workbench.layouts.outlined import outlined
 from workbench.layouts import thread_figure, thread_view, view_of
 
 OPS = [
@@ -63,7 +64,7 @@ def test_a_thread_lights_its_values_in_a_b_and_c() -> None:
     mma = tiled((2, 1, 1))
     figure = thread_figure(mma, thread=70)
     for i, operand in enumerate("abc"):
-        lit = figure.data[4 * i + 3].z == 0
+        lit = outlined(figure.data[5 * i + 4], figure.data[5 * i].z.shape)
         layout_tv = mma.type.mma.layout_tv(operand)
         values = size(layout_tv) // 128
         height = lit.shape[0]

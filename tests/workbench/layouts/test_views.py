@@ -18,6 +18,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, LayoutError
 from flydsl.layout import Layout, get_shape, make_layout, parse, size
+from tests.workbench.layouts.outlined import outlined
 from workbench.layouts import SHOWN, layout_bundle, layout_view, thread_figure, view_of
 from workbench.layouts.static import panels_html, png
 
@@ -142,13 +143,14 @@ def test_a_copy_between_tensors_holds_every_element_once(copy: fx.TiledCopy, ten
 def test_a_thread_lights_its_values_in_source_and_destination(copy: fx.TiledCopy) -> None:
     source, destination = parse("(8,8):(8,1)"), parse("S<1,0,3> o 0 o (8,8):(1,8)")
     figure = thread_figure(copy, source, destination, thread=1)
-    cells = [figure.data[i] for i in (0, 4)]
-    veils = [figure.data[i] for i in (3, 7)]
-    for shown, veil in zip(cells, veils, strict=True):
-        lit = veil.z == 0
+    cells = [figure.data[i] for i in (0, 5)]
+    outlines = [figure.data[i] for i in (4, 9)]
+    for shown, outline in zip(cells, outlines, strict=True):
+        lit = outlined(outline, (8, 8))
         assert lit.sum() == 16
         assert all(("T1<br>" in shown.text[r][c]) == lit[r, c] for r in range(8) for c in range(8))
-    assert [figure.layout[axis].title.text for axis in ("xaxis", "xaxis2")] == ["<b>source</b>", "<b>destination</b>"]
+    for axis, name in (("xaxis", "source"), ("xaxis2", "destination")):
+        assert f"<b>{name}</b>" in figure.layout[axis].title.text
 
 
 def test_a_part_of_one_thread_lights_it(copy: fx.TiledCopy) -> None:

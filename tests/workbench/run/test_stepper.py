@@ -62,11 +62,12 @@ def test_the_controls(simulation, tensors, read):
     control(stepper, "Line").value = "8"
     control(stepper, "Run to line").click()
     assert simulation.instruction.location.line == 8
-    assert "C[i] = A[i] + B[i] * scale" in text(stepper, read)
+    assert ".py:8" in text(stepper, read)
+    assert "C[i] = A[i] + B[i] * scale" in read(stepper.static_html()).text
     control(stepper, "Line").value = "9000"
     control(stepper, "Run to line").click()
     assert "no instruction belongs to line 9000" in text(stepper, read)
-    control(stepper, "Run to the end").click()
+    control(stepper, "Continue").click()
     assert simulation.done
     assert tensors[2].eq(2).all()
     assert control(stepper, "Step").disabled
@@ -96,6 +97,11 @@ def test_lds_is_shown(with_lds, read):
 @pytest.mark.parametrize(
     ("form", "first"),
     [
+        ("bf16", ["1088", "2", "272", "-2", "272"]),
+        ("ui8", ["1088", "0", "64", "136", "67"]),
+        ("ui4", ["1088", "0", "0", "0", "4", "8", "8", "3", "4"]),
+        ("f8E5M2", ["1088", "0", "2", "-0.0001221", "3.5"]),
+        ("f64", ["1088", "2.22928e+17"]),
         ("f32", ["1088", "272.5", "273.5", "274.5"]),
         ("dwords", ["1088", "43884000", "4388c000"]),
         ("i32", ["1088", "1133002752"]),
@@ -112,6 +118,85 @@ def test_lds_in_every_form_from_any_byte(with_lds, read, form, first):
     assert f"LDS, 2048 bytes, as {form} 1056  " in page
     assert "1056 bytes before" in page
     assert "more bytes" not in page
+
+
+def test_going_back_and_forward(with_lds, read):
+    stepper = workbench.explore(with_lds)
+    assert control(stepper, "Back").disabled
+    control(stepper, "Continue").click()
+    assert with_lds.done
+    slider = control(stepper, "Position")
+    assert slider.value == slider.max == stepper.recording.last > 10
+    control(stepper, "Back").click()
+    assert slider.value < slider.max
+    assert not control(stepper, "Step").disabled
+    slider.value = 1
+    assert stepper.recording.position == 1
+    control(stepper, "Restart").click()
+    assert (slider.value, control(stepper, "Restart").disabled) == (0, True)
+    control(stepper, "Step").click()
+    assert stepper.recording.position >= 1
+
+
+def test_breakpoints_are_set_and_taken_away_by_a_click(read):
+    simulation = reverse.simulate(torch.arange(512) + 0.5, torch.zeros(512))
+    stepper = workbench.explore(simulation)
+    code = stepper._code
+    source, isa = code.panes
+    row = next(row for row, line in enumerate(source["lines"]) if "barrier" in line)
+    assert source["stops"][row]
+    code._handle_custom_msg({"pane": "Source", "row": row}, [])
+    assert code.at[0]["stops"] == {str(row): "●"}
+    control(stepper, "Continue").click()
+    assert "gpu.barrier" in stepper.recording.now.instruction.location.source_line
+    assert code.at[0]["current"] == row
+    assert code.at[0]["waves"] == {str(row): "0-7"}
+    code._handle_custom_msg({"pane": "Source", "row": row}, [])
+    assert simulation.breakpoints == ()
+    last = next(row for row, line in enumerate(isa["lines"]) if "s_endpgm" in line)
+    code._handle_custom_msg({"pane": "Machine code", "row": last}, [])
+    control(stepper, "Continue").click()
+    assert code.at[1]["current"] == last
+    for wrong in ({"pane": "Source", "row": 10_000}, {"pane": "x", "row": 1}, {"row": -1}, {}):
+        code._handle_custom_msg(wrong, [])
+
+
+def test_a_line_without_code_is_no_breakpoint(simulation, read):
+    stepper = workbench.explore(simulation)
+    stepper._toggle("nowhere.py:1")
+    assert "no instruction belongs to line" in text(stepper, read)
+
+
+def test_lds_in_the_layout_of_its_view(with_lds, read):
+    stepper = workbench.explore(with_lds)
+    views = dict(control(stepper, "LDS as").options)
+    assert list(views) == ["rows of bytes", "512:1 of f32, from byte 0"]
+    control(stepper, "LDS as").value = views["512:1 of f32, from byte 0"]
+    page = text(stepper, read)
+    assert "rows 0 to 0 of 1, columns 0 to 31 of 512" in page
+    assert "0.5" in page
+    assert "31.5" in page
+    control(stepper, "LDS layout").value = "(4,8):(8,1)"
+    control(stepper, "Values as").value = "f32"
+    control(stepper, "LDS from byte").value = 64
+    page = text(stepper, read)
+    assert "(4,8):(8,1) of f32, from byte 64; rows 0 to 3 of 4" in page
+    assert "16.5" in page
+    assert "47.5" in page
+    assert "48.5" not in page
+    control(stepper, "LDS layout").value = "(4,8):(800,1)"
+    assert "goes beyond the 2048 bytes of LDS" in text(stepper, read)
+
+
+def test_what_the_last_step_wrote_is_marked(read):
+    simulation = reverse.simulate(torch.zeros(512), torch.zeros(512))
+    stepper = workbench.explore(simulation)
+    while not simulation.lds_touched[1].any():
+        control(stepper, "Step").click()
+    assert "The last step wrote what is underlined" in text(stepper, read)
+    assert stepper._shown.value.count("<u>00000000</u>") == 256  # zeros over zeros
+    control(stepper, "Step").click()
+    assert "underlined" not in text(stepper, read)
 
 
 def test_what_other_waves_hold(with_lds, read):

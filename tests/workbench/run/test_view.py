@@ -297,7 +297,7 @@ def test_no_label_of_the_roofline_is_on_another(rates):
 def test_the_roofline_of_a_gemm(gemm):
     estimate = gemm.roofline()
     figure = workbench.roofline_figure(gemm)
-    names = [trace.name for trace in figure.data]
+    names = " ".join(trace.name for trace in figure.data)
     assert "v_mfma_f32_16x16x16_f16: 1307 TFLOP/s" in names  # the data sheet's figure for f16
     assert "v_fma_f32: 81.72 TFLOP/s" in names
     point = figure.data[-1]
@@ -408,7 +408,7 @@ def test_stepping_through_on_copies(launch, read):
     assert steps.line.value == place
     control(view, "Run to line").click()
     assert steps.simulation.instruction.location.line == line_of("tile[t * STRIDE] = A[t]")
-    control(view, "Run to the end").click()
+    control(view, "Continue").click()
     assert steps.simulation.done
     assert launch.arguments[1].eq(-1).all()
     assert "everything has run" in text(view, read)

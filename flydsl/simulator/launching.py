@@ -12,6 +12,7 @@ from flydsl.arch.launch_limits import Dim3
 from flydsl.arch.timing import is_timed
 from flydsl.errors import ArchError, LaunchError
 from flydsl.hsaco import KernelInfo
+from flydsl.progress import Task
 from flydsl.simulator import checks
 from flydsl.simulator.counters import Counting, LaunchCounters, current_counting
 from flydsl.simulator.counters.raw import no_counts
@@ -54,7 +55,8 @@ def launch(
     core. A launch with checks always uses "lockstep".
 
     Raises LaunchError for a configuration that no device accepts, and SimulatorError (see `flydsl.simulator.errors`)
-    for an error of the program. Ctrl-C ends a launch within a tenth of a second.
+    for an error of the program. Ctrl-C ends a launch within a tenth of a second; the
+    message says how many workgroups were done.
     """
     dispatch = prepare(
         program,
@@ -78,21 +80,23 @@ def launch(
         )
     tracing, trace = current_tracing(), None
     if tracing is not None and (is_timed(program.arch) or not tracing.only_known):
-        trace = _trace(dispatch, limit, threads or env.simulator_threads())
+        with Task(f"{kernel_name}, its time"):
+            trace = _trace(dispatch, limit, threads or env.simulator_threads())
         tracing.launches.append(TracedLaunch(kernel_name, grid, block, trace))
         if not tracing.execute:
             return LaunchStatistics(dispatch.workgroup_count * dispatch.waves_per_workgroup, 0)
     counting = _counting()
     counts = None if counting is None else no_counts(len(program.instructions))
-    if backend == "lockstep" or checks.enabled_checks():
-        from flydsl.simulator.lockstep.run import run_in_lockstep  # which a native launch does without
+    with Task(f"{kernel_name} on the simulator", dispatch.workgroup_count, "workgroups") as task:
+        if backend == "lockstep" or checks.enabled_checks():
+            from flydsl.simulator.lockstep.run import run_in_lockstep  # which a native launch does without
 
-        statistics = run_in_lockstep(dispatch, dispatch.workgroup_ids(), limit, counts)
-    else:
-        from flydsl.simulator.native.machine import run  # brings LLVM, which lock-step does not need
+            statistics = run_in_lockstep(dispatch, dispatch.workgroup_ids(), limit, counts, task)
+        else:
+            from flydsl.simulator.native.machine import run  # brings LLVM, which lock-step does not need
 
-        threads = threads or env.simulator_threads()
-        statistics = run(dispatch, limit, threads, partial(_bound_steps, dispatch), counts)
+            threads = threads or env.simulator_threads()
+            statistics = run(dispatch, limit, threads, partial(_bound_steps, dispatch), counts, task)
     if counting is not None and counts is not None:
         counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts, trace))
     return statistics

@@ -1,0 +1,59 @@
+"""How far launches and compilations have come, for whoever shows it, and for the message of one that is interrupted.
+
+What runs says what it is, and how its progress is asked for; it reports nothing by itself, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+
+
+@dataclass(eq=False)
+class Task:
+    """Something that runs now, as a `with` block. Ctrl-C in it says how far it came.
+
+    what: it is, such as "matmul_0 on the simulator". total: of units, 0 if nobody knows. done, detail: ask how many are
+    done, and what is done now; they may be called from any thread.
+
+    >>> str(Task("add_0 on the simulator", 8, "workgroups", done=lambda: 3))
+    'add_0 on the simulator: 3 of 8 workgroups done'
+    """
+
+    what: str
+    total: int = 0
+    unit: str = ""
+    done: Callable[[], int] = lambda: 0
+    detail: Callable[[], str] = lambda: ""
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return time.monotonic() - self.started
+
+    def __str__(self) -> str:
+        counted = f"{self.done()} of {self.total} {self.unit} done" if self.total else ""
+        return f"{self.what}: {', '.join(filter(None, (counted, self.detail()))) or 'under way'}"
+
+    def __enter__(self) -> Task:
+        _running.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        text = str(self) if kind is KeyboardInterrupt else ""
+        _running.remove(self)
+        if isinstance(error, KeyboardInterrupt) and not error.args:
+            error.args = (text,)
+
+
+_running: list[Task] = []
+
+
+def running() -> list[Task]:
+    """What runs now, on any thread, the first that began first."""
+    return list(_running)

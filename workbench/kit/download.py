@@ -1,0 +1,36 @@
+"""Buttons that save a picture, and the width that there is for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from workbench.kit.line_list import theme
+
+_HERE = Path(__file__).parent
+
+
+class Download(anywidget.AnyWidget):
+    """SVG and PNG of a picture. draw: makes the text of the SVG. name: of the file, without its ending.
+
+    width: of the place that the view has on the page, in pixels; 0 as long as it is not known.
+    """
+
+    _esm = (_HERE / "download.js").read_text("utf-8")
+    _css = theme()
+    name = traitlets.Unicode("picture").tag(sync=True)
+
+    width = traitlets.Int(0).tag(sync=True)
+
+    def __init__(self, draw: Callable[[], str], name: str) -> None:
+        self._draw = draw
+        super().__init__(name=name)
+        self.on_msg(self._answer)
+
+    def _answer(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        if content.get("picture"):
+            self.send({"svg": self._draw()})
