@@ -19,6 +19,7 @@ from flydsl.simulator.errors import (
     BarrierMisuse,
     DescriptorError,
     GlobalRace,
+    InstructionLimit,
     LdsRace,
     MemoryFault,
     UninitializedLds,
@@ -398,6 +399,11 @@ def exchange_kernel(x: fx.Tensor, y: fx.Tensor, mistake: fx.Constexpr[str]):
     elif fx.const_expr(mistake == "nobody signals"):
         cluster.cluster_wait()
     elif fx.const_expr(mistake != "no barrier"):
+        if fx.const_expr(mistake in ("late", "never")):
+            count = own % 2 * 1500
+            while count > 0:  # of one workgroup, for which the other one waits
+                rocdl.s_nop(0)
+                count = count - (1 if mistake == "late" else 0)
         cluster.cluster_barrier()
     y[own, fx.thread_idx.x] = x[own ^ 1, fx.thread_idx.x]
 
@@ -469,6 +475,19 @@ def test_single_steps_show_what_a_tile_touches() -> None:
     assert sim.last_touched[1].sum() == 16 * 64 * 2
     sim.run()
     assert torch.equal(y, 2 * x)
+
+
+def test_a_workgroup_that_comes_late_to_the_barrier(run: Any) -> None:
+    def call() -> None:
+        x, y = exchange("late")
+        assert torch.equal(y, x[[1, 0, 3, 2]])
+
+    run(call)
+
+
+def test_a_workgroup_that_never_comes_to_the_barrier(run: Any) -> None:
+    with pytest.raises(InstructionLimit, match=r"workgroup \(1, 0, 0\)"):
+        run(lambda: exchange("never"))
 
 
 def test_workgroups_without_the_barrier_race() -> None:
