@@ -37,13 +37,18 @@ Within a wave, instructions happen one after the other for all lanes, and code r
 - lanes that load a place, compute something from it and all store that there (`s[k] = s[k] + 1.0`): one of the updates
   remains. Lanes that are to do the same update redundantly look alike; let one of them do it.
 
+A tile of gfx1250's tensor data mover, or an asynchronous copy, reads and writes from its instruction on until its wave
+has waited for it (s_wait_tensorcnt, s_wait_asynccnt), or until it arrives at a barrier in LDS. Until then an access to
+what it writes, or a write of what it reads, is a race, also by the same wave. The barrier of a cluster orders what its
+workgroups did before with what they do after it.
+
 These are no races: two atomics; writes of bytes that are there already because another lane or wave wrote the same; a
 plain read of a location that is updated by compare-and-swap, which compilers emit before its loop.
 
 Races are found in the order in which the simulator runs the launch, for its operands. Not found are races that only
 another order or other operands would cause, races between launches, with uniform (scalar) loads of elements below 4
-bytes, and missing waits in the machine code (s_waitcnt). Where more than two unordered waves read a location, the one
-that is named may be another than the one that matters.
+bytes, and waits that are missing in the machine code for other accesses (s_waitcnt, s_wait_loadcnt). Where more than
+two unordered waves read a location, the one that is named may be another than the one that matters.
 
 # Alignment
 

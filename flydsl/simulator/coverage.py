@@ -96,14 +96,24 @@ Numerics:
   xf32 cuts its operands off to 10 bits of mantissa. A CBSZ or ABID beyond the blocks is refused. Of the scaled products
   of CDNA 4, a lane holds two runs of 16 elements of 8 bits, or 32 elements of 6 or 4 bits that are neighbours; of the
   sparse ones no layout is published, and it is taken to be that of CDNA 3.
-- gfx1250: bf16 arithmetic is computed in f64 and rounded once, to nearest even and with denormals, in any mode; that of
+- {newest}: bf16 arithmetic is computed in f64 and rounded once, to nearest even and with denormals, in any mode; that of
   v_fma_mix in f32, in the mode of f32, and then rounded to bf16. The scales of v_cvt_scalef32 count by their exponents
   alone, as on CDNA 4. v_permlane_up, _down and _xor leave a lane as it is whose source is outside of its group.
 - The multiply-adds of f32 on CDNA 2 (v_mad, v_mac) flush denormals, whatever the mode.
 
 Waves of 32 lanes have masks in one scalar register: VCC_LO, EXEC_LO. Waits of RDNA for its counters let the other waves
 go first, as s_waitcnt does; s_delay_alu, s_clause and s_wait_alu have no effect. Of barriers there is that of the
-workgroup (-1): a wave passes s_barrier_wait when all waves have come to s_barrier_signal.
+workgroup (-1): a wave passes s_barrier_wait when all waves have come to s_barrier_signal; and on {newest} that of the
+cluster (-3), at which each workgroup arrives once. One that ends without arriving leaves the others waiting, which is
+an error; the hardware lets them pass. The workgroups of a cluster run together, and find their places in TTMP6 and
+IB_STS2.
+
+Tiles and asynchronous copies of {newest} have happened when the next instruction begins; accesses before the wait are
+races, which `checking` reports. A multicast load (workgroup_mask, cluster_load) brings data to the workgroup alone that
+makes it, as the hardware does: each of those that the mask names has to make it. A descriptor is an error if its tile
+has rows of no elements (the hardware then moves nothing), ends outside of LDS, has bits set that restore a wave,
+repeats more than 256 times, or gathers rows of which some are beyond the tensor and which do not ascend. Barriers in
+LDS count in 29 bits (`isa/lds_barrier`).
 
 Memory: an allocation does not end inside of a dword; a dword's last bytes beyond it are the host's. The offsets of a
 buffer access from a vector register and from the instruction wrap at 32 bits, its scalar offset does not. HW_ID and
@@ -111,8 +121,8 @@ XCC_ID are 0 in every wave. An access past a workgroup's LDS is an error, though
 nothing: LLVM leaves such an access undefined, and a program that makes one is mostly wrong without a word.
 
 Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
-(s_movrels), hardware registers other than MODE, HW_ID and XCC_ID, SDWA of packed and of 64-bit operands, clamp on
-packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
+(s_movrels), hardware registers other than MODE, HW_ID, XCC_ID and IB_STS2, SDWA of packed and of 64-bit operands, clamp
+on packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
 signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_alignbyte, export and image
 instructions; on CDNA 4 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4,
 v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch; on

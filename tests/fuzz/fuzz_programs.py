@@ -25,7 +25,7 @@ from flydsl.simulator.arrays import Array
 from flydsl.simulator.loading import LoadedModule
 from tests.fuzz.integer_functions import DIVISIONS, FUNCTIONS
 
-ARCHS = tuple(map(get_arch, ("gfx942", "gfx950", "gfx1201")))  # on gfx90a, what spills is refused
+ARCHS = tuple(map(get_arch, ("gfx942", "gfx950", "gfx1201", "gfx1250")))  # on gfx90a, what spills is refused
 THREADS = 128
 MODULE = 16  # programs that are compiled together, which takes little longer than one
 Values = dict[str, Array]

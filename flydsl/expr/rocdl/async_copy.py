@@ -77,8 +77,9 @@ def _cluster_load(suffix: str) -> Callable[..., None]:
 
     load.__name__ = load.__qualname__ = name
     load.__doc__ = (
-        f"Start copying {suffix[1:]} bits per lane from global memory to the LDS of several workgroups of a cluster. "
-        f"mask: one bit per workgroup, the same in all lanes. offset, cpol: constants. {GFX1250[0]}."
+        f"Start copying {suffix[1:]} bits per lane from global memory to LDS, together with other workgroups of the "
+        "cluster that ask for the same: memory is read once, and each gets it into its own LDS. mask: one bit for each "
+        f"of them and this one, the same in all lanes. offset, cpol: constants. {GFX1250[0]}."
     )
     return load
 

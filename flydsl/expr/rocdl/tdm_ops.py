@@ -181,15 +181,16 @@ def make_tensor_descriptor_2d(
     """A descriptor of a tile, or of this wave's part of it.
 
     global_ptr: the tensor, or its address. lds_memref: a place in LDS, and lds_byte_offset bytes after it.
-    global_offset: the tile's first element. tensor_shape: elements from there on; beyond them loads give 0 and stores
-    do nothing. oob_outer_bound: the rows of the whole tensor, where they may end inside of the tile.
+    global_offset: the tile's first element, at least 0. tensor_shape: elements from there on; beyond them loads give 0
+    and stores do nothing. oob_outer_bound: the rows of the whole tensor, where they may end inside of the tile.
     strides: elements from row to row, and 1. tile_shape: the tile's extents.
     pad_interval, pad_amount: in LDS, so many elements of padding after each so many elements. for_store: for a store,
     which skips the padding as columns beyond the tensor; then an interval is a row.
     num_warps: the tile is divided among so many waves of the workgroup, see `compute_warp_distribution`.
     cache_policy: as FlyDSL has it, part of no descriptor; that of `tensor_load_2d` counts. pred: 0 moves nothing.
-    workgroup_mask: workgroups of the cluster that get a copy too. atomic_barrier_enable, early_timeout: bits of the
-    descriptor.
+    workgroup_mask: the workgroups of the cluster that ask for the same tile, this one among them, so that memory is
+    read once. Each has to ask, and gets the tile into its own LDS. early_timeout: do not wait long for the others.
+    atomic_barrier_enable: a bit of the descriptor, whose barrier is that at address 0 of LDS.
     """
     require_target("make_tensor_descriptor_2d", GFX1250)
     rows, columns = (immediate("the tile_shape of a tensor descriptor", size, 1, _FIELD_MAX) for size in tile_shape)

@@ -36,12 +36,10 @@ FIRST = {
 """The operations that may come first, and the row of the table that each is."""
 _INTEGERS = {"add_nc_u32": "v_add_u32", "lshlrev_b32": "v_lshlrev_b32"}
 SECOND = FIRST | _INTEGERS | {"and_b32": "v_and_b32"}
-_NEW = {
-    "lshrrev_b32": "v_lshrrev_b32",
-    "ashrrev_i32": "v_ashrrev_i32",
-    "sub_nc_u32": "v_sub_u32",
-    "fma_f32": "v_fma_f32",
-}
+_SHIFTS = {"lshrrev_b32": "v_lshrrev_b32", "ashrrev_i32": "v_ashrrev_i32", "sub_nc_u32": "v_sub_u32"}
+_EXTREMES = {"max_i32": "v_max_i32", "min_i32": "v_min_i32"}
+SECOND_OF_CDNA5 = FIRST | _INTEGERS | _SHIFTS | _EXTREMES
+"""The operations of gfx1250 that may come second, where both have two sources at most."""
 _DOUBLES = {
     "add_f64": "v_add_f64",
     "mul_f64": "v_mul_f64",
@@ -49,10 +47,11 @@ _DOUBLES = {
     "max_num_f64": "v_max_num_f64",
     "min_num_f64": "v_min_num_f64",
 }
-_THREE_SOURCES = {name: row for name, row in FIRST.items() if name not in ("fmaak_f32", "fmamk_f32")} | _INTEGERS | _NEW
+_THREE_SOURCES = {name: row for name, row in FIRST.items() if name not in ("fmaak_f32", "fmamk_f32")}
+_THREE_SOURCES |= _INTEGERS | _SHIFTS | {"fma_f32": "v_fma_f32"}
 """Of gfx1250: the operations of pairs with up to three sources each, which have no constants in the instruction."""
 _FIRST_OF_THREE = _THREE_SOURCES | _DOUBLES
-_SECOND_OF_THREE = _THREE_SOURCES | {"bitop2_b32": "v_bitop3_b32"}
+_SECOND_OF_THREE = _THREE_SOURCES | _EXTREMES | {"bitop2_b32": "v_bitop3_b32"}
 
 
 def _row(name: str) -> Semantics:
@@ -101,9 +100,11 @@ def _pairs(first: dict[str, str], second: dict[str, str]) -> list[tuple[str, str
 
 
 for _x, _y, _rows in _pairs(FIRST, SECOND):
-    _define_pair(_x, _y, _rows, "rdna4" if _y == "and_b32" else "rdna4 cdna5")
+    _define_pair(_x, _y, _rows, "rdna4")
+for _x, _y, _rows in _pairs(FIRST, SECOND_OF_CDNA5):
+    _define_pair(_x, _y, _rows, "cdna5")
 for _x, _y, _rows in _pairs(_FIRST_OF_THREE, _SECOND_OF_THREE):
     if "cndmask_b32" in (_x, _y):
         _define_pair(_x, _y, _rows, "cdna5", masks=True)
-    elif not (_x in FIRST and _y in SECOND):
+    elif not (_x in FIRST and _y in SECOND_OF_CDNA5):
         _define_pair(_x, _y, _rows, "cdna5")
