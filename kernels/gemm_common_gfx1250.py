@@ -79,17 +79,21 @@ class Pipeline:
 
 
 class WavePlan:
-    """What plans of all products know of their waves. tile: a workgroup's, along M, N and K; waves: along M and N."""
+    """What plans of all products know of their waves. tile: a workgroup's, along M, N and K; waves: along M and N.
+
+    split_k: workgroups that share a tile, along K.
+    """
 
     k: int
     tile: tuple[int, int, int]
     waves: tuple[int, int]
     buffers: int
+    split_k: int
 
     @property
     def pipeline(self) -> Pipeline:
-        """The order of the tiles of K."""
-        return Pipeline(self.buffers, self.k // self.tile[2])
+        """The order of a workgroup's tiles of K."""
+        return Pipeline(self.buffers, self.k // self.split_k // self.tile[2])
 
     @property
     def threads(self) -> int:

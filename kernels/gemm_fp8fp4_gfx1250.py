@@ -102,6 +102,7 @@ class Plan(WavePlan):
     tdm_store: bool
     cluster: ClusterShape
     specialized: bool
+    split_k: int
 
     @property
     def bits(self) -> tuple[int, int]:
@@ -169,7 +170,9 @@ class Plan(WavePlan):
         require(min(*self.tile, *self.waves) > 0, f"a tile of {self.tile} by {self.waves} waves", "at least 1 each")
         require(k % STEP == 0 and k & (k - 1) == 0, f"tile_k={k}", "a power of two from 128 on")
         require(self.n > 0 and self.n % n == 0, f"N={self.n}", f"a multiple of tile_n={n}")
-        require(self.k > 0 and self.k % k == 0, f"K={self.k}", f"a multiple of tile_k={k}")
+        require(self.split_k > 0, f"split_k={self.split_k}", "at least 1")
+        fits = self.k > 0 and self.k % (k * self.split_k) == 0
+        require(fits, f"K={self.k}", f"a multiple of tile_k={k} times split_k={self.split_k}")
         self.pipeline.check()
         self.cluster.check()
         require(self.threads <= 1024, f"waves {self.waves}", "at most 32 in all")
@@ -207,7 +210,7 @@ def fp8fp4_kernel(
     result = compute.by_columns(sums)
     if not plan.has_blocks:
         result = scaled_rows(plan, scale_a, scale_b, m, first, result)
-    if plan.tdm_store:
+    if plan.tdm_store and plan.split_k == 1:
         store_by_mover(plan, C, m, ldc, first, result, shared)
     else:
         store_by_lanes(plan, C, m, ldc, first, result)
@@ -221,18 +224,21 @@ def tile_streams(
     masks, starts = plan.cluster.masks(), plan.starts
     parts = 1 if plan.specialized else plan.threads // LANES
     pitch_a, band = lda * plan.bits[0] // 8, SIZE * plan.k * plan.bits[1] // 8
+    # The first tile along K, of those that the workgroups share.
+    tile = fx.Int32(fx.block_idx.z) * plan.pipeline.tiles if plan.split_k > 1 else 0
     made = [
         TileStream(
             tdm_ops.make_tensor_descriptor_2d(
-                a, shared, (block[0] * tile_m, 0), (tile_m, a_bytes), (pitch_a, 1), (tile_m, a_bytes), elem_bytes=1,
-                pad_interval=a_bytes, pad_amount=PAD, num_warps=parts, workgroup_mask=masks[0], oob_outer_bound=m,
+                a, shared, (block[0] * tile_m, tile * a_bytes), (tile_m, a_bytes), (pitch_a, 1), (tile_m, a_bytes),
+                elem_bytes=1, pad_interval=a_bytes, pad_amount=PAD, num_warps=parts, workgroup_mask=masks[0],
+                oob_outer_bound=m,
             ),
             a_bytes,
         ),
         TileStream(
             tdm_ops.make_tensor_descriptor_2d(
-                b, shared, (block[1] * (tile_n // SIZE), 0), (tile_n // SIZE, SIZE * b_bytes), (band, 1),
-                (tile_n // SIZE, SIZE * b_bytes), elem_bytes=1, num_warps=parts, workgroup_mask=masks[1],
+                b, shared, (block[1] * (tile_n // SIZE), tile * (SIZE * b_bytes)), (tile_n // SIZE, SIZE * b_bytes),
+                (band, 1), (tile_n // SIZE, SIZE * b_bytes), elem_bytes=1, num_warps=parts, workgroup_mask=masks[1],
                 lds_byte_offset=starts[1],
             ),
             SIZE * b_bytes,
@@ -246,7 +252,7 @@ def tile_streams(
         made.append(
             TileStream(
                 tdm_ops.make_tensor_descriptor_2d(
-                    scale, shared, (number * (SIZE * waves), 0), shape, (pitch, 1), shape, elem_bytes=4,
+                    scale, shared, (number * (SIZE * waves), tile * shape[1]), shape, (pitch, 1), shape, elem_bytes=4,
                     num_warps=fewer(parts, SIZE * waves), workgroup_mask=mask, lds_byte_offset=start,
                 ),
                 bytes_,
@@ -419,21 +425,21 @@ def compile_fp8fp4_gemm(
     C (M, N) with rows of ldc elements, A (M, K) with rows of lda, B (N, K) shuffled, in one dimension or two; 4-bit
     elements are two to a byte, and their tensors of bytes. Scales: bytes in the order of `tiled_scales` for the rows of
     a wave, tile_m / m_warp of A and tile_n / n_warp of B, filled up to whole tiles; with ptpc f32 (M) and (N). N and K
-    are known when compiling, and the launch's N is not used. out_dtype: f32, bf16, f16. One schedule serves all:
-    l2_prefetch_distance, inst_prefetch, use_scale_opsel, b_streaming and fp8_schedule are accepted and have no effect.
-    Unsupported: split_k, atomic_barrier_enable, scales without the tensor data mover (scale_load_path). Raises
-    ArgumentError for these and where sizes do not fit, and at the launch on another GPU.
+    are known when compiling, and the launch's N is not used. out_dtype: f32, bf16, f16. split_k: workgroups that share
+    a tile of C, along K; with more than one the caller clears C, to which each adds its sums, in pairs if C is of 16
+    bits. One schedule serves all: l2_prefetch_distance, inst_prefetch, use_scale_opsel, b_streaming and fp8_schedule
+    are accepted and have no effect. Unsupported: atomic_barrier_enable, scales without the tensor data mover
+    (scale_load_path). Raises ArgumentError for these and where sizes do not fit, and at the launch on another GPU.
     """
     require(data_format in FORMATS, f"data_format={data_format!r}", f"one of {', '.join(FORMATS)}")
     require(scale_mode in ("mxscale", "ptpc"), f"scale_mode={scale_mode!r}", "mxscale or ptpc")
     require(scale_mode == "mxscale" or data_format != "fp4", "ptpc of fp4", "fp8 or a8w4")
     require(out_dtype in DTYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(DTYPES)}")
-    require(split_k == 1, f"split_k={split_k}", "1: others are unsupported")
     require(not atomic_barrier_enable, "atomic_barrier_enable=True", "unsupported")
     require(scale_load_path == "tdm", f"scale_load_path={scale_load_path!r}", "tdm: others are unsupported")
     plan = Plan(
         data_format, scale_mode == "mxscale", N, K, (tile_m, tile_n, tile_k), (m_warp, n_warp), DTYPES[out_dtype],
-        num_buffers, use_tdm_store, ClusterShape(cluster_m, cluster_n), wave_specialized_tdm,
+        num_buffers, use_tdm_store, ClusterShape(cluster_m, cluster_n), wave_specialized_tdm, split_k,
     )  # fmt: skip
     plan.check()
     return fp8fp4_launcher(plan, waves_per_eu, expert_sched_mode)
@@ -472,7 +478,7 @@ def launch_fp8fp4(
         require_tensor(name, tensor, *bytes_of(*((fx.Float8E4M3FN,) if bits == 8 else ())), rows=True)
     for name, tensor in (("A_scale", scale_a), ("B_scale", scale_b)):
         require_tensor(name, tensor, *(bytes_of() if plan.has_blocks else (fx.Float32,)), rows=True)
-    grid = (m + plan.tile[0] - 1) // plan.tile[0], plan.n // plan.tile[1]
+    grid = (m + plan.tile[0] - 1) // plan.tile[0], plan.n // plan.tile[1], plan.split_k
     options = {} if plan.cluster.is_one else {"cluster": (plan.cluster.m, plan.cluster.n, 1)}
     attributes = {"rocdl.waves_per_eu": waves_per_eu}
     fp8fp4_kernel(*tensors, m, lda, ldc, plan.pipeline.turns, plan, value_attrs=attributes).launch(
@@ -533,6 +539,6 @@ def fp8_gemm_of_rows(
 
     The order of scales of blocks depends on the tile, so that products with these have no such choice.
     """
-    plan = Plan(data_format, False, n, k, tile, waves, fx.BFloat16, buffers, True, ClusterShape(1, 1), False)
+    plan = Plan(data_format, False, n, k, tile, waves, fx.BFloat16, buffers, True, ClusterShape(1, 1), False, 1)
     plan.check()
     launch_fp8fp4(plan, (C, A, B, A_scale, B_scale), m, k, n, stream)

@@ -467,7 +467,7 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
     Result(plan, routes, out, scales).put(sums, a.buffer)
 
 
-def launcher(plan: Plan, gemm_kernel: Any, **attributes: Any) -> Any:
+def launcher(plan: Any, gemm_kernel: Any, **attributes: Any) -> Any:
     """The launcher of a stage. attributes: of the kernel's function, such as rocdl.waves_per_eu."""
 
     @flyc.jit

@@ -31,7 +31,6 @@ from kernels.gemm_common_gfx1250 import (
     SIZE,
     ClusterShape,
     Loads,
-    Pipeline,
     TileStream,
     check_smem_capacity,
     require_gfx1250,
@@ -61,8 +60,7 @@ class Plan(gemm.Plan):
 
     gated: stage 1. weighted: multiply by the routing weight. accumulate: rows of a token are added to one. biased: each
     column of an expert has a number that is added. swiglu_limit: the activation is swiglu with this limit instead of
-    silu. k_batch: workgroups that share a tile of stage 1, along K; then the sums of gate and up, side by side, are
-    added to the result as they are.
+    silu. With split_k in stage 1 the sums of gate and up, side by side, are added to the result as they are.
     """
 
     experts: int
@@ -72,7 +70,6 @@ class Plan(gemm.Plan):
     accumulate: bool
     biased: bool = False
     swiglu_limit: float | None = None
-    k_batch: int = 1
 
     smooth = False  # see `moe_routes`
 
@@ -107,9 +104,9 @@ class Plan(gemm.Plan):
         return self.n * self.halves
 
     @property
-    def pipeline(self) -> Pipeline:
-        """The order of the tiles of a workgroup's part of K."""
-        return Pipeline(self.buffers, self.k // self.k_batch // self.tile[2])
+    def k_batch(self) -> int:
+        """Workgroups that share a tile of stage 1, along K: the name that its callers have."""
+        return self.split_k
 
     @property
     def bits(self) -> tuple[int, int]:
@@ -167,14 +164,22 @@ class Plan(gemm.Plan):
 
 
 def plan_of(
-    data_format: str, k: int, tile: tuple[int, int, int], out_dtype: str, buffers: int, *, columns: int, **known: Any
+    data_format: str,
+    k: int,
+    tile: tuple[int, int, int],
+    out_dtype: str,
+    buffers: int,
+    *,
+    columns: int,
+    k_batch: int = 1,
+    **known: Any,
 ) -> Plan:
     """The plan of a stage. known: what else it has. Raises ArgumentError where sizes do not fit."""
     require(out_dtype in OUT_TYPES, f"out_dtype={out_dtype!r}", f"one of {', '.join(OUT_TYPES)}")
     waves = waves_of(tile[:2], data_format, 2 if known["gated"] else 1)
     plan = Plan(
         data_format, data_format not in HALVES, columns, k, tile, waves, OUT_TYPES[out_dtype], buffers, False, ALONE,
-        False, **known,
+        False, k_batch, **known,
     )  # fmt: skip
     plan.check()
     return plan

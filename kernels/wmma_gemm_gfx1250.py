@@ -73,6 +73,8 @@ class Plan(WavePlan):
     cluster: ClusterShape
     specialized: bool
 
+    split_k = 1
+
     @property
     def a_bytes(self) -> int:
         """A tile of A in shared memory, with its padding."""
@@ -281,7 +283,8 @@ def pieces(plan: Any, total: Any) -> list[tuple[int, Any]]:
 
 
 def store_by_lanes(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any], sums: Any) -> None:
-    """Write a wave's part of C, whose rows are `pitch` elements apart, from its registers."""
+    """Write a wave's part of C, whose rows are `pitch` elements apart, from its registers; or add it to C, if several
+    workgroups share a tile."""
     width = int(plan.out.width) // 8
     memory = GTensor(
         C, plan.out, base_byte_offset=(fx.Int64(first[0]) * pitch + fx.Int64(first[1])) * width,
@@ -296,7 +299,19 @@ def store_by_lanes(plan: Any, C: Any, m: Any, pitch: Any, first: tuple[Any, Any]
             start = (first[1] + column + SIZE * ni < plan.n).select(start, fx.Int32(1 << 28))
         for mi, totals in enumerate(sums):
             for offset, values in pieces(plan, totals[ni]):
-                memory.vec_store(start + offset, values, soffset_bytes=SIZE * mi * pitch * width)
+                distance = SIZE * mi * pitch * width
+                if plan.split_k == 1:
+                    memory.vec_store(start + offset, values, soffset_bytes=distance)
+                else:
+                    add(memory, start + offset, values, distance)
+
+
+def add(memory: GTensor, place: Any, values: Any, distance: Any) -> None:
+    """Add a vector to memory atomically: pairs of 16 bits, or numbers of 32. distance: bytes, the same in all lanes."""
+    at_once = 32 // int(memory.dtype.width)
+    for i in range(0, values.numel, at_once):
+        part = values[i : i + at_once] if at_once > 1 else values[i]
+        fx.rocdl.raw_ptr_buffer_atomic_fadd(part, memory.rsrc, (place + i) * memory.bytes, distance)
 
 
 @cache
