@@ -48,11 +48,14 @@ def product(m: int, n: int, k: int, data_format: str, **options: Any) -> None:
     with checking():
         launch(memory[: m * n], a_bytes.view(-1), shuffle_weight(b_bytes), *given, m, n, k, n)
     expected, tolerance = kernel.reference(a, b, *scales), 1e-5 if out == torch.float32 else 2**-8
-    torch.testing.assert_close(memory[: m * n].view(m, n).float(), expected, rtol=tolerance, atol=1e-2)
+    rounded_parts = options.get("split_k", 1) > 1 and out != torch.float32
+    atol = 2e-2 * expected.abs().max().item() if rounded_parts else 1e-2
+    torch.testing.assert_close(memory[: m * n].view(m, n).float(), expected, rtol=tolerance, atol=atol)
     assert memory[m * n :].isnan().all()
 
 
 @executed_on("gfx1250", "tensor_load_to_lds")
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["mxscale", "ptpc"])
 @pytest.mark.parametrize("data_format", ["fp8", "fp4", "a8w4"])
 def test_product(data_format: str, mode: str) -> None:
@@ -61,6 +64,7 @@ def test_product(data_format: str, mode: str) -> None:
 
 
 @executed_on("gfx1250", "tensor_load_to_lds")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
