@@ -110,7 +110,7 @@ def _rewritten(optimized: str, request: Request, machine: Any) -> str:
     """The optimized module without what the backend gets wrong."""
     import llvmlite.binding as binding
 
-    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones
+    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators
 
     def simplified(text: str) -> str:
         module = _parsed(text)
@@ -119,7 +119,7 @@ def _rewritten(optimized: str, request: Request, machine: Any) -> str:
         passes.run(module, _pass_builder(request, machine))
         return str(module)
 
-    text = known_ones.by_words(optimized, simplified) if request.opt_level else optimized
+    text = known_ones.by_words(optimized, simplified) if request.opt_level else numerators.hidden(optimized)
     if request.is_rewritten:
         text = half_products.with_signed_zeros(half_vectors.with_opaque_zeros(float_fences.opened(text)))
     return text
@@ -226,7 +226,8 @@ def main(descriptor: int, site_packages: str) -> None:
     sys.modules["flydsl.codegen.llvm_worker"] = sys.modules["__main__"]  # what requests are made of
     import llvmlite.binding as binding
 
-    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones  # noqa: F401 - copies need them
+    # For the copies.
+    from flydsl.codegen import float_fences, half_products, half_vectors, known_ones, numerators  # noqa: F401
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()

@@ -50,18 +50,20 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from mlir import ir
 from mlir.passmanager import PassManager
 
 from flydsl.arch import DEFAULT_ARCH, Arch, get_arch
+from flydsl.atoms import CopyOp, MmaOp
 from flydsl.codegen.isolate import ProcessEndedError, run_isolated
 from flydsl.dialect.context import context, lock
 from flydsl.dialect.location import source_location
 from flydsl.dialect.text import TEXT, generic_form, parse_module, to_text, written_form, written_place
-from flydsl.dialect.types import split_top_level
+from flydsl.dialect.types import CopyAtomType, MmaAtomType, TiledCopyType, TiledMmaType, fly_type, split_top_level
 from flydsl.errors import CompileError, FlyError, SourceLocation
 from flydsl.passes import PASSES
 
@@ -84,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         text = sys.stdin.read() if options.input == "-" else Path(options.input).read_text(encoding="utf-8")
         name = "<stdin>" if options.input == "-" else options.input
-        arch, limit_s = get_arch(options.arch), options.time_limit
+        arch, limit_s = options.arch and get_arch(options.arch), options.time_limit
         parts = _parts(text) if options.split_input_file else [text]
         locations = options.mlir_print_debuginfo
         results = [run(part, steps, arch, locations=locations, name=name, time_limit_s=limit_s) for part in parts]
@@ -115,7 +117,7 @@ def _parts(text: str) -> list[str]:
 def run(
     text: str,
     steps: Sequence[str],
-    arch: Arch = DEFAULT_ARCH,
+    arch: Arch | None = None,
     *,
     locations: bool = False,
     name: str = "<mlir>",
@@ -151,7 +153,9 @@ def run(
     return result
 
 
-def _limited(text: str, passes: Sequence[str], arch: Arch, locations: bool, limit_s: float | None) -> str | FlyError:
+def _limited(
+    text: str, passes: Sequence[str], arch: Arch | None, locations: bool, limit_s: float | None
+) -> str | FlyError:
     """The result of `_outcome`. The process is ended if it takes longer than the limit."""
     if limit_s is not None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # in C++ too: no handler of Python's would run there
@@ -159,7 +163,7 @@ def _limited(text: str, passes: Sequence[str], arch: Arch, locations: bool, limi
     return _outcome(text, passes, arch, locations)
 
 
-def _outcome(text: str, passes: Sequence[str], arch: Arch, locations: bool) -> str | FlyError:
+def _outcome(text: str, passes: Sequence[str], arch: Arch | None, locations: bool) -> str | FlyError:
     """The text or the error, with a mark on stderr before each step. This part runs isolated."""
     try:
         _mark(_READING)
@@ -173,7 +177,8 @@ def _outcome(text: str, passes: Sequence[str], arch: Arch, locations: bool) -> s
         return error
 
 
-def _run_passes(module: ir.Module, passes: Sequence[str], arch: Arch, text: str) -> None:
+def _run_passes(module: ir.Module, passes: Sequence[str], arch: Arch | None, text: str) -> None:
+    arch = arch or _arch_of(module, text)
     for number, name in enumerate(passes):
         _mark(number)
         try:
@@ -181,6 +186,33 @@ def _run_passes(module: ir.Module, passes: Sequence[str], arch: Arch, text: str)
         except FlyError as error:
             error.at = written_place(error.at, text, generic_form(text))
             raise
+
+
+_TARGET = re.compile(r'#rocdl\.target<[^>]*chip = "(\w+)"')
+
+
+def _arch_of(module: ir.Module, text: str) -> Arch:
+    """The target that a module names; else the default if it has all its instructions, else the first that has."""
+    if named := _TARGET.search(text):
+        return get_arch(named[1])
+    allowed = [archs for op in _instructions(module) if (archs := op.archs) is not None]
+    fitting = [name for name in dict.fromkeys(chain(*allowed)) if all(name in archs for archs in allowed)]
+    return DEFAULT_ARCH if not fitting or DEFAULT_ARCH.name in fitting else get_arch(fitting[0])
+
+
+def _instructions(module: ir.Module) -> Iterator[CopyOp | MmaOp]:
+    """The copy and matrix instructions that a module's values name."""
+    kinds: set[ir.Type] = set()
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        kinds.update(value.type for value in (*operation.operands, *operation.results))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for kind in map(fly_type, kinds):
+        atom = kind.atom if isinstance(kind, TiledCopyType | TiledMmaType) else kind
+        if isinstance(atom, CopyAtomType | MmaAtomType):
+            yield atom.op
 
 
 def _mark(step: int) -> None:
@@ -287,7 +319,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("input", help="the file to read, - for stdin")
     parser.add_argument("-o", dest="output", default="-", metavar="FILE", help="the file to write (default: stdout)")
-    parser.add_argument("--arch", default=DEFAULT_ARCH.name, help=f"target architecture (default: {DEFAULT_ARCH.name})")
+    parser.add_argument(
+        "--arch",
+        help=f"target architecture (default: the module's, or one with its instructions, \
+{DEFAULT_ARCH.name} if it can be)",
+    )
     parser.add_argument(
         "--time-limit", type=_seconds, metavar="SECONDS", help="end reading and passes after this time (default: none)"
     )

@@ -62,6 +62,12 @@ def _atomic(name: str, summary: str, floats: int | None, signed: int, unsigned: 
                 at=user_location(),
                 hint="floats of 16 to 64 bits have add, max and min; integers of 32 and 64 bits have all of them",
             )
+        if isinstance(value, Numeric) and value.dtype.is_float and not dtype.is_float:
+            raise ArgumentError(
+                f"{name} of {value.dtype.__name__} to memory of {dtype.__name__}",
+                at=user_location(),
+                hint=f"convert it with .to(fx.{dtype.__name__})",
+            )
         return dtype.of(_emit(address, dtype(value).ir_value(), number, *order))
 
     function.__name__ = function.__qualname__ = name

@@ -347,3 +347,53 @@ def test_llvm_still_loses_a_word_of_ones(way: str) -> None:
     assert of_or(*of_llvm_alone(kernel_of_or(way))) != {ORS[way][1]}, (
         "this LLVM keeps x | -1: flydsl/codegen/known_ones.py is not needed any more"
     )
+
+
+# What is divided, of what LLVM knows to be small.
+DIVIDED = {
+    "a constant": ("i32", "%n = freeze i32 -1"),
+    "a byte with its sign": ("i32", "%b = trunc i32 %x to i8\n  %n = sext i8 %b to i32"),
+    "64 bits": ("i64", "%m = add i32 0, -1\n  %n = zext i32 %m to i64"),
+    "two": ("<2 x i32>", "%n = insertelement <2 x i32> <i32 -1, i32 -1>, i32 -2, i32 1"),
+}
+
+
+def kernel_of_division(way: str) -> str:
+    kind, numerator = DIVIDED[way]
+    divisor = {"i32": "%d = and i32 %s, 2147483647", "i64": "%d = zext i32 %s to i64"}.get(
+        kind, "%d = insertelement <2 x i32> <i32 7, i32 31>, i32 %s, i32 0"
+    )
+    first = "%r = extractelement <2 x i32> %q, i32 0" if kind.startswith("<") else f"%r = add {kind} %q, 0"
+    return f"""define amdgpu_kernel void @k(ptr addrspace(1) %out, i32 %x) #0 {{
+  %z = call i32 @llvm.ctlz.i32(i32 %x, i1 false)
+  %s = or i32 %z, 1
+  {numerator}
+  {divisor}
+  %q = udiv {kind} %n, %d
+  {first}
+  store {kind if kind != "<2 x i32>" else "i32"} %r, ptr addrspace(1) %out
+  ret void
+}}
+declare i32 @llvm.ctlz.i32(i32, i1)
+attributes #0 = {{ "amdgpu-flat-work-group-size"="64,64" }}
+"""
+
+
+def of_division(hsaco: bytes, listing: str, x: int) -> int:
+    return int(run(hsaco, listing, np.zeros(1, np.uint64), np.uint32(x))[0]) & 0xFFFFFFFF
+
+
+@pytest.mark.parametrize("opt_level", [0, 1, 2])
+@pytest.mark.parametrize("way", DIVIDED)
+def test_an_unsigned_division(way: str, opt_level: int) -> None:
+    code = compile_llvm_ir(kernel_of_division(way), GFX942, opt_level=opt_level)
+    x = 0x000000F0  # 24 zeros before it
+    expected = {"a byte with its sign": 0xFFFFFFF0}.get(way, 0xFFFFFFFF) // 25
+    assert of_division(code.hsaco, code.listing, x) == expected
+
+
+def test_llvm_still_takes_ones_for_a_small_number() -> None:
+    llvm_ir = kernel_of_division("a constant")
+    assert of_division(*of_llvm_alone(llvm_ir, 0), 0xF0) != 0xFFFFFFFF // 25, (
+        "this LLVM divides 0xffffffff: flydsl/codegen/numerators.py is not needed any more"
+    )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from flydsl.arch import get_arch
 from flydsl.compiler import fly_opt
 from flydsl.compiler.fly_opt import main, run
 from flydsl.errors import CompileError
@@ -249,3 +250,42 @@ def test_errors_come_back_where_errors_take_along_what_they_came_from() -> None:
     finally:
         copyreg.dispatch_table.clear()
         copyreg.dispatch_table.update(before)
+
+
+_MMA = "!fly_rocdl.{}<16x16x16, (bf16, bf16) -> f32{}>"
+_SIGNS = ", signA = false, signB = false, clamp = false"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "elements", "lowered"),
+    [
+        (_MMA.format("gfx120x.wmma", _SIGNS), 8, "rocdl.wmma.f32.16x16x16.bf16"),
+        (_MMA.format("cdna3.mfma", ""), 4, "rocdl.mfma.f32.16x16x16bf16.1k"),
+    ],
+)
+def test_the_architecture_is_one_that_has_the_instructions(instruction: str, elements: int, lowered: str) -> None:
+    ab, c = f"vector<{elements}xbf16>", f"vector<{elements}xf32>"
+    atom = f"!fly.mma_atom<{instruction}>"
+    text = f"""
+        func.func @multiply(%a: {ab}, %b: {ab}, %c: {c}) -> {c} {{
+          %atom = fly.make_mma_atom : {atom}
+          %d = fly.mma_atom_call_ssa(%atom, %a, %b, %c) : ({atom}, {ab}, {ab}, {c}) -> {c}
+          return %d : {c}
+        }}"""
+    assert lowered in run(text, ["convert-fly-to-rocdl"])
+    with pytest.raises(CompileError, match="gfx1100 has no"):
+        run(text, ["convert-fly-to-rocdl"], get_arch("gfx1100"))
+
+
+def test_the_target_of_a_module_is_its_architecture() -> None:
+    ab, c, atom = "vector<4xbf16>", "vector<4xf32>", f"!fly.mma_atom<{_MMA.format('cdna3.mfma', '')}>"
+    text = f"""
+        gpu.module @kernels [#rocdl.target<chip = "gfx1100">] {{
+          gpu.func @f(%a: {ab}, %c: {c}) kernel {{
+            %atom = fly.make_mma_atom : {atom}
+            %d = fly.mma_atom_call_ssa(%atom, %a, %a, %c) : ({atom}, {ab}, {ab}, {c}) -> {c}
+            gpu.return
+          }}
+        }}"""
+    with pytest.raises(CompileError, match="gfx1100 has no"):
+        run(text, ["convert-fly-to-rocdl"])

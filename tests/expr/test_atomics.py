@@ -238,6 +238,8 @@ def test_wrong_programs(trace: Callable[..., Any]) -> None:
         fx.UniversalAtomic("add", fx.Int32)
     with pytest.raises(ArgumentError, match="no atomic_or of Float32"):
         trace(lambda A, Out: fx.atomic_or(fx.get_iter(A), 1.0))
+    with pytest.raises(ArgumentError, match="atomic_add of Float32 to memory of Int32"):
+        trace(lambda A, Out: fx.atomic_add(fx.get_iter(Out), A[0, 0]))
     with pytest.raises(ArgumentError, match="takes a pointer to global or shared memory"):
         trace(lambda A, Out: fx.atomic_add(A, 1.0))
     with pytest.raises(ArgumentError, match="syncscope='cluster'"):

@@ -15,9 +15,9 @@ from tests.kernels import examples, norms
 from tests.kernels import test_moe_sorting_kernel as sorting
 from tests.kernels.rows import assert_close, matrix
 from tests.kernels.test_fused_rope_cache_kernel import test_equals_torch as check_rotation
-from tests.kernels.test_topk_gating_softmax_kernel import test_equals_torch as check_gating
 from tests.kernels.test_tiled_copy import copied
 from tests.kernels.test_tiled_mma import product, small
+from tests.kernels.test_topk_gating_softmax_kernel import test_equals_torch as check_gating
 
 
 @pytest.fixture(params=["gfx1201", "gfx1250"], autouse=True)

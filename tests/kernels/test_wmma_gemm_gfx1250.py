@@ -29,6 +29,7 @@ def product(m: int, n: int, k: int, dtype: str = "bf16", **options: Any) -> None
 
 
 @executed_on("gfx1250", "tensor_load_to_lds")
+@pytest.mark.slow
 @pytest.mark.parametrize("store", [True, False])
 @pytest.mark.parametrize("buffers", [2, 3, 4])
 def test_product(buffers: int, store: bool) -> None:
@@ -36,6 +37,7 @@ def test_product(buffers: int, store: bool) -> None:
 
 
 @executed_on("gfx1250", "tensor_load_to_lds")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

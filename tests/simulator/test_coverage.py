@@ -37,7 +37,7 @@ from tests.simulator.reference.memory import (
     STORES,
     UPDATES,
 )
-from tests.simulator.reference.names import by_hand, of_cdna5, of_rdna_lanes, of_rdna_memory
+from tests.simulator.reference.names import by_hand, of_cdna5, of_copies, of_rdna_lanes, of_rdna_memory
 
 RDNA = get_arch("gfx1201").instruction_sets
 SPACES = ("global", "flat", "buffer")
@@ -68,7 +68,7 @@ def with_a_reference() -> set[str]:
     names |= {case.mnemonic for case in (*wmma.DENSE, *wmma.SPARSE, *wmma.MIXED, *wmma.SCALED)}
     names |= {*cdna5.CASES, *rdna.CASES, *rdna.SCALAR, *(name for name, _ in rdna.MIXED_DOTS)}
     names |= {name for name in map(mnemonic_of, TABLE) if "::" in name}  # test_rdna_lanes, test_gfx1250
-    names |= by_hand() | of_rdna_memory() | of_rdna_lanes() | of_cdna5()
+    names |= by_hand() | of_rdna_memory() | of_rdna_lanes() | of_cdna5() | of_copies()
     for space in (*SPACES, "scratch"):
         names |= {f"{space}_load_{n}" for n in LOADS} | {f"{space}_store_{n}" for n in STORES}
     for space in SPACES:

@@ -78,8 +78,8 @@ def _cluster_load(suffix: str) -> Callable[..., None]:
     load.__name__ = load.__qualname__ = name
     load.__doc__ = (
         f"Start copying {suffix[1:]} bits per lane from global memory to LDS, together with other workgroups of the "
-        "cluster that ask for the same: memory is read once, and each gets it into its own LDS. mask: a bit for each of "
-        f"them, this one among them, the same in all lanes. offset, cpol: constants. {GFX1250[0]}."
+        "cluster that ask for the same: memory is read once, and each gets it into its own LDS. mask: one bit for each "
+        f"of them and this one, the same in all lanes. offset, cpol: constants. {GFX1250[0]}."
     )
     return load
 

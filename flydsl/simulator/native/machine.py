@@ -130,7 +130,8 @@ class Execution:
 
     def ended_workgroups(self) -> int:
         """The number of workgroups that have come to their end. It may be asked for while they run."""
-        return max(min(self.launch.block.next, self.launch.workgroup_count) - self._resident, 0)
+        started = min(self.launch.block.next, self.launch.group_count)
+        return max(started - self._resident, 0) * self.launch.template.cluster_size
 
     def statistics(self) -> LaunchStatistics:
         return LaunchStatistics(self.launch.group_count * self.launch.template.count, self._executed)

@@ -1,4 +1,4 @@
-"""Hundreds of LLVM operations, compiled for gfx942 and gfx1250 and simulated, and compiled for the host: the results agree."""
+"""Hundreds of LLVM operations, compiled for two GPUs and simulated, and compiled for the host: the results agree."""
 
 from __future__ import annotations
 

@@ -351,13 +351,11 @@ def test_loads_for_several_workgroups(gfx1250: Run, size: str) -> None:
 def test_what_lies_outside_is_a_fault_of_the_copy(gfx1250: Run) -> None:
     memory = Memory()
     base = memory.map_array(np.zeros(64, np.uint8), name="A")
+    text, vectors = "global_load_async_to_lds_b64 v1, v0, s[8:9]", {0: LANE % 8 * 8, 1: LANE * 8}
     with pytest.raises(MemoryFault, match="global_load_async_to_lds_b64 reads 8 bytes outside of A"):
-        gfx1250(
-            "global_load_async_to_lds_b64 v0, v0, s[8:9]", v={0: LANE * 8}, s={8: base}, memory=memory, lds=bytes(512)
-        )
+        gfx1250(text, v={0: LANE * 8, 1: LANE * 8}, s={8: base}, memory=memory, lds=bytes(512))
     with pytest.raises(MemoryFault, match=r"writes 8 bytes outside of LDS \(64 bytes per workgroup\)"):
-        vectors = {0: LANE % 8 * 8, 1: LANE * 8}
-        gfx1250("global_load_async_to_lds_b64 v1, v0, s[8:9]", v=vectors, s={8: base}, memory=memory, lds=bytes(64))
+        gfx1250(text, v=vectors, s={8: base}, memory=memory, lds=bytes(64))
 
 
 # --- barriers in LDS

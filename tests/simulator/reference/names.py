@@ -56,4 +56,10 @@ def of_cdna5() -> set[str]:
     return {f"v_{name}" for name in names} | loads | monitored
 
 
+def of_copies() -> set[str]:
+    """Those of `isa/test_tensor.py`."""
+    names = {"cluster_load", "cluster_load_async_to_lds", "global_load_async_to_lds", "global_store_async_from_lds"}
+    return {f"{name}_b{bits}" for name in names for bits in (8, 32, 64, 128)} - {"cluster_load_b8"}
+
+
 _TRANSPOSED = {16: 128, 8: 64, 6: 96, 4: 64}
