@@ -26,6 +26,10 @@ MEANINGS = (
     (r"v_cvt_pk_([iu]16)_([iu]32|f32)", "Halves of D = S0 and S1 {0}; what is outside becomes the nearest."),
     (r"v_cvt_pk_u8_f32", "D = S2, but its byte with the number S1 = S0 as an integer from 0 to 255."),
     (r"v_cvt_pkaccum_u8_f32", "The byte of D with the number S1 = S0 as an integer from 0 to 255."),
+    (
+        rf"v_cvt_pk_{_SMALL}_f16",
+        "A half of D = both halves of S0, in f16, as {small}; op_sel says which, the other stays.",
+    ),
     (rf"v_cvt_pk_{_SMALL}_f32", "Two bytes of D = S0 and S1 as {small}; op_sel says which half, the other stays."),
     (rf"v_cvt_pk_(f32|f16)_{_SMALL}", "D = two elements of S0, of {small}, as a pair {0}."),
     (rf"v_cvt_sr_{_SMALL}_(f32|f16)", "A byte of D = S0 as {small}, rounded at random by S1; the other bytes stay."),
@@ -53,6 +57,7 @@ MEANINGS = (
     # halves
     (r"v_pack_b32_f16", "D = S1 : S0: the halves of a register."),
     (r"v_sat_pk_u8_i16", "Lower half of D = both halves of S0, each clamped to 0 to 255, as bytes."),
+    (r"v_sat_pk4_([iu]4)_[iu]8", "A half of D = the four bytes of S0, each clamped to the range {0}."),
     (r"v_ashr_pk_([iu]8)_i32", "Lower bytes of D = S0 >> S2 and S1 >> S2, each clamped to the range {0}."),
 )
 """Patterns of mnemonics, and what they mean."""
