@@ -96,9 +96,10 @@ Numerics:
   xf32 cuts its operands off to 10 bits of mantissa. A CBSZ or ABID beyond the blocks is refused. Of the scaled products
   of CDNA 4, a lane holds two runs of 16 elements of 8 bits, or 32 elements of 6 or 4 bits that are neighbours; of the
   sparse ones no layout is published, and it is taken to be that of CDNA 3.
-- {newest}: bf16 arithmetic is computed in f64 and rounded once, to nearest even and with denormals, in any mode; that of
-  v_fma_mix in f32, in the mode of f32, and then rounded to bf16. The scales of v_cvt_scalef32 count by their exponents
-  alone, as on CDNA 4. v_permlane_up, _down and _xor leave a lane as it is whose source is outside of its group.
+- {newest}: bf16 arithmetic is computed in f64 and rounded once, to nearest even and with denormals, in any mode; that
+  of v_fma_mix in f32, in the mode of f32, and then rounded to bf16. The scales of v_cvt_scalef32 count by their
+  exponents alone, as on CDNA 4. v_permlane_up, _down and _xor leave a lane as it is whose source is outside of its
+  group.
 - The multiply-adds of f32 on CDNA 2 (v_mad, v_mac) flush denormals, whatever the mode.
 
 Waves of 32 lanes have masks in one scalar register: VCC_LO, EXEC_LO. Waits of RDNA for its counters let the other waves

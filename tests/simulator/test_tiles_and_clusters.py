@@ -12,12 +12,14 @@ import flydsl.expr as fx
 from flydsl.errors import LaunchError
 from flydsl.expr import rocdl, tdm_ops
 from flydsl.expr.rocdl import cluster
+from flydsl.expr.rocdl.lds_address import lds_address
 from flydsl.simulator import checking, counting
 from flydsl.simulator.errors import (
     BarrierDeadlock,
     BarrierMisuse,
     DescriptorError,
     GlobalRace,
+    InstructionLimit,
     LdsRace,
     MemoryFault,
     UninitializedLds,
@@ -167,6 +169,55 @@ def test_the_next_tile_comes_while_one_is_used(run: Any) -> None:
 def test_waiting_for_too_few_is_a_race() -> None:
     with pytest.raises(LdsRace, match="has not been waited for"), checking("races"):
         sum_of_columns(torch.zeros(8, 128), torch.zeros(32), 128, 2)
+
+
+# --- a barrier in LDS, at which a tile arrives
+
+
+@flyc.kernel
+def arrival_kernel(x: fx.Tensor, y: fx.Tensor, arrives: fx.Constexpr[bool], loads: fx.Constexpr[bool]):
+    """Wave 0 asks for a tile, wave 1 uses it once the barrier is in its next phase."""
+    barrier = shared(fx.Int64, 16).view(fx.make_layout(16, 1))
+    lds = shared(fx.Float32, 256)
+    tile = lds.view(fx.make_layout((8, 32), (32, 1)))
+    if fx.thread_idx.x == 0:
+        barrier[0] = fx.Int64(0)  # one arrival is awaited
+    fx.barrier()
+    if rocdl.wave_id() == 0:
+        desc = tdm_ops.make_tensor_descriptor_2d(
+            global_ptr=x, lds_memref=lds, global_offset=(0, 0), tensor_shape=(8, 32), strides=(32, 1),
+            tile_shape=(8, 32), elem_bytes=4, atomic_barrier_enable=arrives)  # fmt: skip
+        words = [desc.dgroup1[i] for i in range(8)]
+        words[1] = words[1] | (lds_address("the barrier", barrier, 0) >> 3)
+        tdm_ops.tensor_load_2d(tdm_ops.TDMDescriptor2D(desc.dgroup0, fx.Vector.from_elements(words, fx.Int32)))
+    else:
+        if fx.const_expr(arrives):
+            state = fx.Int64(0)
+            while (state >> 29) & 1 == 0:
+                rocdl.s_sleep(1)
+                if fx.const_expr(loads):
+                    state = fx.generic_load(fx.get_iter(barrier), memory_order="acquire", syncscope="workgroup")
+                else:
+                    state = rocdl.ds_atomic_barrier_arrive_rtn_b64(fx.get_iter(barrier), 0)
+        for row in fx.range_constexpr(8):
+            y[row, fx.thread_idx.x - 32] = tile[row, fx.thread_idx.x - 32]
+
+
+@flyc.jit
+def arrival(x: fx.Tensor, y: fx.Tensor, arrives: fx.Constexpr[bool], loads: fx.Constexpr[bool]):
+    arrival_kernel(x, y, arrives, loads).launch(grid=2, block=(64,))
+
+
+@pytest.mark.parametrize("loads", [False, True])
+def test_a_tile_arrives_at_a_barrier(run: Any, loads: bool) -> None:
+    x, y = torch.randn(8, 32), torch.zeros(8, 32)
+    run(arrival, x, y, True, loads)
+    assert torch.equal(y, x)
+
+
+def test_a_tile_that_nobody_waits_for_is_a_race() -> None:
+    with pytest.raises(LdsRace), checking("races"):
+        arrival(torch.randn(8, 32), torch.zeros(8, 32), False, False)
 
 
 # --- rows by number
@@ -348,6 +399,11 @@ def exchange_kernel(x: fx.Tensor, y: fx.Tensor, mistake: fx.Constexpr[str]):
     elif fx.const_expr(mistake == "nobody signals"):
         cluster.cluster_wait()
     elif fx.const_expr(mistake != "no barrier"):
+        if fx.const_expr(mistake in ("late", "never")):
+            count = own % 2 * 1500
+            while count > 0:  # of one workgroup, for which the other one waits
+                rocdl.s_nop(0)
+                count = count - (1 if mistake == "late" else 0)
         cluster.cluster_barrier()
     y[own, fx.thread_idx.x] = x[own ^ 1, fx.thread_idx.x]
 
@@ -419,6 +475,19 @@ def test_single_steps_show_what_a_tile_touches() -> None:
     assert sim.last_touched[1].sum() == 16 * 64 * 2
     sim.run()
     assert torch.equal(y, 2 * x)
+
+
+def test_a_workgroup_that_comes_late_to_the_barrier(run: Any) -> None:
+    def call() -> None:
+        x, y = exchange("late")
+        assert torch.equal(y, x[[1, 0, 3, 2]])
+
+    run(call)
+
+
+def test_a_workgroup_that_never_comes_to_the_barrier(run: Any) -> None:
+    with pytest.raises(InstructionLimit, match=r"workgroup \(1, 0, 0\)"):
+        run(lambda: exchange("never"))
 
 
 def test_workgroups_without_the_barrier_race() -> None:
