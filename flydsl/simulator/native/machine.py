@@ -6,6 +6,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 
@@ -130,7 +131,8 @@ class Execution:
 
     def ended_workgroups(self) -> int:
         """The number of workgroups that have come to their end. It may be asked for while they run."""
-        return max(min(self.launch.block.next, self.launch.workgroup_count) - self._resident, 0)
+        groups = min(self.launch.block.next, self.launch.group_count) - self._resident
+        return max(groups, 0) * prod(self.work.cluster)
 
     def statistics(self) -> LaunchStatistics:
         return LaunchStatistics(self.launch.group_count * self.launch.template.count, self._executed)
