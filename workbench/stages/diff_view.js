@@ -79,6 +79,9 @@ function diffView(root, label, origins) {
     rows.forEach((row, index) => {
       if (row[0] !== " " && row[0] !== "…") for (let i = index - CONTEXT; i <= index + CONTEXT; i++) near.add(i);
     });
+    // A gap takes a line itself.
+    for (let i = 1; i <= rows.length; i++) if (near.has(i - 1) && near.has(i + 1)) near.add(i);
+    if (near.has(1)) near.add(0);
     const found = [];
     let run = -1;
     let wasChanged = false;
@@ -125,7 +128,6 @@ function diffView(root, label, origins) {
         n.title = origins[origin];
       }
       const side = element("span", { className: `side ${html === null ? "void" : className || "equal"}` }, n);
-      if (origin >= 0) side.style.setProperty("--hue", hue(origin));
       side.append(element("span", { className: "sign", textContent: sign }), element("span", { className: "text", innerHTML: html ?? "" }));
       return side;
     };
