@@ -38,7 +38,9 @@ class Timing:
 
     A compute unit is what a workgroup runs on: of RDNA, a workgroup processor. vector_caches, lds_pipes: of a compute
     unit; a cache serves the SIMDs next to it, a pipe the workgroups whose LDS is behind it. l1_address_cycles: of an
-    access of a wave of the usual size. *_latency: cycles from issue to the first instruction that can use the result.
+    access of a wave of the usual size. lds_port_in_bytes: what a pair of SIMDs sends to the LDS in a cycle, addresses
+    of four bytes included; lds_port_out_bytes: what it gets from there. *_latency: cycles from issue to the first
+    instruction that can use the result.
     """
 
     xcds: Figure
@@ -55,6 +57,8 @@ class Timing:
     matrix_extra_latency: Figure
     lds_pipes: Figure
     lds_bytes_per_cycle: Figure
+    lds_port_in_bytes: Figure
+    lds_port_out_bytes: Figure
     lds_latency: Figure
     scalar_cache_latency: Figure
     scalar_miss_latency: Figure

@@ -38,6 +38,10 @@ RX_9070_XT = Timing(
     matrix_extra_latency=assumed(4, "cycles", "the depth of the vector ALU, which executes them, beyond its first"),
     lds_pipes=published(2, "halves", "RDNA: an LDS has two halves of 32 banks, one next to each pair of SIMDs"),
     lds_bytes_per_cycle=published(128, "bytes a cycle and half", "RDNA; HIP's documentation: 256 of 64 banks"),
+    lds_port_in_bytes=_scaled(
+        128, "bytes a cycle", "tinygrad's traces of RDNA 3: a store of 16 bytes is issued in 5 cycles, one of 8 in 3"
+    ),
+    lds_port_out_bytes=published(128, "bytes a cycle", "RDNA: half of what 64 banks give"),
     lds_latency=_scaled(52, "cycles", "MT4G on an MI300X; 48 to 52 on all of CDNA"),
     scalar_cache_latency=assumed(30, "cycles", "ACO, for loads that hit"),
     scalar_miss_latency=assumed(200, "cycles", "ACO, for loads that miss"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -127,6 +128,24 @@ def _describe_access(result: layout.Instruction, arch: Arch, timing: Timing, ins
         result.room = 64
     elif unit == Unit.SCALAR_MEMORY and is_rdna:
         result.counter, result.room = layout.SCALAR_COUNTER, 32
+    elif unit == Unit.LDS:
+        _describe_lds_ports(result, timing, instruction)
+
+
+_LDS_DATA = re.compile(r"ds_(?:read|write)(2(?:st64)?)?(?:_tr\d*)?_[a-z]?(\d+)")
+
+
+def _describe_lds_ports(result: layout.Instruction, timing: Timing, instruction: Instruction) -> None:
+    """The cycles of the ports between SIMDs and LDS: four bytes of address go in for each lane, and what is stored.
+
+    Of what is neither a plain load nor a plain store, a dword goes each way.
+    """
+    match = _LDS_DATA.match(instruction.mnemonic)
+    data = max(4, int(match[2]) // 8) * (2 if match[1] else 1) if match else 4
+    is_store, is_load = match is None or result.kind == layout.STORE, match is None or result.kind == layout.LOAD
+    lanes = instruction.wave_size
+    result.lds_in = math.ceil(lanes * (4 + data * is_store) / timing.lds_port_in_bytes.value)
+    result.lds_out = math.ceil(lanes * data * is_load / timing.lds_port_out_bytes.value)
 
 
 def _access_kind(unit: Unit, instruction: Instruction) -> int:

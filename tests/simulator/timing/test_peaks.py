@@ -117,6 +117,17 @@ def test_lds() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("store", "part"), [("ds_write_b32 v40, v16", 0.5), ("ds_write_b128 v40, v[16:19]", 0.8)])
+def test_stores_to_lds(store: str, part: float) -> None:
+    """ROCm Compute Profiler: 64 stores of 4 bytes take 8 cycles of a port, half of its peak; those of 16 bytes 20."""
+    width = int(store.partition("_b")[2].split()[0]) // 8
+    place = lines(f"v_lshlrev_b32 v40, {width.bit_length() - 1}, $1")
+    trace = trace_of(place + "\\0A" + lines(store, times=32), "v[16:19] v40", repeats=20, workgroups=304)
+    bytes_ = 64 * width * 32 * 20 * 4 * 304
+    assert bytes_ / busy_us(trace) * 1e-6 == pytest.approx(part * 128 * 304 * 2.1e-3, rel=0.1)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("arch", "tera"), [("gfx942", 34.4), ("gfx950", 39.3)])
 def test_l2(arch: str, tera: float) -> None:
     """128 bytes a cycle of each of the 16 channels of a die: the white papers. All read 512 KiB, more than L1 has."""

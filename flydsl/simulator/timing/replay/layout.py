@@ -23,7 +23,7 @@ QUEUE = 64
 """Accesses that a wave may have under way: what a counter counts to at most."""
 SIMDS = 4
 L1_LINES = 256
-L1_CACHES = LDS_PIPES = 2
+L1_CACHES = LDS_PIPES = LDS_PORTS = 2
 """Of a compute unit, at most."""
 SPANS, SPAN_CYCLES = 1024, 32
 """Of a calendar: longer than any access is under way."""
@@ -40,7 +40,7 @@ class Range(Shared):
 class Instruction(Shared):
     """busy: cycles for which it holds its unit; held: those for which it holds the port that it is issued through.
     latency: until its results are there. after: until the wave goes on. addressing: cycles in which the addresses of a
-    vector access are taken.
+    vector access are taken. lds_in, lds_out: cycles that an access of LDS needs of the ports of its pair of SIMDs.
 
     counter: what counts it while it is under way, up to `room`. limits: of a wait, for each counter the accesses that
     may still be under way. early: cycles by which a matrix instruction may use the sum that it adds to before others
@@ -55,6 +55,8 @@ class Instruction(Shared):
         ("latency", c_uint32),
         ("after", c_uint32),
         ("addressing", c_uint32),
+        ("lds_in", c_uint32),
+        ("lds_out", c_uint32),
         ("counter", c_uint32),
         ("room", c_uint32),
         ("limits", c_uint32 * COUNTERS),
@@ -174,7 +176,9 @@ class VectorCache(Shared):
 
 
 class ComputeUnit(Shared):
-    """ports: when a unit of a SIMD is free. lds: its pipes. started: how many workgroups were."""
+    """ports: when a unit of a SIMD is free. lds: its pipes; lds_in, lds_out: the ports of pairs of SIMDs to them.
+    started: how many workgroups were.
+    """
 
     _fields_ = [
         ("ports", c_uint64 * (SIMDS * PORTS)),
@@ -182,6 +186,8 @@ class ComputeUnit(Shared):
         ("resident", c_uint64),
         ("started", c_uint64),
         ("lds", Calendar * LDS_PIPES),
+        ("lds_in", Calendar * LDS_PORTS),
+        ("lds_out", Calendar * LDS_PORTS),
         ("l1", VectorCache * L1_CACHES),
         ("scalar_seen", c_uint64),
     ]

@@ -47,7 +47,7 @@ static u64 accessed(Replay *replay, Wave *wave, const Instruction *instruction, 
     done = vector_access(replay, unit, wave, instruction, words, count, time);
     replay->last_access = later(replay->last_access, done);
   } else if (instruction->unit == LDS) {
-    done = lds_access(replay, unit, replay->workgroups[wave->workgroup].lds_pipe, words, count, time);
+    done = lds_access(replay, unit, wave, instruction, words, count, time);
   } else if (instruction->unit == SCALAR_MEMORY) {
     done = scalar_access(replay, unit, index, time);
     wave->scalar_loads = 1;
