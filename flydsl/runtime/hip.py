@@ -46,12 +46,6 @@ class HipDevice(Device):
                 f"this was compiled for {code.arch.name}, and the GPU is {present}",
                 hint="unset ARCH, or look at the result with .lower(...).artifact",
             )
-        clustered = next((kernel.name for kernel in code.kernels if kernel.info.cluster), None)
-        if clustered:
-            raise DeviceError(
-                f"launching {clustered!r} with clusters of workgroups through HIP is unsupported",
-                hint="leave cluster= away, or launch with CPU tensors, on the simulator",
-            )
         return _HipModule(code, self.index)
 
     def print_buffer(self, size_bytes: int) -> PrintBuffer:
@@ -98,6 +92,7 @@ class _HipModule(LoadedCode):
         self._index = index
         self._module = ctypes.c_void_p()
         self._functions: dict[str, ctypes.c_void_p] = {}
+        self._clustered = {kernel.name for kernel in code.kernels if kernel.info.cluster}
         with _selected(self._hip, index):
             _check(self._hip, "hipModuleLoadData", ctypes.byref(self._module), code.hsaco)
 
@@ -108,10 +103,18 @@ class _HipModule(LoadedCode):
         with _selected(self._hip, self._index):
             function = self._functions.get(kernel)
             if function is None:
+                self._refuse_clusters(kernel)
                 function = ctypes.c_void_p()
                 _check(self._hip, "hipModuleGetFunction", ctypes.byref(function), self._module, kernel.encode())
                 self._functions[kernel] = function
             _check(self._hip, "hipModuleLaunchKernel", function, *sizes, ctypes.c_void_p(stream), params, None)
+
+    def _refuse_clusters(self, kernel: str) -> None:
+        if kernel in self._clustered:
+            raise DeviceError(
+                f"launching {kernel} with clusters of workgroups through HIP is unsupported",
+                hint="leave cluster= away, or launch with CPU tensors, on the simulator",
+            )
 
 
 class _Handle(ctypes.Structure):

@@ -129,6 +129,21 @@ def test_a_launch_that_fails_names_its_line(fake: ctypes.CDLL) -> None:
     assert "scale_kernel(A, n, factor).launch(" in str(caught.value)
 
 
+def test_clusters_are_refused_at_their_line(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_GPU_ARCH", "gfx1250")
+
+    @flyc.jit
+    def scale(A: fx.Tensor, n: fx.Int32, stream: fx.Stream):
+        scale_kernel(A, n, 1.0).launch(grid=(2,), block=(64,), cluster=(2, 1, 1), stream=stream)
+
+    with (
+        devices.use_device(hip.HipDevice()),
+        pytest.raises(DeviceError, match="scale_kernel_0 with clusters") as caught,
+    ):
+        scale(torch.ones(8), 1, 0)
+    assert "cluster=(2, 1, 1)" in str(caught.value)
+
+
 def test_another_gpu_than_compiled_for(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCH", "gfx950")
     with devices.use_device(hip.HipDevice()), pytest.raises(ArchError, match="gfx950, and the GPU is gfx942"):

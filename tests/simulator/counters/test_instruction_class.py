@@ -16,7 +16,7 @@ def test_few_instructions_have_no_class_of_their_own() -> None:
         "ds_nop", "s_endpgm", "s_endpgm_saved", "s_trap", "s_setprio", "s_sendmsg", "s_ttracedata", "s_icache_inv",
         "s_incperflevel", "s_decperflevel", "s_inst_prefetch", "v_nop", "v_clrexcp", "v_pipeflush", "s_ttracedata_imm",
         "s_sendmsg_rtn_b64", "s_delay_alu", "s_clause", "s_code_end", "s_prefetch_inst", "s_prefetch_inst_pc_rel",
-        "s_prefetch_data", "s_prefetch_data_pc_rel", "s_buffer_prefetch_data",
+        "s_prefetch_data", "s_prefetch_data_pc_rel", "s_buffer_prefetch_data", "global_prefetch_b8", "flat_prefetch_b8",
     }  # fmt: skip
 
 
@@ -27,6 +27,10 @@ def test_few_instructions_have_no_class_of_their_own() -> None:
         ("v_accvgpr_read_b32", "VALU"),
         ("v_readfirstlane_b32", "VALU"),
         ("flat_load_dwordx2", "VMEM load"),
+        ("tensor_load_to_lds", "VMEM load"),
+        ("tensor_store_from_lds", "VMEM store"),
+        ("cluster_load_async_to_lds_b64", "VMEM load"),
+        ("global_store_async_from_lds_b64", "VMEM store"),
         ("scratch_store_dword", "VMEM store"),
         ("global_atomic_pk_add_f16", "VMEM atomic"),
         ("s_buffer_load_dwordx4", "SMEM"),
