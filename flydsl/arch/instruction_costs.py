@@ -38,6 +38,13 @@ _FULL_RATE_F64 = re.compile(r"v_(fma|fmac|add|mul)_f64$")
 _OPERATIONS = re.compile(
     r"v_(pk_)?(add|sub|subrev|mul|fma|fmac|fmaak|fmamk|mac|mad|dot2(?:c|acc)?)_(?:\w+_)?(f16|f32|f64)$"
 )
+_OF_BOTH_HALVES = re.compile(
+    r"v_((fma|fmac|fmaak|fmamk|mul|add|sub|subrev|max|min)_f(16|32)|mov_b(16|32)|cndmask_b(16|32)"
+    r"|(max|min|add|sub|mad)_[iu]16|mul_lo_u16|(not|and|or|xor)_b16|(lshl|lshr|ashr)rev_[bi]16"
+    r"|dot2c?_(f32|f16|bf16)_(f16|bf16))$"
+)
+"""What RDNA 3 and 4 execute for all 64 lanes at once: the operations that pairs of instructions are made of, and some
+of 16 bits. Source: Mesa's ACO; measured by Chips and Cheese in "Microbenchmarking AMD's RDNA 3"."""
 _NOT_FULL_RATE = re.compile(r"v_(mul_(lo|hi)|mad_(u64|i64))_")
 
 
@@ -106,6 +113,17 @@ def peaks(arch: Arch) -> Peaks:
     if arch.name not in _PEAKS:
         raise ArchError(f"the peak figures of {arch.name} are not known", hint=f"known: {', '.join(_PEAKS)}")
     return _PEAKS[arch.name]
+
+
+def has_separate_transcendental_unit(arch: Arch) -> bool:
+    """True where transcendental functions have lanes of their own, and products of matrices those of the vector ALU.
+
+    So RDNA 3 and 4 are; on CDNA it is the other way round.
+
+    >>> has_separate_transcendental_unit(GFX942), has_separate_transcendental_unit(GFX1201)
+    (False, True)
+    """
+    return _PASSES.get(arch.name) is _passes_of_rdna4
 
 
 def mfma_cycles(arch: Arch, mnemonic: str) -> int | None:
@@ -226,8 +244,10 @@ def valu_cycles(arch: Arch, mnemonic: str, wave_size: int | None = None) -> int 
 
     >>> valu_cycles(GFX942, "v_fma_f32"), valu_cycles(GFX942, "v_exp_f32"), valu_cycles(GFX942, "v_mul_lo_u32")
     (4, 16, None)
-    >>> valu_cycles(GFX1201, "v_fma_f32"), valu_cycles(GFX1201, "v_exp_f32"), valu_cycles(GFX1201, "v_fma_f32", 64)
-    (1, 4, 2)
+    >>> [valu_cycles(GFX1201, f"v_{name}") for name in ("fma_f32", "add_u32", "exp_f32")]
+    [1, 1, 4]
+    >>> [valu_cycles(GFX1201, f"v_{name}", 64) for name in ("fma_f32", "add_u32", "exp_f32")]
+    [1, 2, 8]
     """
     if arch.name not in _PASSES:
         return None
@@ -240,6 +260,8 @@ def valu_cycles(arch: Arch, mnemonic: str, wave_size: int | None = None) -> int 
         return None
     if _TRANSCENDENTAL.match(mnemonic):
         return _TRANSCENDENTAL_CYCLES * cycles
+    if is_rdna and _OF_BOTH_HALVES.match(mnemonic):
+        return 1
     if _FULL_RATE.match(mnemonic) or (_FULL_RATE_F64.match(mnemonic) and not is_rdna):
         return cycles
     return None

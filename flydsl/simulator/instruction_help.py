@@ -173,7 +173,11 @@ def _cost(name: str, table_name: str, arch: Arch, wave_size: int) -> str:
         cycles = valu_cycles(arch, name.replace(" ", ""), wave_size)
         if cycles is not None:
             return f"{_cycles(cycles)} of its SIMD"
-        return f"not published; the model of time assumes {vector_cycles(arch, name)} cycles" if is_timed(arch) else ""
+        return (
+            f"not published; the model of time assumes {vector_cycles(arch, name, wave_size)} cycles"
+            if is_timed(arch)
+            else ""
+        )
     return _latency(unit, name, arch) if is_timed(arch) else ""
 
 

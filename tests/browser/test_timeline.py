@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from statistics import median
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.simulator.timing.synthetic import LOOP, PROLOGUE, synthetic, with_sta
 from workbench.thread_trace.palette import UNIT_COLORS
 
 SECOND_MS = 1000
-FRAME_MS = 1000 / 30
+DRAW_MS = 20  # of a frame's 33
 AXIS, ROW = 24, 16  # pixels: of the axis, and of the head of a compute unit as of a wave
 
 CELLS = [
@@ -45,16 +44,21 @@ _MOUNT = """async () => {
   }
   return times;
 }"""
-_ZOOM = """async () => {
+_ZOOM = """async (limit) => {
   const canvas = document.querySelector(".fly-timeline canvas");
   const { left, top } = canvas.getBoundingClientRect();
   const times = [];
-  for (let i = 0; i < 60; i++) {
-    const at = { clientX: left + 700, clientY: top + 100, deltaY: i < 40 ? -50 : 100 };
+  for (let step = 0; step < 24; step++) {
+    const at = { clientX: left + 700, clientY: top + 100, deltaY: step < 16 ? -125 : 250 };
     canvas.dispatchEvent(new WheelEvent("wheel", { ...at, cancelable: true }));
-    await new Promise(requestAnimationFrame);
-    await new Promise(requestAnimationFrame);
-    times.push(Number(canvas.dataset.drawMs));
+    let least = Infinity; // of draws of the same picture, until one was not interrupted
+    for (let again = 0; again < 30 && least >= limit; again++) {
+      document.body.dataset.again = again; // a theme that changes has it drawn anew
+      await new Promise(requestAnimationFrame);
+      await new Promise(requestAnimationFrame);
+      least = Math.min(least, Number(canvas.dataset.drawMs));
+    }
+    times.push(least);
   }
   return times;
 }"""
@@ -233,10 +237,9 @@ def test_fifty_thousand_instructions(page, tmp_path):
     assert len(trace.events) > 50_000
     page.goto(workbench.export(trace, tmp_path / "big.html").as_uri())
     TimelinePage(page.locator(".fly-timeline"))
-    # The least of three, and the frames that were not interrupted: other work on the machine is not what is measured.
+    # The least of several: other work on the machine is not what is measured.
     assert min(page.evaluate(_MOUNT)) < SECOND_MS
-    times = sorted(page.evaluate(_ZOOM))
-    assert median(times[: len(times) // 2]) < FRAME_MS
+    assert max(page.evaluate(_ZOOM, DRAW_MS)) < DRAW_MS
 
 
 def test_two_traces_over_each_other(page, tmp_path):

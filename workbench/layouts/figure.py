@@ -113,9 +113,7 @@ class _Page:
         widths = tuple(panel.grid.width for panel in panels)
         heights = tuple(panel.grid.height for panel in panels)
         least = _LEAST_LABELLED_PX + 2 if is_labelled else 0.0
-        # Of several panels the cells are small, so that more of them are beside each other.
-        largest = _CELL_PX if len(panels) == 1 else _LEAST_LABELLED_PX
-        cell_px = max(min(largest, most_px / max(widths)), least)
+        cell_px = max(_cell_px(widths, heights, most_px), least)
         cells = sum(w * h for w, h in zip(widths, heights, strict=True))
         has_labels = cell_px >= _LEAST_LABELLED_PX and cells <= _MAX_LABELLED_CELLS
         return _Page(widths, heights, cell_px, has_labels, tuple(_in_rows(widths, heights, cell_px, most_px)))
@@ -166,6 +164,19 @@ class _Page:
             "tickangle": 0,
             "ticklabeloverflow": "allow",  # else plotly measures all of them, half of what a redraw takes
         }
+
+
+def _cell_px(widths: Sequence[int], heights: Sequence[int], most_px: int) -> float:
+    """The size of a cell: of several panels as large as it can be without one of them having to go below the others."""
+    fitting = min(float(_CELL_PX), most_px / max(widths))
+    if len(widths) == 1 or fitting < _LEAST_LABELLED_PX:
+        return fitting
+
+    def rows(cell_px: float) -> int:
+        return len({y for _, y in _in_rows(widths, heights, cell_px, most_px)})
+
+    sizes = range(int(fitting), _LEAST_LABELLED_PX, -1)
+    return next((size for size in sizes if rows(size) == rows(_LEAST_LABELLED_PX)), _LEAST_LABELLED_PX)
 
 
 def _in_rows(

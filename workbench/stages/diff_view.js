@@ -24,7 +24,7 @@ function diffView(root, label, origins) {
   });
   const copy = action("Copy diff", "The changes as text, with their signs", copyDiff);
   const tools = element("div", { className: "tools" }, beside, previous, next, place, element("span", { className: "gap" }), copy);
-  tools.append(...lineTools([diff]), fullWindowButton(() => root));
+  tools.append(...lineTools([diff]).slice(origins.length ? 0 : 1), fullWindowButton(() => root));
   root.append(tools, diff);
   diff.addEventListener("click", (event) => {
     const fold = event.target.closest(".fold");
@@ -79,6 +79,9 @@ function diffView(root, label, origins) {
     rows.forEach((row, index) => {
       if (row[0] !== " " && row[0] !== "…") for (let i = index - CONTEXT; i <= index + CONTEXT; i++) near.add(i);
     });
+    // A gap takes a line itself.
+    for (let i = 1; i <= rows.length; i++) if (near.has(i - 1) && near.has(i + 1)) near.add(i);
+    if (near.has(1)) near.add(0);
     const found = [];
     let run = -1;
     let wasChanged = false;
@@ -125,7 +128,6 @@ function diffView(root, label, origins) {
         n.title = origins[origin];
       }
       const side = element("span", { className: `side ${html === null ? "void" : className || "equal"}` }, n);
-      if (origin >= 0) side.style.setProperty("--hue", hue(origin));
       side.append(element("span", { className: "sign", textContent: sign }), element("span", { className: "text", innerHTML: html ?? "" }));
       return side;
     };

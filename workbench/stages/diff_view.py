@@ -35,7 +35,7 @@ def diff_rows(diff: Diff, before: Sequence[int] = (), after: Sequence[int] = ())
 
 def _shortened(found: list[Row]) -> Iterator[Row | int]:
     """The rows; of a long diff, numbers of equal rows in place of those far from every change."""
-    near = range(len(found))
+    near: Sequence[int] = range(len(found))
     if len(found) > _MAX_ROWS:
         changed = [i for i, row in enumerate(found) if row.sign != " "]
         near = sorted(

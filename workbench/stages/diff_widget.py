@@ -29,7 +29,7 @@ class DiffWidget(anywidget.AnyWidget):
 
     _esm = line_list.script() + script() + _RENDER
     _css = line_list.style() + style()
-    rows = traitlets.List().tag(sync=True)
+    rows: Any = traitlets.List().tag(sync=True)
 
     def __init__(self, **traits: Any) -> None:
         super().__init__(**traits)

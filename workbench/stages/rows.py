@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from workbench.stages.diff import Change, Diff
+
+_RESULT = re.compile(r"\s*(%[\w.$-]+)(?::\d+)? = ")
 
 
 class Row(NamedTuple):
@@ -56,13 +61,31 @@ def _pairs(changes: Sequence[Change]) -> Iterator[tuple[Change | None, Change | 
 
 
 def _beside(removed: Sequence[Change], added: Sequence[Change]) -> Iterator[tuple[Change | None, Change | None]]:
-    """Lines in place of others: those that replace each other in one row, and between them what is left, in order."""
+    """Lines in place of others: those that replace each other or compute the same value are in one row."""
     i = j = 0
-    while i < len(removed) or j < len(added):
-        left = removed[i] if i < len(removed) else None
-        right = added[j] if j < len(added) else None
-        if left is not None and right is not None and (left.other is None) != (right.other is None):
-            left, right = (None, right) if left.other is not None else (left, None)
-        i += left is not None
-        j += right is not None
-        yield left, right
+    for left, right in [*_partners(removed, added), (len(removed), len(added))]:
+        yield from zip_longest(removed[i:left], added[j:right])
+        if left < len(removed):
+            yield removed[left], added[right]
+        i, j = left + 1, right + 1
+
+
+def _partners(removed: Sequence[Change], added: Sequence[Change]) -> Iterator[tuple[int, int]]:
+    """Lines that belong together, by index, in order."""
+    places: dict[str, deque[int]] = {}
+    for j, change in enumerate(added):
+        places.setdefault(_result(change) if change.other is None else change.text, deque()).append(j)
+    last = -1
+    for i, change in enumerate(removed):
+        candidates = places.get(_result(change) if change.other is None else change.other, deque())
+        while candidates and candidates[0] <= last:
+            candidates.popleft()
+        if candidates and (change.other is not None or _result(change)):
+            last = candidates.popleft()
+            yield i, last
+
+
+def _result(change: Change) -> str:
+    """The name of the value that a line computes; empty without one."""
+    found = _RESULT.match(change.text)
+    return found[1] if found else ""

@@ -24,7 +24,7 @@ from workbench.thread_trace.palette import REASON_COLORS, REASON_NAMES, UNIT_COL
 from workbench.thread_trace.rows import rows
 
 _HERE = Path(__file__).parent
-_SCRIPTS = ("timeline_data.js", "timeline_draw.js", "timeline.js")
+_SCRIPTS = ("timeline_data.js", "timeline_pixels.js", "timeline_draw.js", "timeline.js")
 _ALIGNMENT = 8
 
 

@@ -51,14 +51,16 @@ function eventAt(trace, wave, cycle) {
   return Math.max(isStalling ? event + 1 : event, low);
 }
 
-const LEVEL_BINS = 1 << 14;
+const LEVEL_BINS = 1 << 14; // at most
+const BINS_PER_EVENT = 4;
 
 // A wave in coarser and coarser steps: what it does most in each bin, and how many quarters of it are work.
 function waveLevels(trace, wave, units, reasons) {
   if (trace.levels[wave]) return trace.levels[wave];
   const begin = trace.start[wave];
   const duration = Math.max(trace.end[wave] - begin, 1);
-  let width = 2 ** Math.max(0, Math.ceil(Math.log2(duration / LEVEL_BINS)));
+  const most = Math.min(LEVEL_BINS, BINS_PER_EVENT * (trace.first[wave + 1] - trace.first[wave]));
+  let width = 2 ** Math.max(0, Math.ceil(Math.log2(duration / Math.max(most, 1))));
   let count = Math.ceil(duration / width);
   const kinds = units + reasons;
   const sums = new Float32Array(count * kinds);
@@ -112,6 +114,17 @@ function summary(sums, count, width, units, kinds) {
   return { width, count, unit, reason, quarters };
 }
 
+// Where the last of ascending values is that is at most `value`; at `from` or behind it, most often close.
+function lastUntil(values, value, from) {
+  let low = from + 1;
+  for (let hop = 1; low < values.length && values[low] <= value; hop *= 2) {
+    const far = Math.min(low + hop, values.length);
+    if (far === values.length || values[far] > value) return upperBound(values, value, low, far) - 1;
+    low = far;
+  }
+  return low - 1;
+}
+
 // How many groups intervals cover, integrated over time; those of a group that overlap count once.
 // intervals: of each group a list of [starts, ends] with the starts ascending.
 function coverage(groups) {
@@ -145,7 +158,7 @@ function coverage(groups) {
     let k = upperBound(at, from) - 1;
     for (let i = 0; i < count; i++) {
       const cycle = from + i * step;
-      while (k + 1 < at.length && at[k + 1] <= cycle) k++;
+      k = lastUntil(at, cycle, k);
       found[i] = k < 0 ? 0 : sum[k] + slope[k] * (cycle - at[k]);
     }
     return found;

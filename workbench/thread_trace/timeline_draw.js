@@ -6,7 +6,7 @@ const ROW = 16;
 const UNIT = 24;
 const STALLS = 40;
 const MOST_ROW_PIXELS = 416;
-const MOST_EXACT = 1500; // events of a wave in sight up to which each is drawn; beyond that, steps of time are
+const LEAST_PIXELS = 8; // for each event of a wave in sight, for each to be drawn; with fewer, steps of time are
 
 function ticks(from, to, pixels) {
   const least = ((to - from) * 90) / Math.max(pixels, 1);
@@ -27,21 +27,26 @@ function drawTimeline(context, state) {
   context.clearRect(0, 0, width, height);
   context.font = "11px sans-serif";
   context.textBaseline = "middle";
+  const first = Math.floor(state.scroll / ROW);
+  const last = Math.min(state.rows.length, Math.ceil((state.scroll + state.rowsHeight) / ROW));
+  const rows = state.rows.slice(first, last).map((row, i) => [row, AXIS + (first + i) * ROW - state.scroll]);
+  const charts = AXIS + state.rowsHeight;
+  const pixels = clearPixels(context, state);
+  if (pixels) {
+    for (const [row, y] of rows) paintRow(pixels, state, row, y);
+    state.shownUnits.forEach((unit, i) => paintUnit(pixels, state, unit, charts + i * UNIT));
+    paintStalls(pixels, state, charts + state.shownUnits.length * UNIT);
+    putPixels(context, pixels);
+  }
   drawAxis(context, state);
   context.save();
   context.beginPath();
   context.rect(0, AXIS, width, state.rowsHeight);
   context.clip();
-  const first = Math.floor(state.scroll / ROW);
-  const last = Math.min(state.rows.length, Math.ceil((state.scroll + state.rowsHeight) / ROW));
-  for (let row = first; row < last; row++) drawRow(context, state, state.rows[row], AXIS + row * ROW - state.scroll);
+  for (const [row, y] of rows) drawRow(context, state, row, y);
   context.restore();
-  let y = AXIS + state.rowsHeight;
-  for (const unit of state.shownUnits) {
-    drawUnit(context, state, unit, y);
-    y += UNIT;
-  }
-  drawStalls(context, state, y);
+  state.shownUnits.forEach((unit, i) => drawUnit(context, state, unit, charts + i * UNIT));
+  drawStalls(context, state, charts + state.shownUnits.length * UNIT);
   context.globalAlpha = 0.25;
   context.fillStyle = ink;
   context.fillRect(GUTTER - 1, AXIS, 1, height - AXIS);
@@ -98,16 +103,24 @@ function drawRow(context, state, row, y) {
 }
 
 function drawWave(context, state, trace, wave, y) {
-  const [low, high] = [trace.first[wave], trace.first[wave + 1]];
+  const low = trace.first[wave];
   context.globalAlpha = 0.12;
   context.fillStyle = state.ink;
   const begin = toX(state, trace.start[wave]);
   context.fillRect(begin, y + 1, Math.max(toX(state, trace.end[wave]) - begin, 1), 1);
   context.globalAlpha = 1;
+  const [from, to] = eventsInSight(state, trace, wave);
+  if (isExact(state, from, to)) drawEvents(context, state, trace, from, to, low, y);
+}
+
+function eventsInSight(state, trace, wave) {
+  const [low, high] = [trace.first[wave], trace.first[wave + 1]];
   const from = Math.max(upperBound(trace.issue, state.from, low, high) - 1, low);
-  const to = Math.min(upperBound(trace.issue, state.to, low, high) + 1, high);
-  if (to - from <= MOST_EXACT) drawEvents(context, state, trace, from, to, low, y);
-  else drawSteps(context, state, trace, wave, y);
+  return [from, Math.min(upperBound(trace.issue, state.to, low, high) + 1, high)];
+}
+
+function isExact(state, from, to) {
+  return LEAST_PIXELS * (to - from) <= state.width - GUTTER;
 }
 
 function drawEvents(context, state, trace, from, to, low, y) {
@@ -138,31 +151,35 @@ function drawEvents(context, state, trace, from, to, low, y) {
   context.globalAlpha = 1;
 }
 
+// The waves of a row that have too many events in sight for each to be drawn.
+function paintRow(pixels, state, row, y) {
+  for (const wave of row.waves ?? []) {
+    const trace = state.traces[row.trace];
+    if (trace.end[wave] < state.from || trace.start[wave] > state.to) continue;
+    if (!isExact(state, ...eventsInSight(state, trace, wave))) paintSteps(pixels, state, trace, wave, y);
+  }
+}
+
 // Bins of at least two pixels: work from above, stalls below it, as high as their part of the bin.
-function drawSteps(context, state, trace, wave, y) {
-  const perCycle = (state.width - GUTTER) / (state.to - state.from);
+function paintSteps(pixels, state, trace, wave, y) {
+  const perCycle = pixels.width / (state.to - state.from);
   const levels = waveLevels(trace, wave, state.units.length, state.reasons.length);
-  const level = levels.find((one) => one.width * perCycle >= 2) ?? levels[levels.length - 1];
+  const level = levels.find((one) => one.width * perCycle >= 2 * pixels.scale) ?? levels[levels.length - 1];
+  const work = state.units.map(({ color }) => pixelOf(color));
+  const stalls = state.reasons.map(({ color }) => pixelOf(color, 0.4));
   const begin = trace.start[wave];
-  const first = Math.max(Math.floor((state.from - begin) / level.width), 0);
-  const last = Math.min(Math.ceil((state.to - begin) / level.width), level.count);
-  for (let bin = first; bin < last; ) {
-    const [unit, reason, quarters] = [level.unit[bin], level.reason[bin], level.quarters[bin]];
-    let end = bin + 1;
-    while (end < last && level.unit[end] === unit && level.reason[end] === reason && level.quarters[end] === quarters) end++;
-    const x = toX(state, begin + bin * level.width);
-    const wide = (end - bin) * level.width * perCycle;
-    if (unit !== NOTHING) {
-      context.fillStyle = state.units[unit].color;
-      context.fillRect(x, y + 2, wide, 3 * quarters);
+  const from = Math.max(Math.round((begin - state.from) * perCycle), 0);
+  const to = Math.min(Math.round((trace.end[wave] - state.from) * perCycle), pixels.width);
+  for (let band = 0; band < 4; band++) {
+    const row = new Uint32Array(pixels.width);
+    for (let x = from; x < to; x++) {
+      const bin = Math.min(Math.max(Math.floor((state.from + (x + 0.5) / perCycle - begin) / level.width), 0), level.count - 1);
+      const [unit, reason, quarters] = [level.unit[bin], level.reason[bin], level.quarters[bin]];
+      if (band < quarters) row[x] = work[unit];
+      else if (reason) row[x] = stalls[reason];
     }
-    if (reason && quarters < 4) {
-      context.globalAlpha = 0.4;
-      context.fillStyle = state.reasons[reason].color;
-      context.fillRect(x, y + 2 + 3 * quarters, wide, 12 - 3 * quarters);
-      context.globalAlpha = 1;
-    }
-    bin = end;
+    const [top, end] = [y + 2 + 3 * band, y + 5 + 3 * band].map((line) => Math.min(line, AXIS + state.rowsHeight));
+    paintBand(pixels, row, top, end);
   }
 }
 
@@ -188,64 +205,49 @@ function drawSelected(context, state, trace, event, y) {
   context.strokeRect(x - 1, y + 1, wide + 2, ROW - 3);
 }
 
-// The shares of a measure in the columns of pixels.
-function columns(state, measure) {
-  const count = Math.max(Math.floor(state.width - GUTTER), 1);
-  return measure(state.from, (state.to - state.from) / count, count);
-}
-
 function shareInSight(state, measure) {
   return measure ? measure(state.from, state.to - state.from, 1)[0] : 0;
 }
 
-// Columns from `below` to `above` pixels over a base line; equal ones next to each other are one.
-function fillColumns(context, base, below, above) {
-  for (let x = 0; x < above.length; ) {
-    let end = x + 1;
-    while (end < above.length && above[end] === above[x] && below[end] === below[x]) end++;
-    const tall = above[x] - below[x];
-    if (tall > 0) context.fillRect(GUTTER + x, base - above[x], end - x, tall);
-    x = end;
-  }
+function heightsOf(pixels, state, measure, most) {
+  const found = measure(state.from, (state.to - state.from) / pixels.width, pixels.width);
+  return found.map((share) => most * share);
+}
+
+function paintUnit(pixels, state, unit, y) {
+  const last = state.traces.length - 1;
+  const base = y + UNIT - 2;
+  const measured = state.measures[last].units[unit];
+  if (measured) paintColumns(pixels, base, null, heightsOf(pixels, state, measured, UNIT - 5), pixelOf(state.units[unit].color));
+  const before = last ? state.measures[0].units[unit] : null;
+  if (!before) return;
+  const line = heightsOf(pixels, state, before, UNIT - 5);
+  paintColumns(pixels, base, line, line.map((tall) => tall + 1), pixelOf(state.ink));
 }
 
 function drawUnit(context, state, unit, y) {
-  const { color, name } = state.units[unit];
-  const last = state.traces.length - 1;
   const shares = state.measures.map((one) => `${(100 * shareInSight(state, one.units[unit])).toFixed(0)}%`);
-  drawName(context, state, `${name} ${shares.join(" → ")}`, y, UNIT);
-  const heights = (measure) => columns(state, measure).map((share) => Math.round((UNIT - 5) * share));
-  const base = y + UNIT - 2;
-  const measured = state.measures[last].units[unit];
-  context.fillStyle = color;
-  if (measured) {
-    const tall = heights(measured);
-    fillColumns(context, base, new Float32Array(tall.length), tall);
-  }
-  const before = last ? state.measures[0].units[unit] : null;
+  drawName(context, state, `${state.units[unit].name} ${shares.join(" → ")}`, y, UNIT);
   context.fillStyle = state.ink;
-  if (before) {
-    const line = heights(before);
-    fillColumns(context, base, line, line.map((tall) => tall + 1));
-  }
   context.globalAlpha = 0.25;
-  context.fillRect(GUTTER, base, state.width - GUTTER, 1);
+  context.fillRect(GUTTER, y + UNIT - 2, state.width - GUTTER, 1);
   context.globalAlpha = 1;
 }
 
 // Of the waves that there are, how many stall and why, one reason upon the other; of the last trace.
+function paintStalls(pixels, state, y) {
+  let below = null;
+  state.measures[state.traces.length - 1].stalls.forEach((measure, reason) => {
+    if (!measure) return;
+    const above = heightsOf(pixels, state, measure, STALLS - 4);
+    if (below) above.forEach((tall, x) => (above[x] = tall + below[x]));
+    paintColumns(pixels, y + STALLS - 2, below, above, pixelOf(state.reasons[reason].color));
+    below = above;
+  });
+}
+
 function drawStalls(context, state, y) {
   const { stalls } = state.measures[state.traces.length - 1];
   const total = stalls.reduce((sum, measure) => sum + shareInSight(state, measure), 0);
   drawName(context, state, `stalled waves ${(100 * total).toFixed(0)}%`, y, STALLS);
-  let below = null;
-  stalls.forEach((measure, reason) => {
-    if (!measure) return;
-    const shares = columns(state, measure);
-    below ??= new Float32Array(shares.length);
-    const above = shares.map((share, x) => below[x] + share * (STALLS - 4));
-    context.fillStyle = state.reasons[reason].color;
-    fillColumns(context, y + STALLS - 2, below, above);
-    below = above;
-  });
 }

@@ -11,7 +11,7 @@ instructions and lines take the time, `utilisation` which units have work, `advi
 How to read this package: `trace` is what users read, `session` the `with` statement. `sampling` puts an estimate
 together: `recording` executes some workgroups, `needed` says which of their instructions it must, `instructions` says
 how long each takes, `gpu` what the hardware is, `replay/` lays them out in time, `accuracy` says how far off that is.
-The figures are in `flydsl.arch.timing`, each with its source.
+The figures are those of `flydsl.arch.timing`, each with its source.
 """
 
 from flydsl.simulator.timing.perfetto import write_chrome_trace

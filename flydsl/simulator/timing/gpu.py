@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from flydsl.arch.timing import Timing
+from dataclasses import replace
+
+from flydsl.arch import Arch
+from flydsl.arch.timing import Timing, timing
+from flydsl.arch.timing_figures import published
 from flydsl.simulator.timing.replay import layout
 
 _LINE_BYTES = 128
 
 
-def die(timing: Timing, *, dies_at_work: int, workgroups_per_compute_unit: int, footprint_bytes: int) -> layout.Gpu:
-    """A die while so many of them work. footprint_bytes: what the launch reads and writes in all."""
+def timing_of(arch: Arch) -> Timing:
+    """The figures for kernels on an architecture. One in CU mode has the two halves of a workgroup processor."""
+    figures = timing(arch)
+    if figures.vector_caches.value == 1 or arch.has_cu_mode:
+        return figures
+    units = figures.compute_units_per_xcd
+    one = published(1, "of a half", "CU mode: RDNA")
+    halves = replace(units, value=2 * units.value, unit="compute units")
+    return replace(figures, compute_units_per_xcd=halves, vector_caches=one, lds_pipes=one)
+
+
+def die(
+    timing: Timing, *, simds: int, dies_at_work: int, workgroups_per_compute_unit: int, footprint_bytes: int
+) -> layout.Gpu:
+    """A die while so many of them work. simds: of a compute unit. footprint_bytes: what the launch reads and writes."""
     hertz = timing.clock_mhz.value * 1e6
 
     def cycles(nanoseconds: float) -> int:
@@ -24,19 +41,23 @@ def die(timing: Timing, *, dies_at_work: int, workgroups_per_compute_unit: int, 
     cache = timing.infinity_cache_bytes.value
     return layout.Gpu(
         compute_units=int(timing.compute_units_per_xcd.value),
+        simds=simds,
+        l1_caches=int(timing.vector_caches.value),
+        lds_pipes=int(timing.lds_pipes.value),
         workgroups_per_compute_unit=workgroups_per_compute_unit,
         dispatch_cycles=int(timing.dispatch_cycles_per_wave.value),
         start_cycles=int(timing.workgroup_start_cycles.value),
         branch_cycles=int(timing.branch_cycles.value),
         barrier_cycles=int(timing.barrier_cycles.value),
         lds_latency=int(timing.lds_latency.value),
+        lds_bytes_per_cycle=timing.lds_bytes_per_cycle.value,
         scalar_hit_latency=int(timing.scalar_cache_latency.value),
         scalar_miss_latency=int(timing.scalar_miss_latency.value),
         l1_sets=l1_lines // l1_ways,
         l1_ways=l1_ways,
         l1_latency=int(timing.l1_latency.value),
-        l1_address_cycles=int(timing.l1_address_cycles.value),
         l1_bytes_per_cycle=timing.l1_bytes_per_cycle.value,
+        l1_fill_bytes_per_cycle=timing.l1_fill_bytes_per_cycle.value,
         l2_sets=int(timing.l2_bytes.value) // _LINE_BYTES // int(timing.l2_ways.value),
         l2_ways=int(timing.l2_ways.value),
         l2_channels=int(timing.l2_channels.value),

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from functools import cache
 
 from flydsl.arch import Arch
-from flydsl.arch.instruction_costs import mfma_cycles, valu_cycles
+from flydsl.arch.instruction_costs import has_separate_transcendental_unit, mfma_cycles, valu_cycles
 from flydsl.arch.timing import Timing
 from flydsl.simulator.counters.instruction_class import instruction_class
 from flydsl.simulator.program import Instruction
+from flydsl.simulator.timing.memory_waits import counters_waited_for
 from flydsl.simulator.timing.needed import effects
 from flydsl.simulator.timing.replay import layout
 from flydsl.simulator.timing.trace import Unit
 
-SLOT_CYCLES = 4
-"""A SIMD has its turn to issue every fourth cycle."""
 _QUARTER_RATE = re.compile(r"v_(mul_(lo|hi)_[iu]32|mad_[iu]64|mul_f64|fma_f64|rcp_f64|rsq_f64|sqrt_f64)")
 _TRANSCENDENTAL = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)(_|$)")
-_WAIT = re.compile(r"(vmcnt|lgkmcnt)\((\d+)\)")
+_DOUBLE = re.compile(r"v_\w+_f64(_|$)")
+_DOUBLE_CYCLES_OF_RDNA = 16
+"""1.5 TFLOPS of an RX 9070 XT, as published, are two lanes a cycle."""
+_SCALAR_FLOAT = re.compile(r"s_\w+_f(16|32)(_|$)")
+_COUNTERS = {
+    "vmcnt": layout.VECTOR_COUNTER,
+    "loadcnt": layout.VECTOR_COUNTER,
+    "lgkmcnt": layout.LDS_COUNTER,
+    "dscnt": layout.LDS_COUNTER,
+    "storecnt": layout.STORE_COUNTER,
+    "vscnt": layout.STORE_COUNTER,
+    "kmcnt": layout.SCALAR_COUNTER,
+}
 _NO_LIMIT = 63
 _UNITS = {
     "VALU": Unit.VALU,
@@ -46,12 +58,15 @@ def unit_of(mnemonic: str) -> Unit:
     return _UNITS.get(instruction_class(mnemonic), Unit.MESSAGE)
 
 
-def vector_cycles(arch: Arch, mnemonic: str) -> int:
+def vector_cycles(arch: Arch, mnemonic: str, wave_size: int | None = None) -> int:
     """Cycles for which a vector instruction holds its SIMD's lanes. Unknown ones count as the full rate's."""
-    known = valu_cycles(arch, mnemonic)
+    known = valu_cycles(arch, mnemonic, wave_size)
     if known is not None:
         return known
-    return 4 * SLOT_CYCLES if _TRANSCENDENTAL.match(mnemonic) or _QUARTER_RATE.match(mnemonic) else SLOT_CYCLES
+    full = valu_cycles(arch, "v_add_u32", wave_size) or 1
+    if has_separate_transcendental_unit(arch) and _DOUBLE.match(mnemonic):
+        return _DOUBLE_CYCLES_OF_RDNA * full
+    return 4 * full if _TRANSCENDENTAL.match(mnemonic) or _QUARTER_RATE.match(mnemonic) else full
 
 
 def described(arch: Arch, timing: Timing, instructions: Sequence[Instruction]) -> list[layout.Instruction]:
@@ -60,57 +75,121 @@ def described(arch: Arch, timing: Timing, instructions: Sequence[Instruction]) -
 
 
 def _described(arch: Arch, timing: Timing, instruction: Instruction) -> layout.Instruction:
-    unit, mnemonic = unit_of(instruction.mnemonic), instruction.mnemonic
-    result = layout.Instruction(unit=unit, busy=SLOT_CYCLES, latency=SLOT_CYCLES, after=SLOT_CYCLES)
-    result.vector_limit = result.scalar_limit = _NO_LIMIT
-    extra = int(timing.matrix_extra_latency.value) if unit == Unit.MATRIX else 0
-    _set_registers(result, instruction, extra)
-    if unit == Unit.MATRIX:
-        busy = mfma_cycles(arch, instruction.table_name) or 8 * SLOT_CYCLES
-        result.busy, result.latency = busy, busy + extra
-    elif unit in (Unit.VALU, Unit.TRANSCENDENTAL):
-        result.busy = result.latency = result.after = vector_cycles(arch, mnemonic)
+    unit, slot = unit_of(instruction.mnemonic), int(timing.issue_cycles.value)
+    result = layout.Instruction(unit=unit, busy=slot, held=slot, latency=slot, after=slot)
+    for counter in range(layout.COUNTERS):
+        result.limits[counter] = _NO_LIMIT
+    _set_registers(result, instruction, int(timing.matrix_extra_latency.value) if unit == Unit.MATRIX else 0)
+    if unit in (Unit.MATRIX, Unit.VALU, Unit.TRANSCENDENTAL):
+        _describe_vector(result, arch, timing, instruction)
     elif unit == Unit.SCALAR:
-        result.latency = int(timing.scalar_latency.value)
-    elif unit == Unit.VECTOR_MEMORY:
-        result.kind = _memory_kind(instruction)
-    elif unit == Unit.LDS:
-        result.kind = layout.STORE if re.match(r"ds_(write|add|sub|min|max|and|or|xor)", mnemonic) else layout.LOAD
-    elif unit == Unit.SCALAR_MEMORY:
-        result.kind = layout.LOAD
+        is_float = _SCALAR_FLOAT.match(instruction.mnemonic)
+        result.latency = int((timing.scalar_float_latency if is_float else timing.scalar_latency).value)
+    elif unit in (Unit.VECTOR_MEMORY, Unit.LDS, Unit.SCALAR_MEMORY):
+        _describe_access(result, arch, timing, instruction)
     elif unit == Unit.BRANCH:
         result.latency = int(timing.branch_cycles.value)
     else:
-        _describe_message(result, instruction)
+        _describe_message(result, instruction, slot)
     return result
 
 
-def _memory_kind(instruction: Instruction) -> int:
+def _describe_vector(result: layout.Instruction, arch: Arch, timing: Timing, instruction: Instruction) -> None:
+    """What the lanes of a SIMD execute, or its matrix core.
+
+    CDNA's matrix core works beside the vector ALU, which RDNA executes matrix products with; RDNA has a unit for
+    transcendental functions, of which it starts one while others are executed.
+    """
+    is_rdna, slot = has_separate_transcendental_unit(arch), int(timing.issue_cycles.value)
+    mnemonic, unit = instruction.mnemonic, Unit(result.unit)
+    if unit == Unit.MATRIX:
+        result.busy = mfma_cycles(arch, instruction.table_name) or 8 * slot
+        result.latency = result.busy + int(timing.matrix_extra_latency.value)
+        result.held = result.busy if is_rdna else slot
+        return
+    result.busy = vector_cycles(arch, mnemonic, instruction.wave_size)
+    passes = result.busy // (4 if unit == Unit.TRANSCENDENTAL else 1)
+    result.held = passes if is_rdna and unit == Unit.TRANSCENDENTAL else result.busy
+    result.after = min(result.held, max(1, instruction.wave_size // arch.wave_size)) if is_rdna else result.busy
+    least = timing.transcendental_latency if unit == Unit.TRANSCENDENTAL else timing.vector_latency
+    least = timing.double_latency if _DOUBLE.match(mnemonic) else least
+    result.latency = max(int(least.value), int(timing.vector_latency.value) + result.busy - slot)
+
+
+def _describe_access(result: layout.Instruction, arch: Arch, timing: Timing, instruction: Instruction) -> None:
+    """Its kind, and what counts it while it is under way: RDNA counts stores and scalar loads apart."""
+    unit, is_rdna = Unit(result.unit), has_separate_transcendental_unit(arch)
+    result.kind = _access_kind(unit, instruction)
+    result.counter, result.room = layout.LDS_COUNTER, 64 if is_rdna else 16
+    if unit == Unit.VECTOR_MEMORY:
+        result.addressing = int(timing.l1_address_cycles.value) * instruction.wave_size // arch.wave_size
+        is_store = result.kind == layout.STORE or (result.kind == layout.ATOMIC and not instruction.results)
+        result.counter = layout.STORE_COUNTER if is_rdna and is_store else layout.VECTOR_COUNTER
+        result.room = 64
+    elif unit == Unit.SCALAR_MEMORY and is_rdna:
+        result.counter, result.room = layout.SCALAR_COUNTER, 32
+    elif unit == Unit.LDS:
+        _describe_lds_ports(result, timing, instruction)
+
+
+_LDS_DATA = re.compile(r"ds_(?:read|write)(2(?:st64)?)?(?:_tr\d*)?_[a-z]?(\d+)")
+
+
+def _describe_lds_ports(result: layout.Instruction, timing: Timing, instruction: Instruction) -> None:
+    """The cycles of the ports between SIMDs and LDS: four bytes of address go in for each lane, and what is stored.
+
+    Of what is neither a plain load nor a plain store, a dword goes each way.
+    """
+    match = _LDS_DATA.match(instruction.mnemonic)
+    data = max(4, int(match[2]) // 8) * (2 if match[1] else 1) if match else 4
+    is_store, is_load = match is None or result.kind == layout.STORE, match is None or result.kind == layout.LOAD
+    lanes = instruction.wave_size
+    result.lds_in = math.ceil(lanes * (4 + data * is_store) / timing.lds_port_in_bytes.value)
+    result.lds_out = math.ceil(lanes * data * is_load / timing.lds_port_out_bytes.value)
+
+
+def _access_kind(unit: Unit, instruction: Instruction) -> int:
+    if unit == Unit.LDS:
+        is_store = re.match(r"ds_(write|add|sub|min|max|and|or|xor)", instruction.mnemonic)
+        return int(layout.STORE if is_store else layout.LOAD)
     if "lds" in instruction.modifiers.values or "_lds_" in instruction.mnemonic:
         return int(layout.LOAD_TO_LDS)
     kind = instruction_class(instruction.mnemonic)
-    return int({"VMEM load": layout.LOAD, "VMEM store": layout.STORE}.get(kind, layout.ATOMIC))
+    return int({"VMEM store": layout.STORE, "VMEM atomic": layout.ATOMIC}.get(kind, layout.LOAD))
 
 
-def _describe_message(result: layout.Instruction, instruction: Instruction) -> None:
+_KINDS = {
+    "s_barrier": layout.BARRIER,
+    "s_barrier_signal": layout.BARRIER_SIGNAL,
+    "s_barrier_signal_isfirst": layout.BARRIER_SIGNAL,
+    "s_barrier_wait": layout.BARRIER_WAIT,
+    "s_endpgm": layout.END,
+}
+
+
+def _describe_message(result: layout.Instruction, instruction: Instruction, slot: int) -> None:
+    """Waits, barriers and the like. s_delay_alu takes a slot: a wave waits for registers anyway."""
     text = instruction.listed.text
-    if instruction.mnemonic == "s_waitcnt":
-        result.kind = layout.WAIT
-        limits = {name: int(value) for name, value in _WAIT.findall(text)}
-        if not limits and "cnt(" not in text:
-            bits = int(text.split()[1], 0)
-            limits = {"vmcnt": bits & 15 | (bits >> 14 & 3) << 4, "lgkmcnt": bits >> 8 & 15}
-            limits["lgkmcnt"] = _NO_LIMIT if limits["lgkmcnt"] == 15 else limits["lgkmcnt"]
-        result.vector_limit = limits.get("vmcnt", _NO_LIMIT)
-        result.scalar_limit = limits.get("lgkmcnt", _NO_LIMIT)
-    elif instruction.mnemonic == "s_barrier":
-        result.kind = layout.BARRIER
-    elif instruction.mnemonic.startswith("s_endpgm"):
-        result.kind = layout.END
-    elif instruction.mnemonic == "s_nop":
-        result.after = SLOT_CYCLES * (int(text.split()[1], 0) + 1)
+    limits = _limits(text)
+    for name, most in limits.items():
+        if name in _COUNTERS:
+            result.limits[_COUNTERS[name]] = min(most, _NO_LIMIT)
+    result.kind = layout.WAIT if limits else _KINDS.get(instruction.mnemonic, 0)
+    if instruction.mnemonic == "s_nop":
+        result.after = slot * (int(text.split()[1], 0) + 1)
     elif instruction.mnemonic == "s_sleep":
         result.after = 64 * max(1, int(text.split()[1], 0))
+
+
+def _limits(text: str) -> dict[str, int]:
+    """The counters that an instruction waits for, and the most that each may be afterwards."""
+    if text.startswith("s_wait_idle"):
+        return dict.fromkeys(_COUNTERS, 0)
+    if not text.startswith("s_waitcnt ") or "cnt(" in text:
+        return counters_waited_for(text)
+    bits = int(text.split()[1], 0)
+    of_lds = bits >> 8 & 15
+    return {"vmcnt": bits & 15 | (bits >> 14 & 3) << 4, "lgkmcnt": _NO_LIMIT if of_lds == 15 else of_lds}
 
 
 def _set_registers(result: layout.Instruction, instruction: Instruction, early: int) -> None:

@@ -16,14 +16,14 @@ import numpy as np
 from flydsl.arch import Arch
 from flydsl.arch.instruction_costs import matrix_element, mfma_operations
 from flydsl.arch.occupancy import occupancy
-from flydsl.arch.timing import Timing, timing
+from flydsl.arch.timing import Timing
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.counters.raw import LINE_BYTES
 from flydsl.simulator.dispatch import Dispatch
 from flydsl.simulator.program import Instruction
 from flydsl.simulator.timing import recording
 from flydsl.simulator.timing.accuracy import error_percent, kind_of
-from flydsl.simulator.timing.gpu import die
+from flydsl.simulator.timing.gpu import die, timing_of
 from flydsl.simulator.timing.instructions import described, unit_of
 from flydsl.simulator.timing.recording import Lines
 from flydsl.simulator.timing.replay import Replayed, Work, replayed
@@ -65,12 +65,19 @@ def plan(own: Sequence[int], compute_units: int, per_compute_unit: int) -> Plan:
     return Plan(chosen, rounds - 2, size, compute_units)
 
 
+def arch_of(dispatch: Dispatch) -> Arch:
+    """The architecture as a launch's kernel sees it: where there is a choice, its descriptor says the mode."""
+    arch, kernel = dispatch.program.arch, dispatch.program.kernels[dispatch.kernel_name]
+    return arch.in_cu_mode() if arch.has_cu_mode and not kernel.descriptor.wgp_mode else arch
+
+
 def workgroups_per_compute_unit(dispatch: Dispatch) -> int:
     """How many workgroups of a launch fit on a compute unit at once."""
-    kernel, arch = dispatch.program.kernels[dispatch.kernel_name], dispatch.program.arch
+    kernel, arch = dispatch.program.kernels[dispatch.kernel_name], arch_of(dispatch)
     x, y, z = dispatch.block
     resources = {"vgprs": kernel.vgprs, "agprs": kernel.agprs, "sgprs": kernel.sgprs}
-    fitting = occupancy(arch, **resources, lds_bytes=dispatch.lds_bytes, workgroup_size=x * y * z)
+    size = {"workgroup_size": x * y * z, "wave_size": kernel.wave_size}
+    fitting = occupancy(arch, **resources, lds_bytes=dispatch.lds_bytes, **size)
     return max(1, fitting.waves_per_simd * arch.lds_simds // fitting.waves_per_workgroup)
 
 
@@ -79,8 +86,8 @@ class Sample:
 
     def __init__(self, dispatch: Dispatch, instruction_limit: int, threads: int | None) -> None:
         self._dispatch, self._limit, self._threads = dispatch, instruction_limit, threads
-        self.arch: Arch = dispatch.program.arch
-        self.timing: Timing = timing(self.arch)
+        self.arch = arch_of(dispatch)
+        self.timing: Timing = timing_of(self.arch)
         self.lines = Lines.of(dispatch.memory)
         self.dies = int(self.timing.xcds.value)
         self.per_compute_unit = workgroups_per_compute_unit(dispatch)
@@ -134,7 +141,11 @@ class Sample:
         footprint = self.lines.count * LINE_BYTES
         units = int(self.timing.compute_units_per_xcd.value)
         gpu = die(
-            self.timing, dies_at_work=dies, workgroups_per_compute_unit=self.per_compute_unit, footprint_bytes=footprint
+            self.timing,
+            simds=self.arch.lds_simds,
+            dies_at_work=dies,
+            workgroups_per_compute_unit=self.per_compute_unit,
+            footprint_bytes=footprint,
         )
         part = self.plan.compute_units / units
         if part < 1:
@@ -194,7 +205,7 @@ class Sample:
         """What was replayed, and how the rest follows."""
         chosen, every = len(self.plan.chosen), self._dispatch.workgroup_count
         units = int(self.timing.compute_units_per_xcd.value)
-        where = f"on {self.plan.compute_units} of {units * self.dies} compute units"
+        where = f"on {self.plan.compute_units} of {units * self.dies} {self.timing.compute_units_per_xcd.unit}"
         text = f"{chosen} of {every} workgroups replayed, {where}"
         if self.plan.skipped_rounds:
             text += f"; {self.plan.skipped_rounds} rounds of workgroups between are as long as the replayed one"
@@ -219,7 +230,7 @@ def estimate(dispatch: Dispatch, instruction_limit: int, threads: int | None) ->
         clock_mhz=clock,
         origin="model",
         cycles=cycles,
-        error_percent=error_percent(kind_of(replay, cycles / clock)),
+        error_percent=error_percent(sample.arch, kind_of(replay, cycles / clock)),
         sampling=sample.sentence(replay),
         instructions=tuple(_traced(i) for i in dispatch.program.instructions),
         waves=waves,

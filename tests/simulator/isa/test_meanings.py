@@ -84,7 +84,7 @@ def test_help_says_what_is_not_executed() -> None:
         assert help_.operands == (("D", "f32"), ("S0", "f32"), ("S1", "f32"))
 
 
-def test_waves_of_64_take_twice_as_long_where_simds_have_32_lanes() -> None:
-    text = "v_add_f32_e32 v0, v1, v2"
-    assert instruction_help(text, GFX1201, 32).cost == "1 cycle of its SIMD"
-    assert instruction_help(text, GFX1201, 64).cost == "2 cycles of its SIMD"
+def test_waves_of_64_may_take_twice_as_long_where_simds_have_32_lanes() -> None:
+    for text, cost in (("v_add_nc_u32_e32 v0, v1, v2", "2 cycles"), ("v_add_f32_e32 v0, v1, v2", "1 cycle")):
+        assert instruction_help(text, GFX1201, 32).cost == "1 cycle of its SIMD"
+        assert instruction_help(text, GFX1201, 64).cost == f"{cost} of its SIMD"  # f32: both halves at once

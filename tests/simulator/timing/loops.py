@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,56 @@ from flydsl.simulator import Memory, Program, launch, tracing
 from flydsl.simulator.timing import Trace
 
 
-def loop_kernel(body: str, clobbers: str, *, repeats: int, lds_bytes: int = 16384) -> str:
-    """A kernel `k(x)` whose waves execute `body` `repeats` times.
+@dataclass(frozen=True)
+class Target:
+    """How some things are spelled on a GPU. products: independent matrix instructions, and what they clobber."""
+
+    arch: str
+    compute_units: int
+    load: str
+    loads_wait: str
+    read: str
+    reads_wait: str
+    add: str
+    products: tuple[str, ...]
+    clobbers: str
+    barrier: tuple[str, ...]
+
+
+CDNA3 = Target(
+    arch="gfx942",
+    compute_units=304,
+    load="global_load_dword",
+    loads_wait="s_waitcnt vmcnt(0)",
+    read="ds_read_b128",
+    reads_wait="s_waitcnt lgkmcnt(0)",
+    add="v_add_u32",
+    products=tuple(f"v_mfma_f32_32x32x8_f16 {sums}, v[16:17], v[18:19], {sums}" for sums in ("a[0:15]", "a[16:31]")),
+    clobbers="a[0:31]",
+    barrier=("s_barrier",),
+)
+RDNA4 = Target(
+    arch="gfx1201",
+    compute_units=32,
+    load="global_load_b32",
+    loads_wait="s_wait_loadcnt 0x0",
+    read="ds_load_b128",
+    reads_wait="s_wait_dscnt 0x0",
+    add="v_add_nc_u32",
+    products=tuple(f"v_wmma_f32_16x16x16_f16 {sums}, v[16:19], v[16:19], {sums}" for sums in ("v[48:55]", "v[56:63]")),
+    clobbers="v[48:63]",
+    barrier=("s_barrier_signal -1", "s_barrier_wait -1"),
+)
+
+
+def loop_kernel(body: str, clobbers: str, *, repeats: int, lds_bytes: int = 16384, features: str = "") -> str:
+    """A kernel `k(x)` whose waves execute `body` `repeats` times. features: of the target, such as "+cumode".
 
     In the body, $0 is the address of x, $1 the thread's number, $2 the workgroup's, $3 that of the repetition, $4 the
     address of a tile in LDS.
     """
     operands = "ptr addrspace(1) %x, i32 %t, i32 %w, i32 %i, ptr addrspace(3) @tile"
+    target = f'"target-features"="{features}"' if features else ""
     names = ",".join(f"~{{{name}}}" for word in clobbers.split() for name in _registers(word))
     return f"""
 @tile = internal addrspace(3) global [{lds_bytes} x i8] undef, align 16
@@ -41,7 +85,7 @@ loop:
 end:
   ret void
 }}
-attributes #0 = {{ "amdgpu-flat-work-group-size"="256,256" }}
+attributes #0 = {{ "amdgpu-flat-work-group-size"="256,256" {target} }}
 """
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
 
+from flydsl.arch import get_arch
 from flydsl.simulator import tracing
 from flydsl.simulator.timing import Stall, Trace
 from flydsl.simulator.timing.hot_spots import costs, total
 from kernels.preshuffle_gemm import compile_preshuffle_gemm_a8
-from tests.simulator.timing.loops import busy_us, lines, trace_of
+from tests.simulator.timing.loops import CDNA3, RDNA4, Target, busy_us, lines, trace_of
 
-COMPUTE_UNITS = 304
+on_each_target = pytest.mark.parametrize("target", [CDNA3, RDNA4], ids=lambda target: target.arch)
 
 
 def stall_cycles(trace: Trace, reason: Stall) -> int:
@@ -21,59 +23,102 @@ def stall_cycles(trace: Trace, reason: Stall) -> int:
     return total(costs(trace)).stalls[reason]
 
 
-def rows_of_128_bytes(*, swizzled: bool) -> Trace:
+def rows_of_128_bytes(target: Target, *, stride: int = 128, swizzled: bool = False) -> Trace:
     """Lanes read 16 bytes of rows of 128 bytes, as the fragments of a matrix instruction are read."""
     row, chunk = "v40", "v41"
     place = lines(
         f"v_and_b32 {row}, 15, $1", f"v_bfe_u32 {chunk}, $1, 4, 2",
         *([f"v_and_b32 v42, 7, {row}", f"v_xor_b32 {chunk}, {chunk}, v42"] if swizzled else []),
-        f"v_lshlrev_b32 {chunk}, 4, {chunk}", f"v_lshl_add_u32 {row}, {row}, 7, {chunk}",
+        f"v_lshlrev_b32 {chunk}, 4, {chunk}", f"v_mul_u32_u24 {row}, {stride}, {row}",
+        f"{target.add} {row}, {row}, {chunk}",
     )  # fmt: skip
-    body = place + "\\0A" + lines(f"ds_read_b128 v[16:19], {row}", times=16) + "\\0A" + lines("s_waitcnt lgkmcnt(0)")
-    return trace_of(body, "v[16:19] v[40:42]", repeats=20, workgroups=COMPUTE_UNITS)
+    reads = lines(f"{target.read} v[16:19], {row}", times=16)
+    body = "\\0A".join([place, reads, lines(target.reads_wait)])
+    size: dict[str, Any] = {"repeats": 10, "workgroups": target.compute_units, "arch": target.arch}
+    return trace_of(body, "v[16:19] v[40:42]", **size)
 
 
 @pytest.mark.slow
 def test_a_swizzle_avoids_bank_conflicts() -> None:
     """Measured ways of conflicts on CDNA 3 without and with the swizzle: 4 and 1 (nod-ai, empirical LDS)."""
-    plain, swizzled = rows_of_128_bytes(swizzled=False), rows_of_128_bytes(swizzled=True)
+    plain, swizzled = rows_of_128_bytes(CDNA3), rows_of_128_bytes(CDNA3, swizzled=True)
     assert 2 < busy_us(plain) / busy_us(swizzled) < 4
     assert stall_cycles(plain, Stall.WAIT_LDS) > 2 * stall_cycles(swizzled, Stall.WAIT_LDS)
 
 
-LOAD = "global_load_dwordx4 v[{0}:{1}], v40, $0"
-MULTIPLY = [f"v_mfma_f32_32x32x8_f16 {sums}, v[16:17], v[18:19], {sums}" for sums in ("a[0:15]", "a[16:31]")]
-NEXT_LINE = ["v_lshlrev_b32 v40, 4, $1", "s_lshl_b32 s40, $3, 12", "v_add_u32 v40, s40, v40"]
-CLOBBERS = "v[16:23] v40 a[0:31] s40 scc"
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "least", "most"), [(CDNA3, 1.4, 2), (RDNA4, 4, 8)], ids=["gfx942", "gfx1201"])
+def test_padding_avoids_bank_conflicts(target: Target, least: float, most: float) -> None:
+    """Ways of conflicts without and with 16 bytes between rows: 4 and 2 on CDNA 3, 8 and 1 on RDNA 4 (nod-ai)."""
+    plain, padded = rows_of_128_bytes(target), rows_of_128_bytes(target, stride=144)
+    assert least < busy_us(plain) / busy_us(padded) < most
 
 
-def loads_and_products(*, ahead: bool) -> Trace:
+NEXT_LINE = ["v_lshlrev_b32 v40, 4, $1", "s_lshl_b32 s40, $3, 12"]
+CLOBBERS = "v[16:23] v40 s40 scc"
+
+
+def next_line(target: Target) -> list[str]:
+    """v40 is where a thread's 16 bytes of the next 4096 are."""
+    return [*NEXT_LINE, f"{target.add} v40, s40, v40"]
+
+
+def load(target: Target, dwords: int, place: str = "v40") -> str:
+    """A load into v20 and what follows."""
+    width = {"global_load_dword": {1: "", 4: "x4"}, "global_load_b32": {1: "", 4: "b128"}}[target.load][dwords]
+    name = target.load.replace("b32", width) if width.startswith("b") else target.load + width
+    return f"{name} {'v20' if dwords == 1 else 'v[20:23]'}, {place}, $0"
+
+
+def traced_steps(target: Target, steps: list[str], *, repeats: int = 20, times: int = 1, **options: Any) -> Trace:
+    """A loop of some steps; as many workgroups as there are compute units, some times."""
+    size: dict[str, Any] = {"repeats": repeats, "workgroups": times * target.compute_units, "arch": target.arch}
+    return trace_of(lines(*steps), f"{CLOBBERS} {target.clobbers}", **size, **options)
+
+
+def loads_and_products(target: Target, *, ahead: bool) -> Trace:
     """A loop that loads and multiplies. ahead: the load of the next repetition is under way meanwhile."""
-    load, wait = LOAD.format(20, 23), "s_waitcnt vmcnt(0)"
-    take = ["v_mov_b32 v16, v20", "v_mov_b32 v17, v21", "v_mov_b32 v18, v22", "v_mov_b32 v19, v23"]
-    products = MULTIPLY * 8
-    steps = [wait, *take, *NEXT_LINE, load, *products] if ahead else [*NEXT_LINE, load, wait, *take, *products]
-    return trace_of(lines(*steps), CLOBBERS, repeats=40, workgroups=COMPUTE_UNITS)
+    take = [f"v_mov_b32 v{16 + i}, v{20 + i}" for i in range(4)]
+    products, fetch = list(target.products) * 8, [*next_line(target), load(target, 4)]
+    wait = target.loads_wait
+    return traced_steps(target, [wait, *take, *fetch, *products] if ahead else [*fetch, wait, *take, *products])
 
 
 @pytest.mark.slow
-def test_prefetching_hides_latency() -> None:
-    late, early = loads_and_products(ahead=False), loads_and_products(ahead=True)
+@on_each_target
+def test_prefetching_hides_latency(target: Target) -> None:
+    late, early = loads_and_products(target, ahead=False), loads_and_products(target, ahead=True)
     assert busy_us(late) > 1.3 * busy_us(early)
     waits = [stall_cycles(trace, Stall.WAIT_VECTOR_MEMORY) for trace in (late, early)]
     assert waits[0] > 1.3 * waits[1]
 
 
-def chains_of_loads(lds_bytes: int) -> Trace:
-    """Waves that wait for a load at a time; as many workgroups as fit twice on every compute unit by registers."""
-    body = lines(*NEXT_LINE, LOAD.format(20, 23), "s_waitcnt vmcnt(0)", *MULTIPLY)
-    return trace_of(body, CLOBBERS, repeats=20, workgroups=2 * COMPUTE_UNITS, lds_bytes=lds_bytes)
+@pytest.mark.slow
+@on_each_target
+def test_occupancy_hides_latency(target: Target) -> None:
+    """Waves that wait for a load at a time: with half the LDS four instead of two workgroups fit on a compute unit."""
+    steps = [*next_line(target), load(target, 4), target.loads_wait, *target.products]
+    pool = get_arch(target.arch).lds_pool_bytes
+    one, two = (traced_steps(target, steps, times=4, lds_bytes=pool * part // 100) for part in (45, 22))
+    assert busy_us(one) > 1.2 * busy_us(two)
 
 
 @pytest.mark.slow
-def test_occupancy_hides_latency() -> None:
-    one, two = chains_of_loads(40_000), chains_of_loads(20_000)
-    assert busy_us(one) > 1.2 * busy_us(two)
+@on_each_target
+def test_wide_loads_hide_more_latency(target: Target) -> None:
+    """Loads of 16 bytes a lane need a quarter of the round trips that loads of 4 bytes need."""
+    steps = {dwords: [*next_line(target), load(target, dwords), target.loads_wait] for dwords in (1, 4)}
+    narrow, wide = (traced_steps(target, steps[d], repeats=r) for d, r in ((1, 40), (4, 10)))
+    assert busy_us(narrow) > 1.5 * busy_us(wide)
+
+
+@pytest.mark.slow
+@on_each_target
+def test_lanes_next_to_each_other_share_lines(target: Target) -> None:
+    """Lanes that are 256 bytes apart touch a line each: the vector cache and the L2 serve as many."""
+    steps = [[f"v_lshlrev_b32 v40, {log2}, $1", *[load(target, 1)] * 4, target.loads_wait] for log2 in (2, 8)]
+    together, apart = (traced_steps(target, one) for one in steps)
+    assert busy_us(apart) > 2 * busy_us(together)
 
 
 @pytest.mark.slow
@@ -94,23 +139,54 @@ def test_two_buffers_hide_latency() -> None:
 
 
 @pytest.mark.slow
-def test_a_barrier_for_each_step_costs() -> None:
+@on_each_target
+def test_a_barrier_for_each_step_costs(target: Target) -> None:
     """Waves of a workgroup that meet after each load wait for the slowest."""
-    steps = [*NEXT_LINE, LOAD.format(20, 23), "s_waitcnt vmcnt(0)", *MULTIPLY]
-    free, bound = (
-        trace_of(lines(*steps, *barrier), CLOBBERS, repeats=20, workgroups=COMPUTE_UNITS)
-        for barrier in ([], ["s_barrier"])
-    )
+    steps = [*next_line(target), load(target, 4), target.loads_wait, *target.products]
+    free, bound = traced_steps(target, steps), traced_steps(target, [*steps, *target.barrier])
     assert busy_us(bound) > busy_us(free)
     assert stall_cycles(bound, Stall.BARRIER) > 0
     assert stall_cycles(free, Stall.BARRIER) == 0
 
 
-@pytest.mark.parametrize("unit", ["v_fma_f32 v20, v21, v22, v20", "v_exp_f32 v20, v20"])
-def test_dependent_vector_instructions(unit: str) -> None:
-    """Four cycles for 64 lanes; transcendental functions have a quarter of the rate."""
-    trace = trace_of(lines(unit, times=64), "v[20:22]", repeats=4, workgroups=8)
-    cycles = 16 if "exp" in unit else 4
-    executed = [e for e in trace.events.tolist() if trace.instructions[e[1]].text.startswith(unit[:5])]
-    distances = [b[2] - a[2] for a, b in itertools.pairwise(executed) if a[0] == b[0]]
+@pytest.mark.slow
+def test_work_between_the_halves_of_a_barrier_hides_it() -> None:
+    """On RDNA 4 a wave that has come to a barrier can go on until it needs that the others have."""
+    signal, wait = RDNA4.barrier
+    steps = [*next_line(RDNA4), load(RDNA4, 4), RDNA4.loads_wait]
+    products = list(RDNA4.products) * 2
+    at_once = traced_steps(RDNA4, [*steps, signal, wait, *products])
+    apart = traced_steps(RDNA4, [*steps, signal, *products, wait])
+    assert stall_cycles(apart, Stall.BARRIER) < stall_cycles(at_once, Stall.BARRIER)
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction", "cycles"),
+    [
+        (CDNA3, "v_fma_f32 v20, v21, v22, v20", 4),
+        (CDNA3, "v_exp_f32 v20, v20", 16),
+        (RDNA4, "v_fma_f32 v20, v21, v22, v20", 5),
+        (RDNA4, "v_exp_f32 v20, v20", 9),
+        (RDNA4, "v_fma_f64 v[20:21], v[22:23], v[22:23], v[20:21]", 38),
+    ],
+)
+def test_dependent_vector_instructions(target: Target, instruction: str, cycles: int) -> None:
+    """Four cycles for 64 lanes, transcendental functions have a quarter of the rate; on RDNA what LLVM says."""
+    trace = trace_of(lines(instruction, times=64), "v[20:23]", repeats=4, workgroups=8, arch=target.arch)
+    distances = issue_distances(trace, instruction[:6])
     assert sorted(distances)[len(distances) // 2] == cycles
+
+
+def test_other_work_is_issued_beside_transcendental_functions() -> None:
+    """RDNA has lanes for them: a SIMD starts one in four cycles, and others in the three between."""
+    one = ["v_exp_f32 v{0}, v{0}", *[f"v_fma_f32 v{{{i}}}, v16, v17, v18" for i in (1, 2, 3)]]
+    body = lines(*[text.format(20, 21, 22, 23) for text in one], times=16)
+    trace = trace_of(body, "v[16:23]", repeats=4, workgroups=1, arch="gfx1201")
+    alone = trace_of(lines("v_exp_f32 v20, v20", times=16), "v[16:23]", repeats=4, workgroups=1, arch="gfx1201")
+    assert trace.cycles < 1.2 * alone.cycles
+
+
+def issue_distances(trace: Trace, text: str) -> list[int]:
+    """Cycles between instructions of a wave that begin so and follow each other."""
+    executed = [e for e in trace.events.tolist() if trace.instructions[e[1]].text.startswith(text)]
+    return [b[2] - a[2] for a, b in itertools.pairwise(executed) if a[0] == b[0]]

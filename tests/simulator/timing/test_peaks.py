@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from flydsl.arch import get_arch
 from flydsl.arch.instruction_costs import mfma_operations
 from flydsl.arch.timing import timing
+from flydsl.simulator.timing import Trace
 from tests.simulator.timing.loops import busy_us, lines, trace_of, traced
 
-WORKGROUPS = {"gfx90a": 110, "gfx942": 304, "gfx950": 256}
+WORKGROUPS = {"gfx90a": 110, "gfx942": 304, "gfx950": 256, "gfx1201": 64}
+WAVES_OF_RDNA = 8
 
 
 @pytest.mark.slow
@@ -41,12 +45,86 @@ def test_matrix_instructions(arch: str, instruction: str, registers: int, tera: 
     assert operations / busy_us(trace) * 1e-6 == pytest.approx(tera, rel=0.1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("instruction", "registers", "tera"),
+    [
+        ("v_wmma_f32_16x16x16_f16", (4, 4), 194.6),
+        ("v_wmma_f32_16x16x16_bf16", (4, 4), 194.6),
+        ("v_wmma_f32_16x16x16_fp8_fp8", (2, 2), 389.3),
+        ("v_wmma_i32_16x16x16_iu8", (2, 2), 389.3),
+        ("v_wmma_i32_16x16x32_iu4", (2, 2), 778.6),
+        ("v_swmmac_f32_16x16x32_f16", (4, 8), 389.3),
+    ],
+)
+def test_matrix_instructions_of_rdna(instruction: str, registers: tuple[int, int], tera: float) -> None:
+    """AMD's specifications of the RX 9070 XT: 195 TFLOPS of f16 matrices, twice that of FP8 or with a sparse A."""
+    a, b = (f"v[{first}:{first + count - 1}]" for first, count in zip((16, 24), registers, strict=True))
+    sums = [f"v[{64 + 8 * i}:{71 + 8 * i}]" for i in range(4)]
+    last = "v15" if "swmmac" in instruction else None
+    one = [", ".join([f"{instruction} {s}", a, b, last or s]) for s in sums]
+    trace = trace_of_rdna(lines(*one, times=8), "v[15:31] v[64:95]")
+    operations = mfma_operations(instruction) * 32 * 20 * WAVES_OF_RDNA * WORKGROUPS["gfx1201"]
+    assert operations / busy_us(trace) * 1e-6 == pytest.approx(tera, rel=0.1)
+
+
+def trace_of_rdna(body: str, clobbers: str, **options: Any) -> Trace:
+    """Two workgroups of eight waves on each workgroup processor of an RX 9070 XT."""
+    return trace_of(body, clobbers, repeats=20, workgroups=WORKGROUPS["gfx1201"], arch="gfx1201", **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "operations", "tera"), [("fmac_f32", 2, 48.7), ("dot2acc_f32_f16", 4, 97.3)])
+def test_pairs_of_vector_instructions(name: str, operations: int, tera: float) -> None:
+    """AMD's specifications of the RX 9070 XT: two operations of every lane in a cycle."""
+    pairs = [f"v_dual_{name} v{40 + 2 * i}, v16, v17 :: v_dual_{name} v{41 + 2 * i}, v18, v19" for i in range(8)]
+    trace = trace_of_rdna(lines(*pairs, times=16), "v[16:19] v[40:55]")
+    every = 2 * operations * 32 * len(pairs) * 16 * 20 * WAVES_OF_RDNA * WORKGROUPS["gfx1201"]
+    assert every / busy_us(trace) * 1e-6 == pytest.approx(tera, rel=0.1)
+
+
+@pytest.mark.slow
+def test_waves_of_64_lanes() -> None:
+    """What pairs are made of is executed for all lanes in a cycle, other operations for one half after the other."""
+    times = []
+    for name in ("fmac_f32", "xad_u32"):
+        extra = "" if name == "fmac_f32" else ", v18"
+        body = lines(*[f"v_{name} v{40 + i}, v16, v17{extra}" for i in range(16)], times=8)
+        trace = trace_of_rdna(body, "v[16:19] v[40:55]", features="+wavefrontsize64")
+        assert len(trace.waves) == 2 * WAVES_OF_RDNA // 2
+        times.append(busy_us(trace))
+    assert times[1] / times[0] == pytest.approx(2, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("features", "units"), [("", "32 of 32 workgroup processors"), ("+cumode", "64 of 64 compute units")]
+)
+def test_lds_of_rdna(features: str, units: str) -> None:
+    """128 bytes a cycle of each half of a workgroup processor's LDS: the RDNA white paper."""
+    body = lines("v_lshlrev_b32 v40, 4, $1") + "\\0A" + lines("ds_load_b128 v[16:19], v40", times=32)
+    trace = trace_of_rdna(body, "v[16:19] v40", features=features)
+    assert units in trace.sampling
+    bytes_ = 512 * 32 * 20 * WAVES_OF_RDNA * WORKGROUPS["gfx1201"]
+    assert bytes_ / busy_us(trace) * 1e-6 == pytest.approx(2 * 128 * 32 * 2.97e-3, rel=0.1)
+
+
 def test_lds() -> None:
     """128 bytes a cycle of each compute unit: the CDNA 3 white paper."""
     body = lines("v_lshlrev_b32 v40, 4, $1") + "\\0A" + lines("ds_read_b128 v[16:19], v40", times=32)
     trace = trace_of(body, "v[16:19] v40", repeats=20, workgroups=304)
     bytes_ = 1024 * 32 * 20 * 4 * 304
     assert bytes_ / busy_us(trace) * 1e-6 == pytest.approx(128 * 304 * 2.1e-3, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("store", "part"), [("ds_write_b32 v40, v16", 0.5), ("ds_write_b128 v40, v[16:19]", 0.8)])
+def test_stores_to_lds(store: str, part: float) -> None:
+    """ROCm Compute Profiler: 64 stores of 4 bytes take 8 cycles of a port, half of its peak; those of 16 bytes 20."""
+    width = int(store.partition("_b")[2].split()[0]) // 8
+    place = lines(f"v_lshlrev_b32 v40, {width.bit_length() - 1}, $1")
+    trace = trace_of(place + "\\0A" + lines(store, times=32), "v[16:19] v40", repeats=20, workgroups=304)
+    bytes_ = 64 * width * 32 * 20 * 4 * 304
+    assert bytes_ / busy_us(trace) * 1e-6 == pytest.approx(part * 128 * 304 * 2.1e-3, rel=0.1)
 
 
 @pytest.mark.slow
@@ -58,7 +136,7 @@ def test_l2(arch: str, tera: float) -> None:
     )
     loads = lines("global_load_dwordx4 v[16:19], v40, $0", "v_add_u32 v40, 0x1000, v40", times=32)
     body = place + "\\0A" + loads
-    size = {"workgroups": WORKGROUPS[arch], "arch": arch, "size_bytes": 1 << 19}
+    size: dict[str, Any] = {"workgroups": WORKGROUPS[arch], "arch": arch, "size_bytes": 1 << 19}
     few, many = (trace_of(body, "v[16:19] v40 s40 scc", repeats=repeats, **size) for repeats in (8, 16))
     bytes_ = 1024 * 32 * 8 * 4 * WORKGROUPS[arch]  # the first repetitions wait for memory
     assert bytes_ / (many.time_us - few.time_us) * 1e-6 == pytest.approx(tera, rel=0.1)
@@ -94,9 +172,9 @@ def copy_kernel(parts: int = 4) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("arch", "tera"), [("gfx942", 4.2), ("gfx950", 6.3)])
+@pytest.mark.parametrize(("arch", "tera"), [("gfx942", 4.2), ("gfx950", 6.3), ("gfx1201", 0.64)])
 def test_copy_of_memory(arch: str, tera: float) -> None:
-    """What copies reach on an MI300X, 79 % of the peak; the same part of an MI355X's."""
+    """What copies reach on an MI300X, 79 % of the peak; the same part of an MI355X's. The peak of an RX 9070 XT."""
     workgroups = 16384
     trace = traced(copy_kernel(), workgroups, workgroups * 16384, workgroups * 16384, arch=arch)
     assert 2 * workgroups * 16384 / busy_us(trace) * 1e-6 == pytest.approx(tera, rel=0.1)

@@ -74,3 +74,12 @@ def test_rows_are_both_texts_in_order(one, other):
     assert [row.right.text for row in found if row.right is not None] == after.splitlines()
     assert [row.left_number for row in found if row.left_number] == list(range(1, len(before.splitlines()) + 1))
     assert [row.right_number for row in found if row.right_number] == list(range(1, len(after.splitlines()) + 1))
+
+
+def test_lines_that_compute_the_same_value_are_beside_each_other():
+    before = "func.func @f(%p: i32) {\n  %0 = t.tuple %p\n  %1 = t.slice %0\n  %2 = t.load %1\n  t.use %2\n}"
+    after = "func.func @f(%p: i32) {\n  %0 = l.getelementptr %p\n  %1 = l.load %0\n  t.use %1\n}"
+    found = rows(Diff.between(before, after, "mlir"))
+    (pair,) = [row for row in found if row.left and row.right and "t.load" in row.left.text]
+    assert pair.right.text == "  %1 = l.load %0"
+    assert pair.left.text.startswith("  %1 = t.load")

@@ -45,11 +45,11 @@ def test_without_a_trace_it_says_why(notebook, read) -> None:
 
 
 def test_a_target_without_figures_runs_all_the_same(notebook, monkeypatch) -> None:
-    monkeypatch.setenv("ARCH", "gfx1201")
+    monkeypatch.setenv("ARCH", "gfx1250")
     outcome = notebook.run(f"%%flykernel --show trace\n{RUN}\nresult = torch.equal(C, A + B)")
     assert outcome.error is None
     assert notebook.shell.user_ns["result"] is True
-    assert "Not timed: the project has no figures of the time that gfx1201 needs." in outcome.shown[0]["text/plain"]
+    assert "Not timed: the project has no figures of the time that gfx1250 needs." in outcome.shown[0]["text/plain"]
 
 
 def test_a_launch_is_traced_and_compared_and_exported(launcher, tensors, tmp_path: Path) -> None:

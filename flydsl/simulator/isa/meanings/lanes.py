@@ -9,7 +9,11 @@ MEANINGS = (
     (r"v_permlane16(?:_var)?_b32", "D = S0 of a lane of the same row of 16, which S1 (and S2) name, 4 bits per lane."),
     (r"v_permlanex16(?:_var)?_b32", "D = S0 of a lane of the row of 16 beside it, which S1 (and S2) name."),
     (r"v_permlane64_b32", "D = S0 of the lane 32 further on, in waves of 64."),
-    (r"v_permlane_\w+_b32", "D = S0 of another lane, by the pattern in the name."),
+    (r"v_permlane_bcast_b32", "D = S0 of the lane with the number S1 of the own group of S2 lanes."),
+    (r"v_permlane_up_b32", "D = S0 of the lane S1 places below, in groups of S2 lanes; the own where there is none."),
+    (r"v_permlane_down_b32", "D = S0 of the lane S1 places above, in groups of S2 lanes; the own where there is none."),
+    (r"v_permlane_xor_b32", "D = S0 of the lane whose place in the group of S2 lanes is the own ^ S1."),
+    (r"v_permlane_idx_gen_b32", "D = 4 * the lane with the number S0 of the own group of S1 lanes, for ds_bpermute."),
     (
         r"v_mbcnt_(lo|hi)_u32_b32",
         "D = S1 + the ones of the mask S0, the {0} 32 lanes, that stand for lanes before this one.",

@@ -54,10 +54,18 @@ MEANINGS = (
     (r"tensor_store_from_lds(?:_d2)?", "A tile of a tensor = LDS, as the descriptors in S0, S1 ... describe."),
     # transposing loads
     (
-        r"ds_(?:read_b\d+_tr_b(\d+)|load_tr\d+_b(\d+))",
+        r"ds_(?:read_b\d+_tr_b(\d+)|load_tr(\d+)_b\d+)",
         "Lanes read LDS together, and each gets a column of elements of {0}{1} bits where the addresses name rows.",
     ),
-    (r"global_load_tr\w*", "Lanes read together, and each gets a column of elements where the addresses name rows."),
+    (
+        r"global_load_tr(?:_b\d+|(\d+)_b\d+)",
+        "Lanes read together, and each gets a column of elements of {0} bits where the addresses name rows.",
+    ),
+    (
+        r"(?:global|flat)_load_monitor_(?P<size>b\d+)",
+        f"D = {{size}} of memory {_WHERE}, whose cache line s_monitor_sleep then watches.",
+    ),
+    (r"cluster_load_(?P<size>b\d+)", f"D = {{size}} of memory {_WHERE}, read once for the workgroups of a cluster."),
     # loads
     (rf"{_SPACE}_(?:load|read)_{_WIDE}", f"D = {{size}} of {{space}} {_WHERE}."),
     (rf"{_SPACE}_(?:load|read)_{_SMALL}", f"D = {{size}} of {{space}} {_WHERE}, extended to 32 bits."),
@@ -103,6 +111,14 @@ MEANINGS = (
         "At once, at two addresses: D = {0} bits of LDS, which become data.",
     ),
     (r"ds_condxchg32_b64", "Of both halves: D = LDS, which becomes data where the top bit of data is set."),
+    (
+        r"ds_atomic_barrier_arrive_b64",
+        "D = a barrier in LDS, at which data arrive; the last one begins its next phase.",
+    ),
+    (
+        r"ds_atomic_async_barrier_arrive_b64",
+        "Arrives at a barrier in LDS once the wave's asynchronous copies are done.",
+    ),
     (r"ds_append", "D = a counter in LDS, to which the number of active lanes is added."),
     (r"ds_consume", "D = a counter in LDS, from which the number of active lanes is taken."),
 )

@@ -37,6 +37,8 @@ _FORMULAS = {
     r"or3": "S0 | S1 | S2",
     r"and_or": "(S0 & S1) | S2",
     r"xor3": "S0 ^ S1 ^ S2",
+    r"add_max": "the larger of S2 and S0 + S1, which saturates",
+    r"add_min": "the smaller of S2 and S0 + S1, which saturates",
     r"add3": "S0 + S1 + S2",
     r"xad": "(S0 ^ S1) + S2",
     r"lshl_or": "(S0 << S1) | S2",

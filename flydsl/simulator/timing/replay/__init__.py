@@ -1,8 +1,8 @@
 """The replay: what the waves of a die executed, laid out in time by a model of its units.
 
 C, one file per unit: `issue.c` says when a wave may issue, `waits.c` what it waits for, `lds.c`, `vector_memory.c`,
-`scalar_memory.c`, `l2.c` and `memory.c` when accesses end, `dispatch.c` where workgroups go; `schedule.c` is the loop.
-`layout` has the structures.
+`scalar_memory.c`, `l2.c` and `memory.c` when accesses end, `calendar.c` who has its turn where data comes late,
+`dispatch.c` where workgroups go; `schedule.c` is the loop. `layout` has the structures.
 """
 
 from __future__ import annotations
@@ -21,9 +21,18 @@ from flydsl.simulator.native.runtime import TYPES
 from flydsl.simulator.timing.replay import layout
 from flydsl.simulator.timing.trace import EVENT, Stall, Unit
 
-_UNITS = ("memory.c", "l2.c", "vector_memory.c", "lds.c", "scalar_memory.c", "waits.c", "issue.c", "dispatch.c")
+_UNITS = (
+    "calendar.c",
+    "memory.c",
+    "l2.c",
+    "vector_memory.c",
+    "lds.c",
+    "scalar_memory.c",
+    "waits.c",
+    "issue.c",
+    "dispatch.c",
+)
 _FILES = ("replay.h", *_UNITS, "schedule.c")
-_LDS_BYTES_PER_CYCLE = 128
 _STEPS = 200_000
 """After so many steps C returns."""
 
@@ -174,9 +183,22 @@ def source() -> str:
     """The C of the replay."""
     folder = Path(__file__).parent
     names = {unit.name: int(unit) for unit in Unit} | {stall.name: int(stall) for stall in Stall}
-    kinds = ("LOAD", "STORE", "ATOMIC", "LOAD_TO_LDS", "WAIT", "QUEUE", "SCALAR_QUEUE", "SIMDS", "PORTS")
-    names |= {name: getattr(layout, name) for name in kinds}
-    names |= {"BARRIER_KIND": layout.BARRIER, "SLOT_CYCLES": 4, "LDS_BYTES_PER_CYCLE": _LDS_BYTES_PER_CYCLE}
+    kinds = (
+        "LOAD",
+        "STORE",
+        "ATOMIC",
+        "LOAD_TO_LDS",
+        "WAIT",
+        "BARRIER_SIGNAL",
+        "BARRIER_WAIT",
+        "QUEUE",
+        "PORTS",
+        "SPANS",
+        "SPAN_CYCLES",
+    )
+    counters = ("LDS_COUNTER", "SCALAR_COUNTER", "COUNTERS")
+    names |= {name: getattr(layout, name) for name in (*kinds, *counters)}
+    names["BARRIER_KIND"] = layout.BARRIER
     constants = [f"#define {name} {value}" for name, value in names.items()] + ["#define LINE_WORD 0xC0000000u"]
     files = [f'#line 1 "{file}"\n{(folder / file).read_text("utf-8")}' for file in _FILES]
     return "\n".join([TYPES, *constants, layout.declarations(), *files, ""])

@@ -30,25 +30,26 @@ static void wait_for_registers(const Wave *wave, const Instruction *instruction,
 
 static u64 *port_of(ComputeUnit *unit, const Wave *wave, u64 port) { return &unit->ports[wave->simd * PORTS + port]; }
 
-// Matrix instructions go through the port of the vector ALU, and so do transcendental ones.
-static u64 port_number(const Instruction *instruction) {
-  return instruction->unit == TRANSCENDENTAL || instruction->unit == MATRIX ? VALU : instruction->unit;
+// Matrix and transcendental instructions are issued through the port of the vector ALU, and have a unit of their own.
+static int has_own_unit(const Instruction *instruction) {
+  return instruction->unit == TRANSCENDENTAL || instruction->unit == MATRIX;
 }
+
+static u64 port_number(const Instruction *instruction) { return has_own_unit(instruction) ? VALU : instruction->unit; }
 
 static void wait_for_unit(ComputeUnit *unit, const Wave *wave, const Instruction *instruction, Bound *bound) {
   if (instruction->unit == MESSAGE) return;
-  if (instruction->unit == MATRIX) raise_bound(bound, unit->matrix_free[wave->simd], MATRIX_BUSY);
+  if (has_own_unit(instruction))
+    raise_bound(bound, *port_of(unit, wave, instruction->unit), instruction->unit == MATRIX ? MATRIX_BUSY : NO_SLOT);
   raise_bound(bound, *port_of(unit, wave, port_number(instruction)), NO_SLOT);
 }
 
 static void wait_for_accesses(const Wave *wave, const Instruction *instruction, Bound *bound) {
-  if (instruction->kind == WAIT) {
-    raise_bound(bound, vector_waited(wave, instruction->vector_limit), WAIT_VECTOR_MEMORY);
-    raise_bound(bound, scalar_waited(wave, instruction->scalar_limit), wave->scalar_loads ? WAIT_SCALAR : WAIT_LDS);
-  }
-  if (instruction->unit == VECTOR_MEMORY) raise_bound(bound, vector_waited(wave, QUEUE - 1), MEMORY_BUSY);
-  if (instruction->unit == LDS || instruction->unit == SCALAR_MEMORY)
-    raise_bound(bound, scalar_waited(wave, SCALAR_QUEUE - 1), instruction->unit == LDS ? LDS_BUSY : MEMORY_BUSY);
+  if (instruction->kind == WAIT)
+    for (u64 counter = 0; counter < COUNTERS; counter++)
+      raise_bound(bound, waited(wave, counter, instruction->limits[counter]), reason_of(wave, counter));
+  if (instruction->room)
+    raise_bound(bound, waited(wave, instruction->counter, instruction->room - 1), instruction->unit == LDS ? LDS_BUSY : MEMORY_BUSY);
 }
 
 static Bound earliest(Replay *replay, const Wave *wave) {
@@ -63,8 +64,7 @@ static Bound earliest(Replay *replay, const Wave *wave) {
 
 // Hold the unit and its port. When the result is there.
 static u64 executed(ComputeUnit *unit, const Wave *wave, const Instruction *instruction, u64 time) {
-  u64 held = instruction->unit == MATRIX ? SLOT_CYCLES : instruction->busy;
-  if (instruction->unit == MATRIX) unit->matrix_free[wave->simd] = time + instruction->busy;
-  if (instruction->unit != MESSAGE) *port_of(unit, wave, port_number(instruction)) = time + held;
+  if (instruction->unit != MESSAGE) *port_of(unit, wave, instruction->unit) = time + instruction->busy;
+  if (has_own_unit(instruction)) *port_of(unit, wave, VALU) = time + instruction->held;
   return time + instruction->latency;
 }

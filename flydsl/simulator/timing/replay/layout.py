@@ -12,16 +12,21 @@ from ctypes import c_double, c_uint32, c_uint64
 from flydsl.hsaco.operands import EXEC
 from flydsl.simulator.native.layout import Shared, declarations_of
 
-LOAD, STORE, ATOMIC, LOAD_TO_LDS, WAIT, BARRIER, END = range(1, 8)
+LOAD, STORE, ATOMIC, LOAD_TO_LDS, WAIT, BARRIER, END, BARRIER_SIGNAL, BARRIER_WAIT = range(1, 10)
 """Kinds of instructions, besides the unit."""
+VECTOR_COUNTER, LDS_COUNTER, STORE_COUNTER, SCALAR_COUNTER = range(COUNTERS := 4)
+"""What counts accesses under way. CDNA counts stores with the loads, and scalar loads with the accesses of LDS."""
 MAX_RANGES = 16
 REGISTERS = 129 + 2 * 256
 IGNORED_REGISTERS = 3 << EXEC
 QUEUE = 64
-"""Accesses that a wave may have under way: what the counters of waits count to."""
-SCALAR_QUEUE = 16
+"""Accesses that a wave may have under way: what a counter counts to at most."""
 SIMDS = 4
 L1_LINES = 256
+L1_CACHES = LDS_PIPES = LDS_PORTS = 2
+"""Of a compute unit, at most."""
+SPANS, SPAN_CYCLES = 1024, 32
+"""Of a calendar: longer than any access is under way."""
 PORTS = 9
 """One for each unit of `trace.Unit`."""
 
@@ -33,20 +38,28 @@ class Range(Shared):
 
 
 class Instruction(Shared):
-    """busy: cycles for which it holds its unit. latency: until its results are there. after: until the wave goes on.
+    """busy: cycles for which it holds its unit; held: those for which it holds the port that it is issued through.
+    latency: until its results are there. after: until the wave goes on. addressing: cycles in which the addresses of a
+    vector access are taken. lds_in, lds_out: cycles that an access of LDS needs of the ports of its pair of SIMDs.
 
-    vector_limit, scalar_limit: of a wait, the accesses that may still be under way. early: cycles by which a matrix
-    instruction may use the sum that it adds to before others may.
+    counter: what counts it while it is under way, up to `room`. limits: of a wait, for each counter the accesses that
+    may still be under way. early: cycles by which a matrix instruction may use the sum that it adds to before others
+    may.
     """
 
     _fields_ = [
         ("unit", c_uint32),
         ("kind", c_uint32),
         ("busy", c_uint32),
+        ("held", c_uint32),
         ("latency", c_uint32),
         ("after", c_uint32),
-        ("vector_limit", c_uint32),
-        ("scalar_limit", c_uint32),
+        ("addressing", c_uint32),
+        ("lds_in", c_uint32),
+        ("lds_out", c_uint32),
+        ("counter", c_uint32),
+        ("room", c_uint32),
+        ("limits", c_uint32 * COUNTERS),
         ("early", c_uint32),
         ("read_count", c_uint32),
         ("write_count", c_uint32),
@@ -60,19 +73,23 @@ class Gpu(Shared):
 
     _fields_ = [
         ("compute_units", c_uint64),
+        ("simds", c_uint64),
+        ("l1_caches", c_uint64),
+        ("lds_pipes", c_uint64),
         ("workgroups_per_compute_unit", c_uint64),
         ("dispatch_cycles", c_uint64),
         ("start_cycles", c_uint64),
         ("branch_cycles", c_uint64),
         ("barrier_cycles", c_uint64),
         ("lds_latency", c_uint64),
+        ("lds_bytes_per_cycle", c_double),
         ("scalar_hit_latency", c_uint64),
         ("scalar_miss_latency", c_uint64),
         ("l1_sets", c_uint64),
         ("l1_ways", c_uint64),
         ("l1_latency", c_uint64),
-        ("l1_address_cycles", c_uint64),
         ("l1_bytes_per_cycle", c_double),
+        ("l1_fill_bytes_per_cycle", c_double),
         ("l2_sets", c_uint64),
         ("l2_ways", c_uint64),
         ("l2_channels", c_uint64),
@@ -89,13 +106,16 @@ class Gpu(Shared):
 
 
 class Workgroup(Shared):
-    """first_wave: its row of the waves. at_barrier: how many of its waves wait there."""
+    """first_wave: its row of the waves. signalled: how many of its waves have come to the barrier, after `phase`
+    barriers that all have come to. lds_pipe: through which its LDS is reached."""
 
     _fields_ = [
         ("first_wave", c_uint64),
         ("wave_count", c_uint64),
         ("running", c_uint64),
-        ("at_barrier", c_uint64),
+        ("signalled", c_uint64),
+        ("phase", c_uint64),
+        ("lds_pipe", c_uint64),
         ("compute_unit", c_uint64),
         ("start", c_uint64),
         ("end", c_uint64),
@@ -104,8 +124,9 @@ class Workgroup(Shared):
 
 class Wave(Shared):
     """at, end: of its stream. ready: when it may issue its next instruction if nothing hinders. fetched: when that is
-    there after a branch. key: when the wave will be looked at. vector_done, scalar_done: when accesses under way end,
-    the oldest first. registers: when they have their values.
+    there after a branch. key: when the wave will be looked at. signals: how many barriers it has come to. done: by
+    counter, when accesses under way end, in a ring of which `first` is the oldest. registers: when they have their
+    values.
     """
 
     _fields_ = [
@@ -124,36 +145,51 @@ class Wave(Shared):
         ("fetched", c_uint64),
         ("at_barrier", c_uint64),
         ("barrier_stall", c_uint64),
-        ("vector_first", c_uint64),
-        ("vector_count", c_uint64),
-        ("scalar_first", c_uint64),
-        ("scalar_count", c_uint64),
+        ("signals", c_uint64),
+        ("first", c_uint64 * COUNTERS),
+        ("count", c_uint64 * COUNTERS),
         ("scalar_loads", c_uint64),
-        ("vector_done", c_uint64 * QUEUE),
-        ("scalar_done", c_uint64 * SCALAR_QUEUE),
+        ("done", c_uint64 * (COUNTERS * QUEUE)),
         ("registers", c_uint64 * REGISTERS),
     ]
     _points_to_ = {"at": "const u32", "end": "const u32"}
 
 
-class ComputeUnit(Shared):
-    """ports: when a unit of a SIMD is free. lds_free, l1_free, return_free: likewise, of the whole.
+class Calendar(Shared):
+    """A unit that serves requests when they are due. used: of the spans of time in the ring, the cycles taken."""
 
-    tags, filled, used: of the lines in the vector L1.
+    _fields_ = [("span", c_uint64 * SPANS), ("used", c_double * SPANS)]
+
+
+class VectorCache(Shared):
+    """A vector L1. free: when it takes the next access; from_l2: the way on which lines come. tags, filled, used: of
+    its lines.
+    """
+
+    _fields_ = [
+        ("free", c_double),
+        ("from_l2", Calendar),
+        ("tags", c_uint32 * L1_LINES),
+        ("used", c_uint32 * L1_LINES),
+        ("filled", c_uint64 * L1_LINES),
+    ]
+
+
+class ComputeUnit(Shared):
+    """ports: when a unit of a SIMD is free. lds: its pipes; lds_in, lds_out: the ports of pairs of SIMDs to them.
+    started: how many workgroups were.
     """
 
     _fields_ = [
         ("ports", c_uint64 * (SIMDS * PORTS)),
-        ("matrix_free", c_uint64 * SIMDS),
         ("waves_on_simd", c_uint64 * SIMDS),
         ("resident", c_uint64),
-        ("lds_free", c_double),
-        ("l1_free", c_double),
-        ("return_free", c_double),
+        ("started", c_uint64),
+        ("lds", Calendar * LDS_PIPES),
+        ("lds_in", Calendar * LDS_PORTS),
+        ("lds_out", Calendar * LDS_PORTS),
+        ("l1", VectorCache * L1_CACHES),
         ("scalar_seen", c_uint64),
-        ("tags", c_uint32 * L1_LINES),
-        ("used", c_uint32 * L1_LINES),
-        ("filled", c_uint64 * L1_LINES),
     ]
     _points_to_ = {"scalar_seen": "u8"}
 
@@ -235,4 +271,6 @@ class Replay(Shared):
 
 def declarations() -> str:
     """The structures in C."""
-    return declarations_of([Range, Instruction, Gpu, Workgroup, Wave, ComputeUnit, Event, Replay])
+    return declarations_of(
+        [Range, Instruction, Gpu, Workgroup, Wave, Calendar, VectorCache, ComputeUnit, Event, Replay]
+    )

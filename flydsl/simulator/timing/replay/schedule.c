@@ -44,17 +44,15 @@ static u64 accessed(Replay *replay, Wave *wave, const Instruction *instruction, 
   const u32 *words = wave->at + 1;
   u64 done = time + instruction->latency;
   if (instruction->unit == VECTOR_MEMORY) {
-    done = vector_access(replay, unit, instruction->kind, words, count, time);
+    done = vector_access(replay, unit, wave, instruction, words, count, time);
     replay->last_access = later(replay->last_access, done);
-    begin_vector(wave, done);
   } else if (instruction->unit == LDS) {
-    done = lds_access(replay, unit, words, count, time);
-    begin_scalar(wave, done);
+    done = lds_access(replay, unit, wave, instruction, words, count, time);
   } else if (instruction->unit == SCALAR_MEMORY) {
     done = scalar_access(replay, unit, index, time);
     wave->scalar_loads = 1;
-    begin_scalar(wave, done);
   }
+  begin_access(wave, instruction->counter, done);
   return done;
 }
 
@@ -104,12 +102,14 @@ u64 replay(Replay *replay, u64 steps) {
     }
     u32 kind = replay->instructions[*wave->at].kind;
     issue(replay, number, wave, time);
-    if (kind == BARRIER_KIND) {
+    if (kind == BARRIER_KIND || (kind == BARRIER_WAIT && waits_at_barrier(replay, wave))) {
       remove_first(replay);
-      arrive_at_barrier(replay, wave, time);
+      wait_at_barrier(wave, time);
+      if (kind == BARRIER_KIND) signal_barrier(replay, wave, time);
       continue;
     }
     wave->key = wave->ready;
+    if (kind == BARRIER_SIGNAL) signal_barrier(replay, wave, time);
     sift(replay, number);
   }
   return replay->heap_count;

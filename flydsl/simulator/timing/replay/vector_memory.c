@@ -1,51 +1,54 @@
-// The vector memory path of a compute unit: addresses, the vector L1, and the way from the L2.
+// The vector memory path: addresses, a vector L1 of the compute unit, and the way from the L2.
 
-static u64 l1_place(const Gpu *gpu, const ComputeUnit *unit, u64 line, int *found) {
+static u64 l1_place(const Gpu *gpu, const VectorCache *cache, u64 line, int *found) {
   u64 first = line % gpu->l1_sets * gpu->l1_ways, oldest = first;
   for (u64 way = first; way < first + gpu->l1_ways; way++) {
-    if (unit->tags[way] == line + 1) {
+    if (cache->tags[way] == line + 1) {
       *found = 1;
       return way;
     }
-    if (unit->used[way] < unit->used[oldest]) oldest = way;
+    if (cache->used[way] < cache->used[oldest]) oldest = way;
   }
   *found = 0;
   return oldest;
 }
 
-static u64 line_read(Replay *replay, ComputeUnit *unit, u64 line, u64 time) {
+static u64 line_read(Replay *replay, VectorCache *cache, u64 line, u64 time) {
   const Gpu *gpu = replay->gpu;
   int found;
-  u64 place = l1_place(gpu, unit, line, &found);
+  u64 place = l1_place(gpu, cache, line, &found);
   replay->l1_requests++;
-  unit->used[place] = (u32)++replay->clock;
-  if (found) return later(time + gpu->l1_latency, unit->filled[place]);
+  cache->used[place] = (u32)++replay->clock;
+  if (found) return later(time + gpu->l1_latency, cache->filled[place]);
   u64 there = l2_read(replay, line, time);
-  u64 done = (u64)served(&unit->return_free, (double)there, LINE_BYTES / gpu->l1_bytes_per_cycle);
-  unit->tags[place] = (u32)line + 1;
-  return unit->filled[place] = done;
+  u64 done = (u64)fitted(&cache->from_l2, (double)there, LINE_BYTES / gpu->l1_fill_bytes_per_cycle);
+  cache->tags[place] = (u32)line + 1;
+  return cache->filled[place] = done;
 }
 
 // Bypasses the L1, which loses its line.
-static u64 line_write(Replay *replay, ComputeUnit *unit, u64 line, u64 time) {
+static u64 line_write(Replay *replay, VectorCache *cache, u64 line, u64 time) {
   int found;
-  u64 place = l1_place(replay->gpu, unit, line, &found);
-  if (found) unit->tags[place] = 0;
+  u64 place = l1_place(replay->gpu, cache, line, &found);
+  if (found) cache->tags[place] = 0;
   return l2_write(replay, line, time);
 }
 
 // When an access of a wave ends. `words` are its lines, of half the size of those of the caches.
-static u64 vector_access(Replay *replay, ComputeUnit *unit, u32 kind, const u32 *words, u64 count, u64 time) {
+static u64 vector_access(Replay *replay, ComputeUnit *unit, const Wave *wave, const Instruction *instruction, const u32 *words, u64 count, u64 time) {
   const Gpu *gpu = replay->gpu;
-  double bytes = (double)(count * WORDS_LINE), cycles = later_of((double)gpu->l1_address_cycles, bytes / gpu->l1_bytes_per_cycle);
-  double addressed = served(&unit->l1_free, (double)time, cycles);
+  VectorCache *cache = &unit->l1[wave->simd * gpu->l1_caches / gpu->simds];
+  double bytes = (double)(count * WORDS_LINE), cycles = later_of((double)instruction->addressing, bytes / gpu->l1_bytes_per_cycle);
+  double addressed = served(&cache->free, (double)time, cycles);
   u64 start = (u64)(addressed - cycles), done = (u64)addressed + gpu->l1_latency;
+  int is_write = instruction->kind == STORE || instruction->kind == ATOMIC;
   for (u64 i = 0; i < count; i++) {
     u64 line = (words[i] & ~LINE_WORD) / (LINE_BYTES / WORDS_LINE);
     int is_repeated = i && (words[i - 1] & ~LINE_WORD) / (LINE_BYTES / WORDS_LINE) == line;
     if (is_repeated) continue;
-    done = later(done, kind == STORE || kind == ATOMIC ? line_write(replay, unit, line, start) : line_read(replay, unit, line, start));
+    done = later(done, is_write ? line_write(replay, cache, line, start) : line_read(replay, cache, line, start));
   }
-  if (kind == LOAD_TO_LDS) done = later(done, (u64)served(&unit->lds_free, (double)done, bytes / LDS_BYTES_PER_CYCLE));
-  return done;
+  if (instruction->kind != LOAD_TO_LDS) return done;
+  Calendar *pipe = &unit->lds[replay->workgroups[wave->workgroup].lds_pipe];
+  return (u64)fitted(pipe, (double)done, bytes / gpu->lds_bytes_per_cycle);
 }

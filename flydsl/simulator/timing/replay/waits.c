@@ -1,31 +1,27 @@
-// The counters of accesses under way: of vector memory, which end in order, and of LDS and scalar memory.
+// The counters of accesses under way: those of a counter end in order.
 
-static void begin_vector(Wave *wave, u64 done) {
-  u64 last = wave->vector_count ? wave->vector_done[(wave->vector_first + wave->vector_count - 1) % QUEUE] : 0;
-  wave->vector_done[(wave->vector_first + wave->vector_count++) % QUEUE] = later(done, last);
-}
-
-static void begin_scalar(Wave *wave, u64 done) {
-  u64 last = wave->scalar_count ? wave->scalar_done[(wave->scalar_first + wave->scalar_count - 1) % SCALAR_QUEUE] : 0;
-  wave->scalar_done[(wave->scalar_first + wave->scalar_count++) % SCALAR_QUEUE] = later(done, last);
+static void begin_access(Wave *wave, u64 counter, u64 done) {
+  u64 *queue = &wave->done[counter * QUEUE], next = wave->first[counter] + wave->count[counter];
+  u64 last = wave->count[counter] ? queue[(next - 1) % QUEUE] : 0;
+  queue[next % QUEUE] = later(done, last);
+  wave->count[counter]++;
 }
 
 // Forget what has ended.
 static void settle(Wave *wave, u64 time) {
-  for (; wave->vector_count && wave->vector_done[wave->vector_first] <= time; wave->vector_count--)
-    wave->vector_first = (wave->vector_first + 1) % QUEUE;
-  for (; wave->scalar_count && wave->scalar_done[wave->scalar_first] <= time; wave->scalar_count--)
-    wave->scalar_first = (wave->scalar_first + 1) % SCALAR_QUEUE;
-  if (!wave->scalar_count) wave->scalar_loads = 0;
+  for (u64 counter = 0; counter < COUNTERS; counter++)
+    for (; wave->count[counter] && wave->done[counter * QUEUE + wave->first[counter]] <= time; wave->count[counter]--)
+      wave->first[counter] = (wave->first[counter] + 1) % QUEUE;
+  if (!wave->count[LDS_COUNTER]) wave->scalar_loads = 0;
 }
 
 // When no more than `limit` are under way.
-static u64 vector_waited(const Wave *wave, u64 limit) {
-  if (wave->vector_count <= limit) return 0;
-  return wave->vector_done[(wave->vector_first + wave->vector_count - limit - 1) % QUEUE];
+static u64 waited(const Wave *wave, u64 counter, u64 limit) {
+  if (wave->count[counter] <= limit) return 0;
+  return wave->done[counter * QUEUE + (wave->first[counter] + wave->count[counter] - limit - 1) % QUEUE];
 }
 
-static u64 scalar_waited(const Wave *wave, u64 limit) {
-  if (wave->scalar_count <= limit) return 0;
-  return wave->scalar_done[(wave->scalar_first + wave->scalar_count - limit - 1) % SCALAR_QUEUE];
+static u64 reason_of(const Wave *wave, u64 counter) {
+  if (counter == SCALAR_COUNTER || (counter == LDS_COUNTER && wave->scalar_loads)) return WAIT_SCALAR;
+  return counter == LDS_COUNTER ? WAIT_LDS : WAIT_VECTOR_MEMORY;
 }
