@@ -28,7 +28,7 @@ from flydsl.binary import BinaryModule
 from flydsl.codegen import CodeObject
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import leave_out
-from flydsl.errors import ArgumentError, DeviceError
+from flydsl.errors import ArchError, ArgumentError, DeviceError
 from flydsl.hsaco import read_hsaco
 from flydsl.hsaco.same_code import check_listing
 from flydsl.runtime.device import target_arch
@@ -133,12 +133,16 @@ def _driver() -> Any:
 
 def _properties() -> dict[str, Any]:
     arch = get_arch(target_arch("cpu"))
+    try:
+        figures = {"multiprocessor_count": peaks(arch).compute_units}
+    except ArchError:  # not published, as of gfx1250, or not of an accelerator
+        figures = {}
     return {
         "arch": arch.name,
         "warpSize": arch.wave_size,
         "max_shared_mem": arch.lds_bytes_per_workgroup,
         "cooperativeLaunch": False,
-        **({"multiprocessor_count": peaks(arch).compute_units} if arch.instruction_sets else {}),
+        **figures,
     }
 
 

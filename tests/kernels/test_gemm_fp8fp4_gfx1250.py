@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -28,7 +29,10 @@ def matrix(bits: int, rows: int, k: int, seed: int) -> tuple[torch.Tensor, torch
 
 
 def product(m: int, n: int, k: int, data_format: str, **options: Any) -> None:
-    """Compare C with torch's, with every check on, and what lies behind it."""
+    """Compare C with torch's, with every check on, and what lies behind it.
+
+    Of several parts of K in bf16, each is rounded, and so is each sum, in the order in which the workgroups come.
+    """
     options = SMALL | options
     a, a_bytes = matrix(kernel.FORMATS[data_format][0], m, k, 1)
     b, b_bytes = matrix(kernel.FORMATS[data_format][1], n, k, 2)
@@ -47,15 +51,18 @@ def product(m: int, n: int, k: int, data_format: str, **options: Any) -> None:
     launch = compile_fp8fp4_gemm(data_format=data_format, N=n, K=k, **options)
     with checking():
         launch(memory[: m * n], a_bytes.view(-1), shuffle_weight(b_bytes), *given, m, n, k, n)
-    expected, tolerance = kernel.reference(a, b, *scales), 1e-5 if out == torch.float32 else 2**-8
-    rounded_parts = options.get("split_k", 1) > 1 and out != torch.float32
-    atol = 2e-2 * expected.abs().max().item() if rounded_parts else 1e-2
-    torch.testing.assert_close(memory[: m * n].view(m, n).float(), expected, rtol=tolerance, atol=atol)
+    found, parts = memory[: m * n].view(m, n), options.get("split_k", 1)
+    if parts > 1 and out == torch.bfloat16:
+        of_k = zip(a.chunk(parts, 1), b.chunk(parts, 1), strict=True)
+        orders = permutations([kernel.reference(*ab, *scales).to(out) for ab in of_k])
+        assert torch.stack([found == sum(order) for order in orders]).any(0).all()
+    else:
+        expected, tolerance = kernel.reference(a, b, *scales), 1e-5 if out == torch.float32 else 2**-8
+        torch.testing.assert_close(found.float(), expected, rtol=tolerance, atol=1e-2)
     assert memory[m * n :].isnan().all()
 
 
 @executed_on("gfx1250", "tensor_load_to_lds")
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["mxscale", "ptpc"])
 @pytest.mark.parametrize("data_format", ["fp8", "fp4", "a8w4"])
 def test_product(data_format: str, mode: str) -> None:
@@ -64,7 +71,6 @@ def test_product(data_format: str, mode: str) -> None:
 
 
 @executed_on("gfx1250", "tensor_load_to_lds")
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

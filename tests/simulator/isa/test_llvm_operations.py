@@ -1,4 +1,4 @@
-"""Hundreds of LLVM operations, compiled for gfx942 and simulated, and compiled for the host: the results agree."""
+"""Hundreds of LLVM operations, compiled for two GPUs and simulated, and compiled for the host: the results agree."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from tests.simulator.llvm_operations import (
 
 pytestmark = pytest.mark.slow
 
+ARCHS = ("gfx942", "gfx1250")
 COUNT = 256
 OPERATIONS = {o.name: o for o in all_operations()}
 # The host's own lowering rounds twice here.
@@ -47,8 +48,8 @@ def storage(type_: str, count: int) -> int:
 
 
 @cache
-def program() -> Program:
-    return Program.load(*compile_llvm_ir(device_module(list(OPERATIONS.values()))))
+def program(arch: str) -> Program:
+    return Program.load(*compile_llvm_ir(device_module(list(OPERATIONS.values())), arch))
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +83,12 @@ def on_the_host(library: ctypes.CDLL, operation: Operation, operands: list[Array
     return result
 
 
-def on_the_simulator(operation: Operation, operands: list[Array]) -> Array:
+def on_the_simulator(arch: str, operation: Operation, operands: list[Array]) -> Array:
     result = np.zeros(storage(operation.result, COUNT), np.uint8)
     memory = Memory()
     addresses = [memory.map_array(a, name=n) for n, a in zip("abcr", (*operands, result), strict=True)]
     launch(
-        program(),
+        program(arch),
         f"k_{operation.name}",
         grid=(1, 1, 1),
         block=(COUNT, 1, 1),
@@ -103,13 +104,14 @@ def as_elements(operation: Operation, raw: Array) -> Array:
     return raw.view(dtype)
 
 
+@pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operation(host_library: ctypes.CDLL, name: str) -> None:
+def test_operation(host_library: ctypes.CDLL, name: str, arch: str) -> None:
     operation = OPERATIONS[name]
     if name in ROUNDED_TWICE_ON_THE_HOST:
         pytest.skip("the host rounds twice")
     operands = inputs(operation)
-    got = as_elements(operation, on_the_simulator(operation, operands))
+    got = as_elements(operation, on_the_simulator(arch, operation, operands))
     wanted = as_elements(operation, on_the_host(host_library, operation, operands))
     equal = got.view(f"u{got.itemsize}") == wanted.view(f"u{got.itemsize}")
     if got.dtype.kind == "f":
@@ -121,5 +123,6 @@ def test_operation(host_library: ctypes.CDLL, name: str) -> None:
     assert bad.size == 0, "\n".join([operation.body, *described])
 
 
-def test_every_instruction_that_llvm_chose_is_known() -> None:
-    assert not [i.listed.text for i in program().unknown_instructions()]
+@pytest.mark.parametrize("arch", ARCHS)
+def test_every_instruction_that_llvm_chose_is_known(arch: str) -> None:
+    assert not [i.listed.text for i in program(arch).unknown_instructions()]

@@ -121,7 +121,7 @@ def test_moments_that_there_are_not(recording: Recording) -> None:
         recording.step()
 
 
-@pytest.mark.parametrize("arch", ["gfx1201", "gfx950", "gfx90a"])
+@pytest.mark.parametrize("arch", ["gfx1250", "gfx1201", "gfx950", "gfx90a"])
 def test_on_every_generation(arch: str, tensors: tuple[torch.Tensor, torch.Tensor]) -> None:
     artifact = kernels.reverse.lower(*tensors, arch=arch).artifact
     recording = Recording(artifact.simulate(*tensors))
