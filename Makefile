@@ -19,7 +19,8 @@ NOTEBOOKS := $(shell grep -o 'notebooks/[a-z0-9_]*\.ipynb' README.md | sort -u)
 
 # A browser on a busy machine may be late, so what fails is tried once more: for that pytest has to remember it. Half of
 # the time is waiting for kernels to start, so two JupyterLabs take less than one.
-BROWSER := -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest tests/browser
+VIEWS ?= tests/browser
+BROWSER = -rs --numprocesses 2 --dist loadfile -o addopts="--import-mode=importlib --strict-markers" -o cache_dir=build/pytest $(VIEWS)
 
 # The whole repository is served, and the address that is printed is that of the tour.
 LAB := --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb \
@@ -41,10 +42,11 @@ lab: setup ## Open JupyterLab on the tour; scratch/ is for your own notebooks
 	@mkdir -p scratch
 	$(PY) -m jupyterlab $(AS_ROOT) $(LAB)
 
-test: setup lint types ## Everything that must hold: lint, types, all tests, all notebooks, the browser
+# Of the browser's tests those of compilations and of what is saved: all of them take four minutes.
+test: setup lint types ## What must hold: lint, types, the tests, all notebooks, and views in a browser
 	$(PY) -m pytest $(TESTS) --ignore=tests/browser
 	$(PY) -m pytest $(PARALLEL) --nbval $(NOTEBOOKS)
-	@$(MAKE) --no-print-directory browser
+	@$(MAKE) --no-print-directory browser VIEWS="tests/browser/test_compilation_views.py tests/browser/test_saved.py"
 
 fast: setup ## The tests that take no time, without notebooks: under a minute
 	$(PY) -m pytest $(TESTS) -m "not slow" tests flydsl
@@ -59,7 +61,7 @@ types: setup ## Check types with mypy
 bench: setup ## Measure import, first call, each stage, warm call; also writes build/bench.json
 	$(PY) -m tests.benchmarks
 
-sweep: setup ## The kernel library at long shapes and all types, on the simulator
+sweep: setup ## The kernel library at long shapes and all types, on the simulator, and all figures of its machine code
 	$(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py
 
 table: setup ## Compile every kernel and write kernels/README.md, the table of their machine code

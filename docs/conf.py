@@ -29,6 +29,7 @@ exclude_patterns = [".venv", "build", "dist", "scratch", "**/.*"]
 
 html_theme = "furo"
 html_title = "FlyDSL Workbench"
+html_show_copyright = False
 html_extra_path = ["front"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]

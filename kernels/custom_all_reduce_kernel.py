@@ -28,6 +28,7 @@ under 333 instructions (one stage).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -206,43 +207,32 @@ def copy_packs(team: Any, source: Any, count: Any, target: Any) -> None:
         store_pack(target, number, load_pack(source, number))
 
 
-def one_stage(
-    rank: fx.Int32, grid: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, in_ptrs: fx.Int64, out_ptr: fx.Int64,
-    plan: fx.Constexpr[Plan],
-) -> None:  # fmt: skip
+def one_stage(team: Team, in_ptrs: Any, out_ptr: Any) -> None:
     """Every rank sums everything."""
-    team = Team(plan, rank, grid, self_sg, sg_ptrs)
     team.start()
-    reduce_packs(team, address_in(in_ptrs, team.group), fx.Int32(plan.packs), out_ptr)
+    reduce_packs(team, address_in(in_ptrs, team.group), fx.Int32(team.plan.packs), out_ptr)
     meet(team, END)
 
 
-def two_stage(
-    rank: fx.Int32, grid: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, in_ptrs: fx.Int64, tmp_ptrs: fx.Int64,
-    out_ptr: fx.Int64, plan: fx.Constexpr[Plan],
-) -> None:  # fmt: skip
+def two_stage(team: Team, in_ptrs: Any, tmp_ptrs: Any, out_ptr: Any) -> None:
     """Every rank sums its part, then copies those of the others."""
-    team = Team(plan, rank, grid, self_sg, sg_ptrs)
-    team.start()
-    reduce_part(team, in_ptrs, address_in(tmp_ptrs, 0))
-    meet(team, END)
+    reduce_scatter(team, in_ptrs, address_in(tmp_ptrs, 0))
     owner = team.peer(team.group)
-    target = out_ptr + fx.Int64(owner) * (plan.part * PACK_BYTES)
-    copy_packs(team, address_in(tmp_ptrs, team.group), fx.Int32(plan.part_of(owner)), target)
+    target = out_ptr + fx.Int64(owner) * (team.plan.part * PACK_BYTES)
+    copy_packs(team, address_in(tmp_ptrs, team.group), fx.Int32(team.plan.part_of(owner)), target)
 
 
-def reduce_part(team: Team, in_ptrs: Any, target: Any) -> None:
-    """Sum this rank's part."""
+def reduce_scatter(team: Team, in_ptrs: Any, target: Any) -> None:
+    """Every rank sums its part."""
+    team.start()
     first = fx.Int64(team.rank) * (team.plan.part * PACK_BYTES)
     reduce_packs(team, address_in(in_ptrs, team.group) + first, fx.Int32(team.plan.part_of(team.rank)), target)
+    meet(team, END)
 
 
-def write_mode(
-    rank: fx.Int32, grid: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, inp_ptr: fx.Int64, out_ptrs: fx.Int64,
-    tmp_ptrs: fx.Int64, plan: fx.Constexpr[Plan],
-) -> None:  # fmt: skip
+def write_mode(team: Team, inp_ptr: Any, out_ptrs: Any, tmp_ptrs: Any) -> None:
     """Every rank gives the others their packs, sums its own, and gives the sums to the others."""
-    team = Team(plan, rank, grid, self_sg, sg_ptrs)
+    plan, rank = team.plan, team.rank
     longest = (plan.part + plan.rest) * PACK_BYTES  # between what two ranks write to a tmp
     part = plan.part * PACK_BYTES
     given = address_in(tmp_ptrs, team.group) + fx.Int64(rank) * longest
@@ -270,46 +260,35 @@ def reduce_for_all(team: Any, source: Any, count: Any, target: Any) -> None:
             store_pack(target, number, team.shown(plan.threads + team.lane))
 
 
-def all_gather(
-    rank: fx.Int32, grid: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, in_ptrs: fx.Int64, out_ptr: fx.Int64,
-    plan: fx.Constexpr[Plan],
-) -> None:  # fmt: skip
+def all_gather(team: Team, in_ptrs: Any, out_ptr: Any) -> None:
     """Every rank copies the inputs of all, in the order of ranks."""
-    team = Team(plan, rank, grid, self_sg, sg_ptrs)
+    plan = team.plan
     team.start()
     target = out_ptr + fx.Int64(team.peer(team.group)) * (plan.packs * PACK_BYTES)
     copy_packs(team, address_in(in_ptrs, team.group), fx.Int32(plan.packs), target)
     meet(team, END)
 
 
-def reduce_scatter(
-    rank: fx.Int32, grid: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, in_ptrs: fx.Int64, out_ptr: fx.Int64,
-    plan: fx.Constexpr[Plan],
-) -> None:  # fmt: skip
-    """Every rank sums its part."""
-    team = Team(plan, rank, grid, self_sg, sg_ptrs)
-    team.start()
-    reduce_part(team, in_ptrs, out_ptr)
-    meet(team, END)
+def _kernel(steps: Callable[..., None], plan: Plan) -> Any:
+    """A kernel of (rank, grid, self_sg, sg_ptrs, pointers); its name says what it is compiled for."""
+
+    def collective(rank: fx.Int32, grid: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, pointers: Any) -> None:
+        steps(Team(plan, rank, grid, self_sg, sg_ptrs), *pointers)
+
+    return flyc.kernel(name=f"{steps.__name__}_{plan.dtype}_ws{plan.world}_n{plan.elements}")(collective)
 
 
-def _kernel(body: Any, plan: Plan) -> Any:
-    """A kernel whose name says what it is compiled for."""
-    return flyc.kernel(name=f"{body.__name__}_{plan.dtype}_ws{plan.world}_n{plan.elements}")(body)
-
-
-def _launcher(body: Any, plan: Plan) -> Any:
+def _launcher(steps: Callable[..., None], plan: Plan) -> Any:
     """A launcher of a kernel with two pointers."""
-    kernel = _kernel(body, plan)
+    kernel = _kernel(steps, plan)
 
     @flyc.jit
     def run(
         rank: fx.Int32, grid_x: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, in_ptrs: fx.Int64, out_ptr: fx.Int64,
         stream: fx.Stream = fx.Stream(None),
     ) -> None:  # fmt: skip
-        kernel(rank, grid_x, self_sg, sg_ptrs, in_ptrs, out_ptr, plan).launch(
-            grid=(grid_x,), block=plan.threads, stream=stream
-        )
+        launched = kernel(rank, grid_x, self_sg, sg_ptrs, (in_ptrs, out_ptr))
+        launched.launch(grid=(grid_x,), block=plan.threads, stream=stream)
 
     return run
 
@@ -329,18 +308,16 @@ def make_allreduce_kernels(*, N: int, dtype_str: str, world_size: int, threads: 
         rank: fx.Int32, grid_x: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, in_ptrs: fx.Int64,
         tmp_ptrs: fx.Int64, out_ptr: fx.Int64, stream: fx.Stream = fx.Stream(None),
     ) -> None:  # fmt: skip
-        two_stage_kernel(rank, grid_x, self_sg, sg_ptrs, in_ptrs, tmp_ptrs, out_ptr, plan).launch(
-            grid=(grid_x,), block=plan.threads, stream=stream
-        )
+        launched = two_stage_kernel(rank, grid_x, self_sg, sg_ptrs, (in_ptrs, tmp_ptrs, out_ptr))
+        launched.launch(grid=(grid_x,), block=plan.threads, stream=stream)
 
     @flyc.jit
     def run_2stage_write_mode(
         rank: fx.Int32, grid_x: fx.Int32, self_sg: fx.Int64, sg_ptrs: fx.Int64, inp_ptr: fx.Int64,
         out_ptrs: fx.Int64, tmp_ptrs: fx.Int64, stream: fx.Stream = fx.Stream(None),
     ) -> None:  # fmt: skip
-        write_mode_kernel(rank, grid_x, self_sg, sg_ptrs, inp_ptr, out_ptrs, tmp_ptrs, plan).launch(
-            grid=(grid_x,), block=plan.threads, stream=stream
-        )
+        launched = write_mode_kernel(rank, grid_x, self_sg, sg_ptrs, (inp_ptr, out_ptrs, tmp_ptrs))
+        launched.launch(grid=(grid_x,), block=plan.threads, stream=stream)
 
     launchers = {"run_1stage_arr": _launcher(one_stage, plan)}
     return launchers | {"run_2stage_arr": run_2stage_arr, "run_2stage_write_mode": run_2stage_write_mode}

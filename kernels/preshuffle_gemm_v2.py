@@ -160,95 +160,108 @@ def gemm_kernel(
     copy_of_a: fx.TiledCopy,
 ) -> None:
     """One tile of C. A: (M, K), B: (N, K) shuffled, C: (M, N)."""
-    thread = fx.thread_idx.x
     block_m, block_n, _ = fx.block_idx
-    tile_m, tile_n, block_k = plan.tile[0], plan.tile[1], plan.block_k
-
+    tile_m, tile_n, _ = plan.tile
     rows = fx.get_scalar(C.shape[0])
-
     # Bounded by the hardware: rows behind the end read 0, and are not written.
     A, B, C = (fx.rocdl.make_buffer_tensor(tensor, max_size=False) for tensor in (A, B, C))
-    tile_a = fx.flat_divide(A, (tile_m, block_k))[None, None, block_m, None]  # (M, K, k)
-    tile_b = fx.flat_divide(B, (tile_n, block_k))[None, None, block_n, None]  # (N, K, k)
+    tile_a = fx.flat_divide(A, (tile_m, plan.block_k))[None, None, block_m, None]  # (M, K, k)
+    tile_b = fx.flat_divide(B, (tile_n, plan.block_k))[None, None, block_n, None]  # (N, K, k)
     tile_c = fx.flat_divide(C, (tile_m, tile_n))[None, None, block_m, block_n]  # (M, N)
-    shared_a = fx.make_view(fx.get_dyn_shared(plan.dtype), plan.layout_of_shared_a())  # (M, K, stage)
 
-    load = fx.make_copy_atom(fx.rocdl.BufferCopy128b(), plan.dtype)
-    move = fx.make_copy_atom(fx.UniversalCopy128b(), plan.dtype)
-    store = fx.make_copy_atom(fx.rocdl.BufferCopy16b(), plan.out)
-
-    thr_mma = tiled_mma.get_slice(thread)
-    to_shared = copy_of_a.get_slice(thread)
-    from_shared = fx.make_tiled_copy_A(move, tiled_mma).get_slice(thread)
-    from_b = fx.make_tiled_copy_B(load, tiled_mma).get_slice(thread)
-    to_c = fx.make_tiled_copy_C(store, tiled_mma).get_slice(thread)
-
-    global_a = to_shared.partition_S(tile_a)  # (values, M, K, k)
-    written_a = to_shared.partition_D(shared_a)  # (values, M, K, stage)
-    read_a = from_shared.partition_S(shared_a)
-    global_b = from_b.partition_S(tile_b)
-
-    next_a = fx.make_fragment_like(written_a[None, None, None, 0])
-    frag_a = thr_mma.make_fragment_A(shared_a[None, None, 0])
-    frag_b = thr_mma.make_fragment_B(tile_b[None, None, 0], stages=STAGES)
-    frag_c = thr_mma.make_fragment_C(tile_c)
-    frag_a_retiled = from_shared.retile(frag_a)
-    frag_b_retiled = from_b.retile(frag_b)
-
-    in_row = columns_in_row(to_shared, plan)
-
-    def load_tiles(k: Any, stage: int, last: bool = False) -> None:
-        partial = const_expr(last and plan.k % block_k != 0)
-        if partial:
-            next_a.fill(0)
-        # The step from tile to tile is the same for all lanes: a scalar register holds it.
-        step_a, step_b = (fx.Int32(k) * fx.Int32(fx.get_scalar(tile.stride[2])) for tile in (tile_a, tile_b))
-        pred = in_row if partial else None
-        fx.copy(load, global_a[None, None, None, 0], next_a, soffset=step_a, pred=pred)
-        fx.copy(load, global_b[None, None, None, 0], frag_b_retiled[None, None, None, stage], soffset=step_b)
-
-    def multiply(stage: int) -> None:
-        for group in range_constexpr(plan.groups):
-            fx.copy(move, read_a[None, None, group, stage], frag_a_retiled[None, None, group])
-            of_k = (None, group) if plan.calls() == 2 else group
-            fx.gemm(
-                tiled_mma,
-                frag_c,
-                frag_a[None, None, of_k],
-                frag_b[None, None, of_k, stage],
-                frag_c,
-                traversal_order=fx.GemmTraversalOrder.MNK,
-            )
-
-    def step(stage: int, k: Any, last: bool = False) -> None:
-        """Multiply one stage while tile k is loaded into the other."""
-        load_tiles(fx.Int32(k), stage ^ 1, last)
-        multiply(stage)
-        fx.copy(move, next_a, written_a[None, None, None, stage ^ 1])
-        fx.gpu.barrier()
-        order(plan)
-
-    tiles = const_expr(plan.tiles_k)
-    pairs = const_expr((tiles - 2) // 2 if tiles > 1 else 0)
-    load_tiles(0, 0, last=tiles == 1)
-    fx.copy(move, next_a, written_a[None, None, None, 0])
-    frag_c.fill(0)
-    fx.gpu.barrier()
-    for k in range(1, 2 * pairs + 1, 2):
-        step(0, k)
-        step(1, k + 1)
-    # One step or two, of which the last one loads the last tile, which may be partial.
-    for k in range_constexpr(2 * pairs + 1, tiles):
-        step((k - 1) % 2, k, last=k == tiles - 1)
-    multiply((tiles - 1) % 2)
-    order(plan)
-
-    result = fx.make_fragment_like(frag_c, plan.out)
+    part = Part(plan, tile_a, tile_b, tile_c, tiled_mma, copy_of_a)
+    part.all_tiles()
+    result = fx.make_fragment_like(part.frag_c, plan.out)
     if const_expr(plan.scaled):
-        multiply_scales(frag_c, to_c, (scale_a, scale_b), rows, (block_m, block_n), plan)
-    result.store(frag_c.load().to(plan.out))
-    inside = columns_inside(to_c, plan.n - block_n * tile_n, plan) if plan.n % tile_n else None
-    fx.copy(store, to_c.retile(result), to_c.partition_D(tile_c), pred=inside)
+        multiply_scales(part.frag_c, part.to_c, (scale_a, scale_b), rows, (block_m, block_n), plan)
+    result.store(part.frag_c.load().to(plan.out))
+    inside = columns_inside(part.to_c, plan.n - block_n * tile_n, plan) if plan.n % tile_n else None
+    store = fx.make_copy_atom(fx.rocdl.BufferCopy16b(), plan.out)
+    fx.copy(store, part.to_c.retile(result), part.to_c.partition_D(tile_c), pred=inside)
+
+
+class Part:
+    """A thread's part of the tiles: in global memory, in shared memory, and in its registers.
+
+    tile_a (M, K, k), tile_b (N, K, k), tile_c (M, N): of the workgroup.
+    """
+
+    def __init__(
+        self, plan: Plan, tile_a: Any, tile_b: Any, tile_c: Any, tiled_mma: fx.TiledMma, copy_of_a: fx.TiledCopy
+    ) -> None:
+        self.plan, self.tile_a, self.tile_b, self.tiled_mma = plan, tile_a, tile_b, tiled_mma
+        self.from_memory = fx.make_copy_atom(fx.rocdl.BufferCopy128b(), plan.dtype)
+        self.within = fx.make_copy_atom(fx.UniversalCopy128b(), plan.dtype)
+        thread = fx.thread_idx.x
+        shared_a = fx.make_view(fx.get_dyn_shared(plan.dtype), plan.layout_of_shared_a())  # (M, K, stage)
+        thr_mma, to_shared = tiled_mma.get_slice(thread), copy_of_a.get_slice(thread)
+        from_shared = fx.make_tiled_copy_A(self.within, tiled_mma).get_slice(thread)
+        from_b = fx.make_tiled_copy_B(self.from_memory, tiled_mma).get_slice(thread)
+        store = fx.make_copy_atom(fx.rocdl.BufferCopy16b(), plan.out)
+        self.to_c = fx.make_tiled_copy_C(store, tiled_mma).get_slice(thread)
+
+        self.global_a = to_shared.partition_S(tile_a)  # (values, M, K, k)
+        self.written_a = to_shared.partition_D(shared_a)  # (values, M, K, stage)
+        self.read_a = from_shared.partition_S(shared_a)
+        self.global_b = from_b.partition_S(tile_b)
+
+        self.next_a = fx.make_fragment_like(self.written_a[None, None, None, 0])
+        self.frag_a = thr_mma.make_fragment_A(shared_a[None, None, 0])
+        self.frag_b = thr_mma.make_fragment_B(tile_b[None, None, 0], stages=STAGES)
+        self.frag_c = thr_mma.make_fragment_C(tile_c)
+        self.frag_a_retiled = from_shared.retile(self.frag_a)
+        self.frag_b_retiled = from_b.retile(self.frag_b)
+        self.in_row = columns_in_row(to_shared, plan)
+
+    def load(self, k: Any, stage: int, last: bool = False) -> None:
+        """Load tile k: A's to registers, B's to those of a stage."""
+        partial = last and self.plan.k % self.plan.block_k != 0
+        if partial:
+            self.next_a.fill(0)
+        # The step from tile to tile is the same for all lanes: a scalar register holds it.
+        step_a, step_b = (fx.Int32(k) * fx.Int32(fx.get_scalar(t.stride[2])) for t in (self.tile_a, self.tile_b))
+        pred, of_b = self.in_row if partial else None, self.frag_b_retiled[None, None, None, stage]
+        fx.copy(self.from_memory, self.global_a[None, None, None, 0], self.next_a, soffset=step_a, pred=pred)
+        fx.copy(self.from_memory, self.global_b[None, None, None, 0], of_b, soffset=step_b)
+
+    def share(self, stage: int) -> None:
+        """Put A's tile into shared memory."""
+        fx.copy(self.within, self.next_a, self.written_a[None, None, None, stage])
+
+    def multiply(self, stage: int) -> None:
+        """Add the products of a stage."""
+        plan, c = self.plan, self.frag_c
+        for group in range(plan.groups):
+            fx.copy(self.within, self.read_a[None, None, group, stage], self.frag_a_retiled[None, None, group])
+            of_k = (None, group) if plan.calls() == 2 else group
+            a, b = self.frag_a[None, None, of_k], self.frag_b[None, None, of_k, stage]
+            fx.gemm(self.tiled_mma, c, a, b, c, traversal_order=fx.GemmTraversalOrder.MNK)
+
+    def step(self, stage: int, k: Any, last: bool = False) -> None:
+        """Multiply one stage while tile k is loaded into the other."""
+        self.load(fx.Int32(k), stage ^ 1, last)
+        self.multiply(stage)
+        self.share(stage ^ 1)
+        fx.gpu.barrier()
+        order(self.plan)
+
+    @flyc.jit
+    def all_tiles(self) -> None:
+        """The sums over all of K."""
+        tiles = const_expr(self.plan.tiles_k)
+        pairs = const_expr((tiles - 2) // 2 if tiles > 1 else 0)
+        self.load(0, 0, last=tiles == 1)
+        self.share(0)
+        self.frag_c.fill(0)
+        fx.gpu.barrier()
+        for k in range(1, 2 * pairs + 1, 2):
+            self.step(0, k)
+            self.step(1, k + 1)
+        # One step or two, of which the last one loads the last tile, which may be partial.
+        for k in range_constexpr(2 * pairs + 1, tiles):
+            self.step((k - 1) % 2, k, last=k == tiles - 1)
+        self.multiply((tiles - 1) % 2)
+        order(self.plan)
 
 
 def order(plan: Plan) -> None:

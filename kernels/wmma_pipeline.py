@@ -1,15 +1,18 @@
 """The product C = A B^T of 16-bit elements by the waves of 32 lanes of RDNA 3 and RDNA 4, from global memory to C.
 
-`Wave` is what the two differ in: the fragments that lanes hold, and how C leaves. `launch_wmma` launches a plan.
+`Wave` is what the two differ in: the fragments that lanes hold, and how C leaves. `module_for` and `tuned_for` make the
+builder and the launcher of one of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
+import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import RDNA3, RDNA4
@@ -157,6 +160,75 @@ def launch_wmma(plan: Plan, C: Any, A: Any, B: Any, stream: Any) -> None:
         require_tensor(name, tensor, dtype, rows=True)
     m, n, k = plan.tiles
     wmma_kernel(C, A, B, k, plan).launch(grid=(m * n,), block=(plan.threads,), stream=stream)
+
+
+def module_for(wave: Wave) -> Any:
+    """The function `create_wmma_gemm_module` of a generation."""
+
+    @cache
+    def create_wmma_gemm_module(
+        M: int,
+        N: int,
+        K: int,
+        in_dtype: str = "bf16",
+        out_dtype: str = "bf16",
+        *,
+        reg_m: int = 4,
+        reg_n: int = 4,
+        reg_k: int = 2,
+        waves_m: int = 2,
+        waves_n: int = 2,
+        group_m: int = 8,
+        a_k_pad: int = 8,
+        b_k_pad: int = 8,
+    ) -> tuple[Any, int, int, int]:
+        """A launcher of (C, A, BT, stream), and the sizes of a workgroup's tile along M, N and K.
+
+        in_dtype: bf16, f16 or fp16. out_dtype: those, or f32. M, N, K: multiples of the tile, and K at least two of
+        them. reg_*: tiles of 16 that a wave has along each; waves_*: waves of a workgroup; *_k_pad: elements between
+        rows in shared memory. Raises ArgumentError where sizes do not fit, and at the launch on a GPU of another
+        generation.
+        """
+        plan = checked_plan(
+            wave, (M, N, K), (in_dtype, out_dtype), (reg_m, reg_n, reg_k), (waves_m, waves_n), group_m,
+            (a_k_pad, b_k_pad),
+        )  # fmt: skip
+
+        @flyc.jit
+        def launch_wmma_gemm(C: fx.Tensor, A: fx.Tensor, BT: fx.Tensor, stream: fx.Stream = fx.Stream(None)) -> None:
+            launch_wmma(plan, C, A, BT, stream)
+
+        return launch_wmma_gemm, *plan.block
+
+    return create_wmma_gemm_module
+
+
+def tuned_for(wave: Wave, tiles_and_waves: Sequence[tuple[tuple[int, int, int], tuple[int, int]]]) -> Any:
+    """The product of a generation with one of these tiles and waves, as `module_for` has them, chosen by measurement.
+
+    It takes (C, A, BT, m, n, k, dtype, stream).
+    """
+
+    @flydsl.autotune(
+        configs=[flydsl.Config(tiles=tiles, waves=waves) for tiles, waves in tiles_and_waves],
+        key=["m", "n", "k", "dtype"],
+    )
+    @flyc.jit
+    def tuned_wmma_gemm(
+        C: fx.Tensor,
+        A: fx.Tensor,
+        BT: fx.Tensor,
+        m: fx.Constexpr[int],
+        n: fx.Constexpr[int],
+        k: fx.Constexpr[int],
+        dtype: fx.Constexpr[str],
+        tiles: fx.Constexpr,
+        waves: fx.Constexpr,
+        stream: fx.Stream = fx.Stream(None),
+    ) -> None:
+        launch_wmma(checked_plan(wave, (m, n, k), (dtype, dtype), tiles, waves, 8, (8, 8)), C, A, BT, stream)
+
+    return tuned_wmma_gemm
 
 
 class Operand:

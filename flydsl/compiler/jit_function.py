@@ -81,10 +81,11 @@ class JitFunction(DecoratedFunction):
         return {"compile_hints": self.compile_hints}
 
     @user_facing
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        """Launch on the device of the tensors, compiling for these arguments first if needed.
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Launch on the device of the tensors, compiling for these arguments first if needed; None.
 
-        Inside another launcher it is an ordinary call. With COMPILE_ONLY=1 it compiles and launches nothing.
+        Inside another launcher or a kernel it is an ordinary call, and its value that of the function. With
+        COMPILE_ONLY=1 it compiles and launches nothing.
         """
         if is_tracing():
             return rewrite(self.function)(*args, **kwargs)

@@ -24,9 +24,9 @@ from flydsl.expr.block_threads import taken_notes
 from flydsl.expr.control_flow.region import regions_closed
 from flydsl.expr.numeric import Index, Numeric
 from flydsl.expr.operands import FlyValue, located
-from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, is_dsl_object, value_like
+from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, value_like
 from flydsl.expr.struct_value import StructValue
-from flydsl.expr.tree import Container
+from flydsl.expr.tree import Container, is_own_object
 from flydsl.expr.typing import Constexpr, Pointer, Stream, Tensor
 from flydsl.passes.fly_rocdl_cluster_attr import CLUSTER
 
@@ -180,7 +180,7 @@ def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
         )
     if isinstance(value, Container):
         return flatten_runtime(value).leaves
-    is_value = isinstance(value, FlyValue | ArithValue | ir.Value) or is_dsl_object(value)
+    is_value = isinstance(value, FlyValue | ArithValue | ir.Value) or is_own_object(value)
     return extract_to_ir_values(value) if is_value else []
 
 

@@ -68,7 +68,7 @@ class ArithValue:
     @classmethod
     def __construct_from_ir_values__(cls, values: Sequence[ir.Value]) -> Any:
         """A value of the class, made of the one value that it consists of."""
-        return cls(values[0])  # type: ignore[call-arg]
+        return cls(values[0])
 
     def to(self, dtype: Any) -> Any:
         """The value converted to another scalar type."""

@@ -21,7 +21,7 @@ from flydsl.expr.tree import Container, Tree, flatten, parts, with_parts
 from flydsl.expr.vector_value import Vector
 
 __all__ = [
-    "DslType", "construct_from_ir_values", "extract_to_ir_values", "flatten_runtime", "get_ir_types", "is_dsl_object",
+    "DslType", "construct_from_ir_values", "extract_to_ir_values", "flatten_runtime", "get_ir_types",
     "value_like",
 ]  # fmt: skip
 
@@ -34,11 +34,6 @@ class DslType(Protocol):
     def __construct_from_ir_values__(cls, values: list[ir.Value]) -> DslType: ...
 
     def __extract_to_ir_values__(self) -> list[ir.Value]: ...
-
-
-def is_dsl_object(value: Any) -> bool:
-    """True if a value is of a program's own class that can be split and rebuilt."""
-    return isinstance(value, DslType) and not isinstance(value, ArithValue | FlyValue | type)
 
 
 def extract_to_ir_values(obj: Any) -> list[ir.Value]:

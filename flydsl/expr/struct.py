@@ -7,8 +7,9 @@
 
 Fields lie one after another, each at its alignment, as in C; those of a union all begin at 0.
 `fx.Struct["x": fx.Int32, "y": fx.Float32]` is such a type without a class; fields without a name are `_0`, `_1`.
-`fx.SharedAllocator` gives memory of a type. `Point(x, y=1.0)` is a value of a struct whose fields are numbers, tensors,
-pointers, structs of them, or `fx.Constexpr[...]`, which takes no memory. A union has no values, only memory.
+`fx.SharedAllocator` gives memory of a type. `Point(x, y=1.0)` is a value of a struct whose fields are numbers, vectors,
+tensors, pointers, structs of them, objects that follow the protocol of `DslType`, or `fx.Constexpr[...]`, which takes
+no memory. A union has no values, only memory.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.memory import Pointer, Tensor
 from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric
-from flydsl.expr.struct_value import Known, StructValue
+from flydsl.expr.struct_value import Known, StructValue, is_own_value
 from flydsl.expr.typing import Constexpr
 
 __all__ = [
@@ -226,6 +227,7 @@ def _kind(where: str, name: str, kind: Any) -> Any:
     own = isinstance(kind, type) and (
         issubclass(kind, Align | Array | Tensor | Pointer)
         or (hasattr(kind, "__dsl_size_of__") and not issubclass(kind, Numeric))
+        or is_own_value(kind)
     )
     if not own and not is_composite_type(kind):
         _check_number(where, kind)
@@ -245,7 +247,9 @@ def _check_name(where: str, name: str) -> None:
 
 def _is_value_field(kind: Any) -> bool:
     """True if a value can have a field of a type."""
-    return isinstance(kind, Known) or issubclass(_unaligned(kind), Numeric | StructValue | Tensor | Pointer)
+    if isinstance(kind, Known):
+        return True
+    return issubclass(_unaligned(kind), Numeric | StructValue | Tensor | Pointer) or is_own_value(_unaligned(kind))
 
 
 def _value_kinds(kinds: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -199,4 +201,21 @@ def _constructed(cls: type[StructValue], values: Iterator[ir.Value]) -> StructVa
 def _field_of(kind: Any, values: Iterator[ir.Value]) -> Any:
     if issubclass(kind, StructValue):
         return _constructed(kind, values)
+    if is_own_value(kind):
+        return kind.__construct_from_ir_values__(list(islice(values, _value_count(kind))))
     return kind.of(next(values)) if issubclass(kind, Numeric) else kind(next(values))
+
+
+def is_own_value(kind: Any) -> bool:
+    """True for vectors and for a program's own class that follows the protocol of `DslType`."""
+    methods = ("__construct_from_ir_values__", "__extract_to_ir_values__")
+    return all(hasattr(kind, name) for name in methods) and not (issubclass(kind, Numeric) or _is_memory(kind))
+
+
+def _value_count(kind: Any) -> int:
+    """How many values one of a program's own classes consists of: its class method `__get_ir_types__` says it, or one.
+
+    As FlyDSL does; a method of values alone cannot be asked of the class.
+    """
+    types = getattr(kind, "__get_ir_types__", None)
+    return len(types()) if inspect.ismethod(types) else 1

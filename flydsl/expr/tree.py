@@ -10,7 +10,7 @@ from typing import Any
 from mlir import ir
 
 from flydsl.expr.numeric import Numeric, as_numeric, bare_like, is_python_number
-from flydsl.expr.operands import FlyValue
+from flydsl.expr.operands import FlyValue, as_dsl_value, as_ir_value
 from flydsl.expr.vector_value import Vector
 
 Container = list | tuple | dict | SimpleNamespace
@@ -53,7 +53,7 @@ def flatten(value: Any) -> Tree:
     if is_leaf(value):
         return Tree([value], "leaf", lambda leaves: leaves[0])
     if not isinstance(value, Container):
-        return Tree([], Opaque(value), lambda leaves: value)
+        return _object_tree(value) if is_own_object(value) else Tree([], Opaque(value), lambda leaves: value)
     keys, items = parts(value)
     trees = [flatten(item) for item in items]
 
@@ -63,6 +63,25 @@ def flatten(value: Any) -> Tree:
 
     structure = (type(value), keys, [tree.structure for tree in trees])
     return Tree([leaf for tree in trees for leaf in tree.leaves], structure, rebuild)
+
+
+def is_own_object(value: Any) -> bool:
+    """True for an object of a program's own class that follows the protocol of `DslType`."""
+    if isinstance(value, Container | type) or is_leaf(value):
+        return False
+    kind = type(value)  # asked of the class: a variable without a value answers any other question with an error
+    return all(hasattr(kind, name) for name in ("__extract_to_ir_values__", "__construct_from_ir_values__"))
+
+
+def _object_tree(value: Any) -> Tree:
+    """An object's values as leaves; one without values stays as it is."""
+    kind = type(value)
+    leaves = [as_dsl_value(leaf) for leaf in value.__extract_to_ir_values__()]
+    if not leaves:
+        return Tree([], Opaque(value), lambda others: value)
+    return Tree(
+        leaves, (kind, len(leaves)), lambda others: kind.__construct_from_ir_values__(list(map(as_ir_value, others)))
+    )
 
 
 def is_leaf(value: Any) -> bool:

@@ -138,7 +138,7 @@ class Program:
 
     @cached_property
     def has_global_atomics(self) -> bool:
-        return any("_atomic" in instruction.mnemonic for instruction in self.instructions)
+        return any("_atomic" in i.mnemonic and not i.mnemonic.startswith("ds_") for i in self.instructions)
 
     @cached_property
     def _registers_needed(self) -> np.ndarray[Any, Any]:

@@ -323,3 +323,65 @@ def test_types_say_their_size() -> None:
     assert sizes == [(2, 2), (12, 4), (32, 16)]
     with pytest.raises(ArgumentError, match="sub-byte"):
         fx.Int4.__dsl_size_of__()
+
+
+class Running:
+    """A program's own value, by the protocol of `DslType`: a sum, and of how many."""
+
+    def __init__(self, total: Any, count: Any) -> None:
+        self.total, self.count = fx.Float32(total), fx.Int32(count)
+
+    def __extract_to_ir_values__(self) -> list[Any]:
+        return [*self.total.__extract_to_ir_values__(), *self.count.__extract_to_ir_values__()]
+
+    @classmethod
+    def __construct_from_ir_values__(cls, values: list[Any]) -> Running:
+        return cls(*values)
+
+    @classmethod
+    def __get_ir_types__(cls) -> list[Any]:
+        return [fx.Float32.ir_type, fx.Int32.ir_type]
+
+    def plus(self, value: Any) -> Running:
+        """With one more value."""
+        return Running(self.total + value, self.count + 1)
+
+
+@fx.struct
+class State:
+    running: Running
+    pair: fx.Float32x2
+    scale: fx.Float32
+
+
+def test_objects_of_a_program_are_carried_through_loops_and_branches() -> None:
+    def body(x: Any, i: Any) -> Any:
+        kept = [Running(0.0, 0), {"all": Running(x[i], 1)}]
+        for step in range(i % 4):
+            kept[0] = kept[0].plus(fx.Float32(step))
+            kept[1]["all"] = kept[1]["all"].plus(1.0)
+        last = Running(1.0, 0)
+        if i > 32:
+            last = last.plus(x[i])
+        return last.total * 1000 + kept[0].total + kept[1]["all"].total * 100 + kept[1]["all"].count.to(fx.Float32)
+
+    steps = torch.arange(LANES) % 4
+    sums = (steps * (steps - 1) // 2).float()
+    last = torch.where(torch.arange(LANES) > 32, 1 + X, torch.ones(LANES))
+    assert torch.equal(run(flyc.jit(body)), last * 1000 + sums + (X + steps) * 100 + 1 + steps)
+
+
+def test_objects_of_a_program_are_fields_and_arguments() -> None:
+    @flyc.kernel
+    def kernel(y: fx.Tensor, state: State, more: tuple[Running, int]):
+        total = state.running.plus(more[0].total).total
+        y[fx.thread_idx.x] = (total + state.pair[1]) * state.scale + more[1]
+
+    @flyc.jit
+    def launch(y: fx.Tensor, start: fx.Float32):
+        state = State(Running(start, 1), fx.Vector.from_elements([start, start + 1]), 2.0)
+        kernel(y, state, (Running(start, 0), 7)).launch(grid=(1,), block=(LANES,))
+
+    y = torch.zeros(LANES)
+    launch(y, 3.0)
+    assert torch.equal(y, torch.full((LANES,), (3.0 + 3.0 + 4.0) * 2 + 7))

@@ -299,6 +299,34 @@ def test_copies_of_lanes(run: Any) -> None:
     assert torch.equal(y, torch.cat([x.flip(0)[:64], x[:64].flip(0)]))
 
 
+@flyc.kernel
+def async_store_kernel(x: fx.Tensor, y: fx.Tensor, waits: fx.Constexpr[bool]):
+    lds = shared(fx.Float32, 64).view(fx.make_layout(64, 1))
+    lds[fx.thread_idx.x] = x[fx.thread_idx.x]
+    rocdl.s_wait_dscnt(0)
+    place = fx.get_iter(lds) + fx.thread_idx.x
+    rocdl.global_store_async_from_lds_b32(fx.get_iter(y) + (63 - fx.thread_idx.x), place)
+    if fx.const_expr(waits):
+        rocdl.s_wait_asynccnt(0)
+    lds[fx.thread_idx.x] = fx.Float32(0.0)
+
+
+@flyc.jit
+def stores(x: fx.Tensor, y: fx.Tensor, waits: fx.Constexpr[bool]):
+    async_store_kernel(x, y, waits).launch(grid=1, block=(64,))
+
+
+def test_copies_from_lds(run: Any) -> None:
+    x, y = torch.arange(64.0), torch.zeros(64)
+    run(stores, x, y, True)
+    assert torch.equal(y, x.flip(0))
+
+
+def test_lds_that_is_still_copied_is_not_to_be_written() -> None:
+    with pytest.raises(LdsRace, match="a copy of wave 0 reads that has not been waited for"), checking("races"):
+        stores(torch.ones(64), torch.zeros(64), False)
+
+
 def test_lds_before_the_wait_for_copies_is_a_race() -> None:
     with pytest.raises(LdsRace, match="global_load_async_to_lds_b128") as caught, checking("races"):
         copies(torch.zeros(256), torch.zeros(128), False)

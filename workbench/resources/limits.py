@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from flydsl.arch import Usage
@@ -67,7 +67,7 @@ def next_steps(usage: Usage) -> list[ResourceChange]:
 
 
 def _amount_for_more(usage: Usage, resource: str, waves: int, limiting: list[str]) -> int | None:
-    def limits(amount: int) -> dict[str, int]:
+    def limits(amount: int) -> Mapping[str, int]:
         return usage.with_amount(resource, amount).occupancy.limits
 
     def allows(amount: int) -> int:

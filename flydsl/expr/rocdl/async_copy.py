@@ -1,4 +1,4 @@
-"""Copies of gfx1250 from global memory to LDS that do not wait, transposing loads and prefetches.
+"""Copies of gfx1250 between global memory and LDS that do not wait, transposing loads and prefetches.
 
 A wave's asynchronous copies are counted: `rocdl.s_wait_asynccnt(n)` waits until at most n are under way. A barrier
 alone does not wait for them.
@@ -84,8 +84,32 @@ def _cluster_load(suffix: str) -> Callable[..., None]:
     return load
 
 
+def _async_store(suffix: str) -> Callable[..., None]:
+    name = f"global_store_async_from_lds_{suffix}"
+
+    def store(global_ptr: Any, lds_ptr: Any, offset: Any = 0, aux: Any = 0) -> None:
+        require_target(name, GFX1250)
+        constants = [
+            Int32(immediate(f"the offset of {name}", offset, -_OFFSET_MAX - 1, _OFFSET_MAX)),
+            Int32(immediate(f"aux of {name}", aux, 0, _POLICY_MAX)),
+        ]
+        addresses = [pointer_to(f"the target of {name}", global_ptr, _GLOBAL), lds_pointer(name, lds_ptr)]
+        # MLIR has no operation for it.
+        call_intrinsic(f"llvm.amdgcn.{name.rpartition('_')[0].replace('_', '.')}.{suffix}",
+                       [*addresses, *(constant.ir_value() for constant in constants)])  # fmt: skip
+
+    store.__name__ = store.__qualname__ = name
+    store.__doc__ = (
+        f"Start copying {suffix[1:]} bits per lane from LDS to global memory, each lane from its own `lds_ptr`. "
+        f"offset: bytes added to both; aux: cache policy; constants. {GFX1250[0]}."
+    )
+    return store
+
+
 global_load_async_to_lds_b8, global_load_async_to_lds_b32 = _async_load("b8"), _async_load("b32")
 global_load_async_to_lds_b64, global_load_async_to_lds_b128 = _async_load("b64"), _async_load("b128")
+global_store_async_from_lds_b8, global_store_async_from_lds_b32 = _async_store("b8"), _async_store("b32")
+global_store_async_from_lds_b64, global_store_async_from_lds_b128 = _async_store("b64"), _async_store("b128")
 cluster_load_async_to_lds_b8, cluster_load_async_to_lds_b32 = _cluster_load("b8"), _cluster_load("b32")
 cluster_load_async_to_lds_b64, cluster_load_async_to_lds_b128 = _cluster_load("b64"), _cluster_load("b128")
 
@@ -186,5 +210,7 @@ __all__ = [
     "ds_load_tr8_b64", "ds_load_tr16_b128", "flat_prefetch", "global_load_async_to_lds_b8",
     "global_load_async_to_lds_b32", "global_load_async_to_lds_b64", "global_load_async_to_lds_b128",
     "global_load_tr4_b64", "global_load_tr6_b96", "global_load_tr_b64", "global_load_tr_b128", "global_prefetch",
+    "global_store_async_from_lds_b8", "global_store_async_from_lds_b32", "global_store_async_from_lds_b64",
+    "global_store_async_from_lds_b128",
     "lds_transpose_load",
 ]  # fmt: skip

@@ -40,11 +40,13 @@ def test_copies(bits: int, with_lds: Callable[..., str]) -> None:
         getattr(rocdl, f"global_load_async_to_lds_b{bits}")(A, lds, 16, 1)
         getattr(rocdl, f"cluster_load_async_to_lds_b{bits}")(A, lds, 0, 0, 5)
         rocdl.cluster_load_async_to_lds(A, lds, bits // 8, mask=3)
+        getattr(rocdl, f"global_store_async_from_lds_b{bits}")(A, lds, 32, 1)
         rocdl.s_wait_asynccnt(0)
 
     text = with_lds(body)
     assert re.search(rf"global_load_async_to_lds_b{bits} .* offset:16 th:TH_LOAD_NT", text)
     assert len(re.findall(rf"cluster_load_async_to_lds_b{bits}", text)) == 2
+    assert re.search(rf"global_store_async_from_lds_b{bits} .* offset:32 th:TH_STORE_NT", text)
     assert "s_wait_asynccnt 0x0" in text
 
 
