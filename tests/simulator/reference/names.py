@@ -54,7 +54,6 @@ def of_cdna5() -> set[str]:
     names |= {f"perm_pk16_b{n}_u4" for n in (4, 6, 8)} | {"fma_mix_f32_bf16", "fma_mixlo_bf16", "fma_mixhi_bf16"}
     loads = {f"{space}_load_tr{n}_b{width}" for space in ("ds", "global") for n, width in _TRANSPOSED.items()}
     monitored = {f"{space}_load_monitor_b{n}" for space in ("global", "flat") for n in (32, 64, 128)}
-    names |= {"permlane_idx_gen_b32", "fma_mix_f32_bf16", "fma_mixlo_bf16", "fma_mixhi_bf16"}
     return {f"v_{name}" for name in names} | loads | monitored
 
 
