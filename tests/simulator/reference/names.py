@@ -50,7 +50,8 @@ def of_cdna5() -> set[str]:
     names |= {f"cvt_scalef32_pk{16 if n in _SIX else 8}_{n}_{w}" for w in _WIDE for n in (*_EIGHT, *_SIX, "fp4")}
     names |= {f"cvt_{form}" for n in _EIGHT for form in (f"f16_{n}", f"pk_f16_{n}", f"pk_{n}_f16", f"sr_{n}_f16")}
     names |= {f"{n}_bf16" for n in ("sin", "cos", "tanh")} | {f"tanh_{t}" for t in ("f16", "f32")}
-    names |= {f"permlane_{n}_b32" for n in ("bcast", "up", "down", "xor")} | {f"perm_pk16_b{n}_u4" for n in (4, 6, 8)}
+    names |= {f"permlane_{n}_b32" for n in ("bcast", "up", "down", "xor", "idx_gen")}
+    names |= {f"perm_pk16_b{n}_u4" for n in (4, 6, 8)} | {"fma_mix_f32_bf16", "fma_mixlo_bf16", "fma_mixhi_bf16"}
     loads = {f"{space}_load_tr{n}_b{width}" for space in ("ds", "global") for n, width in _TRANSPOSED.items()}
     monitored = {f"{space}_load_monitor_b{n}" for space in ("global", "flat") for n in (32, 64, 128)}
     return {f"v_{name}" for name in names} | loads | monitored
