@@ -268,7 +268,8 @@ def one_place(
 
     addresses = loads.start(loads.first, 0)
     if plan.tiles > _MANY:
-        sums, addresses = repeated(step, sums, addresses, turns)
+        state: Any = repeated(step, sums, addresses, turns)
+        sums, addresses = state
     else:
         for tile in range(1, plan.tiles):
             sums, addresses = step(sums, addresses, fx.Int32(tile))

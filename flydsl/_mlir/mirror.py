@@ -53,7 +53,13 @@ class ContextFace(Face):
 
 
 class TypeFace(Face):
-    """A type of MLIR that is made of others, such as `ir.FunctionType`: `get` takes the DSL's types, too."""
+    """A type of MLIR that is made of others, such as `ir.FunctionType`: `get` takes the DSL's types, too.
+
+    A call is MLIR's: `ir.VectorType(kind)` is the type `kind` as one of vectors.
+    """
+
+    def __call__(self, kind: Any) -> Any:
+        return self._target(to_mlir(kind))
 
     def get(self, *parts: Any, **named: Any) -> Any:
         return self._target.get(*map(to_mlir, parts), **{name: to_mlir(part) for name, part in named.items()})

@@ -19,6 +19,11 @@ HERE = Path(__file__).parent
 # Rows and products; the families of attention and of experts have contracts of their own.
 CASES = gemm.CASES | gfx1250.CASES | rdna.CASES | rows.CASES
 KERNELS = sorted({case.kernel for case in CASES.values()})
+# Of these families, what has a choice. Dispatch and combine have one for each object: all of its ranks choose alike.
+OTHERS = (
+    "flash_attn_generic", "mixed_moe_gemm_2stage", "mla_fwd_decode", "moe_blockscale_2stage", "moe_gemm_2stage",
+    "moe_gemm_2stage_mxscale_gfx1250", "moe_gemm_2stage_wmma_gfx1250", "pa_decode_fp8", "pa_decode_swa",
+)  # fmt: skip
 # What products of one family share.
 WITHOUT_CASES = {"fp8_gemm_utils"}
 # A docstring says what the code takes: registers, instructions, waves.
@@ -39,7 +44,7 @@ def test_has_all_parts(name: str) -> None:
     assert all((HERE / test).is_file() for test in tests)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", [*KERNELS, *OTHERS])
 def test_can_be_chosen_by_measurement(name: str) -> None:
     tuners = [value for value in vars(module(name)).values() if isinstance(value, Autotuner)]
     assert tuners

@@ -122,6 +122,9 @@ def test_functions_of_a_module_by_hand_have_pointers_of_the_dsl() -> None:
     from flydsl._mlir.dialects import func
 
     with ir.Context(), ir.Location.unknown():
+        vector = ir.VectorType.get([4], fx.Float16)
+        assert ir.VectorType(fx.Float16x4.ir_type) == vector
+        assert isinstance(vector, ir.VectorType)
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             pointer = fx.PointerType.get(fx.Int32.ir_type, fx.AddressSpace.Global, 16)

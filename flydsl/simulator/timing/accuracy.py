@@ -13,18 +13,19 @@ SHORT_US = 10.0
 _MEMORY_BOUND = 0.4
 """Part of the time in which a launch keeps memory busy."""
 _COMPARED = (GFX942.name, GFX950.name)
-_ERROR_PERCENT = {"short": 20.0, "memory": 25.0, "matrix": 35.0, "stream": 20.0}
+_ERROR_PERCENT = {"short": 20.0, "memory": 25.0, "matrix": 35.0, "stream": 20.0, "cached stream": 50.0}
 
 
 def kind_of(replay: Replayed, time_us: float) -> str | None:
     """The kind of a launch: "short", "memory" or "matrix" for products, "stream" for others that memory limits.
 
-    None for what nobody has compared with a GPU.
+    A "cached stream" is one whose data the Infinity Cache could keep from the launch before, while the model reads them
+    from memory. None for what nobody has compared with a GPU.
     """
     is_product = replay.state.busy[Unit.MATRIX] > 0
     is_memory_bound = replay.memory_part > _MEMORY_BOUND
     if not is_product:
-        return "stream" if is_memory_bound else None
+        return None if not is_memory_bound else "stream" if replay.gpu.cache_keeps < 1 else "cached stream"
     if time_us < SHORT_US:
         return "short"
     return "memory" if is_memory_bound else "matrix"

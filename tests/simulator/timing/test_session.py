@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import flydsl
+import flydsl.compiler as flyc
+import flydsl.expr as fx
 from flydsl.arch import GFX942, get_arch
 from flydsl.arch.timing import timing
 from flydsl.codegen import compile_llvm_ir
@@ -16,6 +20,8 @@ from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, l
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.timing import Stall, Unit, sampling
 from flydsl.simulator.timing.sampling import plan
+from tests.simulator.timing.loops import traced
+from tests.simulator.timing.test_peaks import copy_kernel
 
 DOUBLE = """
 declare i32 @llvm.amdgcn.workitem.id.x()
@@ -134,3 +140,37 @@ def test_a_plan_accounts_for_every_workgroup(workgroups: int) -> None:
     assert len(found.chosen) + found.skipped_rounds * found.round_size == workgroups
     assert sorted(set(found.chosen)) == list(found.chosen)
     assert found.chosen[-1] == workgroups - 1 or found.skipped_rounds
+
+
+@pytest.mark.slow
+def test_the_error_follows_what_was_compared() -> None:
+    """A stream that the Infinity Cache could have kept is said to be further off; of RDNA 4 nothing was compared."""
+
+    def copied(mebibytes: int, arch: str) -> float | None:
+        size = mebibytes << 20
+        return traced(copy_kernel(), size // 16384, size, size, arch=arch).error_percent
+
+    assert (copied(16, "gfx942"), copied(192, "gfx942"), copied(192, "gfx1201")) == (50, 20, None)
+
+
+@pytest.mark.slow
+def test_sweeps_take_the_time_of_the_model_on_rdna(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx1201")
+    table = flydsl.sweep(copied_by_blocks, {"blocks": [1, 16]}, {"n": [16384]}, arguments=tensors_of)
+    one, many = (table[i]["estimate_us"] for i in range(2))
+    assert timing(get_arch("gfx1201")).launch_us.value < many < one / 2
+
+
+@flyc.kernel
+def copy_by_blocks(x: fx.Tensor, y: fx.Tensor, n: fx.Int32) -> None:
+    for i in range(fx.block_idx.x * 256 + fx.thread_idx.x, n, 256 * fx.grid_dim.x):
+        y[i] = x[i]
+
+
+@flyc.jit
+def copied_by_blocks(x: fx.Tensor, y: fx.Tensor, n: fx.Int32, blocks: fx.Constexpr[int]) -> None:
+    copy_by_blocks(x, y, n).launch(grid=(blocks,), block=(256,))
+
+
+def tensors_of(n: int) -> dict[str, Any]:
+    return {"x": torch.zeros(n), "y": torch.empty(n), "n": n}
