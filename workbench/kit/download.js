@@ -18,13 +18,19 @@ function render({ model, el }) {
   let due = 0;
   const observer = new ResizeObserver(() => {
     clearTimeout(due);
-    due = setTimeout(() => {
-      const width = (el.closest(".fly-live") ?? el).clientWidth;
-      if (!width || Math.abs(width - model.get("width")) < 16) return;
-      model.set("width", width);
-      model.save_changes();
-    }, 150); // when a window is dragged, once
+    due = setTimeout(tell, 150); // when a window is dragged, once
   });
+  function tell() {
+    const view = el.closest(".fly-live") ?? el;
+    const width = view.clientWidth;
+    if (!width || Math.abs(width - model.get("width")) < 16) return;
+    if (!view.querySelector(".js-plotly-plot .gtitle")) {
+      due = setTimeout(tell, 500); // plotly must have drawn the picture before it can draw it anew
+      return;
+    }
+    model.set("width", width);
+    model.save_changes();
+  }
   observer.observe(el.closest(".fly-live") ?? el);
 
   function save(address, ending) {
