@@ -131,3 +131,32 @@ def traced(llvm_ir: str, workgroups: int, *sizes_bytes: int, arch: str = "gfx942
 def busy_us(trace: Trace) -> float:
     """The time without what every launch takes."""
     return trace.time_us - timing(get_arch(trace.arch)).launch_us.value
+
+
+COPY = """
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare i32 @llvm.amdgcn.workgroup.id.x()
+define amdgpu_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y) #0 {
+entry:
+  %t = call i32 @llvm.amdgcn.workitem.id.x()
+  %w = call i32 @llvm.amdgcn.workgroup.id.x()
+  %first = mul i32 %w, 1024
+  %i = add i32 %first, %t
+  PARTS
+  ret void
+}
+attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }
+"""
+
+
+def copy_kernel(parts: int = 4) -> str:
+    """Each thread copies some vectors of 16 bytes, all loads first."""
+    load = """
+  %i{0} = add i32 %i, {1}
+  %from{0} = getelementptr <4 x float>, ptr addrspace(1) %x, i32 %i{0}
+  %v{0} = load <4 x float>, ptr addrspace(1) %from{0}"""
+    store = """
+  %to{0} = getelementptr <4 x float>, ptr addrspace(1) %y, i32 %i{0}
+  store <4 x float> %v{0}, ptr addrspace(1) %to{0}"""
+    text = "".join(load.format(p, 256 * p) for p in range(parts)) + "".join(store.format(p) for p in range(parts))
+    return COPY.replace("PARTS", text)

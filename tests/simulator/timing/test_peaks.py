@@ -10,7 +10,7 @@ from flydsl.arch import get_arch
 from flydsl.arch.instruction_costs import mfma_operations
 from flydsl.arch.timing import timing
 from flydsl.simulator.timing import Trace
-from tests.simulator.timing.loops import busy_us, lines, trace_of, traced
+from tests.simulator.timing.loops import busy_us, copy_kernel, lines, trace_of, traced
 
 WORKGROUPS = {"gfx90a": 110, "gfx942": 304, "gfx950": 256, "gfx1201": 64}
 WAVES_OF_RDNA = 8
@@ -140,35 +140,6 @@ def test_l2(arch: str, tera: float) -> None:
     few, many = (trace_of(body, "v[16:19] v40 s40 scc", repeats=repeats, **size) for repeats in (8, 16))
     bytes_ = 1024 * 32 * 8 * 4 * WORKGROUPS[arch]  # the first repetitions wait for memory
     assert bytes_ / (many.time_us - few.time_us) * 1e-6 == pytest.approx(tera, rel=0.1)
-
-
-COPY = """
-declare i32 @llvm.amdgcn.workitem.id.x()
-declare i32 @llvm.amdgcn.workgroup.id.x()
-define amdgpu_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y) #0 {
-entry:
-  %t = call i32 @llvm.amdgcn.workitem.id.x()
-  %w = call i32 @llvm.amdgcn.workgroup.id.x()
-  %first = mul i32 %w, 1024
-  %i = add i32 %first, %t
-  PARTS
-  ret void
-}
-attributes #0 = { "amdgpu-flat-work-group-size"="256,256" }
-"""
-
-
-def copy_kernel(parts: int = 4) -> str:
-    """Each thread copies some vectors of 16 bytes, all loads first."""
-    load = """
-  %i{0} = add i32 %i, {1}
-  %from{0} = getelementptr <4 x float>, ptr addrspace(1) %x, i32 %i{0}
-  %v{0} = load <4 x float>, ptr addrspace(1) %from{0}"""
-    store = """
-  %to{0} = getelementptr <4 x float>, ptr addrspace(1) %y, i32 %i{0}
-  store <4 x float> %v{0}, ptr addrspace(1) %to{0}"""
-    text = "".join(load.format(p, 256 * p) for p in range(parts)) + "".join(store.format(p) for p in range(parts))
-    return COPY.replace("PARTS", text)
 
 
 @pytest.mark.slow

@@ -20,8 +20,7 @@ from flydsl.simulator import Memory, MemoryFault, Program, checking, counting, l
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.timing import Stall, Unit, sampling
 from flydsl.simulator.timing.sampling import plan
-from tests.simulator.timing.loops import traced
-from tests.simulator.timing.test_peaks import copy_kernel
+from tests.simulator.timing.loops import copy_kernel, traced
 
 DOUBLE = """
 declare i32 @llvm.amdgcn.workitem.id.x()
