@@ -106,7 +106,7 @@ def atomic_and_f(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.atomic_and(fx.get_iter(A), 1)  # here
 
 
-@programs.kernel("fx.Array of -4 elements: an integer from 1 on")
+@programs.kernel("fx.Array of -4 elements: a positive integer")
 def lds_neg(A: fx.Tensor, C: fx.Tensor, I: fx.Tensor, n: fx.Int32):
     fx.SharedAllocator().allocate(fx.Array[fx.Float32, -4])  # here
 

@@ -104,7 +104,7 @@ def test_freed_memory_is_nobodys(words: list[np.ndarray]) -> None:
     freed = np.zeros(64, np.int32)
     allocations.add(Buffer(freed.ctypes.data, freed.view(np.uint8), "freed", 1, "256 bytes"))
     allocations.remove(freed.ctypes.data)
-    with pytest.raises(MemoryFault, match="in no buffer"):
+    with pytest.raises(MemoryFault, match=r"in no buffer|outside of (?!freed)"):  # or of one that lies nearby
         copy(words[0].ctypes.data, freed.ctypes.data, 4, 0, 64)
 
 
