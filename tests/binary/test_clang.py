@@ -198,3 +198,32 @@ def test_a_kernel_that_is_not_there(hip: BinaryModule) -> None:
         hip.scal  # noqa: B018
     with pytest.raises(FlyError, match="no kernel 'nothing'"):
         hip.kernel("nothing")
+
+
+# --- doubles
+
+ROOTS = {
+    "hip": """#include <hip/hip_runtime.h>
+__global__ void roots(const double *x, double *y) { int i = threadIdx.x; y[i] = EXPRESSION; }""",
+    "opencl": """__kernel void roots(__global const double *x, __global double *y) {
+  int i = get_local_id(0); y[i] = EXPRESSION; }""",
+}
+COMPILE = {"hip": compile_hip, "opencl": compile_opencl}
+
+
+@pytest.mark.parametrize("language", ROOTS)
+def test_a_double_stays_one(language: str) -> None:
+    expression = "sqrt(fabs(x[i])) + floor(2.5 * x[i]) * rsqrt(x[i] * x[i] + 1) + fmax(rint(x[i]), ceil(x[i]))"
+    module = COMPILE[language](ROOTS[language].replace("EXPRESSION", expression))
+    x = torch.linspace(-3, 3, 64, dtype=torch.float64)
+    y = torch.zeros_like(x)
+    module.roots(x, y, grid=1, block=64)
+    expected = x.abs().sqrt() + (2.5 * x).floor() * (x * x + 1).rsqrt() + torch.maximum(x.round(), x.ceil())
+    assert torch.allclose(y, expected, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "cos", "exp2"])
+@pytest.mark.parametrize("language", ROOTS)
+def test_what_is_there_for_floats_alone_refuses_a_double(language: str, name: str) -> None:
+    with pytest.raises(CompileError, match=f"no {name} of double here: take a float"):
+        COMPILE[language](ROOTS[language].replace("EXPRESSION", f"{name}(x[i])"))

@@ -101,6 +101,37 @@ FLYDSL_MATH(fabs, __builtin_elementwise_abs)
 FLYDSL_MATH(native_exp, __builtin_elementwise_exp)
 FLYDSL_MATH(native_log, __builtin_elementwise_log)
 FLYDSL_MATH(native_sqrt, __builtin_elementwise_sqrt)
+// Without these a double would become a float on the way, and nobody would know.
+#define FLYDSL_ABSENT(name) \
+  FLYDSL_F double name(double x) __attribute__((unavailable("there is no " #name " of double here: take a float")));
+FLYDSL_MATH_OF(sqrt, __builtin_elementwise_sqrt, double)
+FLYDSL_MATH_OF(floor, __builtin_elementwise_floor, double)
+FLYDSL_MATH_OF(ceil, __builtin_elementwise_ceil, double)
+FLYDSL_MATH_OF(trunc, __builtin_elementwise_trunc, double)
+FLYDSL_MATH_OF(rint, __builtin_elementwise_rint, double)
+FLYDSL_MATH_OF(round, __builtin_elementwise_round, double)
+FLYDSL_MATH_OF(fabs, __builtin_elementwise_abs, double)
+FLYDSL_ABSENT(exp)
+FLYDSL_ABSENT(exp2)
+FLYDSL_ABSENT(log)
+FLYDSL_ABSENT(log2)
+FLYDSL_ABSENT(sin)
+FLYDSL_ABSENT(cos)
+FLYDSL_ABSENT(tanh)
+FLYDSL_ABSENT(native_exp)
+FLYDSL_ABSENT(native_log)
+FLYDSL_ABSENT(native_sqrt)
+FLYDSL_ABSENT(native_rsqrt)
+FLYDSL_ABSENT(native_recip)
+FLYDSL_F double pow(double x, double y) __attribute__((unavailable("there is no pow of double here: take floats")));
+FLYDSL_F double rsqrt(double x) { return 1.0 / sqrt(x); }
+FLYDSL_F double fma(double a, double b, double c) { return __builtin_elementwise_fma(a, b, c); }
+FLYDSL_F double mad(double a, double b, double c) { return a * b + c; }
+FLYDSL_F double fmax(double a, double b) { return __builtin_elementwise_maxnum(a, b); }
+FLYDSL_F double fmin(double a, double b) { return __builtin_elementwise_minnum(a, b); }
+FLYDSL_F double max(double a, double b) { return __builtin_elementwise_maxnum(a, b); }
+FLYDSL_F double min(double a, double b) { return __builtin_elementwise_minnum(a, b); }
+FLYDSL_F double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
 FLYDSL_F float rsqrt(float x) { return 1.0f / sqrt(x); }
 FLYDSL_F float native_rsqrt(float x) { return 1.0f / sqrt(x); }
 FLYDSL_F float native_recip(float x) { return 1.0f / x; }
@@ -118,9 +149,20 @@ FLYDSL_F int max(int a, int b) { return a > b ? a : b; }
 FLYDSL_F int min(int a, int b) { return a < b ? a : b; }
 FLYDSL_F uint max(uint a, uint b) { return a > b ? a : b; }
 FLYDSL_F uint min(uint a, uint b) { return a < b ? a : b; }
+FLYDSL_F long max(long a, long b) { return a > b ? a : b; }
+FLYDSL_F long min(long a, long b) { return a < b ? a : b; }
+FLYDSL_F ulong max(ulong a, ulong b) { return a > b ? a : b; }
+FLYDSL_F ulong min(ulong a, ulong b) { return a < b ? a : b; }
 FLYDSL_F int clamp(int x, int low, int high) { return min(max(x, low), high); }
+FLYDSL_F uint clamp(uint x, uint low, uint high) { return min(max(x, low), high); }
+FLYDSL_F long clamp(long x, long low, long high) { return min(max(x, low), high); }
+FLYDSL_F ulong clamp(ulong x, ulong low, ulong high) { return min(max(x, low), high); }
 FLYDSL_F uint abs(int x) { return x < 0 ? -(uint)x : x; }
+FLYDSL_F ulong abs(long x) { return x < 0 ? -(ulong)x : x; }
 FLYDSL_F int popcount(int x) { return __builtin_popcount(x); }
+FLYDSL_F uint popcount(uint x) { return __builtin_popcount(x); }
+FLYDSL_F long popcount(long x) { return __builtin_popcountl(x); }
+FLYDSL_F ulong popcount(ulong x) { return __builtin_popcountl(x); }
 FLYDSL_F int mad24(int a, int b, int c) { return a * b + c; }
 FLYDSL_F int mul24(int a, int b) { return a * b; }
 

@@ -174,9 +174,30 @@ FLYDSL_D double fma(double a, double b, double c) { return __builtin_elementwise
 FLYDSL_D double sqrt(double x) { return __builtin_elementwise_sqrt(x); }
 FLYDSL_D double fabs(double x) { return __builtin_elementwise_abs(x); }
 FLYDSL_D double floor(double x) { return __builtin_elementwise_floor(x); }
+FLYDSL_D double ceil(double x) { return __builtin_elementwise_ceil(x); }
+FLYDSL_D double trunc(double x) { return __builtin_elementwise_trunc(x); }
+FLYDSL_D double rint(double x) { return __builtin_elementwise_rint(x); }
+FLYDSL_D double round(double x) { return __builtin_elementwise_round(x); }
+FLYDSL_D double rsqrt(double x) { return 1.0 / sqrt(x); }
+FLYDSL_D double fmax(double a, double b) { return __builtin_elementwise_maxnum(a, b); }
+FLYDSL_D double fmin(double a, double b) { return __builtin_elementwise_minnum(a, b); }
+// Without these a double would become a float on the way, and nobody would know.
+#define FLYDSL_ABSENT(name) \
+  FLYDSL_D double name(double x) __attribute__((unavailable("there is no " #name " of double here: take a float")));
+FLYDSL_ABSENT(exp)
+FLYDSL_ABSENT(exp2)
+FLYDSL_ABSENT(log)
+FLYDSL_ABSENT(log2)
+FLYDSL_ABSENT(log10)
+FLYDSL_ABSENT(sin)
+FLYDSL_ABSENT(cos)
 FLYDSL_D float fmaxf(float a, float b) { return __builtin_elementwise_maxnum(a, b); }
 FLYDSL_D float fminf(float a, float b) { return __builtin_elementwise_minnum(a, b); }
 FLYDSL_D int abs(int x) { return x < 0 ? -x : x; }
+FLYDSL_D long abs(long x) { return x < 0 ? -x : x; }
+FLYDSL_D long long abs(long long x) { return x < 0 ? -x : x; }
+FLYDSL_D float abs(float x) { return __builtin_elementwise_abs(x); }
+FLYDSL_D double abs(double x) { return __builtin_elementwise_abs(x); }
 template <typename T> FLYDSL_D T max(T a, T b) { return a < b ? b : a; }
 template <typename T> FLYDSL_D T min(T a, T b) { return b < a ? b : a; }
 FLYDSL_D int __popc(unsigned x) { return __builtin_popcount(x); }
