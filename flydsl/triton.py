@@ -61,6 +61,9 @@ def active() -> Iterator[None]:
         config._active = before
 
 
+_OLDEST = (3, 9)
+
+
 def module_of(kernel: CompiledKernel) -> BinaryModule:
     """The code object of a compiled kernel: what `kernel[grid](...)` and `kernel.warmup(...)` return."""
     if not hasattr(kernel, "metadata") or not hasattr(kernel, "asm"):
@@ -72,9 +75,16 @@ def module_of(kernel: CompiledKernel) -> BinaryModule:
 
 def _config() -> Any:
     try:
+        import triton
         from triton.runtime.driver import driver
     except ImportError as error:
         raise DeviceError(f"Triton is not installed: {error}", hint="pip install triton") from None
+    if tuple(map(int, triton.__version__.split(".")[:2])) < _OLDEST:  # torch brings one of its own
+        raise DeviceError(
+            f"Triton {triton.__version__} launches kernels in another way: {_OLDEST[0]}.{_OLDEST[1]} is the oldest "
+            "that runs on the simulator",
+            hint=f"pip install 'triton>={_OLDEST[0]}.{_OLDEST[1]}'",
+        )
     return driver
 
 
