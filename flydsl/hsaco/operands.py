@@ -56,18 +56,18 @@ class Register:
 class Immediate:
     """A constant as written. Its bits depend on the operand's type: see `bits`.
 
-    1.0 and 1 are two constants, though Python's numbers are equal:
+    1.0 and 1 are two constants, though Python's numbers are equal, and so are 32 and 64 bits of the same number:
 
-    >>> Immediate(1.0) == Immediate(1), Immediate(1) == Immediate(1)
-    (False, True)
+    >>> Immediate(1.0) == Immediate(1), Immediate(5, True) == Immediate(5, True, True), Immediate(1) == Immediate(1)
+    (False, False, True)
     """
 
     value: int | float
     is_literal: bool = False  # written in hexadecimal: 32 bits of the instruction stream
     is_wide: bool = False  # or 64 bits of it
 
-    def _key(self) -> tuple[str, bool]:
-        return repr(self.value), self.is_literal
+    def _key(self) -> tuple[str, bool, bool]:
+        return repr(self.value), self.is_literal, self.is_wide
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Immediate) and self._key() == other._key()
