@@ -55,8 +55,8 @@ def launch(
     core. A launch with checks always uses "lockstep".
 
     Raises LaunchError for a configuration that no device accepts, and SimulatorError (see `flydsl.simulator.errors`)
-    for an error of the program. Ctrl-C ends a launch within a tenth of a second; the
-    message says how many workgroups were done.
+    for an error of the program. Ctrl-C ends a launch within a tenth of a second; the message says how many workgroups
+    were done.
     """
     dispatch = prepare(
         program,
