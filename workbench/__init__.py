@@ -221,3 +221,18 @@ def load_ipython_extension(shell: Any) -> None:
     add_methods()
     show_progress_with(Progress())
     show_progress(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """IPython's hook for `%unload_ext workbench`: what loading it added is gone, and `%reload_ext` begins anew."""
+    from flydsl.sweeps import show_progress_with
+    from workbench.display import unregister_formatters
+    from workbench.live_views import remove_methods
+    from workbench.magic import unregister_magics
+    from workbench.progress_line import hide_progress
+
+    hide_progress(shell)
+    show_progress_with(None)
+    remove_methods()
+    unregister_magics(shell)
+    unregister_formatters(shell)

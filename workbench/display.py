@@ -77,6 +77,16 @@ def register_formatters(shell: Any) -> None:
         shell.display_formatter.mimebundle_formatter.for_type(kind, layout_bundle)
 
 
+def unregister_formatters(shell: Any) -> None:
+    """Have an IPython shell show those types as before."""
+    formatters = shell.display_formatter.formatters
+    for kind in VIEWS:
+        formatters["text/html"].pop(kind, None)
+        formatters["text/plain"].pop(kind, None)
+    for kind in SHOWN:
+        shell.display_formatter.mimebundle_formatter.pop(kind, None)
+
+
 def _pretty(text: Callable[[Any], str]) -> Callable[[Any, Any, bool], None]:
     """A text as IPython's pretty printer takes it; inside a container an object stays what `repr` says."""
 

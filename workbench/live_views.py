@@ -184,3 +184,9 @@ def add_methods() -> None:
     """Give every type that has a live view the method `explore`."""
     for kind, explorer in EXPLORERS.items():
         kind.explore = explorer  # type: ignore[attr-defined]
+
+
+def remove_methods() -> None:
+    """Take it away again."""
+    for kind in EXPLORERS:
+        del kind.explore  # type: ignore[attr-defined]

@@ -159,6 +159,12 @@ def register_magics(shell: Any) -> None:
     shell.register_magic_function(line_magic, "line", "flydiff")
 
 
+def unregister_magics(shell: Any) -> None:
+    """Take them away again."""
+    for kind, name in (("cell", "flykernel"), ("line", "flykernel"), ("line", "flydiff")):
+        del shell.magics_manager.magics[kind][name]
+
+
 def flydiff(shell: Any, line: str) -> None:
     """Show the comparison of two expressions.
 

@@ -22,11 +22,16 @@ _SECONDS_BETWEEN = 0.5
 def show_progress(shell: Any) -> None:
     """Watch the cells of a shell, from the next one on."""
     watch = _Watch()
-    for event, callback in (("pre_run_cell", watch.begin), ("post_run_cell", watch.end)):
-        for known in list(shell.events.callbacks[event]):  # of an extension that is loaded again
+    shell.events.register("pre_run_cell", watch.begin)
+    shell.events.register("post_run_cell", watch.end)
+
+
+def hide_progress(shell: Any) -> None:
+    """Watch no longer, from the next cell on."""
+    for event in ("pre_run_cell", "post_run_cell"):
+        for known in list(shell.events.callbacks[event]):
             if isinstance(getattr(known, "__self__", None), _Watch):
                 shell.events.unregister(event, known)
-        shell.events.register(event, callback)
 
 
 def line_html(task: Task) -> str:

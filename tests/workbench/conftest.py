@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -63,16 +63,17 @@ class Notebook:
 
 
 @pytest.fixture
-def notebook(shell: InteractiveShell) -> Notebook:
+def notebook(shell: InteractiveShell) -> Iterator[Notebook]:
     """A notebook in which the kernel above and its tensors are defined."""
     with patch("gc.collect"):  # a reset ends with it, and in a process of this size that takes longer than most tests
         shell.reset()
     shell.user_module.__spec__ = None  # which multiprocessing reads, and a reset takes away
     notebook = Notebook(shell)
-    for cell in ("%reload_ext workbench", KERNEL, TENSORS):
+    for cell in ("%load_ext workbench", KERNEL, TENSORS):
         outcome = notebook.run(cell)
         assert outcome.error is None, outcome.text
-    return notebook
+    yield notebook
+    notebook.run("%unload_ext workbench")
 
 
 @pytest.fixture(scope="session")

@@ -46,3 +46,13 @@ def test_the_extension_watches_cells_once(notebook) -> None:
         if "progress_line" in getattr(callback, "__module__", "")
     ]
     assert len(watching) == 1
+
+
+def test_an_extension_that_is_unloaded_leaves_nothing(notebook) -> None:
+    assert "flykernel" in notebook.shell.magics_manager.magics["cell"]
+    notebook.run("%unload_ext workbench")
+    assert "flykernel" not in notebook.shell.magics_manager.magics["cell"]
+    watching = notebook.shell.events.callbacks["pre_run_cell"]
+    assert not any("progress_line" in getattr(callback, "__module__", "") for callback in watching)
+    outcome = notebook.run("import flydsl; table = flydsl.sweep(launch, arguments=lambda: (A, B, C, 128))")
+    assert (outcome.error, outcome.text, outcome.shown) == (None, "", [])
