@@ -28,6 +28,7 @@ _DECIDING = {
     "filter": "write a loop with an `if`",
     "any": "write `a or b`, or in a loop: found = found | condition",
     "all": "write `a and b`, or in a loop: good = good & condition",
+    "get": "a dict finds what is known when compiling: compare with each key, or keep the values in a tensor",
     "bool": "write n != 0, or the number itself as the condition of an `if`",
 }
 

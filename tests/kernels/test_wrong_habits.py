@@ -85,6 +85,11 @@ def in_a_dict(A, C, I, n):
     found = n in dict.fromkeys(range(9))  # here
 
 
+@habit("Python's get() of a runtime Int32", "compare with each key")
+def get_of_a_dict(A, C, I, n):
+    I[0] = {1: 2, 3: 4}.get(n, 5)  # here
+
+
 @habit("`in` on a runtime Boolean", "0 <= n < 10")
 def in_a_range(A, C, I, n):
     if n in range(10):  # here

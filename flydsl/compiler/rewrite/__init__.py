@@ -82,8 +82,10 @@ def _may_loop(code: types.CodeType) -> bool:
 
 
 def _may_branch(code: types.CodeType) -> bool:
-    """True if a function, or one nested in it, tests the truth of a value."""
-    asks = any("_IF_" in i.opname or i.opname in ("UNARY_NOT", "CONTAINS_OP") for i in dis.get_instructions(code))
+    """True if a function, or one nested in it, tests the truth of a value, or looks for it with `get`."""
+    asks = "get" in code.co_names or any(
+        "_IF_" in i.opname or i.opname in ("UNARY_NOT", "CONTAINS_OP") for i in dis.get_instructions(code)
+    )
     return asks or any(map(_may_branch, _nested(code)))
 
 

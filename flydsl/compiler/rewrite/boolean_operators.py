@@ -1,4 +1,4 @@
-"""`and`, `or`, `not`, `in` and chained comparisons: operands after the first become functions."""
+"""`and`, `or`, `not`, `in`, `get` and chained comparisons: operands after the first become functions."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def membership(node: ast.Compare) -> ast.expr:
     """The expression for `in` or `not in`."""
     word = "" if isinstance(node.ops[0], ast.In) else "not "
     return expression(f"{word}__fly_in__(__ITEM, __AMONG)", node, ITEM=node.left, AMONG=node.comparators[0])
+
+
+def lookup(method: ast.Attribute) -> ast.expr:
+    """The expression for `x.get`, which is about to be called."""
+    return expression("__fly_get__(__OWNER)", method, OWNER=method.value)
 
 
 def comparison(node: ast.Compare) -> ast.expr:

@@ -222,6 +222,9 @@ class Rewriter(ast.NodeTransformer):
             method.value = self._host_object(method.value, "element")
         elif isinstance(method, ast.Name) and method.id in ("setattr", "delattr") and node.args:
             node.args[0] = self._host_object(node.args[0], "attribute")
+        if isinstance(method, ast.Attribute) and method.attr == "get" and node.args:
+            self.changed = True
+            node.func = boolean_operators.lookup(method)
         return node
 
     def _changing(self, node: ast.Subscript | ast.Attribute, what: str) -> ast.AST:

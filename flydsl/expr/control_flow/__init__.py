@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flydsl.expr.control_flow.boolean_operators import all_of, any_of, comparison, membership, negation
+from flydsl.expr.control_flow.boolean_operators import all_of, any_of, comparison, lookup, membership, negation
 from flydsl.expr.control_flow.conditional_expression import conditional_expression
 from flydsl.expr.control_flow.construct import escape
 from flydsl.expr.control_flow.for_loop import ForLoop
@@ -24,6 +24,7 @@ RUNTIME: dict[str, Any] = {
     "__fly_not__": negation,
     "__fly_compare__": comparison,
     "__fly_in__": membership,
+    "__fly_get__": lookup,
     "__fly_escape__": escape,
     "__fly_changed__": require_not_hosts,
     "__fly_unset__": UNSET,

@@ -1,4 +1,6 @@
-"""`and`, `or`, `not` and chained comparisons. Each operand is evaluated at most once, and only when needed.
+"""`and`, `or`, `not`, `in`, `get` of a dict, and chained comparisons.
+
+Each operand is evaluated at most once, and only when needed.
 
 Values known when compiling follow Python's rules. A runtime `a and b` is `b if a else a`; if a and b have different
 types, the result is a Boolean.
@@ -82,12 +84,31 @@ def membership(item: Any, among: Any) -> bool:
     Those find the objects that they hold, by their hash, which says nothing of a runtime value.
     """
     found = item in among
-    if found or not isinstance(among, Set | Mapping) or not isinstance(item, ir.Value | Numeric):
-        return found
-    number = as_numeric(item)
-    if isinstance(number, Numeric) and not number.is_static and any(is_python_number(member) for member in among):
-        raise no_truth(type(number).__name__)
-    return False
+    if not found and isinstance(among, Set | Mapping):
+        _require_missing(item, among)
+    return found
+
+
+def lookup(owner: Any) -> Callable[..., Any]:
+    """`owner.get`. That of a mapping raises TraceError where `membership` does."""
+    if not isinstance(owner, Mapping):
+        method: Callable[..., Any] = owner.get
+        return method
+
+    def get(key: Any, *default: Any, **named: Any) -> Any:
+        if key not in owner:
+            _require_missing(key, owner)
+        return owner.get(key, *default, **named)
+
+    return get
+
+
+def _require_missing(item: Any, among: Set[Any] | Mapping[Any, Any]) -> None:
+    """Raise for a runtime number, which was not found, if a number is in there."""
+    if isinstance(item, ir.Value | Numeric):
+        number = as_numeric(item)
+        if isinstance(number, Numeric) and not number.is_static and any(map(is_python_number, among)):
+            raise no_truth(type(number).__name__)
 
 
 def comparison(first: Any, *rest: tuple[Callable[[Any, Any], Any], Thunk]) -> Any:
