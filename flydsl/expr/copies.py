@@ -336,15 +336,17 @@ def tiled_copy_retile(copy: TiledCopy, fragment: Tensor) -> Tensor:
     return Tensor(emit_fly("tiled_copy.retile", [as_operand(copy), require_tensor("retile", fragment).value]).result)
 
 
-def make_fragment_like(tensor: AnyTensor | AnyLayout, dtype: ScalarType | None = None) -> Tensor:
-    """A register tensor of the shape of a tensor or static layout; see `make_rmem_tensor`.
+def make_fragment_like(tensor: AnyTensor | AnyLayout | CoordTensor, dtype: ScalarType | None = None) -> Tensor:
+    """A register tensor of the shape of a tensor, static layout or coordinate tensor; see `make_rmem_tensor`.
 
-    dtype: the element type, by default the tensor's.
+    dtype: the element type, by default the tensor's. With coordinates it may be fx.Boolean: a predicate for each.
     """
+    if isinstance(tensor, CoordTensor):
+        tensor = algebra.make_layout(tensor.shape) if isinstance(tensor.origin, tuple) else tensor.layout
     if isinstance(tensor, Layout):
         if dtype is None:
             raise ArgumentError(
-                "make_fragment_like of a layout takes an element type too",
+                "make_fragment_like of a layout or of coordinates takes an element type too",
                 at=user_location(),
                 hint="make_fragment_like(layout, fx.Float32)",
             )

@@ -88,3 +88,37 @@ def test_coordinate_tensors_are_divided_like_tensors() -> None:
     assert fx.slice(tiles, (None, (2, 3)))[1, 2] == (17, 14)
     assert fx.flat_divide(coordinates, (8, 4))[None, None, 2, 3][1, 2] == (17, 14)
     assert fx.make_view(5, fx.make_layout((2, 3), (10, 1)))[1, None][2] == 17
+
+
+@flyc.kernel
+def tile_kernel(A: fx.Tensor, out: fx.Tensor, rows: fx.Int32, columns: fx.Int32, whole: fx.Constexpr[bool]):
+    atom = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
+    thr_copy = fx.make_tiled_copy_tv(atom, fx.make_layout((4, 8), (8, 1)), fx.make_layout((2, 1), (1, 1))).get_slice(
+        fx.thread_idx.x
+    )
+    tiles = [fx.flat_divide(tensor, (8, 16))[None, None, 0, 0] for tensor in (A, out)]
+    from_, to = thr_copy.partition_S(tiles[0]), thr_copy.partition_D(tiles[1])
+    if fx.const_expr(whole):
+        at = thr_copy.partition_S(fx.make_identity_tensor((8, 16)))[(0, None), None, None]
+        inside = fx.make_fragment_like(at, dtype=fx.Boolean)
+        for i in fx.range_constexpr(fx.size(inside.shape).unpack()):
+            inside[i] = fx.elem_less(at[i], (rows, columns))
+    else:
+        row = thr_copy.partition_S(fx.make_view(0, fx.make_layout((8, 16), (1, 0))))[(0, None), None, None]
+        inside = fx.make_fragment_like(row, dtype=fx.Boolean)
+        for i in fx.range_constexpr(fx.size(inside.shape).unpack()):
+            inside[i] = fx.get_scalar(row[i]) < rows
+    fx.copy(atom, from_, to, pred=inside)
+
+
+@flyc.jit
+def tile(A: fx.Tensor, out: fx.Tensor, rows: fx.Int32, columns: fx.Int32, whole: fx.Constexpr[bool]):
+    tile_kernel(A, out, rows, columns, whole).launch(grid=1, block=32)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_predicates_have_the_form_of_the_coordinates(whole: bool) -> None:
+    A, out, expected = torch.randn(8, 16), torch.zeros(8, 16), torch.zeros(8, 16)
+    expected[:5, : 11 if whole else 16] = A[:5, : 11 if whole else 16]
+    tile(A, out, 5, 11, whole)
+    assert torch.equal(out, expected)
