@@ -79,6 +79,8 @@ class ArithValue:
         """The value itself, under the name of an MLIR operation's result, as in `arith.AddFOp(a, b).result`."""
         return self
 
+    res = result  # the name that operations of `rocdl` and `llvm` give theirs
+
     def __add__(self, other: Any) -> Any:
         return functions.binary("add", self, other)
 

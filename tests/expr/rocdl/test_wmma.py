@@ -56,7 +56,7 @@ def test_every_instruction_has_operands_of_its_width(arch: str, compiled: Callab
             function = getattr(rocdl, form.name)
             first = function(*matrices, *index)
             used(A, first, 2 * place)
-            used(A, function(first.type, [*matrices[:2], loaded(A, form.c, 7), *index]).result, 2 * place + 1)
+            used(A, function(first.type, [*matrices[:2], loaded(A, form.c, 7), *index]).res, 2 * place + 1)
 
     isa = compiled(body, arch)
     for form in forms:
