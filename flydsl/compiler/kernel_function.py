@@ -22,6 +22,7 @@ from flydsl.errors import ArgumentError, LaunchError, SourceLocation, TraceError
 from flydsl.expr.arith_value import ArithValue
 from flydsl.expr.block_threads import taken_notes
 from flydsl.expr.control_flow.region import regions_closed
+from flydsl.expr.gpu import BlockSizeError
 from flydsl.expr.numeric import Index, Numeric
 from flydsl.expr.operands import FlyValue, located
 from flydsl.expr.protocol import extract_to_ir_values, flatten_runtime, value_like
@@ -78,41 +79,43 @@ class KernelFunction(DecoratedFunction):
             )
         values = self.signature.bind(args, kwargs)
         operands = [_operands(p, value) for p, value in zip(self.signature.parameters, values, strict=True)]
-        launcher = KernelLauncher(state, *self._declare(state, operands), operands, at, self.known_block_size)
-        set_attributes(launcher.block.owner, unit_attrs, value_attrs)
-        self._trace(state, launcher, values, operands)
+
+        def emit(symbol: str, size: tuple[int, ...] | None) -> ir.Block:
+            block = self._declare(state, symbol, operands, size)
+            set_attributes(block.owner, unit_attrs, value_attrs)
+            self._trace(state, block, values, operands)
+            return block
+
+        symbol = state.unique_name(self._name or self.function.__name__)
+        launcher = KernelLauncher(state, symbol, emit, operands, at, self.known_block_size)
         state.waiting.append(launcher)
         return launcher
 
-    def _declare(self, state: CompilationContext, operands: list[list[ir.Value]]) -> tuple[str, ir.Block]:
-        """A device function without body in the GPU module: its symbol and entry block."""
-        symbol = state.unique_name(self._name or self.function.__name__)
-        block = new_function(
+    def _declare(
+        self, state: CompilationContext, symbol: str, operands: list[list[ir.Value]], size: tuple[int, ...] | None
+    ) -> ir.Block:
+        """The entry block of a device function without body in the GPU module."""
+        known = {} if size is None else {"known_block_size": ir.DenseI32ArrayAttr.get(list(size))}
+        return new_function(
             "gpu.func",
             symbol,
             [value.type for given in operands for value in given],
             ir.InsertionPoint(state.gpu_module_body),
             self.signature.location,
-            {"gpu.kernel": ir.UnitAttr.get(), **self._block_size()},
+            {"gpu.kernel": ir.UnitAttr.get(), **known},
         )
-        return symbol, block
-
-    def _block_size(self) -> dict[str, ir.Attribute]:
-        """The attribute that tells the block size, if it is known before the launch."""
-        size = self.known_block_size
-        return {} if size is None else {"known_block_size": ir.DenseI32ArrayAttr.get(list(size))}
 
     def _trace(
-        self, state: CompilationContext, launcher: KernelLauncher, values: list[Any], operands: list[list[ir.Value]]
+        self, state: CompilationContext, block: ir.Block, values: list[Any], operands: list[list[ir.Value]]
     ) -> None:
-        incoming = iter(launcher.block.arguments)
+        incoming = iter(block.arguments)
         inside = [
             _inside(value, incoming, len(given), p)
             for p, value, given in zip(self.signature.parameters, values, operands, strict=True)
         ]
         state.in_kernel = True
         try:
-            with ir.InsertionPoint(launcher.block), regions_closed():
+            with ir.InsertionPoint(block), regions_closed():
                 result = self.signature.call(rewrite(self.function), inside)
                 _end(self.signature.location)
         finally:
@@ -197,23 +200,34 @@ def _inside(value: Any, incoming: Iterator[ir.Value], count: int, parameter: Par
 
 
 class KernelLauncher:
-    """A traced kernel with its arguments, waiting for its launch configuration."""
+    """A traced kernel with its arguments, waiting for its launch configuration.
+
+    One that asks for its block size without being decorated with it is traced again at its launch, which tells it.
+    """
 
     def __init__(
         self,
         state: CompilationContext,
         symbol: str,
-        block: ir.Block,
+        emit: Callable[[str, tuple[int, ...] | None], ir.Block],
         operands: list[list[ir.Value]],
         at: SourceLocation | None,
-        known_block_size: tuple[int, ...] | None = None,
+        known_block_size: tuple[int, ...] | None,
     ) -> None:
         self.symbol = symbol
-        self.block = block
         self.at = at
         self._state = state
         self._known_block_size = known_block_size
         self._operands = [value for given in operands for value in given]
+        self._emit = emit
+        self._unanswered: BlockSizeError | None = None
+        before = len(state.gpu_module_body.operations)
+        try:
+            self.block = emit(symbol, known_block_size)
+        except BlockSizeError as error:
+            self._unanswered = error.with_traceback(None)  # its frames hold values that are erased here
+            for operation in list(state.gpu_module_body.operations)[before:]:
+                operation.erase()
 
     def launch(
         self,
@@ -272,6 +286,10 @@ class KernelLauncher:
     def _set_block_size(self, threads: list[Numeric]) -> None:
         """Tell the compiler the block size, or for a runtime one the largest."""
         self._check_known(threads)
+        if self._unanswered is not None:
+            if not all(value.is_static for value in threads):
+                raise self._unanswered
+            self.block = self._emit(self.symbol, tuple(int(value) for value in threads))
         function = self.block.owner
         arch = self._state.arch
         notes = taken_notes(function)

@@ -34,7 +34,7 @@ from flydsl.expr.rocdl.lane import lane_id, readlane, update_dpp
 from flydsl.expr.shuffle import moved_words, shuffle_idx, shuffle_up, shuffle_xor
 from flydsl.expr.storage import ArrayInMemory, Storage
 from flydsl.expr.struct import Array
-from flydsl.expr.vector_value import ReductionOp
+from flydsl.expr.vector_value import ReductionOp, Vector
 from flydsl.layout import make_layout
 
 if TYPE_CHECKING:
@@ -213,6 +213,8 @@ class _Block:
 
     def __class_getitem__(cls, parameters: Any) -> Any:
         dtype, threads = parameters if isinstance(parameters, tuple) else (parameters, None)
+        if isinstance(threads, tuple) and threads[1:] == (1, 1):
+            threads = threads[0]  # as known_block_size() has it
         if not isinstance(threads, int) or not 1 <= threads <= 1024:
             raise ArgumentError(
                 f"{cls.__name__}[{parameters!r}]", at=user_location(), hint=f"fx.coop.{cls.__name__}[fx.Float32, 256]"
@@ -230,6 +232,11 @@ class _Block:
                 f"{cls.__name__} of {cls.width} threads", at=user_location(), hint=f"a multiple of {lanes}"
             )
         return max(1, cls.width // lanes)
+
+    @classmethod
+    def _items(cls, value: Any) -> list[Any]:
+        """The values of a thread."""
+        return [cls.dtype(item) for item in (value if isinstance(value, Vector) else [value])]
 
     @classmethod
     def _put(cls, total: Any, storage: Any) -> Any:
@@ -254,8 +261,12 @@ class BlockReduce(_Block):
 
     @classmethod
     def reduce(cls, value: Any, op: Any, storage: Any) -> Any:
-        """The values of the block's threads combined, in every thread. storage: shared memory of a SharedStorage."""
-        total = warp_reduce(cls.dtype(value), op, width=min(cls.width, warp_size()))
+        """The values of the block's threads combined, in every thread. storage: shared memory of a SharedStorage.
+
+        A vector is several values of its thread.
+        """
+        own = reduce(combination(op), cls._items(value))
+        total = warp_reduce(own, op, width=min(cls.width, warp_size()))
         if cls._waves() == 1:
             return total
         slots, waves = cls._put(total, storage), cls._waves()
@@ -265,7 +276,10 @@ class BlockReduce(_Block):
 
 
 class BlockScan(_Block):
-    """`BlockScan[dtype, threads]`: scans by a block's threads, in the order of their numbers. See `BlockReduce`."""
+    """`BlockScan[dtype, threads]`: scans by a block's threads, in the order of their numbers. See `BlockReduce`.
+
+    A vector is several values of its thread, one after the other; the result is a vector then, too.
+    """
 
     SharedStorage: ClassVar[type[Array]]
 
@@ -281,8 +295,18 @@ class BlockScan(_Block):
 
     @classmethod
     def _scan(cls, value: Any, op: Any, storage: Any, init: Any) -> tuple[Result, Result]:
+        if not isinstance(value, Vector):
+            return cls._scan_threads(cls.dtype(value), op, storage, init)
+        combine, items = combination(op), cls._items(value)
+        before = [cls._scan_threads(reduce(combine, items), op, storage, init)[1]]
+        for item in items:
+            before.append(combine(before[-1], item))
+        return Vector.from_elements(before[1:], cls.dtype), Vector.from_elements(before[:-1], cls.dtype)
+
+    @classmethod
+    def _scan_threads(cls, number: Any, op: Any, storage: Any, init: Any) -> tuple[Result, Result]:
         combine, lanes = combination(op), min(cls.width, warp_size())
-        number, start = cls.dtype(value), cls.dtype(init)
+        start = cls.dtype(init)
         if cls._waves() == 1:
             return warp_scan(number, op, width=lanes, init=start)
         # What lies before this wave is not known yet, so lane 0's exclusive scan is chosen apart.

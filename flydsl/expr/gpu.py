@@ -60,14 +60,17 @@ lds_space = smem_space
 
 
 def known_block_size() -> tuple[int, int, int]:
-    """The block size that a kernel was decorated with, as Python ints. Raises TraceError where it has none."""
+    """The block size of the kernel, as Python ints: that of its decorator, or of its launch.
+
+    Raises BlockSizeError, a TraceError, where neither is known when compiling.
+    """
     kernel = traced_kernel()
     sizes = None if kernel is None else kernel.attributes.get("known_block_size")
     if sizes is None:
         raise BlockSizeError(
             "known_block_size() in a kernel whose block size is not known",
             at=user_location(),
-            hint="@flyc.kernel(known_block_size=[256, 1, 1]) makes it known",
+            hint="launch(block=256) makes it known, with a Python int, and @flyc.kernel(known_block_size=[256, 1, 1])",
         )
     x, y, z = ir.DenseI32ArrayAttr(sizes)
     return x, y, z

@@ -39,6 +39,32 @@ def test_a_runtime_block_is_not_known() -> None:
         launch(torch.zeros(64), 64)
 
 
+@flyc.kernel
+def sizes_kernel(A: fx.Tensor):
+    A[0] = fx.Float32(fx.known_block_size()[0])
+    A[1] = A[1] + 1.0
+
+
+def test_a_launch_tells_the_block_size() -> None:
+    @flyc.jit
+    def launch(A: fx.Tensor, threads: fx.Constexpr[int]):
+        sizes_kernel(A).launch(grid=1, block=threads)
+
+    for threads in (1, 64):
+        a = torch.zeros(2)
+        launch(a, threads)
+        assert a.tolist() == [threads, 1.0]
+    assert len(launch.lower(torch.zeros(2), 1).artifact.kernels) == 1
+
+    @flyc.jit
+    def launch_any(A: fx.Tensor, threads: fx.Int32):
+        sizes_kernel(A).launch(grid=1, block=threads)
+
+    with pytest.raises(RuntimeError, match="block size is not known") as caught:
+        launch_any(torch.zeros(2), 1)
+    assert "known_block_size()[0]" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("size", "kind", "said"),
     [

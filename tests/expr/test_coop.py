@@ -114,6 +114,32 @@ def test_blocks(threads: int) -> None:
     assert torch.equal(exclusive, 1 + a.cumsum(0) - a)
 
 
+def test_several_values_of_each_thread() -> None:
+    """And a block size as `known_block_size` has it, which the launch tells."""
+
+    @flyc.kernel
+    def items_kernel(A: fx.Pointer, total: fx.Tensor, out: fx.Tensor):
+        block = fx.known_block_size()
+        add, scan = fx.coop.BlockReduce[fx.Int32, block], fx.coop.BlockScan[fx.Int32, block]
+        items = (A + fx.thread_idx.x * 4).load(fx.Int32x4)
+        total[fx.thread_idx.x] = add.reduce(items, "add", fx.SharedAllocator().allocate(add.SharedStorage))
+        memory = fx.SharedAllocator().allocate(scan.SharedStorage)
+        after, before = scan.inclusive(items, "add", memory), scan.exclusive(items, "add", memory, init=1)
+        for i in fx.range_constexpr(4):
+            out[fx.thread_idx.x * 4 + i, 0] = after[i]
+            out[fx.thread_idx.x * 4 + i, 1] = before[i]
+
+    @flyc.jit
+    def items(A: fx.Pointer, total: fx.Tensor, out: fx.Tensor):
+        items_kernel(A, total, out).launch(grid=1, block=(128, 1, 1))
+
+    a = torch.randint(-8, 8, (512,), dtype=torch.int32, generator=torch.Generator().manual_seed(0))
+    total, out = torch.zeros(128, dtype=torch.int32), torch.zeros(512, 2, dtype=torch.int32)
+    items(a, total, out)
+    assert torch.equal(total, a.sum().int().expand(128))
+    assert torch.equal(out, torch.stack([a.cumsum(0), 1 + a.cumsum(0) - a], 1).int())
+
+
 def test_shared_memory_need_not_be_peeked() -> None:
     kind = fx.BlockReduce[fx.Float32, 128]
     a = numbers(128)

@@ -132,5 +132,3 @@ def test_waits_are_checked(trace: Callable[..., Any]) -> None:
         trace(lambda A, Out: fx.rocdl.s_waitcnt(0, vmcnt=1))
     with pytest.raises(ArgumentError, match="known when compiling"):
         trace(lambda A, Out: fx.rocdl.wait_asyncmark(fx.Int32(fx.thread_idx.x)))
-    with pytest.raises(RuntimeError, match="not known"):
-        trace(lambda A, Out: fx.known_block_size())
