@@ -61,7 +61,7 @@ def active() -> Iterator[None]:
         config._active = before
 
 
-_OLDEST = (3, 9)
+_OLDEST = (3, 7)
 
 
 def module_of(kernel: CompiledKernel) -> BinaryModule:
@@ -174,12 +174,10 @@ class _Launcher:
     """Launches one compiled kernel; Triton makes it of what it has compiled, and calls it with every launch."""
 
     def __init__(self, src: Any, metadata: Any) -> None:
-        from triton.backends.driver import expand_signature
-
         self._metadata = metadata
         self._module = _module(metadata.hash, metadata.name, _file_name(src), _argument_names(src))
         self._kernel = self._module.kernel(metadata.name)
-        self._types = list(_flat(expand_signature(list(src.signature.values()), None, "tensordesc")))
+        self._types = tuple(src.signature.values())
         if metadata.num_ctas != 1 or metadata.launch_cooperative_grid:
             raise DeviceError(f"{metadata.name}: clusters and cooperative launches are unsupported on the simulator")
 
@@ -196,34 +194,29 @@ class _Launcher:
 
     def _launch(self, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
         metadata, info = self._metadata, self._kernel.resources.info
-        values = [_plain(v) for v, kind in zip(_flat_values(args), self._types, strict=True) if kind != "constexpr"]
+        values = list(_flat_values(args, self._types))
         blocks = grid[0] * grid[1] * grid[2]
-        scratch = [_scratch(blocks * size) for size in (metadata.global_scratch_size, metadata.profile_scratch_size)]
+        of_all_blocks = getattr(metadata, "global_scratch_size", 0)  # of which Triton 3.7 has none, but a null pointer
+        scratch = [_scratch(blocks * size) for size in (of_all_blocks, metadata.profile_scratch_size)]
         smem = metadata.shared if info.lds_bytes == 0 else 0
         block = metadata.num_warps * metadata.warp_size
         self._kernel(*values, *scratch[: len(self._kernel.parameters) - len(values)], grid=grid, block=block, smem=smem)
 
 
-def _flat(types: Any) -> Iterator[str]:
-    for kind in types:
+def _flat_values(values: Sequence[Any], kinds: Sequence[Any]) -> Iterator[Any]:
+    """Arguments as the kernel takes them: without tuples and compile-time values. A tensor descriptor is its tensor,
+    shape, strides and two flags, and shape and strides again.
+
+    kinds: the type of each value in Triton's signature, and a tuple of types of a tuple.
+    """
+    for value, kind in zip(values, kinds, strict=True):
         if isinstance(kind, tuple | list):
-            yield from _flat(kind)
-        else:
-            yield kind
-
-
-def _flat_values(values: Sequence[Any]) -> Iterator[Any]:
-    """Arguments without tuples; a tensor descriptor is its tensor, shape and strides, as the kernel takes them."""
-    from triton.backends.driver import decompose_descriptor
-    from triton.tools.tensor_descriptor import TensorDescriptor
-
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _flat_values(value)
-        elif isinstance(value, TensorDescriptor):
-            yield from decompose_descriptor(value)
-        else:
-            yield value
+            yield from _flat_values(value, kind)
+        elif str(kind).startswith("tensordesc"):
+            place = (*value.shape, *value.strides)
+            yield from (_plain(value.base), *place, value.padding == "nan", value.round_f32_to_tf32, *place)
+        elif kind != "constexpr":
+            yield _plain(value)
 
 
 def _plain(value: Any) -> Any:

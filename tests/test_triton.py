@@ -11,7 +11,7 @@ import flydsl.triton
 from flydsl.binary import capture_binary_launches
 from flydsl.errors import FlyError, SimulatorError
 
-triton = pytest.importorskip("triton", "3.9", reason="Triton is an extra that is not installed: pip install triton")
+triton = pytest.importorskip("triton", "3.7", reason="Triton is an extra that is not installed: pip install triton")
 tl = pytest.importorskip("triton.language")
 
 pytestmark = [

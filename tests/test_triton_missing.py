@@ -22,12 +22,12 @@ def test_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_error_says_that_it_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = SimpleNamespace(driver=None)
     monkeypatch.setitem(
-        sys.modules, "triton", SimpleNamespace(__version__="3.7.1", runtime=SimpleNamespace(driver=driver))
+        sys.modules, "triton", SimpleNamespace(__version__="3.6.0", runtime=SimpleNamespace(driver=driver))
     )
     monkeypatch.setitem(sys.modules, "triton.runtime", SimpleNamespace(driver=driver))
     monkeypatch.setitem(sys.modules, "triton.runtime.driver", driver)
     with pytest.raises(
-        DeviceError, match=r"Triton 3\.7\.1 launches kernels in another way: 3\.9 is the oldest"
+        DeviceError, match=r"Triton 3\.6\.0 launches kernels in another way: 3\.7 is the oldest"
     ) as caught:
         flydsl.triton.activate()
-    assert caught.value.hint == "pip install 'triton>=3.9'"
+    assert caught.value.hint == "pip install 'triton>=3.7'"

@@ -212,7 +212,7 @@ _REGISTER = re.compile(r"(s|v|a|ttmp)(\d+)$")
 _REGISTER_RANGE = re.compile(r"(s|v|a|ttmp)\[(\d+)(?::(\d+))?\]$")
 _HALF = re.compile(r"([sv]\d+|vcc_lo|vcc_hi|m0|ttmp\d+)\.([lh])$")
 _INTEGER = re.compile(r"-?(0x[0-9a-fA-F]+|\d+)$")
-_LITERAL_64 = re.compile(r"lit64\((-?0x[0-9a-fA-F]+|-?\d+)\)$")
+_LITERAL = re.compile(r"lit(64)?\((-?0x[0-9a-fA-F]+|-?\d+)\)$")
 _FLOAT = re.compile(r"-?\d+\.\d*(e[+-]?\d+)?$")
 _DIFFERENCE = re.compile(r"\(?([A-Za-z_.$][\w.$]*)-([A-Za-z_.$][\w.$]*)\)?(&4294967295|&0xffffffff|>>32)?$")
 _SYMBOL = re.compile(r"([A-Za-z_.$][\w.$]*)((?:@\w+)*)([+-]\d+)?$")
@@ -247,10 +247,11 @@ def parse_atom(text: str) -> Atom:
     register = _parse_register(text)
     if register is not None:
         return register
-    wide = _LITERAL_64.match(text)
-    if wide or _INTEGER.match(text):
-        value = int(wide[1] if wide else text, 0)
-        return Immediate(value, "0x" in text, bool(wide) or not -(1 << 31) <= value < 1 << 32)
+    literal = _LITERAL.match(text)
+    if literal or _INTEGER.match(text):
+        value = int(literal[2] if literal else text, 0)
+        is_wide = bool(literal and literal[1]) or not -(1 << 31) <= value < 1 << 32
+        return Immediate(value, "0x" in text or bool(literal), is_wide)
     if text in _INV_2PI_SPELLINGS:
         return Immediate(_INV_2PI_AS_WRITTEN)
     if _FLOAT.match(text):

@@ -94,7 +94,9 @@ _SWIZZLES = (
     rf"swizzle\(ROTATE,\s*[01],\s*{_LANE_OF_32}\)",
 )
 
-_OF_FLAT = frozenset(("offset", "sc0", "sc1", "nt"))
+_OF_CACHES = frozenset(("sc0", "sc1", "nt"))
+_OF_CACHES_OF_CDNA2 = frozenset(("glc", "slc", "scc"))
+_OF_FLAT = _OF_CACHES | {"offset"}
 _MODIFIERS = {
     "s_load_": frozenset(("offset", "glc")),
     "s_buffer_load_": frozenset(("offset", "glc")),
@@ -205,12 +207,19 @@ def rules_of(instruction_sets: tuple[str, ...], wave_size: int) -> Rules:
             own = {**_MODIFIERS_OF_CDNA5, **rest}
             return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", True, VECTOR_ROWS)
         return Rules(wave_size, _OFFSETS_OF_RDNA, own, dpp, "v", False)
-    return Rules(wave_size, _OFFSETS, _MODIFIERS, _OF_DPP - _OF_RDNA - {"fi"}, "va", True)
+    known = _MODIFIERS
+    if "cdna2" in instruction_sets:
+        known = {name: _of_cdna2(words) for name, words in known.items()}
+    return Rules(wave_size, _OFFSETS, known, _OF_DPP - _OF_RDNA - {"fi"}, "va", True)
+
+
+def _of_cdna2(modifiers: frozenset[str]) -> frozenset[str]:
+    return modifiers - _OF_CACHES | _OF_CACHES_OF_CDNA2 if modifiers >= _OF_CACHES else modifiers
 
 
 _TO_BYTES = ("v_cvt_pk_fp8_", "v_cvt_pk_bf8_", "v_cvt_sr_")
-_FLAGS = frozenset(
-    ("clamp", "sc0", "sc1", "nt", "glc", "nv", "offen", "idxen", "lds", "scale_offset", "row_mirror", "row_half_mirror")
+_FLAGS = (_OF_CACHES | _OF_CACHES_OF_CDNA2).union(
+    ("clamp", "nv", "offen", "idxen", "lds", "scale_offset", "row_mirror", "row_half_mirror")
 )
 
 _LISTS = {"op_sel": 1, "op_sel_hi": 1, "neg_lo": 1, "neg_hi": 1, "neg": 1, "quad_perm": 3, "dpp8": 7}
@@ -385,7 +394,7 @@ def _check_immediate(atom: Immediate, word: str) -> None:
 def _check_float(atom: Immediate, word: str) -> None:
     if word == "offset":
         raise ValueError(f"{atom.value} as an offset")
-    several = {"mix": ("f16", "f32"), "bmix": ("f32",), "bfloat": ("f32",), "mask": ("i64",)}
+    several = {"mix": ("f16", "f32"), "bmix": ("f32",), "bfloat": ("f32",), "bf16x2": ("f32",), "mask": ("i64",)}
     types = several.get(word, (word.rstrip("~").partition("x")[0],))
     try:
         for type_ in types:
@@ -464,7 +473,7 @@ def _of_vectors(semantics: Semantics, encoding: str, rules: Rules) -> frozenset[
         or any(w.startswith(("f16", "i16", "bf16", "bfloat", "mix", "bmix")) for w in words)
     ):
         known.add("op_sel")
-    if is_packed or is_mix:
+    if is_packed or is_mix or semantics.mnemonic.startswith("v_dot2_f32_"):
         known.add("op_sel_hi")
     if semantics.packed or semantics.mnemonic.startswith("v_dot"):
         known |= {"neg_lo", "neg_hi"}

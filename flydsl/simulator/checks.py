@@ -29,7 +29,8 @@ register allocation. Reading a register tensor that nothing wrote is a compile e
 Two accesses by different waves race unless they are ordered: by a barrier of their workgroup between them, or by an
 atomic of each at the same address, as where the last workgroup to finish sums up, or a lock or flag is passed on.
 Every atomic orders, whatever its scope, and so do loads and stores with sc0 or sc1, which is what atomic and volatile
-ones become. Whether the hardware needs fences or cache operations in addition is not checked.
+ones become (loads with glc on CDNA 2, where atomic stores look like any other). Whether the hardware needs fences or
+cache operations in addition is not checked.
 
 Within a wave, instructions happen one after the other for all lanes, and code relies on it. There, a race is
 

@@ -36,14 +36,8 @@ _OFFSETS = {
     "offset0": layout.OFFSET_SLOT,
     "offset1": layout.SECOND_OFFSET_SLOT,
 }
-_NO_EFFECT = {
-    "sc0",
-    "sc1",
-    "nt",
-    "th",
-    "scope",
-    "nv",
-}  # on caches only; that an atomic returns something is in the entry's name
+_NO_EFFECT = {"sc0", "sc1", "nt", "glc", "slc", "scc", "th", "scope", "nv"}
+"""On caches only; that an atomic returns something is in the entry's name."""
 _OFFSET_IS_A_PATTERN = {"ds_swizzle_b32"}
 
 

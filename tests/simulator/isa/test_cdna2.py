@@ -1,4 +1,5 @@
-"""What gfx90a has and its successor has not: multiply-adds that round the product and know no denormals."""
+"""What gfx90a has and its successor has not: multiply-adds that round the product and know no denormals, and other
+names for what accesses do to caches."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flydsl.simulator import UnknownInstruction
+from flydsl.simulator import Memory, UnknownInstruction
 
 Run = Callable[..., Any]
 MULTIPLY_ADDS = {
@@ -47,3 +48,23 @@ def test_multiply_adds_round_the_product(run: Run, name: str, mode: int) -> None
 def test_its_successor_does_not_have_them(run: Run) -> None:
     with pytest.raises(UnknownInstruction, match="v_mad_f32"):
         run("v_mad_f32 v3, v0, v1, v2")
+
+
+def test_its_caches_have_names_of_their_own(run: Run) -> None:
+    data = np.arange(64, dtype=np.uint32)
+    memory = Memory()
+    text = """
+global_atomic_add v2, v0, v1, s[0:1] glc
+s_waitcnt vmcnt(0)
+buffer_wbl2
+global_load_dword v3, v0, s[0:1] glc slc scc
+global_store_dword v0, v2, s[0:1] slc
+"""
+    s = {0: memory.map_array(data, name="data")}
+    after = run(text, v={0: 4 * np.arange(64), 1: np.full(64, 5)}, s=s, memory=memory, arch="gfx90a")
+    np.testing.assert_array_equal(after.v(2), np.arange(64))
+    np.testing.assert_array_equal(after.v(3), np.arange(64) + 5)
+    np.testing.assert_array_equal(data, np.arange(64))
+    for arch, name in (("gfx90a", "sc0"), ("gfx942", "glc")):
+        with pytest.raises(UnknownInstruction, match=f"{name} is not a modifier"):
+            run(f"global_load_dword v3, v0, s[0:1] {name}", arch=arch)

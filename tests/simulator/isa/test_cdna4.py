@@ -446,11 +446,15 @@ def test_dot_product_of_bf16(on_gfx950: Run) -> None:
     total = rng.integers(-100, 100, 64).astype(np.float32)
     vectors = {0: bits[0] | bits[1] << 16, 1: bits[2] | bits[3] << 16, 2: total, 4: total}
     text = "v_dot2_f32_bf16 v3, v0, v1, v2\nv_dot2c_f32_bf16 v4, v0, v1\nv_dot2_f32_bf16 v5, v0, v1, v2 neg_lo:[1,0,0]"
+    text += "\nv_mov_b32 v6, v2\nv_dot2c_f32_bf16 v6, 0.5, v1\nv_dot2_f32_bf16 v7, 0.5, v1, v2 op_sel_hi:[0,1,1]"
     after = on_gfx950(text, v=vectors)
     low, high = values[0] * values[2], values[1] * values[3]
     np.testing.assert_array_equal(after.v(3, np.float32), total + low + high)
     np.testing.assert_array_equal(after.v(4, np.float32), total + low + high)
     np.testing.assert_array_equal(after.v(5, np.float32), total - low + high)
+    # a constant has a bf16 in its low half, and zeros above, unless op_sel_hi says to take that half twice
+    np.testing.assert_array_equal(after.v(6, np.float32), total + values[2] / 2)
+    np.testing.assert_array_equal(after.v(7, np.float32), total + values[2] / 2 + values[3] / 2)
 
 
 # --- between lanes, and LDS

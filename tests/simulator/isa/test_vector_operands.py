@@ -274,6 +274,16 @@ def test_a_wide_multiply_add_saturates(run: Run, name: str, x: int, y: int, z: i
     assert (int(after.v(1)[0]) << 32 | int(after.v(0)[0])) == expected
 
 
+def test_a_literal_may_be_a_small_number(run: Run) -> None:
+    """LLVM writes `lit()` around what it would encode as an inline constant: a double takes it as its high half."""
+    after = run(
+        "v_mov_b32 v1, lit(0x5)\nv_add_f64 v[2:3], v[4:5], lit(0x40)\ns_mov_b32 s1, lit(-7)", v={4: np.float64([0.5])}
+    )
+    assert after.v(1)[0] == 5
+    assert after.s(1) == 0xFFFFFFF9
+    assert after.v(2, np.float64)[0] == 0.5 + np.uint64(0x40 << 32).view(np.float64)
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -153,8 +153,8 @@ class RaceHistory:
             self.clocks.end_release(np.unique(accesses.waves))
 
 
-_WIDE_SCOPES = frozenset(("scope:SCOPE_SE", "scope:SCOPE_DEV", "scope:SCOPE_SYS"))
-"""Beyond a compute unit, on RDNA."""
+_BEYOND_CACHES = frozenset(("sc0", "sc1", "glc", "scope:SCOPE_SE", "scope:SCOPE_DEV", "scope:SCOPE_SYS"))
+"""Of CDNA 3 and 4, of CDNA 2, and beyond a compute unit on RDNA."""
 
 
 def _role(instruction: Instruction) -> Role:
@@ -166,7 +166,7 @@ def _role(instruction: Instruction) -> Role:
         kind = COMPARE if "cmp" in name else ATOMIC
         return Role(kind, acquires=bool(instruction.results), releases=True)
     words = instruction.listed.text.replace(",", " ").split()
-    is_coherent = "sc0" in words or "sc1" in words or bool(_WIDE_SCOPES.intersection(words))
+    is_coherent = not _BEYOND_CACHES.isdisjoint(words)
     if name.startswith(("global_", "flat_", "buffer_")) and is_coherent and "_lds" not in name:
         return Role(ATOMIC, acquires=True) if "_load" in name else Role(ATOMIC, releases=True)
     return Role(READ, is_scalar=name.startswith("s_"))
