@@ -287,6 +287,7 @@ class FlyDSLAllreduce:
         if len(set(counts)) > 1:
             raise DeviceError(f"ranks captured {counts} calls", hint="every rank makes the same calls")
         self._fill(self._pending)
+        self._node.meet()
 
     def _fill(self, tables: Sequence[tuple[int, bytes]]) -> None:
         """Exchange places, and fill arrays of pointers with all ranks' addresses, this rank's first."""

@@ -17,6 +17,7 @@ from flydsl.errors import DeviceError
 from flydsl.runtime import ranks
 from flydsl.runtime.device import device_memory
 from flydsl.runtime.device_memory import IPC_HANDLE_BYTES, hipDeviceMallocDefault, hipMemcpyHostToDevice
+from flydsl.runtime.host_tensors import remember
 from kernels.custom_all_reduce_kernel import MOST_RANKS
 from kernels.kernels_common import require
 
@@ -47,7 +48,13 @@ class NodeMemory:
 
     def everywhere(self, address: int) -> list[int]:
         """The addresses here of what every rank has allocated, in the order of ranks. A collective call."""
-        return self.places([PLACE.pack(self.memory.hipIpcGetMemHandle(address), 0)])[0]
+        addresses = self.places([PLACE.pack(self.memory.hipIpcGetMemHandle(address), 0)])[0]
+        self.meet()
+        return addresses
+
+    def meet(self) -> None:
+        """Wait for all ranks: they have opened what this one has allocated, which may be freed from now on."""
+        self.exchange(b"\0")
 
     def places(self, places: Sequence[bytes]) -> list[list[int]]:
         """For each place of this rank, the addresses here of every rank's. A collective call."""
@@ -89,6 +96,7 @@ class NodeMemory:
 
         filled = [*entries, *[entries[0]] * (MOST_RANKS - len(entries))]
         content = torch.tensor(filled, dtype=torch.int64)
+        remember(content)
         self.memory.hipMemcpy(table, content.data_ptr(), _TABLE_BYTES, hipMemcpyHostToDevice)
 
     def close(self) -> None:

@@ -62,6 +62,9 @@ class Peers:
     def __init__(self, peers: Iterable[Peer]) -> None:
         self._peers = sorted(peers, key=lambda peer: (peer.rank, peer.pid))
 
+    def __len__(self) -> int:
+        return len(self._peers)
+
     def ended(self) -> list[Peer]:
         return [peer for peer in self._peers if peer.has_ended()]
 

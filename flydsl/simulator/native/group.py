@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from ctypes import addressof, sizeof
 from typing import Any
 
@@ -14,11 +15,15 @@ from flydsl.simulator.native import layout
 from flydsl.simulator.waves import ENDED, RUNNING, VECTOR_ROWS, Waves
 
 _ALIGNMENT_BYTES = 64
+_MAPPED_BYTES = 1 << 16
+"""From so much on memory is mapped for itself: only what is used of it is ever cleared."""
 _WORKSPACE = np.dtype(layout.Workspace)
 
 
 def aligned_zeros(size_bytes: int) -> Array:
     """Zero bytes that start at a multiple of 64."""
+    if size_bytes >= _MAPPED_BYTES:
+        return np.frombuffer(mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
     storage = np.zeros(size_bytes + _ALIGNMENT_BYTES, np.uint8)
     start = -storage.ctypes.data % _ALIGNMENT_BYTES
     return storage[start : start + size_bytes]
@@ -44,7 +49,7 @@ class WorkgroupSlot:
         self._template = template
         self.slices = 0
         self.is_waiting = False
-        self._snapshots = (layout.Snapshot * (template.count if watched else 0))()
+        self._snapshots = aligned_zeros(sizeof(layout.Snapshot) * template.count) if watched else None
         lds, scratch, workspaces = (a.ctypes.data for a in (self._lds, self._scratch, self._workspaces))
         self.block = layout.Group(launch=addressof(launch), waves=self._waves.ctypes.data, lds=lds, scratch=scratch)
         for w in range(template.count):
@@ -52,7 +57,7 @@ class WorkgroupSlot:
             wave.lds = lds + template.lds_stride * workgroup
             wave.scratch = scratch + template.lanes * template.scratch_stride * w
             wave.workspace, wave.counting = workspaces + sizeof(layout.Workspace) * workgroup, counting
-            wave.snapshot = addressof(self._snapshots[w]) if watched else 0
+            wave.snapshot = 0 if self._snapshots is None else self._snapshots.ctypes.data + sizeof(layout.Snapshot) * w
 
     @property
     def address(self) -> int:

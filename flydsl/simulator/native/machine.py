@@ -49,7 +49,7 @@ def run(
     counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count. task: that this
     is, whose progress is asked for.
 
-    Results do not depend on `threads` (default: one per core), nor on how fast the host is: of several errors that of
+    Results do not depend on `threads` (default: one per core, which processes that share memory divide), nor on how fast the host is: of several errors that of
     the first workgroup is raised, and workgroups that use atomics in global memory run on one thread, start in order
     and take turns after fixed numbers of instructions. Without atomics a kernel whose workgroups write what
     others access has a race, here as on a GPU.
@@ -59,7 +59,7 @@ def run(
         task.done = execution.ended_workgroups
     if execution.launch.has_global_atomics:
         threads = 1  # their order, and with it rounding, is that of the workgroups
-    execution.run(threads or _cores())
+    execution.run(threads or max(_cores() // (1 + len(work.memory.others or ())), 1))
     return execution.statistics()
 
 
@@ -159,6 +159,7 @@ class Execution:
                 merge(self._counts, counts.counts())
                 merge(self._counts, counts.fallen_back)
 
+    @ieee_floats()
     def take_turns(self, turns: Turns, after_first_slice: Callable[[], None] | None = None) -> int:
         """Execute groups in slices until they find no more workgroups. Return the number of instructions."""
         budget, executed = _FIRST_SLICE, 0
@@ -199,12 +200,12 @@ class Execution:
             self._resident += change
 
     def _wait(self, wait: Wait, group: WorkgroupSlot, turns: Turns) -> None:
-        """After a group's slice: if all groups wait for memory, start another workgroup, or let other processes run."""
+        """After a group's slice: if all groups wait for memory, start as many more, or let other processes run."""
         turns.waiting = turns.waiting + 1 if group.is_waiting else 0
         if not group.is_waiting:
             wait.go_on()
         elif turns.waiting > 2 * len(turns):
-            if not self._add_group(turns):
+            if not any([self._add_group(turns) for _ in range(len(turns))]):
                 wait.pause()
             turns.waiting = 0
 
@@ -226,6 +227,7 @@ class Execution:
         """True if an earlier workgroup never ended: its error counts, whatever happens to this one."""
         return any(isinstance(error, InstructionLimit) and number < group.number for number, error in self._errors)
 
+    @ieee_floats()
     def execute(self, group: WorkgroupSlot) -> None:
         """Execute the contents of a group block, and all workgroups that have not started."""
         group.block.budget = _SLICE
@@ -236,8 +238,7 @@ class Execution:
         """Run one slice of a group. Return True if it found no more workgroups."""
         before, group.is_waiting = group.number, False
         while True:
-            with ieee_floats():
-                reason = self._run(group.address)
+            reason = self._run(group.address)
             if reason == layout.DONE:
                 return True
             group.is_waiting = reason == layout.WAITING
