@@ -71,21 +71,28 @@ def launcher(
 
     launch: launches a kernel for (tensors by name, m_in, stream, **constants). constants: by name, their types.
     """
-    constants = constants or {}
+    constants, constexpr = constants or {}, fx.Constexpr
 
-    def launch_variant(*arguments: Any) -> None:
-        *given, stream = arguments
-        values = dict(zip((*tensors, "m_in", *constants), given, strict=True))
+    def launch_variant(values: dict[str, Any], stream: Any) -> None:
         launch({n: values[n] for n in tensors}, values["m_in"], stream, **{n: values[n] for n in constants})
 
-    constexpr: Any = fx.Constexpr
     kinds = {**dict.fromkeys(tensors, fx.Tensor), "m_in": fx.Int32}
-    kinds |= {n: constexpr[kind] for n, kind in constants.items()} | {"stream": fx.Stream}
-    parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in kinds.items()]
+    return launcher_of(name, kinds | {n: constexpr[kind] for n, kind in constants.items()}, launch_variant)
+
+
+def launcher_of(name: str, kinds: Mapping[str, Any], launch: Callable[..., None]) -> Any:
+    """A @flyc.jit function of parameters of these names and kinds, and stream: launch(values by name, stream)."""
+
+    def launch_values(*arguments: Any) -> None:
+        *given, stream = arguments
+        launch(dict(zip(kinds, given, strict=True)), stream)
+
+    every = {**kinds, "stream": fx.Stream}
+    parameters = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for n, kind in every.items()]
     parameters[-1] = parameters[-1].replace(default=fx.Stream(None))
-    launch_variant.__name__, launch_variant.__annotations__ = name, kinds
-    launch_variant.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return flyc.jit(launch_variant)
+    launch_values.__name__, launch_values.__annotations__ = name, every
+    launch_values.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return flyc.jit(launch_values)
 
 
 def require(holds: bool, what: str, wanted: str) -> None:

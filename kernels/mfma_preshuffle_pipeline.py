@@ -18,7 +18,7 @@ from flydsl.atoms.instruction_sets import CDNA4
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.emit import target_name
-from kernels.kernels_common import bytes_of, fp8_type, require, require_tensor
+from kernels.kernels_common import bytes_of, ceil_div, fp8_type, require, require_tensor
 from kernels.layout_utils import idx2crd
 from kernels.pipeline_utils import interleave, one_stage, two_stages, vmcnt
 from kernels.tensor_shim import GTensor, STensor
@@ -176,7 +176,8 @@ def _bf16_pair(floats: list[Any], scale: Any) -> Any:
 class Tiling:
     """A workgroup's tile of a product with K columns. Raises ArgumentError where sizes do not fit.
 
-    dtype: a key of BITS. k, tile_k: in elements. stages: buffers of A in shared memory, 1 or 2.
+    dtype: a key of BITS. k, tile_k: in elements. stages: buffers of A in shared memory, 1 or 2. padding: the last
+    elements of k, a multiple of 32, that do not count: what loads the last tile has 0 in their place.
     """
 
     dtype: str
@@ -185,6 +186,7 @@ class Tiling:
     tile_n: int
     tile_k: int
     stages: int = 2
+    padding: int = 0
 
     def __post_init__(self) -> None:
         require(self.dtype in BITS, f"in_dtype={self.dtype!r}", f"one of {', '.join(BITS)}")
@@ -228,8 +230,13 @@ class Tiling:
 
     @property
     def tiles_k(self) -> int:
-        """Tiles along K."""
-        return self.k // self.tile_k
+        """Tiles along K, as far as it counts."""
+        return ceil_div(self.k - self.padding, self.tile_k)
+
+    @property
+    def limit(self) -> int | None:
+        """The elements of K that count, if they end within a tile."""
+        return self.k - self.padding if self.padding % self.tile_k else None
 
     @property
     def wave_tile(self) -> tuple[int, int]:
@@ -450,7 +457,7 @@ class MxScales:
         self.tiling, self.apart = tiling, apart
         self.of_32_rows = tiling.k // 32 * 8  # words
         thread = fx.Int32(fx.thread_idx.x)
-        lane = thread & (WAVE - 1)
+        lane = self.lane = thread & (WAVE - 1)
         # Scales are padded to 32 rows; what lies behind them reads 0, for rows that do not exist.
         padded = (rows + 31) // 32 * (self.of_32_rows * 4)
         self.a = None if scale_a is None else GTensor(scale_a, fx.Int32, num_records_bytes=padded)
@@ -465,14 +472,24 @@ class MxScales:
             return before
         step = k * (self.tiling.tile_k // 128) // 2 * WAVE
         words = range(max(1, self.tiling.tile_k // 256))
+        masks = [self._counting(k, word) for word in words]
         return tuple(
-            [[memory.load(first + (rows * self.of_32_rows + word * WAVE) + step) if memory else UNIT_SCALE
+            [[memory.load(first + (rows * self.of_32_rows + word * WAVE) + step) & masks[word] if memory else UNIT_SCALE
               for word in words]
              for rows in range(count // 2)]
             for memory, first, count in (
                 (self.a, self.first_a, self.tiling.m_repeat), (self.b, self.first_b, self.tiling.num_acc_n)
             )
         )  # fmt: skip
+
+    def _counting(self, k: Any, word: int) -> Any:
+        """The bits of a word of tile k whose groups of 32 along K count: two bytes for each of the groups."""
+        limit = self.tiling.limit
+        if limit is None:
+            return -1
+        first = k * (self.tiling.tile_k // 128) // 2 * 256 + word * 256 + (self.lane >> 4) * 32
+        low = (first < limit).select(fx.Int32(0xFFFF), 0)
+        return low | (first + 128 < limit).select(fx.Int32(-1 << 16), 0)
 
     def chooser(self, words: Any, stage: int) -> Callable[[int, int, int], tuple[Any, ...]]:
         """(mi, ni, group) -> what the matrix instruction takes. A tile of 128 is the half `stage` of a word."""

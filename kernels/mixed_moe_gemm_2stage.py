@@ -36,7 +36,7 @@ from flydsl.expr.buffer_ops import buffer_store
 from .kernels_common import ceil_div, require, require_tensor
 from .kernels_common import launcher as any_variant
 from .mfma_preshuffle_pipeline import THREADS, MxScales, main_loop, multiply_groups, require_types
-from .moe_gemm_2stage import TENSORS, Plan, Result, plan_of, through_shared_memory, tiles
+from .moe_gemm_2stage import TENSORS, Plan, Result, plan_of, stage_launcher, through_shared_memory, tiles
 from .moe_routes import Routes
 from .moe_sorting_kernel import SLOT_SHIFT
 from .quant import codes, e8m0, group_max, headroom
@@ -135,7 +135,7 @@ def visit(
     plan: Plan, block: Any, tables: Any, tokens: Any, out: Any, activations: Any, weights: Any, scales: Any
 ) -> None:
     """One tile of the result, if the block has rows."""
-    routes = Routes(plan, tables, tokens, block)
+    routes = Routes(plan, tables, tokens, block, plan.blocks_of_unit)
     if routes.exist:
         tile(plan, routes, out, activations, weights, scales)
 
@@ -202,9 +202,10 @@ def compile_mixed_moe_gemm1(
     of rows of a workgroup. b_nt, xcd_swizzle: hints about caches, which are not used.
     k_batch: workgroups that share a tile, along K. With more than one, out is (T k, 2 inter_dim) in f32, f16 or bf16,
     which the caller clears: gate and up are added to it, and act is left to `silu_and_mul_fq`, or the caller.
-    Raises ArgumentError where sizes do not fit, NotImplementedError for padding.
+    model_dim_pad, inter_dim_pad: so many of the last columns, multiples of 32, are padding. Those of x do not count,
+    whatever x, w and the scales hold there. Of the result's, whole tiles are not computed, and others are what the
+    weights in their place give. Raises ArgumentError where sizes do not fit.
     """
-    _supported(model_dim_pad=(model_dim_pad, 0), inter_dim_pad=(inter_dim_pad, 0))
     types = ("f16", "bf16", "f32") if k_batch > 1 else ("f16", "bf16", *ROUNDED)
     require(out_dtype in types, f"out_dtype={out_dtype!r} of stage 1 with k_batch={k_batch}", f"one of {types}")
     require(act in ("silu", "swiglu"), f"act={act!r}", "silu or swiglu")
@@ -216,38 +217,15 @@ def compile_mixed_moe_gemm1(
         cshuffle=rounded or (out_dtype != "f32" if k_batch > 1 else bool(use_cshuffle_epilog)),
     )  # fmt: skip
     plan = replace(
-        plan, swiglu_limit=(swiglu_limit or SWIGLU_LIMIT) if act == "swiglu" else None, biased=enable_bias,
+        padded(plan, model_dim_pad, inter_dim_pad), biased=enable_bias,
+        swiglu_limit=(swiglu_limit or SWIGLU_LIMIT) if act == "swiglu" else None,
         interleaved=gate_mode is GateMode.INTERLEAVE, asynchronous=use_async_copy, k_batch=k_batch,
     )  # fmt: skip
     _check(plan, persist_m)
     _check_parts(plan, gate_mode)
 
-    @flyc.jit
-    def launch_mixed_moe_gemm1(
-        out: fx.Tensor,
-        x: fx.Tensor,
-        w: fx.Tensor,
-        scale_x: fx.Tensor,
-        scale_w: fx.Tensor,
-        sorted_token_ids: fx.Tensor,
-        expert_ids: fx.Tensor,
-        sorted_weights: fx.Tensor,
-        num_valid_ids: fx.Tensor,
-        bias: fx.Tensor,
-        out_scale_sorted: fx.Tensor,
-        tokens: fx.Int32,
-        columns: fx.Constexpr[int],
-        k: fx.Constexpr[int],
-        blocks: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        known = (2 * plan.columns, plan.tiling.k)
-        require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
-        tables = (sorted_token_ids, expert_ids, sorted_weights, num_valid_ids)
-        scales = (() if a_scale_one else scale_x, scale_w, bias, out_scale_sorted)
-        launch(plan, (out, x, w, scales, tables, tokens), blocks, persist_m, waves_per_eu, stream)
-
-    return launch_mixed_moe_gemm1
+    scales = "bias", "out_scale_sorted"
+    return _launcher(plan, scales, persist_m, waves_per_eu, columns=2 * plan.columns, a_scale_one=a_scale_one)
 
 
 @cache
@@ -281,54 +259,48 @@ def compile_mixed_moe_gemm2(
 
     inter_dim: a multiple of tile_k, which is one of 128; model_dim: of tile_n, a multiple of 128. accumulate, out_dtype
     and use_cshuffle_epilog as of `compile_moe_gemm2`; the others, and what is raised, as of stage 1. bias (E D) f32.
-    sort_block_m: the unit of the routing tables; 0 for tile_m.
+    sort_block_m: the unit of the routing tables, a multiple of tile_m; 0 for it.
     """
-    _supported(model_dim_pad=(model_dim_pad, 0), inter_dim_pad=(inter_dim_pad, 0),
-               sort_block_m=(sort_block_m or tile_m, tile_m))  # fmt: skip
+    unit = sort_block_m or tile_m
+    require(unit % tile_m == 0, f"sort_block_m={sort_block_m}", f"a multiple of tile_m={tile_m}, or 0 for it")
     plan = plan_of(
         _in_dtype(a_dtype, b_dtype), inter_dim, (tile_m, tile_n, tile_k), columns=model_dim, experts=experts, topk=topk,
         out_dtype=out_dtype, gated=False, weighted=doweight_stage2, accumulate=accumulate,
         cshuffle=through_shared_memory(out_dtype, use_cshuffle_epilog, accumulate),
     )  # fmt: skip
-    plan = replace(plan, biased=enable_bias, asynchronous=use_async_copy)
+    plan = padded(plan, inter_dim_pad, model_dim_pad)
+    plan = replace(plan, biased=enable_bias, asynchronous=use_async_copy, blocks_of_unit=unit // tile_m)
     _check(plan, persist_m)
 
-    @flyc.jit
-    def launch_mixed_moe_gemm2(
-        out: fx.Tensor,
-        h: fx.Tensor,
-        w: fx.Tensor,
-        scale_h: fx.Tensor,
-        scale_w: fx.Tensor,
-        sorted_token_ids: fx.Tensor,
-        expert_ids: fx.Tensor,
-        sorted_weights: fx.Tensor,
-        num_valid_ids: fx.Tensor,
-        bias: fx.Tensor,
-        tokens: fx.Int32,
-        columns: fx.Constexpr[int],
-        k: fx.Constexpr[int],
-        blocks: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        known = (plan.columns, plan.tiling.k)
-        require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
-        tables = (sorted_token_ids, expert_ids, sorted_weights, num_valid_ids)
-        scales = (scale_h, scale_w, bias, bias)
-        launch(plan, (out, h, w, scales, tables, tokens), blocks, persist_m, waves_per_eu, stream)
+    return _launcher(plan, ("bias",), persist_m, waves_per_eu)
 
-    return launch_mixed_moe_gemm2
+
+def _launcher(
+    plan: Plan, others: tuple[str, ...], persist_m: int, waves_per_eu: int | None, columns: int | None = None,
+    a_scale_one: bool = False,
+) -> Any:  # fmt: skip
+    """The launcher of a stage. others, columns: as of `stage_launcher`."""
+
+    def launch_stage(tensors: list[Any], tokens: Any, blocks: Any, stream: Any) -> None:
+        out, activations, weights, scale_a, scale_w, *tables = tensors[: -len(others)]
+        bias, out_scales = tensors[-len(others)], tensors[-1]
+        scales = (() if a_scale_one else scale_a, scale_w, bias, out_scales)
+        arguments = (out, activations, weights, scales, tuple(tables), tokens)
+        launch(plan, arguments, blocks, persist_m, waves_per_eu, stream)
+
+    return stage_launcher("launch_mixed_moe_gemm", plan, launch_stage, others, columns)
 
 
 def launch(
     plan: Plan, arguments: tuple[Any, ...], blocks: Any, persist_m: int, waves_per_eu: int | None, stream: Any
 ) -> None:
     """Launch a workgroup for every tile of columns and persist_m blocks of rows."""
+    blocks = blocks * plan.blocks_of_unit
     kernel = mixed_moe_gemm_kernel(
         *arguments, blocks, plan, persist_m, value_attrs={"rocdl.waves_per_eu": waves_per_eu}
     )
     require_tensor("out", arguments[0], plan.out_type if plan.out_dtype not in ROUNDED else arguments[0].dtype)
-    grid = (plan.columns // plan.tile_n, (blocks + (persist_m - 1)) // persist_m, plan.k_batch)
+    grid = (ceil_div(plan.columns - plan.padding, plan.tile_n), (blocks + (persist_m - 1)) // persist_m, plan.k_batch)
     kernel.launch(grid=grid, block=THREADS, stream=stream)
 
 
@@ -355,6 +327,14 @@ def _in_dtype(a_dtype: str, b_dtype: str) -> str:
     return A_TYPES[a_dtype]
 
 
+def padded(plan: Plan, k: int, columns: int) -> Plan:
+    """The plan with the last k columns of the activations and the last ones of the result being padding."""
+    for padding, of in ((k, plan.k), (columns, plan.columns)):
+        fits = 0 <= padding < of and padding % GROUP == 0
+        require(fits, f"padding of {padding} in {of} columns", f"a multiple of {GROUP}, and less than there are")
+    return replace(plan, padding=columns, tiling=replace(plan.tiling, padding=k))
+
+
 def _check(plan: Plan, persist_m: int) -> None:
     tiling = plan.tiling
     require(tiling.tile_m % 32 == 0, f"tile_m={tiling.tile_m}", "a multiple of 32, which share words of scales")
@@ -374,9 +354,3 @@ def _check_parts(plan: Plan, gate_mode: GateMode) -> None:
     require(not early, f"k_batch={parts} with doweight_stage1 or enable_bias", "neither: the activation comes later")
     alone = gate_mode is GateMode.MOCK_GATE_ONLY and parts == 1
     require(not alone, "MOCK_GATE_ONLY with k_batch=1", "SEPARATED, or parts of K")
-
-
-def _supported(**options: tuple[Any, Any]) -> None:
-    others = [f"{name}={given!r}" for name, (given, known) in options.items() if given != known]
-    if others:
-        raise NotImplementedError(f"unsupported: {', '.join(others)}")

@@ -44,7 +44,7 @@ import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
 
 from .kernels_common import launcher as any_variant
-from .kernels_common import require
+from .kernels_common import launcher_of, require
 from .layout_utils import idx2crd
 from .mfma_epilogues import c_shuffle_epilog, default_epilog
 from .mfma_preshuffle_pipeline import (
@@ -80,6 +80,7 @@ SCALED = ("fp8", "int8", "int4")
 # Products are as many times too large, as the unpacked weights are.
 FACTORS = {"int4": 1 / 16, W4A16: 16.0}
 GROUP = 32
+TABLES = ("sorted_token_ids", "expert_ids", "sorted_weights", "num_valid_ids")
 # (T, D, I, E, k, tile_m).
 SHAPES = ((1, 256, 128, 4, 2, 16), (33, 256, 128, 3, 2, 16), (40, 256, 128, 8, 3, 32))
 
@@ -112,7 +113,8 @@ class Plan:
     expert has a number that is added. interleaved: 16 rows of gate and of up in turn in the weights. asynchronous:
     activations go past the registers. k_batch: workgroups that share a tile of stage 1, along K; then the sums of gate
     and up, side by side, are added to the result as they are. group_scales: the type of the scales of groups of weights
-    along K, "f32" or "bf16".
+    along K, "f32" or "bf16". padding: the last columns of the result that do not count, of which whole tiles are left
+    out. blocks_of_unit: blocks of rows that have an entry of expert_ids together.
     """
 
     tiling: Tiling
@@ -133,6 +135,8 @@ class Plan:
     asynchronous: bool = False
     k_batch: int = 1
     group_scales: str | None = None
+    padding: int = 0
+    blocks_of_unit: int = 1
 
     @property
     def tile_m(self) -> int:
@@ -200,7 +204,7 @@ class GatheredA(TileA):
         super().__init__(plan.tiling, product, A, rows, 0, buffer=buffer)
         self.memory = GTensor(A, fx.Int32, (-1, self.k_bytes // 4), num_records_bytes=fx.Int64(rows) * self.k_bytes)
         self._routes = routes
-        self._copies: dict[int, Any] = {}  # first byte of a copy -> where this thread's lies in a row
+        self._copies: dict[int, Any] = {}  # first byte of a copy -> where this thread's lies in A, and in its row
         if not plan.asynchronous:
             self._sources = [(self._source(row), part) for row, part in self._places]
 
@@ -209,16 +213,27 @@ class GatheredA(TileA):
 
     def load(self, k: Any) -> list[Any]:
         """This thread's part of tile k."""
-        step, words = k * self.tiling.row_bytes, self.words
-        return [self.memory.vec_load((row, part * words), words, soffset_bytes=step) for row, part in self._sources]
+        step, words, loaded = k * self.tiling.row_bytes, self.words, []
+        for row, part in self._sources:
+            place = self.memory.linear_offset((row, part * words))
+            place = self._counting(place, step + part * (words * 4), OUT_OF_RANGE // 4)
+            loaded.append(self.memory.vec_load(place, words, soffset_bytes=step))
+        return loaded
+
+    def _counting(self, place: Any, byte: Any, outside: int) -> Any:
+        """A place in the rows, or if byte number `byte` of a row does not count one beyond their end, which reads 0."""
+        if self.tiling.limit is None:
+            return place
+        return (byte < self.tiling.limit * BITS[self.tiling.dtype][0] // 8).select(place, fx.Int32(outside))
 
     def _copied(self, first: int, bytes_: int, step: Any) -> tuple[Any, Any]:
         if first not in self._copies:
             chunks = self.tiling.row_bytes // CHUNK_BYTES
             row, chunk, byte = idx2crd(self.thread * bytes_ + first, (-1, chunks, CHUNK_BYTES))
             place = swizzle_xor16(row, chunk, chunks) * CHUNK_BYTES + byte
-            self._copies[first] = self._source(row) * self.k_bytes + place
-        return self._copies[first], step
+            self._copies[first] = self._source(row) * self.k_bytes + place, place
+        place, byte = self._copies[first]
+        return self._counting(place, step + byte, OUT_OF_RANGE), step
 
 
 class GateAndUp(TileB):
@@ -467,33 +482,37 @@ def tile(plan: Plan, routes: Routes, out: Any, activations: Any, weights: Any, s
     Result(plan, routes, out, scales).put(sums, a.buffer)
 
 
+def stage_launcher(
+    name: str, plan: Any, launch: Callable[..., None], others: Sequence[str] = (), columns: int | None = None
+) -> Any:
+    """The launcher of a stage, as `compile_moe_gemm1` says: launch(tensors, tokens, blocks, stream).
+
+    others: names of tensors behind num_valid_ids. columns: what the launcher is given; by default the result's.
+    """
+    x, known = "x" if plan.gated else "h", (columns or plan.columns, plan.k)
+    tensors = ("out", x, "w", f"scale_{x}", "scale_w", *TABLES, *others)
+    constexpr: Any = fx.Constexpr[int]
+    sizes = {"tokens": fx.Int32, "columns": constexpr, "k": constexpr, "blocks": fx.Int32}
+
+    def launch_stage(values: dict[str, Any], stream: Any) -> None:
+        columns, k = values["columns"], values["k"]
+        require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
+        launch([values[name] for name in tensors], values["tokens"], values["blocks"], stream)
+
+    return launcher_of(name, {**dict.fromkeys(tensors, fx.Tensor), **sizes}, launch_stage)
+
+
 def launcher(plan: Any, gemm_kernel: Any, **attributes: Any) -> Any:
     """The launcher of a stage. attributes: of the kernel's function, such as rocdl.waves_per_eu."""
 
-    @flyc.jit
-    def launch_moe_gemm(
-        out: fx.Tensor,
-        activations: fx.Tensor,
-        weights: fx.Tensor,
-        scale_activations: fx.Tensor,
-        scale_weights: fx.Tensor,
-        sorted_ids: fx.Tensor,
-        expert_ids: fx.Tensor,
-        sorted_weights: fx.Tensor,
-        num_valid_ids: fx.Tensor,
-        tokens: fx.Int32,
-        columns: fx.Constexpr[int],
-        k: fx.Constexpr[int],
-        blocks: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        known = (plan.columns, plan.k)
-        require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
-        scales, tables = (scale_activations, scale_weights), (sorted_ids, expert_ids, sorted_weights, num_valid_ids)
-        kernel = gemm_kernel(out, activations, weights, scales, tables, tokens, plan, value_attrs=attributes)
+    def launch(tensors: list[Any], tokens: Any, blocks: Any, stream: Any) -> None:
+        out, activations, weights, scale_a, scale_w, *tables = tensors
+        kernel = gemm_kernel(
+            out, activations, weights, (scale_a, scale_w), tuple(tables), tokens, plan, value_attrs=attributes
+        )
         kernel.launch(grid=(plan.columns // plan.tile_n, blocks, plan.k_batch), block=plan.threads, stream=stream)
 
-    return launch_moe_gemm
+    return stage_launcher("launch_moe_gemm", plan, launch)
 
 
 def tuned(name: str, gemm_kernel: Any, tiles: Sequence[tuple[int, int]]) -> Any:
@@ -513,10 +532,7 @@ def tuned(name: str, gemm_kernel: Any, tiles: Sequence[tuple[int, int]]) -> Any:
     return choose(any_variant(name, TENSORS, launch, {"plan": Plan, "tile": tuple}))
 
 
-TENSORS = (
-    "out", "activations", "weights", "scale_activations", "scale_weights", "sorted_ids", "expert_ids", "sorted_weights",
-    "num_valid_ids",
-)  # fmt: skip
+TENSORS = ("out", "activations", "weights", "scale_activations", "scale_weights", *TABLES)
 moe_gemm = tuned("moe_gemm", moe_gemm_kernel, [(n, k) for n in (64, 128, 256) for k in (128, 256)])
 
 

@@ -20,13 +20,11 @@ from functools import cache
 from typing import Any
 
 import flydsl
-import flydsl.compiler as flyc
-import flydsl.expr as fx
 from kernels.gemm_common_gfx1250 import EXPERT
 from kernels.gemm_fp8fp4_gfx1250 import FORMATS
 from kernels.kernels_common import launcher as any_variant
 from kernels.kernels_common import require
-from kernels.moe_gemm_2stage import TENSORS, compile_moe_reduction, reference1, reference2, sum_by
+from kernels.moe_gemm_2stage import TENSORS, compile_moe_reduction, reference1, reference2, stage_launcher, sum_by
 from kernels.moe_gemm_2stage_common_gfx1250 import Plan, launch, paired_rows, plan_of
 from kernels.silu_and_mul_fq import SWIGLU_LIMIT
 
@@ -138,35 +136,13 @@ def _check(in_dtype: str, cluster_m: int, cluster_n: int) -> None:
 
 
 def _launcher(plan: Plan, waves_per_eu: int | None, expert: bool) -> Any:
-    @flyc.jit
-    def launch_mxscale_moe_gemm(
-        out: fx.Tensor,
-        activations: fx.Tensor,
-        weights: fx.Tensor,
-        scale_activations: fx.Tensor,
-        scale_weights: fx.Tensor,
-        sorted_ids: fx.Tensor,
-        expert_ids: fx.Tensor,
-        sorted_weights: fx.Tensor,
-        num_valid_ids: fx.Tensor,
-        bias: fx.Tensor,
-        tokens: fx.Int32,
-        columns: fx.Constexpr[int],
-        k: fx.Constexpr[int],
-        blocks: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        known = (plan.columns, plan.k)
-        require((columns, k) == known, f"a product with {columns} columns and K={k}", f"compiled for {known}")
-        tensors = (
-            out, activations, weights, scale_activations, scale_weights, sorted_ids, expert_ids, sorted_weights,
-            num_valid_ids, bias,
-        )  # fmt: skip
-        launch(plan, tensors, tokens, blocks, stream, waves_per_eu)
+    def launch_stage(tensors: list[Any], tokens: Any, blocks: Any, stream: Any) -> None:
+        launch(plan, tuple(tensors), tokens, blocks, stream, waves_per_eu)
 
+    launch_mxscale = stage_launcher("launch_mxscale_moe_gemm", plan, launch_stage, ("bias",))
     if expert:
-        launch_mxscale_moe_gemm.compile_hints = {"llvm_options": EXPERT}
-    return launch_mxscale_moe_gemm
+        launch_mxscale.compile_hints = {"llvm_options": EXPERT}
+    return launch_mxscale
 
 
 def _launch_tile(tensors: dict[str, Any], tokens: Any, stream: Any, plan: Plan, tile: tuple[int, int]) -> None:

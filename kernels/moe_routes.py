@@ -22,9 +22,12 @@ OUT_OF_RANGE = -16  # an offset in bytes, beyond the end of every tensor
 
 
 class Routes:
-    """The rows of a block, by default the workgroup's: which token and slot each is, and what it is multiplied by."""
+    """The rows of a block, by default the workgroup's: which token and slot each is, and what it is multiplied by.
 
-    def __init__(self, plan: Any, tables: Any, tokens: Any, block: Any = None) -> None:
+    blocks_of_unit: blocks that have an entry of expert_ids together.
+    """
+
+    def __init__(self, plan: Any, tables: Any, tokens: Any, block: Any = None, blocks_of_unit: int = 1) -> None:
         sorted_ids, expert_ids, sorted_weights, num_valid = tables
         self.plan, self.tokens, self.sorted_rows = plan, tokens, sorted_ids.shape[0]
         self.block = fx.Int32(fx.block_idx.y) if block is None else block
@@ -34,7 +37,7 @@ class Routes:
         valid = GTensor(num_valid, fx.Int32, num_records_bytes=4).load(0)
         self.valid = fx.Int32(fx.rocdl.readfirstlane(valid))
         experts = GTensor(expert_ids, fx.Int32, num_records_bytes=expert_ids.shape[0] * 4)
-        self.expert = fx.Int32(fx.rocdl.readfirstlane(experts.load(self.block)))
+        self.expert = fx.Int32(fx.rocdl.readfirstlane(experts.load(self.block // blocks_of_unit)))
 
     @property
     def exist(self) -> Any:

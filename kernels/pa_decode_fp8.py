@@ -40,7 +40,16 @@ from kernels.mfma_preshuffle_pipeline import THREADS
 from kernels.pa_decode_swa import decode_window
 from kernels.pa_metadata import COMPUTE_UNITS, ITEM, get_pa_metadata, reduce_shares
 from kernels.paged_attention import PARTITION, Attention, Decode, Work, pa_reduce_kernel, partitions_of
-from kernels.paged_attention_launch import TENSORS, Given, kind_of_scales, launch_flat, reduce_launcher, run_parts
+from kernels.paged_attention_launch import (
+    PARTIALS,
+    TENSORS,
+    Given,
+    decode_launcher,
+    kind_of_scales,
+    launch_flat,
+    reduce_launcher,
+    run_parts,
+)
 
 # (contexts, Hkv, group, ql, D, block): one key, partitions that are not whole, a request without keys, several queries.
 SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int, int], ...] = (
@@ -130,33 +139,15 @@ def compile_pa_decode_metadata(
         kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5, masked=needs_mask,
     )  # fmt: skip
 
-    @flyc.jit
-    def launch_pa_decode_metadata(
-        output: fx.Tensor,
-        shares: fx.Tensor,
-        lse: fx.Tensor,
-        query: fx.Tensor,
-        key_cache: fx.Tensor,
-        value_cache: fx.Tensor,
-        context_lengths: fx.Tensor,
-        kv_page_indices: fx.Tensor,
-        kv_indptr: fx.Tensor,
-        key_scale: fx.Tensor,
-        value_scale: fx.Tensor,
-        work_indptr: fx.Tensor,
-        work_info: fx.Tensor,
-        partition_indptr: fx.Tensor,
-        bins: fx.Int32,
-        heads: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
-        work = (work_indptr, work_info, partition_indptr)
-        kernel = pa_decode_metadata_kernel(
-            dict(zip(TENSORS, given, strict=True)), output, shares, lse, work, heads, plan, value_attrs=plan.attributes
-        )
+    def launch(results: Any, inputs: Any, work: Any, sizes: Any, stream: Any) -> None:
+        bins, heads = sizes
+        kernel = pa_decode_metadata_kernel(inputs, *results, work, heads, plan, value_attrs=plan.attributes)
         kernel.launch(grid=bins, block=THREADS, stream=stream)
 
+    launch_pa_decode_metadata = decode_launcher(
+        "launch_pa_decode_metadata", ("output", "shares", "lse"), launch,
+        ("work_indptr", "work_info", "partition_indptr"), ("bins", "heads"),
+    )  # fmt: skip
     return {"launch": launch_pa_decode_metadata, "kernel": pa_decode_metadata_kernel, "allocator": None}
 
 
@@ -202,35 +193,19 @@ def compile_pa_decode_ps(
         kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5,
     )  # fmt: skip
 
-    @flyc.jit
-    def launch_pa_decode_ps(
-        temporary_output: fx.Tensor,
-        exp_sums: fx.Tensor,
-        max_logits: fx.Tensor,
-        query: fx.Tensor,
-        key_cache: fx.Tensor,
-        value_cache: fx.Tensor,
-        context_lengths: fx.Tensor,
-        kv_page_indices: fx.Tensor,
-        kv_indptr: fx.Tensor,
-        key_scale: fx.Tensor,
-        value_scale: fx.Tensor,
-        batch: fx.Int32,
-        heads: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
-        launch_parts((temporary_output, exp_sums, max_logits), given, batch, heads, stream, parts, plan)
+    def launch(partials: Any, inputs: Any, _: Any, sizes: Any, stream: Any) -> None:
+        batch, heads = sizes
+        launch_parts(partials, inputs, batch, heads, stream, parts, plan)
 
+    launch_pa_decode_ps = decode_launcher("launch_pa_decode_ps", PARTIALS, launch)
     return {"launch": launch_pa_decode_ps, "reduce": reduce_launcher(plan, parts)}
 
 
 def launch_parts(
-    partials: tuple[Any, ...], given: tuple[Any, ...], batch: Any, heads: Any, stream: Any, parts: int, plan: Decode
+    partials: tuple[Any, ...], inputs: dict[str, Any], batch: Any, heads: Any, stream: Any, parts: int, plan: Decode
 ) -> None:
     """Launch a workgroup for each part of each request and key head."""
-    tensors = dict(zip(TENSORS, given, strict=True))
-    kernel = pa_decode_ps_kernel(tensors, partials, parts, plan, value_attrs=plan.attributes)
+    kernel = pa_decode_ps_kernel(inputs, partials, parts, plan, value_attrs=plan.attributes)
     kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
 
 
@@ -259,7 +234,7 @@ def pa_decode_ps(
     room for 32 parts."""
     given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
     partials = (temporary_output, exp_sums, max_logits)
-    launch_parts(partials, given, batch, heads, stream, parts, plan)
+    launch_parts(partials, dict(zip(TENSORS, given, strict=True)), batch, heads, stream, parts, plan)
     kernel = pa_reduce_kernel(output, partials, parts, plan)
     kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
 

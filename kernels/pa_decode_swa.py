@@ -21,7 +21,7 @@ from kernels.kernels_common import require
 from kernels.launches import launch_flat
 from kernels.mfma_preshuffle_pipeline import THREADS
 from kernels.paged_attention import PARTITION, Attention, Decode, Work, partitions_of
-from kernels.paged_attention_launch import TENSORS, Given, kind_of_scales, reduce_launcher, run_parts
+from kernels.paged_attention_launch import PARTIALS, Given, decode_launcher, kind_of_scales, reduce_launcher, run_parts
 
 # (contexts, Hkv, group, ql, D, block, window): a window within a partition, across several, one key, more than all.
 SHAPES: tuple[tuple[tuple[int, ...], int, int, int, int, int, int], ...] = (
@@ -42,12 +42,12 @@ def pa_decode_sw_kernel(tensors: Any, out: Any, parts: fx.Constexpr[int], plan: 
     heads = fx.Int32(fx.grid_dim.y)
     context = fx.Int32(tensors["contexts"][batch])
     first = fx.max(context - plan.queries - plan.window, 0) // PARTITION + part
-    partitions = partitions_of(context)
-    last = partitions if parts == 1 else fx.min(first + 1, partitions)
+    partitions, fused = partitions_of(context), len(out) == 1
+    last = partitions if fused else fx.min(first + 1, partitions)
     attention = Attention(plan, tensors, heads)
     work = Work(batch * plan.queries, head, context, fx.Int32(tensors["starts"][batch]), first, last)
-    rows = attention.walk(work, once=parts > 1)
-    if fx.const_expr(parts == 1):
+    rows = attention.walk(work, once=not fused)
+    if fx.const_expr(fused):
         attention.finish(work, rows, out[0])
     else:
         attention.partial(rows, ((batch * heads + head) * parts + part) * plan.rows, *out)
@@ -80,56 +80,14 @@ def compile_pa_decode_sw(
         head_dim, block_size, query_group_size, query_length, query_input_dtype, output_dtype_str, cache_dtype,
         kind_of_scales(per_token_kv, per_block_kv), trans_v, softmax_scale or head_dim**-0.5, sliding_window,
     )  # fmt: skip
-    if fuse_partitions:
-        return {"launch": _fused(plan)}
-    parts = parts_of(sliding_window, query_length)
+    parts = 1 if fuse_partitions else parts_of(sliding_window, query_length)
 
-    @flyc.jit
-    def launch_pa_decode_sw(
-        temporary_output: fx.Tensor,
-        exp_sums: fx.Tensor,
-        max_logits: fx.Tensor,
-        query: fx.Tensor,
-        key_cache: fx.Tensor,
-        value_cache: fx.Tensor,
-        context_lengths: fx.Tensor,
-        kv_page_indices: fx.Tensor,
-        kv_indptr: fx.Tensor,
-        key_scale: fx.Tensor,
-        value_scale: fx.Tensor,
-        batch: fx.Int32,
-        heads: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
-        partials = (temporary_output, exp_sums, max_logits)
-        kernel = pa_decode_sw_kernel(dict(zip(TENSORS, given, strict=True)), partials, parts, plan, value_attrs=QUIET)
-        kernel.launch(grid=(batch, heads, parts), block=THREADS, stream=stream)
+    def launch(results: Any, inputs: Any, _: Any, sizes: Any, stream: Any) -> None:
+        kernel = pa_decode_sw_kernel(inputs, results, parts, plan, value_attrs=QUIET)
+        kernel.launch(grid=(*sizes, parts), block=THREADS, stream=stream)
 
-    return {"launch": launch_pa_decode_sw, "reduce": reduce_launcher(plan, parts)}
-
-
-def _fused(plan: Decode) -> Any:
-    @flyc.jit
-    def launch_pa_decode_sw(
-        output: fx.Tensor,
-        query: fx.Tensor,
-        key_cache: fx.Tensor,
-        value_cache: fx.Tensor,
-        context_lengths: fx.Tensor,
-        kv_page_indices: fx.Tensor,
-        kv_indptr: fx.Tensor,
-        key_scale: fx.Tensor,
-        value_scale: fx.Tensor,
-        batch: fx.Int32,
-        heads: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        given = (query, key_cache, value_cache, context_lengths, kv_page_indices, kv_indptr, key_scale, value_scale)
-        kernel = pa_decode_sw_kernel(dict(zip(TENSORS, given, strict=True)), (output,), 1, plan, value_attrs=QUIET)
-        kernel.launch(grid=(batch, heads, 1), block=THREADS, stream=stream)
-
-    return launch_pa_decode_sw
+    compiled = {"launch": decode_launcher("launch_pa_decode_sw", ("output",) if fuse_partitions else PARTIALS, launch)}
+    return compiled if fuse_partitions else {**compiled, "reduce": reduce_launcher(plan, parts)}
 
 
 def decode_window(

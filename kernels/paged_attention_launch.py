@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import dtype_str, require
+from kernels.kernels_common import dtype_str, launcher_of, require
 from kernels.launches import launch_flat
 from kernels.paged_attention import TILE, Decode, pa_reduce_kernel
 
 # The kernels' inputs, in the order of their launchers.
 TENSORS = ("query", "key_cache", "value_cache", "contexts", "pages", "starts", "key_scale", "value_scale")
+INPUTS = (*TENSORS[:3], "context_lengths", "kv_page_indices", "kv_indptr", *TENSORS[6:])  # as launchers name them
+PARTIALS = ("temporary_output", "exp_sums", "max_logits")
 
 
 class Given:
@@ -117,23 +119,34 @@ class Given:
         return (self.query, self.key_cache, self.value_cache, self.contexts, *pages, *self.scales)
 
 
+def decode_launcher(
+    name: str, results: Sequence[str], launch: Callable[..., None], tables: Sequence[str] = (),
+    sizes: Sequence[str] = ("batch", "heads"),
+) -> Any:  # fmt: skip
+    """The launcher (results, the kernels' inputs, tables, sizes, stream), by names.
+
+    launch(results, inputs by the kernels' names, tables, sizes, stream).
+    """
+
+    def launch_values(values: dict[str, Any], stream: Any) -> None:
+        of_results, inputs, of_tables, of_sizes = (
+            tuple(values[n] for n in names) for names in (results, INPUTS, tables, sizes)
+        )
+        launch(of_results, dict(zip(TENSORS, inputs, strict=True)), of_tables, of_sizes, stream)
+
+    kinds = {**dict.fromkeys((*results, *INPUTS, *tables), fx.Tensor), **dict.fromkeys(sizes, fx.Int32)}
+    return launcher_of(name, kinds, launch_values)
+
+
 def reduce_launcher(plan: Decode, parts: int) -> Any:
     """The launcher (output, temporary_output, exp_sums, max_logits, B, key heads, stream)."""
 
-    @flyc.jit
-    def launch_pa_reduce(
-        output: fx.Tensor,
-        temporary_output: fx.Tensor,
-        exp_sums: fx.Tensor,
-        max_logits: fx.Tensor,
-        batch: fx.Int32,
-        heads: fx.Int32,
-        stream: fx.Stream = fx.Stream(None),
-    ) -> None:
-        kernel = pa_reduce_kernel(output, (temporary_output, exp_sums, max_logits), parts, plan)
-        kernel.launch(grid=(batch, heads, plan.rows), block=plan.dim, stream=stream)
+    def launch(values: dict[str, Any], stream: Any) -> None:
+        kernel = pa_reduce_kernel(values["output"], tuple(values[name] for name in PARTIALS), parts, plan)
+        kernel.launch(grid=(values["batch"], values["heads"], plan.rows), block=plan.dim, stream=stream)
 
-    return launch_pa_reduce
+    kinds = {**dict.fromkeys(("output", *PARTIALS), fx.Tensor), "batch": fx.Int32, "heads": fx.Int32}
+    return launcher_of("launch_pa_reduce", kinds, launch)
 
 
 def kind_of_scales(per_token: bool, per_block: bool) -> str:
@@ -163,7 +176,7 @@ def run_parts(
         if tensor is None:
             tensor = torch.empty(size, dtype=dtype, device=given.query.device)
         fits = tensor.dtype == dtype and tensor.is_contiguous() and tensor.numel() >= torch.Size(size).numel()
-        name = ("temporary_output", "exp_sums", "max_logits")[number]
+        name = PARTIALS[number]
         require(fits, f"{name} of {tuple(tensor.shape)}, {tensor.dtype}", f"contiguous, {size}, {dtype}")
         made.append(tensor)
     launch_flat(compiled["launch"], *made, *given.inputs(pages), given.batch, given.heads, stream)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,23 +26,27 @@ def random_codes(count: int, *shape: int) -> torch.Tensor:
     return torch.randint(0, count, shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
-def activations(dtype: str, rows: int, k: int) -> tuple[Any, ...]:
-    """(numbers, the same in memory, E8M0 scales (rows, K / 32))."""
+def activations(dtype: str, rows: int, k: int, padding: int = 0) -> tuple[Any, ...]:
+    """(numbers, the same in memory, E8M0 scales (rows, K / 32)). padding: columns that are 0, in memory NaN."""
     scales = (random_codes(5, rows, k // 32) + 121).to(torch.uint8)
-    if dtype == "fp4":
-        found = random_codes(16, rows, k)
-        return FP4[found] * powers(scales), packed_fp4(found).view(-1), scales
-    numbers = whole_numbers(rows, k)
-    return numbers * powers(scales), numbers.to(torch.float8_e4m3fn).view(-1), scales
+    found, numbers = random_codes(16, rows, k), whole_numbers(rows, k)
+    numbers = (FP4[found] if dtype == "fp4" else numbers) * powers(scales)
+    data = packed_fp4(found) if dtype == "fp4" else (numbers / powers(scales)).to(torch.float8_e4m3fn)
+    if padding:
+        numbers[:, -padding:], scales[:, -padding // 32 :] = 0, 255
+        data.view(torch.uint8)[:, -padding * data.shape[1] // k :] = 0x7F
+    return numbers, data.view(-1), scales
 
 
-def weights(experts: int, rows: int, k: int, gate_mode: Any = None) -> tuple[Any, ...]:
-    """(numbers, the same in memory, scales in memory). gate_mode: of stage 1."""
+def weights(experts: int, rows: int, k: int, gate_mode: Any = None, padding: int = 0) -> tuple[Any, ...]:
+    """(numbers, the same in memory, scales in memory). gate_mode: of stage 1. padding: columns whose scales are NaN."""
     found, scales = (
         random_codes(16, experts * rows, k),
         (random_codes(3, experts * rows, k // 32) + 126).to(torch.uint8),
     )
     numbers, data = (FP4[found] * powers(scales)).view(experts, rows, k), packed_fp4(found)
+    if padding:
+        scales[:, -padding // 32 :] = 255
     if gate_mode:
         scales = kernel.interleaved_rows(scales, experts)
     if gate_mode is kernel.GateMode.INTERLEAVE:
@@ -61,8 +66,9 @@ class Stage1:
 
     def __init__(self, layer: Layer, a_dtype: str, tile: tuple[int, int] = (64, 256), **options: Any) -> None:
         mode = options.get("gate_mode", kernel.GateMode.SEPARATED)
-        x, data, scales = activations(a_dtype, layer.tokens, layer.d)
-        w, *of_w = weights(layer.experts, 2 * layer.i, layer.d, mode)
+        padding = options.get("model_dim_pad", 0)
+        x, data, scales = activations(a_dtype, layer.tokens, layer.d, padding)
+        w, *of_w = weights(layer.experts, 2 * layer.i, layer.d, mode, padding)
         out_dtype, rows = options.get("out_dtype", "f16"), layer.rows
         bias = whole_numbers(layer.experts, 2 * layer.i, seed=5).float()
         tables = layer.tables()
@@ -88,17 +94,21 @@ class Stage1:
         else:
             self.expected = reference1(x, w, layer.topk_ids)
 
-    def check(self) -> None:
-        tolerance = TOLERANCES[self.result.dtype]
-        got, largest = self.result.float().view(self.expected.shape), self.expected.abs().max().item()
-        torch.testing.assert_close(got, self.expected, rtol=tolerance, atol=tolerance * largest)
+    def check(self, padding: int = 0) -> None:
+        """padding: columns of the result that may be anything."""
+        tolerance, columns = TOLERANCES[self.result.dtype], self.expected.shape[-1] - padding
+        got, expected = (x.view(self.expected.shape)[..., :columns].float() for x in (self.result, self.expected))
+        torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())
 
 
 def stage2(layer: Layer, a_dtype: str, tile: tuple[int, int] = (128, 256), **options: Any) -> None:
     """Run it checked and compare."""
-    h, data, scales = activations(a_dtype, layer.rows, layer.i)
-    w, *of_w = weights(layer.experts, layer.d, layer.i)
-    accumulate, tables = options.get("accumulate", True), layer.tables()
+    padding = options.get("inter_dim_pad", 0)
+    h, data, scales = activations(a_dtype, layer.rows, layer.i, padding)
+    w, *of_w = weights(layer.experts, layer.d, layer.i, padding=padding)
+    accumulate = options.get("accumulate", True)
+    unit = options.get("sort_block_m", 0) or layer.tile_m
+    tables = replace(layer, tile_m=unit).tables()
     out = layer.result(layer.d, OUT[options.get("out_dtype", "f16")], accumulate)
     bias = whole_numbers(layer.experts, layer.d, seed=5).float()
     launch = kernel.compile_mixed_moe_gemm2(**layer.sizes(*tile), doweight_stage2=True, a_dtype=a_dtype, **options)
@@ -112,7 +122,9 @@ def stage2(layer: Layer, a_dtype: str, tile: tuple[int, int] = (128, 256), **opt
         rows = rows + bias[layer.topk_ids.long()]
     expected = rows * layer.weights[..., None]
     expected = expected.sum(1) if accumulate else expected
-    tolerance, got = TOLERANCES[out.dtype], out.float().view(expected.shape)
+    columns = layer.d - options.get("model_dim_pad", 0)
+    tolerance, got = TOLERANCES[out.dtype], out.float().view(expected.shape)[..., :columns]
+    expected = expected[..., :columns]
     torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())
 
 
@@ -219,7 +231,35 @@ def test_wrong_arguments(options: dict[str, Any], said: str) -> None:
         kernel.compile_mixed_moe_gemm1(**{**sizes, "doweight_stage1": False, **options})
 
 
-def test_unsupported() -> None:
-    sizes = Layer.of((4, 256, 128, 4, 2, 32)).sizes(64, 256)
-    with pytest.raises(NotImplementedError, match="model_dim_pad=64"):
-        kernel.compile_mixed_moe_gemm1(**sizes, doweight_stage1=False, model_dim_pad=64)
+@pytest.mark.parametrize(
+    ("a_dtype", "tile", "options"),
+    [("fp8", (64, 256), {}), ("fp4", (64, 128), {"use_async_copy": True})],
+)
+def test_padding_of_stage1(a_dtype: str, tile: tuple[int, int], options: dict[str, Any]) -> None:
+    """What is no number in the last columns does not count; of the result's the last tiles are not written."""
+    layer = Layer.of((5, 512, 256, 3, 2, 32))
+    stage = Stage1(layer, a_dtype, tile, out_dtype="bf16", inter_dim_pad=96, model_dim_pad=160, **options)
+    stage.check(96)
+    assert stage.result.view(layer.rows, -1)[:, -64:].isnan().all()
+
+
+def test_padding_of_stage2() -> None:
+    stage2(Layer.of((5, 256, 512, 3, 2, 32)), "fp8", inter_dim_pad=224, model_dim_pad=32)
+
+
+def test_blocks_of_rows_that_share_an_entry_of_the_tables() -> None:
+    stage2(Layer.of((40, 256, 256, 3, 2, 32)), "fp4", sort_block_m=64)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sort_block_m": 48}, "sort_block_m=48"),
+        ({"inter_dim_pad": 16}, "padding of 16 in 128"),
+        ({"model_dim_pad": 256}, "padding of 256 in 256"),
+    ],
+)
+def test_wrong_arguments_of_stage2(options: dict[str, Any], said: str) -> None:
+    sizes = Layer.of((4, 256, 128, 4, 2, 32)).sizes(128, 128)
+    with pytest.raises(ArgumentError, match=said):
+        kernel.compile_mixed_moe_gemm2(**{**sizes, "doweight_stage2": True, **options})

@@ -10,6 +10,7 @@ from flydsl.simulator import checking
 from kernels import pa_decode_swa as kernel
 from kernels.launches import launch_flat
 from kernels.paged_attention import SCALES
+from kernels.paged_attention_launch import Given
 from tests.kernels.paged import FP8, assert_close, requests
 
 
@@ -56,6 +57,16 @@ def test_one_workgroup_has_all_partitions() -> None:
     with checking():
         launch_flat(launch, output, *tensors, 3, 1, None)
     assert_close(output.float(), given.expected(window))
+
+
+@pytest.mark.parametrize("fuse", [False, True])
+def test_a_window_of_nothing_shows_the_last_key(fuse: bool) -> None:
+    """It is one partition, which is no reason to leave out the partials of a launcher that has them."""
+    given = requests((300, 1), 1, 8, 1, 64, 64)
+    output = torch.full(given.query.shape, torch.nan, dtype=torch.bfloat16)
+    checked = Given(output, given.query, *given.caches, given.contexts, given.key_scale, given.value_scale)
+    kernel.decode_window(checked, (given.pages, given.starts), 0, given.scale, None, fuse)
+    assert_close(output.float(), given.expected(0))
 
 
 @pytest.mark.slow
