@@ -49,10 +49,10 @@ def run(
     counts: array that accumulates the per-instruction counters (`counters.raw`); None: do not count. task: that this
     is, whose progress is asked for.
 
-    Results do not depend on `threads` (default: one per core, which processes that share memory divide), nor on how fast the host is: of several errors that of
-    the first workgroup is raised, and workgroups that use atomics in global memory run on one thread, start in order
-    and take turns after fixed numbers of instructions. Without atomics a kernel whose workgroups write what
-    others access has a race, here as on a GPU.
+    Results do not depend on `threads` (default: one per core, which processes that share memory divide), nor on how
+    fast the host is: of several errors that of the first workgroup is raised, and workgroups that use atomics in global
+    memory run on one thread, start in order and take turns after fixed numbers of instructions. Without atomics a
+    kernel whose workgroups write what others access has a race, here as on a GPU.
     """
     execution = Execution(work, instruction_limit, steps, counts)
     if task is not None:
@@ -205,7 +205,7 @@ class Execution:
         if not group.is_waiting:
             wait.go_on()
         elif turns.waiting > 2 * len(turns):
-            if not any([self._add_group(turns) for _ in range(len(turns))]):
+            if not sum(self._add_group(turns) for _ in range(len(turns))):
                 wait.pause()
             turns.waiting = 0
 
