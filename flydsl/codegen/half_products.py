@@ -3,8 +3,10 @@
 LLVM 22.1's back end rounds such a product by v_fma_mixlo_f16 with the addend +0.0, which makes -0.0 of it +0.0. A
 multiply-add of -0.0 is the product whatever its sign, and the back end keeps its addend. It costs a register.
 
-The back end makes products of its own, too, of divisions and powers for instance. Where the assembly shows that such
-a one lost its sign, the module is emitted again without that instruction.
+The back end makes products of its own, too, of divisions and powers for instance, and where it has v_fma_mixlo_bf16
+each product of bf16 is one. Where the assembly shows that such a one lost its sign, the module is emitted again, with
+products of bf16 as multiply-adds of -0.0, and with an empty inline assembly before each rounding, which the back end
+does not look into.
 """
 
 from __future__ import annotations
@@ -22,10 +24,16 @@ _MOVE = re.compile(rf"\s*(?P<name>{_NAME}) = (?:extractelement|insertelement|shu
 _ANY_SIGN = {"nsz", "fast"}
 _MULTIPLIES = re.compile(r"= (?:fmul|fdiv|(?:tail )?call(?= [^@\n]*@llvm\.powi\.)) (?P<flags>(?:[a-z]+ )*)")
 _WITH_ADDEND_ZERO = re.compile(r"^\tv_fma_mix(?:lo|hi)_b?f16\w* [^,\n]+, [^,\n]+, [^,\n]+, 0\b(?![.x])", re.M)
+_ROUNDED = re.compile(
+    rf"(?m)^(?P<start>\s*{_NAME} = fptrunc (?:[a-z]+ )*)(?P<type>float|<\d+ x float>) (?P<source>{_NAME})"
+    r"(?P<end> to .*)$"
+)
+_OF_BFLOATS = re.compile(
+    rf"(?m)^\s*(?P<name>{_NAME}) = (?P<operation>fmul|fdiv) (?P<flags>(?:[a-z]+ )*)(?P<type>bfloat|<\d+ x bfloat>) "
+    r"(?P<operands>.*)$"
+)
 
 ITS_FEATURES = '"target-features"="'  # how LLVM IR says what a function's target has
-# Of a target without the instruction.
-WITHOUT_MIX = "-fma-mix-insts,-fma-mix-bf16-insts"
 
 
 def with_signed_zeros(llvm_ir: str) -> str:
@@ -47,9 +55,56 @@ def lost_signs(listing: str, llvm_ir: str) -> bool:
     return any(_ANY_SIGN.isdisjoint(m["flags"].split()) for m in _MULTIPLIES.finditer(llvm_ir))
 
 
-def without_mix(llvm_ir: str) -> str:
-    """The module for a target without that instruction: what its functions say of their target wins."""
-    return llvm_ir.replace(ITS_FEATURES, f"{ITS_FEATURES}{WITHOUT_MIX},")
+def with_opaque_products(llvm_ir: str, *, vectors: bool) -> str:
+    """The module with nothing that the back end makes such an instruction of. vectors: with those of bf16, too.
+
+    Vectors of bf16 have products of their own, which are right, unless the back end takes them apart.
+    """
+    kinds = set()
+
+    def of_bfloats(found: re.Match[str]) -> str:
+        if not _ANY_SIGN.isdisjoint(found["flags"].split()) or (found["type"] != "bfloat" and not vectors):
+            return found[0]
+        kinds.add(found["type"].replace("bfloat", "float"))
+        return _in_f32(found)
+
+    text = _OF_BFLOATS.sub(of_bfloats, _ROUNDED.sub(_opaque, llvm_ir))
+    return "".join([text, *(f"\n{_declaration(kind)}\n" for kind in sorted(kinds) if _is_new(kind, llvm_ir))])
+
+
+def _opaque(rounding: re.Match[str]) -> str:
+    lines, value = _hidden(rounding["type"], rounding["source"], f"hidden at {rounding.start()}")
+    return "\n".join([*lines, f"{rounding['start']}{rounding['type']} {value}{rounding['end']}"])
+
+
+def _hidden(kind: str, value: str, name: str) -> tuple[list[str], str]:
+    """A value that the back end knows nothing of, element by element, as any number of them has registers then."""
+    if kind == "float":
+        return [f'  %"{name}" = call float asm "", "=v,0"(float {value})'], f'%"{name}"'
+    lines, result = [], "poison"
+    for i in range(int(kind[1:].partition(" ")[0])):
+        lines.append(f'  %"{i} of {name}" = extractelement {kind} {value}, i32 {i}')
+        lines.append(f'  %"{i} {name}" = call float asm "", "=v,0"(float %"{i} of {name}")')
+        lines.append(f'  %"{i} in {name}" = insertelement {kind} {result}, float %"{i} {name}", i32 {i}')
+        result = f'%"{i} in {name}"'
+    return lines, result
+
+
+def _in_f32(operation: re.Match[str]) -> str:
+    """A product or quotient of bf16, rounded once."""
+    kind, wide, name = operation["type"], operation["type"].replace("bfloat", "float"), f"wide at {operation.start()}"
+    x, y, *metadata = split_operands(operation["operands"])
+    tail = "".join(f", {part}" for part in metadata)
+    lines = [f'  %"{i} {name}" = fpext {kind} {operand} to {wide}' for i, operand in enumerate((x, y))]
+    if operation["operation"] == "fmul":
+        operands = f'{wide} %"0 {name}", {wide} %"1 {name}", {wide} {_negative_zero(wide)}'
+        lines.append(f'  %"{name}" = call {operation["flags"]}{wide} {_function(wide)}({operands}){tail}')
+        value = f'%"{name}"'
+    else:
+        lines.append(f'  %"{name}" = fdiv {operation["flags"]}{wide} %"0 {name}", %"1 {name}"{tail}')
+        hidden, value = _hidden(wide, f'%"{name}"', f"hidden {name}")
+        lines += hidden
+    return "\n".join([*lines, f"  {operation['name']} = fptrunc {wide} {value} to {kind}{tail}"])
 
 
 def _with_signed_zeros(function: str) -> tuple[str, set[str]]:
@@ -82,9 +137,12 @@ def _origins(names: list[str], lines: list[str]) -> set[str]:
 def _multiply_add(product: re.Match[str]) -> str:
     kind, (x, y, *metadata) = product["type"], split_operands(product["factors"])
     tail = "".join(f", {part}" for part in metadata)
-    zero = "-0.000000e+00" if kind == "float" else "splat (float -0.000000e+00)"
-    operands = f"{kind} {x}, {kind} {y}, {kind} {zero}"
+    operands = f"{kind} {x}, {kind} {y}, {kind} {_negative_zero(kind)}"
     return f"  {product['name']} = call {product['flags']}{kind} {_function(kind)}({operands}){tail}"
+
+
+def _negative_zero(kind: str) -> str:
+    return "-0.000000e+00" if kind == "float" else "splat (float -0.000000e+00)"
 
 
 def _function(kind: str) -> str:

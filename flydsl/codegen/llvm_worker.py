@@ -78,10 +78,10 @@ def compiled(request: Request) -> Result:
         binding.set_option("", option)
     bitcode = module.as_bitcode()
     obj, listing = _emitted(bitcode, _target_machine(request), request.needs_object)
-    if request.is_rewritten and half_products.lost_signs(listing, rewritten):
-        other = _parsed(half_products.without_mix(rewritten)).as_bitcode()
-        machine = _target_machine(request, f",{half_products.WITHOUT_MIX}")
-        obj, listing = _emitted(other, machine, request.needs_object)
+    for vectors in (False, True):
+        if half_products.lost_signs(listing, rewritten):
+            other = _parsed(half_products.with_opaque_products(rewritten, vectors=vectors)).as_bitcode()
+            obj, listing = _emitted(other, _target_machine(request), request.needs_object)
     return bitcode, obj, listing
 
 
@@ -91,12 +91,11 @@ def _parsed(text: str) -> Any:
     return binding.parse_assembly(text, binding.create_context())
 
 
-def _target_machine(request: Request, other_features: str = "") -> Any:
+def _target_machine(request: Request) -> Any:
     import llvmlite.binding as binding
 
-    features = f"{request.features}{other_features}"
     target = binding.Target.from_triple(TRIPLE)
-    return target.create_target_machine(cpu=request.cpu, features=features, opt=request.opt_level, reloc="pic")
+    return target.create_target_machine(cpu=request.cpu, features=request.features, opt=request.opt_level, reloc="pic")
 
 
 def _pass_builder(request: Request, machine: Any) -> Any:

@@ -394,8 +394,8 @@ def _check_immediate(atom: Immediate, word: str) -> None:
 def _check_float(atom: Immediate, word: str) -> None:
     if word == "offset":
         raise ValueError(f"{atom.value} as an offset")
-    several = {"mix": ("f16", "f32"), "bmix": ("f32",), "bfloat": ("f32",), "bf16x2": ("f32",), "mask": ("i64",)}
-    types = several.get(word, (word.rstrip("~").partition("x")[0],))
+    several = {"mix": ("f16", "f32"), "bmix": ("f32",), "bfloat": ("f32",), "bf16": ("f32",), "mask": ("i64",)}
+    types = several.get(word.removesuffix("x2"), (word.rstrip("~").partition("x")[0],))
     try:
         for type_ in types:
             atom.bits(type_)
@@ -418,7 +418,7 @@ def _check_address(
 ) -> None:
     """Check the registers of an address: vector, scalar, or both."""
     family = mnemonic.partition("_")[0]
-    if family not in ("global", "scratch", "buffer") or "addtid" in mnemonic:
+    if family not in ("global", "cluster", "scratch", "buffer") or "addtid" in mnemonic:
         return
     vector = _width(operands[words.index("any", results)])
     if family == "buffer":
@@ -427,7 +427,7 @@ def _check_address(
             raise ValueError(f"an address of {vector} registers with {expected} of offen and idxen")
         return
     scalar = _width(operands[-1])
-    allowed = ((2, 0), (1, 2)) if family == "global" else ((0, 0), (1, 0), (0, 1), (1, 1))
+    allowed = ((0, 0), (1, 0), (0, 1), (1, 1)) if family == "scratch" else ((2, 0), (1, 2))
     if (vector, scalar) not in allowed:
         raise ValueError(f"an address of {vector} vector and {scalar} scalar registers")
 

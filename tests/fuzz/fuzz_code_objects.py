@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from tests.fuzz.archs import ARCHS
 from tests.fuzz.corpus import modules
 from tests.fuzz.launching import load_and_launch, prepare
 from tests.fuzz.workers import run_trials
@@ -31,12 +32,13 @@ _OTHERS: tuple[Any, ...] = (-1, -8, 1.5, float("inf"), None, True, "", "64", "x"
 
 def run(seed: int, count: int) -> None:
     """AssertionError with the trials that ended otherwise than they may."""
-    modules()
+    for arch in ARCHS:
+        modules(arch)
     run_trials(trial, seed, count, prepare)
 
 
 def trial(random_: random.Random) -> None:
-    code, listing = random_.choice(modules())
+    code, listing = random_.choice(modules(random_.choice(ARCHS)))
     for _ in range(random_.choice((1, 1, 1, 2, 3))):
         code = random_.choice(MUTATIONS)(code, random_)
     load_and_launch(code, listing, random_)

@@ -8,7 +8,6 @@ environment names, such as ARCH=gfx1250,gfx1201. On gfx90a those that need scrat
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from flydsl.arch import get_arch
 from flydsl.codegen import compile_llvm_ir
 from flydsl.codegen.assemble import assemble
 from flydsl.codegen.link import link
@@ -25,10 +23,9 @@ from flydsl.hsaco import read_hsaco
 from flydsl.simulator import load
 from flydsl.simulator.arrays import Array
 from flydsl.simulator.loading import LoadedModule
+from tests.fuzz.archs import ARCHS
 from tests.fuzz.integer_functions import DIVISIONS, FUNCTIONS
 
-EXECUTED = "gfx942,gfx950,gfx1201,gfx1250,gfx90a"
-ARCHS = tuple(map(get_arch, os.environ.get("ARCH", EXECUTED).split(",")))
 THREADS = 128
 MODULE = 16  # programs that are compiled together, which takes little longer than one
 Values = dict[str, Array]

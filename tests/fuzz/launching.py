@@ -55,7 +55,7 @@ def _launch(module: LoadedModule, name: str, waves: int, seed: float, backend: s
     os.environ["FLYDSL_SIMULATOR_BACKEND"] = backend
     try:
         with limited(instructions=_INSTRUCTIONS):
-            module.kernel(name).launch((1, 1, 1), (64 * waves, 1, 1), arguments)
+            module.kernel(name).launch((1, 1, 1), (module.program.arch.wave_size * waves, 1, 1), arguments)
     except FlyError as error:
         return error
     return arrays
@@ -69,7 +69,7 @@ def _look_closely(module: LoadedModule, name: str, waves: int, seed: float) -> N
         _launch(module, name, waves, seed, "native")
     arguments = _arguments(module, name, [], seed)
     with contextlib.suppress(FlyError), limited(instructions=_INSTRUCTIONS):
-        simulation = module.kernel(name).simulate((1, 1, 1), (64 * waves, 1, 1), arguments)
+        simulation = module.kernel(name).simulate((1, 1, 1), (module.program.arch.wave_size * waves, 1, 1), arguments)
         simulation.step(5)
         repr(simulation.wave(0)), simulation.where()
 

@@ -318,30 +318,36 @@ _CYCLES = {"HW_REG_SHADER_CYCLES_LO": 0, "29": 0, "HW_REG_SHADER_CYCLES_HI": 32,
 
 
 def _field(text: str) -> tuple[str, int, int]:
-    """Name, offset and width of `hwreg(HW_REG_MODE, offset, width)`."""
-    inside = [word.strip() for word in text.removeprefix("hwreg(").removesuffix(")").split(",")]
-    return (inside[0], int(inside[1], 0), int(inside[2], 0)) if len(inside) == 3 else (inside[0], 0, 32)
+    """Name, offset and mask of `hwreg(HW_REG_MODE, offset, width)`: as many bits as the register has from there on."""
+    name, *numbers = (word.strip() for word in text.removeprefix("hwreg(").removesuffix(")").split(","))
+    try:
+        offset, width = (int(number, 0) for number in numbers) if numbers else (0, 32)
+    except ValueError:
+        raise NotImplementedError(f"{text}: an offset and a width are two numbers") from None
+    if not (0 <= offset < 32 and 1 <= width <= 32):
+        raise NotImplementedError(f"{text}: the register has 32 bits")
+    return name, offset, (1 << min(width, 32 - offset)) - 1
 
 
 def _set_mode(b: Builder, register: str, value: Value) -> None:
-    name, offset, width = _field(register)
+    name, offset, mask = _field(register)
     if name not in _MODE:
         raise NotImplementedError(f"writing the hardware register {name}")
-    field = ((1 << width) - 1) << offset
+    field = mask << offset
     placed = b.and_(b.shl(value, b.const("i32", offset)), b.const("i32", field))
     b.write_mode(b.or_(b.and_(b.read_mode(), b.const("i32", ~field)), placed))
 
 
 def _get_register(b: Builder, register: str) -> Value:
-    name, offset, width = _field(register)
+    name, offset, mask = _field(register)
     if name in _PLACES:
         return b.const("i32", 0)  # slot, SIMD, compute unit and XCC number 0
     if name in _CYCLES:
         cycles = b.trunc(b.lshr(b.clock(), b.const("i64", _CYCLES[name])), "i32")
-        return b.and_(b.lshr(cycles, b.const("i32", offset)), b.const("i32", (1 << width) - 1))
+        return b.and_(b.lshr(cycles, b.const("i32", offset)), b.const("i32", mask))
     if name not in _MODE:
         raise NotImplementedError(f"hardware register {name}")
-    return b.and_(b.lshr(b.read_mode(), b.const("i32", offset)), b.const("i32", (1 << width) - 1))
+    return b.and_(b.lshr(b.read_mode(), b.const("i32", offset)), b.const("i32", mask))
 
 
 define("s_setreg_b32", "= word i32", _set_mode)
@@ -349,10 +355,10 @@ define("s_setreg_imm32_b32", "= word i32", _set_mode)
 
 
 def _get_register_or_cluster(b: Builder, register: str, cluster_state: Value) -> Value:
-    name, offset, width = _field(register)
+    name, offset, mask = _field(register)
     if name not in _CLUSTER_STATE:
         return _get_register(b, register)
-    return b.and_(b.lshr(cluster_state, b.const("i32", offset)), b.const("i32", (1 << width) - 1))
+    return b.and_(b.lshr(cluster_state, b.const("i32", offset)), b.const("i32", mask))
 
 
 define("s_getreg_b32", "i32 = word", _get_register)
@@ -364,12 +370,12 @@ are about scheduling and what is done again after a page fault: they have no eff
 
 
 def _set_mode_of_cdna5(b: Builder, register: str, value: Value) -> None:
-    name, offset, width = _field(register)
+    name, offset, mask = _field(register)
     if name in _SCHEDULING:
         return
     if name not in _MODE:
         raise NotImplementedError(f"writing the hardware register {name}")
-    field = ((1 << width) - 1) << offset
+    field = mask << offset
     if field & _OF_REGISTERS:
         raise NotImplementedError("writing the upper bits of the numbers of VGPRs other than by s_set_vgpr_msb")
     kept = field & _OF_FLOATS

@@ -205,7 +205,7 @@ class _Binder:
             narrow = "f16" if type_ == "mi" else "bf16"
             return atom.packed_bits(narrow) if modifiers.bits("op_sel_hi", 3)[explicit] else atom.bits("f32")
         in_parts = semantics.packed or "sdwa" in self._instruction.encoding
-        if word in HALVES or (in_parts and type_ in ("f16", "i16")):
+        if word in HALVES or (in_parts and f"{type_}x2" in HALVES):
             return atom.packed_bits(type_)
         return atom.bits({"mask": "i64", "offset": "i64", "any": "i32"}.get(type_, type_))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from flydsl.hsaco.operands import EXEC, VCC
+from flydsl.simulator import UnknownInstruction
 from tests.simulator.differential import run as run_waves
 
 Run = Callable[..., Any]
@@ -52,3 +54,16 @@ def test_fields_of_the_mode_register(run: Run) -> None:
     text = "s_mov_b32 s0, 0xfff5\ns_setreg_b32 hwreg(HW_REG_MODE, 4, 3), s0\ns_getreg_b32 s1, hwreg(HW_REG_MODE)\n"
     after = run(text + "s_getreg_b32 s2, hwreg(HW_REG_MODE, 5, 2)", mode=0x300)
     assert (after.s(1), after.s(2)) == (0x350, 2)
+
+
+@pytest.mark.parametrize("field", ["0, 0", "0, -1", "32, 1", "-1, 4", "0, 99999999999", "4", "a, b", "0, 1, 2"])
+@pytest.mark.parametrize("arch", ["gfx942", "gfx1201", "gfx1250"])
+def test_fields_that_no_register_has(run: Run, arch: str, field: str) -> None:
+    name = "HW_REG_MODE" if arch == "gfx942" else "HW_REG_WAVE_MODE"
+    for text in (f"s_setreg_b32 hwreg({name}, {field}), s0", f"s_getreg_b32 s0, hwreg({name}, {field})"):
+        with pytest.raises(UnknownInstruction, match=re.escape(f"hwreg({name}, {field})")):
+            run(text, arch=arch)
+
+
+def test_a_field_ends_with_its_register(run: Run) -> None:
+    assert run("s_getreg_b32 s0, hwreg(HW_REG_MODE, 8, 32)", mode=0x3F5).s(0) == 3

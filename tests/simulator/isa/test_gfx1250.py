@@ -524,3 +524,18 @@ def test_modes_that_say_nothing_of_floats(gfx1250: Run) -> None:
     with pytest.raises(UnknownInstruction, match="of another s_set_vgpr_msb"):
         gfx1250("s_set_vgpr_msb 1\ns_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 4), 0\ns_set_vgpr_msb 0")
     gfx1250("s_set_vgpr_msb 1\ns_setreg_imm32_b32 hwreg(HW_REG_WAVE_MODE, 0, 4), 0x4000\ns_set_vgpr_msb 0")
+
+
+@pytest.mark.parametrize("name", ["cluster_load_b32 v0,", "cluster_load_async_to_lds_b32 v0,", "global_load_b32 v0,"])
+@pytest.mark.parametrize("address", ["off, off", "v1, off", "v[2:3], s[4:5]", "off, s[4:5]"])
+def test_addresses_of_other_registers_are_refused(gfx1250: Run, name: str, address: str) -> None:
+    with pytest.raises(UnknownInstruction, match="an address of . vector and . scalar registers"):
+        gfx1250(f"{name} {address}")
+
+
+def test_packed_bf16_takes_constants(gfx1250: Run) -> None:
+    """A float constant is a bf16 in the lower half, which op_sel_hi repeats; an integer is its bits."""
+    halves = np.full(32, 0x4040_3F80, np.uint32)
+    text = "v_pk_mul_bf16 v1, 2.0, v0 op_sel_hi:[0,1]\nv_pk_add_bf16 v2, v0, 1\nv_pk_mul_bf16 v3, -0.5, v0"
+    found = gfx1250(text, v={0: halves})
+    assert [hex(found.v(i)[0]) for i in (1, 2, 3)] == ["0x40c04000", "0x40403f80", "0xbf00"]
