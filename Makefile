@@ -6,8 +6,9 @@
 PY := $(or $(PYTHON),.venv/bin/python)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# One process per core; a file's tests stay in one, for what they set up together.
-PARALLEL := --numprocesses auto --dist loadfile
+# One process per core; a file's tests stay in one, for what they set up together. Files start in the order in which
+# they are collected, long ones first (tests/conftest.py).
+PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
 # The slowest are named at the end. Loading nbval takes a second, which only the notebooks need.
 TESTS := $(PARALLEL) -p no:nbval --durations=15 --durations-min=1
 
@@ -61,8 +62,8 @@ types: setup ## Check types with mypy
 bench: setup ## Measure import, first call, each stage, warm call; also writes build/bench.json
 	$(PY) -m tests.benchmarks
 
-sweep: setup ## The kernel library at long shapes and all types, on the simulator, and all figures of its machine code
-	$(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py
+sweep: setup ## The kernel library at long shapes and all types, on the simulator, all figures of its machine code, and more
+	$(PY) -m pytest $(PARALLEL) tests/kernels/sweep/*.py tests/simulator/isa/sweep_*.py
 
 table: setup ## Compile every kernel and write kernels/README.md, the table of their machine code
 	$(PY) -m tools.kernel_table

@@ -207,8 +207,7 @@ def dumps() -> dict[str, str]:
 def test_dumps_are_read_and_written_back() -> None:
     for name, text in dumps().items():
         assert run(text, []) == text.rstrip(), name
-        for step in ("cse", "canonicalize", "fly-canonicalize", "fly-promote-regmem-to-vectorssa"):
-            run(text, [step])
+        run(text, ["cse", "canonicalize", "fly-canonicalize", "fly-promote-regmem-to-vectorssa"])
 
 
 def test_a_file_in_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

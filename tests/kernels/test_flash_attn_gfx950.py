@@ -51,10 +51,10 @@ def test_without_a_mask(dtype: str, length: int) -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "splits", "batch", "length", "causal"),
-    [("bf16", 2, 2, 1, True), ("f16", 2, 1, 700, False), ("bf16", 4, 1, 513, True)],
+    [("bf16", 2, 2, 1, True), ("f16", 2, 1, 390, False)],
 )
 def test_workgroups_that_share_keys(dtype: str, splits: int, batch: int, length: int, causal: bool) -> None:
-    """One query, whose second part has no key; parts of different lengths; three blocks of queries, five heads."""
+    """One query, whose second part has no key; parts of different lengths. More parts are in sweep_attention."""
     compare(dtype, batch, length, 2, 1, causal, num_kv_splits=splits)
 
 

@@ -24,7 +24,6 @@ class Case:
 
     make: gives the launcher and its arguments, CPU tensors of a size that the simulator runs in a second.
     archs: those that it is compiled for. test: the file in tests/kernels, if it is not test_<kernel>.py.
-    long: compiled for so long that `make sweep` looks at its figures, and not `make test`.
     """
 
     kernel: str
@@ -32,7 +31,6 @@ class Case:
     make: Callable[[], tuple[Any, tuple[Any, ...]]]
     archs: tuple[str, ...] = ARCHS
     test: str = ""
-    long: bool = False
 
     @property
     def test_file(self) -> str:

@@ -106,7 +106,7 @@ def row_scaled(name: str, compile_: Any, kernel: str, k: int, *, unroll: bool, *
         c, scales = torch.zeros(256 * 256, dtype=torch.bfloat16), torch.ones(256)
         return compile_(K=k, unroll=unroll, **options), (a, b, c, scales, scales, 256, 256)
 
-    return {name: Case(kernel, "fp8", make, CDNA4, test="test_fp8_gemm.py", long=unroll)}
+    return {name: Case(kernel, "fp8", make, CDNA4, test="test_fp8_gemm.py")}
 
 
 def row_scaled_ones() -> dict[str, Case]:

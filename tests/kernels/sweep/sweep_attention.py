@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from kernels import flash_attn_generic, flash_attn_gfx950
+from tests.kernels import test_flash_attn_gfx950
 from tests.kernels.attention import check, operands
 
 DIMS = ((64, 64), (96, 96), (128, 128), (192, 128), (128, 64))
@@ -37,3 +38,11 @@ def test_gfx950(length: int, causal: bool, dtype: str, monkeypatch: pytest.Monke
     launch = flash_attn_gfx950.build_flash_attn_dualwave_swp_module(4, 128, causal, dtype, num_kv_heads=2)
     launch(*(x.view(-1) for x in (q, k, v, o)), 1, length)
     check(o, flash_attn_gfx950.reference(q, k, v, causal=causal))
+
+
+@pytest.mark.parametrize(("dtype", "splits", "length", "causal"), [("f16", 2, 700, False), ("bf16", 4, 513, True)])
+def test_workgroups_that_share_keys(
+    dtype: str, splits: int, length: int, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARCH", "gfx950")
+    test_flash_attn_gfx950.compare(dtype, 1, length, 2, 1, causal, num_kv_splits=splits)

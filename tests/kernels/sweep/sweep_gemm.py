@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernels import blockscale_preshuffle_gemm, hgemm_splitk, preshuffle_gemm
+from kernels import blockscale_preshuffle_gemm, hgemm_splitk, preshuffle_gemm, wmma_gemm_gfx1250
+from tests.kernels import test_wmma_gemm_gfx1250
 from tests.kernels.gemm import factors, nans, plain, whole_numbers
 
 NONE = torch.zeros(1)
@@ -49,3 +50,9 @@ def test_hgemm(m: int, n: int, k: int) -> None:
     a, b = whole_numbers(m, k).half(), whole_numbers(n, k).half()
     c = hgemm_splitk.hgemm_splitk_(torch.full((m, n), torch.nan, dtype=torch.float16), a, b)
     torch.testing.assert_close(c.float(), hgemm_splitk.reference(a, b), rtol=1e-2, atol=2)
+
+
+@pytest.mark.parametrize("shape", wmma_gemm_gfx1250.SHAPES, ids=str)
+def test_wmma_gemm(shape: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", "gfx1250")
+    test_wmma_gemm_gfx1250.product(*shape, **test_wmma_gemm_gfx1250.WHOLE_TILES)
