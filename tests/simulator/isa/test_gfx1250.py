@@ -529,7 +529,7 @@ def test_modes_that_say_nothing_of_floats(gfx1250: Run) -> None:
 @pytest.mark.parametrize("name", ["cluster_load_b32 v0,", "cluster_load_async_to_lds_b32 v0,", "global_load_b32 v0,"])
 @pytest.mark.parametrize("address", ["off, off", "v1, off", "v[2:3], s[4:5]", "off, s[4:5]"])
 def test_addresses_of_other_registers_are_refused(gfx1250: Run, name: str, address: str) -> None:
-    with pytest.raises(UnknownInstruction, match="an address of . vector and . scalar registers"):
+    with pytest.raises(UnknownInstruction, match=r"an address of . vector and . scalar registers"):
         gfx1250(f"{name} {address}")
 
 
