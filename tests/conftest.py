@@ -48,6 +48,9 @@ SLOW = [
 assert all(place.exists() for place in SLOW)
 
 
+collect_ignore = ["benchmarks"]  # no tests, and imports that take seconds
+
+
 def pytest_configure() -> None:
     """Take Ctrl-C, which a shell has its background jobs ignore: several tests send one."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -62,8 +65,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark slow tests, which `make fast` leaves out, and put their files first: the last ones to run are short, so no
     process is left with a long one while the others have nothing to do."""
+    in_slow = {path for path in {item.path for item in items} if any(path.is_relative_to(place) for place in SLOW)}
     for item in items:
-        if any(item.path.is_relative_to(place) for place in SLOW):
+        if item.path in in_slow:
             item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from flydsl.arch.launch_limits import Dim3
 from flydsl.errors import ArgumentError
-from flydsl.simulator.checks import enabled_checks
-from flydsl.simulator.counters import LaunchCounters, counting, current_counting
+from flydsl.simulator.counters import LaunchCounters
+from flydsl.simulator.counters.session import counted_into
 from flydsl.simulator.timing import Trace
 from flydsl.simulator.timing.session import traced_into
 
@@ -86,21 +86,8 @@ def recorded(launch: BinaryLaunch) -> AbstractContextManager[Any]:
     is_first = key not in capture.seen
     capture.seen.add(key)
     capture.launches.append(launch)
-    if capture.counted and is_first and not enabled_checks():
-        around.enter_context(_counted(launch))
+    if capture.counted and is_first:
+        around.enter_context(counted_into(launch.counters))
     if capture.traced and is_first:
         around.enter_context(traced_into(launch.traces, launch.kernel.module.code.arch))
     return around
-
-
-@contextmanager
-def _counted(launch: BinaryLaunch) -> Iterator[None]:
-    """Count what runs inside of the block. Counters around it receive the counts, too."""
-    around = current_counting()
-    with counting() as counters:
-        try:
-            yield
-        finally:
-            launch.counters.extend(counters.launches)
-            if around is not None:
-                around.launches.extend(counters.launches)

@@ -122,23 +122,11 @@ def stages_are_kept() -> bool:
     return capture is not None and capture.with_stages
 
 
-@contextmanager
-def _counted(launch: Launch) -> Iterator[None]:
-    """Count the instructions that run inside the block. Surrounding counters receive the counts, too."""
-    from flydsl.simulator.checks import enabled_checks
-    from flydsl.simulator.counters import counting, current_counting
+def _counted(launch: Launch) -> AbstractContextManager[None]:
+    """Count the instructions that run inside the block."""
+    from flydsl.simulator.counters.session import counted_into
 
-    if enabled_checks():
-        yield
-        return
-    around = current_counting()
-    with counting() as counters:
-        try:
-            yield
-        finally:
-            launch.counters.extend(counters.launches)
-            if around is not None:
-                around.launches.extend(counters.launches)
+    return counted_into(launch.counters)
 
 
 def _timed(launch: Launch) -> AbstractContextManager[None]:

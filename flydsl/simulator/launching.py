@@ -22,6 +22,7 @@ from flydsl.simulator.program import Program
 from flydsl.simulator.timing.session import TracedLaunch, current_tracing
 
 if TYPE_CHECKING:
+    from flydsl.simulator.arrays import Array
     from flydsl.simulator.lockstep.machine import Step
     from flydsl.simulator.timing.trace import Trace
 
@@ -67,17 +68,8 @@ def launch(
         memory=memory,
         dynamic_lds_bytes=dynamic_lds_bytes,
     )
-    if memory.others is not None and "uninitialized" in checks.enabled_checks():
-        raise LaunchError(
-            f"kernel {kernel_name!r} shares memory with {memory.others}, and is checked for what was never written: "
-            "workgroups would run three times",
-            hint='checking("races", "alignment")',
-        )
-    limit, backend = instruction_limit or checks.instruction_limit(), backend or env.simulator_backend()
-    if backend not in env.SIMULATOR_BACKENDS:
-        raise LaunchError(
-            f"there is no simulator backend {backend!r}", hint=f"it is one of {', '.join(env.SIMULATOR_BACKENDS)}"
-        )
+    _refuse_repetition(dispatch)
+    limit, backend = instruction_limit or checks.instruction_limit(), _backend(backend)
     tracing, trace = current_tracing(), None
     if tracing is not None and (is_timed(program.arch) or not tracing.only_known):
         with Task(f"{kernel_name}, its time"):
@@ -87,19 +79,46 @@ def launch(
             return LaunchStatistics(dispatch.workgroup_count * dispatch.waves_per_workgroup, 0)
     counting = _counting()
     counts = None if counting is None else no_counts(len(program.instructions))
-    with Task(f"{kernel_name} on the simulator", dispatch.workgroup_count, "workgroups") as task:
-        if backend == "lockstep" or checks.enabled_checks():
-            from flydsl.simulator.lockstep.run import run_in_lockstep  # which a native launch does without
-
-            statistics = run_in_lockstep(dispatch, dispatch.workgroup_ids(), limit, counts, task)
-        else:
-            from flydsl.simulator.native.machine import run  # brings LLVM, which lock-step does not need
-
-            threads = threads or env.simulator_threads()
-            statistics = run(dispatch, limit, threads, partial(_bound_steps, dispatch), counts, task)
+    statistics = _execute(dispatch, limit, backend, threads, counts)
     if counting is not None and counts is not None:
         counting.launches.append(LaunchCounters(kernel_name, grid, block, statistics, program, counts, trace))
     return statistics
+
+
+def _refuse_repetition(dispatch: Dispatch) -> None:
+    """Raise LaunchError where a check runs workgroups three times and others see what they write."""
+    others = dispatch.memory.others
+    if others is not None and "uninitialized" in checks.enabled_checks():
+        raise LaunchError(
+            f"kernel {dispatch.kernel_name!r} shares memory with {others}, and is checked for what was never written: "
+            "workgroups would run three times",
+            hint='checking("races", "alignment")',
+        )
+
+
+def _backend(name: str | None) -> str:
+    """The backend of that name, by default what FLYDSL_SIMULATOR_BACKEND says; the one that has checks under checks."""
+    name = name or env.simulator_backend()
+    if name not in env.SIMULATOR_BACKENDS:
+        raise LaunchError(
+            f"there is no simulator backend {name!r}", hint=f"it is one of {', '.join(env.SIMULATOR_BACKENDS)}"
+        )
+    return "lockstep" if checks.enabled_checks() else name
+
+
+def _execute(
+    dispatch: Dispatch, limit: int | None, backend: str, threads: int | None, counts: Array | None
+) -> LaunchStatistics:
+    """Run all workgroups, with a line of progress."""
+    with Task(f"{dispatch.kernel_name} on the simulator", dispatch.workgroup_count, "workgroups") as task:
+        if backend == "lockstep":
+            from flydsl.simulator.lockstep.run import run_in_lockstep  # which a native launch does without
+
+            return run_in_lockstep(dispatch, dispatch.workgroup_ids(), limit, counts, task)
+        from flydsl.simulator.native.machine import run  # brings LLVM, which lock-step does not need
+
+        threads = threads or env.simulator_threads()
+        return run(dispatch, limit, threads, partial(_bound_steps, dispatch), counts, task)
 
 
 def _trace(dispatch: Dispatch, limit: int, threads: int | None) -> Trace:

@@ -12,8 +12,6 @@ import threading
 from collections import deque
 from pathlib import Path
 
-import nbformat
-
 ROOT = Path(__file__).parents[2]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 _RUNNING_AT = re.compile(r"http://127\.0\.0\.1:(\d+)/lab")
@@ -81,6 +79,8 @@ class Lab:
 
     def write(self, name: str, cells: list[str]) -> str:
         """A notebook of code cells that have not run. Its path on the server."""
+        import nbformat  # takes seconds
+
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
         notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.notebooks / name)

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 
 from tests.notebooks import NOTEBOOKS
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 EVERY_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 MACHINE_PATH = re.compile(r"(?<![\w/])/(home|root|tmp|work|usr|Users|private|opt|mnt)/|ipykernel_\d|site-packages")
 
 
-def outputs(path: Path) -> list[tuple[nbformat.NotebookNode, nbformat.NotebookNode]]:
-    cells = nbformat.read(path, as_version=4).cells
+def notebook_of(path: Path) -> NotebookNode:
+    import nbformat  # takes seconds, also of processes that collect these tests and run others
+
+    return nbformat.read(path, as_version=4)
+
+
+def outputs(path: Path) -> list[tuple[NotebookNode, NotebookNode]]:
+    cells = notebook_of(path).cells
     return [(cell, output) for cell in cells if cell.cell_type == "code" for output in cell.outputs]
 
 
 @EVERY_NOTEBOOK
 def test_it_is_saved_as_run_from_top_to_bottom(path):
-    notebook = nbformat.read(path, as_version=4)
+    import nbformat
+
+    notebook = notebook_of(path)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
@@ -53,6 +62,10 @@ def test_its_views_survive_the_sanitizer(path, read):
 
 
 def test_a_failing_cell_stops_the_notebook():
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
     cells = ["%load_ext workbench", "%%flykernel\nx = 1\nx / 0", "print('not reached')"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
     with pytest.raises(CellExecutionError, match="ZeroDivisionError"):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from flydsl.simulator.checks import enabled_checks
 from flydsl.simulator.counters.report import LaunchCounters
 
 
@@ -40,3 +41,22 @@ def counting() -> Iterator[Counting]:
 def current_counting() -> Counting | None:
     """The active `counting` session, if any."""
     return _current.get()
+
+
+@contextmanager
+def counted_into(counters: list[LaunchCounters]) -> Iterator[None]:
+    """Count the launches inside the block, unless they are under checks, and add their counters to a list.
+
+    A session around receives the counters, too.
+    """
+    if enabled_checks():
+        yield
+        return
+    around = current_counting()
+    with counting() as counted:
+        try:
+            yield
+        finally:
+            counters.extend(counted.launches)
+            if around is not None:
+                around.launches.extend(counted.launches)
