@@ -16,6 +16,7 @@ from flydsl.expr import (
     meta,
     numeric,
     primitive,
+    random,
     rocdl,
     tdm_ops,
     typing,
@@ -115,7 +116,20 @@ __getattr__ = _vector_names(
 )
 
 # The modules that programs use by name; the others are where the names of this one come from.
-_MODULES = {"arith", "buffer_ops", "coop", "extern", "gpu", "llvm", "math", "rocdl", "tdm_ops", "utils", "vector"}
+_MODULES = {
+    "arith",
+    "buffer_ops",
+    "coop",
+    "extern",
+    "gpu",
+    "llvm",
+    "math",
+    "random",
+    "rocdl",
+    "tdm_ops",
+    "utils",
+    "vector",
+}
 
 
 def __dir__() -> list[str]:

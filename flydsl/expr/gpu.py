@@ -87,14 +87,15 @@ def num_warp_threads() -> int:
 
 
 _unknown = unknown_name(__name__, globals())
-# Programs call these by `gpu`, too. That module needs this one.
+# Programs call these by `gpu`, too. Their modules need this one.
 _OF_CLUSTERS = frozenset({
     "cluster_barrier", "cluster_signal_once_per_wg", "cluster_wait", "compute_cluster_position", "compute_mcast_masks",
 })  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """The functions of clusters, which are in `fx.rocdl.cluster`."""
-    if name in _OF_CLUSTERS:
-        return getattr(importlib.import_module("flydsl.expr.rocdl.cluster"), name)
+    """The functions of clusters, which are in `fx.rocdl.cluster`, and `lane_id`."""
+    if name in _OF_CLUSTERS or name == "lane_id":
+        module = "cluster" if name in _OF_CLUSTERS else "lane"
+        return getattr(importlib.import_module(f"flydsl.expr.rocdl.{module}"), name)
     return _unknown(name)

@@ -18,7 +18,7 @@ registers that nothing wrote is one, too: see `make_rmem_tensor`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from mlir import ir
@@ -296,17 +296,17 @@ def inverted(value: Any) -> Any:
 # --- the larger and the smaller of two values, for which Python's `max` and `min` branch ------------------------------
 
 
-def max(lhs: Value, rhs: Value) -> Result:
-    """The larger of two scalars, or of two vectors element by element; NaN if either is.
+def max(value: Value, *others: Value) -> Result:
+    """The largest of scalars, or of vectors element by element; NaN if any is.
 
     Operands of different types meet in a common one, as those of `+` do.
     """
-    return _extremum("max", lhs, rhs)
+    return reduce(partial(_extremum, "max"), others, value)
 
 
-def min(lhs: Value, rhs: Value) -> Result:
-    """The smaller of two scalars, or of two vectors element by element; NaN if either is."""
-    return _extremum("min", lhs, rhs)
+def min(value: Value, *others: Value) -> Result:
+    """The smallest of scalars, or of vectors element by element; NaN if any is."""
+    return reduce(partial(_extremum, "min"), others, value)
 
 
 def _extremum(which: str, lhs: Any, rhs: Any) -> Any:

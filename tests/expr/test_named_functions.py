@@ -19,13 +19,13 @@ def test_extrema_take_the_operation_of_their_type(elementwise: Callable[..., tor
 
     def both(x: Any, y: Any) -> list[Any]:
         unsigned = [which(x.to(fx.Uint32), y.to(fx.Uint32)) for which in (fx.max, fx.min)]
-        return [fx.max(x, y), fx.min(x, y), *unsigned, fx.max(x, 7), fx.min(0.5, y.to(fx.Float32)) * 2]
+        return [fx.max(x, y), fx.min(x, y), *unsigned, fx.max(x, 7, -y), fx.min(0.5, y.to(fx.Float32)) * 2]
 
     got = elementwise(both, a, b, torch.int32)
     signed = [torch.maximum(a, b), torch.minimum(a, b)]
     bits = [t.long() & 0xFFFFFFFF for t in (a, b)]
     unsigned = [torch.maximum(*bits).int(), torch.minimum(*bits).int()]
-    last = [a.clamp(min=7), (b.float().clamp(max=0.5) * 2).int()]
+    last = [torch.maximum(a.clamp(min=7), -b), (b.float().clamp(max=0.5) * 2).int()]
     assert torch.equal(got, torch.stack([*signed, *unsigned, *last]))
 
 

@@ -1,0 +1,3 @@
+"""Alias of `fx.random` under FlyDSL's other name."""
+
+from flydsl.expr.random import *  # noqa: F403

@@ -1,0 +1,61 @@
+"""`fx.random` against Philox written with Python's integers."""
+
+from __future__ import annotations
+
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+
+N = 256
+MASK = 2**32 - 1
+
+
+def philox(seed: int, offset: int, rounds: int) -> list[int]:
+    key, word = [seed & MASK, seed >> 32], [offset & MASK, offset >> 32, 0, 0]
+    for _ in range(rounds):
+        a, b = word[0] * 0xD2511F53, word[2] * 0xCD9E8D57
+        word = [b >> 32 ^ word[1] ^ key[0], b & MASK, a >> 32 ^ word[3] ^ key[1], a & MASK]
+        key = [key[0] + 0x9E3779B9 & MASK, key[1] + 0xBB67AE85 & MASK]
+    return word
+
+
+@flyc.kernel
+def draws_kernel(words: fx.Tensor, floats: fx.Tensor, seed: fx.Int64, start: fx.Int64):
+    lane = fx.thread_idx.x
+    offset = start + lane
+    for i, word in enumerate(fx.random.randint4x(seed, offset)):
+        words[lane, i] = word.to(fx.Int64)
+    words[lane, 4] = fx.random.randint(7, lane, n_rounds=3).to(fx.Int64)
+    floats[lane, 0], floats[lane, 1] = fx.random.rand(seed, offset), fx.random.randn(seed, offset)
+    floats[lane, 2], floats[lane, 3] = fx.random.rand4x(seed, offset)[3], fx.random.randn4x(seed, offset)[3]
+
+
+@flyc.jit
+def draws(words: fx.Tensor, floats: fx.Tensor, seed: fx.Int64, start: fx.Int64):
+    draws_kernel(words, floats, seed, start).launch(grid=1, block=N)
+
+
+def test_words_and_what_is_made_of_them() -> None:
+    seed, start = 0x123456789ABCDEF0, 2**32 - 100
+    words, floats = torch.zeros(N, 5, dtype=torch.int64), torch.zeros(N, 4)
+    draws(words, floats, seed, start)
+    assert words[:, :4].tolist() == [philox(seed, start + i, 10) for i in range(N)]
+    assert words[:, 4].tolist() == [philox(7, i, 3)[0] for i in range(N)]
+
+    folded = torch.where(words[:, :4] < 2**31, words[:, :4], MASK - words[:, :4])
+    uniform = folded.double() / 2**31
+    assert torch.allclose(floats[:, [0, 2]].double(), uniform[:, [0, 3]], atol=1e-7)
+    assert float(floats[:, 0].min()) >= 0
+    assert float(floats[:, 0].max()) < 1
+    radius = torch.sqrt(-2 * uniform[:, [0, 2]].clamp(min=1e-7).log())
+    angle = 2 * torch.pi * uniform[:, [1, 3]]
+    normal = torch.stack([radius[:, 0] * angle[:, 0].cos(), radius[:, 1] * angle[:, 1].sin()], 1)
+    assert torch.allclose(floats[:, [1, 3]].double(), normal, atol=1e-4)
+
+
+def test_the_published_vector() -> None:
+    """Random123's known answers for Philox 4x32-10: all of the counter and the key 0."""
+    words, floats = torch.zeros(N, 5, dtype=torch.int64), torch.zeros(N, 4)
+    draws(words, floats, 0, 0)
+    assert words[0, :4].tolist() == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
