@@ -12,6 +12,7 @@ function place() {
 }
 
 function initialize({ model }) {
+  keepHearing({ model });
   const line = document.createElement("div");
   const text = document.createElement("span");
   const bar = document.createElement("progress");

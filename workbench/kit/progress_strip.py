@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import anywidget
 import traitlets
 
 from workbench.kit.line_list import theme
+from workbench.kit.scripted import Scripted
 
 _HERE = Path(__file__).parent
 
 
-class ProgressStrip(anywidget.AnyWidget):
+class ProgressStrip(Scripted):
     """The line: its script puts it on the page when the browser hears of it, so it is never displayed.
 
     text: what it says; empty to take it away. share: what is done, from 0 to 1; negative if nobody knows.
