@@ -1,19 +1,19 @@
-"""A line under the cell that runs: how far a launch or a compilation is that takes longer than two seconds.
+"""A line on the page while a cell runs: how far a launch or a compilation is that takes longer than two seconds.
 
-A thread looks while a cell runs, so what runs does nothing for it. The line goes away with what it is about; what
-remains of it is an output without content, which saved notebooks do not show.
+A thread looks while a cell runs, so what runs does nothing for it. The line is no output of the cell: an output could
+be emptied but not taken away, and would cut what the cell prints in two. It is shown where widgets are (JupyterLab and
+Jupyter Notebook), and a notebook that runs without a page has none.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any
-
-from IPython.display import display
+from typing import TYPE_CHECKING, Any
 
 from flydsl.progress import Task, running
-from workbench.kit.html import escape
-from workbench.sweeps.progress import bar_html
+
+if TYPE_CHECKING:
+    from workbench.kit.progress_strip import ProgressStrip
 
 SECONDS_BEFORE = 2.0
 _SECONDS_BETWEEN = 0.5
@@ -30,15 +30,10 @@ def hide_progress(shell: Any) -> None:
     """Watch no longer, from the next cell on."""
     for event in ("pre_run_cell", "post_run_cell"):
         for known in list(shell.events.callbacks[event]):
-            if isinstance(getattr(known, "__self__", None), _Watch):
+            watch = getattr(known, "__self__", None)
+            if isinstance(watch, _Watch):
                 shell.events.unregister(event, known)
-
-
-def line_html(task: Task) -> str:
-    """The line."""
-    done, total = task.done(), task.total
-    bar = bar_html(done, total) if total else ""
-    return f"<div>{escape(str(task))}, {task.seconds:.0f} s{bar}</div>"
+                watch.end()
 
 
 class _Watch:
@@ -46,6 +41,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self._over: threading.Event | None = None
+        self._line = Line()
 
     def begin(self, _info: Any = None) -> None:
         """A cell begins to run."""
@@ -60,26 +56,32 @@ class _Watch:
             self._over = None
 
     def _look(self, over: threading.Event) -> None:
-        line = Line()
         while not over.wait(_SECONDS_BETWEEN):
-            line.show(next((task for task in reversed(running()) if task.seconds >= SECONDS_BEFORE), None))
-        line.show(None)
+            self._line.show(next((task for task in reversed(running()) if task.seconds >= SECONDS_BEFORE), None))
+        self._line.show(None)
 
 
 class Line:
-    """One line that is shown, changed and taken away. It begins empty: what has no content counts as no output."""
+    """One line that is shown, changed and taken away. Widgets are imported when there is something to show."""
 
     def __init__(self) -> None:
-        self._handle: Any = None
-        self._is_empty = True
+        self._strip: ProgressStrip | None = None
 
     def show(self, task: Task | None) -> None:
         """Show how far a task is, or nothing."""
-        if task is None and self._is_empty:
+        if self._strip is None:
+            if task is None:
+                return
+            self._strip = _new_strip()
+        if task is None:
+            self._strip.text = ""
             return
-        if self._handle is None:
-            self._handle = display({}, raw=True, display_id=True)
-        self._is_empty = task is None
-        if self._handle is not None:  # None where nothing is displayed
-            content = {} if task is None else {"text/html": line_html(task), "text/plain": str(task)}
-            self._handle.update(content, raw=True)
+        with self._strip.hold_sync():
+            self._strip.share = task.done() / task.total if task.total else -1.0
+            self._strip.text = f"{task}, {task.seconds:.0f} s"
+
+
+def _new_strip() -> ProgressStrip:
+    from workbench.kit.progress_strip import ProgressStrip
+
+    return ProgressStrip()

@@ -2,40 +2,48 @@
 
 from __future__ import annotations
 
+import threading
+
 from flydsl.progress import Task
-from workbench.progress_line import Line, line_html
-
-
-class Display:
-    """What is displayed, in place of IPython's display."""
-
-    def __init__(self) -> None:
-        self.contents: list[dict[str, str]] = []
-
-    def __call__(self, content, **_options):
-        self.contents.append(content)
-        return self
-
-    def update(self, content, **_options) -> None:
-        self.contents.append(content)
+from workbench.progress_line import Line
 
 
 def test_a_line_comes_and_goes(monkeypatch) -> None:
-    shown = Display()
-    monkeypatch.setattr("workbench.progress_line.display", shown)
+    from workbench.kit.progress_strip import ProgressStrip
+
+    said: list[tuple[str, float]] = []
+
+    def new_strip() -> ProgressStrip:
+        strip = ProgressStrip()
+        strip.observe(lambda _change: said.append((strip.text, strip.share)), "text")
+        return strip
+
+    monkeypatch.setattr("workbench.progress_line._new_strip", new_strip)
     line = Line()
     line.show(None)
-    assert shown.contents == []  # nothing for what is quick
-    line.show(Task("add", 8, "workgroups", done=lambda: 3))
+    assert said == []  # nothing for what is quick
+    line.show(Task("add", 8, "workgroups", done=lambda: 2))
+    line.show(Task("link"))
     line.show(None)
     line.show(None)
-    first, text, last = shown.contents
-    assert (first, last) == ({}, {})  # which no saved notebook shows
-    assert text["text/plain"] == "add: 3 of 8 workgroups done"
+    assert said == [("add: 2 of 8 workgroups done, 0 s", 0.25), ("link: under way, 0 s", -1.0), ("", -1.0)]
 
 
-def test_it_is_escaped(read) -> None:
-    assert "<b>: 3 of 8 parts done" in read(line_html(Task("<b>", 8, "parts", done=lambda: 3))).text
+def test_it_is_no_output_of_the_cell(notebook, monkeypatch) -> None:
+    monkeypatch.setattr("workbench.progress_line.SECONDS_BEFORE", 0.0)
+    monkeypatch.setattr("workbench.progress_line._SECONDS_BETWEEN", 0.001)
+    shown, show = threading.Event(), Line.show
+
+    def show_and_say(line: Line, task: Task | None) -> None:
+        show(line, task)
+        if task is not None:
+            shown.set()
+
+    monkeypatch.setattr(Line, "show", show_and_say)
+    notebook.shell.user_ns["shown"] = shown
+    cell = "from flydsl.progress import Task\nprint(1)\nwith Task('add', 8):\n    print(shown.wait(30))"
+    outcome = notebook.run(cell)
+    assert (outcome.error, outcome.text, outcome.shown) == (None, "1\nTrue\n", [])
 
 
 def test_the_extension_watches_cells_once(notebook) -> None:

@@ -65,4 +65,4 @@ function render({ model, el }) {
     clearTimeout(due);
   };
 }
-export default { render };
+export default { initialize: keepHearing, render };

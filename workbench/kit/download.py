@@ -6,15 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
 
 from workbench.kit.line_list import theme
+from workbench.kit.scripted import Scripted
 
 _HERE = Path(__file__).parent
 
 
-class Download(anywidget.AnyWidget):
+class Download(Scripted):
     """SVG and PNG of a picture. draw: makes the text of the SVG. name: of the file, without its ending.
 
     width: of the place that the view has on the page, in pixels; 0 as long as it is not known.

@@ -66,4 +66,4 @@ function render({ model, el }) {
   mark();
   return () => observer.disconnect();
 }
-export default { render };
+export default { initialize: keepHearing, render };

@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-import anywidget
 import ipywidgets as widgets
 import traitlets
 
 from workbench.kit.line_list import theme
+from workbench.kit.scripted import Scripted
 
 _HERE = Path(__file__).parent
 _count = itertools.count(1)
 
 
-class Finder(anywidget.AnyWidget):
+class Finder(Scripted):
     """Two buttons and how many places there are; nothing as long as there is no text. part: where to mark."""
 
     _esm = (_HERE / "finder.js").read_text("utf-8")

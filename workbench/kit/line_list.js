@@ -33,12 +33,14 @@ function lineList(label, onChoose, onMove = () => {}) {
     event.stopPropagation();
   });
 
-  // lines: HTML of each. has(index): whether a line leads anywhere. first: the number of the first line.
+  // lines: HTML of each. has(index): whether a line leads anywhere. first: the number of the first line; 0 where the
+  // lines bring their numbers themselves.
   // origin(index): a number that lines of the same origin share; their colour.
   function fill(lines, has, first = 1, origin = () => -1) {
     cursor = -1;
     root.style.setProperty("--digits", String(first + lines.length).length);
     root.style.counterReset = `line ${first - 1}`;
+    root.classList.toggle("numbered", first > 0);
     const attributes = (i) => (has(i) ? ` class="has"${origin(i) < 0 ? "" : ` style="--hue:${hue(origin(i))}"`}` : "");
     root.innerHTML = lines
       .map((line, i) => `<div role="option" aria-selected="false"${attributes(i)}>${line || " "}</div>`)

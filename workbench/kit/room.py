@@ -6,14 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anywidget
-
 from workbench.kit import line_list
+from workbench.kit.scripted import Scripted
 
 _HERE = Path(__file__).parent
 
 
-class Room(anywidget.AnyWidget):
+class Room(Scripted):
     """The buttons. page: makes the text of the page for the other tab, which the browser keeps; nothing is served."""
 
     _esm = line_list.script() + (_HERE / "room_widget.js").read_text("utf-8")

@@ -17,4 +17,4 @@ function render({ model, el }) {
   el.append(note, fullWindowButton(() => el.closest(".fly-framed")), own);
   return () => model.off("msg:custom", show);
 }
-export default { render };
+export default { initialize: keepHearing, render };

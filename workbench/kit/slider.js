@@ -33,4 +33,4 @@ function render({ model, el }) {
   show();
   return () => model.off("change:value change:max", show);
 }
-export default { render };
+export default { initialize: keepHearing, render };

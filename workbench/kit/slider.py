@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
 
 from workbench.kit.line_list import theme
+from workbench.kit.scripted import Scripted
 
 _HERE = Path(__file__).parent
 
 
-class Slider(anywidget.AnyWidget):
+class Slider(Scripted):
     """A whole number from `min` to `max`. label_width: as CSS, so that sliders below each other line up."""
 
     _esm = (_HERE / "slider.js").read_text("utf-8")

@@ -48,7 +48,9 @@ class Tally:
     @property
     def cost(self) -> str:
         """The number of turns that the access takes; empty if unknown."""
-        return "" if self.unknown else f"{self.turns} turns, at best {self.phases}"
+        if self.unknown:
+            return ""
+        return f"{self.turns} turn{'s' if self.turns != 1 else ''}, at best {self.phases}"
 
 
 @dataclass(frozen=True, repr=False)

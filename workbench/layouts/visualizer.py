@@ -218,7 +218,7 @@ class LayoutVisualizer(LiveView):
 
     def _say_conflicts(self) -> None:
         try:
-            self.conflicts.value = self._access._repr_html_()
+            self.conflicts.value = f'<div style="line-height:1.4">{self._access._repr_html_()}</div>'
         except FlyError as error:
             self.conflicts.value = ""
             self.access_note.say(error)

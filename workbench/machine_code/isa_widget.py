@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anywidget
 import ipywidgets as widgets
 import traitlets
 
@@ -13,6 +12,7 @@ from workbench.kit import line_list
 from workbench.kit.controls import dropdown
 from workbench.kit.html import title
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.scripted import Scripted
 from workbench.machine_code.analysis import analyse, analyses
 from workbench.machine_code.content import content, script, style
 from workbench.machine_code.listing import isa_html, summary_html
@@ -28,11 +28,11 @@ function render({ model, el }) {
   model.on("change:content", show);
   show();
 }
-export default { render };
+export default { initialize: keepHearing, render };
 """
 
 
-class IsaCode(anywidget.AnyWidget):
+class IsaCode(Scripted):
     """One kernel's code."""
 
     _esm = line_list.script() + script() + _RENDER

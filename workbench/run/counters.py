@@ -120,11 +120,9 @@ def _lds_text(totals: Counts) -> str:
     if not totals.lds_passes:
         return f"{totals.lds_bytes} bytes; bank conflicts not known"
     conflicts = f"{totals.lds_conflicts} of them ({totals.lds_conflicts / totals.lds_passes:.1%}) for bank conflicts"
+    most = f", at most {totals.lds_max_ways} ways" if totals.lds_conflicts else ""
     unknown = "; of some accesses not known" if totals.lds_unknown else ""
-    return (
-        f"{totals.lds_bytes} bytes in {totals.lds_passes} passes, {conflicts}, "
-        f"at most {totals.lds_max_ways} ways{unknown}"
-    )
+    return f"{totals.lds_bytes} bytes in {totals.lds_passes} passes, {conflicts}{most}{unknown}"
 
 
 def _mfma_text(totals: Counts) -> str:

@@ -14,6 +14,7 @@ function mountCode(root, model) {
       list.fill(
         pane.lines.map((line, row) => `<span class="gutter"></span><span class="number">${pane.numbers[row]}</span>${line}`),
         (row) => pane.stops[row],
+        0,
       );
       root.append(element("div", {}, element("div", { textContent: pane.name }), list.root));
       return list;

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
 
 from flydsl.simulator.program import Instruction
@@ -14,15 +13,16 @@ from flydsl.simulator.stepping.description import Standing
 from workbench.kit import line_list
 from workbench.kit.highlight import highlight
 from workbench.kit.line_list import TAGS
+from workbench.kit.scripted import Scripted
 from workbench.stages.levels import Level, place_key, source_levels
 
 _HERE = Path(__file__).parent
 _RENDER = """
-export default { render: ({ model, el }) => mountCode(el, model) };
+export default { initialize: keepHearing, render: ({ model, el }) => mountCode(el, model) };
 """
 
 
-class SteppedCode(anywidget.AnyWidget):
+class SteppedCode(Scripted):
     """The panes. on_toggle: called with a place, as `Simulation.breakpoint` takes it, whose line was chosen.
 
     panes: their lines as HTML. at: of each pane the current row (-1: none), and what stands before which rows: waves,

@@ -24,6 +24,7 @@ from workbench.run.stepper_code import SteppedCode
 
 _STYLE = {"description_width": "initial"}
 _BYTES = "rows of bytes"
+_AS_BYTES = ""  # its value: None would be no choice, and shown as none
 _HINT = (
     "Choose a line (click, or arrow keys and Enter) to set a breakpoint or take it away; ▶ says which waves stand at a "
     "line. Step and Back go by instructions of the chosen wave."
@@ -58,7 +59,7 @@ class Stepper(LiveView):
         firsts = range(0, simulation.wave(0).active.size, LANES_SHOWN)
         self._lanes = dropdown("Lanes", [(f"{lane} to {lane + LANES_SHOWN - 1}", lane) for lane in firsts], 0)
         self._form = dropdown("Values as", FORMS, FORMS[0])
-        self._lds_view = dropdown("LDS as", [(_BYTES, None)], None)
+        self._lds_view = dropdown("LDS as", [(_BYTES, _AS_BYTES)], _AS_BYTES)
         self._lds_layout = widgets.Text(
             description="LDS layout", placeholder="(16,32):(33,1)", style=_STYLE, continuous_update=False
         )
@@ -149,8 +150,8 @@ class Stepper(LiveView):
         if now.kernel != self._kernel:
             self._kernel = now.kernel
             known = views_of(now.program, now.kernel, self.simulation.traced_module())
-            self._lds_view.options = [(_BYTES, None), *((view.name, view) for view in known)]
-            self._lds_view.value = None
+            self._lds_view.options = [(_BYTES, _AS_BYTES), *((view.name, view) for view in known)]
+            self._lds_view.value = _AS_BYTES
         self._lds_start.max = max(now.lds.size - 1, 0)
 
     def _state(self) -> State:
@@ -168,8 +169,8 @@ class Stepper(LiveView):
         """The view of LDS: one of the kernel's, or the layout that was typed, from the byte that was."""
         text = self._lds_layout.value.strip()
         if not text:
-            chosen: LdsView | None = self._lds_view.value
-            return chosen
+            chosen = self._lds_view.value
+            return chosen if isinstance(chosen, LdsView) else None
         try:
             layout = parse(text)
         except FlyError:

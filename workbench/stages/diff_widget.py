@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import anywidget
 import traitlets
 
 from workbench.kit import line_list
+from workbench.kit.scripted import Scripted
 from workbench.stages.diff import Diff
 from workbench.stages.diff_view import diff_rows, script, style
 
@@ -20,11 +20,11 @@ function render({ model, el }) {
   show();
   return () => model.off("change:rows", show);
 }
-export default { render };
+export default { initialize: keepHearing, render };
 """
 
 
-class DiffWidget(anywidget.AnyWidget):
+class DiffWidget(Scripted):
     """A diff, with the controls of the timeline of the stages."""
 
     _esm = line_list.script() + script() + _RENDER

@@ -3,7 +3,7 @@
 // meta: {levels: [{name, language, size}], origins: [text], counts: [[per level]], operations: [{name: count}]}
 // onChoose(index): called with the origin of a line that is chosen.
 // fetchLevel(index): a promise of {lines: [HTML of each line, escaped], origins: [index or -1], operations: [name or ""],
-//   first: the number of the first line}.
+//   first: the number of the first line, or 0 for none}.
 
 function mount(root, meta, fetchLevel, onChoose = () => {}) {
   root.classList.add("fly-view", "fly-linked");

@@ -42,7 +42,7 @@ class Linked:
     def content(self, index: int) -> dict[str, Any]:
         """One level: the HTML of its lines, of each the number of its origin, -1 for none, and its operation.
 
-        first: the number of the first line; that of a source is the one in its file.
+        first: the number of the first line; that of a source is the one in its file. 0 if margins say it.
         """
         level = self.levels[index]
         lines = [highlight(clipped(line).expandtabs(4), level.language, TAGS) for line in level.lines]
@@ -51,7 +51,8 @@ class Linked:
         names = [""] * len(lines) if level.language == "python" else list(level.operation_names)
         origins = [self._index(place) for place in level.places]
         start = level.places[0] if level.language == "python" and level.places else None
-        return {"lines": lines, "origins": origins, "operations": names, "first": start.line if start else 1}
+        first = 0 if level.margins else start.line if start else 1
+        return {"lines": lines, "origins": origins, "operations": names, "first": first}
 
     def _index(self, place: SourceLocation | None) -> int:
         return -1 if place is None else self._origins[_origin(place)]

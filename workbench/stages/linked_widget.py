@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import anywidget
 import traitlets
 
 from workbench.kit import line_list
+from workbench.kit.scripted import Scripted
 from workbench.stages.levels import Level
 from workbench.stages.linked import Linked, script, style
 
@@ -29,11 +29,11 @@ function render({ model, el }) {
   };
   mount(el, model.get("meta"), fetchLevel, (origin) => model.send({ chosen: origin }));
 }
-export default { render };
+export default { initialize: keepHearing, render };
 """
 
 
-class LinkedCode(anywidget.AnyWidget):
+class LinkedCode(Scripted):
     """Two levels beside the source. Python sends a level when the page asks for it.
 
     on_choose: called with the origin of a line that is chosen, as "kernel.py:17".

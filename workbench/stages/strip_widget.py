@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import anywidget
 import traitlets
 
 from flydsl.compiler import Pipeline
 from workbench.kit import line_list
+from workbench.kit.scripted import Scripted
 from workbench.stages.strip import Strip, script, style
 
 _RENDER = """
@@ -25,11 +25,11 @@ function render({ model, el }) {
     return waiting.get(stage).promise;
   });
 }
-export default { render };
+export default { initialize: keepHearing, render };
 """
 
 
-class StageStrip(anywidget.AnyWidget):
+class StageStrip(Scripted):
     """The stages with their diffs. Python sends a diff when the page asks for it."""
 
     _esm = line_list.script() + script() + _RENDER

@@ -381,11 +381,11 @@ function mountTimeline(root, meta, buffer) {
     const source = meta.sources[Number(sourceOf.value)];
     if (!source) return;
     const known = new Set(traces.flatMap((trace) => trace.places.flatMap((place) => (place && place[0] === Number(sourceOf.value) ? [place[1]] : []))));
-    sourceLines.fill(source.lines, (line) => known.has(line));
+    sourceLines.fill(source.lines, (line) => known.has(line), 0);
   }
 
   function showCode() {
-    codeLines.fill(traces[Number(codeOf.value)].code, () => true);
+    codeLines.fill(traces[Number(codeOf.value)].code, () => true, 0);
   }
 
   function chooseCode(line) {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import anywidget
 import ipywidgets as widgets
 import traitlets
 
@@ -14,6 +13,7 @@ from flydsl.simulator.timing.rocprofv3_counters import MeasuredDispatch
 from workbench.kit import line_list
 from workbench.kit.controls import dropdown
 from workbench.kit.live_view import HtmlPart, LiveView
+from workbench.kit.scripted import Scripted
 from workbench.thread_trace.comparison import TraceComparison
 from workbench.thread_trace.content import Content, script, style
 from workbench.thread_trace.view import (
@@ -32,11 +32,11 @@ function render({ model, el }) {
   const { buffer, byteOffset, byteLength } = model.get("data");
   mountTimeline(el, model.get("meta"), buffer.slice(byteOffset, byteOffset + byteLength));
 }
-export default { render };
+export default { initialize: keepHearing, render };
 """
 
 
-class Timeline(anywidget.AnyWidget):
+class Timeline(Scripted):
     """One trace on a canvas, or two over each other, with their code. names: of each."""
 
     _esm = line_list.script() + script() + _RENDER

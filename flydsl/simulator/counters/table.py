@@ -32,9 +32,10 @@ def totals_text(totals: Counts) -> list[str]:
             f" ({totals.line_utilization:.1%} of the bytes of the lines)"
         )
     if totals.lds_bytes:
+        most = f" (at most {totals.lds_max_ways} ways)" if totals.lds_conflicts else ""
         lines.append(
             f"LDS: {totals.lds_bytes} bytes, {totals.lds_passes} passes, {totals.lds_conflicts} of them for bank "
-            f"conflicts (at most {totals.lds_max_ways} ways)"
+            f"conflicts{most}"
         )
     if totals.mfma_cycles or totals.valu_cycles:
         lines.append(f"SIMD cycles: MFMA {totals.mfma_cycles}, VALU {totals.valu_cycles}")

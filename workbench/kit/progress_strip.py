@@ -1,0 +1,24 @@
+"""A line in a corner of the page that says how far something is. It is no output, so no notebook saves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import traitlets
+
+from workbench.kit.line_list import theme
+from workbench.kit.scripted import Scripted
+
+_HERE = Path(__file__).parent
+
+
+class ProgressStrip(Scripted):
+    """The line: its script puts it on the page when the browser hears of it, so it is never displayed.
+
+    text: what it says; empty to take it away. share: what is done, from 0 to 1; negative if nobody knows.
+    """
+
+    _esm = (_HERE / "progress_strip.js").read_text("utf-8")
+    _css = theme() + (_HERE / "progress_strip.css").read_text("utf-8")
+    text = traitlets.Unicode("").tag(sync=True)
+    share = traitlets.Float(-1.0).tag(sync=True)

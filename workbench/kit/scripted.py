@@ -1,0 +1,19 @@
+"""The base of widgets with a script of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anywidget
+
+_HEARING = (Path(__file__).parent / "scripted.js").read_text("utf-8")
+
+
+class Scripted(anywidget.AnyWidget):
+    """A widget whose script, `_esm`, has `keepHearing` as what it does at first, so that it works on a busy machine."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        if isinstance(script := vars(cls).get("_esm"), str):  # instances have classes of their own, with traits
+            cls._esm = _HEARING + script
+        super().__init_subclass__(**options)
