@@ -20,7 +20,7 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import launcher, require, require_tensor
+from kernels.kernels_common import launch_some, launcher, require, require_tensor
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import (
     THREADS,
@@ -205,9 +205,8 @@ def launch_tiles(tensors: Any, M: Any, plan: Plan, stream: Any, waves_per_eu: in
     """Launch a workgroup for each tile of C, inside of a launcher."""
     tile_m, tile_n = plan.tiling.tile_m, plan.tiling.tile_n
     attributes = {"rocdl.waves_per_eu": waves_per_eu}
-    blockscale_preshuffle_gemm_kernel(*tensors, M, plan, value_attrs=attributes).launch(
-        grid=((M + tile_m - 1) // tile_m, plan.n // tile_n), block=THREADS, stream=stream
-    )
+    kernel = blockscale_preshuffle_gemm_kernel(*tensors, M, plan, value_attrs=attributes)
+    launch_some(kernel, M, ((M + tile_m - 1) // tile_m, plan.n // tile_n), THREADS, stream)
 
 
 def _launch(

@@ -35,8 +35,6 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
 from kernels.attention_common import (
     CHUNK,
     GROUP,
@@ -356,10 +354,9 @@ def build_flash_attn_func_module(
         num_heads, num_kv_heads or num_heads, head_dim, v_head_dim or head_dim, dtype_str, causal, sliding_window,
         head_dim**-0.5 if sm_scale is None else sm_scale, block_m or BLOCKS[0],
     )  # fmt: skip
-    if flat_work_group_size not in (None, plan.threads):
-        raise ArgumentError(f"flat_work_group_size={flat_work_group_size}", hint=f"{plan.threads}, or None")
-    if path_tag != "auto":
-        raise ArgumentError(f"path_tag={path_tag!r}", hint="unsupported; 'auto' is supported")
+    fits = flat_work_group_size in (None, plan.threads)
+    require(fits, f"flat_work_group_size={flat_work_group_size}", f"{plan.threads}, or None")
+    require(path_tag == "auto", f"path_tag={path_tag!r}", "unsupported; 'auto' is supported")
 
     @flyc.jit
     def launch_flash_attn(
@@ -399,9 +396,8 @@ def require_types(plan: Plan, *tensors: Any) -> None:
     """Raise ArgumentError unless Q, K, V and O have the type that dtype_str names."""
     wanted = element_type(plan.dtype)
     for name, tensor in zip("QKVO", tensors, strict=True):
-        if tensor.dtype is not wanted:
-            raise ArgumentError(f"{name} of {tensor.dtype.__name__} where dtype_str is {plan.dtype}",
-                                at=user_location(), hint=f"it is {wanted.__name__}")  # fmt: skip
+        what = f"{name} of {tensor.dtype.__name__} where dtype_str is {plan.dtype}"
+        require(tensor.dtype is wanted, what, f"it is {wanted.__name__}")
 
 
 @flydsl.autotune(configs=[flydsl.Config(block_m=m) for m in BLOCKS], key=["num_heads", "head_dim", "seq_len", "causal"])

@@ -33,7 +33,6 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 from kernels.attention_common import (
     CHUNK,
@@ -327,8 +326,7 @@ def build_flash_attn_dualwave_swp_module(
     ) -> None:
         require_types(plan, Q, K, V, O)
         given = [cu for cu in (cu_seqlens_q, cu_seqlens_kv) if not isinstance(cu, tuple)]
-        if bool(given) != varlen:
-            raise ArgumentError(f"varlen={varlen} with {len(given)} cu_seqlens", hint="cu_seqlens_q with varlen=True")
+        require(bool(given) == varlen, f"varlen={varlen} with {len(given)} cu_seqlens", "cu_seqlens_q with varlen=True")
         cu_seqlens = (given[0], given[-1]) if given else ()
         require_workspace(num_kv_splits, workspace)
         attributes = {"rocdl.waves_per_eu": waves_per_eu, **QUIET}

@@ -15,7 +15,7 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_store
-from kernels.kernels_common import bf16, require, require_tensor
+from kernels.kernels_common import bf16, launch_some, require, require_tensor
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_preshuffle_pipeline import CHUNK_BYTES, WAVE, Product, concat, is_cdna4, require_types
@@ -149,9 +149,8 @@ def launch_tiles(plan: Plan, A: Any, B_T: Any, C: Any, A_scale: Any, B_scale: An
     blocks = ((m + tile_m - 1) // tile_m) * ((n + tile_n - 1) // tile_n)
     # Four waves of a workgroup are one on each SIMD, and may have all of its registers.
     attributes = {"rocdl.waves_per_eu": ring.threads // (4 * WAVE)}
-    fp8_gemm_kernel(A, B_T, C, A_scale, B_scale, m, n, ring.tiles_k, plan, value_attrs=attributes).launch(
-        grid=blocks, block=ring.threads, stream=stream
-    )
+    kernel = fp8_gemm_kernel(A, B_T, C, A_scale, B_scale, m, n, ring.tiles_k, plan, value_attrs=attributes)
+    launch_some(kernel, blocks, blocks, ring.threads, stream)
 
 
 def fp8_ring(K: int, tile: tuple[int, int], waves: tuple[int, int], steps: tuple[int, int], unroll: bool) -> Ring:

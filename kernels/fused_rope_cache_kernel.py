@@ -31,7 +31,16 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from flydsl.expr.coop import warp_size
-from kernels.kernels_common import bf16, bytes_of, ceil_div, element_type, fp8_type, launcher, require_tensor
+from kernels.kernels_common import (
+    bf16,
+    bytes_of,
+    ceil_div,
+    element_type,
+    fp8_type,
+    launch_some,
+    launcher,
+    require_tensor,
+)
 from kernels.quant import fp8_codes
 
 DTYPES = ("bf16", "f16")
@@ -221,7 +230,7 @@ def build_fused_rope_cache_module(
 def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, rope: Rope, waves: int) -> None:
     grid = (ceil_div(rope.heads, waves), tokens)
     kernel = fused_rope_cache_kernel(tensors, replace(rope, waves=waves))
-    kernel.launch(grid=grid, block=(warp_size(), waves), stream=stream)
+    launch_some(kernel, tokens, grid, (warp_size(), waves), stream)
 
 
 # (Q, ..., VScale, m_in: tokens, rope, stream), with the number of waves of a block chosen by measurement.

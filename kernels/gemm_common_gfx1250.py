@@ -16,7 +16,6 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import GFX1250
-from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 from flydsl.expr.emit import target_name
 from flydsl.expr.rocdl import cluster, tdm_ops
@@ -32,8 +31,7 @@ EXPERT = {"amdgpu-expert-scheduling-mode": True}
 
 def require_gfx1250(kernel: str) -> None:
     """Raise ArgumentError unless this is compiled for gfx1250."""
-    if target_name() not in GFX1250:
-        raise ArgumentError(f"{kernel} on {target_name()}", hint=f"for {GFX1250[0]}")
+    require(target_name() in GFX1250, f"{kernel} on {target_name()}", f"for {GFX1250[0]}")
 
 
 def check_smem_capacity(lds_bytes: int) -> None:

@@ -25,7 +25,7 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import require, require_tensor
+from kernels.kernels_common import launch_some, require, require_tensor
 from kernels.mfma_epilogues import TileC
 from kernels.mfma_ring_pipeline import Ring, ring_sums
 from kernels.tensor_shim import GTensor
@@ -212,11 +212,11 @@ def launch_tiles(
     ring = plan.ring
     if ring.split > 1:
         columns = -(-plan.n // (2 * FILL_THREADS))
-        fill_kernel(C, bias, m, plan).launch(grid=(columns, m), block=FILL_THREADS, stream=stream)
+        launch_some(fill_kernel(C, bias, m, plan), m, (columns, m), FILL_THREADS, stream)
     blocks = (m + ring.tile[0] - 1) // ring.tile[0] * plan.grid
-    hgemm_kernel(C, A, B, bias, m, ring.tiles_k, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu}).launch(
-        grid=(blocks, ring.split), block=ring.threads, stream=stream
-    )
+    attributes = {"rocdl.waves_per_eu": waves_per_eu}
+    kernel = hgemm_kernel(C, A, B, bias, m, ring.tiles_k, plan, value_attrs=attributes)
+    launch_some(kernel, m, (blocks, ring.split), ring.threads, stream)
 
 
 def hgemm_splitk_(
@@ -244,8 +244,9 @@ def _shown(tensor: Any) -> str:
 def default_tile(m: int, n: int, k: int) -> dict[str, Any]:
     """A tile for these sizes: small along M where m is, and then K is split."""
     if m <= 32 and n % 64 == 0 and k % 128 == 0:
+        tile_k = 128 if k > 128 else 64  # of which there are two at least
         split = next(s for s in (16, 14, 8, 7, 4, 3, 2, 1) if (k % (128 * s) == 0 and k // (128 * s) >= 2) or s == 1)
-        return {"TILE_M": 16 if m <= 16 else 32, "TILE_N": 64, "TILE_K": 128, "SPLIT_K": split, "BLOCK_M_WARPS": 1,
+        return {"TILE_M": 16 if m <= 16 else 32, "TILE_N": 64, "TILE_K": tile_k, "SPLIT_K": split, "BLOCK_M_WARPS": 1,
                 "BLOCK_N_WARPS": 2, "B_TO_LDS": True}  # fmt: skip
     return {"TILE_M": 128, "TILE_N": 128 if n % 128 == 0 else 64, "TILE_K": 64, "B_TO_LDS": True}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
-from flydsl.errors import ArgumentError
+from flydsl.dialect.location import is_users, location_of, user_frame
+from flydsl.errors import ArgumentError, SourceLocation
 from flydsl.expr.coop import warp_size
 from flydsl.expr.emit import target_name
 
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 GFX942 = "gfx942"
 LOG2_E = 1.4426950408889634
 
@@ -24,8 +27,7 @@ TORCH_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "in
 
 def element_type(dtype_str: str) -> Any:
     """The DSL's type of a short name: f32, f16, bf16, i8."""
-    if dtype_str not in ELEMENT_TYPES:
-        raise ArgumentError(f"element type {dtype_str!r}", hint=f"types: {', '.join(ELEMENT_TYPES)}")
+    require(dtype_str in ELEMENT_TYPES, f"element type {dtype_str!r}", f"types: {', '.join(ELEMENT_TYPES)}")
     return ELEMENT_TYPES[dtype_str]
 
 
@@ -95,10 +97,25 @@ def launcher_of(name: str, kinds: Mapping[str, Any], launch: Callable[..., None]
     return flyc.jit(launch_values)
 
 
+@flyc.jit
+def launch_some(kernel: Any, count: Any, grid: Any, block: Any, stream: Any, **options: Any) -> None:
+    """Launch a kernel for `count` rows or tokens, unless there are none: a grid has no extent of 0."""
+    if count > 0:
+        kernel.launch(grid=grid, block=block, stream=stream, **options)
+
+
 def require(holds: bool, what: str, wanted: str) -> None:
-    """Raise ArgumentError about `what` unless it holds; the hint is what is wanted instead."""
+    """Raise ArgumentError about `what`, at the caller's line, unless it holds; the hint is what is wanted instead."""
     if not holds:
-        raise ArgumentError(what, hint=wanted)
+        raise ArgumentError(what, at=callers_line(), hint=wanted)
+
+
+def callers_line() -> SourceLocation | None:
+    """The innermost place outside of flydsl and this folder: the line that calls for a kernel."""
+    frame = user_frame()
+    while frame is not None and (frame.f_code.co_filename.startswith(_HERE) or not is_users(frame)):
+        frame = frame.f_back
+    return None if frame is None else location_of(frame.f_code, frame.f_lasti, frame.f_lineno)
 
 
 def require_waves_of_64(kernel: str) -> None:
@@ -108,12 +125,10 @@ def require_waves_of_64(kernel: str) -> None:
 
 def require_tensor(name: str, tensor: Any, *dtypes: Any, rows: bool = False) -> None:
     """Raise ArgumentError unless a tensor is of one of these types; rows: and neighbours in a row lie side by side."""
-    if tensor.dtype not in dtypes:
-        wanted = " or ".join(dict.fromkeys(dtype.__name__ for dtype in dtypes))
-        raise ArgumentError(f"{name} of {tensor.dtype.__name__}", hint=f"it is of {wanted} here")
+    wanted = " or ".join(dict.fromkeys(dtype.__name__ for dtype in dtypes))
+    require(tensor.dtype in dtypes, f"{name} of {tensor.dtype.__name__}", f"it is of {wanted} here")
     layout: Any = tensor.type.layout
-    if rows and layout.stride[-1] != 1:
-        raise ArgumentError(f"{name} of {tensor.type}", hint="elements of a row lie side by side")
+    require(not rows or layout.stride[-1] == 1, f"{name} of {tensor.type}", "elements of a row lie side by side")
 
 
 def ceil_div(number: int, divisor: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.norms import Norm, build, norm_kernel
+from kernels.norms import Norm, build, launch_norm
 from kernels.rows import THREADS
 
 DTYPES = ("f32", "f16", "bf16")
@@ -75,5 +75,4 @@ def layernorm(
     """Rows of `columns` elements, with the number of threads for each chosen by measurement."""
     norm = Norm(columns, Input.dtype, mean=True, threads=threads)
     tensors = {"Input": Input, "Gamma": Gamma, "Beta": Beta, "Output": Output}
-    m = Input.shape[0]
-    norm_kernel(tensors, m, norm).launch(grid=norm.tiling.grid(m), block=norm.tiling.block, stream=stream)
+    launch_norm(tensors, fx.get_scalar(Input.shape[0]), norm, stream)

@@ -15,8 +15,6 @@ from typing import Any
 
 import flydsl.expr as fx
 from flydsl.atoms.instruction_sets import CDNA4
-from flydsl.dialect.location import user_location
-from flydsl.errors import ArgumentError
 from flydsl.expr.emit import target_name
 from kernels.kernels_common import bytes_of, ceil_div, fp8_type, require, require_tensor
 from kernels.layout_utils import idx2crd
@@ -77,8 +75,8 @@ class Product:
     def of(cls, dtype: str, scaled: bool = True) -> Product:
         """The product of the target. scaled: take the scaled instruction where there is a choice."""
         needs_scaled = dtype in MICRO_SCALED
-        if needs_scaled and not is_cdna4():
-            raise ArgumentError(f"a product of {dtype} on {target_name()}", hint="it needs the instructions of CDNA 4")
+        has_it = is_cdna4() or not needs_scaled
+        require(has_it, f"a product of {dtype} on {target_name()}", "it needs the instructions of CDNA 4")
         if needs_scaled or (scaled and dtype in _SCALED_FORMATS and is_cdna4()):
             return cls(dtype, *_SCALED, _SCALED_FORMATS[dtype])
         return cls(dtype, *(_CDNA4.get(dtype, _PLAIN[dtype]) if is_cdna4() else _PLAIN[dtype]))
@@ -451,9 +449,9 @@ class MxScales:
     def __init__(
         self, tiling: Tiling, scale_a: Any, scale_b: Any, rows: Any, columns: Any, place: Any, apart: int = 1
     ) -> None:
-        if tiling.tile_m % 32 or tiling.tile_n % 128:
-            raise ArgumentError(f"scales of a tile of {tiling.tile_m} x {tiling.tile_n}", at=user_location(),
-                                hint="tile_m is a multiple of 32, and tile_n of 128")  # fmt: skip
+        fits = tiling.tile_m % 32 == tiling.tile_n % 128 == 0
+        require(fits, f"scales of a tile of {tiling.tile_m} x {tiling.tile_n}",
+                "tile_m is a multiple of 32, and tile_n of 128")  # fmt: skip
         self.tiling, self.apart = tiling, apart
         self.of_32_rows = tiling.k // 32 * 8  # words
         thread = fx.Int32(fx.thread_idx.x)

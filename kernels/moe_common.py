@@ -21,7 +21,7 @@ import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 
-from .kernels_common import ceil_div, element_type, rounded
+from .kernels_common import ceil_div, element_type, launch_some, rounded
 from .rows import BLOCK_THREADS as THREADS
 from .rows import VECTOR_BYTES
 from .tensor_shim import GTensor
@@ -92,6 +92,6 @@ def compile_moe_reduction(*, topk: int, model_dim: int, dtype_str: str = "f16", 
         X: fx.Tensor, Y: fx.Tensor, valid_mask: fx.Tensor, tokens: fx.Int32, stream: fx.Stream = fx.Stream(None)
     ) -> None:
         kernel = moe_reduction_kernel(X, Y, valid_mask, tokens, spec)
-        kernel.launch(grid=(tokens, spec.blocks), block=THREADS, stream=stream)
+        launch_some(kernel, tokens, (tokens, spec.blocks), THREADS, stream)
 
     return launch_moe_reduction

@@ -27,7 +27,7 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import bytes_of, require, require_tensor
+from kernels.kernels_common import bytes_of, launch_some, require, require_tensor
 from kernels.layout_utils import swizzled_blocks
 from kernels.mfma_epilogues import ACTIVATIONS, TileC, activated
 from kernels.mfma_preshuffle_pipeline import (
@@ -235,9 +235,8 @@ def launch_tiles(
     require(N > 0 and N % tile_n == 0, f"N={N}", f"a multiple of tile_n={tile_n}")
     require(plan.n in (0, N), f"N={N}", f"this launcher was compiled for N={plan.n}")
     attributes = {"rocdl.waves_per_eu": waves_per_eu}
-    preshuffle_gemm_kernel(C, A, B, scale_a, scale_b, bias, M, N, plan, value_attrs=attributes).launch(
-        grid=((M + tile_m - 1) // tile_m, N // tile_n), block=THREADS, stream=stream
-    )
+    kernel = preshuffle_gemm_kernel(C, A, B, scale_a, scale_b, bias, M, N, plan, value_attrs=attributes)
+    launch_some(kernel, M, ((M + tile_m - 1) // tile_m, N // tile_n), THREADS, stream)
 
 
 def compile_preshuffle_gemm_w4(

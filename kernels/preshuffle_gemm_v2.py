@@ -25,7 +25,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import const_expr, range_constexpr
-from kernels.kernels_common import fp8_type, require, require_tensor
+from kernels.kernels_common import fp8_type, launch_some, require, require_tensor
 from kernels.mfma_preshuffle_pipeline import BITS, THREADS, Tiling, is_cdna4, require_types
 from kernels.pipeline_utils import interleave
 from kernels.preshuffle_gemm import OUT_TYPES
@@ -341,9 +341,8 @@ def launch_tiles(
     rows = fx.get_scalar(C.shape[0])
     grid = ((rows + plan.tile[0] - 1) // plan.tile[0], _round_up(plan.n, plan.tile[1]) // plan.tile[1])
     attributes = {"rocdl.waves_per_eu": waves_per_eu}
-    gemm_kernel(A, shuffled, C, *scales, plan, plan.tiled_mma(), plan.copy_of_a(), value_attrs=attributes).launch(
-        grid=grid, block=THREADS, smem=plan.smem_bytes, stream=stream
-    )
+    kernel = gemm_kernel(A, shuffled, C, *scales, plan, plan.tiled_mma(), plan.copy_of_a(), value_attrs=attributes)
+    launch_some(kernel, rows, grid, THREADS, stream, smem=plan.smem_bytes)
 
 
 @flyc.jit

@@ -29,7 +29,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr.buffer_ops import buffer_load, buffer_store
-from kernels.kernels_common import GFX942, ceil_div, launcher, require_waves_of_64, rounded
+from kernels.kernels_common import GFX942, ceil_div, launch_some, launcher, require_waves_of_64, rounded
 from kernels.quant import e8m0, fp8_codes, group_max, scale_and_factor
 from kernels.reduce import vector_reduce, warp_reduce
 from kernels.rows import WAVE, row_resource
@@ -121,7 +121,7 @@ def build(names: tuple[str, ...], heads: Heads) -> Any:
 
 def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, heads: Heads, waves: int) -> None:
     kernel = qk_norm_rope_quant_kernel(tensors, replace(heads, waves=waves))
-    kernel.launch(grid=(tokens, ceil_div(heads.q_heads + 1, waves)), block=(WAVE, waves), stream=stream)
+    launch_some(kernel, tokens, (tokens, ceil_div(heads.q_heads + 1, waves)), (WAVE, waves), stream)
 
 
 # (tensors of the form without quantisation, m_in: tokens, heads, stream), with the number of waves of a block chosen by

@@ -5,7 +5,8 @@
 
 Integers are rounded to the nearest, ties to even. fp8 is the target's own: at most 240 on gfx942, 448 after it. The
 micro-scaled formats have scales in E8M0, 2^(b - 127): b is the exponent of max |x| / 4 for E2M1, of max |x| / 2^8 for
-fp8 (2^7 where it ends at 240), rounded to the nearest power of two, so that nothing saturates. E2M1 has two codes a
+fp8 (2^7 where it ends at 240), rounded to the nearest power of two, so that nothing saturates. The scale of numbers of
+which one is NaN is NaN, whatever the codes. E2M1 has two codes a
 byte, the even element in the low half. A group is held by neighbouring lanes, which find its maximum by DPP: no memory,
 no barrier. Rows of 8192 in 16 bits: 512 threads of 16 elements, about 155 instructions, up to 32 VGPRs, eight waves per
 SIMD; the time is that of memory.
@@ -22,7 +23,7 @@ import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
-from kernels.kernels_common import bytes_of, element_type, fp8_type, launcher, require_tensor
+from kernels.kernels_common import bytes_of, element_type, fp8_type, launch_some, launcher, require_tensor
 from kernels.reduce import vector_reduce
 from kernels.rows import THREADS, VECTOR_BYTES, Row, RowMemory, Tile, Tiling, row_resource
 
@@ -51,9 +52,9 @@ def largest_code(quant: str) -> float:
     return INT8_MAX if quant == "i8" else 240.0 if fp8_type() is fx.Float8E4M3FNUZ else 448.0
 
 
-def magnitude(so_far: Any, v: Any) -> Any:
-    """A step of the search for the largest magnitude, which leaves NaNs out."""
-    return fx.arith.maxnumf(so_far, fx.absf(v))
+def magnitudes(v: Any) -> Any:
+    """The bits of |v|: integers in the order of the numbers; NaN, which a float maximum leaves out, is above all."""
+    return v.bitcast(fx.Int32) & 0x7FFFFFFF
 
 
 def scale_and_factor(largest: Any, quant: str) -> tuple[Any, Any]:
@@ -71,7 +72,8 @@ def codes(v: Any, factor: Any, quant: str) -> Any:
 
 def quantised(y: Row, quant: str) -> tuple[Row, Any]:
     """(the row of codes, its scale): y is about code * scale."""
-    scale, factor = scale_and_factor(y.fold("max", magnitude), quant)
+    largest = y.map(magnitudes).fold("max", dtype=fx.Int32).bitcast(fx.Float32)
+    scale, factor = scale_and_factor(largest, quant)
     return y.map(lambda v: codes(v, factor, quant)), scale
 
 
@@ -118,6 +120,7 @@ def e8m0(largest: Any, headroom: int) -> tuple[Any, Any]:
     """(E8M0 code, factor) for groups of a largest magnitude. headroom: exponent of the format's largest number."""
     rounded = largest.bitcast(fx.Int32) + _HALF_EXPONENT >> _EXPONENT_BITS
     code = fx.max(fx.min(rounded, _NO_NUMBER) - headroom, 0)
+    code = (largest == largest).select(code, _NO_NUMBER)
     return code, (2 * 127 - code << _EXPONENT_BITS).bitcast(fx.Float32)
 
 
@@ -127,8 +130,8 @@ def headroom(quant: str) -> int:
 
 
 def group_max(v: Any, lanes: int) -> Any:
-    """The largest magnitude of the numbers of `lanes` neighbouring lanes."""
-    return fx.coop.warp_reduce(vector_reduce(fx.absf(v), "max"), "max", width=lanes)
+    """The largest magnitude of the numbers of `lanes` neighbouring lanes, NaN if there is one."""
+    return fx.coop.warp_reduce(vector_reduce(magnitudes(v), "max"), "max", width=lanes).bitcast(fx.Float32)
 
 
 def require_codes(output: Any, quant: str, scales: Any) -> None:
@@ -230,7 +233,7 @@ def build_block_quant_module(N: int, dtype_str: str = "bf16", quant: str = "mxfp
         Input: fx.Tensor, Output: fx.Tensor, Scales: fx.Tensor, m_in: fx.Int32, stream: fx.Stream = fx.Stream(None)
     ) -> None:
         kernel = block_quant_kernel(Input, Output, Scales, m_in, tiling, quant, group)
-        kernel.launch(grid=tiling.grid(m_in), block=tiling.block, stream=stream)
+        launch_some(kernel, m_in, tiling.grid(m_in), tiling.block, stream)
 
     return launch_block_quant
 
@@ -239,7 +242,7 @@ def _launch_rows(
     tensors: dict[str, Any], m: Any, stream: Any, columns: int, quant: str, threads: int | None = None
 ) -> None:
     tiling = Tiling.of(columns, tensors["Input"].dtype, threads)
-    quant_kernel(*tensors.values(), m, tiling, quant).launch(grid=tiling.grid(m), block=tiling.block, stream=stream)
+    launch_some(quant_kernel(*tensors.values(), m, tiling, quant), m, tiling.grid(m), tiling.block, stream)
 
 
 # (Input, Output, Scales, m_in, columns, quant, stream), with the number of threads of a row chosen by measurement.

@@ -20,10 +20,9 @@ from typing import Any
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from flydsl.errors import ArgumentError
 from flydsl.expr import buffer_ops
 from flydsl.expr.coop import combination, warp_size
-from kernels.kernels_common import ceil_div, power_of_two, rounded
+from kernels.kernels_common import ceil_div, power_of_two, require, rounded
 from kernels.reduce import block_reduce, vector_reduce
 
 WAVE = 64
@@ -61,13 +60,11 @@ class Tiling:
     @classmethod
     def of(cls, columns: int, dtype: Any, threads: int | None = None) -> Tiling:
         """The tiling of rows of `columns` elements. threads: of one row, a power of two from 64 to 1024."""
-        if not 1 <= columns <= MAX_COLUMNS:
-            raise ArgumentError(f"rows of {columns} elements", hint=f"supported: 1 to {MAX_COLUMNS}")
+        require(1 <= columns <= MAX_COLUMNS, f"rows of {columns} elements", f"1 to {MAX_COLUMNS}")
         if threads is None:
             few, many = (power_of_two(ceil_div(columns, each)) for each in (FEW_PER_THREAD, MANY_PER_THREAD))
             threads = min(max(min(few, FEW_THREADS), many, WAVE), MAX_THREADS) if columns > WAVE_COLUMNS else WAVE
-        if threads not in THREADS:
-            raise ArgumentError(f"{threads} threads for a row", hint="a power of two from 64 to 1024")
+        require(threads in THREADS, f"{threads} threads for a row", "a power of two from 64 to 1024")
         per_thread = power_of_two(ceil_div(columns, threads))
         return cls(columns, min(VECTOR_BYTES * 8 // int(dtype.width), per_thread), threads)
 
@@ -158,8 +155,8 @@ class RowMemory:
 
     def __init__(self, tensor: fx.Tensor, tiling: Tiling, row: Any = None, packed: int = 1) -> None:
         layout: Any = tensor.type.layout
-        if layout.stride[-1] != 1 and tiling.columns > 1:
-            raise ArgumentError(f"rows of {tensor.type}: elements of a row must lie side by side")
+        side_by_side = layout.stride[-1] == 1 or tiling.columns == 1
+        require(side_by_side, f"rows of {tensor.type}", "elements of a row lie side by side: x.contiguous()")
         self.tiling, self.dtype = tiling, tensor.dtype
         self.bytes = self.dtype.width // 8
         self.packed = packed
@@ -236,11 +233,13 @@ class Row:
 
         return Row(self.tiling, at)
 
-    def fold(self, op: Any, step: Callable[[Any, Any], Any] | None = None, start: float = 0.0) -> Any:
+    def fold(
+        self, op: Any, step: Callable[[Any, Any], Any] | None = None, start: float = 0, dtype: Any = fx.Float32
+    ) -> Any:
         """All numbers of the row combined, in every thread.
 
         op: as of `fx.coop.warp_reduce`. step: (so far, numbers) -> so far, for a thread; by default op.
-        start: what op leaves as it is.
+        start: what op leaves as it is. dtype: of the numbers.
         """
         combine = combination(op)
         step = step or combine
@@ -252,7 +251,7 @@ class Row:
                 return step(wide, self.at(tile)), single
             return wide, step(single, self.at(tile))
 
-        totals = tuple(fx.full(n, start, fx.Float32) for n in (width, 1))
+        totals = tuple(fx.full(n, start, dtype) for n in (width, 1))
         wide, single = self.tiling.walk(visit, totals)
         total = vector_reduce(wide, op)
         if self.tiling.columns % width:

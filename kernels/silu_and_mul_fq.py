@@ -14,9 +14,9 @@ bias: f32 (experts, 2 * inter_dim) in x's layout, of expert topk_ids[row]. Quant
 E8M0 (`kernels.quant`; fp8 has a headroom of 7 binary digits on gfx942, whose largest number is 240, of 8 after it). Its
 byte for (sorted row, group) is where `scale_offset` says: the order in which scaled matrix instructions read.
 
-A block of 256 threads has a row; the threads of a group find its maximum by DPP. What a row that does not count reads
-is 0, as its resources are empty: there is no branch. inter_dim = 2048 in MXFP4: about 245 instructions, 36 VGPRs, eight
-waves per SIMD; the time is that of reading x.
+A block of 256 threads or more has a row; the threads of a group find its maximum by DPP. What a row that does not count
+reads is 0, as its resources are empty: there is no branch. inter_dim = 2048 in MXFP4: about 245 instructions, 36 VGPRs,
+eight waves per SIMD; the time is that of reading x.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
-from kernels.kernels_common import LOG2_E, bf16, ceil_div, launcher, require
+from kernels.kernels_common import LOG2_E, bf16, ceil_div, launch_some, launcher, power_of_two, require
 from kernels.quant import codes, e8m0, group_max, headroom
 
 THREADS = 256
@@ -40,7 +40,7 @@ ACTIVATIONS = ("silu", "swiglu")
 SWIGLU_LIMIT, SWIGLU_SLOPE = 7.0, 1.702
 TOKEN_MASK, SLOT_SHIFT = 0xFFFFFF, 24
 # (tokens, topk, inter_dim)
-SHAPES = ((3, 2, 256), (2, 1, 512), (5, 3, 1024))
+SHAPES = ((3, 2, 256), (2, 1, 512), (5, 3, 1024), (1, 2, 1280), (1, 1, 9216))
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,16 @@ class Activation:
 
     @property
     def width(self) -> int:
-        """Columns of a thread."""
-        each = max(ceil_div(self.inter_dim, self.threads), 2)
-        return each + each % 2
+        """Columns of a thread, such that threads share a group evenly."""
+        return power_of_two(max(ceil_div(self.inter_dim, self.threads), 2))
 
     def check(self) -> None:
         """Raise ArgumentError where parameters do not fit."""
         require(self.quant in QUANT_MODES and self.act in ACTIVATIONS, f"quant_mode {self.quant!r}, act {self.act!r}",
                 f"{', '.join(QUANT_MODES)}; {', '.join(ACTIVATIONS)}")  # fmt: skip
-        require(self.inter_dim >= GROUP and self.inter_dim % GROUP == GROUP % self.width == 0,
-                f"inter_dim {self.inter_dim}, of which a thread has {self.width} columns",
-                "a multiple of 32, at most 1024, or 1537 to 2048, 3585 to 4096, 7681 to 8192")  # fmt: skip
+        require(self.inter_dim >= GROUP and self.inter_dim % GROUP == 0 and self.width <= GROUP,
+                f"inter_dim {self.inter_dim} with {self.threads} threads",
+                f"a multiple of {GROUP}, at most {GROUP * self.threads}")  # fmt: skip
 
     @property
     def row_bytes(self) -> int:
@@ -179,9 +178,10 @@ def build_silu_and_mul_fq_module(
 ) -> Any:
     """The launcher (x, out_buf, out_scale_sorted, sorted_ids, num_valid_ids, topk_ids, bias, token_num, rows, stream).
 
-    inter_dim: such that the columns of a thread divide 32, a multiple of 32. swiglu_limit: 0 for 7.
+    inter_dim: a multiple of 32, up to 32768. swiglu_limit: 0 for 7.
     """
-    spec = Activation(inter_dim, topk, quant_mode, gui_layout, act, enable_bias, swiglu_limit or SWIGLU_LIMIT)
+    limit, threads = swiglu_limit or SWIGLU_LIMIT, min(max(power_of_two(ceil_div(inter_dim, GROUP)), THREADS), 1024)
+    spec = Activation(inter_dim, topk, quant_mode, gui_layout, act, enable_bias, limit, threads)
     spec.check()
 
     @flyc.jit
@@ -198,9 +198,8 @@ def build_silu_and_mul_fq_module(
         stream: fx.Stream = fx.Stream(None),
     ) -> None:
         tensors = (x, out_buf, out_scale_sorted, sorted_ids, num_valid_ids, topk_ids, bias)
-        silu_and_mul_fq_kernel(*tensors, token_num, spec).launch(
-            grid=num_sorted_rows, block=spec.threads, stream=stream
-        )
+        kernel = silu_and_mul_fq_kernel(*tensors, token_num, spec)
+        launch_some(kernel, num_sorted_rows, num_sorted_rows, spec.threads, stream)
 
     return launch_silu_and_mul_fq
 
@@ -209,7 +208,7 @@ def _launch(tensors: dict[str, Any], tokens: Any, stream: Any, spec: Activation,
     spec = replace(spec, threads=threads)
     spec.check()
     rows = fx.get_scalar(tensors["sorted_ids"].shape[0])
-    silu_and_mul_fq_kernel(*tensors.values(), tokens, spec).launch(grid=rows, block=threads, stream=stream)
+    launch_some(silu_and_mul_fq_kernel(*tensors.values(), tokens, spec), rows, rows, threads, stream)
 
 
 # (x, out, scales, sorted_ids, num_valid_ids, topk_ids, bias, m_in: tokens, spec, stream), with the number of threads of

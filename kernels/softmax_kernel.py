@@ -19,7 +19,7 @@ from typing import Any
 import flydsl
 import flydsl.compiler as flyc
 import flydsl.expr as fx
-from kernels.kernels_common import LOG2_E, element_type
+from kernels.kernels_common import LOG2_E, element_type, launch_some
 from kernels.rows import THREADS, RowMemory, Tiling
 
 DTYPES = ("f32", "f16", "bf16")
@@ -51,7 +51,7 @@ def build_softmax_module(M: int, N: int, dtype_str: str = "f32") -> Any:
 
     @flyc.jit
     def launch_softmax(A: fx.Tensor, C: fx.Tensor, m_in: fx.Int32, stream: fx.Stream = fx.Stream(None)) -> None:
-        softmax_kernel(A, C, m_in, tiling).launch(grid=tiling.grid(m_in), block=tiling.block, stream=stream)
+        launch_some(softmax_kernel(A, C, m_in, tiling), m_in, tiling.grid(m_in), tiling.block, stream)
 
     return launch_softmax
 
@@ -67,5 +67,5 @@ def softmax(
 ) -> None:
     """C = softmax(A) for rows of `columns` elements, with the number of threads per row chosen by measurement."""
     tiling = Tiling.of(columns, A.dtype, threads)
-    m = A.shape[0]
-    softmax_kernel(A, C, m, tiling).launch(grid=tiling.grid(m), block=tiling.block, stream=stream)
+    m = fx.get_scalar(A.shape[0])
+    launch_some(softmax_kernel(A, C, m, tiling), m, tiling.grid(m), tiling.block, stream)

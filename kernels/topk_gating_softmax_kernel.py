@@ -26,7 +26,7 @@ from flydsl.errors import ArgumentError
 from flydsl.expr import range_constexpr
 from flydsl.expr.buffer_ops import buffer_load, buffer_store, create_buffer_resource
 from flydsl.expr.coop import warp_size
-from kernels.kernels_common import LOG2_E, element_type, require_tensor
+from kernels.kernels_common import LOG2_E, element_type, launch_some, require_tensor
 from kernels.reduce import vector_reduce
 from kernels.rows import VECTOR_BYTES
 
@@ -147,7 +147,7 @@ def launch(gating: Any, weights: Any, indices: Any, ids: Any, tokens: Any, spec:
     """The launch, inside of a launcher."""
     kernel = topk_gating_softmax_kernel(gating, weights, indices, ids, tokens, spec)
     blocks = (tokens + spec.tokens - 1) // spec.tokens
-    kernel.launch(grid=blocks, block=spec.waves * warp_size(), stream=stream)
+    launch_some(kernel, tokens, blocks, spec.waves * warp_size(), stream)
 
 
 @cache

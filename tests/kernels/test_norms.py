@@ -68,14 +68,16 @@ def test_the_variance_survives_a_large_mean() -> None:
 
 
 @EVERY_NORM
-def test_rows_of_zeros_and_denormals_quantise_to_zero(name: str) -> None:
+def test_rows_of_zeros_and_denormals_quantise_to_zero_and_nan_to_nan(name: str) -> None:
     norm = Norm(64, "f32", False, quant="i8")
-    x = torch.zeros(2, 64)
-    given = operands(norm, 2, x=x)
+    x = torch.zeros(3, 64)
+    x[2, 5] = torch.nan
+    given = operands(norm, 3, x=x)
     given["Gamma"][:] = torch.tensor([1.0, 1e-40]).repeat(32)
-    build(norm)(*given.values(), 2)
-    assert not given["Output"].any()
-    assert torch.equal(given["YScale"], torch.ones(2))
+    build(norm)(*given.values(), 3)
+    assert not given["Output"][:2].any()
+    assert torch.equal(given["YScale"][:2], torch.ones(2))
+    assert given["YScale"][2].isnan()
 
 
 def test_the_residual_in_place_in_rows_too_long_for_registers() -> None:

@@ -74,6 +74,43 @@ def test_groups(number: int, shape: tuple[int, int, int], quant: str) -> None:
     assert ((got - wanted).abs() <= step * 1.001 + 1e-4).all()
 
 
+def rows_of_every_kind(n: int) -> torch.Tensor:
+    """NaN in one place, infinity in one, denormals, and numbers that f32 hardly holds."""
+    x = matrix(4, n, "f32")
+    x[0, 3], x[1, 5] = torch.nan, torch.inf
+    return x * torch.tensor([1, 1, 1e-42, 1e37])[:, None]
+
+
+@pytest.mark.parametrize("quant", kernel.QUANTS)
+def test_rows_with_what_is_no_number(quant: str) -> None:
+    """They are NaN as a whole, as torch's are; the others are not touched by it."""
+    x, out, scales = rows_of_every_kind(257), torch.zeros(4, 257, dtype=CODES[quant]), torch.zeros(4)
+    kernel.build_quant_module(257, "f32", quant)[0](x, out, scales, 4)
+    assert [*scales[:3].isfinite()] == [False, False, True]
+    assert scales[2] == 1
+    found = out.float() * scales[:, None]
+    assert found[:2].isnan().all()
+    assert not found[2].any()
+    assert ((found[3] - x[3]).abs() <= x[3].abs().max() / (250 if quant == "i8" else 16)).all()
+
+
+@pytest.mark.parametrize("quant", kernel.GROUPS)
+def test_groups_with_what_is_no_number(quant: str) -> None:
+    group, mx = kernel.GROUPS[quant], quant.startswith("mx")
+    x, columns = rows_of_every_kind(256), 128 if quant == "mxfp4" else 256
+    out = torch.zeros(4, columns, dtype=CODES.get(quant, torch.uint8))
+    scales = torch.zeros(4, 256 // group, dtype=torch.uint8 if mx else torch.float32)
+    kernel.build_block_quant_module(256, "f32", quant)(x, out, scales, 4)
+    assert scales[0, 0] == 255 if mx else scales[0, 0].isnan()
+    assert scales[1, 0] >= 240 if mx else scales[1, 0].isinf()
+    others = scales[[0, 1], 1:]
+    assert ((others > 100) & (others < 140) if mx else others.isfinite()).all()
+
+
+def test_nothing_to_quantise() -> None:
+    kernel.build_quant_module(64, "f32")[0](torch.zeros(0, 64), torch.zeros(0, 64).char(), torch.zeros(0), 0)
+
+
 def test_recorded_mxfp4_codes() -> None:
     """Eight rows of 64, and every case of rounding to E2M1."""
     x = torch.tensor(VECTORS["x"])

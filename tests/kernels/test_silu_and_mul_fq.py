@@ -79,7 +79,7 @@ def test_scales_lie_in_the_order_of_matrix_instructions() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ((1280, 2), "6 columns"),
+        ((40_960, 2), "inter_dim 40960 with 1024 threads"),
         ((100, 2), "100"),
         ((256, 2, "int8"), "'int8'"),
         ((256, 2, "fp4", False, "gelu"), "'gelu'"),
