@@ -106,11 +106,12 @@ def listing(
     return part_of(value, kernel, first=first, count=count, registers=registers, encodings=encodings)
 
 
-def open(path: str | Path, listing: str | Path | None = None) -> BinaryModule:
+def open(path: str | Path, listing: str | Path | None = None, *, check_listing: bool = True) -> BinaryModule:
     """Open a code object for an AMD GPU that any compiler made. It displays its ISA, resources and occupancy.
 
     listing: its assembly, by default the file beside it with the suffix .s. Each kernel is an attribute, and is
     launched on the simulator with tensors on the CPU: `module.add(x, y, 1000, grid=4, block=256)`.
+    check_listing: if False, it is not compared with the code object.
 
     Without a listing the code is disassembled by an llvm-objdump that knows the GPU; if there is none, only the
     kernels, their resources and occupancy are shown, and a launch says what is missing.
@@ -119,7 +120,7 @@ def open(path: str | Path, listing: str | Path | None = None) -> BinaryModule:
     """
     from flydsl.binary import open_binary
 
-    return open_binary(path, listing)
+    return open_binary(path, listing, check_listing=check_listing)
 
 
 def occupancy_figure(kernel: Kernel) -> Figure:

@@ -11,18 +11,20 @@ from flydsl.codegen import CodeObject
 from flydsl.compiler.user_error import user_facing
 from flydsl.errors import ArgumentError, CompileError
 from flydsl.hsaco import HsacoError, read_hsaco
-from flydsl.hsaco.same_code import check_listing
+from flydsl.hsaco.same_code import check_listing as compare
 
 _BUNDLES = (b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 
 
 @user_facing
-def open_binary(path: str | Path, listing: str | Path | None = None) -> BinaryModule:
+def open_binary(path: str | Path, listing: str | Path | None = None, *, check_listing: bool = True) -> BinaryModule:
     """Open a code object: a linked ELF file for an AMD GPU, as HIP, Triton and others load it.
 
     listing: its assembly, by default the file beside it with the suffix .s. Without one, the code is disassembled by
     an llvm-objdump. Either is assembled and compared with the code object. If there is none that knows the GPU, the
     module has its kernels and their resources, and what needs more says what is missing.
+    check_listing: if False, the listing is not compared and runs, whatever the code object holds: for the output of an
+    LLVM that encodes differently from the assembler here.
 
     Raises ArgumentError for files that cannot be read, HsacoError for what is no code object, and ListingError for a
     listing of other code.
@@ -37,7 +39,8 @@ def open_binary(path: str | Path, listing: str | Path | None = None) -> BinaryMo
         text = disassembled(data, contents) if source is None else _text_of(source)
     except CompileError as error:
         return BinaryModule(CodeObject(arch, "", 0, b"", data, ""), file.name, unlisted=error)
-    check_listing(data, text)
+    if check_listing:
+        compare(data, text)
     return BinaryModule(CodeObject(arch, "", 0, b"", data, text), file.name)
 
 

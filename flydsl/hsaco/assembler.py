@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import tempfile
@@ -15,6 +16,9 @@ _LIMITS = "'-v 8388608' '-f 2097152'"
 # Of the processor. LLVM's assembler does not come to an end with some texts, such as a quote in an operand that another
 # line closes. It takes a tenth of a second, and one for 2 MB.
 _LEAST_SECONDS, _BYTES_PER_SECOND = 3, 200_000
+# Newer LLVMs name the halves of registers on RDNA, this one by request.
+_HALF = re.compile(r"\bv\d+\.[lh]\b")
+_WITH_HALVES = ("-Xclangas", "-target-feature", "-Xclangas", "+real-true16")
 
 
 class AssemblerError(Exception):
@@ -33,7 +37,8 @@ def assemble(listing: str, gpu: str) -> bytes:
 
     Raises AssemblerError, NoAssemblerError, and OSError if no temporary file can be written.
     """
-    return _run(listing, "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", "-c", "-x", "assembler")
+    halves = _WITH_HALVES if _HALF.search(listing) else ()
+    return _run(listing, "-target", "amdgcn-amd-amdhsa", f"-mcpu={gpu}", *halves, "-c", "-x", "assembler")
 
 
 def canonical_text(listing: str, gpu: str) -> str:

@@ -45,6 +45,14 @@ def test_a_code_object_with_its_listing(made: BinaryModule, tmp_path: Path) -> N
     assert module.scale.resources.occupancy == made.scale.resources.occupancy
 
 
+def test_a_listing_that_was_changed_on_purpose(made: BinaryModule, tmp_path: Path) -> None:
+    file = saved(made, tmp_path)
+    file.with_suffix(".s").write_text(made.code.listing.replace("s_endpgm", "s_nop 0\n\ts_endpgm"))
+    with pytest.raises(FlyError, match="not the listing of this code object"):
+        open_binary(file)
+    assert doubles(open_binary(file, check_listing=False))
+
+
 def test_launches_are_captured_and_counted(made: BinaryModule) -> None:
     with capture_binary_launches(counted=True) as launches:
         assert doubles(made)
