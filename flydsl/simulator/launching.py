@@ -107,7 +107,7 @@ def _backend(name: str | None) -> str:
 
 
 def _execute(
-    dispatch: Dispatch, limit: int | None, backend: str, threads: int | None, counts: Array | None
+    dispatch: Dispatch, limit: int, backend: str, threads: int | None, counts: Array | None
 ) -> LaunchStatistics:
     """Run all workgroups, with a line of progress."""
     with Task(f"{dispatch.kernel_name} on the simulator", dispatch.workgroup_count, "workgroups") as task:
