@@ -230,6 +230,7 @@ def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifier
     """Raise ValueError for an operand or modifier that the instruction cannot have. operands: results first."""
     for name in modifiers.values:
         _check_modifier(name, modifiers, semantics.mnemonic, rules)
+    _check_wave_size(semantics.mnemonic, rules)
     words = [w for w in (*semantics.results, *semantics.sources) if w not in IMPLICIT]
     results = sum(w not in IMPLICIT for w in semantics.results)
     for i, (operand, word, places) in enumerate(
@@ -246,6 +247,14 @@ def check(semantics: Semantics, operands: Sequence[Operand], modifiers: Modifier
         if not any(map(_is_vgpr, operands[results : results + 1])):
             raise ValueError("DPP takes its operand from a vector register")
     _check_address(semantics.mnemonic, operands, words, results, modifiers)
+
+
+def _check_wave_size(mnemonic: str, rules: Rules) -> None:
+    """The registers of a matrix instruction of RDNA tell how many lanes it is for."""
+    if mnemonic.startswith(("v_wmma_", "v_swmmac_")):
+        lanes = 64 if "/wave64" in mnemonic else 32
+        if lanes != rules.wave_size:
+            raise ValueError(f"with the registers of {lanes} lanes in waves of {rules.wave_size}")
 
 
 def registers(operands: Iterable[Operand | None]) -> Iterator[Register]:

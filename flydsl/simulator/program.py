@@ -121,7 +121,11 @@ class Program:
         """Decode a listing. wave_size: of code before the first kernel; by default as this, or the GPU, has."""
         instructions: list[Instruction] = []
         register_indexing, high_bits = "", 0
-        starts = {listing.labels[name]: kernel.wave_size for name, kernel in kernels.items() if name in listing.labels}
+        starts = {
+            listing.labels[name]: kernel.wave_size
+            for name, kernel in kernels.items()
+            if name in listing.labels and kernel.wave_size in arch.vgpr_files  # others cannot be launched
+        }
         size = wave_size or next(iter(starts.values()), arch.wave_size)
         for index, listed in enumerate(listing.instructions):
             size = starts.get(index, size)

@@ -1,7 +1,7 @@
 """Tiled copies and products of matrices with random layouts compute what torch computes, or are refused.
 
 Copies: layouts of threads and values, tiles, widths, types and strides. Products: instructions, layouts of waves, sizes
-that are no multiples of the tile, transposed operands, orders of traversal. The opt levels take turns.
+that are no multiples of the tile, transposed operands, orders of traversal. Opt levels and GPUs take turns.
 """
 
 from __future__ import annotations
@@ -16,19 +16,31 @@ import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
+from flydsl.arch import Arch
 from flydsl.errors import FlyError
 from flydsl.simulator.errors import MemoryFault
+from tests.fuzz.archs import ARCHS
 from tests.kernels.test_tiled_mma import product
 
 COPIED = {torch.float32: fx.Float32, torch.float16: fx.Float16, torch.int8: fx.Int8, torch.float64: fx.Float64}
-MULTIPLIED = (
-    (fx.rocdl.MFMA(16, 16, 4, fx.Float32), torch.float32, torch.float32),
-    (fx.rocdl.MFMA(32, 32, 2, fx.Float32), torch.float32, torch.float32),
-    (fx.rocdl.MFMA(16, 16, 16, fx.Float16), torch.float16, torch.float32),
-    (fx.rocdl.MFMA(32, 32, 8, fx.BFloat16), torch.bfloat16, torch.float32),
-    (fx.rocdl.MFMA(16, 16, 32, fx.Int8), torch.int8, torch.int32),
-    (fx.rocdl.MFMA(16, 16, 4, fx.Float64), torch.float64, torch.float64),
-)
+_TORCH = {fx.Float32: torch.float32, fx.Float16: torch.float16, fx.BFloat16: torch.bfloat16, fx.Int8: torch.int8,
+          fx.Float64: torch.float64, fx.Float8E4M3FN: torch.float8_e4m3fn, fx.Float8E5M2: torch.float8_e5m2,
+          fx.Float8E4M3FNUZ: torch.float8_e4m3fnuz}  # fmt: skip
+_RESULTS = {fx.Int8: torch.int32, fx.Float64: torch.float64}
+_EVERY_CDNA = (
+    (16, 16, 4, fx.Float32), (32, 32, 2, fx.Float32), (16, 16, 16, fx.Float16), (32, 32, 8, fx.BFloat16),
+    (16, 16, 4, fx.Float64),
+)  # fmt: skip
+MULTIPLIED = {
+    "cdna2": _EVERY_CDNA,
+    "cdna3": (*_EVERY_CDNA, (16, 16, 32, fx.Int8), (32, 32, 16, fx.Float8E4M3FNUZ)),
+    "cdna4": (*_EVERY_CDNA, (16, 16, 32, fx.Float16), (32, 32, 16, fx.BFloat16), (16, 16, 64, fx.Int8),
+              (32, 32, 32, fx.Int8), (16, 16, 32, fx.Float8E4M3FN)),
+    "rdna4": ((16, 16, 16, fx.Float16), (16, 16, 16, fx.BFloat16), (16, 16, 16, fx.Int8), (16, 16, 16, fx.Float8E5M2)),
+    "cdna5": ((16, 16, 4, fx.Float32), (16, 16, 32, fx.Float16), (16, 16, 32, fx.BFloat16), (16, 16, 64, fx.Int8),
+              (16, 16, 64, fx.Float8E4M3FN), (16, 16, 128, fx.Float8E5M2)),
+}  # fmt: skip
+"""Shapes and types of matrix instructions, by the set of instructions that they are in."""
 
 
 @flyc.kernel
@@ -107,10 +119,12 @@ def any_matrix(numbers: random.Random, shape: tuple[int, ...], kind: torch.dtype
     return made.T if is_transposed else made
 
 
-def check_product(seed: int) -> None:
+def check_product(seed: int, arch: Arch) -> None:
     """AssertionError if a product is not torch's."""
     numbers = random.Random(seed)
-    op, ab, c = numbers.choice(MULTIPLIED)
+    *shape, dtype = numbers.choice(MULTIPLIED[arch.instruction_sets[0]])
+    op = (fx.rocdl.MFMA if arch.wave_size == 64 else fx.rocdl.WMMA)(*shape, dtype)
+    ab, c = _TORCH[dtype], _RESULTS.get(dtype, torch.float32)
     extents = numbers.choice((1, 2)), numbers.choice((1, 2)), 1
     waves = fx.make_ordered_layout(extents, numbers.choice(((1, 0, 2), (0, 1, 2))))
     repeat = numbers.choice((1, 2))
@@ -119,7 +133,7 @@ def check_product(seed: int) -> None:
     A, B = any_matrix(numbers, (m, k), ab), any_matrix(numbers, (n, k), ab)
     C = torch.full((m, n), 77, dtype=c)  # rows that are cut off lie behind its end, as it is row-major
     order = numbers.choice([None, *fx.GemmTraversalOrder])
-    said = f"check_product({seed}): {op}, {waves}, {order}, {(m, n, k)}, {A.stride()} {B.stride()} {C.stride()}"
+    said = f"check_product({seed}, {arch.name}): {op}, {waves}, {order}, {(m, n, k)}, {A.stride()} {B.stride()}"
     try:
         product(A, B, C, op, waves, order, repeat)
     except FlyError as error:
@@ -132,10 +146,11 @@ def run(seed: int, count: int) -> None:
     chosen, findings, made, copies = random.Random(seed), [], 0, 0
     for number in range(count):
         one = chosen.randrange(1 << 32)
-        with mock.patch.dict(os.environ, FLYDSL_COMPILE_OPT_LEVEL=str(number % 4)):
+        arch = chosen.choice(ARCHS)
+        with mock.patch.dict(os.environ, FLYDSL_COMPILE_OPT_LEVEL=str(number % 4), FLYDSL_GPU_ARCH=arch.name):
             try:
                 if number % 4 == 3:
-                    check_product(one)
+                    check_product(one, arch)
                 else:
                     copies += 1
                     made += check_copy(one)

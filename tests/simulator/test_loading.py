@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 from flydsl import simulator
-from flydsl.errors import ArgumentError, LaunchError, SourceLocation
-from flydsl.hsaco import HsacoError
-from flydsl.simulator import LdsRace, ListingError, MemoryFault, UnknownInstruction, checking
+from flydsl.errors import ArgumentError, LaunchError, SimulatorError, SourceLocation
+from flydsl.hsaco import HsacoError, read_hsaco
+from flydsl.hsaco.listing import read_listing
+from flydsl.simulator import LdsRace, ListingError, MemoryFault, Program, UnknownInstruction, checking
+from flydsl.simulator.loading import LoadedModule
 from tests.metadata import metadata_of, with_metadata
 from tests.simulator import mistaken_kernels as kernels
 
@@ -440,3 +442,22 @@ def test_a_code_object_that_asks_for_what_no_device_has(files: Path, changes: di
     kernel = simulator.load(with_metadata(data, header, metadata), files / "scale.s").kernel("scale")
     with pytest.raises(LaunchError, match=message):
         kernel.launch((1, 1, 1), (64, 1, 1), [*operands(), 2.0, 100, np.float16(0), 0])
+
+
+def test_a_kernel_beside_one_with_waves_that_no_device_has(files: Path) -> None:
+    kernels = dict(read_hsaco((files / "scale.hsaco").read_bytes()).kernels)
+    kernels["odd"] = kernels["scale"]._replace(name="odd", wave_size=128)
+    listing = (files / "scale.s").read_text().replace("scale:", "odd:\nscale:")
+    module = LoadedModule(Program.from_listing(kernels, read_listing(listing)))
+    arguments = [*operands(), 2.0, 100, np.float16(0), 0]
+    module.kernel("scale").launch((1, 1, 1), (64, 1, 1), arguments)
+    with pytest.raises(LaunchError, match="waves of 128 lanes"):
+        module.kernel("odd").launch((1, 1, 1), (64, 1, 1), arguments)
+
+
+def test_steps_behind_the_end_of_the_code(files: Path) -> None:
+    listing = (files / "scale.s").read_text().replace("s_endpgm", "s_nop 0")
+    kernel = simulator.load(files / "scale.hsaco", listing, check_listing=False).kernel("scale")
+    simulation = kernel.simulate((1, 1, 1), (64, 1, 1), [*operands(), 2.0, 100, np.float16(0), 0])
+    with pytest.raises(SimulatorError, match="ran past the end of the code"):
+        simulation.step(200)

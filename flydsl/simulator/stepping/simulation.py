@@ -284,8 +284,9 @@ class Simulation:
             group = machine.next_group()
         else:
             group = self._alone(wave)
-        executed = self.listing[int(machine.waves.pc[group[0]])]
-        machine.step_waves(group)
+        at = int(machine.waves.pc[group[0]])
+        machine.step_waves(group)  # which refuses what is behind the last instruction
+        executed = self.listing[at]
         self._mark()
         own = tuple(int(w) for w in group if w < self.wave_count)
         if self.recording:

@@ -285,6 +285,18 @@ def test_a_constant_of_bf16_is_refused(run: Run) -> None:
         multiply(run, case, a, b, "1.0")
 
 
+@pytest.mark.parametrize("lanes", [32, 64])
+@pytest.mark.parametrize("registers", ["v[8:{}], v[0:{}], v[0:{}], v[8:{}]", "v[8:{}], v[0:{}], v[0:{}], v2"])
+def test_registers_of_other_waves_are_refused(run: Run, lanes: int, registers: str) -> None:
+    name = "v_wmma_f32_16x16x16_f16" if registers.count("{}") == 4 else "v_swmmac_i32_16x16x32_iu8"
+    d, a, b = (11, 1, 1) if lanes == 32 else (15, 3, 3)
+    if "swmmac" in name:
+        a, b = (0, 1) if lanes == 32 else (1, 3)
+    text = f"{name} {registers.format(d, a, b, d)}".replace("v[0:0]", "v0")
+    with pytest.raises(UnknownInstruction, match=f"the registers of {96 - lanes} lanes in waves of {lanes}"):
+        run(text, arch="gfx1201", lanes=lanes)
+
+
 @pytest.mark.parametrize("result", ["f32", "f16"])
 def test_infinities_and_nans_spread_over_their_row(run: Run, result: str) -> None:
     case = by_name(f"v_wmma_{result}_16x16x16_f16")
