@@ -38,9 +38,11 @@ SLOW = [
         "passes/to_rocdl",
         "simulator/isa/test_cdna4.py",
         "simulator/isa/test_matrix.py",
+        "simulator/isa/test_wmma.py",
         "simulator/lockstep/checked/test_races.py",
         "simulator/native/test_run_ahead.py",
         "simulator/test_compiled_kernels.py",
+        "simulator/test_tiles_and_clusters.py",
         "test_readme.py",
         "test_wheel.py",
     )

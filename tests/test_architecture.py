@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -48,21 +49,40 @@ VIEW_GROUPS = ("kit", "resources", "layouts", "stages", "machine_code", "run", "
 SOURCES = [p for package in ("flydsl", "workbench", "kernels") for p in sorted((ROOT / package).rglob("*.py"))]
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What the rules ask of a file. run_time: of its imports those that are not for types only."""
+
+    imports: tuple[str, ...]
+    run_time: tuple[str, ...]
+    environment: tuple[str, ...]
+    architectures: tuple[str, ...]
+
+
 @cache
-def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """The nodes of a file's syntax tree."""
-    return tuple(ast.walk(ast.parse(path.read_text())))
-
-
-def imports(path: Path) -> Iterator[str]:
-    """Dotted names that a file imports, at its top or inside functions: `from a import b` is "a.b"."""
+def facts(path: Path) -> Facts:
+    """Of a file, whose syntax tree, which is large, is not kept."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
     package = path.relative_to(ROOT).parent.parts
-    for node in nodes(path):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) + 1 - node.level] if node.level else ()
-            yield from (".".join((*base, *filter(None, [node.module]), alias.name)) for alias in node.names)
+    guarded = [n for n in nodes if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    types_only = {inner for node in guarded for statement in node.body for inner in ast.walk(statement)}
+    prose = {n.value for n in nodes if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    strings = [n.value for n in nodes if isinstance(n, ast.Constant) and n not in prose and isinstance(n.value, str)]
+    return Facts(
+        imports=tuple(name for node in nodes for name in imported(node, package)),
+        run_time=tuple(name for node in nodes if node not in types_only for name in imported(node, package)),
+        environment=tuple(n.attr for n in nodes if isinstance(n, ast.Attribute) and n.attr in ENVIRONMENT),
+        architectures=tuple(string for string in strings if re.search(r"gfx\d", string)),
+    )
+
+
+def imported(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+    """Dotted names that a statement of a module in `package` imports: `from a import b` is "a.b"."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        base = package[: len(package) + 1 - node.level] if node.level else ()
+        yield from (".".join((*base, *filter(None, [node.module]), alias.name)) for alias in node.names)
 
 
 def part(path: Path) -> str:
@@ -70,13 +90,14 @@ def part(path: Path) -> str:
     return path.relative_to(ROOT / "flydsl").with_suffix("").parts[0]
 
 
+@cache
 def reachable(name: str) -> set[str]:
     return {name, "errors", "how_made", "env"}.union(*(reachable(other) for other in MAY_IMPORT[name]))
 
 
 def forbidden_imports(path: Path) -> list[str]:
     """The imports of a file that point the wrong way."""
-    names = list(imports(path))
+    names = facts(path).imports
     jupyter = [name for name in names if name.split(".")[0] in JUPYTER]
     parts = {name: name.split(".")[1] for name in names if re.match(r"flydsl\.\w", name)}
     match path.relative_to(ROOT).parts:
@@ -96,15 +117,13 @@ def forbidden_imports(path: Path) -> list[str]:
 
 def environment_reads(path: Path) -> list[str]:
     """The ways in which a file reads or writes the environment."""
-    found = [node.attr for node in nodes(path) if isinstance(node, ast.Attribute) and node.attr in ENVIRONMENT]
-    return found + [name for name in imports(path) if name in {f"os.{function}" for function in ENVIRONMENT}]
+    found = facts(path)
+    return [*found.environment, *(name for name in found.imports if name in {f"os.{f}" for f in ENVIRONMENT})]
 
 
 def architecture_names(path: Path) -> list[str]:
     """The strings of a file that name an architecture; documentation does not count."""
-    prose = {id(n.value) for n in nodes(path) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
-    strings = [n.value for n in nodes(path) if isinstance(n, ast.Constant) and id(n) not in prose]
-    return [s for s in strings if isinstance(s, str) and re.search(r"gfx\d", s)]
+    return list(facts(path).architectures)
 
 
 def violations(rule: Callable[[Path], list[str]], *, exempt: tuple[str, ...] = ()) -> dict[str, list[str]]:
@@ -127,19 +146,6 @@ def test_architectures_are_named_as_data_only() -> None:
     assert violations(architecture_names, exempt=("flydsl/arch", "flydsl/atoms", "kernels")) == {}
 
 
-def imports_at_run_time(path: Path) -> Iterator[str]:
-    """Dotted names that a file imports at its top or inside functions, apart from those for types only."""
-    types_only: set[ast.AST] = set()
-    for node in nodes(path):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            types_only |= {inner for statement in node.body for inner in ast.walk(statement)}
-    for node in nodes(path):
-        if isinstance(node, ast.Import) and node not in types_only:
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node not in types_only:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
 def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
@@ -149,6 +155,6 @@ def test_imports_at_run_time_have_no_circles() -> None:
     modules = {module_name(path): path for path in SOURCES}
     graph: dict[str, set[str]] = {}
     for name, path in modules.items():
-        found = {other if other in modules else other.rpartition(".")[0] for other in imports_at_run_time(path)}
+        found = {other if other in modules else other.rpartition(".")[0] for other in facts(path).run_time}
         graph[name] = found & modules.keys() - {name}
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle

@@ -43,3 +43,11 @@ def test_where_things_are_is_the_tree() -> None:
     }
     names = {str(place.relative_to(root)) for place in expected if not place.name.startswith(("__", "."))}
     assert not names - listed
+
+
+def test_where_to_start_is_there() -> None:
+    """Every path that the development section sends a newcomer to."""
+    table = README.read_text().partition("\nWhere to start:\n")[2]
+    paths = re.findall(r"`((?:flydsl|workbench|kernels|tests|notebooks)/[\w/.]+)`", table)
+    assert len(paths) > 10
+    assert not [path for path in paths if not (README.parent / path).exists()]

@@ -85,25 +85,7 @@ def _flykernel_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--name", metavar="NAME", help="bind the pipeline to a variable; a list of them where there are several"
     )
-    parser.add_argument(
-        "--hsaco",
-        metavar="FILE",
-        help="open a code object that any compiler made, with its assembly beside it (.s), and bind it to --name, by "
-        "default `module`; the cell then launches its kernels, module.add(x, y, 1000, grid=4, block=256)",
-    )
-    parser.add_argument(
-        "--language",
-        choices=sorted(LANGUAGES),
-        help="the cell is a source text in that language, which is compiled and bound to --name, by default `module`",
-    )
-    parser.add_argument(
-        "--options", metavar="OPTIONS", default="", help='of that compiler, such as --options="-O1 -DTILE=16"'
-    )
-    parser.add_argument(
-        "--call",
-        metavar="EXPRESSION",
-        help='with --language: Python that runs then, such as --call "module.add(x, y, 1000, grid=4, block=256)"',
-    )
+    _add_other_compilers(parser)
     _add_form(parser)
     parser.add_argument("--help", action="store_true", help="show this text and run nothing")
     return parser
@@ -129,6 +111,29 @@ def _flydiff_parser() -> argparse.ArgumentParser:
     _add_form(parser)
     parser.add_argument("--help", action="store_true", help="show this text")
     return parser
+
+
+def _add_other_compilers(parser: argparse.ArgumentParser) -> None:
+    """The options of code that another compiler made, or makes of the cell."""
+    parser.add_argument(
+        "--hsaco",
+        metavar="FILE",
+        help="open a code object that any compiler made, with its assembly beside it (.s), and bind it to --name, by "
+        "default `module`; the cell then launches its kernels, module.add(x, y, 1000, grid=4, block=256)",
+    )
+    parser.add_argument(
+        "--language",
+        choices=sorted(LANGUAGES),
+        help="the cell is a source text in that language, which is compiled and bound to --name, by default `module`",
+    )
+    parser.add_argument(
+        "--options", metavar="OPTIONS", default="", help='of that compiler, such as --options="-O1 -DTILE=16"'
+    )
+    parser.add_argument(
+        "--call",
+        metavar="EXPRESSION",
+        help='with --language: Python that runs then, such as --call "module.add(x, y, 1000, grid=4, block=256)"',
+    )
 
 
 def _add_form(parser: argparse.ArgumentParser) -> None:

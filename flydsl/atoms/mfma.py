@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from flydsl.atoms.matrix_intrinsics import MATRIX_INTRINSICS, MatrixIntrinsic
-from flydsl.atoms.mma import MmaOp
+from flydsl.atoms.mma import MatrixOp
 from flydsl.errors import ArgumentError
 from flydsl.layout import Layout
 
@@ -70,7 +70,7 @@ INSTRUCTIONS = _by_key()
 
 
 @dataclass(frozen=True)
-class MFMA(MmaOp):
+class MFMA(MatrixOp):
     """A matrix instruction of one wave.
 
     m, n, k: the shape of one block; a, b, c: element types of the operands and of the result, by their MLIR names.
@@ -90,13 +90,6 @@ class MFMA(MmaOp):
 
     name = "fly_rocdl.cdna3.mfma"
     threads = _WAVE
-
-    m: int
-    n: int
-    k: int
-    a: str
-    b: str
-    c: str
 
     def __post_init__(self) -> None:
         key = (self.m, self.n, self.k, self.a, self.b)
@@ -130,14 +123,6 @@ class MFMA(MmaOp):
     def blocks(self) -> int:
         """Number of independent products that the instruction computes."""
         return self.instruction.intrinsic.blocks
-
-    @property
-    def shape_mnk(self) -> tuple[int, int, int]:
-        return (self.m, self.n, self.k)
-
-    @property
-    def elements(self) -> tuple[str, str, str]:
-        return (self.a, self.b, self.c)
 
     @cached_property
     def layout_tv_a(self) -> Layout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from flydsl.errors import ArgumentError
@@ -78,6 +79,29 @@ class MmaOp(ABC):
     def element_of(self, operand: str) -> str:
         """The element type of operand `a`, `b` or `c`."""
         return self.elements["abc".index(operand)]
+
+
+@dataclass(frozen=True)
+class MatrixOp(MmaOp):
+    """An instruction of a wave, for operands of one shape.
+
+    m, n, k: the shape; a, b, c: element types of the operands and of the result, by their MLIR names.
+    """
+
+    m: int
+    n: int
+    k: int
+    a: str
+    b: str
+    c: str
+
+    @property
+    def shape_mnk(self) -> tuple[int, int, int]:
+        return (self.m, self.n, self.k)
+
+    @property
+    def elements(self) -> tuple[str, str, str]:
+        return (self.a, self.b, self.c)
 
 
 def parse_mma_op(text: str) -> MmaOp:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from flydsl.atoms.instruction_sets import CDNA4, GFX1250
-from flydsl.atoms.mma import MmaOp
+from flydsl.atoms.mma import MatrixOp
 from flydsl.atoms.wmma import pieces_in_turn
 from flydsl.errors import ArgumentError
 from flydsl.layout import Layout
@@ -23,7 +23,7 @@ _TEXT = re.compile(r"(\d+)x(\d+)x(\d+), \((\w+), (\w+)\) -> (\w+), opselA = (\d)
 
 
 @dataclass(frozen=True)
-class ScaledOp(MmaOp):
+class ScaledOp(MatrixOp):
     """A scaled matrix instruction. m, n, k: its shape; a, b, c: element types by their MLIR names.
 
     opsel_a, opsel_b: which of a lane's scales the instruction takes. A call's scales are its values `scale_a` and
@@ -34,11 +34,6 @@ class ScaledOp(MmaOp):
     shapes: ClassVar[tuple[tuple[int, int, int], ...]]
     most_opsel: ClassVar[int]
 
-    m: int
-    n: int
-    k: int
-    a: str
-    b: str
     c: str = "f32"
     opsel_a: int = 0
     opsel_b: int = 0
@@ -71,14 +66,6 @@ class ScaledOp(MmaOp):
     @abstractmethod
     def operation(self) -> str:
         """The name of the ROCDL operation."""
-
-    @property
-    def shape_mnk(self) -> tuple[int, int, int]:
-        return (self.m, self.n, self.k)
-
-    @property
-    def elements(self) -> tuple[str, str, str]:
-        return (self.a, self.b, self.c)
 
 
 # What FlyDSL's text adds to an instruction of gfx1250 that has none of these modifiers.

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from flydsl.atoms.instruction_sets import GFX1250, RDNA3, RDNA4
-from flydsl.atoms.mma import MmaOp
+from flydsl.atoms.mma import MatrixOp
 from flydsl.atoms.wmma_intrinsics import WMMA_INTRINSICS, WmmaIntrinsic
 from flydsl.errors import ArgumentError
 from flydsl.layout import Layout
@@ -28,7 +28,7 @@ _ROWS = 16
 
 
 @dataclass(frozen=True)
-class WMMA(MmaOp):
+class WMMA(MatrixOp):
     """A matrix instruction of one wave of 32 lanes; each generation has its own class.
 
     m, n, k: the shape; a, b, c: element types of the operands and of the result, by their MLIR names.
@@ -44,12 +44,6 @@ class WMMA(MmaOp):
     threads = 32
     generation: ClassVar[tuple[str, ...]]
 
-    m: int
-    n: int
-    k: int
-    a: str
-    b: str
-    c: str
     sign_a: bool = False
     sign_b: bool = False
     clamp: bool = False
@@ -115,14 +109,6 @@ class WMMA(MmaOp):
     @property
     def archs(self) -> tuple[str, ...]:
         return self.generation
-
-    @property
-    def shape_mnk(self) -> tuple[int, int, int]:
-        return (self.m, self.n, self.k)
-
-    @property
-    def elements(self) -> tuple[str, str, str]:
-        return (self.a, self.b, self.c)
 
     @property
     def layout_tv_b(self) -> Layout:

@@ -39,6 +39,7 @@ from flydsl.expr.rocdl import (
     rdna4,
     scheduling,
     tdm_ops,
+    transposing,
     universal,
     waits,
     wmma,
@@ -58,12 +59,13 @@ from flydsl.expr.rocdl.mfma import *  # noqa: F403
 from flydsl.expr.rocdl.raw_buffer import *  # noqa: F403
 from flydsl.expr.rocdl.scheduling import *  # noqa: F403
 from flydsl.expr.rocdl.tdm_ops import tensor_load_to_lds, tensor_store_from_lds
+from flydsl.expr.rocdl.transposing import *  # noqa: F403
 from flydsl.expr.rocdl.waits import *  # noqa: F403
 from flydsl.expr.rocdl.wmma import *  # noqa: F403
 
 _FAMILIES = (
     async_copy, barriers, buffer_atomic, buffer_tensor, convert, convert_scaled, hardware_math, ids, lane, lds,
-    matrix_atoms, mfma, raw_buffer, scheduling, waits, wmma,
+    matrix_atoms, mfma, raw_buffer, scheduling, transposing, waits, wmma,
 )  # fmt: skip
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Copies of gfx1250 between global memory and LDS that do not wait, transposing loads and prefetches.
+"""Copies of gfx1250 between global memory and LDS that do not wait, and prefetches.
 
 A wave's asynchronous copies are counted: `rocdl.s_wait_asynccnt(n)` waits until at most n are under way. A barrier
 alone does not wait for them.
@@ -11,23 +11,11 @@ from typing import Any
 
 from mlir import ir
 
-from flydsl.atoms.instruction_sets import GFX12, GFX1250
+from flydsl.atoms.instruction_sets import GFX1250
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import Int32
-from flydsl.expr.rocdl.intrinsic import (
-    bitcast,
-    bits_of,
-    call,
-    call_intrinsic,
-    i32_attribute,
-    immediate,
-    intrinsic_result,
-    ir_type,
-    operand,
-    require_target,
-    result_type_first,
-)
+from flydsl.expr.rocdl.intrinsic import call, call_intrinsic, i32_attribute, immediate, operand, require_target
 from flydsl.expr.rocdl.intrinsic import llvm_pointer as pointer_to
 from flydsl.expr.rocdl.lds_address import lds_pointer
 
@@ -129,61 +117,6 @@ def cluster_load_async_to_lds(
     globals()[f"{name}_{_SIZES[size]}"](global_ptr, lds_ptr, offset, cpol, mask)
 
 
-# --- transposing loads -----------------------------------------------------------------------------------------------
-
-
-def _transposing(name: str, operation: str, element_bits: int, bits: int, archs: tuple[str, ...]) -> Callable[..., Any]:
-    from_lds = name.startswith("ds_")
-
-    @result_type_first
-    def load(res: Any, ptr: Any) -> Any:
-        require_target(name, archs)
-        words = ir.VectorType.get([bits // 32], Int32.ir_type)
-        kind = words if res is None else ir_type(name, res)
-        if bits_of(kind) != bits:
-            raise ArgumentError(
-                f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}",
-                at=user_location(),
-                hint="leave the result type away, or name one of that width",
-            )
-        moved = ir.VectorType.get([bits // 16], ir.IntegerType.get_signless(16)) if element_bits == 16 else words
-        address = lds_pointer(name, ptr) if from_lds else pointer_to(f"the address of {name}", ptr, _GLOBAL)
-        return intrinsic_result(bitcast(call(operation, [address], moved).ir_value(), kind))
-
-    load.__name__ = load.__qualname__ = name
-    load.__doc__ = (
-        f"Read {bits} bits per lane of a matrix of {element_bits}-bit elements from {'LDS' if from_lds else 'memory'}, "
-        f"with rows and columns exchanged. res: a type of {bits} bits. {', '.join(archs)}."
-    )
-    return load
-
-
-ds_load_tr16_b128 = _transposing("ds_load_tr16_b128", "ds.load.tr16.b128", 16, 128, GFX1250)
-ds_load_tr8_b64 = _transposing("ds_load_tr8_b64", "ds.load.tr8.b64", 8, 64, GFX1250)
-ds_load_tr6_b96 = _transposing("ds_load_tr6_b96", "ds.load.tr6.b96", 6, 96, GFX1250)
-ds_load_tr4_b64 = _transposing("ds_load_tr4_b64", "ds.load.tr4.b64", 4, 64, GFX1250)
-global_load_tr_b128 = _transposing("global_load_tr_b128", "global.load.tr.b128", 16, 128, GFX12)
-global_load_tr_b64 = _transposing("global_load_tr_b64", "global.load.tr.b64", 8, 64, GFX12)
-global_load_tr6_b96 = _transposing("global_load_tr6_b96", "global.load.tr6.b96", 6, 96, GFX1250)
-global_load_tr4_b64 = _transposing("global_load_tr4_b64", "global.load.tr4.b64", 4, 64, GFX1250)
-
-
-def lds_transpose_load(result_type: Any, lds_memref: Any, elem_offset: Any, elem_bytes: int) -> Any:
-    """`ds_load_tr16_b128` of 16-bit elements, or `ds_load_tr8_b64` of 8-bit ones, at an element of LDS.
-
-    lds_memref: a tensor, pointer, SmemPtr or memref in LDS. elem_offset: elements of `elem_bytes` bytes, 1 or 2.
-    """
-    name = "lds_transpose_load"
-    load = {2: ds_load_tr16_b128, 1: ds_load_tr8_b64}.get(elem_bytes)
-    if load is None:
-        raise ArgumentError(
-            f"{name} of elements of {elem_bytes!r} bytes: 1 or 2",
-            at=user_location(),
-            hint="such as elem_bytes=2 for 16-bit elements",
-        )
-    return load(result_type, lds_pointer(name, lds_memref, elem_offset * elem_bytes))
-
-
 # --- prefetches ------------------------------------------------------------------------------------------------------
 
 
@@ -206,11 +139,8 @@ global_prefetch, flat_prefetch = _prefetch("global_prefetch", _GLOBAL), _prefetc
 
 __all__ = [
     "cluster_load_async_to_lds", "cluster_load_async_to_lds_b8", "cluster_load_async_to_lds_b32",
-    "cluster_load_async_to_lds_b64", "cluster_load_async_to_lds_b128", "ds_load_tr4_b64", "ds_load_tr6_b96",
-    "ds_load_tr8_b64", "ds_load_tr16_b128", "flat_prefetch", "global_load_async_to_lds_b8",
-    "global_load_async_to_lds_b32", "global_load_async_to_lds_b64", "global_load_async_to_lds_b128",
-    "global_load_tr4_b64", "global_load_tr6_b96", "global_load_tr_b64", "global_load_tr_b128", "global_prefetch",
+    "cluster_load_async_to_lds_b64", "cluster_load_async_to_lds_b128", "flat_prefetch", "global_load_async_to_lds_b8",
+    "global_load_async_to_lds_b32", "global_load_async_to_lds_b64", "global_load_async_to_lds_b128", "global_prefetch",
     "global_store_async_from_lds_b8", "global_store_async_from_lds_b32", "global_store_async_from_lds_b64",
     "global_store_async_from_lds_b128",
-    "lds_transpose_load",
 ]  # fmt: skip

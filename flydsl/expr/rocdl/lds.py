@@ -1,8 +1,7 @@
-"""Single-instruction LDS accesses: wide and transposing reads, and loads from global memory straight into LDS."""
+"""Single-instruction LDS accesses: wide reads and writes, and loads from global memory straight into LDS."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from mlir import ir
@@ -15,7 +14,6 @@ from flydsl.expr.emit import emit, target_name
 from flydsl.expr.numeric import Int32
 from flydsl.expr.rocdl.intrinsic import (
     as_type,
-    bitcast,
     bits_of,
     call,
     i32_attribute,
@@ -29,11 +27,7 @@ from flydsl.expr.rocdl.intrinsic import (
     value_of,
 )
 
-__all__ = [
-    "ds_read_b128", "ds_read_tr4_b64", "ds_read_tr4_b64_", "ds_read_tr6_b96", "ds_read_tr6_b96_", "ds_read_tr8_b64",
-    "ds_read_tr8_b64_", "ds_read_tr16_b64", "ds_read_tr16_b64_", "ds_write_b128", "global_load_lds", "lds_load",
-    "lds_store", "load_to_lds",
-]  # fmt: skip
+__all__ = ["ds_read_b128", "ds_write_b128", "global_load_lds", "lds_load", "lds_store", "load_to_lds"]
 
 _GLOBAL_SPACE, _LDS_SPACE = 1, 3
 
@@ -83,42 +77,6 @@ def _address(name: str, pointer: Any, offset: Any) -> ir.Value:
     }
     step = operand(f"the offset of {name}", offset, Int32)
     return emit("llvm.getelementptr", [base, step], [base.type], attributes).result
-
-
-# --- transposing reads of CDNA 4 -------------------------------------------------------------------------------------
-
-
-def _transposing(element_bits: int, bits: int) -> Callable[..., Any]:
-    name = f"ds_read_tr{element_bits}_b{bits}"
-
-    @result_type_first
-    def read(res: Any, ptr: Any) -> Any:
-        require_target(name, CDNA4)
-        words = ir.VectorType.get([bits // 32], Int32.ir_type)
-        kind = words if res is None else ir_type(name, res)
-        if bits_of(kind) != bits:
-            raise ArgumentError(
-                f"{name}: the result has {bits} bits, {kind} has {bits_of(kind)}",
-                at=user_location(),
-                hint="leave the result type away, or name one of that width",
-            )
-        moved = ir.VectorType.get([4], element_type("i16")) if element_bits == 16 else words
-        address = llvm_pointer(f"the address of {name}", ptr, _LDS_SPACE)
-        return intrinsic_result(bitcast(call(f"ds.read.tr{element_bits}.b{bits}", [address], moved).ir_value(), kind))
-
-    read.__name__ = read.__qualname__ = name
-    read.__doc__ = (
-        f"Read {bits} bits per lane of a matrix of {element_bits}-bit elements, with rows and columns of blocks of 16 "
-        f"lanes exchanged. res: a type of {bits} bits. CDNA 4."
-    )
-    return read
-
-
-# Under FlyDSL's other names, which end in an underscore, too.
-ds_read_tr16_b64 = ds_read_tr16_b64_ = _transposing(16, 64)
-ds_read_tr8_b64 = ds_read_tr8_b64_ = _transposing(8, 64)
-ds_read_tr6_b96 = ds_read_tr6_b96_ = _transposing(6, 96)
-ds_read_tr4_b64 = ds_read_tr4_b64_ = _transposing(4, 64)
 
 
 # --- global memory to LDS --------------------------------------------------------------------------------------------
