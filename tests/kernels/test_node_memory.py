@@ -32,10 +32,9 @@ class StrictMemory:
         return 0x10_0000 * len(self.calls)
 
 
-def node_of_two() -> NodeMemory:
+def node_of_two(memory: Any) -> NodeMemory:
     """Rank 0; the other one has something at 0x7010, however many are asked for."""
     node = NodeMemory.__new__(NodeMemory)
-    memory: Any = StrictMemory()
     node.memory, node.rank, node._owned, node._opened, node._tables = memory, 0, [], {}, []
     exchange: Any = lambda mine: [mine, node._place(PEER_BASE + 0x10) * (len(mine) // 72)]  # noqa: E731
     node.exchange = exchange
@@ -43,14 +42,16 @@ def node_of_two() -> NodeMemory:
 
 
 def test_handles_are_of_beginnings_and_a_rank_opens_none_of_its_own() -> None:
-    node = node_of_two()
+    memory = StrictMemory()
+    node = node_of_two(memory)
     assert node.places([0x3018, 0x4020]) == [[0x3018, OPENED_AT + 0x10], [0x4020, OPENED_AT + 0x10]]
-    assert node.memory.calls == ["open"]  # once
+    assert memory.calls == ["open"]  # once
 
 
 def test_nothing_is_allocated_while_a_graph_is_captured() -> None:
-    node = node_of_two()
+    memory = StrictMemory()
+    node = node_of_two(memory)
     node.reserve_tables()
     tables = [node.new_table() for _ in range(4096)]
     assert len(set(tables)) == len(tables)
-    assert node.memory.calls == ["allocate"]
+    assert memory.calls == ["allocate"]

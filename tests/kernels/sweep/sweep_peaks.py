@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulator.timing.test_peaks import lds_bytes_per_cycle, matrix_tera
+from tests.simulator.timing.peaks import lds_bytes_per_cycle, matrix_tera
 
 FP4, FP6 = ("cbsz:4 blgp:4", "fp4_fp4"), ("cbsz:2 blgp:2", "fp6_fp6")
 
