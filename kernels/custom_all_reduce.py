@@ -30,7 +30,7 @@ from flydsl.runtime.device_memory import hipDeviceMallocDefault, hipDeviceMalloc
 from flydsl.runtime.host_tensors import remember
 from kernels import custom_all_reduce_kernel as kernel
 from kernels.kernels_common import GFX942, dtype_str, require
-from kernels.node_memory import PLACE, NodeMemory
+from kernels.node_memory import NodeMemory
 
 MAX_SIZE = 128 << 20
 
@@ -92,7 +92,7 @@ class FlyDSLAllreduce:
         self._memory = self._node.memory
         self._recording: Recording | None = None
         self._is_capturing = False
-        self._pending: list[tuple[int, bytes]] = []
+        self._pending: list[tuple[int, int]] = []
         self._share()
 
     def _share(self) -> None:
@@ -152,6 +152,7 @@ class FlyDSLAllreduce:
         """
         if self._is_capturing:
             raise ArgumentError("capture inside of capture", hint="one at a time")
+        self._node.reserve_tables()
         self._is_capturing = True
         self._recording = Recording() if self._place == "cpu" else None
         try:
@@ -261,25 +262,24 @@ class FlyDSLAllreduce:
 
         Inside `capture` the array is filled later.
         """
-        place, staged = self._place_of(inp)
+        address, staged = self._readable(inp)
         table = self._node.new_table()
         if self._is_capturing:
-            self._pending.append((table, place))
+            self._pending.append((table, address))
         else:
-            self._fill([(table, place)])
+            self._fill([(table, address)])
         return table, staged
 
-    def _place_of(self, inp: Any) -> tuple[bytes, bool]:
+    def _readable(self, inp: Any) -> tuple[int, bool]:
         """Where the others read an input: in its own memory, or in the input buffer, to which it is then copied."""
-        memory, address = self._memory, inp.data_ptr()
-        if _is_whole(inp):
+        if not _is_whole(inp):
+            return self._input, True
+        if self._recording is not None:  # simulated: a copy is cheap
             try:
-                handle = memory.hipIpcGetMemHandle(address)
-                return PLACE.pack(handle, address - memory.hipMemGetAddressRange(address)[0]), False
+                self._memory.hipIpcGetMemHandle(inp.data_ptr())
             except DeviceError:
-                if self._recording is None:
-                    raise
-        return PLACE.pack(memory.hipIpcGetMemHandle(self._input), 0), True
+                return self._input, True
+        return inp.data_ptr(), False
 
     def _fill_pending(self) -> None:
         """Register what was captured."""
@@ -289,11 +289,11 @@ class FlyDSLAllreduce:
         self._fill(self._pending)
         self._node.meet()
 
-    def _fill(self, tables: Sequence[tuple[int, bytes]]) -> None:
-        """Exchange places, and fill arrays of pointers with all ranks' addresses, this rank's first."""
+    def _fill(self, tables: Sequence[tuple[int, int]]) -> None:
+        """Exchange addresses, and fill arrays of pointers with those of all ranks, this rank's first."""
         if not tables:
             return
-        for content, (table, _) in zip(self._node.places([place for _, place in tables]), tables, strict=True):
+        for content, (table, _) in zip(self._node.places([address for _, address in tables]), tables, strict=True):
             self._node.write_table(table, self._node.rotated(content))
         self._memory.hipDeviceSynchronize()
 

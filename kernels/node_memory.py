@@ -10,7 +10,7 @@ Handles travel as bytes, through torch.distributed, and nothing is unpickled.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from flydsl.errors import DeviceError
@@ -22,9 +22,9 @@ from kernels.custom_all_reduce_kernel import MOST_RANKS
 from kernels.kernels_common import require
 
 _TABLE_BYTES = 8 * MOST_RANKS
-_TABLES = 512
-"""Arrays of pointers that are allocated at a time."""
-PLACE = struct.Struct(f"<{IPC_HANDLE_BYTES}sQ")
+_TABLES = 4096
+"""Arrays of pointers that a capture has at least."""
+_PLACE = struct.Struct(f"<{IPC_HANDLE_BYTES}sQ")
 """A place in the memory of a rank: a handle, and the offset in its allocation."""
 
 
@@ -39,7 +39,7 @@ class NodeMemory:
         self.memory, self.rank = device_memory(device), rank
         self._owned: list[int] = []
         self._opened: dict[bytes, int] = {}
-        self._tables: Iterator[int] = iter(())
+        self._tables: list[int] = []
 
     def allocate(self, size_bytes: int, flags: int) -> int:
         """The address of memory that `close` frees. flags: hipDeviceMalloc..."""
@@ -48,7 +48,7 @@ class NodeMemory:
 
     def everywhere(self, address: int) -> list[int]:
         """The addresses here of what every rank has allocated, in the order of ranks. A collective call."""
-        addresses = self.places([PLACE.pack(self.memory.hipIpcGetMemHandle(address), 0)])[0]
+        addresses = self.places([address])[0]
         self.meet()
         return addresses
 
@@ -56,18 +56,23 @@ class NodeMemory:
         """Wait for all ranks: they have opened what this one has allocated, which may be freed from now on."""
         self.exchange(b"\0")
 
-    def places(self, places: Sequence[bytes]) -> list[list[int]]:
-        """For each place of this rank, the addresses here of every rank's. A collective call."""
-        of_ranks = self.exchange(b"".join(places))
-        addresses = [[self._address(*place) for place in PLACE.iter_unpack(content)] for content in of_ranks]
+    def places(self, mine: Sequence[int]) -> list[list[int]]:
+        """For each address of this rank, the addresses here of every rank's. A collective call."""
+        of_ranks = self.exchange(b"".join(map(self._place, mine)))
+        addresses = [
+            list(mine) if rank == self.rank else [self._address(*place) for place in _PLACE.iter_unpack(content)]
+            for rank, content in enumerate(of_ranks)
+        ]
         return [list(of_place) for of_place in zip(*addresses, strict=True)]
 
+    def _place(self, address: int) -> bytes:
+        """The handle is that of the allocation's beginning: HIP opens another one where it points to, CUDA does not."""
+        base = self.memory.hipMemGetAddressRange(address)[0]
+        return _PLACE.pack(self.memory.hipIpcGetMemHandle(base), address - base)
+
     def _address(self, handle: bytes, offset: int) -> int:
-        """The address here of a place in the memory of a rank, which is opened once."""
+        """The address here of a place in the memory of another rank, which is opened once."""
         if handle not in self._opened:
-            owned = next((a for a in self._owned if self.memory.hipIpcGetMemHandle(a) == handle), None)
-            if owned is not None:
-                return owned + offset
             self._opened[handle] = self.memory.hipIpcOpenMemHandle(handle)
         return self._opened[handle] + offset
 
@@ -83,12 +88,15 @@ class NodeMemory:
 
     def new_table(self) -> int:
         """An array of pointers that is never used again: a captured graph may be replayed until `close`."""
-        table = next(self._tables, None)
-        if table is None:
-            first = self.allocate(_TABLES * _TABLE_BYTES, hipDeviceMallocDefault)
-            self._tables = iter(range(first, first + _TABLES * _TABLE_BYTES, _TABLE_BYTES))
-            return self.new_table()
-        return table
+        if not self._tables:
+            self.reserve_tables()
+        return self._tables.pop()
+
+    def reserve_tables(self) -> None:
+        """Have room for many arrays of pointers: nothing can be allocated while a graph is captured."""
+        if len(self._tables) < _TABLES:
+            first = self.allocate(2 * _TABLES * _TABLE_BYTES, hipDeviceMallocDefault)
+            self._tables += range(first, first + 2 * _TABLES * _TABLE_BYTES, _TABLE_BYTES)
 
     def write_table(self, table: int, entries: Sequence[int]) -> None:
         """Fill an array of pointers; unused entries are the first one."""
@@ -100,7 +108,7 @@ class NodeMemory:
         self.memory.hipMemcpy(table, content.data_ptr(), _TABLE_BYTES, hipMemcpyHostToDevice)
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Give the memory back, when no rank uses it any more: HIP does not say what an access would do then."""
         for address in self._opened.values():
             self.memory.hipIpcCloseMemHandle(address)
         for address in self._owned:

@@ -59,7 +59,11 @@ class DeviceMemory(ABC):
 
     @abstractmethod
     def hipIpcGetMemHandle(self, address: int) -> bytes:
-        """The handle, 64 bytes, by which another process opens the allocation that contains an address."""
+        """The handle, 64 bytes, by which another process opens the allocation that contains an address.
+
+        Give the allocation's beginning: for others, what is opened is the address on some systems, and the beginning on
+        others. The process itself cannot open it on HIP.
+        """
 
     @abstractmethod
     def hipIpcOpenMemHandle(self, handle: bytes, flags: int = hipIpcMemLazyEnablePeerAccess) -> int:

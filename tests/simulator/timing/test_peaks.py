@@ -10,9 +10,9 @@ from flydsl.arch import get_arch
 from flydsl.arch.instruction_costs import mfma_operations
 from flydsl.arch.timing import timing
 from flydsl.simulator.timing import Trace
-from tests.simulator.timing.loops import busy_us, copy_kernel, lines, trace_of, traced
+from tests.simulator.timing.loops import busy_us, lines, trace_of
+from tests.simulator.timing.peaks import WORKGROUPS, copy_tera, l2_tera, lds_bytes_per_cycle, matrix_tera
 
-WORKGROUPS = {"gfx90a": 110, "gfx942": 304, "gfx950": 256, "gfx1201": 64}
 WAVES_OF_RDNA = 8
 
 
@@ -33,16 +33,7 @@ WAVES_OF_RDNA = 8
 )
 def test_matrix_instructions(arch: str, instruction: str, registers: int, tera: float) -> None:
     """AMD's data sheets of the MI250X (half of it), MI300X and MI355X, dense."""
-    size = {"32x32": 16, "16x16": 8 if "f64" in instruction else 4}[instruction.split("_")[3][:5]]
-    end = registers - 1
-    sources = (f"v[16:{16 + end}]", f"v[32:{32 + end}]") if registers > 1 else ("v16", "v32")
-    sums = [f"a[{size * i}:{size * i + size - 1}]" for i in range(4)]
-    one = [f"{instruction} {s}, {sources[0]}, {sources[1]}, {s}" for s in sums]
-    body = lines(*one, times=8)
-    trace = trace_of(body, "a[0:63] v[16:39]", repeats=20, workgroups=WORKGROUPS[arch], arch=arch)
-    formats = "/fp8_fp8" if "f8f6f4" in instruction else ""
-    operations = mfma_operations(instruction + formats) * 32 * 20 * 4 * WORKGROUPS[arch]
-    assert operations / busy_us(trace) * 1e-6 == pytest.approx(tera, rel=0.1)
+    assert matrix_tera(arch, instruction, registers) == pytest.approx(tera, rel=0.1)
 
 
 @pytest.mark.slow
@@ -110,10 +101,7 @@ def test_lds_of_rdna(features: str, units: str) -> None:
 
 def test_lds() -> None:
     """128 bytes a cycle of each compute unit: the CDNA 3 white paper."""
-    body = lines("v_lshlrev_b32 v40, 4, $1") + "\\0A" + lines("ds_read_b128 v[16:19], v40", times=32)
-    trace = trace_of(body, "v[16:19] v40", repeats=20, workgroups=304)
-    bytes_ = 1024 * 32 * 20 * 4 * 304
-    assert bytes_ / busy_us(trace) * 1e-6 == pytest.approx(128 * 304 * 2.1e-3, rel=0.1)
+    assert lds_bytes_per_cycle("gfx942") == pytest.approx(128, rel=0.1)
 
 
 @pytest.mark.slow
@@ -131,24 +119,14 @@ def test_stores_to_lds(store: str, part: float) -> None:
 @pytest.mark.parametrize(("arch", "tera"), [("gfx942", 34.4), ("gfx950", 39.3)])
 def test_l2(arch: str, tera: float) -> None:
     """128 bytes a cycle of each of the 16 channels of a die: the white papers. All read 512 KiB, more than L1 has."""
-    place = lines(
-        "v_lshlrev_b32 v40, 4, $1", "s_and_b32 s40, $3, 3", "s_lshl_b32 s40, s40, 17", "v_add_u32 v40, s40, v40"
-    )
-    loads = lines("global_load_dwordx4 v[16:19], v40, $0", "v_add_u32 v40, 0x1000, v40", times=32)
-    body = place + "\\0A" + loads
-    size: dict[str, Any] = {"workgroups": WORKGROUPS[arch], "arch": arch, "size_bytes": 1 << 19}
-    few, many = (trace_of(body, "v[16:19] v40 s40 scc", repeats=repeats, **size) for repeats in (8, 16))
-    bytes_ = 1024 * 32 * 8 * 4 * WORKGROUPS[arch]  # the first repetitions wait for memory
-    assert bytes_ / (many.time_us - few.time_us) * 1e-6 == pytest.approx(tera, rel=0.1)
+    assert l2_tera(arch) == pytest.approx(tera, rel=0.1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("arch", "tera"), [("gfx942", 4.2), ("gfx950", 6.3), ("gfx1201", 0.64)])
 def test_copy_of_memory(arch: str, tera: float) -> None:
     """What copies reach on an MI300X, 79 % of the peak; the same part of an MI355X's. The peak of an RX 9070 XT."""
-    workgroups = 16384
-    trace = traced(copy_kernel(), workgroups, workgroups * 16384, workgroups * 16384, arch=arch)
-    assert 2 * workgroups * 16384 / busy_us(trace) * 1e-6 == pytest.approx(tera, rel=0.1)
+    assert copy_tera(arch) == pytest.approx(tera, rel=0.1)
 
 
 def test_empty_kernel() -> None:
