@@ -124,9 +124,16 @@ def open(path: str | Path, listing: str | Path | None = None, *, check_listing: 
 
 
 def occupancy_figure(kernel: Kernel) -> Figure:
-    """Waves per SIMD against each resource, with the kernel's point on each curve, as a plotly figure."""
+    """Waves per SIMD against each resource, with the kernel's point on each curve, as a plotly figure.
+
+    kernel: of an artifact, `p.artifact.kernels[0]`. Raises ArgumentError for anything else.
+    """
+    from flydsl.arch.occupancy import Usage
+    from flydsl.codegen import Kernel
+    from workbench.kit.kinds import require
     from workbench.resources.occupancy_curves import occupancy_figure
 
+    require("occupancy_figure", kernel, (Kernel, Usage), "a kernel: p.artifact.kernels[0] of a compilation p")
     return occupancy_figure(kernel)
 
 
@@ -144,10 +151,14 @@ def profile(launcher: JitFunction, *arguments: Any, **keywords: Any) -> Launch:
 def roofline_figure(counters: LaunchCounters) -> Figure:
     """The roofline of the GPU with the estimated point of a launch, as a plotly figure.
 
-    Raises ArchError for an architecture whose peak figures are not known.
+    counters: of a launch, `workbench.profile(...).counters[0]`. Raises ArgumentError for anything else, and ArchError
+    for an architecture whose peak figures are not known.
     """
+    from flydsl.simulator.counters import LaunchCounters
+    from workbench.kit.kinds import require
     from workbench.run.roofline import roofline_figure
 
+    require("roofline_figure", counters, LaunchCounters, "counters: workbench.profile(launcher, ...).counters[0]")
     return roofline_figure(counters)
 
 
@@ -180,21 +191,27 @@ def heat_map_figure(
     x, y: by default the first two parameters with several values. where: values of other columns, such as n=4096.
     Where several rows fall into a field, the smallest number counts.
 
-    Raises ArgumentError for names that no row has.
+    Raises ArgumentError for what is no table, and for names that no row has.
     """
+    from flydsl.sweeps import Table
+    from workbench.kit.kinds import require
     from workbench.sweeps.heat_map import heat_map_figure
 
+    require("heat_map_figure", table, Table, "the table that flydsl.sweep returns")
     return heat_map_figure(table, x, y, value, **where)
 
 
 def pareto_figure(table: Table, small: str | None = None, large: str = "waves_per_simd") -> Figure:
     """The rows of a sweep by time and waves per SIMD, and the front that no other row beats in both; for plotly.
 
-    small, large: other columns, of which small and large numbers are good. Raises ArgumentError for names that no row
-    has.
+    small, large: other columns, of which small and large numbers are good. Raises ArgumentError for what is no table,
+    and for names that no row has.
     """
+    from flydsl.sweeps import Table
+    from workbench.kit.kinds import require
     from workbench.sweeps.pareto import pareto_figure
 
+    require("pareto_figure", table, Table, "the table that flydsl.sweep returns")
     return pareto_figure(table, small, large)
 
 

@@ -11,7 +11,7 @@ from IPython.display import display
 
 from flydsl.arch import Arch
 from flydsl.binary import BinaryModule, capture_binary_launches, compile_hip, compile_opencl
-from flydsl.errors import ArgumentError
+from flydsl.errors import ArgumentError, FlyError
 from workbench.binary_report import BinaryReport, binary_reports
 from workbench.live_views import explore
 
@@ -37,12 +37,22 @@ def run_source(
     try:
         if options.call is not None:
             with capture_binary_launches(counted="run" in sections, traced="trace" in sections) as launches:
-                shell.ev(options.call)
+                _call(shell, options.call)
     finally:
         for module in modules[1 if launches else 0 :]:
             display(BinaryReport(module, [], sections))
         for report in binary_reports(launches, sections):
             display(explore(report.launch) if options.live else report)
+
+
+def _call(shell: Any, text: str) -> None:
+    """Run --call. It has no file that a traceback could show, so what Python says of it is one message."""
+    try:
+        shell.ev(text)
+    except FlyError:
+        raise
+    except (NameError, SyntaxError, AttributeError, LookupError, TypeError) as error:
+        raise ArgumentError(f"%%flykernel --call {text}: {type(error).__name__}: {error}") from None
 
 
 def _words(text: str) -> list[str]:

@@ -146,10 +146,13 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
 
 
 def register_magics(shell: Any) -> None:
-    """Add `%%flykernel` and `%flydiff`, and `%flykernel --help`: IPython runs no cell magic on an empty cell."""
+    """Add `%%flykernel` and `%flydiff`, and `%flykernel` with --help or --hsaco, which need no cell.
+
+    IPython runs no cell magic on an empty cell.
+    """
 
     def cell_magic(line: str, cell: str | None = None) -> None:
-        if cell is None and "--help" not in line.split():
+        if cell is None and not any(word.startswith(("--help", "--hsaco")) for word in line.split()):
             raise ArgumentError("%flykernel without a cell", hint="begin the cell with %%flykernel")
         with _interruptible("%%flykernel"):
             flykernel(shell, line, cell or "")
@@ -223,7 +226,11 @@ def flykernel(shell: Any, line: str, cell: str) -> None:
         run_source(shell, options, cell, archs, shown.sections)
         return
     if options.hsaco is not None:
-        shell.push({options.name or DEFAULT_NAME: open_binary(options.hsaco)})
+        module = open_binary(options.hsaco)
+        shell.push({options.name or DEFAULT_NAME: module})
+        if not cell.strip():  # nothing is launched, so the program itself is shown
+            display(module)
+            return
     _check_stages(archs[0] or DEFAULT_ARCH, options)
     trace_only = options.step is not None
     watched = {"counted": "run" in shown.sections, "traced": "trace" in shown.sections}

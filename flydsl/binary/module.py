@@ -136,8 +136,8 @@ class BinaryKernel:
         return tuple(arg._replace(name=name) for arg, name in zip(explicit, names, strict=True))
 
     @user_facing
-    def __call__(self, *arguments: Any, grid: Any, block: Any, smem: int = 0) -> BinaryLaunch:
-        """Launch on the simulator, and wait. grid counts workgroups, block threads: an integer, or up to three.
+    def __call__(self, *arguments: Any, grid: Any = None, block: Any = None, smem: int = 0) -> BinaryLaunch:
+        """Launch on the simulator, and wait. grid counts workgroups, block threads: an integer, or up to three; needed.
 
         arguments: one for each of `parameters`. A torch tensor on the CPU or a numpy array for a pointer, which the
         kernel reads and writes in place; None for a null pointer; a number, numpy number or bytes for a value, and
@@ -162,7 +162,7 @@ class BinaryKernel:
 
     @user_facing
     def simulate(
-        self, *arguments: Any, grid: Any, block: Any, smem: int = 0, workgroup: Dim3 = (0, 0, 0)
+        self, *arguments: Any, grid: Any = None, block: Any = None, smem: int = 0, workgroup: Dim3 = (0, 0, 0)
     ) -> Simulation:
         """The same launch, instruction by instruction; see `flydsl.simulator.Simulation`."""
         from flydsl.simulator import Simulation
@@ -199,6 +199,8 @@ def dim3(what: str, size: Any) -> Dim3:
     >>> dim3("grid", 4), dim3("block", (16, 16))
     ((4, 1, 1), (16, 16, 1))
     """
+    if size is None:
+        raise LaunchError(f"the launch has no {what}=", hint="kernel(..., grid=4, block=256)")
     given = tuple(size) if isinstance(size, tuple | list) else (size,)
     if not 1 <= len(given) <= 3 or not all(isinstance(n, int) and not isinstance(n, bool) for n in given):
         raise LaunchError(f"{what}={size!r}: an integer, or up to three of them", hint=f"such as {what}=256")

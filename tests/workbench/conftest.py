@@ -112,6 +112,7 @@ _STYLES = {
     "cursor",
     "display",
     "font-family",
+    "font-size",
     "line-height",
 }
 _STYLES |= {"margin", "margin-left", "max-height", "min-width", "opacity", "overflow", "padding"}

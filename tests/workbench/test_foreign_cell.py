@@ -73,8 +73,8 @@ def test_a_code_object_is_opened_shown_launched_and_stepped_through(notebook, re
     assert outcome.error is None
     assert "s_endpgm" in read(outcome.shown[-1]["text/html"]).text
     assert notebook.run("assert torch.equal(C, 3 * A)").error is None
-    shown = notebook.run("import workbench; display(workbench.open(file))").shown[-1]
-    assert "s_endpgm" in read(shown["text/html"]).text
+    for cell in ("import workbench; display(workbench.open(file))", f"%flykernel --hsaco {file}"):
+        assert "s_endpgm" in read(notebook.run(cell).shown[-1]["text/html"]).text
     stepping = "sim = opened.scale.simulate(A, C, 3.0, 128, grid=2, block=64); sim.step(); sim.run()"
     assert notebook.run(stepping).error is None
 
@@ -92,3 +92,18 @@ def test_a_code_object_is_opened_shown_launched_and_stepped_through(notebook, re
 )
 def test_wrong_options(notebook, line: str, says: str) -> None:
     assert says in notebook.run(f"%%flykernel {line}\n{HIP}").text
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("module.scael(A)", "there is no kernel 'scael' in this module"),
+        ("module.scale(A, C, 2, 128, grid=2)", "the launch has no block="),
+        ("module.scale(A, C, 2, 128, grid=2, blok=64)", "blok"),
+        ("modul.scale(A)", "name 'modul' is not defined"),
+    ],
+)
+def test_a_wrong_call_is_one_message(notebook, call: str, says: str) -> None:
+    outcome = notebook.run(f'%%flykernel --language hip --show isa --call "{call}"\n{HIP}')
+    assert says in outcome.text
+    assert "Traceback" not in outcome.text

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import workbench
 from flydsl.binary import BinaryKernel, BinaryLaunch, BinaryModule
 from flydsl.compiler import Launch, Stage
 from flydsl.compiler.stages import StageSpec
-from flydsl.errors import CompileError
+from flydsl.errors import ArgumentError, CompileError
 from flydsl.simulator.counters import Counting, LaunchCounters
 from flydsl.simulator.stepping.simulation import Simulation
 from flydsl.simulator.timing import Trace, TracedLaunch, Tracing
@@ -116,3 +117,10 @@ def failing(pipeline, error: CompileError):
     with pytest.raises(CompileError):
         pipeline.run()
     return pipeline
+
+
+@pytest.mark.parametrize("name", ["occupancy_figure", "roofline_figure", "heat_map_figure", "pareto_figure"])
+def test_a_figure_of_something_else_says_what_it_takes(pipeline, name: str) -> None:
+    with pytest.raises(ArgumentError, match=rf"{name}\(\) does not take a Pipeline") as raised:
+        getattr(workbench, name)(pipeline)
+    assert raised.value.hint

@@ -44,11 +44,14 @@ _PATTERNS = {
 }
 LANGUAGES = (*_PATTERNS, "text")
 
+# What a tag "fold" may be where no script opens what is folded: it is the tooltip of three dots then.
+TOOLTIP = "tooltip"
+
 
 def highlight(line: str, language: str, tags: Mapping[str, str] = TAGS) -> str:
     """One line as HTML. language: one of `LANGUAGES`; "text" has no colours. tags: the opening `<span>` of each kind.
 
-    A tag "fold", if there is one, is put around what long types have in brackets.
+    A tag "fold", if there is one, is put around what long types have in brackets; `TOOLTIP` stands in their place.
 
     >>> highlight("return a < 1", "python", {"op": '<span class="op">', "literal": '<span class="literal">'})
     '<span class="op">return</span> a &lt; <span class="literal">1</span>'
@@ -71,6 +74,7 @@ _MIN_FOLDED_CHARS, _MIN_FOLDED_FLY_CHARS = 24, 72  # layouts are what fly types 
 _FOLDABLE = re.compile(rf"![a-z][\w.]*<|(?P<string>(?<== )\"[^\"\\]{{{_MIN_FOLDED_CHARS * 2},}}\")")
 _FOLDS = re.compile(f"[{_FOLD}{_FOLD_END}]")
 _WHOLE_FOLD = re.compile(f"{_FOLD}([^{_FOLD}{_FOLD_END}]*){_FOLD_END}")
+_SPAN = re.compile(f"</?span[^>]*>|{_END}")
 _BRACKET = re.compile(r"->|[<>]")
 
 
@@ -98,8 +102,18 @@ def folds_as_html(html: str, tag: str) -> str:
     if _FOLD not in html and _FOLD_END not in html:
         return html
     end = "</span>" * tag.count("<span")
-    whole = _WHOLE_FOLD.sub(lambda match: match[1] if "<u>" in match[1] else f"{tag}{match[1]}{end}", html)
-    return without_folds(whole)
+
+    def folded(match: re.Match[str]) -> str:
+        if not tag or "<u>" in match[1]:
+            return match[1]
+        return _as_tooltip(match[1]) if tag == TOOLTIP else f"{tag}{match[1]}{end}"
+
+    return without_folds(_WHOLE_FOLD.sub(folded, html))
+
+
+def _as_tooltip(content: str) -> str:
+    """Three dots that say the content, without its colours, when the mouse is on them. content: HTML."""
+    return f'<span title="{_SPAN.sub("", content)}" style="cursor:help">…</span>'
 
 
 def _closing(line: str, start: int) -> int:

@@ -42,7 +42,7 @@ _IN_THE_DARK = {
 
 _CELL = "padding:2px 10px;vertical-align:top;text-align:{align}"
 _LISTING = (
-    "margin:0;padding:6px 10px;overflow:auto;max-height:30em;line-height:1.35;white-space:pre;font-family:monospace"
+    "margin:0;padding:6px 10px;overflow:auto;max-height:32em;line-height:1.35;font-family:monospace;font-size:0.93em"
 )
 _MESSAGE = "margin:6px 0;padding:6px 10px;overflow:auto;white-space:pre-wrap;border-left:4px solid rgba(213,94,0,0.8)"
 
@@ -100,10 +100,11 @@ def details(summary: str, content: str, *, is_open: bool = False) -> str:
     )
 
 
-def listing(content: str) -> str:
-    """Code, one line per line, scrolled where it is long. content: HTML."""
+def listing(content: str, *, wraps: bool = False) -> str:
+    """Code, one line per line. Long lines go on in the next one if it wraps, else they scroll. content: HTML."""
     # The span is as wide as the longest line, so that a line's background goes all the way when scrolled.
-    return f'<pre style="{_LISTING}"><span style="display:inline-block;min-width:100%">{content}</span></pre>'
+    inner = f'<span style="display:inline-block;min-width:100%">{content}</span>'
+    return f'<pre style="{_LISTING};white-space:{"pre-wrap" if wraps else "pre"}">{inner}</pre>'
 
 
 def message(text: str) -> str:

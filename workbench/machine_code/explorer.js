@@ -2,7 +2,7 @@
 // register is in use, the bytes of instructions, and the blocks as a graph. Content: see `content.py`.
 
 const COLORS = ["0,119,182", "213,94,0", "0,158,115"]; // of the bars
-const INSTRUCTION_COLUMNS = 60;
+const MOST_INSTRUCTION_COLUMNS = 60;
 
 function mountIsa(root, data) {
   root.classList.add("fly-view", "fly-isa");
@@ -27,6 +27,7 @@ function mountIsa(root, data) {
   const options = element("div", { className: "options" }, element("label", {}, "Registers ", field));
   if (lines.some((line) => line.encoding)) options.append(element("label", {}, encoded, " Encoding"));
   root.append(options, status, views, help);
+  const instructionColumns = Math.min(Math.max(0, ...lines.map((line) => line.length ?? 0)) + 2, MOST_INSTRUCTION_COLUMNS);
   list.fill(lines.map(lineHtml), () => true);
   if (data.blocks > 1) views.append(graph());
   describe([]);
@@ -54,7 +55,7 @@ function mountIsa(root, data) {
       const part = Math.round((100 * count) / data.scale[i]);
       return `<span class="bar" style="background:linear-gradient(90deg,rgba(${COLORS[i]},0.35) ${part}%,transparent ${part}%)">${count}</span>`;
     });
-    const room = " ".repeat(Math.max(INSTRUCTION_COLUMNS - line.length, 2));
+    const room = " ".repeat(Math.max(instructionColumns - line.length, 2));
     return (
       `<span class="${line.over ? "over" : ""}">${bars.join(" ")}</span> <span class="live"> </span> ` +
       `<span class="encoding">${line.encoding.padEnd(26)}</span>${line.html}${room}<span class="remarks">${line.remarks}</span>`

@@ -29,7 +29,7 @@ from workbench.stages.levels import place_key
 
 _MAX_LINES = 300  # of a kernel; a saved notebook stays small
 _MAX_REST_LINES = 200
-_TEXT_COLUMNS = 58
+_MOST_TEXT_COLUMNS = 58
 _SHORT_WAIT = 8  # instructions: too few to hide a memory access behind
 _NOT_IN_ID = re.compile(r"[^\w-]")
 _BAR_COLUMNS = 6
@@ -302,27 +302,34 @@ def _bar(analysis: Analysis, instruction: MachineInstruction) -> str:
 
 
 def _lines(analysis: Analysis, marked: RegisterSet, bytes_: Sequence[bytes]) -> Iterator[str]:
-    waits = waits_text(analysis)
+    waits, columns_ = waits_text(analysis), _text_columns(analysis)
     for number, block in enumerate(analysis.blocks):
         head = faint(escape(named_head(analysis, number)))
         yield f'<span id="{_block_id(analysis, number)}">{head}</span>\n'
         for instruction in analysis.instructions[block.start : block.end]:
             text = instruction.text.replace("\t", " ")
-            padding = " " * max(_TEXT_COLUMNS - len(text), 1)
+            padding = " " * max(columns_ - len(text) - len(block.loops), 1)
             bars = "│" * len(block.loops)
             encoding = words(bytes_[instruction.index]).ljust(_ENCODING_COLUMNS) if bytes_ else ""
             remarks = "  ".join(
                 filter(None, (place(instruction), waits.get(instruction.index, ""), flag(analysis, instruction)))
             )
-            use = _use(analysis, instruction, marked)
+            use = f"{_use(analysis, instruction, marked):<2}" if marked else ""
             language = "text" if use.strip("│ ") else "isa"  # no other colour reads well on the mark
             tip = escape(help_line(help_of(analysis, instruction)))
             shown = f'<span title="{tip}">{highlight(f" {text}", language)}</span>'
             line = (
-                f"{_counts(analysis, instruction)} {faint(_bar(analysis, instruction))} {use:<2}{encoding}{bars}{shown}"
+                f"{_counts(analysis, instruction)} {faint(_bar(analysis, instruction))} {use}{encoding}{bars}{shown}"
                 f"{padding}{faint(escape(remarks))}"
             )
             yield f'<span style="{_MARK}">{line}</span>\n' if use.strip("│ ") else f"{line}\n"
+
+
+def _text_columns(analysis: Analysis) -> int:
+    """The room for the instructions, so that little of a line is out of sight: few of them are longer than 58."""
+    longest = max((len(instruction.text) for instruction in analysis.instructions), default=0)
+    deepest = max((len(block.loops) for block in analysis.blocks), default=0)
+    return min(longest + deepest + 1, _MOST_TEXT_COLUMNS)
 
 
 def _use(analysis: Analysis, instruction: MachineInstruction, marked: RegisterSet) -> str:
@@ -350,7 +357,7 @@ def _text_lines(analysis: Analysis, bytes_: Sequence[bytes]) -> Iterator[str]:
     for block in analysis.blocks:
         yield block_head(block, analysis)
         for instruction in analysis.instructions[block.start : block.end]:
-            text = f"{instruction.text:<{_TEXT_COLUMNS}} {place(instruction)}"
+            text = f"{instruction.text:<{_MOST_TEXT_COLUMNS}} {place(instruction)}"
             encoding = words(bytes_[instruction.index]).ljust(_ENCODING_COLUMNS) if bytes_ else ""
             yield f"{_counts(analysis, instruction)}  {encoding}{text}".rstrip()
 

@@ -41,11 +41,14 @@ def kernels_html(kernels: Sequence[Kernel]) -> str:
 def kernel_html(kernel: Kernel) -> str:
     """A kernel's resources, what its occupancy is made of, and the curve of each resource."""
     head = title(f"<strong>{code(kernel.name)}</strong> for {escape(kernel.arch.name)}")
-    return f"<div>{head}{kernels_html([kernel])}{usage_html(kernel.usage)}</div>"
+    return f"<div>{head}{kernels_html([kernel])}{usage_html(kernel.usage, with_advice=False)}</div>"
 
 
-def usage_html(usage: Usage) -> str:
-    """The occupancy of amounts: what each resource allows, where it would allow another number, and the curves."""
+def usage_html(usage: Usage, *, with_advice: bool = True) -> str:
+    """The occupancy of amounts: what each resource allows, where it would allow another number, and the curves.
+
+    with_advice: False leaves out what would let more waves run.
+    """
     now = usage.occupancy
     rows = [
         [
@@ -59,7 +62,7 @@ def usage_html(usage: Usage) -> str:
     ]
     head = title(f"<strong>{escape(occupancy_text(now))}</strong>")
     header = ("resource", "amount", "allows waves per SIMD", "", "steps (amount up to: waves)")
-    advice = title(escape(advice_text(usage))) if now.limiter else ""
+    advice = title(escape(advice_text(usage))) if now.limiter and with_advice else ""
     return f"<div>{head}{table(header, rows, numbers=(1,))}{advice}{occupancy_image(usage)}</div>"
 
 

@@ -17,7 +17,7 @@ from workbench.stages.diff import clipped
 from workbench.stages.levels import Level, place_key
 
 BAR = "#0077b6"  # seen on white and on black; the number beside it says the same
-_BAR_EM = 4
+_BAR_EM = 2
 _LARGEST_GAP = 4  # lines of the source without counts that are shown between two with
 
 

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from html import escape
 from typing import NamedTuple
 
-from workbench.kit.highlight import TAGS, folds_as_html, highlight, with_folds, without_folds
+from workbench.kit.highlight import TAGS, TOOLTIP, folds_as_html, highlight, with_folds, without_folds
 from workbench.kit.html import faint, listing
 from workbench.stages.alignment import Pair, ParsedLine, align, parse
 from workbench.stages.renaming import in_names_of
@@ -24,6 +24,7 @@ _STYLES = {
     "-": f"{_BAR}#e69f00;background-color:rgba(230,159,0,0.09)",
     "~": "display:block;opacity:0.75",
 }
+_STATIC_TAGS = {**TAGS, "fold": TOOLTIP}
 _CONTEXT_LINES = 3
 _MAX_LINE_CHARS = 1000  # a code object in the IR is one line of many thousands
 _MIN_SIMILARITY = 0.5  # of two lines for their differences to be marked word by word
@@ -109,7 +110,7 @@ class Diff:
         return "\n...\n".join("\n".join(change.sign + clipped(change.text) for change in hunk) for hunk in self.hunks)
 
     def html(self, *, max_lines: int | None = None) -> str:
-        """A listing. max_lines: where to cut it off, saying so."""
+        """A listing; long types are three dots with a tooltip. max_lines: where to cut it off, saying so."""
         total = sum(map(len, self.hunks))
         lines: list[str] = []
         for number, hunk in enumerate(self.hunks):
@@ -121,7 +122,7 @@ class Diff:
             lines += [gap + shown[0], *shown[1:]]
         left = total - len(lines)
         more = faint(f"{left} more lines; .text() has all") if left else ""
-        return listing("".join(lines) + more)
+        return listing("".join(lines) + more, wraps=True)
 
     def line_html(self, change: Change, tags: Mapping[str, str] = TAGS) -> str:
         """A line, without its sign: with the words underlined that changed, or with colours (see `highlight`)."""
@@ -131,7 +132,7 @@ class Diff:
         return highlight(text, self.language, tags)
 
     def _line(self, change: Change) -> str:
-        content = self.line_html(change)
+        content = self.line_html(change, _STATIC_TAGS)
         style = _STYLES.get(change.sign)
         # The line's end is inside of it: at the end of a block it takes no room, and without styles it is all there is.
         return f'<span style="{style}">{change.sign}{content}\n</span>' if style else f" {content}\n"

@@ -47,7 +47,7 @@ def stages_html(pipeline: Pipeline, *, with_changes: bool = True) -> str:
     rows = [_row(group, diffs.get(group[0].index)) for group in groups]
     faint_rows = {i for i, group in enumerate(groups) if _is_unchanged(group[0], diffs)}
     changes = _changes_html(pipeline, diffs) if with_changes else ""
-    picture = title(strip_image(pipeline)) if with_changes else ""
+    picture = title(strip_image(pipeline)) if with_changes and diffs else ""
     return picture + table(_HEADER, rows, numbers=(0, 4), faint_rows=faint_rows) + changes
 
 
@@ -77,7 +77,7 @@ def _row(stages: Sequence[Stage], diff: Diff | None) -> list[str]:
     times = [stage.time_ms for stage in stages if stage.time_ms is not None]
     time = f"{sum(times):.2f}" if times else ""
     ops = "" if diff is None else nowrap(f"{first.ops_before} → {last.ops_after}")
-    lines = "" if diff is None else diff.summary
+    lines = "" if diff is None else nowrap(diff.summary) if len(diff.summary) < 15 else diff.summary
     purpose = "; ".join(dict.fromkeys(escape(stage.summary) for stage in stages))
     return [number, names, escape(first.phase), state, time, ops, lines, purpose]
 
