@@ -56,7 +56,7 @@ from kernels.attention_common import (
     weights,
     zeros,
 )
-from kernels.kernels_common import LOG2_E, element_type, require, rounded
+from kernels.kernels_common import LOG2_E, element_type, launch_some, require, rounded
 from kernels.tensor_shim import GTensor
 
 KEYS = 64  # of a tile
@@ -389,15 +389,17 @@ def launch(
     kernel = flash_attn_generic_kernel(
         Q, K, V, O, cu_seqlens, seq_len, kv_len, plan, value_attrs={"rocdl.waves_per_eu": waves_per_eu, **QUIET}
     )
-    kernel.launch(grid=(plan.heads, blocks, batch), block=plan.threads, stream=stream)
+    launch_some(kernel, batch * blocks, (plan.heads, blocks, batch), plan.threads, stream)
 
 
 def require_types(plan: Plan, *tensors: Any) -> None:
-    """Raise ArgumentError unless Q, K, V and O have the type that dtype_str names."""
+    """Raise ArgumentError unless Q, K, V and O are flat, of the type that dtype_str names: strides do not count."""
     wanted = element_type(plan.dtype)
     for name, tensor in zip("QKVO", tensors, strict=True):
         what = f"{name} of {tensor.dtype.__name__} where dtype_str is {plan.dtype}"
         require(tensor.dtype is wanted, what, f"it is {wanted.__name__}")
+        layout: Any = tensor.type.layout
+        require(len(layout.stride) == 1, f"{name} of {tensor.type}", "one dimension: x.contiguous().view(-1)")
 
 
 @flydsl.autotune(configs=[flydsl.Config(block_m=m) for m in BLOCKS], key=["num_heads", "head_dim", "seq_len", "causal"])

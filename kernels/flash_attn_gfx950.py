@@ -53,7 +53,7 @@ from kernels.attention_common import (
     zeros,
 )
 from kernels.flash_attn_generic import KEYS, Keys, Plan, Queries, Sequence, reference, require_types, smaller
-from kernels.kernels_common import LOG2_E, element_type, require, require_tensor, rounded
+from kernels.kernels_common import LOG2_E, element_type, launch_some, require, require_tensor, rounded
 from kernels.mfma_preshuffle_pipeline import is_cdna4
 from kernels.tensor_shim import GTensor
 
@@ -335,12 +335,13 @@ def build_flash_attn_dualwave_swp_module(
             value_attrs=attributes,
         )  # fmt: skip
         blocks = (seq_len + BLOCK_M - 1) // BLOCK_M
-        kernel.launch(grid=(num_heads, blocks, batch * num_kv_splits), block=plan.threads, stream=stream)
+        grid = (num_heads, blocks, batch * num_kv_splits)
+        launch_some(kernel, batch * blocks, grid, plan.threads, stream)
         if num_kv_splits > 1:
             rows, at_a_time = seq_len * num_heads, COMBINE_THREADS // LANES
             combine = flash_attn_splitk_combine_kernel(O, workspace, rows, num_kv_splits, dtype_str)
             grid = ((rows + (at_a_time - 1)) // at_a_time, batch)
-            combine.launch(grid=grid, block=COMBINE_THREADS, stream=stream)
+            launch_some(combine, batch * rows, grid, COMBINE_THREADS, stream)
 
     return launch_flash_attn_gfx950
 

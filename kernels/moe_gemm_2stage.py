@@ -635,9 +635,8 @@ def plan_of(in_dtype: str, k: int, tile: tuple[int, int, int], *, scaled: bool =
     tile_m, tile_n, tile_k = tile
     require(known["columns"] % tile_n == 0, f"{known['columns']} columns", f"a multiple of tile_n={tile_n}")
     require(not known["cshuffle"] or tile_m % 8 == tile_n % 64 == 0, f"tile_n={tile_n}", "a multiple of 64")
-    require(
-        1 <= known["topk"] <= known["experts"], f"the top {known['topk']} of {known['experts']} experts", "topk first"
-    )
+    topk, experts = known["topk"], known["experts"]
+    require(1 <= topk <= experts, f"the top {topk} of {experts} experts", "topk is 1 to the number of experts")
     smooth = in_dtype == SMOOTH
     tiling = Tiling("int8" if smooth else in_dtype, k, tile_m, tile_n * (2 if known["gated"] else 1), tile_k)
     in_groups = known.get("group_scales") is not None

@@ -156,7 +156,8 @@ class Plan(gemm.Plan):
         require(self.k_batch > 0, f"k_batch={self.k_batch}", "at least 1")
         parts = k * self.k_batch
         require(self.k > 0 and self.k % parts == 0, f"K={self.k}", f"a multiple of tile_k={k} times k_batch")
-        require(1 <= self.topk <= self.experts, f"the top {self.topk} of {self.experts} experts", "topk first")
+        require(1 <= self.topk <= self.experts, f"the top {self.topk} of {self.experts} experts",
+                "topk is 1 to the number of experts")  # fmt: skip
         late = self.k_batch > 1 and (self.weighted or self.biased)
         require(not late, f"k_batch={self.k_batch} with routing weights or bias", "neither: the activation comes later")
         self.pipeline.check()

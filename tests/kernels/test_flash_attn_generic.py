@@ -139,6 +139,13 @@ def test_tensors_of_another_type() -> None:
     launch = kernel.build_flash_attn_func_module(1, 64, dtype_str="f16")
     with pytest.raises(ArgumentError, match="V of BFloat16 where dtype_str is f16"):
         launch(x, x, x.bfloat16(), x, 1, 64)
+    with pytest.raises(ArgumentError, match=r"Q of[\s\S]*contiguous\(\)"):
+        launch(x.view(1, 8, 8, 64).transpose(1, 2), x, x, x, 1, 8)
+
+
+def test_nothing_to_attend_to() -> None:
+    launch = kernel.build_flash_attn_func_module(1, 64, dtype_str="f16")
+    launch(*[torch.zeros(0).half()] * 4, 0, 5)
 
 
 def test_the_block_is_chosen_by_measurement() -> None:

@@ -118,3 +118,8 @@ def test_operands_that_do_not_fit() -> None:
         kernel.hgemm_splitk_(c, a, b.float())
     with pytest.raises(ArgumentError, match=r"C \(3, 64\)"):
         kernel.hgemm_splitk_(c[:3], a, b)
+
+
+@pytest.mark.parametrize("k", [128, 256, 384])
+def test_the_default_tile_fits(k: int) -> None:
+    kernel.compile_hgemm_kernel("f16", 64, k, **kernel.default_tile(1, 64, k))
