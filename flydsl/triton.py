@@ -179,6 +179,11 @@ class _Launcher:
         self._types = tuple(src.signature.values())
         if metadata.num_ctas != 1 or metadata.launch_cooperative_grid:
             raise DeviceError(f"{metadata.name}: clusters and cooperative launches are unsupported on the simulator")
+        if getattr(metadata, "tensordesc_meta", None):
+            raise DeviceError(
+                f"{metadata.name} takes descriptors of the tensor data mover from the host, which are unsupported",
+                hint="tl.make_tensor_descriptor makes one in the kernel",
+            )
 
     @user_facing
     def __call__(self, x: int, y: int, z: int, stream: Any, function: Any, packed: Any, *rest: Any) -> None:

@@ -59,6 +59,8 @@ def _bytes_of(parameter: KernelArg, kind: str, value: Any, memory: Memory) -> by
         return struct.pack("<Q", _address(parameter, value, memory))
     if value is None and (parameter.kind == "global_buffer" or kind == "ptr"):
         return bytes(parameter.size)
+    if parameter.kind == "dynamic_shared_pointer":
+        kind = "i32"  # where it begins in the dynamic LDS
     if isinstance(value, bool | int | float) and kind:
         return _number(parameter, kind, value)
     if isinstance(value, np.ndarray | np.generic | bytes | Struct | int | float):
@@ -72,7 +74,8 @@ def _bytes_of(parameter: KernelArg, kind: str, value: Any, memory: Memory) -> by
 
 def _address(parameter: KernelArg, tensor: Any, memory: Memory) -> int:
     if parameter.kind != "global_buffer" and parameter.size != 8:
-        raise ArgumentError(f"{parameter.name} is a number of {parameter.size} bytes, and got a tensor")
+        kind = "an offset in LDS" if parameter.kind == "dynamic_shared_pointer" else "a number"
+        raise ArgumentError(f"{parameter.name} is {kind} of {parameter.size} bytes, and got a tensor")
     if tensor.device.type != "cpu":
         raise ArgumentError(
             f"{parameter.name} is on {tensor.device}; code objects are launched on the simulator",

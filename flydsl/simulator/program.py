@@ -133,7 +133,7 @@ class Program:
             register_indexing = _register_indexing_after(instruction, register_indexing)
             high_bits = _high_bits_after(instruction, high_bits)
             instructions.append(instruction)
-        instructions = _without_unclear_branches(instructions, listing.labels)
+        instructions = _without_unclear_branches(_with_true_distances(instructions), listing.labels)
         return cls(kernels, tuple(instructions), listing.labels, listing.constants, listing.variables, arch)
 
     @cached_property
@@ -178,6 +178,43 @@ def relocated(symbols: Mapping[str, int], symbol: Symbol, index: int) -> int:
     if kind.endswith("rel64"):
         return address & 0xFFFF_FFFF_FFFF_FFFF
     return (address >> 32 if half == "hi" else address) & 0xFFFF_FFFF
+
+
+_GETPC = "s_getpc_b64"
+_NEAR = 8  # instructions
+
+
+def _with_true_distances(instructions: list[Instruction]) -> list[Instruction]:
+    """The instructions, where addends of addresses count every instruction as INSTRUCTION_BYTES, as the PC does here.
+
+    LLVM writes `s_getpc_b64 s[0:1]`, on RDNA some instructions of 4 bytes, and `s_add_co_u32 s0, s0, f@rel32@lo+12`:
+    the addend is the distance from what the first one reads to the literal.
+    """
+    return [_with_true_distance(i, instructions) if _relative(i) else i for i in instructions]
+
+
+def _relative(instruction: Instruction) -> Symbol | None:
+    """The address relative to the PC that an instruction has as a literal."""
+    symbols = (source.atom for source in instruction.sources if source and isinstance(source.atom, Symbol))
+    return next((symbol for symbol in symbols if symbol.relocation.endswith(("rel32@lo", "rel32@hi", "rel64"))), None)
+
+
+def _with_true_distance(instruction: Instruction, instructions: list[Instruction]) -> Instruction:
+    before = instructions[max(instruction.index - _NEAR, 0) : instruction.index]
+    start = next((i.index + 1 for i in reversed(before) if i.mnemonic == _GETPC), instruction.index)
+    between = instructions[start : instruction.index]
+    surplus = sum(INSTRUCTION_BYTES - _size_bytes(i) for i in between)
+    sources = tuple(
+        replace(s, atom=replace(s.atom, addend=s.atom.addend + surplus)) if s and isinstance(s.atom, Symbol) else s
+        for s in instruction.sources
+    )
+    return replace(instruction, sources=sources)
+
+
+def _size_bytes(instruction: Instruction) -> int:
+    """The size of an instruction of the scalar ALU."""
+    atoms = [source.atom for source in instruction.sources if source]
+    return 8 if any(isinstance(a, Symbol) or getattr(a, "is_literal", False) for a in atoms) else 4
 
 
 def decode(

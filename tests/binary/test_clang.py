@@ -49,6 +49,14 @@ void reversed_in_groups(global const float *x, global float *y, global int *coun
   y[get_global_id(0)] = fmax(tile[get_local_size(0) - 1 - get_local_id(0)], 0.0f) + exp((float)get_group_id(0));
   atomic_inc(count);
 }
+kernel void wide_atomics(global ulong *most, global atomic_ulong *sum, local uint *seen) {
+  uint i = get_local_id(0);
+  seen[i] = i;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  atom_max(most, (ulong)seen[63 - i] << 33);
+  atomic_fetch_add_explicit(sum, (ulong)i << 33, memory_order_relaxed, memory_scope_device);
+  if (atomic_cmpxchg(seen, 0u, 5u) == 5u) atomic_fetch_sub(sum, 1ul);
+}
 """
 
 
@@ -102,6 +110,14 @@ def test_barriers_and_groups_of_opencl(opencl: BinaryModule) -> None:
     assert count.item() == 128
     with pytest.raises(LaunchError, match="compiled for at most 64"):
         opencl.reversed_in_groups(x, y, count, grid=1, block=128)
+
+
+def test_wide_atomics_and_shared_memory_by_argument(opencl: BinaryModule) -> None:
+    most, total = torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+    opencl.wide_atomics(most, total, 512, grid=1, block=64, smem=768)
+    assert (most.item(), total.item()) == (63 << 33, (sum(range(64)) << 33) - 63)
+    with pytest.raises(FlyError, match="seen is an offset in LDS of 4 bytes, and got a tensor"):
+        opencl.wide_atomics(most, total, most, grid=1, block=64, smem=256)
 
 
 def test_other_targets_and_options() -> None:

@@ -62,21 +62,80 @@ FLYDSL_F void mem_fence(cl_mem_fence_flags flags) { __builtin_amdgcn_fence(__ATO
 
 #define FLYDSL_ATOMIC(name, operation, space, type) \
   FLYDSL_F type name(volatile space type *place, type value) { return operation(place, value, __ATOMIC_RELAXED); }
-#define FLYDSL_ATOMICS(name, operation)           \
-  FLYDSL_ATOMIC(name, operation, global, int)     \
-  FLYDSL_ATOMIC(name, operation, global, uint)    \
-  FLYDSL_ATOMIC(name, operation, local, int)      \
-  FLYDSL_ATOMIC(name, operation, local, uint)
-FLYDSL_ATOMICS(atomic_add, __atomic_fetch_add)
-FLYDSL_ATOMICS(atomic_sub, __atomic_fetch_sub)
-FLYDSL_ATOMICS(atomic_min, __atomic_fetch_min)
-FLYDSL_ATOMICS(atomic_max, __atomic_fetch_max)
-FLYDSL_ATOMICS(atomic_and, __atomic_fetch_and)
-FLYDSL_ATOMICS(atomic_or, __atomic_fetch_or)
-FLYDSL_ATOMICS(atomic_xor, __atomic_fetch_xor)
-FLYDSL_ATOMICS(atomic_xchg, __atomic_exchange_n)
+#define FLYDSL_ATOMICS_OF(name, operation, a, b)  \
+  FLYDSL_ATOMIC(name, operation, global, a)       \
+  FLYDSL_ATOMIC(name, operation, global, b)       \
+  FLYDSL_ATOMIC(name, operation, local, a)        \
+  FLYDSL_ATOMIC(name, operation, local, b)
+#define FLYDSL_ATOMICS(name, operation)                    \
+  FLYDSL_ATOMICS_OF(atomic_##name, operation, int, uint)   \
+  FLYDSL_ATOMICS_OF(atom_##name, operation, int, uint)     \
+  FLYDSL_ATOMICS_OF(atom_##name, operation, long, ulong)
+FLYDSL_ATOMICS(add, __atomic_fetch_add)
+FLYDSL_ATOMICS(sub, __atomic_fetch_sub)
+FLYDSL_ATOMICS(min, __atomic_fetch_min)
+FLYDSL_ATOMICS(max, __atomic_fetch_max)
+FLYDSL_ATOMICS(and, __atomic_fetch_and)
+FLYDSL_ATOMICS(or, __atomic_fetch_or)
+FLYDSL_ATOMICS(xor, __atomic_fetch_xor)
+FLYDSL_ATOMICS(xchg, __atomic_exchange_n)
 #define atomic_inc(place) atomic_add(place, 1)
 #define atomic_dec(place) atomic_sub(place, 1)
+#define atom_inc(place) atom_add(place, 1)
+#define atom_dec(place) atom_sub(place, 1)
+
+#define FLYDSL_COMPARE(name, space, type)                                                          \
+  FLYDSL_F type name(volatile space type *place, type expected, type value) {                      \
+    __atomic_compare_exchange_n(place, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); \
+    return expected;                                                                               \
+  }
+FLYDSL_COMPARE(atomic_cmpxchg, global, int)
+FLYDSL_COMPARE(atomic_cmpxchg, global, uint)
+FLYDSL_COMPARE(atomic_cmpxchg, local, int)
+FLYDSL_COMPARE(atomic_cmpxchg, local, uint)
+FLYDSL_COMPARE(atom_cmpxchg, global, int)
+FLYDSL_COMPARE(atom_cmpxchg, global, uint)
+FLYDSL_COMPARE(atom_cmpxchg, global, long)
+FLYDSL_COMPARE(atom_cmpxchg, global, ulong)
+FLYDSL_COMPARE(atom_cmpxchg, local, long)
+FLYDSL_COMPARE(atom_cmpxchg, local, ulong)
+
+typedef enum {
+  memory_scope_work_item = __OPENCL_MEMORY_SCOPE_WORK_ITEM,
+  memory_scope_work_group = __OPENCL_MEMORY_SCOPE_WORK_GROUP,
+  memory_scope_device = __OPENCL_MEMORY_SCOPE_DEVICE,
+  memory_scope_all_svm_devices = __OPENCL_MEMORY_SCOPE_ALL_SVM_DEVICES,
+} memory_scope;
+typedef enum {
+  memory_order_relaxed = __ATOMIC_RELAXED,
+  memory_order_acquire = __ATOMIC_ACQUIRE,
+  memory_order_release = __ATOMIC_RELEASE,
+  memory_order_acq_rel = __ATOMIC_ACQ_REL,
+  memory_order_seq_cst = __ATOMIC_SEQ_CST,
+} memory_order;
+#define atomic_init(place, value) __opencl_atomic_init(place, value)
+#define atomic_load_explicit(place, order, scope) __opencl_atomic_load(place, order, scope)
+#define atomic_store_explicit(place, value, order, scope) __opencl_atomic_store(place, value, order, scope)
+#define atomic_exchange_explicit(place, value, order, scope) __opencl_atomic_exchange(place, value, order, scope)
+#define atomic_compare_exchange_strong_explicit(place, expected, value, success, failure, scope) \
+  __opencl_atomic_compare_exchange_strong(place, expected, value, success, failure, scope)
+#define atomic_compare_exchange_weak_explicit(place, expected, value, success, failure, scope) \
+  __opencl_atomic_compare_exchange_weak(place, expected, value, success, failure, scope)
+#define atomic_fetch_add_explicit(place, value, order, scope) __opencl_atomic_fetch_add(place, value, order, scope)
+#define atomic_fetch_sub_explicit(place, value, order, scope) __opencl_atomic_fetch_sub(place, value, order, scope)
+#define atomic_fetch_min_explicit(place, value, order, scope) __opencl_atomic_fetch_min(place, value, order, scope)
+#define atomic_fetch_max_explicit(place, value, order, scope) __opencl_atomic_fetch_max(place, value, order, scope)
+#define atomic_fetch_and_explicit(place, value, order, scope) __opencl_atomic_fetch_and(place, value, order, scope)
+#define atomic_fetch_or_explicit(place, value, order, scope) __opencl_atomic_fetch_or(place, value, order, scope)
+#define atomic_fetch_xor_explicit(place, value, order, scope) __opencl_atomic_fetch_xor(place, value, order, scope)
+#define FLYDSL_WHOLE memory_order_seq_cst, memory_scope_device
+#define atomic_load(place) __opencl_atomic_load(place, FLYDSL_WHOLE)
+#define atomic_store(place, value) __opencl_atomic_store(place, value, FLYDSL_WHOLE)
+#define atomic_exchange(place, value) __opencl_atomic_exchange(place, value, FLYDSL_WHOLE)
+#define atomic_fetch_add(place, value) __opencl_atomic_fetch_add(place, value, FLYDSL_WHOLE)
+#define atomic_fetch_sub(place, value) __opencl_atomic_fetch_sub(place, value, FLYDSL_WHOLE)
+#define atomic_fetch_min(place, value) __opencl_atomic_fetch_min(place, value, FLYDSL_WHOLE)
+#define atomic_fetch_max(place, value) __opencl_atomic_fetch_max(place, value, FLYDSL_WHOLE)
 
 // --- mathematics -----------------------------------------------------------------------------------------------------
 

@@ -63,28 +63,39 @@ def _define_reads() -> None:
             define(f"ds_read2{stride}_{width}", f"i32x{2 * dwords} = i32 modifiers", read2)
 
 
-def _define_writes() -> None:
+_NOWHERE = 0x7FFF_FFFF
+"""The address that Triton gives lanes of gfx1250 that are to store nothing: the hardware drops what is beyond LDS."""
+
+
+def _is_somewhere(b: Builder, address: Value) -> Value:
+    return b.icmp("ne", address, b.const("i32", _NOWHERE))
+
+
+def _define_writes(of: str, is_stored: Any) -> None:
+    """Define the writes, for GPUs of a set; is_stored: the lanes that write, by their addresses, None for all."""
     for width, dwords in _WIDTHS:
         define(
             f"ds_write_{width}",
             f"= i32 i32x{dwords} modifiers",
-            lambda b, address, data, m: b.store("lds", _place(b, address, m), data),
+            lambda b, address, data, m: b.store("lds", _place(b, address, m), data, is_stored(b, address)),
+            of=of,
         )
     for name, bytes_, shift in (("b8", 1, 0), ("b16", 2, 0), ("b8_d16_hi", 1, 16), ("b16_d16_hi", 2, 16)):
 
         def write_small(b: Builder, address: Value, data: Value, m: Any, n: int = bytes_, s: int = shift) -> None:
-            b.store_small("lds", _place(b, address, m), b.lshr(data, b.const("i32", s)), n)
+            part = b.lshr(data, b.const("i32", s))
+            b.store_small("lds", _place(b, address, m), part, n, is_stored(b, address))
 
-        define(f"ds_write_{name}", "= i32 i32 modifiers", write_small)
+        define(f"ds_write_{name}", "= i32 i32 modifiers", write_small, of=of)
     for width, dwords in _WIDTHS[:2]:
         for stride, elements in _STRIDES:
 
             def write2(b: Builder, address: Value, x: Any, y: Any, m: Any, n: int = dwords, e: int = elements) -> None:
                 first, second = _two_places(b, address, m, 4 * n * e)
                 places = [_at(b, place, 4 * i) for place in (first, second) for i in range(n)]
-                b.store_dwords("lds", places, (*x, *y), [None] * len(places))
+                b.store_dwords("lds", places, (*x, *y), [is_stored(b, address)] * len(places))
 
-            define(f"ds_write2{stride}_{width}", f"= i32 i32x{dwords} i32x{dwords} modifiers", write2)
+            define(f"ds_write2{stride}_{width}", f"= i32 i32x{dwords} i32x{dwords} modifiers", write2, of=of)
 
 
 def _define_transposing_reads() -> None:
@@ -267,7 +278,8 @@ def _count_lanes(update: Any) -> Any:
 _define_reads()
 _define_transposing_reads()
 _define_loads_of_transposed_tiles()
-_define_writes()
+_define_writes("", lambda b, address: None)
+_define_writes("cdna5", _is_somewhere)
 _define_atomics(_lds_atomics(), "")
 _define_atomics(_atomics_of_rdna(), "rdna")
 _define_exchanges()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flydsl.hsaco.listing import ListingError, read_listing
-from flydsl.simulator import Memory, UnknownInstruction
+from flydsl.simulator import Memory, MemoryFault, UnknownInstruction
 
 Run = Callable[..., Any]
 LANE = np.arange(32, dtype=np.uint32)
@@ -20,6 +20,17 @@ DATA = np.arange(1000, 1064, dtype=np.uint32)
 @pytest.fixture(scope="session")
 def gfx1250(run: Run) -> Run:
     return partial(run, arch="gfx1250")
+
+
+def test_lanes_whose_data_goes_nowhere(gfx1250: Run) -> None:
+    """Triton masks writes to LDS by an address that the hardware drops; any other one beyond it is an error."""
+    address = np.where(LANE % 3 == 0, 0x7FFFFFFF, 4 * LANE).astype(np.uint32)
+    text = "ds_store_b32 v0, v1\nds_store_2addr_b32 v0, v1, v1 offset0:32 offset1:64\nds_store_b8 v0, v1 offset:384"
+    found = gfx1250(text, v={0: address, 1: LANE + 1}, lds=bytes(512))
+    words = np.where(LANE % 3 == 0, 0, LANE + 1)
+    assert found.waves.lds.view(np.uint32)[:128].tolist() == [*words, *words, *words, *words]
+    with pytest.raises(MemoryFault, match="ds_store_b32 writes 4 bytes outside of LDS"):
+        gfx1250("ds_store_b32 v0, v1", v={0: np.full(32, 0x7FFFFFF0), 1: LANE}, lds=bytes(512))
 
 
 # --- registers beyond v255

@@ -35,6 +35,16 @@ def test_a_mask_is_one_register_in_waves_of_32(rdna: Run) -> None:
     assert found.v(1).tolist() == [2] * 5 + [1] * 27
 
 
+@pytest.mark.parametrize(("wait", "low", "high"), [("", 4, 12), ("s_wait_alu depctr_sa_sdst(0)\n", 12, 24)])
+def test_code_at_an_address_however_far_the_literal(rdna: Run, wait: str, low: int, high: int) -> None:
+    """LLVM counts the bytes from what s_getpc_b64 reads to the literal, and has waits and an extension between them."""
+    extension = "s_sext_i32_i16 s13, s13\n" if wait else ""
+    text = f"s_getpc_b64 s[12:13]\n{wait}{extension}s_add_co_u32 s12, s12, f@rel32@lo+{low}\n{wait}"
+    text += f"s_add_co_ci_u32 s13, s13, f@rel32@hi+{high}\n{wait}s_swappc_b64 s[30:31], s[12:13]\n"
+    text += "s_add_co_i32 s4, s4, 1\ns_endpgm\ns_mov_b32 s4, 5\ns_mov_b32 s4, 6\nf:\ns_add_co_i32 s4, s4, 41\n"
+    assert rdna(text + "s_setpc_b64 s[30:31]", s={4: 1000}).s(4) == 1042
+
+
 def test_a_mask_is_a_pair_in_waves_of_64(rdna: Run) -> None:
     lane = np.arange(64, dtype=np.uint32)
     assert rdna("v_cmp_gt_u32_e32 vcc, 40, v0", v={0: lane}, lanes=64).vcc == (1 << 40) - 1
