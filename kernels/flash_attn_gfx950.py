@@ -340,8 +340,8 @@ def build_flash_attn_dualwave_swp_module(
         if num_kv_splits > 1:
             rows, at_a_time = seq_len * num_heads, COMBINE_THREADS // LANES
             combine = flash_attn_splitk_combine_kernel(O, workspace, rows, num_kv_splits, dtype_str)
-            grid = ((rows + (at_a_time - 1)) // at_a_time, batch)
-            launch_some(combine, batch * rows, grid, COMBINE_THREADS, stream)
+            groups = (rows + (at_a_time - 1)) // at_a_time
+            launch_some(combine, batch * rows, (groups, batch), COMBINE_THREADS, stream)
 
     return launch_flash_attn_gfx950
 
