@@ -35,20 +35,13 @@ from flydsl.compiler.custom_argument import JitArgumentRegistry
 from flydsl.compiler.pointer_argument import MemoryAt
 from flydsl.compiler.signature import Parameter, Signature, shown
 from flydsl.compiler.value_key import value_key
+from flydsl.dialect.elements import TORCH_ELEMENTS
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
 from flydsl.expr.numeric import BFloat16, Boolean, Float32, Int32, Int64, Numeric
 from flydsl.expr.struct_value import StructValue, runtime_fields
 from flydsl.expr.tree import parts
 from flydsl.expr.typing import Pointer, Stream, Tensor
-
-# torch's dtype names -> MLIR element types.
-_TORCH_ELEMENTS = {
-    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
-    "int16": "i16", "int8": "i8", "bool": "i8", "uint64": "ui64", "uint32": "ui32", "uint16": "ui16", "uint8": "ui8",
-    "float8_e4m3fn": "f8E4M3FN", "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2",
-    "float8_e5m2fnuz": "f8E5M2FNUZ",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -286,10 +279,10 @@ def _adapt_tensor_adaptor(parameter: Parameter, adaptor: TensorAdaptor) -> Adapt
 def torch_element(dtype: Any) -> str:
     """The MLIR element type of a torch dtype."""
     name = str(dtype).removeprefix("torch.")
-    if name not in _TORCH_ELEMENTS:
-        known = ", ".join(_TORCH_ELEMENTS)
+    if name not in TORCH_ELEMENTS:
+        known = ", ".join(TORCH_ELEMENTS)
         raise ArgumentError(f"tensors of {dtype} are not supported", at=user_location(), hint=f"supported: {known}")
-    return _TORCH_ELEMENTS[name]
+    return TORCH_ELEMENTS[name]
 
 
 def _check_tensor(name: str, tensor: Any) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dis
 import inspect
+import linecache
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -132,7 +134,7 @@ class Signature:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TraceError(
                 f"{self.name}: *args and **kwargs cannot be traced",
-                at=self.location,
+                at=self._place_of(parameter.name),
                 hint="give each argument a parameter",
             )
         name, default = parameter.name, parameter.default
@@ -152,9 +154,21 @@ class Signature:
             return Parameter(name, None, default=default)
         raise TraceError(
             f"{self.name}: parameter {name} is annotated {annotation!r}, which is not a type of the DSL",
-            at=self.location,
+            at=self._place_of(name),
             hint="fx.Tensor, fx.Pointer, a scalar such as fx.Int32, fx.Constexpr[int], fx.Stream, or no annotation",
         )
+
+    def _place_of(self, parameter: str) -> SourceLocation:
+        """Where the source names a parameter; the function's place if it is not found."""
+        file, first = self.location.file, self.location.line
+        named = re.compile(rf"(?<=[(,\s*]){re.escape(parameter)}\b")
+        source = linecache.getlines(file)[first - 1 :]
+        start = next((i for i, line in enumerate(source) if line.lstrip().startswith("def ")), len(source))
+        for number, line in enumerate(source[start:], first + start):
+            if match := named.search(line):
+                column, end = (len(line[:i].encode()) for i in match.span())
+                return SourceLocation(file, number, column, end)
+        return self.location
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The arguments in parameter order, with defaults. Raises ArgumentError where a call would raise TypeError."""

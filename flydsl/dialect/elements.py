@@ -134,3 +134,12 @@ def element_type(name: str) -> ir.Type:
     """
     element_bits(name)
     return ir.Type.parse(value_name(name), context())
+
+
+TORCH_ELEMENTS = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
+    "int16": "i16", "int8": "i8", "bool": "i8", "uint64": "ui64", "uint32": "ui32", "uint16": "ui16", "uint8": "ui8",
+    "float8_e4m3fn": "f8E4M3FN", "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+}  # fmt: skip
+"""MLIR element types by torch's names of types. A bool of torch takes a byte."""

@@ -170,7 +170,8 @@ def extract_base_index(tensor: Any, address_space: int = 0) -> Any:
     tensor = as_fly_value(tensor)
     kind = getattr(tensor, "type", None)
     in_lds = is_in_lds(kind) or getattr(kind, "space", "") == "shared"
-    space = address_space or (3 if in_lds else 1)
+    space = immediate("the address_space of extract_base_index", address_space, 0, _BUFFER_SPACE)
+    space = space or (3 if in_lds else 1)
     pointer = llvm_pointer("extract_base_index", tensor, space)
     bits = "i32" if space == 3 else "i64"
     address = emit("llvm.ptrtoint", [pointer], [element_type(bits)]).result

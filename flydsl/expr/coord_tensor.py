@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -140,6 +141,10 @@ class CoordTensor(Coordinates):
         """The origin moved by a coordinate. Trailing parts may be missing."""
         if not isinstance(self.origin, tuple):
             return as_int_tuple(self.origin + step)
+        if not isinstance(step, int | Iterable):
+            raise ArgumentError(
+                f"a coordinate moved by {step!r}", at=user_location(), hint="a step is a coordinate, such as (0, 16)"
+            )
         parts = () if isinstance(step, int) else tuple(step)
         moved = (start + parts[mode] if mode < len(parts) else start for mode, start in enumerate(self.origin))
         return as_int_tuple(tuple(moved))

@@ -143,6 +143,10 @@ class ThrCopy:
     """One thread's part of a tiled copy."""
 
     def __init__(self, tiled_copy: TiledCopy, thread: Any) -> None:
+        if not isinstance(tiled_copy, TiledCopy):
+            raise ArgumentError(
+                f"ThrCopy takes a tiled copy, not {tiled_copy!r}", at=user_location(), hint="fx.make_tiled_copy(...)"
+            )
         self.tiled_copy = tiled_copy
         self.thr_idx = thread
 

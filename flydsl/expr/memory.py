@@ -222,6 +222,21 @@ class Tensor(FlyValue, shows=(MemRefType,)):
             hint="compare an element, such as tensor[i] > 0, or ask whether it `is None`",
         )
 
+    def __eq__(self, other: object) -> bool:
+        """True for the same tensor. TraceError for another one, or a number: elements are what can be compared."""
+        if self is not other and isinstance(other, Tensor | Numeric | int | float):
+            raise TraceError(
+                f"a comparison of a tensor, {self!r}",
+                at=user_location(),
+                hint="compare an element, such as tensor[i] == 0; fragment.load() is a vector with operators",
+            )
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = FlyValue.__hash__
+
     def __getitem__(self, coordinate: Any) -> Any:
         self._refuse_slices(coordinate)
         if has_none(coordinate):

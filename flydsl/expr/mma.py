@@ -179,7 +179,7 @@ class ThrMma:
     """One thread's part of a tiled MMA."""
 
     def __init__(self, tiled_mma: TiledMma, thread: Any) -> None:
-        self.tiled_mma = tiled_mma
+        self.tiled_mma = _require_tiled("ThrMma", tiled_mma)
         self.thr_idx = thread
 
     def partition_A(self, tensor: Any) -> Any:

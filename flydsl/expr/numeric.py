@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from mlir import ir
 
-from flydsl.dialect.elements import ARITHMETIC_FLOATS, element_bits, element_type, round_float
+from flydsl.dialect.elements import ARITHMETIC_FLOATS, TORCH_ELEMENTS, element_bits, element_type, round_float
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, TraceError
 from flydsl.expr.arith_value import ArithValue, functions
@@ -47,6 +47,18 @@ class NumericMeta(type):
 
     def __repr__(cls) -> str:
         return cls.__name__
+
+    def __eq__(cls, other: object) -> bool:
+        """True for the type itself, and for torch's and NumPy's types of the same elements."""
+        if cls is other or not hasattr(cls, "mlir_name"):
+            return cls is other
+        if isinstance(other, np.dtype) or (isinstance(other, type) and issubclass(other, np.generic)):
+            return bool(cls.numpy_dtype == np.dtype(other))
+        if type(other).__module__ == "torch":
+            return TORCH_ELEMENTS.get(str(other).removeprefix("torch.")) == cls.memory_name
+        return False
+
+    __hash__ = type.__hash__
 
     @property
     def width(cls) -> int:

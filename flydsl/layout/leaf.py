@@ -183,6 +183,8 @@ class Basis:
     def __floordiv__(self, divisor: object) -> Basis:
         if not isinstance(divisor, (int, Dynamic)):
             return NotImplemented
+        if divisor == 0:
+            raise Inadmissible(f"{self} divided by zero", hint="divide by a positive number")
         return Basis(self.coefficient // divisor, self.modes)
 
     def __add__(self, other: object) -> BasisSum:

@@ -467,6 +467,16 @@ def decides_with_a_vector(A: fx.Tensor, n: fx.Int32):
         A[0] = 1.0
 
 
+def compares_a_tensor(A: fx.Tensor, n: fx.Int32):
+    if A == 0:  # here
+        A[0] = 1.0
+
+
+def compares_tensors(A: fx.Tensor, n: fx.Int32):
+    B = fx.make_view(fx.get_iter(A), fx.make_layout(4, 1))
+    A[0] = 1.0 if A != B else 0.0  # here
+
+
 def vector_as_a_truth_value(A: fx.Tensor, n: fx.Int32):
     r = fx.make_rmem_tensor(4, fx.Float32)
     bool(r.load())  # here
@@ -560,6 +570,8 @@ def unrolls_a_runtime_count(A: fx.Tensor, n: fx.Int32):
         (changes_an_object_in_an_expression, "found is changed inside an expression"),
         (chooses_between_types, "f32 where the condition holds and i32 where it does not"),
         (decides_with_a_vector, "as a condition: it has one truth value per element"),
+        (compares_a_tensor, "a comparison of a tensor"),
+        (compares_tensors, "a comparison of a tensor"),
         (vector_as_a_truth_value, "as a condition: it has one truth value per element"),
         (catches_an_exception, "left by an exception"),
         (catches_an_exception_inside, "`try` in a runtime loop"),
@@ -671,3 +683,22 @@ def test_our_errors_have_short_tracebacks() -> None:
         trace(indexes)
     assert frames(info.value)[1:] == ["trace", "called", "traced", "indexes"]
     assert info.value.__context__ is None or info.value.__suppress_context__
+
+
+def test_parameters_that_cannot_be_are_named_where_they_stand() -> None:
+    def wrong(
+        A: fx.Tensor,
+        B: torch.Tensor,  # here
+    ):
+        pass
+
+    def several(A: fx.Tensor, *rest):  # here
+        pass
+
+    def named(A: fx.Tensor, **rest):  # here
+        pass
+
+    for function, says in ((wrong, "parameter B is annotated"), (several, "*args"), (named, "**kwargs")):
+        error = caught(TraceError, lambda: trace(function))  # noqa: B023 - called at once
+        assert says in str(error)
+        assert_at(error, "here")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import flydsl.compiler as flyc
 import flydsl.expr as fx
 from flydsl.errors import ArgumentError, FlyError, LayoutError, TraceError
+from flydsl.expr import buffer_ops
 
 ROWS, COLUMNS = 24, 16
 
@@ -158,6 +160,10 @@ def test_static_operands_compute_at_once() -> None:
         (lambda A, Out: fx.select(A, [fx.thread_idx.x]), TraceError, "not a Python integer"),
         (lambda A, Out: fx.logical_divide(A), ArgumentError, "missing a required argument"),
         (lambda A, Out: fx.const_expr(Out[0]), TraceError, "runtime value"),
+        (lambda A, Out: fx.make_identity_tensor((4, 4)).moved(fx.Float32), ArgumentError, "a coordinate moved by"),
+        (lambda A, Out: fx.ThrMma((4,), 0), ArgumentError, "takes a tiled MMA"),
+        (lambda A, Out: fx.ThrCopy((4,), 0), ArgumentError, "takes a tiled copy"),
+        (lambda A, Out: buffer_ops.extract_base_index(A, address_space="1"), ArgumentError, "address_space of"),
         (lambda A, Out: fx.range_constexpr(Out[0]), TraceError, "not a Python integer"),
         (lambda A, Out: fx.make_layout(Out[0], 2**80), FlyError, "64 bits"),
     ],
@@ -282,3 +288,13 @@ def test_a_tensor_of_unknown_size_divided_by_one() -> None:
     a, out = torch.arange(128.0).reshape(2, 2, 4, 8)[..., :4].contiguous().transpose(1, 2), torch.zeros(64)
     launch(a, out)
     assert torch.equal(out, a.permute(3, 2, 1, 0).flatten())
+
+
+def test_a_type_is_that_of_torch_and_numpy() -> None:
+    assert fx.Float32 == torch.float32 == fx.Float32 == np.float32 == fx.Float32 == np.dtype("float32")
+    assert fx.Uint8 == torch.uint8
+    assert fx.BFloat16 == torch.bfloat16
+    assert fx.Int32 != torch.uint32
+    assert fx.Float16 not in (torch.float32, np.int16, float, None, "f16")
+    assert fx.Numeric != torch.float32
+    assert {fx.Float32: 1}[fx.Float32] == 1

@@ -168,3 +168,8 @@ def test_nothing_but_layout_errors() -> None:
             getattr(flydsl.layout, name)(*arguments)
             admitted += 1
     assert admitted > CALLS / 10
+
+
+def test_a_basis_divided_by_zero() -> None:
+    with pytest.raises(LayoutError, match="1E0 divided by zero"):
+        Basis(1, (0,)) // 0
