@@ -325,9 +325,7 @@ def build_flash_attn_dualwave_swp_module(
         workspace: Any = (),
     ) -> None:
         require_types(plan, Q, K, V, O)
-        given = [cu for cu in (cu_seqlens_q, cu_seqlens_kv) if not isinstance(cu, tuple)]
-        require(bool(given) == varlen, f"varlen={varlen} with {len(given)} cu_seqlens", "cu_seqlens_q with varlen=True")
-        cu_seqlens = (given[0], given[-1]) if given else ()
+        cu_seqlens = starts_of_sequences(varlen, cu_seqlens_q, cu_seqlens_kv)
         require_workspace(num_kv_splits, workspace)
         attributes = {"rocdl.waves_per_eu": waves_per_eu, **QUIET}
         kernel = flash_attn_dualwave_swp_gfx950_kernel(
@@ -338,12 +336,24 @@ def build_flash_attn_dualwave_swp_module(
         grid = (num_heads, blocks, batch * num_kv_splits)
         launch_some(kernel, batch * blocks, grid, plan.threads, stream)
         if num_kv_splits > 1:
-            rows, at_a_time = seq_len * num_heads, COMBINE_THREADS // LANES
-            combine = flash_attn_splitk_combine_kernel(O, workspace, rows, num_kv_splits, dtype_str)
-            groups = (rows + (at_a_time - 1)) // at_a_time
-            launch_some(combine, batch * rows, (groups, batch), COMBINE_THREADS, stream)
+            launch_combine(O, workspace, seq_len * num_heads, num_kv_splits, dtype_str, batch, stream)
 
     return launch_flash_attn_gfx950
+
+
+def starts_of_sequences(varlen: bool, *cu_seqlens: Any) -> tuple[Any, ...]:
+    """Those of queries and of keys, which are the queries' where only these are given; none if not `varlen`."""
+    given = [cu for cu in cu_seqlens if not isinstance(cu, tuple)]
+    require(bool(given) == varlen, f"varlen={varlen} with {len(given)} cu_seqlens", "cu_seqlens_q with varlen=True")
+    return (given[0], given[-1]) if given else ()
+
+
+def launch_combine(O: Any, workspace: Any, rows: Any, splits: int, dtype: str, batch: Any, stream: Any) -> None:
+    """Make O of what the parts of the keys gave. rows: of queries and heads, in each batch."""
+    at_a_time = COMBINE_THREADS // LANES
+    kernel = flash_attn_splitk_combine_kernel(O, workspace, rows, splits, dtype)
+    groups = (rows + (at_a_time - 1)) // at_a_time
+    launch_some(kernel, batch * rows, (groups, batch), COMBINE_THREADS, stream)
 
 
 def require_workspace(splits: int, workspace: Any) -> None:

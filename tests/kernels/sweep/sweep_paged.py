@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
+from kernels import pa_decode_fp8
 from kernels.pa_metadata import get_pa_metadata
 from tests.kernels.paged import FP8, assert_close, requests
 from tests.kernels.test_mla_fwd_decode import Requests
 from tests.kernels.test_mla_fwd_decode import assert_close as assert_mla_close
+from tests.kernels.test_pa_decode_fp8 import equals_torch
 
 
 @pytest.mark.parametrize("dtype", [FP8, torch.bfloat16], ids=["fp8", "bf16"])
@@ -25,6 +29,12 @@ def test_decode(
     assert_close(found, expected, exact=dtype == torch.bfloat16)
     if contexts[0] == contexts[-1]:
         torch.testing.assert_close(found, expected, rtol=5e-3, atol=2e-2 if dtype == FP8 else 5e-3)
+
+
+@pytest.mark.parametrize("dtype", [FP8, torch.bfloat16], ids=["fp8", "bf16"])
+@pytest.mark.parametrize(("number", "shape"), [*enumerate(pa_decode_fp8.SHAPES)], ids=str)
+def test_shapes(number: int, shape: tuple[Any, ...], dtype: torch.dtype) -> None:
+    equals_torch(number, shape, dtype)
 
 
 @pytest.mark.parametrize("window", [1, 255, 1023])

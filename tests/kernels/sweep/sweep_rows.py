@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kernels import softmax_kernel
+from kernels import softmax_kernel, vector_add
 from kernels.norms import Norm, build
+from tests.kernels.examples import SCALARS, vectors
 from tests.kernels.norms import VARIANTS, check, operands
 from tests.kernels.rows import assert_close, matrix
 
@@ -33,3 +34,12 @@ def test_norms(n: int, mean: bool, dtype: str) -> None:
         x = given["Input"].clone()
         build(norm)(*given.values(), 1)
         check(norm, given, x)
+
+
+@pytest.mark.parametrize("dtype", SCALARS, ids=str)
+@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("shape", vector_add.SHAPES, ids=str)
+def test_vector_add(shape: tuple[int], stride: int, dtype: torch.dtype) -> None:
+    a, b, c = vectors(*shape, dtype, stride)
+    vector_add.vector_add(a, b, c)
+    assert torch.equal(c, vector_add.reference(a, b))
