@@ -15,7 +15,7 @@ from flydsl._mlir.dialects import arith as raw_arith
 from flydsl._mlir.dialects import math as raw_math
 from flydsl._mlir.dialects import rocdl as raw_rocdl
 from flydsl.compiler.kernel_function import CompilationContext
-from flydsl.errors import CompileError, LayoutError, TraceError
+from flydsl.errors import ArgumentError, CompileError, LayoutError, TraceError
 from flydsl.expr import arith, buffer_ops, gpu, range_constexpr, rocdl
 from flydsl.expr.typing import T
 from flydsl.expr.typing import Vector as Vec
@@ -366,7 +366,7 @@ def test_atoms_on_values() -> None:
         c = fly.mma_atom_call_ssa([T.vec(4, T.f32)], atom, a, b, fx.Vector.filled(4, 1.0, fx.Float32))
         store = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32)
         out = fx.logical_divide(C, fx.make_layout(4, 1))
-        fly.copy_atom_call_ssa([], store, Vec(c) * 2.0, fx.slice(out, (None, lane)))
+        fly.copy_atom_call_ssa([], store, Vec(c) * 2.0, dst=fx.slice(out, (None, lane)))
 
     @flyc.jit
     def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor):
@@ -501,6 +501,37 @@ def test_a_value_of_another_width_than_the_tensors_elements() -> None:
     x, y = torch.randn(512).half(), torch.zeros(512, dtype=torch.float16)
     launch(x, y)
     assert torch.equal(x, y)
+
+
+def test_an_atom_on_a_value_under_a_predicate() -> None:
+    @flyc.kernel
+    def kernel(X: fx.Tensor, Y: fx.Tensor):
+        lane = fx.thread_idx.x
+        move = fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32)
+        source, target = (fx.slice(fx.logical_divide(t, fx.make_layout(1, 1)), (None, lane)) for t in (X, Y))
+        value = fly.copy_atom_call_ssa([T.f32], move, source, pred=lane < 16)
+        fly.copy_atom_call_ssa([], move, value, dst=target, pred=lane < 32)
+
+    @flyc.jit
+    def launch(X: fx.Tensor, Y: fx.Tensor):
+        kernel(X, Y).launch(grid=1, block=64)
+
+    x, y = torch.randn(16), torch.ones(32)
+    launch(x, y)
+    assert torch.equal(y, torch.cat([x, torch.zeros(16)]))
+
+
+def test_a_store_of_a_value_without_its_target() -> None:
+    @flyc.kernel
+    def kernel(X: fx.Tensor):
+        fly.copy_atom_call_ssa([], fx.make_copy_atom(fx.UniversalCopy32b(), fx.Float32), X)
+
+    @flyc.jit
+    def launch(X: fx.Tensor):
+        kernel(X).launch(grid=1, block=64)
+
+    with pytest.raises(ArgumentError, match="copy_atom_call_ssa without a target and with 0 results"):
+        launch(torch.zeros(1))
 
 
 def test_a_resource_as_four_words() -> None:

@@ -37,8 +37,8 @@ from flydsl.expr.emit import emit
 from flydsl.expr.memory import Pointer, Tensor, get_iter, memref_alloca
 from flydsl.expr.mma import MmaAtom
 from flydsl.expr.mma import mma_atom_call as _mma_atom_call
-from flydsl.expr.numeric import Index, Int32, Int64, numeric_class
-from flydsl.expr.operands import as_ir_value
+from flydsl.expr.numeric import Boolean, Index, Int32, Int64, numeric_class
+from flydsl.expr.operands import as_fly_value, as_ir_value
 from flydsl.expr.rocdl.instruction_types import (
     CopyOpUniversalAtomicType,
     CopyOpUniversalCopyType,
@@ -98,26 +98,35 @@ def _pointer(source: Any) -> Pointer:
 
 
 @MlirBuilder
-def copy_atom_call_ssa(results: Sequence[Any], atom: CopyAtom, *operands: Any) -> Any:
+def copy_atom_call_ssa(
+    results: Sequence[Any], copy_atom: CopyAtom, src: Any, dst: Any = None, *, pred: Any = None
+) -> Any:
     """Execute a copy instruction once on a value.
 
-    With a result type `(atom, tensor)` loads and gives the value; without, `(atom, value, tensor)` stores it. The
-    value's elements may have another type and width than the tensor's; its bits are the instruction's.
+    With a result type `([type], atom, tensor)` loads and gives the value, 0 where `pred` is false; without,
+    `([], atom, value, dst=tensor)` stores it. The value's elements may have another type and width than the tensor's;
+    its bits are the instruction's.
     """
-    if not isinstance(atom, CopyAtom) or len(operands) != 2 - len(results):
+    if not isinstance(copy_atom, CopyAtom) or len(results) != (dst is None):
         raise ArgumentError(
-            f"copy_atom_call_ssa of {len(operands)} operands with {len(results)} results", at=user_location(),
-            hint="([type], atom, tensor) loads, ([], atom, value, tensor) stores",
+            f"copy_atom_call_ssa {'without' if dst is None else 'with'} a target and with {len(results)} results",
+            at=user_location(), hint="([type], atom, tensor) loads, ([], atom, value, dst=tensor) stores",
         )  # fmt: skip
-    tensor = operands[-1] if isinstance(operands[-1], Tensor) else Tensor(to_mlir(operands[-1]))
-    dtype = _moved_dtype(atom, tensor)
-    registers = memref_alloca(algebra.make_layout(atom.type.op.bits // atom.type.value_bits, 1), dtype)
-    if results:
-        _copy_atom_call(atom, tensor, registers)
+    moved = src if dst is None else dst
+    tensor = moved if isinstance(moved, Tensor) else Tensor(to_mlir(moved))
+    pred = as_fly_value(pred)
+    if isinstance(pred, ir.Value):  # of i1
+        pred = Boolean(pred)
+    dtype = _moved_dtype(copy_atom, tensor)
+    registers = memref_alloca(algebra.make_layout(copy_atom.type.op.bits // copy_atom.type.value_bits, 1), dtype)
+    if dst is None:
+        if pred is not None:
+            registers.fill(0)
+        _copy_atom_call(copy_atom, tensor, registers, pred=pred)
         return _as_type("the result of copy_atom_call_ssa", registers.load().ir_value(), results[0])
     stored = ir.VectorType.get([registers.type.layout.extents], dtype.ir_type)
-    registers.store(Vector(_as_type("the value of copy_atom_call_ssa", as_ir_value(operands[0]), stored), dtype=dtype))
-    return _copy_atom_call(atom, registers, tensor)
+    registers.store(Vector(_as_type("the value of copy_atom_call_ssa", as_ir_value(src), stored), dtype=dtype))
+    return _copy_atom_call(copy_atom, registers, tensor, pred=pred)
 
 
 def _moved_dtype(atom: CopyAtom, tensor: Tensor) -> Any:
