@@ -162,10 +162,17 @@ class Sample:
         """The cycles of all workgroups, with the rounds that were left out, at the clock that power allows."""
         cycles = float(replay.cycles)
         if self.plan.skipped_rounds:
-            ends = np.sort(replay.ends)
-            size = self.plan.round_size
-            cycles += self.plan.skipped_rounds * float(ends[2 * size - 1] - ends[size - 1])
+            cycles += self.plan.skipped_rounds * self._round_cycles(replay)
         return max(cycles, self.sustained_matrix_cycles())
+
+    def _round_cycles(self, replay: Replayed) -> float:
+        """The cycles of a round: of the one from the middle, and of its part of what memory has to move.
+
+        Waves do not wait for what they write, so that a few rounds alone would be faster than the memory.
+        """
+        ends, size = np.sort(replay.ends), self.plan.round_size
+        of_memory = replay.memory_cycles * size / len(self.plan.chosen)
+        return max(float(ends[2 * size - 1] - ends[size - 1]), of_memory)
 
     @property
     def _bytes_moved(self) -> int:

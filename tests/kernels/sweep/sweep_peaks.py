@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulator.timing.peaks import lds_bytes_per_cycle, matrix_tera
+from tests.simulator.timing.peaks import copy_tera, lds_bytes_per_cycle, matrix_tera
 
 FP4, FP6 = ("cbsz:4 blgp:4", "fp4_fp4"), ("cbsz:2 blgp:2", "fp6_fp6")
 
@@ -41,3 +41,8 @@ def test_narrow_matrix_instructions(modifiers: str, formats: str, registers: int
 def test_lds(arch: str, bytes_: int) -> None:
     """Bytes a cycle: the CDNA 2 and CDNA 4 white papers; MT4G has measured 220 of the latter."""
     assert lds_bytes_per_cycle(arch) == pytest.approx(bytes_, rel=0.1)
+
+
+def test_copy_of_memory() -> None:
+    """BabelStream's copy on one die of an MI250X: 1.3 TB/s."""
+    assert copy_tera("gfx90a") == pytest.approx(1.3, rel=0.1)

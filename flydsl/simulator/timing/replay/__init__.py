@@ -70,10 +70,15 @@ class Replayed:
         return int(max(self.ends.max(initial=0), state.last_access, state.memory_free))
 
     @property
+    def memory_cycles(self) -> float:
+        """How long the die's share of the memory is busy."""
+        reads = self.state.read_bytes / self.gpu.read_bytes_per_cycle
+        return float(reads + self.state.write_bytes / self.gpu.write_bytes_per_cycle)
+
+    @property
     def memory_part(self) -> float:
         """The part of the time in which the die's share of the memory is busy."""
-        reads = self.state.read_bytes / self.gpu.read_bytes_per_cycle
-        return float(reads + self.state.write_bytes / self.gpu.write_bytes_per_cycle) / max(self.cycles, 1)
+        return self.memory_cycles / max(self.cycles, 1)
 
 
 def replayed(gpu: layout.Gpu, work: Work, *, recorded_compute_units: int, event_room: int) -> Replayed:
