@@ -154,7 +154,7 @@ def _operands(parameter: Parameter, value: Any) -> list[ir.Value]:
             raise ArgumentError(
                 f"{parameter.name} is Constexpr, but {value!r} is a runtime value",
                 at=user_location(),
-                hint="make the launcher's parameter Constexpr too",
+                hint="pass it to the launcher as a parameter that is fx.Constexpr; sizes of tensors are runtime values",
             )
         parameter.check_constexpr(value)
         return []

@@ -82,8 +82,10 @@ def test_the_diff_of_any_two_levels(explorer, read):
     control(compare, "To").value = "8 convert-fly-to-rocdl"
     shown = text(compare, read)
     assert "traced → 8 convert-fly-to-rocdl" in shown
-    (rows,) = [part.rows for part in compare.children if isinstance(part, DiffWidget)]
-    assert any(row[0] == "+" and "%" in row[4] for row in rows)
+    (diff,) = [part for part in compare.children if isinstance(part, DiffWidget)]
+    assert any(row[0] == "+" and "%" in row[4] for row in diff.rows)
+    stores = [row[5] for row in diff.rows if "store" in (row[4] or row[3] or "")]
+    assert {diff.origins[origin].rpartition(":")[2] for origin in stores} == {"8"}  # the line of the kernel that stores
     control(compare, "From").value = control(compare, "To").value = "ISA"
     assert "no change" in text(compare, read)
 
@@ -158,8 +160,9 @@ def test_comparing_a_stage_of_two_compilations(launcher, tensors, read):
     one, other = (launcher.lower(*tensors, 128, scale).run() for scale in (2, 3))
     compare = workbench.explore(workbench.compare(one, other))
     control(compare, "Stage").value = "3 fly-layout-lowering"
-    (rows,) = [part.rows for part in compare.children if isinstance(part, DiffWidget)]
-    assert any("3.000000e+00" in re.sub("<[^>]*>", "", row[4]) for row in rows if row[0] in "+*")
+    (diff,) = [part for part in compare.children if isinstance(part, DiffWidget)]
+    (scaled,) = [row for row in diff.rows if row[0] in "+*" and "3.000000e+00" in re.sub("<[^>]*>", "", row[4])]
+    assert diff.origins[scaled[5]].rpartition(":")[2] == "8"
 
 
 def test_what_has_no_live_view():

@@ -13,7 +13,8 @@ from workbench.kit.html import INK, PAPER, escape
 from workbench.machine_code.analysis import Analysis
 from workbench.machine_code.blocks import Block
 
-_WIDTH, _HEIGHT, _GAP = 190, 40, 18
+_LEAST_WIDTH, _HEIGHT, _GAP = 190, 40, 18
+_LETTER = 7  # the width of one, and a little more
 _LANE = 12
 """Between arcs that pass the same blocks."""
 _INDENT = 10
@@ -58,7 +59,8 @@ def graph_svg(analysis: Analysis, *, on_paper: bool = True) -> str:
     left = _MARGIN + _LANE * (1 + max((arc.lane for arc in found if arc.is_back), default=-1))
     right = _LANE * (1 + max((arc.lane for arc in found if not arc.is_back), default=-1))
     deepest = max((len(block.loops) for block in blocks), default=0)
-    width = left + deepest * _INDENT + _WIDTH + right + _MARGIN
+    edge = left + deepest * _INDENT + _box_width(analysis, blocks)
+    width = edge + right + _MARGIN
     height = len(blocks) * (_HEIGHT + _GAP) - _GAP + 2 * _MARGIN
     ink = INK if on_paper else "currentColor"
     parts = [
@@ -69,7 +71,7 @@ def graph_svg(analysis: Analysis, *, on_paper: bool = True) -> str:
     ]
     if on_paper:
         parts.append(f'<rect width="{width}" height="{height}" fill="{PAPER}"/>')
-    drawing = _Drawing(analysis, blocks, left, left + deepest * _INDENT + _WIDTH, ink)
+    drawing = _Drawing(analysis, blocks, left, edge, ink)
     parts += [drawing.block(i) for i in range(len(blocks))]
     parts += drawing.lines()
     parts += [drawing.arc(arc) for arc in found]
@@ -106,7 +108,7 @@ class _Drawing:
     def block(self, i: int) -> str:
         block, x, y = self._blocks[i], self._start(i), self._top(i)
         fill = "rgb(0,119,182)" if block.loops else "rgb(128,128,128)"
-        name, holds = self._names[i], ", ".join(self._contents(block))
+        name, holds = self._names[i], _contents(self._analysis, block)
         inside = f"in the loop of {self._names[block.loops[-1]]}" if block.loops else ""
         label = escape(", ".join(filter(None, (name, holds, inside))))
         return (
@@ -116,13 +118,6 @@ class _Drawing:
             f'<text x="{x + 8}" y="{y + 16}" fill="{self._ink}" font-weight="bold">{escape(name)}</text>'
             f'<text x="{x + 8}" y="{y + 31}" fill="{self._ink}">{escape(holds)}</text></g>'
         )
-
-    def _contents(self, block: Block) -> Iterator[str]:
-        inside = self._analysis.instructions[block.start : block.end]
-        yield f"{len(inside)} instructions" if len(inside) != 1 else "1 instruction"
-        for kind in ("MFMA", "VMEM", "LDS"):
-            if count := sum(i.kind == kind for i in inside):
-                yield f"{count} {kind}"
 
     def lines(self) -> Iterator[str]:
         """From each block to the next one, where it goes on there."""
@@ -142,3 +137,16 @@ class _Drawing:
 
     def _path(self, d: str) -> str:
         return f'<path d="{d}" fill="none" stroke="{self._ink}" marker-end="url(#tip)"/>'
+
+
+def _contents(analysis: Analysis, block: Block) -> str:
+    """How many instructions a block has, and of which kinds."""
+    inside = analysis.instructions[block.start : block.end]
+    counts = ((kind, sum(i.kind == kind for i in inside)) for kind in ("MFMA", "VMEM", "LDS"))
+    first = f"{len(inside)} instructions" if len(inside) != 1 else "1 instruction"
+    return ", ".join([first, *(f"{count} {kind}" for kind, count in counts if count)])
+
+
+def _box_width(analysis: Analysis, blocks: Sequence[Block]) -> int:
+    """Wide enough for the text of every block."""
+    return max([_LEAST_WIDTH, *(_LETTER * len(_contents(analysis, block)) + 16 for block in blocks)])

@@ -29,7 +29,8 @@ class LevelComparer(LiveView):
         self._from = widgets.Dropdown(description="From", options=names, value=names[0], style=_STYLE)
         self._to = widgets.Dropdown(description="To", options=names, value=names[min(1, len(names) - 1)], style=_STYLE)
         self._search = widgets.Text(description="Find operation", placeholder="for example add", style=_STYLE)
-        self._head, self._diff, self._found = HtmlPart(), DiffWidget(), HtmlPart()
+        self._head, self._found = HtmlPart(), HtmlPart()
+        self._diff = DiffWidget(place for level in forms for place in level.places)
         self._finder = Finder(self._diff)
         for control in (self._from, self._to):
             control.observe(self._show_diff, names="value")
@@ -65,7 +66,8 @@ class LevelComparer(LiveView):
 
     def _show_diff(self, _change: Any = None) -> None:
         self._head.show(title(escape(self._heading)))
-        self._diff.show(self._chosen)
+        before, after = (self._levels[control.value] for control in (self._from, self._to))
+        self._diff.show(self._chosen, before.places, after.places)
 
     def _show_found(self, _change: Any = None) -> None:
         text = self._search.value
@@ -100,4 +102,4 @@ class StageComparer(LiveView):
     def _show(self, _change: Any = None) -> None:
         diff = self._diffs[self._stage.value]
         self._head.show(title(escape(diff.summary)))
-        self._diff.show(diff)
+        self._diff.show(diff, *self._comparison.places(self._stage.value))

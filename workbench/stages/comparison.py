@@ -11,7 +11,7 @@ from flydsl.errors import ArgumentError
 from workbench.kit.html import code, details, escape, faint, message, table, title
 from workbench.resources.occupancy import occupancy_text
 from workbench.stages.diff import Diff
-from workbench.stages.levels import isa_level
+from workbench.stages.levels import Places, isa_level, mlir_level
 from workbench.stages.names import compilation_names
 from workbench.stages.stage_facts import label
 
@@ -86,6 +86,15 @@ class Comparison:
             texts = [isa_level(p.artifact.code).text() for p in (self.before, self.after)]
             found.append(("ISA", Diff.between(texts[0], texts[1], "isa")))
         return found
+
+    def places(self, name: str) -> tuple[Places, Places]:
+        """Where the lines of both sides of one of `stages` are from."""
+        if name == "ISA":
+            levels = [isa_level(p.artifact.code) for p in (self.before, self.after)]
+        else:
+            index = 0 if name == "traced" else int(name.split()[0])
+            levels = [mlir_level(name, p, index) for p in (self.before, self.after)]
+        return levels[0].places, levels[1].places
 
     def stage_name(self, stage: str | int) -> str:
         """The name of a stage in `stages`. Raises ArgumentError for a stage that only one of the two has run."""

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import traitlets
 
+from flydsl.errors import SourceLocation
 from workbench.kit import line_list
 from workbench.kit.scripted import Scripted
 from workbench.stages.diff import Diff
 from workbench.stages.diff_view import diff_rows, script, style
+from workbench.stages.levels import Places
+from workbench.stages.origins import Origins
 
 _RENDER = """
 function render({ model, el }) {
   el.classList.add("fly-view");
-  const view = diffView(el, "Differences", []);
-  const show = () => (model.get("rows").length ? view.show(model.get("rows")) : view.say("no change"));
+  const origins = [...model.get("origins")];
+  const view = diffView(el, "Differences", origins);
+  const show = () => {
+    origins.splice(0, Infinity, ...model.get("origins"));
+    if (model.get("rows").length) view.show(model.get("rows"));
+    else view.say("no change");
+  };
   model.on("change:rows", show);
   show();
   return () => model.off("change:rows", show);
@@ -30,10 +39,16 @@ class DiffWidget(Scripted):
     _esm = line_list.script() + script() + _RENDER
     _css = line_list.style() + style()
     rows: Any = traitlets.List().tag(sync=True)
+    origins: Any = traitlets.List().tag(sync=True)
 
-    def __init__(self, **traits: Any) -> None:
-        super().__init__(**traits)
+    def __init__(self, places: Iterable[SourceLocation | None] = ()) -> None:
+        """places: where the lines of all diffs to come are from, as far as it is known; it orders the colours."""
+        self._origins = Origins(places)
+        super().__init__()
 
-    def show(self, diff: Diff) -> None:
-        """Show another diff."""
-        self.rows = [] if diff.is_empty else diff_rows(diff)
+    def show(self, diff: Diff, before: Places = (), after: Places = ()) -> None:
+        """Show another diff. before, after: where each line is from, or none."""
+        numbers = (self._origins.numbers(places) for places in (before, after))
+        rows = [] if diff.is_empty else diff_rows(diff, *numbers)
+        self.origins = self._origins.names  # before the rows, whose arrival is what changes the page
+        self.rows = rows

@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flydsl.errors import SourceLocation
 from workbench.kit.highlight import highlight
 from workbench.kit.line_list import TAGS
 from workbench.stages.diff import clipped
-from workbench.stages.levels import Level, place_key
+from workbench.stages.levels import Level
+from workbench.stages.origins import Origins
 
 _HERE = Path(__file__).parent
 
@@ -26,16 +26,16 @@ class Linked:
 
     def __init__(self, levels: Sequence[Level]) -> None:
         self.levels = tuple(levels)
-        places = (place for level in levels for place in level.places if place is not None)
-        self._origins = {origin: i for i, origin in enumerate(sorted({_origin(place) for place in places}))}
+        self._origins = Origins(place for level in levels for place in level.places)
 
     def meta(self) -> dict[str, Any]:
         """The data that the script needs at once: names, sizes, and counts of each origin and operation per level."""
-        counts = [Counter(map(self._index, level.places)) for level in self.levels]
+        counts = [Counter(self._origins.numbers(level.places)) for level in self.levels]
+        names = self._origins.names
         return {
             "levels": [{"name": v.name, "language": v.language, "size": len(v.lines)} for v in self.levels],
-            "origins": [place_key(SourceLocation(file, line)) for file, line in self._origins],
-            "counts": [[count[i] for count in counts] for i in range(len(self._origins))],
+            "origins": names,
+            "counts": [[count[i] for count in counts] for i in range(len(names))],
             "operations": [{} if level.language == "python" else dict(level.operations) for level in self.levels],
         }
 
@@ -49,17 +49,10 @@ class Linked:
         if level.margins:
             lines = [margin + line for margin, line in zip(level.margins, lines, strict=True)]
         names = [""] * len(lines) if level.language == "python" else list(level.operation_names)
-        origins = [self._index(place) for place in level.places]
+        origins = self._origins.numbers(level.places)
         start = level.places[0] if level.language == "python" and level.places else None
         first = 0 if level.margins else start.line if start else 1
         return {"lines": lines, "origins": origins, "operations": names, "first": first}
-
-    def _index(self, place: SourceLocation | None) -> int:
-        return -1 if place is None else self._origins[_origin(place)]
-
-
-def _origin(place: SourceLocation) -> tuple[str, int]:
-    return place.file, place.line
 
 
 @cache

@@ -14,7 +14,8 @@ from flydsl.compiler import Pipeline
 from flydsl.errors import SourceLocation
 from workbench.stages import diff_view
 from workbench.stages.diff_view import diff_rows
-from workbench.stages.levels import mlir_level, place_key
+from workbench.stages.levels import mlir_level
+from workbench.stages.origins import Origins
 from workbench.stages.stage_facts import stage_diff, stage_facts
 
 _HERE = Path(__file__).parent
@@ -30,7 +31,7 @@ class Strip:
         """Everything about the stages but their diffs."""
         return {
             "stages": [stage_facts(stage) for stage in self.pipeline],
-            "origins": [place_key(p) for p in self._origins],
+            "origins": self._origins.names,
         }
 
     def content(self, index: int) -> dict[str, Any]:
@@ -39,12 +40,8 @@ class Strip:
         if stage.state != "done":
             return {"rows": []}
         diff = stage_diff(stage)
-        before, after = self._places(stage.index - 1), self._places(stage.index)
+        before, after = (self._origins.numbers(self._levels[i]) for i in (stage.index - 1, stage.index))
         return {"rows": diff_rows(diff, before, after)}
-
-    def _places(self, index: int) -> list[int]:
-        """The origin of each line after a stage, -1 for none."""
-        return [-1 if place is None else self._origins[_line(place)] for place in self._levels[index]]
 
     @cached_property
     def _levels(self) -> list[tuple[SourceLocation | None, ...]]:
@@ -52,14 +49,8 @@ class Strip:
         return [mlir_level("", self.pipeline, index).places for index in range(done + 1)]
 
     @cached_property
-    def _origins(self) -> dict[SourceLocation, int]:
-        """The lines of the source, in order, numbered."""
-        from_all = {_line(place) for level in self._levels for place in level if place is not None}
-        return {place: i for i, place in enumerate(sorted(from_all, key=lambda place: (place.file, place.line)))}
-
-
-def _line(place: SourceLocation) -> SourceLocation:
-    return SourceLocation(place.file, place.line)
+    def _origins(self) -> Origins:
+        return Origins(place for level in self._levels for place in level)
 
 
 @cache

@@ -57,6 +57,9 @@ def test_every_block_and_every_edge_is_drawn(code, on_paper) -> None:
         x, y = int(rect.get("x", 0)), int(rect.get("y", 0))
         assert 0 <= x <= x + int(rect.get("width")) <= width
         assert 0 <= y <= y + int(rect.get("height")) <= height
+    for block in drawn:
+        room = int(block.find(f"{namespace}rect").get("width")) - 8
+        assert all(6.7 * len(text.text) <= room for text in block.iter(f"{namespace}text"))
     assert "goes on with" in graph_text(analysis)
 
 
