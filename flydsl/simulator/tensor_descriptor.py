@@ -128,7 +128,14 @@ class Tile:
 
     def lds_offsets(self, rows: Array, elements: int) -> Array:
         """The address in LDS of each byte of the first elements of some rows: (rows, bytes)."""
-        place = self.places[rows][:, None] + np.arange(elements * self.element_bytes)
+        return self._lds_addresses(rows, np.arange(elements * self.element_bytes))
+
+    def lds_ends(self, rows: Array, elements: int) -> Array:
+        """The address in LDS behind the first elements of some rows, which may be of any size."""
+        return self._lds_addresses(rows, np.array([elements * self.element_bytes - 1]))[:, 0] + 1
+
+    def _lds_addresses(self, rows: Array, bytes_: Array) -> Array:
+        place = self.places[rows][:, None] + bytes_
         padding = place // self.interval_bytes * self.padding_bytes if self.interval_bytes else 0
         return np.asarray(self.lds_starts[rows][:, None] + place + padding)
 

@@ -97,8 +97,8 @@ class NumpyTensors(NumpyMemory):
         rows = np.arange(tile.addresses.size) if is_load else np.flatnonzero(tile.elements)
         if not rows.size:
             return
-        ends = tile.lds_offsets(rows, tile.width if is_load else int(tile.elements.max()))[:, -1] + 1
-        end, limit = int(ends.max()), self.waves.lds_bytes
+        end = int(tile.lds_ends(rows, tile.width if is_load else int(tile.elements.max())).max())
+        limit = self.waves.lds_bytes
         if end > limit:
             start = int(tile.lds_starts[0])
             raise BadField(
@@ -115,14 +115,21 @@ class NumpyTensors(NumpyMemory):
     # --- copying
 
     def _pieces(self, wave: int, tile: Tile, *, is_load: bool) -> Iterator[Piece]:
-        """The bytes to copy, by the rows' lengths and buffers. Raises MemoryFault for rows outside of them."""
+        """The bytes to copy, of one repetition after the other, which may overlap in LDS, by the rows' lengths and
+        buffers. Raises MemoryFault for rows outside of them."""
+        beginnings = np.flatnonzero(tile.places == 0)[1:]
+        for rows in np.split(np.arange(tile.places.size), beginnings):
+            yield from self._pieces_of(wave, tile, rows, is_load=is_load)
+
+    def _pieces_of(self, wave: int, tile: Tile, part: Array, *, is_load: bool) -> Iterator[Piece]:
+        lengths = tile.elements[part]
         if is_load:
-            for elements in np.unique(tile.elements[tile.elements < tile.width]).tolist():
-                rows = np.flatnonzero(tile.elements == elements)
+            for elements in np.unique(lengths[lengths < tile.width]).tolist():
+                rows = part[lengths == elements]
                 lds = self._lds_places(wave, tile, rows, tile.width)[:, elements * tile.element_bytes :]
                 yield Piece(lds.reshape(-1), None, None, np.zeros(lds.size, np.uint8))
-        for elements in np.unique(tile.elements[tile.elements > 0]).tolist():
-            rows, size = np.flatnonzero(tile.elements == elements), elements * tile.element_bytes
+        for elements in np.unique(lengths[lengths > 0]).tolist():
+            rows, size = part[lengths == elements], elements * tile.element_bytes
             request = Request(tile.addresses[rows], rows, size, 2, not is_load, wave, _BOUNDS_HINT)
             for place in self._resolve_global(request):
                 assert place.lanes is not None

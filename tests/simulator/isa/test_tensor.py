@@ -127,6 +127,7 @@ TILES = {
     "rows 16": Tile((10,), (8, 30), (12,), rows=tuple(range(0, 32, 2)), index_bits=16),
     "rows beyond the tensor": Tile((10,), (10, 20), (12,), rows=(3, 3, 19, 20, 4000), padding=(4, 2)),
     "every third row": Tile((8, 2), (8, 2), (12,), iterate=(3, 36, 40)),
+    "repetitions that overlap": Tile((8, 3), (8, 2), (12,), iterate=(3, 24, 5)),
     "repeated planes": Tile((4, 3, 2), (4, 2, 2), (5, 20), iterate=(2, 50, 40), padding=(4, 1)),
 }
 START = 128
@@ -193,6 +194,7 @@ WRONG = {
     "type is 3": replace(MATRIX, other={126: 1}),
     "tile_dim0 is 0": replace(MATRIX, sizes=(0, 4)),
     "tile_dim1 is 0: a dimension is not used": replace(MATRIX, sizes=(4, 0, 4)),
+    "lds_addr is 0x40: 65535 rows of 65535 elements of 8 bytes end at": replace(MATRIX, sizes=(65535, 65535), element_bytes=8),
     "tile_dim0 is 0x19: a row has 50 bytes, and padding needs whole dwords": replace(
         MATRIX, sizes=(25, 4), padding=(8, 1)
     ),
