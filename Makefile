@@ -6,11 +6,11 @@
 PY := $(or $(PYTHON),.venv/bin/python)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# One process per core; a file's tests stay in one, for what they set up together. Files start in the order in which
-# they are collected, long ones first (tests/conftest.py).
-PARALLEL := --numprocesses auto --dist loadfile --no-loadscope-reorder
-# The slowest are named at the end. Loading nbval takes a second, which only the notebooks need.
-TESTS := $(PARALLEL) -p no:nbval --durations=15 --durations-min=1
+# One process per core; a file's tests stay in one, for what they set up together.
+PARALLEL := --numprocesses auto --dist loadfile
+# Files start in the order of tests/conftest.py, long ones first, instead of those with many tests. The slowest tests are
+# named at the end. Loading nbval takes a second, which only the notebooks need.
+TESTS := $(PARALLEL) --no-loadscope-reorder -p no:nbval --durations=15 --durations-min=1
 
 # Python keeps its bytecode, whatever the shell says: the tests start many processes.
 unexport PYTHONDONTWRITEBYTECODE
