@@ -132,15 +132,19 @@ def silu_and_mul_fq_kernel(
     if spec.quant == "none":
         store(bf16(y), results, column * 2, inside)
     else:
-        lanes = GROUP // width
-        quant = f"mx{spec.quant}"
-        scale, factor = e8m0(group_max(y, lanes), headroom(quant))
-        store(codes(y, factor, quant), results, column * spec.row_bytes // inter, inside)
-        first = thread % lanes == 0
-        first = first if inside is None else first & inside
-        groups = ceil_div(inter // GROUP, 8) * 8
-        place = scale_offset(row, thread // lanes, groups)
-        buffer_store(scale.to(fx.Uint8), create_buffer_resource(scales), place, mask=first)
+        scale, factor = e8m0(group_max(y, GROUP // width), headroom(f"mx{spec.quant}"))
+        store(codes(y, factor, f"mx{spec.quant}"), results, column * spec.row_bytes // inter, inside)
+        store_scale(scale, scales, row, inside, spec)
+
+
+def store_scale(scale: Any, scales: Any, row: Any, inside: Any, spec: Activation) -> None:
+    """Write the scale of a thread's group, by the first of its threads."""
+    thread, lanes = fx.thread_idx.x, GROUP // spec.width
+    first = thread % lanes == 0
+    first = first if inside is None else first & inside
+    groups = ceil_div(spec.inter_dim // GROUP, 8) * 8
+    place = scale_offset(row, thread // lanes, groups)
+    buffer_store(scale.to(fx.Uint8), create_buffer_resource(scales), place, mask=first)
 
 
 def activated(gate: Any, up: Any, spec: Activation) -> Any:
