@@ -194,7 +194,9 @@ WRONG = {
     "type is 3": replace(MATRIX, other={126: 1}),
     "tile_dim0 is 0": replace(MATRIX, sizes=(0, 4)),
     "tile_dim1 is 0: a dimension is not used": replace(MATRIX, sizes=(4, 0, 4)),
-    "lds_addr is 0x40: 65535 rows of 65535 elements of 8 bytes end at": replace(MATRIX, sizes=(65535, 65535), element_bytes=8),
+    "lds_addr is 0x40: 65535 rows of 65535 elements of 8 bytes end at": replace(
+        MATRIX, sizes=(65535, 65535), element_bytes=8
+    ),
     "tile_dim0 is 0x19: a row has 50 bytes, and padding needs whole dwords": replace(
         MATRIX, sizes=(25, 4), padding=(8, 1)
     ),
