@@ -125,8 +125,9 @@ nothing: LLVM leaves such an access undefined, and a program that makes one is m
 Not simulated: swizzled and formatted buffer accesses, GDS, scalar stores and atomics, relative scalar registers
 (s_movrels), hardware registers other than MODE, HW_ID, XCC_ID and IB_STS2, SDWA of packed and of 64-bit operands, clamp
 on packed multiplications, shifts, minima and maxima of integers, and on sums of absolute differences of four bytes,
-signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_alignbyte, export and image
-instructions; on CDNA 4 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4,
+signs on integer operands (v_pk_mov_b32 among them), op_sel of v_alignbit and v_alignbyte, typed buffers (tbuffer), tfe,
+scalar loads from scratch, branches to numbers instead of labels, those of debuggers and forks (s_cbranch_cdbg,
+s_cbranch_g_fork), returns from traps (s_rfe), s_setvskip, s_setkill, export and image instructions; on CDNA 4 stochastic rounding of several elements with one random number (v_cvt_scalef32_sr_pk_fp4,
 v_cvt_scalef32_sr_pk32), which no document defines; on CDNA 2 `buffer_store_lds_dword` and kernels with scratch; on
 RDNA 4 transposing loads (global_load_tr), barriers with numbers, dynamic VGPRs (s_alloc_vgpr), v_movrelsd, v_swaprel,
 interpolation, ray tracing, loads and stores of blocks; on {newest} stochastic rounding of several elements
