@@ -128,6 +128,13 @@ def test_other_targets_and_options() -> None:
     assert (out.item(), tile.code.opt_level) == (16, 1)
 
 
+def test_a_source_that_is_not_optimized() -> None:
+    place = "__global__ void f(int *p) { p[blockIdx.x * blockDim.x + threadIdx.x] = gridDim.x + threadIdx.x; }"
+    out = torch.zeros(128, dtype=torch.int32)
+    compile_hip(place, options=["-O0"]).f(out, grid=2, block=64)
+    assert torch.equal(out, (2 + torch.arange(64)).repeat(2).int())
+
+
 @pytest.mark.parametrize(
     ("source", "says", "line"),
     [

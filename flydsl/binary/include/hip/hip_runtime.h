@@ -48,7 +48,7 @@ struct dim3 {
     __device__ unsigned _z() const { return read(z); }                        \
     __device__ operator dim3() const { return {read(x), read(y), read(z)}; }    \
   };                                                                         \
-  extern const __device__ __attribute__((weak)) name##_t name;
+  static const __device__ name##_t name = {};
 
 #define FLYDSL_THREAD(d) __builtin_amdgcn_workitem_id_##d()
 #define FLYDSL_BLOCK(d) __builtin_amdgcn_workgroup_id_##d()
