@@ -27,10 +27,11 @@ def notebook(lab, browser):
     from tests.browser.conftest import TIMEOUT_MS
     from tests.browser.notebook_page import LabPage
 
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    context = browser.new_context(viewport={"width": 1500, "height": 1000})
     context.set_default_timeout(TIMEOUT_MS)
     context.add_init_script(_LATE)
-    page = LabPage(context.new_page(), lab.url)
+    # A workspace of its own: what is open, and how wide, is kept for the other tests' page.
+    page = LabPage(context.new_page(), lab.url.replace("/lab?", "/lab/workspaces/busy?"))
     yield page.open(lab.write("busy.ipynb", [f"{CELLS[0]}\nfrom pathlib import Path", CELLS[1], _LONG]))
     page.close_all()
     context.close()
