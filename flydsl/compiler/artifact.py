@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from flydsl.codegen import CodeObject, Kernel
 from flydsl.compiler.arguments import STREAM
-from flydsl.compiler.jit_argument import adapt, tensor_place
+from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.context import lock
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError
+from flydsl.garbage import collection_paused
 from flydsl.runtime import device as devices
 from flydsl.runtime.host import HostProgram
 from flydsl.runtime.interface import Device, Dim3
@@ -82,25 +85,26 @@ class CompiledArtifact:
         payloads, place = self._payloads(args, kwargs)
         self._run(payloads, devices.current_device(place))
 
-    def _payloads(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], str]:
+    @cached_property
+    def _adapt(self) -> AdaptAll:
+        return adapter(self.pipeline.signature.parameters)
+
+    def _payloads(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sequence[Any], str]:
         """The payloads of a call's arguments, and the place of its tensors."""
         signature = self.pipeline.signature
-        arguments, payloads = [], []
-        for parameter, value, expected in zip(
-            signature.parameters, signature.bind(args, kwargs), self.pipeline.arguments, strict=True
-        ):
-            argument, payload = adapt(parameter, value)
+        arguments, payloads = self._adapt(signature.bind(args, kwargs))
+        if arguments == self.pipeline.arguments:
+            return payloads, self._place
+        for parameter, argument, expected in zip(signature.parameters, arguments, self.pipeline.arguments, strict=True):
             if not expected.takes(argument):
                 raise ArgumentError(
                     f"{parameter.name}: this was compiled for {expected.describe()}, got {argument.describe()}",
                     at=user_location(),
                     hint=f"call {signature.name}, which compiles for what it gets",
                 )
-            arguments.append(argument)
-            payloads.append(payload)
         return payloads, tensor_place(signature, arguments)
 
-    def launch_payloads(self, payloads: list[Any]) -> None:
+    def launch_payloads(self, payloads: Sequence[Any]) -> None:
         """Launch with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
         self._run(payloads, devices.current_device(self._place))
 
@@ -113,11 +117,11 @@ class CompiledArtifact:
         """
         return self._simulation(*self._payloads(args, kwargs), workgroup)
 
-    def simulate_payloads(self, payloads: list[Any], workgroup: Dim3) -> Simulation:
+    def simulate_payloads(self, payloads: Sequence[Any], workgroup: Dim3) -> Simulation:
         """`simulate` with payloads of the arguments in parameter order (`jit_argument.adapt`)."""
         return self._simulation(payloads, self._place, workgroup)
 
-    def _simulation(self, payloads: list[Any], place: str, workgroup: Dim3) -> Simulation:
+    def _simulation(self, payloads: Sequence[Any], place: str, workgroup: Dim3) -> Simulation:
         from flydsl.runtime.simulated import recording_device
         from flydsl.simulator import Simulation
 
@@ -136,7 +140,7 @@ class CompiledArtifact:
             traced_module=lambda: self.pipeline.origin,
         )
 
-    def _run(self, payloads: list[Any], device: Device) -> Any:
+    def _run(self, payloads: Sequence[Any], device: Device) -> Any:
         """Run the launcher on a device and return the session of the call."""
         program = self._programs.get(device) or self._host_program(device)
         with program.lock:
@@ -144,7 +148,7 @@ class CompiledArtifact:
             program.run(self._values(payloads, device, session), session)
         return session
 
-    def _values(self, payloads: list[Any], device: Device, session: Any) -> list[Any]:
+    def _values(self, payloads: Sequence[Any], device: Device, session: Any) -> list[Any]:
         """The compiled function's arguments, flattened: addresses, sizes, strides, scalars, streams."""
         values: list[Any] = []
         for i, argument, name in self._runtime:
@@ -153,6 +157,7 @@ class CompiledArtifact:
             values.append(device.stream_handle(None))
         return values
 
+    @collection_paused()
     def _host_program(self, device: Device) -> HostProgram:
         """The host code for a device, compiled for this host when first needed."""
         traced = self.pipeline.traced

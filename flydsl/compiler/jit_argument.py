@@ -121,6 +121,10 @@ def dynamic_layout(rank: int, unit: int, divisibility: int = 1) -> algebra.Layou
     return _layouts[key]
 
 
+AdaptAll = Callable[[Sequence[Any]], tuple[tuple[Argument, ...], tuple[Any, ...]]]
+"""Splits the values of a call into the static parts and the payloads of all arguments."""
+
+
 # --- adapting one argument -------------------------------------------------------------------------------------------
 
 
@@ -129,9 +133,24 @@ def adapt(parameter: Parameter, value: Any) -> Adapted:
     return _way_of(parameter.kind)(parameter, value)
 
 
+def adapter(parameters: Sequence[Parameter]) -> AdaptAll:
+    """A function that splits the values of all parameters: their static parts, and their payloads.
+
+    Every launch calls it, so how each of them is split is found once.
+    """
+    ways = [_way_of(parameter.kind) for parameter in parameters]
+
+    def adapt_all(values: Sequence[Any]) -> tuple[tuple[Argument, ...], tuple[Any, ...]]:
+        adapted = [way(parameter, value) for way, parameter, value in zip(ways, parameters, values, strict=True)]
+        arguments, payloads = zip(*adapted, strict=True) if adapted else ((), ())
+        return arguments, payloads
+
+    return adapt_all
+
+
 @cache
 def _way_of(kind: type | None) -> Callable[[Parameter, Any], Adapted]:
-    """How the values of a kind of parameter are adapted. Found once, as every launch adapts all of its arguments."""
+    """How the values of a kind of parameter are adapted."""
     if kind in _WAYS:
         return _WAYS[kind]
     assert kind is not None
@@ -140,11 +159,6 @@ def _way_of(kind: type | None) -> Callable[[Parameter, Any], Adapted]:
     if issubclass(kind, StructValue):
         return lambda parameter, value: _adapt_struct(parameter, kind, value)
     return _adapt_constant
-
-
-def _adapt_any(parameter: Parameter, value: Any) -> Adapted:
-    adaptor = _ADAPTORS.get(type(value))
-    return _adapt_torch(parameter, value) if adaptor is _adapt_torch else _adapt_value(parameter, value)
 
 
 _INT32 = scalar_argument(Int32)
@@ -252,10 +266,14 @@ def _adapt_pointer(parameter: Parameter, value: Any) -> Adapted:
 
 
 _tensors: dict[tuple[Any, ...], TensorArgument] = {}
+_torch_classes: set[type] = set()
 _UNIT_STRIDE = (1,)
 
 
-def _adapt_torch(parameter: Parameter, tensor: Any) -> Adapted:
+def _adapt_any(parameter: Parameter, tensor: Any) -> Adapted:
+    """A tensor of torch, as arguments mostly are, or any other value."""
+    if type(tensor) not in _torch_classes:
+        return _adapt_value(parameter, tensor)
     if tensor.is_neg():
         _check_tensor(parameter.name, tensor)
     strides = tensor.stride()
@@ -404,7 +422,8 @@ def _find_adaptor(kind: type) -> Callable[[Parameter, Any], Adapted] | None:
     torch = sys.modules.get("torch")
     found: Callable[[Parameter, Any], Adapted] | None = None
     if torch is not None and issubclass(kind, torch.Tensor):
-        found = _adapt_torch
+        found = _adapt_any
+        _torch_classes.add(kind)
     elif issubclass(kind, Numeric):
         found = _adapt_numeric
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from flydsl.compiler.capture import Launch, current_capture, stages_are_kept
 from flydsl.compiler.decorated import DecoratedFunction
 from flydsl.compiler.dependencies import Dependencies
 from flydsl.compiler.hints import NO_HINTS, all_hints, compile_hints, hints_for
-from flydsl.compiler.jit_argument import adapt, tensor_place
+from flydsl.compiler.jit_argument import AdaptAll, adapter, tensor_place
 from flydsl.compiler.jit_cache_manager import CacheInfo, JitCacheManager
 from flydsl.compiler.mlir_compiler import MlirCompiler, ReplacedArtifact, is_replaced
 from flydsl.compiler.observation import observed
@@ -31,6 +32,7 @@ from flydsl.compiler.trace import CompilationContext, is_tracing, trace
 from flydsl.compiler.user_error import user_facing
 from flydsl.dialect.location import user_location
 from flydsl.errors import ArgumentError, CompileError
+from flydsl.garbage import collection_paused
 from flydsl.runtime import device as devices
 from flydsl.runtime.interface import Dim3
 
@@ -132,10 +134,9 @@ class JitFunction(DecoratedFunction):
         arguments, payloads = self._adapt(values)
         return self._find(arguments, values).simulate_payloads(payloads, workgroup)
 
-    def _adapt(self, values: list[Any]) -> tuple[tuple[Argument, ...], list[Any]]:
-        """The static parts and the payloads of all arguments."""
-        adapted = list(map(adapt, self.signature.parameters, values))
-        return tuple([argument for argument, _ in adapted]), [payload for _, payload in adapted]
+    @functools.cached_property
+    def _adapt(self) -> AdaptAll:
+        return adapter(self.signature.parameters)
 
     def _find(
         self, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None = None
@@ -143,18 +144,18 @@ class JitFunction(DecoratedFunction):
         """The artifact for a call, from the cache or compiled now."""
         hints = hints_for(self.compile_hints)  # whose hash takes a while
         key = (arguments, env.code_settings(), None if hints is NO_HINTS else hints, arch_name)
-        found = self._cached(key)
-        if found is not None:
+        found = self._mem_cache.get(key)
+        if found is not None and self._dependencies[key].unchanged():
             self._hits += 1
-        else:
-            with self._compiling:  # of threads that call at once, one compiles
-                found = self._cached(key) or self._compile(key, arguments, values, arch_name)
-        return found
+            return found
+        with self._compiling:  # of threads that call at once, one compiles
+            return self._cached(key) or self._compile(key, arguments, values, arch_name)
 
     def _cached(self, key: Any) -> CompiledArtifact | None:
         artifact = self._mem_cache.get(key)
         return artifact if artifact is not None and self._dependencies[key].unchanged() else None
 
+    @collection_paused()
     def _compile(
         self, key: Any, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None
     ) -> CompiledArtifact:
@@ -254,6 +255,7 @@ class JitFunction(DecoratedFunction):
         arguments, _ = self._adapt(values)
         return self._pipeline(arguments, values, arch)
 
+    @collection_paused()
     def _pipeline(
         self,
         arguments: tuple[Argument, ...],

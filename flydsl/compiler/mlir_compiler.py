@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlir import ir
@@ -70,7 +71,7 @@ class ReplacedArtifact(CompiledArtifact):
         """The module that it returned."""
         return to_text(self.module)
 
-    def launch_payloads(self, payloads: list[Any]) -> NoReturn:
+    def launch_payloads(self, payloads: Sequence[Any]) -> NoReturn:
         """Raise LaunchError."""
         raise LaunchError(
             f"{self.pipeline.name}: the program's own MlirCompiler.compile made this, which is not machine code",

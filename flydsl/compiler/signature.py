@@ -119,6 +119,9 @@ class Signature:
         self.positional = positional
         self._positions = {p.name: i for i, p in enumerate(self.parameters)}
         self._defaults = [p.default for p in self.parameters]
+        self._required = len(self.parameters) - next(
+            (i for i, default in enumerate(reversed(self._defaults)) if default is _MISSING), len(self.parameters)
+        )
 
     @property
     def location_of_return(self) -> SourceLocation:
@@ -176,6 +179,8 @@ class Signature:
             places = "positional arguments" if self.positional < len(self.parameters) else "arguments"
             raise self._wrong(f"takes {self.positional} {places}, got {len(args)}")
         values = [*args, *self._defaults[len(args) :]]
+        if not kwargs and len(args) >= self._required:
+            return values
         for name, value in kwargs.items():
             position = self._positions.get(name)
             if position is None:

@@ -27,6 +27,7 @@ from flydsl.expr.block_threads import note_threads
 from flydsl.expr.emit import target_name
 from flydsl.expr.gpu import barrier
 from flydsl.expr.memory import memref_load, memref_store
+from flydsl.expr.names import unknown_name
 from flydsl.expr.numeric import Numeric, as_numeric, require_numeric
 from flydsl.expr.positions import thread_idx
 from flydsl.expr.rocdl.intrinsic import immediate
@@ -44,6 +45,8 @@ __all__ = [
     "BlockReduce", "BlockScan", "ReductionOp", "WarpReduce", "WarpScan", "warp_broadcast", "warp_exclusive_scan",
     "warp_inclusive_scan", "warp_reduce", "warp_scan", "warp_scan_with_aggregate", "warp_size",
 ]  # fmt: skip
+
+__getattr__ = unknown_name("flydsl.extension.coop", globals())
 
 Combine = Callable[[Any, Any], Any]
 

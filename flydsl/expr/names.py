@@ -259,6 +259,18 @@ FLYDSL_NAMES: dict[str, frozenset[str]] = {
             wmma_scale_f32_32x16x128_f4_ workgroup_id_x workgroup_id_y workgroup_id_z workitem_id_x workitem_id_y
             workitem_id_z
         """,
+        "flydsl.extension.coop": """
+            BlockAdjacentDifference BlockDiscontinuity BlockExchange BlockExchangeAlgorithm BlockHistogram
+            BlockHistogramAlgorithm BlockLoad BlockLoadAlgorithm BlockMergeSort BlockMergeSortAlgorithm
+            BlockRadixRank BlockRadixRankAlgorithm BlockRadixSort BlockRadixSortAlgorithm BlockReduce
+            BlockReduceAlgorithm BlockRunLengthDecode BlockRunLengthDecodeAlgorithm BlockScan BlockScanAlgorithm
+            BlockShuffle BlockShuffleAlgorithm BlockStore BlockStoreAlgorithm BlockTopK BlockTopKAlgorithm
+            WarpBitonicSort WarpExchange WarpExchangeAlgorithm WarpLoad WarpLoadAlgorithm WarpMergeSort WarpReduce
+            WarpReduceBatched WarpScan WarpStore WarpStoreAlgorithm warp_bitonic_sort warp_broadcast
+            warp_exclusive_scan warp_head_segmented_reduce warp_inclusive_scan warp_merge_sort warp_reduce
+            warp_reduce_batched warp_reduce_batched_to_blocked warp_reduce_batched_to_striped warp_scan
+            warp_scan_with_aggregate warp_tail_segmented_reduce
+        """,
     }.items()
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from flydsl import env
 from flydsl.arch import DEFAULT_ARCH
+from flydsl.garbage import collection_paused
 from flydsl.runtime.device_memory import DeviceMemory
 from flydsl.runtime.hip import HipDevice, HipMemory
 from flydsl.runtime.interface import Device
@@ -60,8 +61,9 @@ def current_device(place: str) -> Device:
     return override if override is not None else device_at(place)
 
 
+@collection_paused()
 def preload() -> None:
-    """Import what a launch on the simulator needs, which takes some 100 ms, while LLVM compiles."""
+    """Import what a launch on the simulator needs, which takes some 100 ms: while LLVM compiles, if it does."""
     import flydsl.runtime.simulated
 
     if env.simulator_backend() == "native":
@@ -73,6 +75,7 @@ def device_at(place: str) -> Device:
     """The device itself; see `current_device`. For `use_device`, where a launch has addresses and no tensors."""
     kind, _, index = place.partition(":")
     if kind == "cpu":
+        preload()
         from flydsl.runtime.simulated import SimulatedDevice
 
         return SimulatedDevice()

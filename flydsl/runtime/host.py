@@ -8,7 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -36,7 +36,6 @@ _SIGNATURES = {
     HOST_PRINTF: ctypes.CFUNCTYPE(None, ctypes.c_int32, _POINTER),
 }
 _MODULE_HANDLE = 1
-_NOTHING = nullcontext()
 _GET_FUNCTION = """
 llvm.func @mgpuModuleGetFunction(%module: !llvm.ptr, %name: !llvm.ptr) -> !llvm.ptr { llvm.return %name : !llvm.ptr }
 """
@@ -92,11 +91,11 @@ class HostProgram:
     def _compile(self, module: ir.Module, entry: str) -> None:
         # The engine keeps what it calls, in C++, where no garbage collector looks: nothing of it may keep the launcher.
         # It calls once more when it is gone itself (`mgpuModuleUnload`), so the callbacks are the engine's to keep.
-        launch = weakref.WeakMethod(self._launch_kernel)
+        program = weakref.ref(self)
         implementations: dict[str, Callable[..., Any]] = {
             "mgpuModuleLoad": lambda data, size: _MODULE_HANDLE,
             "mgpuModuleUnload": lambda module: None,
-            "mgpuLaunchKernel": lambda *arguments: _alive(launch)(*arguments),
+            "mgpuLaunchKernel": lambda *arguments: _alive(program)._launch_kernel(*arguments),
             "mgpuStreamCreate": lambda: 0,
             "mgpuStreamSynchronize": lambda stream: None,
             "mgpuStreamDestroy": lambda stream: None,
@@ -160,7 +159,10 @@ class HostProgram:
             if asked != self._checked:
                 self._check(*asked)
                 self._checked = asked
-            with self._printing(self._printer, stream or 0) if self._printer is not None else _NOTHING:
+            if self._printer is None:
+                self._loaded.launch(kernel, grid, block, lds, stream or 0, params, self._session)
+                return
+            with self._printing(self._printer, stream or 0):
                 self._loaded.launch(kernel, grid, block, lds, stream or 0, params, self._session)
         except FlyError as error:
             self._error = error.located(self._launch_sites[kernel])
@@ -224,8 +226,8 @@ def _print(formats: Sequence[Format], number: int, values: int) -> None:
     sys.stdout.write(format_.line(ctypes.string_at(values, format_.size_bytes)))
 
 
-def _alive(method: weakref.WeakMethod[Callable[..., None]]) -> Callable[..., None]:
-    """The method of an object that is alive because its launcher is running."""
-    found = method()
+def _alive(program: weakref.ref[HostProgram]) -> HostProgram:
+    """The program, which is alive because its launcher is running."""
+    found = program()
     assert found is not None
     return found

@@ -37,6 +37,7 @@ from flydsl.expr.emit import emit
 from flydsl.expr.memory import Pointer, Tensor, get_iter, memref_alloca
 from flydsl.expr.mma import MmaAtom
 from flydsl.expr.mma import mma_atom_call as _mma_atom_call
+from flydsl.expr.names import FLYDSL_NAMES
 from flydsl.expr.numeric import Boolean, Index, Int32, Int64, numeric_class
 from flydsl.expr.operands import as_fly_value, as_ir_value
 from flydsl.expr.rocdl.instruction_types import (
@@ -175,5 +176,7 @@ def __getattr__(name: str) -> Any:
     """An operation that `fx` has under the same name, such as `fly.coalesce`. It takes raw values too."""
     found = getattr(primitive, name, None) if name in OPS else None
     if found is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        is_known = name in FLYDSL_NAMES["flydsl.expr"]
+        what = f"{name} is part of FlyDSL's API, but unsupported" if is_known else f"no attribute {name!r}"
+        raise AttributeError(f"module {__name__!r}: {what}")
     return found

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from flydsl import env
+from flydsl.garbage import collection_paused
 from flydsl.simulator.native import host
 from flydsl.simulator.native.cache import HandlerCache
 from flydsl.simulator.native.runtime import Translation, source
@@ -100,6 +101,7 @@ class HandlerLibrary:
         addresses = self._loader.load(obj, [_function_name(key) for key in new])
         self._addresses.update({key: addresses[_function_name(key)] for key in new})
 
+    @collection_paused()
     def _compile(self, shapes: Sequence[Shape]) -> None:
         from flydsl.simulator.native.generate import Handler, generate, module_text  # the cache mostly has them all
 

@@ -30,9 +30,12 @@ from flydsl.simulator.peers import Wait
 
 _FIRST_SLICE = 40_000
 _SLICE = 100_000
+_LEAST_SLICE = 5_000
 """Instructions, not seconds: which workgroup sees what another one does must not depend on how fast the host is."""
 _PATIENCE_SLICES = 20
-"""A workgroup that runs for longer may wait for another one: then that gets a turn, too."""
+_PATIENCE_OF_MANY_SLICES = 2
+"""A workgroup that runs for longer may wait for another one: then that gets a turn, too. Soon it is twice as many, as a
+workgroup at a barrier of the whole grid waits for all."""
 _MAX_RESIDENT_WAVES = 512
 
 
@@ -182,8 +185,8 @@ class Execution:
                 turns.remove(group)
                 self._count_resident(-1)
                 continue
-            budget = _SLICE
             self._be_patient(group, turns)
+            budget = max(_SLICE // len(turns), _LEAST_SLICE)  # so that all of them soon had a turn
             if after_first_slice:
                 after_first_slice()
                 after_first_slice = None
@@ -210,10 +213,12 @@ class Execution:
             turns.waiting = 0
 
     def _be_patient(self, group: WorkgroupSlot, turns: Turns) -> None:
-        """Give another workgroup a turn if one takes long: it may wait for the other."""
+        """Give other workgroups turns if one takes long, as many as have turns: it may wait for them."""
         group.slices += 1
-        if group.slices >= _PATIENCE_SLICES and self._add_group(turns):
+        if group.slices >= (_PATIENCE_SLICES if len(turns) == 1 else _PATIENCE_OF_MANY_SLICES):
             group.slices = 0
+            for _ in range(len(turns)):
+                self._add_group(turns)
 
     def _add_group(self, turns: Turns) -> bool:
         """Let another workgroup take turns; False if there is none, or no room for it."""

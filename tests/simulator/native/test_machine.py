@@ -93,6 +93,21 @@ end:
     assert flag[0] == 7
 
 
+def test_workgroups_wait_for_all_of_the_grid(compile_ir: Compile) -> None:
+    """Each counts itself and waits until all have: a barrier of the grid."""
+    body = """  %old = atomicrmw add ptr addrspace(1) %y, i32 1 syncscope("agent") monotonic
+  br label %wait
+wait:
+  %v = load atomic volatile i32, ptr addrspace(1) %y syncscope("agent") monotonic, align 4
+  %there = icmp uge i32 %v, 19200
+  br i1 %there, label %end, label %wait
+end:
+  ret void"""
+    counter = np.zeros(1, "u4")
+    start(compile_ir(HEADER + body + FOOTER), np.zeros(1, "u4"), counter, 300, block=(64, 1, 1))
+    assert counter[0] == 300 * 64
+
+
 def test_other_threads_run_and_ctrl_c_ends_a_launch(compile_ir: Compile) -> None:
     compiled = compile_ir(HEADER + FOR_EVER + FOOTER)
     ticks: list[float] = []

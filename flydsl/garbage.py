@@ -1,0 +1,24 @@
+"""When Python looks for garbage."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Look for no garbage meanwhile; also a decorator. What was made is looked at afterwards, as what is young.
+
+    A compilation makes many objects, and few that only a collector finds. Looking meanwhile, Python decides that there
+    is much to look at, and looks at every object of the process: a tenth of a second where torch is loaded.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

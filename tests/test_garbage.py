@@ -1,0 +1,84 @@
+"""Python looks for no garbage while something compiles, and goes on as before."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import flydsl.compiler as flyc
+import flydsl.expr as fx
+from flydsl.garbage import collection_paused
+
+
+@pytest.fixture(autouse=True)
+def unfrozen() -> Iterator[None]:
+    """Nothing is frozen, as in a user's process; `conftest.py` freezes what all tests share."""
+    gc.unfreeze()
+    gc.collect()
+    yield
+    gc.freeze()
+
+
+@pytest.fixture
+def collections() -> Iterator[list[int]]:
+    """The generations that were collected."""
+    found: list[int] = []
+
+    def note(phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            found.append(info["generation"])
+
+    gc.callbacks.append(note)
+    yield found
+    gc.callbacks.remove(note)
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_garbage_is_found_afterwards_among_what_is_young(collections: list[int]) -> None:
+    with collection_paused():
+        gone = weakref.ref(Cycle())
+        kept = [[] for _ in range(20_000)]  # type: ignore[var-annotated]
+        assert collections == []
+    assert gc.isenabled()
+    gc.collect(0)
+    assert gone() is None
+    assert len(kept) == 20_000
+
+
+def test_it_is_as_it_was_after_an_error_and_where_it_is_off() -> None:
+    with pytest.raises(ZeroDivisionError), collection_paused():
+        raise ZeroDivisionError
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with collection_paused():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@flyc.kernel
+def double_kernel(x: fx.Tensor):
+    x[fx.thread_idx.x] = x[fx.thread_idx.x] * 2
+
+
+@flyc.jit
+def double(x: fx.Tensor):
+    double_kernel(x).launch(grid=1, block=64)
+
+
+def test_a_first_call_collects_little(collections: list[int]) -> None:
+    x = torch.ones(64)
+    double(x)
+    assert torch.equal(x, torch.full((64,), 2.0))
+    assert 2 not in collections
