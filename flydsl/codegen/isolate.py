@@ -12,12 +12,13 @@ import gc
 import os
 import pickle
 import resource
+import select
 import signal
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from typing import IO, Any, Generic, NoReturn, TypeVar
+from typing import IO, Any, NoReturn, TypeVar
 
 from flydsl.codegen.scratch import NoRoomError, temporary_file
 from flydsl.errors import CompileError
@@ -25,6 +26,7 @@ from flydsl.errors import CompileError
 T = TypeVar("T")
 
 _STDERR = 2
+_STEP_MS = 500
 _own_fork = threading.local()
 # Behind a whole result. Exit status of a child that could not write it: sysexits.h's EX_IOERR.
 _COMPLETE = b"\n"
@@ -39,54 +41,42 @@ class ProcessEndedError(CompileError):
         self.output = output
 
 
-class Isolated(Generic[T]):
-    """Work in a forked process. Its owner must call `result()`, once."""
-
-    def __init__(self, pid: int, result: IO[bytes], stderr: IO[bytes]) -> None:
-        self._pid = pid
-        self._result = result
-        self._stderr = stderr
-
-    def result(self) -> tuple[T, str]:
-        """The work's result, which is pickled, and what was written to stderr.
-
-        Raises ProcessEndedError when the child did not come to its end as it should.
-        """
-        with self._result, self._stderr:
-            status = _wait(self._pid)
-            self._stderr.seek(0)
-            output = self._stderr.read().decode("utf-8", "replace").strip()
-            self._result.seek(0)
-            content = self._result.read()
-            if os.waitstatus_to_exitcode(status) == _NO_ROOM:
-                raise NoRoomError(output or "no space left")
-            # The last byte says that all of it is there, also where somebody else has fetched the child's status.
-            if status != 0 or not content.endswith(_COMPLETE):
-                raise ProcessEndedError(output)
-            return pickle.loads(content), output
-
-
-def start_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> Isolated[T]:
-    """Call `work` in a forked process, and return at once.
+def run_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> tuple[T, str]:
+    """Call `work` in a forked process: its result, which is pickled, and what was written to stderr.
 
     `lock` guards the library that the work uses: held during the fork, it is the child's afterwards, so that no other
     thread's half-done call is copied.
+
+    Raises ProcessEndedError when the child did not come to its end as it should. An interrupt ends the child.
     """
     # Files, not pipes: nobody has to read while the child writes, and a third process cannot hold an end open.
-    result, stderr = temporary_file(), temporary_file()
-    pid = 0
-    try:
-        with lock, _interrupt_afterwards():
-            pid = _fork()
-            if pid == 0:
-                _run_child(work, result, stderr)
-    except BaseException:
-        if pid:
-            _end(pid)
-        result.close()
-        stderr.close()
-        raise
-    return Isolated(pid, result, stderr)
+    with temporary_file() as result, temporary_file() as stderr:
+        pid = 0
+        try:
+            with lock, _interrupt_afterwards():
+                pid = _fork()
+                if pid == 0:
+                    _run_child(work, result, stderr)
+            status = _status(pid)
+        except BaseException:  # a KeyboardInterrupt, mostly: do not leave the child behind
+            if pid:
+                _end(pid)
+            raise
+        return _outcome(status, result, stderr)
+
+
+def _outcome(status: int, result: IO[bytes], stderr: IO[bytes]) -> tuple[Any, str]:
+    """What a child of that status has left in its files."""
+    stderr.seek(0)
+    output = stderr.read().decode("utf-8", "replace").strip()
+    result.seek(0)
+    content = result.read()
+    if os.waitstatus_to_exitcode(status) == _NO_ROOM:
+        raise NoRoomError(output or "no space left")
+    # The last byte says that all of it is there, also where somebody else has fetched the child's status.
+    if status != 0 or not content.endswith(_COMPLETE):
+        raise ProcessEndedError(output)
+    return pickle.loads(content), output
 
 
 @contextlib.contextmanager
@@ -104,11 +94,6 @@ def _interrupt_afterwards() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if interrupts:
             signal.raise_signal(signal.SIGINT)
-
-
-def run_isolated(work: Callable[[], T], *, lock: contextlib.AbstractContextManager[Any]) -> tuple[T, str]:
-    """Call `work` in a forked process and wait: see `start_isolated` and `Isolated.result`."""
-    return start_isolated(work, lock=lock).result()
 
 
 def _fork() -> int:
@@ -160,17 +145,35 @@ def _write(content: bytes, result: IO[bytes]) -> int:
     return 0
 
 
-def _wait(pid: int) -> int:
+def _status(pid: int) -> int:
+    """The status of a child at its end."""
+    _await_end(pid)
     try:
         return os.waitpid(pid, 0)[1]
     except ChildProcessError:  # the user's SIGCHLD is ignored, or another waitpid was faster: it has ended
         return 0
-    except BaseException:  # a KeyboardInterrupt, mostly: do not leave the child behind
-        _end(pid)
-        raise
+
+
+def _await_end(pid: int) -> None:
+    """Wait for a process in steps: an interrupt just before a call that waits would be looked at after it."""
+    if not hasattr(os, "pidfd_open"):  # macOS
+        return
+    try:
+        process = os.pidfd_open(pid)
+    except OSError:  # an old kernel, or it has ended and its status is gone
+        return
+    try:
+        ended = select.poll()
+        ended.register(process, select.POLLIN)
+        while not ended.poll(_STEP_MS):
+            pass
+    finally:
+        os.close(process)
 
 
 def _end(pid: int) -> None:
+    """End a process, unless it has ended: its number may be another's by now."""
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        if os.waitpid(pid, os.WNOHANG) == (0, 0):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)

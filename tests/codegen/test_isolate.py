@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import pytest
 
-from flydsl.codegen.isolate import ProcessEndedError, run_isolated, start_isolated
+from flydsl.codegen.isolate import ProcessEndedError, run_isolated
 from flydsl.codegen.scratch import NoRoomError, temporary_folder
 
 ROOT = Path(__file__).parents[2]
@@ -96,16 +96,18 @@ def test_the_parents_state_stays_as_it_was() -> None:
 
 
 def test_an_interrupt_ends_the_child_too(forked: list[int]) -> None:
-    def interrupt(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
+    parent = os.getpid()
 
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    def interrupt_and_stay() -> None:
+        os.kill(parent, signal.SIGINT)
+        signal.pause()
+
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job may have it ignored
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_isolated(signal.pause, lock=LOCK)
+            run_isolated(interrupt_and_stay, lock=LOCK)
     finally:
-        signal.signal(signal.SIGALRM, previous)
+        signal.signal(signal.SIGINT, previous)
     check_that_none_is_left(forked)
 
 
@@ -141,16 +143,14 @@ def test_an_interrupt_during_the_fork_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("way", ["ignored", "waited for elsewhere"])
-def test_somebody_else_may_fetch_the_childs_status(way: str) -> None:
+def test_somebody_else_may_fetch_the_childs_status(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way != "ignored":
+        monkeypatch.setattr("flydsl.codegen.isolate._await_end", lambda pid: os.waitpid(pid, 0))
     previous = signal.signal(signal.SIGCHLD, signal.SIG_IGN if way == "ignored" else signal.SIG_DFL)
     try:
-        whole, ended = (start_isolated(work, lock=LOCK) for work in (lambda: "whole", exit_with_words))
-        if way != "ignored":
-            os.waitpid(-1, 0)
-            os.waitpid(-1, 0)
-        assert whole.result() == ("whole", "")
+        assert run_isolated(lambda: "whole", lock=LOCK) == ("whole", "")
         with pytest.raises(ProcessEndedError, match="last words"):
-            ended.result()
+            run_isolated(exit_with_words, lock=LOCK)
     finally:
         signal.signal(signal.SIGCHLD, previous)
 
