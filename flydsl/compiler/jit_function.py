@@ -155,12 +155,12 @@ class JitFunction(DecoratedFunction):
         artifact = self._mem_cache.get(key)
         return artifact if artifact is not None and self._dependencies[key].unchanged() else None
 
-    @collection_paused()
     def _compile(
         self, key: Any, arguments: tuple[Argument, ...], values: list[Any], arch_name: str | None
     ) -> CompiledArtifact:
         dependencies = Dependencies(self.function, _compile_time(arguments, values))
-        artifact = self._from_disk(dependencies, arguments, values, arch_name)
+        with collection_paused():
+            artifact = self._from_disk(dependencies, arguments, values, arch_name)
         self._dependencies[key], self._mem_cache[key] = dependencies, artifact
         self._last_compiled = cache_key(self.signature, arguments, values, self.compile_hints, arch_name), artifact
         self._misses += 1
@@ -255,7 +255,6 @@ class JitFunction(DecoratedFunction):
         arguments, _ = self._adapt(values)
         return self._pipeline(arguments, values, arch)
 
-    @collection_paused()
     def _pipeline(
         self,
         arguments: tuple[Argument, ...],
@@ -267,7 +266,8 @@ class JitFunction(DecoratedFunction):
     ) -> Pipeline:
         arch = self._arch(arguments, arch_name)
         is_elsewhere = any(argument.device not in (None, "cpu") for argument in arguments)
-        traced = trace(self.function, self.signature, arguments, values, arch, hints_for(self.compile_hints))
+        with collection_paused():
+            traced = trace(self.function, self.signature, arguments, values, arch, hints_for(self.compile_hints))
         return Pipeline(
             self.function.__name__,
             traced,

@@ -411,7 +411,7 @@ def test_an_interrupt_ends_a_long_pass(to_the_child_too: bool, monkeypatch: pyte
     """These passes take a minute. A notebook interrupts its kernel's process, a terminal those that it started too."""
     monkeypatch.setattr(pipeline_module, "LARGE_MODULE_OPS", 0)
     p = spoiled(",".join(["canonicalize"] * 100_000))
-    wait = isolate._wait
+    status = isolate._status
     children: list[int] = []
     interrupted: list[float] = []
 
@@ -420,12 +420,12 @@ def test_an_interrupt_ends_a_long_pass(to_the_child_too: bool, monkeypatch: pyte
         for pid in [*children, os.getpid()] if to_the_child_too else [os.getpid()]:
             os.kill(pid, signal.SIGINT)
 
-    def wait_interrupted(pid: int) -> int:
+    def status_interrupted(pid: int) -> int:
         children.append(pid)
         threading.Timer(0.3, interrupt).start()
-        return wait(pid)
+        return status(pid)
 
-    monkeypatch.setattr(isolate, "_wait", wait_interrupted)
+    monkeypatch.setattr(isolate, "_status", status_interrupted)
     with pytest.raises(KeyboardInterrupt, match="stage 5 canonicalize"):
         p.step()
     assert perf_counter() - interrupted[0] < 10  # a few milliseconds where the machine is not loaded
