@@ -144,8 +144,8 @@ class JitFunction(DecoratedFunction):
         """The artifact for a call, from the cache or compiled now."""
         hints = hints_for(self.compile_hints)  # whose hash takes a while
         key = (arguments, env.code_settings(), None if hints is NO_HINTS else hints, arch_name)
-        found = self._mem_cache.get(key)
-        if found is not None and self._dependencies[key].unchanged():
+        found = self._cached(key)
+        if found is not None:
             self._hits += 1
             return found
         with self._compiling:  # of threads that call at once, one compiles
