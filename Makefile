@@ -6,8 +6,9 @@
 PY := $(or $(PYTHON),.venv/bin/python)
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-# One process per core; a file's tests stay in one, for what they set up together.
-PARALLEL := --numprocesses auto --dist loadfile
+# One process per core; a file's tests stay in one, for what they set up together. A test that ended its process is run
+# again by the next one, and that should not go on for ever.
+PARALLEL := --numprocesses auto --dist loadfile --max-worker-restart 1
 # Files start in the order of tests/conftest.py, long ones first, instead of those with many tests. The slowest tests are
 # named at the end. Loading nbval takes a second, which only the notebooks need.
 TESTS := $(PARALLEL) --no-loadscope-reorder -p no:nbval --durations=15 --durations-min=1
